@@ -1,0 +1,59 @@
+# Every command sets up what it needs. `make` alone lists them.
+
+PYTHON ?= python3
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+  BIN := $(VENV)/Scripts
+else
+  BIN := $(VENV)/bin
+endif
+RUN := $(BIN)/python -m
+# Material's notice about its successor: CONTRIBUTING.md says what we do about it.
+export NO_MKDOCS_2_WARNING := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help serve build test browser-test goldens bench font clean
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
+
+serve: $(VENV)/site ## read the site at http://127.0.0.1:8000, rebuilt as you edit
+	$(RUN) mkdocs serve
+
+build: $(VENV)/site ## build the site into site/, strictly, and only if it is whole
+	$(RUN) weave.build
+
+test: $(VENV)/test ## check style, then run every test that needs no browser
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) pytest -m "not browser" --numprocesses auto --dist loadfile
+
+browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
+	$(RUN) pytest -m browser --numprocesses auto
+
+goldens: $(VENV)/test ## rewrite the ledger of what every exhibit prints and returns
+	$(RUN) pytest tests/exhibits --rewrite-goldens
+
+bench: $(VENV)/test ## build times and page weights
+	$(BIN)/python tests/bench.py
+
+font: $(VENV)/test ## cut the mathematics font again
+	$(RUN) weave.mathfont
+
+clean: ## remove what was built and cached; the environment stays
+	rm -rf site .cache
+
+# A mark is made last, so that an interrupted set-up starts again.
+$(VENV)/site: requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=... names another one")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --disable-pip-version-check --quiet --requirement requirements.txt
+	touch $@
+
+$(VENV)/test: requirements-test.txt $(VENV)/site
+	$(RUN) pip install --disable-pip-version-check --quiet --requirement requirements-test.txt
+	touch $@
+
+tests/site/node_modules/.installed: tests/site/package-lock.json
+	cd tests/site && npm ci --no-audit --no-fund
+	touch $@

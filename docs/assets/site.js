@@ -1,0 +1,107 @@
+/* What the pages gain by a script. Without it everything can still be read: levels open by themselves. */
+(() => {
+  const LEVELS = ["layman", "basic", "intermediate", "advanced"];
+  const control = document.getElementById("level");
+  const blocks = [...document.querySelectorAll("details[class*=level-]")];
+  const depthOf = (block) => LEVELS.findIndex((level) => block.classList.contains(`level-${level}`));
+  const fragment = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
+
+  /* Private windows may refuse storage. */
+  const remembered = () => {
+    try { return localStorage.getItem("level"); } catch { return null; }
+  };
+  const remember = (level) => {
+    try { localStorage.setItem("level", level); } catch { /* the choice then holds for this page */ }
+  };
+
+  const openTo = (level) => {
+    for (const block of blocks) block.open = depthOf(block) <= LEVELS.indexOf(level);
+    control.value = level;
+  };
+
+  /* Open everything that an element stands in, itself included, and show it if it was hidden. */
+  const reveal = (element) => {
+    let closed = element?.closest("details:not([open])");
+    if (!closed) return;
+    for (; closed; closed = closed.parentElement.closest("details:not([open])")) closed.open = true;
+    element.scrollIntoView();
+  };
+
+  /* A search hit names words (?h=) and a section (#): open what holds one there, and show the first. */
+  const revealWords = (words) => {
+    const headings = [...document.querySelectorAll("article :is(h1, h2, h3, h4)")];
+    const before = (element) => headings.filter(
+      (heading) => heading.compareDocumentPosition(element) & Node.DOCUMENT_POSITION_FOLLOWING).at(-1);
+    const section = headings.includes(fragment()) ? fragment() : null;
+    const closed = [...document.querySelectorAll("article details:not([open])")].filter((block) => {
+      const text = block.textContent.toLowerCase();
+      return words.some((word) => text.includes(word)) && (!section || before(block) === section);
+    });
+    for (const block of closed) block.open = true;
+    if (closed.length) showMark(closed[0]);
+  };
+  /* The theme marks the words a moment later. */
+  const showMark = (block) => {
+    const show = () => (block.querySelector("mark") ?? block).scrollIntoView({ block: "center" });
+    const marked = new MutationObserver(() => {
+      if (block.querySelector("mark")) { marked.disconnect(); show(); }
+    });
+    marked.observe(block, { childList: true, subtree: true });
+    show();
+  };
+
+  const query = new URLSearchParams(location.search);
+  const asked = LEVELS.includes(query.get("level")) ? query.get("level") : null;
+  if (asked) remember(asked);
+  const chosen = asked ?? remembered();
+  if (LEVELS.includes(chosen)) openTo(chosen);
+  control.addEventListener("change", () => { remember(control.value); openTo(control.value); });
+
+  if (query.get("h")) revealWords(query.get("h").toLowerCase().split(/\s+/).filter(Boolean));
+  else reveal(fragment());
+  addEventListener("hashchange", () => reveal(fragment()));
+  /* A link to where the page already is changes no hash. */
+  addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href*='#']");
+    if (link && link.href === location.href) reveal(fragment());
+  });
+
+  /* Coming back to a page finds open what was open. */
+  const folds = [...document.querySelectorAll("article details")];
+  const place = `open:${location.pathname}`;
+  addEventListener("pagehide", () => {
+    try { sessionStorage.setItem(place, JSON.stringify(folds.map((fold) => fold.open))); } catch { /* as above */ }
+  });
+  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
+    try {
+      const opened = JSON.parse(sessionStorage.getItem(place)) ?? [];
+      if (opened.length === folds.length) folds.forEach((fold, n) => { fold.open = opened[n]; });
+    } catch { /* as above */ }
+  }
+
+  /* Print whole, then go back to how it was. */
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("article details:not([open])")];
+    for (const block of closed) block.open = true;
+  });
+  addEventListener("afterprint", () => { for (const block of closed) block.open = false; });
+
+  /* What scrolls sideways can be reached by the keyboard. The theme sees to it for a mouse only, and undoes it else. */
+  const reach = (box) => {
+    if (box.scrollWidth > box.clientWidth && box.tabIndex < 0) box.tabIndex = 0;
+  };
+  const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
+  const undone = new MutationObserver((changes) => changes.forEach(({ target }) => reach(target)));
+  for (const box of document.querySelectorAll("pre > code, .formula, .diagram")) {
+    sizes.observe(box);
+    undone.observe(box, { attributeFilter: ["tabindex"] });
+  }
+
+  /* The theme wraps every copy button in a landmark of its own; a page needs no dozens of them. */
+  const tame = () => {
+    for (const nav of document.querySelectorAll("nav.md-code__nav")) nav.setAttribute("role", "none");
+  };
+  new MutationObserver(tame).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true });
+  tame();
+})();

@@ -1,0 +1,249 @@
+"""What the chapter on order shows: attention without positions, with them,
+and behind a causal mask.
+"""
+
+import matplotlib.pyplot as plt
+import torch
+
+from snippets.attention import SelfAttention, attention
+from snippets.sinusoidal import sinusoidal_encoding
+
+DOG_BITES_MAN = ["dog", "bites", "man"]
+MAN_BITES_DOG = ["man", "bites", "dog"]
+
+
+def _embed(words, dim=8):
+    """One fixed random vector for each word, wherever it stands."""
+    vocabulary = torch.randn(
+        3, dim, generator=torch.Generator().manual_seed(1)
+    )
+    return vocabulary[[DOG_BITES_MAN.index(word) for word in words]]
+
+
+def _layer(dim=8, heads=1, seed=0):
+    """One attention layer with random weights: nothing in this chapter is
+    trained.
+    """
+    torch.manual_seed(seed)
+    return SelfAttention(dim, heads).requires_grad_(False)
+
+
+def _stack(x, depth, causal):
+    """`depth` random attention layers, each added to what comes in."""
+    for seed in range(depth):
+        x = x + _layer(x.shape[-1], heads=4, seed=seed)(x, causal=causal)[0]
+    return x
+
+
+def two_sentences():
+    layer = _layer()
+    for words in (DOG_BITES_MAN, MAN_BITES_DOG):
+        output, _ = layer(_embed(words))
+        print(" ".join(words))
+        for word, row in zip(words, output, strict=True):
+            numbers = "  ".join(f"{x:+.2f}" for x in row[:3])
+            print(f"  {word:>5}  {numbers}  …")
+
+
+def attention_maps():
+    """Four grids of attention weights between the words dog, bites and man.
+
+    Without positions, the grids of the two sentences hold the same numbers in
+    other cells. With positions added to the words, the numbers differ.
+    """
+    layer, places = _layer(), sinusoidal_encoding(torch.arange(3), 8)
+    fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.2))
+    weights = {}
+    for row, (title, add) in zip(
+        axes,
+        (("without positions", 0), ("with positions", places)),
+        strict=True,
+    ):
+        for ax, words in zip(
+            row, (DOG_BITES_MAN, MAN_BITES_DOG), strict=True
+        ):
+            weights[title, words[0]] = layer(_embed(words) + add)[1][0]
+            ax.imshow(weights[title, words[0]], vmin=0, vmax=1)
+            for (i, j), weight in _cells(weights[title, words[0]]):
+                ax.text(j, i, f"{weight:.2f}", ha="center", va="center")
+            ax.set_xticks(range(3), words)
+            ax.set_yticks(range(3), words)
+            ax.set_title(title)
+    axes[0, 0].set_ylabel("query")
+    axes[1, 0].set_ylabel("query")
+    axes[1, 0].set_xlabel("key")
+    axes[1, 1].set_xlabel("key")
+    dog_to_man = {
+        key: w[0, 2] if key[1] == "dog" else w[2, 0]
+        for key, w in weights.items()
+    }
+    return fig, {
+        "without_here": dog_to_man["without positions", "dog"],
+        "without_there": dog_to_man["without positions", "man"],
+        "with_here": dog_to_man["with positions", "dog"],
+        "with_there": dog_to_man["with positions", "man"],
+    }
+
+
+def _cells(matrix):
+    return (
+        ((i, j), matrix[i, j])
+        for i in range(len(matrix))
+        for j in range(len(matrix))
+    )
+
+
+def shuffle_run_unshuffle():
+    x = torch.randn(8, 32, dtype=torch.float64)
+    shuffle = torch.randperm(8)
+    layer = _layer(32, heads=4).double()
+    places = sinusoidal_encoding(torch.arange(8), 32, dtype=torch.float64)
+
+    def change(add):
+        """How far unshuffling the output of the shuffled input is from the
+        output itself.
+        """
+        shuffled, _ = layer(x[shuffle] + add)
+        straight, _ = layer(x + add)
+        return (shuffled[shuffle.argsort()] - straight).abs().max()
+
+    print("shuffle:", shuffle.tolist())
+    print(f"without positions, the largest difference is {change(0):.0e}")
+    print(
+        f"with positions, it is                        {change(places):.2f}"
+    )
+    return {"without": change(0), "with_positions": change(places)}
+
+
+def equivariant_or_invariant():
+    x = torch.randn(6, 16, dtype=torch.float64)
+    p = torch.tensor([3, 0, 5, 1, 4, 2])
+    layer = _layer(16).double()
+    (output, (weights,)), (moved, (moved_weights,)) = layer(x), layer(x[p])
+    differences = {
+        "rows as they stand": (moved - output).abs().max(),
+        "rows moved back to their tokens": (moved - output[p]).abs().max(),
+        "weights as they stand": (moved_weights - weights).abs().max(),
+        "weights, rows and columns moved back": (
+            moved_weights - weights[p][:, p]
+        )
+        .abs()
+        .max(),
+        "mean over the tokens": (moved.mean(0) - output.mean(0)).abs().max(),
+    }
+    for what, gap in differences.items():
+        print(f"{what:<38}", "same" if gap < 1e-12 else f"{gap:.2f} apart")
+
+
+def identical_tokens():
+    x = torch.randn(8)
+    same = x.expand(4, 8)
+    others = torch.randn(4, 8)
+    places = sinusoidal_encoding(torch.arange(4), 8)
+    for name, tokens in (
+        ("four identical tokens", same),
+        ("the same, with positions", same + places),
+        ("four different tokens", others),
+    ):
+        _, weights = attention(tokens, tokens, tokens)
+        print(
+            f"{name:<26}", "  ".join(f"{weight:.3f}" for weight in weights[0])
+        )
+
+
+def sums_are_blind():
+    tokens, swapped = (
+        _embed(DOG_BITES_MAN).double(),
+        _embed(MAN_BITES_DOG).double(),
+    )
+    places = sinusoidal_encoding(torch.arange(3), 8, dtype=torch.float64)
+    layer = _layer().double()
+    sums = ((tokens + places).sum(0) - (swapped + places).sum(0)).abs().max()
+    through = (
+        (layer(tokens + places)[0].sum(0) - layer(swapped + places)[0].sum(0))
+        .abs()
+        .max()
+    )
+    print(f"tokens plus positions, summed              {sums:.0e}")
+    print(f"tokens plus positions, attention, summed   {through:.2f}")
+    return {"sums": sums, "through_attention": through}
+
+
+def counts_and_proportions():
+    a, b = torch.randn(2, 16, dtype=torch.float64)
+    layer = _layer(16).double()
+
+    def first(*tokens):
+        return layer(torch.stack(tokens))[0][0]
+
+    repeated = (first(a, b) - first(a, a, b)).abs().max()
+    doubled = (first(a, b) - first(a, b, a, b)).abs().max()
+    print(f"a b  against  a a b    {repeated:.2f}")
+    print(f"a b  against  a b a b  {doubled:.0e}")
+    return {"repeated": repeated, "doubled": doubled}
+
+
+def causal_depth():
+    """Bars: how far the last token's output moves when the tokens before it
+    are shuffled.
+
+    Without a mask the bar is zero at every depth. With a causal mask it is
+    zero at depth one and clearly above zero from depth two on.
+    """
+    x = torch.randn(8, 32, dtype=torch.float64)
+    shuffled = x[torch.tensor([3, 0, 6, 1, 5, 2, 4, 7])]
+    torch.set_default_dtype(torch.float64)
+    depths = [1, 2, 3, 4]
+    fig, ax = plt.subplots(figsize=(4.4, 2.4))
+    moved = {}
+    for shift, causal, name in (
+        (-0.2, False, "no mask"),
+        (0.2, True, "causal mask"),
+    ):
+        outputs = [
+            (
+                _stack(x, depth, causal)[-1],
+                _stack(shuffled, depth, causal)[-1],
+            )
+            for depth in depths
+        ]
+        moved[name] = [
+            (straight - other).abs().max() for straight, other in outputs
+        ]
+        ax.bar(
+            [d + shift for d in depths], moved[name], width=0.4, label=name
+        )
+    ax.set_xticks(depths)
+    ax.set_xlabel("layers")
+    ax.set_ylabel("last output moves by")
+    ax.legend()
+    return fig, {
+        "one_layer": moved["causal mask"][0],
+        "two_layers": moved["causal mask"][1],
+        "no_mask": max(moved["no mask"]),
+    }
+
+
+def place_from_a_mask():
+    """A curve that falls as one over the place, and the same as a staircase.
+
+    The smooth curve is what a causal head computes without positions. The
+    staircase is what bfloat16 keeps of it: some neighbours share a step.
+    """
+    tokens = 256
+    values = torch.zeros(tokens, 1)
+    values[0] = 1.0  # only the first token, a start-of-text mark, has a one
+    flat = torch.zeros(tokens, 1)  # equal scores: it looks evenly at all
+    mean = attention(flat, flat, values, causal=True)[0].flatten()
+    coarse = mean.bfloat16().float()
+    twin = (coarse[1:] == coarse[:-1]).nonzero()[0].item() + 1
+    shown = range(twin - 12, twin + 22)
+    fig, ax = plt.subplots(figsize=(4.4, 2.4))
+    ax.plot(shown, mean[shown[0] - 1 : shown[-1]], "--", label="float32")
+    ax.step(
+        shown, coarse[shown[0] - 1 : shown[-1]], where="mid", label="bfloat16"
+    )
+    ax.set_xlabel("place in the text")
+    ax.set_ylabel("what the head reports")
+    ax.legend()
+    return fig, {"first_twin": twin}

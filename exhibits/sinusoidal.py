@@ -1,0 +1,456 @@
+"""What the chapter on sinusoidal encoding shows."""
+
+import math
+from inspect import signature
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import torch
+from torch.nn.functional import cosine_similarity, cross_entropy
+
+from snippets.sinusoidal import (
+    AddSinusoidal,
+    shift_matrix,
+    sinusoidal_encoding,
+    sinusoidal_encoding_t2t,
+    sinusoidal_frequencies,
+)
+
+UPDATES = 300  # of the heads that are trained to look back
+
+
+def _encode(count, dim):
+    """The encodings of positions 0 to count - 1, in float64."""
+    return sinusoidal_encoding(torch.arange(count), dim, dtype=torch.float64)
+
+
+def clocks():
+    """Five clock faces for positions 0 to 4, each with three hands.
+
+    The fast hand swings far from one position to the next, the middle one a
+    little, the slow one hardly at all. No two faces look the same.
+    """
+    fig, axes = plt.subplots(
+        1, 5, figsize=(4.4, 1.25), subplot_kw={"aspect": "equal"}
+    )
+    speeds = sinusoidal_frequencies(6, base=100.0)
+    for position, ax in enumerate(axes):
+        ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+        for hand, (speed, reach) in enumerate(
+            zip(speeds, (0.95, 0.75, 0.5), strict=True)
+        ):
+            angle = position * speed
+            ax.plot(
+                [0, reach * angle.sin()],
+                [0, reach * angle.cos()],
+                color=f"C{hand}",
+                linewidth=2,
+            )
+        ax.set_xlim(-1.05, 1.05)
+        ax.set_ylim(-1.05, 1.05)
+        ax.axis("off")
+        ax.set_title(str(position))
+    return fig
+
+
+def by_hand():
+    dim, position = 4, 3
+    print("hand   angle     sine   cosine")
+    for hand, speed in enumerate(sinusoidal_frequencies(dim).tolist(), 1):
+        angle = position * speed
+        sine, cosine = math.sin(angle), math.cos(angle)
+        print(f"{hand:>4}  {angle:.4f}  {sine:7.4f}  {cosine:7.4f}")
+    row = _encode(position + 1, dim)[position]
+    print("row:", "  ".join(f"{x:.4f}" for x in row))
+    first, second = sinusoidal_frequencies(dim)
+    return {"position": position, "hands": dim // 2, "factor": first / second}
+
+
+def simpler_marks():
+    place, short, long = 500, 10, 1000
+    print(f"number     place {place} is {place}")
+    print(f"fraction   a step is {1 / short} of {short} words,")
+    print(f"           and {1 / long} of {long}")
+    for here in (511, 512):
+        flips = (here ^ (here + 1)).bit_count()
+        print(f"binary     {here} to {here + 1} flips {flips} of 10 digits")
+
+
+def sum_by_hand():
+    """Three rows of coloured cells with numbers: a token's vector, plus a
+    position's, gives their sum.
+    """
+    token = torch.tensor([0.5, -0.3, 0.8, 0.1])
+    position = sinusoidal_encoding(torch.tensor(3), 4)
+    rows = torch.stack([token, position, token + position])
+    fig, ax = plt.subplots(figsize=(4.4, 1.7))
+    ax.imshow(rows, cmap="signed", vmin=-1.8, vmax=1.8)
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            ax.text(j, i, f"{value:+.2f}", ha="center", va="center")
+    ax.set_yticks(range(3), ["“cat”", "+ position 3", "= what enters"])
+    ax.set_xticks(range(4), [f"dimension {j}" for j in range(4)])
+    return fig
+
+
+def heatmap():
+    """A grid of colours, positions downward and dimensions across.
+
+    The leftmost columns change from row to row; further right the stripes
+    grow longer, and the rightmost columns hardly change at all.
+    """
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    ax.imshow(_encode(64, 64), cmap="signed", vmin=-1, vmax=1)
+    ax.set_xlabel("dimension")
+    ax.set_ylabel("position")
+    return fig
+
+
+def chosen_positions():
+    """Four line plots, the encodings of positions 0, 1, 10 and 50 over 64
+    dimensions.
+
+    On the right all four alternate between zero and one; they differ mostly
+    on the left.
+    """
+    fig, axes = plt.subplots(
+        4, 1, figsize=(4.4, 3.6), sharex=True, sharey=True
+    )
+    encoding = _encode(51, 64)
+    for ax, position in zip(axes, (0, 1, 10, 50), strict=True):
+        ax.plot(encoding[position], linewidth=1)
+        ax.set_ylabel(f"at {position}", rotation=0, ha="right", va="center")
+    axes[-1].set_xlabel("dimension")
+    return fig
+
+
+def fast_and_slow():
+    """Three sine waves over position, from dimensions 0, 8 and 16 of 64:
+    fast, medium and slow.
+    """
+    encoding = _encode(100, 64)
+    fig, ax = plt.subplots()
+    for dimension, line in ((0, ":"), (8, "--"), (16, "-")):
+        ax.plot(encoding[:, dimension], line, label=f"dimension {dimension}")
+    ax.set_xlabel("position")
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig
+
+
+def spectrum():
+    """A straight line that rises on a logarithmic scale: the wavelengths of
+    all pairs. A dashed line marks the length of a text; about half of the
+    pairs have longer waves.
+    """
+    dim, tokens = 512, 512
+    base = signature(sinusoidal_frequencies).parameters["base"].default
+    wavelengths = 2 * math.pi / sinusoidal_frequencies(dim)
+    fig, ax = plt.subplots()
+    ax.semilogy(wavelengths)
+    ax.axhline(tokens, color="gray", linestyle="--")
+    ax.text(0, 1.4 * tokens, f"{tokens} positions")
+    ax.set_xlabel("pair of dimensions")
+    ax.set_ylabel("wavelength in positions")
+    return fig, {
+        "dim": dim,
+        "tokens": tokens,
+        "pairs": len(wavelengths),
+        "longer": (wavelengths > tokens).sum(),
+        "ratio": wavelengths[1] / wavelengths[0],
+        "longest": wavelengths[-1],
+        "printed_end": 2 * math.pi * base,
+    }
+
+
+def similarity_to_one():
+    """A curve over positions: a peak of one in the middle, then ripples."""
+    reference, dim = 100, 128
+    encoding = _encode(2 * reference + 1, dim)
+    similarity = cosine_similarity(encoding, encoding[reference], dim=-1)
+    fig, ax = plt.subplots()
+    ax.plot(similarity)
+    ax.axvline(reference, color="gray", linestyle="--")
+    ax.set_xlabel("position")
+    ax.set_ylabel(f"similarity to position {reference}")
+    right = similarity[reference:]
+    rise = (right[1:] > right[:-1]).nonzero()[0].item() + 1
+    return fig, {"reference": reference, "dim": dim, "first_rise": rise}
+
+
+def similarity_matrix():
+    """A square grid, strongest along the diagonal, with parallel stripes that
+    fade away from it.
+    """
+    dim = 64
+    encoding = _encode(64, dim)
+    similarity = encoding @ encoding.T / (dim / 2)
+    fig, ax = plt.subplots(figsize=(3.4, 3.1))
+    ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1)
+    ax.set_xlabel("position")
+    ax.set_ylabel("position")
+    return fig, {"dim": dim}
+
+
+def steps():
+    """Points around a circle with arrows from each to the next: all equally
+    long, each turned.
+    """
+    dim, offset, start = 64, 5, 10
+    encoding = _encode(start + offset + 1, dim)
+    fig, ax = plt.subplots(figsize=(2.9, 2.7))
+    ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+    for position, (here, there) in enumerate(pairwise(encoding[:7, :2])):
+        arrow = {"arrowstyle": "->", "color": "C1"}
+        ax.annotate("", there.tolist(), here.tolist(), arrowprops=arrow)
+        ax.text(*(1.16 * here), str(position), ha="center", va="center")
+    ax.set_aspect("equal")
+    ax.set_xlim(-1.3, 1.3)
+    ax.set_ylim(-1.3, 1.3)
+    ax.set_xlabel("dimension 0 (sine)")
+    ax.set_ylabel("dimension 1 (cosine)")
+    first = encoding[offset] - encoding[0]
+    second = encoding[start + offset] - encoding[start]
+    return fig, {
+        "dim": dim,
+        "offset": offset,
+        "start": start,
+        "end": start + offset,
+        "length": first.norm(),
+        "other_length": second.norm(),
+        "cosine": cosine_similarity(first, second, dim=0),
+    }
+
+
+def shift_is_linear():
+    encoding = _encode(1000, 128)
+    start = encoding[200:800]
+    print("offset   largest error over 600 positions, one matrix for all")
+    for offset in (1, 7, 100, -3):
+        shift = shift_matrix(torch.tensor(offset), 128, dtype=torch.float64)
+        error = start @ shift.T - encoding[200 + offset : 800 + offset]
+        print(f"{offset:>6}   {error.abs().max():.0e}")
+
+
+def dot_products():
+    encoding = _encode(600, 64)
+    query, key = torch.randn(2, 64, 64, dtype=torch.float64) / 8
+    raw = encoding @ encoding.T
+    projected = (encoding @ query) @ (encoding @ key).T
+    print("positions                      0, 5  50, 55 500, 505")
+    for name, scores in (("raw", raw), ("projected at random", projected)):
+        three = (f"{scores[p, p + 5]:8.3f}" for p in (0, 50, 500))
+        print(f"{name:<26}", *three)
+
+
+def four_terms():
+    x, y = torch.randn(2, 64, 64)
+    p = sinusoidal_encoding(torch.arange(64), 64)
+    query, key = torch.randn(2, 64, 64) / 8
+    terms = {
+        "word to word": (x @ query) @ (y @ key).T,
+        "word to position": (x @ query) @ (p @ key).T,
+        "position to word": (p @ query) @ (y @ key).T,
+        "position to position": (p @ query) @ (p @ key).T,
+    }
+    for name, term in terms.items():
+        print(f"{name:<22}{term.square().mean().sqrt():.2f}")
+    whole = ((x + p) @ query) @ ((y + p) @ key).T
+    error = (sum(terms.values()) - whole).abs().max()
+    print(f"they sum to the score, within {error:.0e}")
+
+
+def not_additive():
+    a, b, dim = 3, 7, 128
+    encoding = _encode(a + b + 1, dim)
+    gap = (encoding[a] + encoding[b] - encoding[a + b]).norm()
+    return {
+        "a": a,
+        "b": b,
+        "dim": dim,
+        "gap": gap,
+        "norm": encoding[a].norm(),
+    }
+
+
+def margins():
+    """Four curves: how near another position comes, by number of dimensions.
+
+    With two dimensions the nearest look-alike soon is almost exact. The more
+    dimensions, the later the fall; with 64 the curve is flat to the end.
+    """
+    count = 200_000
+    shown = torch.logspace(0, math.log10(count - 1), 200).long().unique() - 1
+    fig, ax = plt.subplots()
+    nearest = {}
+    for dim, line in ((64, "-"), (8, "--"), (4, "-."), (2, ":")):
+        turns = torch.arange(1, count)[:, None] * sinusoidal_frequencies(dim)
+        gap = (2 - 2 * turns.cos()).sum(-1).sqrt() / math.sqrt(dim / 2)
+        nearest[dim] = gap.cummin(0).values
+        label = f"{dim} dimensions"
+        ax.loglog(shown + 1, nearest[dim][shown], line, label=label)
+    ax.set_xlabel("other position up to")
+    ax.set_ylabel("nearest, relative to length")
+    ax.legend()
+    early = nearest[2][:1000]
+    return fig, {
+        "twin": early.argmin().item() + 1,
+        "gap": early[-1],
+        "dim": 64,
+        "count": count,
+        "wide_gap": nearest[64][-1],
+    }
+
+
+def scale():
+    dim = 512
+    position = sinusoidal_encoding(torch.tensor(0), dim).norm()
+    print(f"a position                       {position:7.2f}")
+    for scheme, deviation, factor in (
+        ("deviation 0.02, no factor", 0.02, 1.0),
+        ("deviation 1/√d, times √d", dim**-0.5, dim**0.5),
+        ("deviation 1, times √d", 1.0, dim**0.5),
+    ):
+        tokens = torch.randn(1000, dim) * deviation * factor
+        print(f"a token, {scheme:<25}{tokens.norm(dim=-1).mean():6.2f}")
+    return {"dim": dim}
+
+
+def beside_learned():
+    """Two grids on one colour scale: sinusoidal in full colour, a fresh
+    learned table almost blank.
+    """
+    deviation = 0.02
+    learned = torch.nn.Embedding(64, 64)
+    torch.nn.init.normal_(learned.weight, std=deviation)
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6), sharey=True)
+    for ax, title, table in (
+        (axes[0], "sinusoidal", _encode(64, 64)),
+        (axes[1], "learned, before training", learned.weight.detach()),
+    ):
+        ax.imshow(table, cmap="signed", vmin=-1, vmax=1)
+        ax.set_title(title)
+        ax.set_xlabel("dimension")
+    axes[0].set_ylabel("position")
+    ratio = _encode(64, 64).norm() / learned.weight.norm()
+    return fig, {"deviation": deviation, "ratio": ratio}
+
+
+def read_by_zeros():
+    layer = AddSinusoidal(dim=4)
+    table = layer(torch.zeros(3, 4), positions=torch.arange(3))
+    print(table)
+
+
+def two_layouts():
+    """Two grids of the same size: the paper's stripes interleave,
+    tensor2tensor's stand in two halves.
+    """
+    dim, far = 32, 1000
+    conventions = {
+        "paper": sinusoidal_encoding,
+        "tensor2tensor": sinusoidal_encoding_t2t,
+    }
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4), sharey=True)
+    for ax, (name, encode) in zip(axes, conventions.items(), strict=True):
+        ax.imshow(
+            encode(torch.arange(48), dim), cmap="signed", vmin=-1, vmax=1
+        )
+        ax.set_title(name)
+        ax.set_xlabel("dimension")
+    axes[0].set_ylabel("position")
+    paper = sinusoidal_encoding(torch.tensor(far), dim)
+    halves = torch.cat([paper[0::2], paper[1::2]])
+    apart = halves - sinusoidal_encoding_t2t(torch.tensor(far), dim)
+    return fig, {"dim": dim, "far": far, "apart": apart.abs().max()}
+
+
+def in_a_model():
+    embed = torch.nn.Embedding(1000, 64)
+    torch.nn.init.normal_(embed.weight, std=64**-0.5)
+    add_positions = AddSinusoidal(dim=64)
+
+    ids = torch.randint(1000, (2, 10))  # two texts of ten tokens
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    x = add_positions(embed(ids) * math.sqrt(64), positions)
+
+    next_id = torch.randint(1000, (2, 1))  # decoding: one more token each
+    position = torch.tensor([ids.shape[1]], device=ids.device)
+    step = add_positions(embed(next_id) * math.sqrt(64), position)
+    print(tuple(x.shape), tuple(step.shape))
+
+
+def coarse_positions():
+    print("first position that equals the one before it:")
+    for dtype in (torch.float16, torch.bfloat16):
+        counted = torch.arange(4096).to(dtype)
+        twin = (counted[1:] == counted[:-1]).nonzero()[0].item() + 1
+        print(f"  {str(dtype).removeprefix('torch.'):<9}{twin:>5}")
+    positions, speeds = (
+        torch.arange(8192)[:, None],
+        sinusoidal_frequencies(128),
+    )
+    coarse = positions.bfloat16() * speeds.bfloat16()
+    error = (coarse.double().sin() - (positions * speeds).sin()).abs().max()
+    print(f"largest error of a sine from bfloat16 angles: {error:.2f}")
+
+
+def beyond_training():
+    """Curves over position: how surely a head finds the previous token.
+
+    Up to position 64, where training ended, both stay at one. Beyond it the
+    curve of the trained head falls and rises without rule, while that of
+    the head that was written down by hand stays at one.
+    """
+    trained, tested = 64, 256
+    encoding = sinusoidal_encoding(torch.arange(tested), 64)
+    heads = [_train_to_look_back(encoding[:trained], n) for n in range(3)]
+    found = torch.stack([_looks_back(encoding, *head) for head in heads])
+    step_back = 80 * shift_matrix(torch.tensor(-1), 64)
+    written = _looks_back(encoding, step_back, torch.eye(64))
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    ax.axvspan(0, trained, color="gray", alpha=0.2, linewidth=0)
+    queries = range(1, tested)  # position 0 has no previous token
+    ax.plot(queries, found[0], color="C1", linewidth=1, label="trained")
+    ax.plot(queries, written, color="C0", label="written by hand")
+    ax.set_xlabel("position")
+    ax.set_ylabel("weight on the previous token")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {
+        "trained": trained,
+        "tested": tested - 1,
+        "heads": len(heads),
+        "updates": UPDATES,
+        "inside": found[:, : trained - 1].min(),
+        "outside": found[:, trained - 1 :].mean(),
+        "lowest_outside": found[:, trained - 1 :].min(),
+        "written": written.min(),
+    }
+
+
+def _train_to_look_back(encoding, seed):
+    """Query and key matrices of one head, trained to find the previous token
+    by positions alone.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    query, key = (torch.randn(2, 64, 64, generator=generator) / 16).unbind()
+    query, key = query.requires_grad_(), key.requires_grad_()
+    optimizer = torch.optim.Adam([query, key], lr=0.01)
+    for _ in range(UPDATES):
+        loss = cross_entropy(
+            _causal_scores(encoding, query, key)[1:],
+            torch.arange(len(encoding) - 1),
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return query.detach(), key.detach()
+
+
+def _causal_scores(encoding, query, key):
+    scores = (encoding @ query.T) @ (encoding @ key.T).T / 8
+    return scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf)
+
+
+def _looks_back(encoding, query, key):
+    """The weight that each position gives to the one before it."""
+    return _causal_scores(encoding, query, key).softmax(-1).diagonal(-1)

@@ -1,0 +1,1 @@
+"""One method, one file: copy the file, it needs nothing but torch."""

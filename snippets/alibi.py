@@ -1,0 +1,112 @@
+"""ALiBi: every step between query and key costs the score a fixed amount.
+
+Tokens get no position vector. Head h has a slope that nobody learns:
+
+    bias[h, i, j] = -slope[h] * (i - j)   for keys j <= i, -inf for later keys
+
+It is added to q[i] . k[j] / sqrt(dim), the scaled score, before the softmax.
+
+Source: arXiv:2108.12409, section 3. For any number of heads: get_slopes in
+github.com/ofirpress/attention_with_linear_biases at 4b92f28,
+fairseq/models/transformer.py, where the bias is slope * j, the same after the
+softmax but larger. Both directions: issue 5 of that repository.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+
+def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
+    """What a step costs in each head: (heads,), float32, score per token.
+
+    A power of two gives 2^(-8/heads), 2^(-16/heads), ..., 2^-8. Any other
+    number takes the slopes of the power of two below it, then every second
+    one of the power of two above it, from the steepest on.
+
+    >>> alibi_slopes(3)
+    tensor([0.0625, 0.0039, 0.2500])
+
+    ValueError: heads below 1.
+    """
+    if heads < 1:
+        raise ValueError(f"heads must be at least 1, got {heads}")
+    below = 1 << (heads.bit_length() - 1)  # the largest power of two <= heads
+    rank = torch.arange(1, heads + 1, dtype=torch.float64, device=device)
+    between = 2 * (rank - below) - 1  # 1, 3, 5, ... for the heads beyond
+    steps = torch.where(rank <= below, 8 * rank, 4 * between)  # (heads)
+    return (2 ** (-steps / below)).float()  # (heads)
+
+
+def alibi_bias(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    heads: int,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The causal bias: (..., heads, queries, keys), -inf for later keys.
+
+    Positions are integers, in tokens. Counted in float32, cast last. For q, k
+    and v of (batch, heads, tokens, dim):
+
+        bias = alibi_bias(positions, positions, heads, q.dtype)
+        scaled_dot_product_attention(q, k, v, attn_mask=bias)  # not is_causal
+
+    flex_attention makes none: give it a causal block_mask and, as score_mod,
+    lambda score, b, h, i, j: score - slopes[h] * (i - j).
+
+    >>> alibi_bias(torch.tensor([2]), torch.arange(4), heads=1)
+    tensor([[[-0.0078, -0.0039,  0.0000,    -inf]]])
+
+    ValueError: heads below 1; positions that are no tensors of integers or do
+    not fit each other; dtype not floating.
+    """
+    offsets = _offsets(query_positions, key_positions)
+    later = offsets > 0  # (..., queries, keys)
+    return _sloped(offsets.float().masked_fill(later, -math.inf), heads, dtype)
+
+
+def alibi_bias_symmetric(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    heads: int,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """For both directions, -slope * |i - j|: it hides no key.
+
+    The paper has causal models only. Shapes and errors: as alibi_bias.
+
+    >>> alibi_bias_symmetric(torch.tensor([2]), torch.arange(4), heads=1)
+    tensor([[[-0.0078, -0.0039,  0.0000, -0.0039]]])
+    """
+    offsets = _offsets(query_positions, key_positions)
+    return _sloped((-offsets.abs()).float(), heads, dtype)
+
+
+def _sloped(steps: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
+    slopes = alibi_slopes(heads, steps.device)[:, None, None]  # (heads, 1, 1)
+    bias = slopes * steps[..., None, :, :]  # (..., heads, queries, keys)
+    return bias.to(dtype)
+
+
+def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for given in (query_positions, key_positions):
+        tensor = isinstance(given, Tensor)
+        kind = given.dtype if tensor else type(given).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"positions must be tensors of integers, got {kind}"
+            )
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.long()[..., :, None]  # (..., queries, 1)
+    return key_positions[..., None, :] - i  # (..., queries, keys)

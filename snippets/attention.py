@@ -1,0 +1,135 @@
+"""Attention, and the four places where an encoding of position can enter.
+
+Each query gives every key a score and takes the mean of the values, weighted:
+
+    score[i, j]  = q[i] . k[j] / sqrt(dim) + bias[i, j]
+    weight[i, :] = softmax(score[i, :])
+    output[i]    = sum over j of weight[i, j] * v[j]
+
+Nothing in it knows i or j but the bias and the causal mask. Encodings enter
+  1. with x, if they are added to it before SelfAttention is called;
+  2. through rotate, which turns q and k;
+  3. through bias, which is added to the scores;
+  4. through score, which takes the place of the scaled dot product.
+
+Source: arXiv:1706.03762, section 3.2.1 (equation 1), heads: section 3.2.2.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+def scaled_dot_product(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+) -> Tensor:
+    """How well each key fits each query: (..., queries, keys).
+
+    ValueError: q and k of different widths.
+    """
+    dim = q.shape[-1]
+    if k.shape[-1] != dim:
+        raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
+    return q @ k.mT / math.sqrt(dim)  # (..., queries, keys)
+
+
+def attention(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+    v: Tensor,  # (..., keys, value_dim)
+    bias: Tensor | None = None,  # (..., queries, keys)
+    causal: bool = False,
+    score: Callable[[Tensor, Tensor], Tensor] = scaled_dot_product,
+) -> tuple[Tensor, Tensor]:
+    """Output (..., queries, value_dim) and weights (..., queries, keys).
+
+    bias has the unit of the scores; -inf hides a key. Its leading axes may be
+    missing or 1. causal hides the keys after each query; the last query stands
+    at the last key, so that one query with a cache sees every key. A query
+    from which all keys are hidden gets weights and output of zero.
+
+    >>> q, k = torch.tensor([[0.0]]), torch.tensor([[5.0], [7.0]])
+    >>> attention(q, k, v=k)
+    (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
+
+    ValueError: k or v that does not fit; a bias that is not floating;
+    causal with more queries than keys.
+    """
+    if k.shape[-2] != v.shape[-2]:
+        raise ValueError(
+            f"v must have a row for each of {k.shape[-2]} keys, "
+            f"got {v.shape[-2]}"
+        )
+    scores = score(q, k)  # (..., queries, keys)
+    if bias is not None:
+        _check_bias(bias, scores)
+        scores = scores + bias  # (..., queries, keys)
+    if causal:
+        queries, keys = scores.shape[-2:]
+        if queries > keys:
+            raise ValueError(f"causal needs {queries} keys or more, got {keys}")
+        later = scores.new_ones(queries, keys, dtype=torch.bool)
+        later = later.triu(keys - queries + 1)  # (queries, keys)
+        scores = scores.masked_fill(later, -math.inf)  # (..., queries, keys)
+    blind = scores.isneginf().all(-1, keepdim=True)  # (..., queries, 1)
+    weights = scores.masked_fill(blind, 0).softmax(-1)  # (..., queries, keys)
+    weights = weights.masked_fill(blind, 0).to(v.dtype)  # (..., queries, keys)
+    output = weights @ v  # (..., queries, value_dim)
+    return output, weights
+
+
+def _check_bias(bias: Tensor, scores: Tensor) -> None:
+    if not bias.is_floating_point():
+        raise ValueError(f"bias must be of a floating dtype, got {bias.dtype}")
+    have, want = tuple(bias.shape), tuple(scores.shape)
+    leading = zip(reversed(have[:-2]), reversed(want[:-2]), strict=False)
+    fits = all(size in (1, of) for size, of in leading)
+    if have[-2:] != want[-2:] or len(have) > len(want) or not fits:
+        raise ValueError(f"bias must fit scores of {want}, got {have}")
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention that knows no position unless it is told.
+
+    forward returns the output, of the shape of x, and the weights of each
+    head, (..., heads, tokens, tokens). rotate takes the q and then the k of
+    all heads, (..., heads, tokens, dim/heads), and returns the like; bias,
+    causal and score are those of attention.
+
+    ValueError: dim not a multiple of heads; x not (..., tokens, dim).
+    """
+
+    def __init__(self, dim: int, heads: int):
+        super().__init__()
+        if heads < 1 or dim < 1 or dim % heads:
+            raise ValueError(
+                f"dim must be a multiple of heads, got {dim} and {heads}"
+            )
+        self.dim = dim
+        self.heads = heads
+        self.project = nn.Linear(dim, 3 * dim, bias=False)
+        self.merge = nn.Linear(dim, dim, bias=False)
+
+    def forward(
+        self,
+        x: Tensor,  # (..., tokens, dim)
+        rotate: Callable[[Tensor], Tensor] | None = None,
+        bias: Tensor | None = None,  # (..., tokens, tokens)
+        causal: bool = False,
+        score: Callable[[Tensor, Tensor], Tensor] = scaled_dot_product,
+    ) -> tuple[Tensor, Tensor]:
+        if x.ndim < 2 or x.shape[-1] != self.dim:
+            raise ValueError(
+                f"x must be (..., tokens, {self.dim}), got {tuple(x.shape)}"
+            )
+        split = self.project(x).unflatten(-1, (3, self.heads, -1))
+        split = split.transpose(-2, -4)  # (..., heads, 3, tokens, dim/heads)
+        q, k, v = split.unbind(-3)  # (..., heads, tokens, dim/heads)
+        if rotate is not None:
+            q, k = rotate(q), rotate(k)  # (..., heads, tokens, dim/heads)
+        each, weights = attention(q, k, v, bias, causal, score)
+        joined = each.transpose(-2, -3).flatten(-2)  # (..., tokens, dim)
+        return self.merge(joined), weights

@@ -1,0 +1,84 @@
+"""CoPE: a query counts the keys back to j, each by how much it matters to it.
+
+    gate[i, t]  = sigmoid(q[i] . k[t] / sqrt(dim))
+    p[i, j]     = gate[i, j] + ... + gate[i, i], at most rows - 1
+    score[i, j] = q[i] . k[j] / sqrt(dim) + q[i] . table[p[i, j]]
+
+Between two whole positions table[p] is the mean of its neighbours, weighted.
+With all gates open p is the distance plus 1; with gates that open only at the
+ends of sentences it is a number of sentences. Keys after the query have no gate
+and no score: a gate of theirs would let the future move the past.
+
+Source: arXiv:2405.18719, the code of appendix B. The authors' repository,
+github.com/facebookresearch/RAM at e6f051f,
+projects/cope/src/cope/context_position.py, divides q[i] . table[p] by
+sqrt(dim) too, unless told not to.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def cope_scores(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+    table: Tensor,  # (rows, dim)
+) -> Tensor:
+    """How well each key fits each query: (..., queries, keys).
+
+    The last query stands at the last key, so that one query may meet a cache of
+    keys. Later keys get -inf. Gates are summed in float32 or better: bfloat16
+    has no position between 128 and 129.
+
+    >>> q, k = torch.zeros(1, 1), torch.zeros(3, 1)  # every gate half open
+    >>> q[0], table = 1.0, torch.tensor([[0.0], [10.0], [40.0]])
+    >>> cope_scores(q, k, table)
+    tensor([[25., 10.,  5.]])
+
+    ValueError: shapes that do not fit; more queries than keys.
+    """
+    dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
+    if k.shape[-1] != dim:
+        raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
+    if queries > keys:
+        raise ValueError(f"{queries} queries need as many keys, got {keys}")
+    if table.ndim != 2 or table.shape[1] != dim or len(table) == 0:
+        raise ValueError(
+            f"table must be (rows, {dim}), got {tuple(table.shape)}"
+        )
+    later = q.new_ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
+    scores = q / math.sqrt(dim) @ k.mT  # (..., queries, keys)
+    scores = scores.masked_fill(later, -math.inf)  # (..., queries, keys)
+    exact = torch.promote_types(q.dtype, torch.float32)
+    gates = scores.to(exact).sigmoid()  # (..., queries, keys)
+    p = gates.flip(-1).cumsum(-1).flip(-1)  # (..., queries, keys)
+    p = p.clamp(max=len(table) - 1)  # (..., queries, keys)
+    below = p.detach().long()  # (..., queries, keys)
+    part = (p - below).to(q.dtype)  # (..., queries, keys)
+    by_row = q @ table.mT  # (..., queries, rows)
+    step = by_row.diff(append=by_row[..., -1:])  # (..., queries, rows)
+    at_p = by_row.gather(-1, below) + part * step.gather(-1, below)
+    return scores + at_p  # (..., queries, keys)
+
+
+class CopeScores(nn.Module):
+    """The table of a layer, for heads of width dim: a score for attention.py.
+
+    All heads share it. It starts at zero, and positions from rows - 1 on are
+    one: there may be far fewer rows than tokens.
+
+    ValueError: as cope_scores; dim or rows below 1.
+    """
+
+    def __init__(self, dim: int, rows: int):
+        super().__init__()
+        if dim < 1 or rows < 1:
+            raise ValueError(
+                f"dim and rows must be at least 1, got {dim} and {rows}"
+            )
+        self.table = nn.Parameter(torch.zeros(rows, dim))
+
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return cope_scores(q, k, self.table)

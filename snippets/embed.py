@@ -1,0 +1,85 @@
+"""Embed: token embeddings plus any position encoding that is added to them.
+
+    x[t] = scale * tokens[id[t]] + encoding(position[t])
+
+and the positions of rows that are padded or packed, counted from 0 at the first
+token of each document.
+
+Source: arXiv:1706.03762, section 3.4 (scale) and section 3.5.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+
+def padded_positions(
+    mask: Tensor,  # (..., tokens)
+) -> Tensor:
+    """Positions in rows with padding: (..., tokens), int64.
+
+    mask is True, or 1, where there is a token. Padding on the left gets
+    position 0, padding after it the position of the last token: attention must
+    not look at it anyway.
+
+    >>> padded_positions(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]]))
+    tensor([[0, 0, 0, 1, 2],
+            [0, 1, 2, 3, 3]])
+
+    ValueError: mask neither of bool nor of integers.
+    """
+    _check_integers("mask", mask)
+    count = mask.bool().cumsum(-1)  # (..., tokens)
+    return (count - 1).clamp(min=0)  # (..., tokens)
+
+
+def packed_positions(
+    documents: Tensor,  # (..., tokens)
+) -> Tensor:
+    """Positions in rows of several documents: (..., tokens), int64.
+
+    documents has the number of each token's document; where it changes, a new
+    document begins.
+
+    >>> packed_positions(torch.tensor([7, 7, 7, 8, 8, 7]))
+    tensor([0, 1, 2, 0, 1, 0])
+
+    ValueError: documents neither of bool nor of integers.
+    """
+    _check_integers("documents", documents)
+    tokens = documents.shape[-1]
+    place = torch.arange(tokens, device=documents.device)  # (tokens)
+    step = documents.diff(prepend=documents[..., :1])  # (..., tokens)
+    start = ((step != 0) * place).cummax(-1).values  # (..., tokens)
+    return place - start  # (..., tokens)
+
+
+class Embed(nn.Module):
+    """Ids and positions to the vectors that the first layer takes: (..., dim).
+
+    add takes embeddings (..., tokens, dim) and positions, and returns their
+    sum: AddSinusoidal and AddLearned do. scale multiplies the token
+    embeddings: sqrt(dim) in the paper, whose encoding is sinusoidal; 1 in GPT-2
+    and BERT, which learn their positions. ids is (..., tokens), positions
+    what add takes; what they refuse is refused.
+    """
+
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        add: Callable[[Tensor, Tensor], Tensor],
+        scale: float = 1.0,
+    ):
+        super().__init__()
+        self.tokens = tokens
+        self.add = add
+        self.scale = scale
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        return self.add(self.scale * self.tokens(ids), positions)
+
+
+def _check_integers(name: str, given: Tensor) -> None:
+    if given.is_floating_point() or given.is_complex():
+        raise ValueError(f"{name} must be integers or bool, got {given.dtype}")

@@ -1,0 +1,105 @@
+"""FIRE: a small network reads the distance as a share of what the query sees.
+
+    bias[h, i, j] = mlp(psi(i - j) / psi(max(L, i)))[h]   for keys j <= i
+    psi(x)        = log(1 + c x)
+
+The share lies in 0 .. 1 however long the text is; up to position L it depends
+on i - j alone, beyond on the position too. The network, c > 0 and L > 0 are
+learned. Added to the scaled score.
+
+Source: arXiv:2310.04418. The network, the first values, |c|, |L| and epsilon:
+class FIRE in github.com/chuanyang-Zheng/DAPE at bde344a, DAPE.py, and in
+github.com/mcleish7/arithmetic at 86022a5, cramming/architectures/embeddings.py.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class FireBias(nn.Module):
+    """The causal bias: (..., heads, queries, keys), -inf for later keys.
+
+    Positions are integers from 0 on, in tokens, as is L = L_multiplier *
+    init_L; the multiplier is learned. Counted in float32 or better, whatever
+    the parameters are; the result has their dtype. It needs memory for hidden
+    numbers per query and key.
+
+    >>> fire = FireBias(heads=2)
+    >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
+    tensor([[[False, False, False,  True]],
+    <BLANKLINE>
+            [[False, False, False,  True]]])
+
+    ValueError: heads or hidden below 1; c or init_L not positive; positions
+    that are no tensors of integers or do not fit each other.
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        hidden: int = 32,
+        c: float = 0.1,
+        init_L: float = 512.0,
+    ):
+        super().__init__()
+        if heads < 1 or hidden < 1:
+            raise ValueError(
+                f"heads and hidden must be at least 1, got {heads} and {hidden}"
+            )
+        if not (0 < c < math.inf and 0 < init_L < math.inf):
+            raise ValueError(
+                f"c and init_L must be positive, got {c} and {init_L}"
+            )
+        self.init_L = init_L
+        self.c = nn.Parameter(torch.tensor(float(c)))
+        self.L_multiplier = nn.Parameter(torch.tensor(1.0))
+        self.mlp = nn.Sequential(
+            nn.Linear(1, hidden), nn.ReLU(), nn.Linear(hidden, heads)
+        )
+
+    def forward(
+        self,
+        query_positions: Tensor,  # (..., queries)
+        key_positions: Tensor,  # (..., keys)
+    ) -> Tensor:
+        offsets = _offsets(query_positions, key_positions)
+        dtype = torch.promote_types(self.c.dtype, torch.float32)
+        c = self.c.to(dtype).abs()
+        L = (self.L_multiplier.to(dtype) * self.init_L).abs()
+        distance = (-offsets).clamp(min=0).to(dtype)  # (..., queries, keys)
+        reach = query_positions.to(dtype).maximum(L)  # (..., queries)
+        whole = (c * reach).log1p()[..., None] + 1e-6  # (..., queries, 1)
+        share = (c * distance).log1p() / whole  # (..., queries, keys)
+        # mlp with all pairs in the last axis, so that each head is contiguous
+        (w1, b1), (w2, b2) = (
+            (layer.weight.to(dtype), layer.bias.to(dtype)[:, None])
+            for layer in (self.mlp[0], self.mlp[2])
+        )
+        pairs = share.reshape(1, -1)
+        inner = torch.addmm(b1, w1, pairs).relu_()  # (hidden, pairs)
+        bias = torch.addmm(b2, w2, inner)  # (heads, pairs)
+        bias.masked_fill_((offsets > 0).flatten(), -math.inf)
+        bias = bias.unflatten(1, offsets.shape).movedim(0, -3)
+        return bias.to(self.c.dtype)  # (..., heads, queries, keys)
+
+
+def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for given in (query_positions, key_positions):
+        tensor = isinstance(given, Tensor)
+        kind = given.dtype if tensor else type(given).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"positions must be tensors of integers, got {kind}"
+            )
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.long()[..., :, None]  # (..., queries, 1)
+    return key_positions[..., None, :] - i  # (..., queries, keys)

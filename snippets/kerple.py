@@ -1,0 +1,140 @@
+"""KERPLE: a learned penalty that grows ever more slowly with the distance.
+
+Each head learns two positive numbers. The variants, log and power:
+
+    bias[h, i, j] = -r1[h] * log(1 + r2[h] * |i - j|)       r1, r2 > 0
+    bias[h, i, j] = -r1[h] * |i - j| ^ r2[h]                r1 > 0, 0 < r2 <= 2
+
+Both are conditionally positive definite kernels of i and j: some constant,
+which the softmax does not notice, would turn them into inner products. The
+power with r2 = 1 is ALiBi with a learned slope. Added to the scaled score.
+
+Source: arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
+github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and r2
+are bias_p and bias_a of the log, but bias_a and bias_p of the power.
+"""
+
+import torch
+from torch import Tensor, nn
+
+
+def kerple_log_bias(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    r1: Tensor,  # (heads)
+    r2: Tensor,  # (heads)
+) -> Tensor:
+    """The log variant: (..., heads, queries, keys), of the dtype of r1.
+
+    Positions are integers, in tokens; r1 is in units of the score, r2 per
+    token. Counted in float32 or better, cast last. It hides no key: in a
+    causal model mask later keys too.
+
+    >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
+    >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
+    tensor([[[-1.0986, -0.6931, -0.0000]]])
+
+    ValueError: positions that are no tensors of integers or do not fit each
+    other; r1 and r2 that are not one floating number per head.
+    """
+    distance, a, b = _prepare(query_positions, key_positions, r1, r2)
+    bias = -a * (b * distance).log1p()  # (..., heads, queries, keys)
+    return bias.to(r1.dtype)
+
+
+def kerple_power_bias(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    r1: Tensor,  # (heads)
+    r2: Tensor,  # (heads)
+) -> Tensor:
+    """The power variant; all as kerple_log_bias, but r2 is a plain exponent.
+
+    >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
+    >>> kerple_power_bias(torch.tensor([4]), torch.tensor([0, 3, 4]), r1, r2)
+    tensor([[[-2., -1., -0.]]])
+    """
+    distance, a, b = _prepare(query_positions, key_positions, r1, r2)
+    bias = -a * distance**b  # (..., heads, queries, keys)
+    return bias.to(r1.dtype)
+
+
+class KerpleLog(nn.Module):
+    """kerple_log_bias with learned r1 and r2, at first in 0 .. 2 and 0 .. 1.
+
+    As in the authors' code, forward first sets what fell below 0.01 to 0.01.
+
+    ValueError: heads below 1; positions as kerple_log_bias.
+    """
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.r1, self.r2 = _parameters(heads, 2, 1)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        self.r1.data.clamp_(min=0.01)
+        self.r2.data.clamp_(min=0.01)
+        return kerple_log_bias(query_positions, key_positions, self.r1, self.r2)
+
+
+class KerplePower(nn.Module):
+    """kerple_power_bias with learned r1 and r2, at first in 0 .. 1 and 0 .. 2.
+
+    As in the authors' code, forward first sets what fell below 0.01 to 0.01,
+    and an r2 above 2 to 2.
+
+    ValueError: heads below 1; positions as kerple_log_bias.
+    """
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.r1, self.r2 = _parameters(heads, 1, 2)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        self.r1.data.clamp_(min=0.01)
+        self.r2.data.clamp_(min=0.01, max=2)
+        return kerple_power_bias(
+            query_positions, key_positions, self.r1, self.r2
+        )
+
+
+def _parameters(heads: int, *most: float) -> list[nn.Parameter]:
+    if heads < 1:
+        raise ValueError(f"heads must be at least 1, got {heads}")
+    return [nn.Parameter(top * torch.rand(heads)) for top in most]
+
+
+def _prepare(
+    query_positions: Tensor, key_positions: Tensor, r1: Tensor, r2: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Distances, r1 and r2, all in one dtype and in shapes that fit."""
+    one = r1.ndim == 1 and len(r1) and r1.is_floating_point()
+    if not one or r2.shape != r1.shape or r2.dtype != r1.dtype:
+        raise ValueError(
+            "r1 and r2 must be floating and (heads,), "
+            f"got {r1.dtype} {tuple(r1.shape)} and {r2.dtype} {tuple(r2.shape)}"
+        )
+    dtype = torch.promote_types(r1.dtype, torch.float32)
+    distance = _offsets(query_positions, key_positions).abs().to(dtype)
+    r1, r2 = (r.to(dtype)[:, None, None] for r in (r1, r2))  # (heads, 1, 1)
+    return distance[..., None, :, :], r1, r2
+
+
+def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for given in (query_positions, key_positions):
+        tensor = isinstance(given, Tensor)
+        kind = given.dtype if tensor else type(given).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"positions must be tensors of integers, got {kind}"
+            )
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.long()[..., :, None]  # (..., queries, 1)
+    return key_positions[..., None, :] - i  # (..., queries, keys)

@@ -1,0 +1,77 @@
+"""Sandwich: the bias that two sinusoidal encodings have in common.
+
+The dot product of the sinusoidal vectors of i and j, dim channels wide, is all
+that is kept of them; each head shrinks it by a ratio of its own, h from 1:
+
+    bias[h, i, j] = sum over p of cos((i - j) * w[p]) / (8 h / heads)
+    w[p]          = 10000 ^ (-2 p / dim),   p = 0 .. dim/2 - 1
+
+It falls roughly with the logarithm of the distance, not steadily, has no
+parameters and is added to the scaled score.
+
+Source: arXiv:2212.10356, appendix E, whose code has p from 0, as has
+attn_gym/mods/sandwich.py of github.com/meta-pytorch/attention-gym at 7fdb85d.
+"""
+
+import torch
+from torch import Tensor
+
+
+def sandwich_bias(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    heads: int,
+    dim: int = 128,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The bias of both directions: (..., heads, queries, keys).
+
+    Positions are integers, in tokens; their angles are float64, the products
+    float32. dim is that of the sinusoids, whatever the width of the heads. It
+    hides no key: in a causal model mask later keys too.
+
+    >>> sandwich_bias(torch.tensor([9]), torch.tensor([0, 8, 9]), 2, dim=4)
+    tensor([[[0.0212, 0.3851, 0.5000]],
+    <BLANKLINE>
+            [[0.0106, 0.1925, 0.2500]]])
+
+    ValueError: heads below 1; dim odd or below 2; positions that are no tensors
+    of integers or do not fit each other; dtype not floating.
+    """
+    if heads < 1:
+        raise ValueError(f"heads must be at least 1, got {heads}")
+    if dim < 2 or dim % 2:
+        raise ValueError(f"dim must be even and at least 2, got {dim}")
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
+    _check_positions(query_positions, key_positions)
+    q, k = _waves(query_positions, dim), _waves(key_positions, dim)
+    products = q @ k.mT  # (..., queries, keys)
+    head = torch.arange(1, heads + 1, device=products.device)  # (heads)
+    shrink = heads / (8 * head[:, None, None])  # (heads, 1, 1)
+    bias = shrink * products[..., None, :, :]  # (..., heads, queries, keys)
+    return bias.to(dtype)
+
+
+def _waves(positions: Tensor, dim: int) -> Tensor:
+    p = torch.arange(dim // 2, dtype=torch.float64, device=positions.device)
+    w = 10000 ** (-2 * p / dim)  # (dim/2)
+    angles = positions.double()[..., None] * w  # (..., dim/2)
+    return torch.cat((angles.cos(), angles.sin()), -1).float()  # (..., dim)
+
+
+def _check_positions(query_positions: Tensor, key_positions: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for given in (query_positions, key_positions):
+        tensor = isinstance(given, Tensor)
+        kind = given.dtype if tensor else type(given).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"positions must be tensors of integers, got {kind}"
+            )
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )

@@ -1,0 +1,154 @@
+"""Shaw's relative positions: a learned vector for each clipped distance.
+
+Two tables have a row for each distance r = -clip .. clip from a query to a key;
+keys that are farther away share the last row of their side.
+
+    r           = min(max(j - i, -clip), clip)
+    score[i, j] = q[i] . (k[j] + key_table[r]) / sqrt(dim)
+    output[i]   = sum over j of weight[i, j] * (v[j] + value_table[r])
+
+Heads share the tables, as in the paper's big models; its base models have two
+for each head. No tensor of queries x keys x dim is made: each q meets the
+2 clip + 1 rows once and every key picks its product, and the weights are summed
+by row before they meet the rows.
+
+Source: arXiv:1803.02155, equations 3 and 4, section 3.2; reference code:
+dot_product_attention_relative in github.com/tensorflow/tensor2tensor at
+bafdc1b, tensor2tensor/layers/common_attention.py.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def shaw_scores(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+    key_table: Tensor,  # (2 * clip + 1, dim)
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+) -> Tensor:
+    """How well each key fits each query: (..., queries, keys).
+
+    Positions are integers, in tokens: (tokens,) for all alike, or with the
+    leading axes of q and k before the axis of heads.
+
+    >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
+    >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1
+    >>> shaw_scores(q, k, table, torch.tensor([7]), torch.tensor([2, 7, 8]))
+    tensor([[4.4000, 4.8000, 5.2000]])
+
+    ValueError: shapes that do not fit; positions that are no integers.
+    """
+    dim = q.shape[-1]
+    if k.shape[-1] != dim:
+        raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
+    clip = _clip_of(key_table, dim)
+    q = q / math.sqrt(dim)  # (..., queries, dim)
+    content = q @ k.mT  # (..., queries, keys)
+    rows = _rows(query_positions, key_positions, clip, content.shape)
+    by_row = q @ key_table.mT  # (..., queries, 2 * clip + 1)
+    return content + by_row.gather(-1, rows)  # (..., queries, keys)
+
+
+def shaw_values(
+    weights: Tensor,  # (..., queries, keys)
+    value_table: Tensor,  # (2 * clip + 1, dim)
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+) -> Tensor:
+    """What the table adds to the output of attention: (..., queries, dim).
+
+    Weights are summed in float32 or better.
+
+    >>> weights, at = torch.tensor([[0.25, 0.75]]), torch.tensor([5, 6])
+    >>> shaw_values(weights, torch.tensor([[1.0], [2.0], [4.0]]), at[:1], at)
+    tensor([[3.5000]])
+
+    ValueError: as shaw_scores.
+    """
+    dim = value_table.shape[-1]
+    clip = _clip_of(value_table, dim)
+    rows = _rows(query_positions, key_positions, clip, weights.shape)
+    exact = weights.to(torch.promote_types(weights.dtype, torch.float32))
+    by_row = exact.new_zeros(*weights.shape[:-1], 2 * clip + 1)
+    by_row = by_row.scatter_add(-1, rows, exact).to(weights.dtype)
+    return by_row @ value_table  # (..., queries, dim)
+
+
+class ShawTables(nn.Module):
+    """Both tables of a layer, for heads of width dim: dim, 2 clip + 1 rows.
+
+    forward gives scores, values what to add to the output. With attention.py,
+    for tokens at positions `at`:
+
+        score = lambda q, k: shaw(q, k, at, at)
+        output, weights = attention(q, k, v, score=score)
+        output = output + shaw.values(weights, at, at)
+
+    ValueError: as shaw_scores; dim below 1 or clip below 0.
+    """
+
+    def __init__(self, dim: int, clip: int):
+        super().__init__()
+        if dim < 1 or clip < 0:
+            raise ValueError(
+                "dim must be 1 or more and clip 0 or more, "
+                f"got {dim} and {clip}"
+            )
+        self.key_table = nn.Parameter(torch.empty(2 * clip + 1, dim))
+        self.value_table = nn.Parameter(torch.empty(2 * clip + 1, dim))
+        nn.init.xavier_uniform_(self.key_table)
+        nn.init.xavier_uniform_(self.value_table)
+
+    def forward(
+        self,
+        q: Tensor,
+        k: Tensor,
+        query_positions: Tensor,
+        key_positions: Tensor,
+    ) -> Tensor:
+        return shaw_scores(q, k, self.key_table, query_positions, key_positions)
+
+    def values(
+        self, weights: Tensor, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        table = self.value_table
+        return shaw_values(weights, table, query_positions, key_positions)
+
+
+def _clip_of(table: Tensor, dim: int) -> int:
+    shape = tuple(table.shape)
+    if table.ndim != 2 or shape[0] % 2 == 0 or shape[1] != dim:
+        raise ValueError(f"a table must be (2 clip + 1, {dim}), got {shape}")
+    return shape[0] // 2
+
+
+def _rows(
+    query_positions: Tensor, key_positions: Tensor, clip: int, shape: torch.Size
+) -> Tensor:
+    """The row that each query has for each key: int64, of the given shape."""
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for positions in (query_positions, key_positions):
+        tensor = isinstance(positions, Tensor)
+        given = positions.dtype if tensor else type(positions).__name__
+        if given not in whole:
+            raise ValueError(
+                f"positions must be a tensor of integers, got {given}"
+            )
+    have = tuple(query_positions.shape), tuple(key_positions.shape)
+    want = tuple(shape[-2:])
+    each = tuple((*shape[:-3], tokens) for tokens in want)
+    if have not in (((want[0],), (want[1],)), each):
+        raise ValueError(
+            f"positions must fit scores of {tuple(shape)}, "
+            f"got {have[0]} and {have[1]}"
+        )
+    i = query_positions[..., :, None]  # (..., queries, 1)
+    j = key_positions.long()[..., None, :]  # (..., 1, keys)
+    rows = (j - i).clamp(-clip, clip) + clip
+    if rows.ndim > 2:
+        rows = rows[..., None, :, :]  # one for all heads
+    return rows.expand(shape)

@@ -1,0 +1,185 @@
+"""Sinusoidal position encoding: every position is a row of clock hands.
+
+Pair p of the channels is one hand, p = 0 .. dim/2 - 1. It turns at a rate of
+its own, and the pair holds the sine and the cosine of where it points:
+
+    w[p]             = base ^ (-2 p / dim)     radians per position
+    PE[pos, 2 p]     = sin(pos * w[p])
+    PE[pos, 2 p + 1] = cos(pos * w[p])
+
+The sum of token embedding and PE enters the first layer.
+
+Source: arXiv:1706.03762, section 3.5. The code its authors released has
+another layout and other frequencies, here sinusoidal_encoding_t2t:
+get_timing_signal_1d in github.com/tensorflow/tensor2tensor at bafdc1b,
+tensor2tensor/layers/common_attention.py.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoidal_frequencies(
+    dim: int, base: float = 10000.0, device: torch.device | None = None
+) -> Tensor:
+    """How fast each hand turns: (dim/2,), float64, radians per position.
+
+    The wavelengths 2 pi / w grow by the same factor from 2 pi to
+    2 pi base^(1 - 2/dim), which nears 2 pi base as dim grows.
+
+    >>> sinusoidal_frequencies(6)
+    tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
+
+    ValueError: dim odd or below 2, base not positive.
+    """
+    if dim < 2 or dim % 2:
+        raise ValueError(f"dim must be even and at least 2, got {dim}")
+    _check_base(base)
+    p = torch.arange(dim // 2, dtype=torch.float64, device=device)  # (dim/2)
+    return base ** (-2 * p / dim)  # (dim/2)
+
+
+def sinusoidal_encoding(
+    positions: Tensor,
+    dim: int,
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The encoding of each position: (..., dim) for positions of (...).
+
+    Positions are counted in tokens: integers, or float32 or float64 for what
+    lies between. Angles are float64 whatever the dtype of the result: in
+    float32 some hands would be up to 0.06 off near position 1,000,000.
+
+    >>> sinusoidal_encoding(torch.arange(3), dim=4)
+    tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
+            [ 0.8415,  0.5403,  0.0100,  0.9999],
+            [ 0.9093, -0.4161,  0.0200,  0.9998]])
+
+    ValueError: dim or base as above; positions that are no tensor or of a
+    dtype that cannot count (bfloat16 has no 257); dtype not floating.
+    """
+    _check_positions(positions)
+    frequencies = sinusoidal_frequencies(dim, base, positions.device)
+    sin, cos = _waves(positions, frequencies, dtype)  # (..., dim/2)
+    return torch.stack((sin, cos), dim=-1).flatten(-2)  # (..., dim)
+
+
+def sinusoidal_encoding_t2t(
+    positions: Tensor,
+    dim: int,
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The encoding as tensor2tensor has it: (..., dim) for positions of (...).
+
+    All sines come first, then all cosines, and the frequencies are
+    base^(-p / (dim/2 - 1)), so that the last is 1/base itself. fairseq, M2M100
+    and Whisper follow this one.
+
+    >>> sinusoidal_encoding_t2t(torch.tensor([1000]), dim=4)
+    tensor([[0.8269, 0.0998, 0.5624, 0.9950]])
+
+    ValueError: as sinusoidal_encoding; dim must be at least 4.
+    """
+    _check_positions(positions)
+    if dim < 4 or dim % 2:
+        raise ValueError(f"dim must be even and at least 4, got {dim}")
+    _check_base(base)
+    p = torch.arange(dim // 2, dtype=torch.float64, device=positions.device)
+    frequencies = base ** (-p / (dim // 2 - 1))  # (dim/2)
+    return torch.cat(_waves(positions, frequencies, dtype), -1)  # (..., dim)
+
+
+def shift_matrix(
+    offsets: Tensor,
+    dim: int,
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """M with M @ PE(pos) = PE(pos + offset): (..., dim, dim) for offsets (...).
+
+    It turns every hand by offset * w, whatever the position: dim/2 rotations
+    of 2 by 2 along the diagonal. Offsets may be negative or fractional. For
+    the layout of sinusoidal_encoding only.
+
+    >>> shift_matrix(torch.tensor(1), dim=2)
+    tensor([[ 0.5403,  0.8415],
+            [-0.8415,  0.5403]])
+
+    ValueError: as sinusoidal_encoding.
+    """
+    _check_positions(offsets, "offsets")
+    frequencies = sinusoidal_frequencies(dim, base, offsets.device)
+    sin, cos = _waves(offsets, frequencies, dtype)  # (..., dim/2)
+    diagonal = cos.repeat_interleave(2, dim=-1)  # (..., dim)
+    beside = torch.stack((sin, torch.zeros_like(sin)), dim=-1)
+    beside = beside.flatten(-2)[..., :-1]  # (..., dim-1)
+    turn = beside.diag_embed(1) - beside.diag_embed(-1)  # (..., dim, dim)
+    return diagonal.diag_embed() + turn  # (..., dim, dim)
+
+
+class AddSinusoidal(nn.Module):
+    """Token embeddings plus the encoding of their positions: like x.
+
+    x is (..., tokens, dim); positions is (tokens,) for all rows alike or has
+    the leading shape of x, as left padding and packing need. The encoding is
+    made where positions live and then moved to x: leave positions on the CPU
+    if x is on a device without float64, such as mps.
+
+    >>> AddSinusoidal(dim=2)(torch.zeros(1, 2), torch.tensor([1]))
+    tensor([[0.8415, 0.5403]])
+
+    ValueError: as sinusoidal_encoding; x or positions of another shape; x not
+    of a floating dtype.
+    """
+
+    def __init__(self, dim: int, base: float = 10000.0):
+        super().__init__()
+        sinusoidal_frequencies(dim, base)  # refuse now what cannot be encoded
+        self.dim = dim
+        self.base = base
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        if not x.is_floating_point():
+            raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+        if x.ndim == 0 or x.shape[-1] != self.dim:
+            shape = tuple(x.shape)
+            raise ValueError(f"x must be (..., {self.dim}), got {shape}")
+        _check_positions(positions)
+        leading = tuple(x.shape[:-1])
+        shape = tuple(positions.shape)
+        if shape not in (leading, leading[-1:]):
+            raise ValueError(
+                f"positions must be {leading} or {leading[-1:]}, got {shape}"
+            )
+        encoding = sinusoidal_encoding(positions, self.dim, self.base, x.dtype)
+        return x + encoding.to(x.device)
+
+
+def _waves(
+    positions: Tensor, frequencies: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Sine and cosine of position times frequency: two of (..., pairs)."""
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
+    angles = positions.double()[..., None] * frequencies  # (..., pairs)
+    return angles.sin().to(dtype), angles.cos().to(dtype)  # (..., pairs)
+
+
+def _check_base(base: float) -> None:
+    if not 0 < base < math.inf:
+        raise ValueError(f"base must be a positive number, got {base}")
+
+
+def _check_positions(positions: Tensor, name: str = "positions") -> None:
+    tensor = isinstance(positions, Tensor)
+    given = positions.dtype if tensor else type(positions).__name__
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    if given not in (*whole, torch.float32, torch.float64):
+        raise ValueError(
+            f"{name} must be a tensor of uint8, int8 to int64, float32 or "
+            f"float64, such as torch.arange(10), got {given}"
+        )

@@ -1,0 +1,149 @@
+"""T5's relative bias: one learned number per head for each bucket of offsets.
+
+    bias[h, i, j] = table[bucket(j - i), h]
+
+Near offsets have a bucket each, farther ones share buckets that grow with the
+logarithm of the distance, and the farthest share the last: with 32 buckets and
+max_distance 128 from distance 91 on in each direction, or from 113 on if all
+buckets look back.
+
+T5 adds it to q[i] . k[j] without 1/sqrt(dim): scale=1.0 in
+scaled_dot_product_attention, if weights are T5's. All layers of a stack share
+one table, and cross-attention has none.
+
+Source: arXiv:1910.10683, section 2.1; _relative_position_bucket in
+github.com/tensorflow/mesh at da90793,
+mesh_tensorflow/transformer/transformer_layers.py.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def t5_buckets(
+    offsets: Tensor,
+    buckets: int = 32,
+    max_distance: int = 128,
+    bidirectional: bool = True,
+) -> Tensor:
+    """The bucket of each offset, key position minus query position: int64.
+
+    bidirectional gives each direction one half of the buckets; of later keys'
+    half the first stays empty. Otherwise every later key falls into bucket 0,
+    the query's own: it is no mask.
+
+    >>> t5_buckets(torch.tensor([-128, -91, -90, -8, -1, 0, 1, 8]))
+    tensor([15, 15, 14,  8,  1,  0, 17, 24])
+
+    ValueError: offsets no tensor of integers; fewer than 2 buckets, or if
+    bidirectional an odd number or fewer than 4; max_distance not beyond the
+    distances with a bucket of their own.
+    """
+    _check_integers("offsets", offsets)
+    if bidirectional and (buckets < 4 or buckets % 2):
+        raise ValueError(f"buckets must be even and 4 or more, got {buckets}")
+    if buckets < 2:
+        raise ValueError(f"buckets must be 2 or more, got {buckets}")
+    side = buckets // 2 if bidirectional else buckets
+    near = side // 2  # as many distances have a bucket of their own
+    if max_distance <= near:
+        raise ValueError(
+            f"max_distance must be more than {near}, got {max_distance}"
+        )
+    offsets = offsets.long()
+    distance = offsets.abs() if bidirectional else (-offsets).clamp(min=0)
+    times = distance.clamp(min=near).float() / near  # 1 where sharing begins
+    share = times.log() / math.log(max_distance / near)  # 1 at max_distance
+    far = near + (share * (side - near)).long()
+    bucket = torch.where(distance < near, distance, far.clamp(max=side - 1))
+    return bucket + side * (offsets > 0) if bidirectional else bucket
+
+
+def t5_bias(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    table: Tensor,  # (buckets, heads)
+    max_distance: int = 128,
+    bidirectional: bool = True,
+) -> Tensor:
+    """The bias of a table: (..., heads, queries, keys), of the table's dtype.
+
+    Positions are integers, in tokens. It hides no key: if not bidirectional,
+    mask later keys too.
+
+    >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
+    >>> t5_bias(torch.tensor([2]), torch.arange(4), table)
+    tensor([[[ 2.,  1.,  0., 17.]]])
+
+    ValueError: positions that are no tensors of integers or do not fit each
+    other; a table that is not (buckets, heads); as t5_buckets.
+    """
+    if table.ndim != 2:
+        shape = tuple(table.shape)
+        raise ValueError(f"table must be (buckets, heads), got {shape}")
+    # Beyond max_distance nothing changes: a bucket for each offset up to it.
+    most = max_distance
+    span = torch.arange(-most, most + 1, device=table.device)
+    bucket = t5_buckets(span, len(table), most, bidirectional)
+    rows = table.T[:, bucket]  # (heads, 2*most+1)
+    offsets = _offsets(query_positions, key_positions)
+    place = offsets.clamp_(-most, most).add_(most)  # (..., queries, keys)
+    bias = rows.index_select(1, place.flatten()).unflatten(1, place.shape)
+    return bias.movedim(0, -3)  # (..., heads, queries, keys)
+
+
+class T5Bias(nn.Module):
+    """A learned table, at first zero, and t5_bias of it.
+
+    The table is (buckets, heads), as in the weights of Hugging Face's T5.
+
+    ValueError: heads below 1; as t5_bias.
+    """
+
+    def __init__(
+        self,
+        heads: int,
+        buckets: int = 32,
+        max_distance: int = 128,
+        bidirectional: bool = True,
+    ):
+        super().__init__()
+        if heads < 1:
+            raise ValueError(f"heads must be at least 1, got {heads}")
+        t5_buckets(torch.tensor(0), buckets, max_distance, bidirectional)
+        self.max_distance = max_distance
+        self.bidirectional = bidirectional
+        self.table = nn.Parameter(torch.zeros(buckets, heads))
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        return t5_bias(
+            query_positions,
+            key_positions,
+            self.table,
+            self.max_distance,
+            self.bidirectional,
+        )
+
+
+def _check_integers(name: str, given: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    tensor = isinstance(given, Tensor)
+    kind = given.dtype if tensor else type(given).__name__
+    if kind not in whole:
+        raise ValueError(f"{name} must be a tensor of integers, got {kind}")
+
+
+def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("query_positions", query_positions)
+    _check_integers("key_positions", key_positions)
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.long()[..., :, None]  # (..., queries, 1)
+    return key_positions[..., None, :] - i  # (..., queries, keys)

@@ -1,0 +1,138 @@
+"""Transformer-XL's relative positions: sinusoids of the distance in the score.
+
+A query that stands i - j tokens after a key scores it by four products:
+
+    score[i, j] = ((q[i] + u) . k[j] + (q[i] + v) . W R[i - j]) / sqrt(dim)
+
+R[d] holds the sines and then the cosines of d * 10000^(-2 p / width), p = 0 ..
+width/2 - 1. Learned: W, and the vectors u and v of each head, which take the
+place of a query's own position.
+
+The keys are the memory of earlier segments and then the segment of the queries;
+only distances count, so there are no positions to give. Keys after the query
+are hidden: their distance is negative, and R is made for none.
+
+Source: arXiv:1901.02860, section 3.3; reference code, with the shift:
+github.com/kimiyoung/transformer-xl at 44781ed, pytorch/mem_transformer.py.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def distance_rows(
+    keys: int,
+    width: int,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | None = None,
+) -> Tensor:
+    """R for the distances keys - 1, ..., 1, 0: (keys, width).
+
+    Angles are float32, or float64 if dtype is.
+
+    >>> distance_rows(2, 4)
+    tensor([[0.8415, 0.0100, 0.5403, 0.9999],
+            [0.0000, 0.0000, 1.0000, 1.0000]])
+
+    ValueError: width odd or below 2.
+    """
+    if width < 2 or width % 2:
+        raise ValueError(f"width must be even and at least 2, got {width}")
+    exact = torch.promote_types(dtype, torch.float32)
+    p = torch.arange(width // 2, dtype=exact, device=device)
+    distance = torch.arange(keys - 1, -1, -1, dtype=exact, device=device)
+    angle = distance[:, None] * 10000 ** (-2 * p / width)  # (keys, width/2)
+    return torch.cat((angle.sin(), angle.cos()), -1).to(dtype)  # (keys, width)
+
+
+def relative_shift(
+    x: Tensor,  # (..., queries, keys)
+) -> Tensor:
+    """From a column for each distance to a column for each key, same shape.
+
+    Column c of x is distance keys - 1 - c, as in distance_rows. The last query
+    stands at the last key, and each query before it has its columns moved one
+    more to the left. What follows them belongs to the next query: hide it.
+
+    >>> relative_shift(torch.tensor([[12, 11, 10], [22, 21, 20]]))
+    tensor([[11, 10,  0],
+            [22, 21, 20]])
+    """
+    queries, keys = x.shape[-2:]
+    padded = nn.functional.pad(x, (1, 0))  # (..., queries, keys + 1)
+    moved = padded.flatten(-2)[..., queries:]  # (..., queries * keys)
+    return moved.unflatten(-1, (queries, keys))  # (..., queries, keys)
+
+
+def transformer_xl_scores(
+    q: Tensor,  # (..., heads, queries, dim)
+    k: Tensor,  # (..., heads, keys, dim)
+    rows: Tensor,  # (heads, keys, dim)
+    u: Tensor,  # (heads, dim)
+    v: Tensor,  # (heads, dim)
+) -> Tensor:
+    """How well each key fits each query: (..., heads, queries, keys).
+
+    rows is W R of each head. Later keys get -inf.
+
+    ValueError: shapes that do not fit; more queries than keys.
+    """
+    if q.ndim < 3:
+        raise ValueError(
+            f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
+        )
+    heads, queries, dim = q.shape[-3:]
+    keys = k.shape[-2]
+    if queries > keys:
+        raise ValueError(f"{queries} queries need as many keys, got {keys}")
+    for name, given, shape in (
+        ("k", k.shape, (*q.shape[:-2], keys, dim)),
+        ("rows", rows.shape, (heads, keys, dim)),
+        ("u", u.shape, (heads, dim)),
+        ("v", v.shape, (heads, dim)),
+    ):
+        if tuple(given) != shape:
+            raise ValueError(f"{name} must be {shape}, got {tuple(given)}")
+    scale = 1 / math.sqrt(dim)
+    content = (q + u[:, None]) * scale @ k.mT  # (..., heads, queries, keys)
+    distance = (q + v[:, None]) * scale @ rows.mT  # (..., heads, queries, keys)
+    later = q.new_ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
+    scores = content + relative_shift(distance)  # (..., heads, queries, keys)
+    return scores.masked_fill(later, -math.inf)
+
+
+class TransformerXLScores(nn.Module):
+    """What a layer learns for its scores: W, u and v.
+
+    forward(q, k) is a score for attention.py. dim is the width of the model
+    and of R, the heads are dim/heads wide. The paper's models share u and v
+    among their layers: set second.u = first.u.
+
+    ValueError: as transformer_xl_scores; dim odd or not a multiple of heads.
+    """
+
+    def __init__(self, dim: int, heads: int):
+        super().__init__()
+        if heads < 1 or dim < 2 or dim % heads or dim % 2:
+            raise ValueError(
+                "dim must be even and a multiple of heads, "
+                f"got {dim} and {heads}"
+            )
+        self.project = nn.Linear(dim, dim, bias=False)
+        self.u = nn.Parameter(torch.empty(heads, dim // heads))
+        self.v = nn.Parameter(torch.empty(heads, dim // heads))
+        nn.init.normal_(self.u, std=0.02)
+        nn.init.normal_(self.v, std=0.02)
+
+    def forward(
+        self,
+        q: Tensor,  # (..., heads, queries, dim)
+        k: Tensor,  # (..., heads, keys, dim)
+    ) -> Tensor:
+        width, keys = self.project.in_features, k.shape[-2]
+        rows = distance_rows(keys, width, q.dtype, q.device)  # (keys, width)
+        rows = self.project(rows).unflatten(-1, self.u.shape)
+        rows = rows.transpose(0, 1)  # (heads, keys, dim)
+        return transformer_xl_scores(q, k, rows, self.u, self.v)

@@ -1,0 +1,22 @@
+"""What every test relies on: checked shape comments, and the same random numbers in each run."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import settings
+
+sys.path.append(str(Path(__file__).resolve().parent))
+
+import shape_comments
+
+shape_comments.install("snippets")
+
+settings.register_profile("guide", derandomize=True, deadline=None, max_examples=50)
+settings.load_profile("guide")
+
+
+@pytest.fixture(autouse=True)
+def same_random_numbers():
+    torch.manual_seed(0)

@@ -1,0 +1,113 @@
+"""Prose: its numbers are computed, its Layman level is plain, its levels are whole."""
+
+import re
+
+import pytest
+import textstat
+
+from weave.claims import citations, registry, unstated
+from weave.extension import LEVELS
+from weave.project import DOCS
+
+PAGES = sorted(DOCS.rglob("*.md"))
+CHAPTERS = sorted((DOCS / "guide").glob("*.md"))
+
+# What a digit may belong to in a sentence without being a result.
+NAMES = re.compile(
+    r"\b(?:19|20)\d\d\b"  # years of publication
+    r"|\bsections? \d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*|\b(?:tables?|figures?|equations?) \d+"
+    r"|\b(?:float|bfloat)\d+\b|\btensor2tensor\b|\bM2M100\b|\bGPT-\d\b|\bT5\b|\b\d-D\b"
+    r"|\barXiv:[\d.]+|\bdoi:\S+|\bversion [\d.]+"
+)
+
+
+def prose(path):
+    """The lines of a page that are sentences, with everything computed or coded blanked."""
+    text = path.read_text(encoding="utf-8")
+    text = re.sub(r"\A---\n.*?\n---\n", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
+    for computed in (
+        r"^( *)```mermaid.*?^\1```",
+        r"^ *```.*?$",  # the line of a directive; its body is a caption, and prose
+        r"^ *--8<--.*?$",
+        r"\$\$.*?\$\$",
+        r"\$[^$]+\$",
+        r"`[^`]+`",
+        r"\]\([^)]*\)",
+        r"<[^>]+>",
+        r"https?://\S+",
+    ):
+        text = re.sub(computed, lambda m: "\n" * m[0].count("\n"), text, flags=re.S | re.M)
+    return text.splitlines()
+
+
+def typed_numbers(path):
+    lines = enumerate(prose(path), 1)
+    return [f"{path.name}:{n}: {line.strip()}" for n, line in lines if re.search(r"\d", NAMES.sub("", line))]
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if p.name != "bibliography.md"], ids=lambda p: p.stem)
+def test_no_number_in_a_sentence_is_typed(path):
+    assert typed_numbers(path) == [], "make it a value of an exhibit: `#!val module.function.key`"
+
+
+def test_a_typed_number_would_be_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("The norm is 8.\n\nIn float32, section 3.5 of 2017, `#!val a.b.c` and $d = 4$.\n")
+    assert typed_numbers(page) == ["page.md:1: The norm is 8."]
+
+
+def levels(path):
+    """(level, text) of every level block of a chapter's idea, in order."""
+    text = path.read_text(encoding="utf-8").partition("\n## The idea\n")[2].partition("\n## ")[0]
+    block = re.compile(r"^\?\?\?\+? level-(\w+) \"[^\"]+\"\n((?:(?:    .*)?\n)+)", re.M)
+    return [(match[1], match[2]) for match in block.finditer(text)]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_a_chapter_tells_its_idea_at_all_four_levels_in_order(path):
+    assert tuple(level for level, _ in levels(path)) == LEVELS
+
+
+def plain(text):
+    """The sentences of a level without directives, formulas and marks."""
+    text = re.sub(r"```\w+.*?$|```|`#![^`]+`|\*\*?", "", text, flags=re.M)
+    return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_the_layman_level_reads_easily_and_holds_no_formula_and_no_code(path):
+    text = dict(levels(path))["layman"]
+    assert "$" not in text
+    assert "show=code" not in text and "--8<--" not in text
+    grade = textstat.flesch_kincaid_grade(" ".join(plain(text).split()))
+    assert grade <= 9, f"the Layman level of {path.name} reads at US grade {grade:.1f}, wanted 9 or below"
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_no_level_repeats_a_sentence_of_another(path):
+    seen = {}
+    for level, text in levels(path):
+        for sentence in re.split(r"(?<=[.?!:])\s+", " ".join(plain(text).split())):
+            if len(sentence.split()) >= 5:
+                assert seen.setdefault(sentence, level) == level, f"{seen[sentence]} says it too: {sentence}"
+
+
+def test_every_claim_is_held_by_a_test_and_stated_on_a_page():
+    assert not unstated()
+    assert not set(citations()) - set(registry())
+
+
+def test_every_reference_has_a_year_and_an_address():
+    text = (DOCS / "bibliography.md").read_text(encoding="utf-8")
+    papers = re.findall(r'<span id="(\w+)"></span>(.*?)(?=\n\n|\Z)', text.split("## Code")[0], flags=re.S)
+    for id, entry in papers:
+        year = re.search(r"\((\d{4})\)", entry)
+        assert year and id.endswith(year[1]), id
+        assert re.search(r"\(https://(?:arxiv\.org/abs|doi\.org|openreview\.net)/\S+\)", entry), id
+
+
+def test_every_reference_is_cited():
+    ids = re.findall(r'<span id="([\w-]+)">', (DOCS / "bibliography.md").read_text(encoding="utf-8"))
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES)
+    assert [id for id in ids if f"bibliography.md#{id})" not in text] == []
+    assert len(set(ids)) == len(ids)

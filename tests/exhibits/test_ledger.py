@@ -1,0 +1,102 @@
+"""The ledger: what every exhibit prints and returns, run cold, is what is committed in goldens/.
+
+Numbers may differ by one in a thousand or by 1e-6, which covers another machine's arithmetic;
+all other text must be the same. `make goldens` writes the ledger anew, for review.
+"""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from weave.figures import standalone
+from weave.project import DOCS, ROOT
+from weave.results import Results, exhibit_names
+
+GOLDENS = Path(__file__).parent / "goldens"
+PICTURE = ROOT / ".github" / "six-orders.svg"
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+RELATIVE, ABSOLUTE = 1e-3, 1e-6
+
+
+@pytest.fixture(scope="session")
+def outcomes():
+    """What every exhibit gave just now, without the cache."""
+    return {outcome["exhibit"]: outcome for outcome in Results().run(exhibit_names())}
+
+
+def entry(outcome):
+    """An exhibit's page of the ledger: what it printed, then its values by name."""
+    assert "failure" not in outcome, outcome["failure"]
+    values = [f"{key} = {value!r}\n" for key, value in outcome["result"]["values"].items()]
+    return outcome["result"]["output"] + ("---\n" if values else "") + "".join(values)
+
+
+def differences(golden, now):
+    """The lines that differ by more than rounding."""
+    if golden.count("\n") != now.count("\n"):
+        return [f"{golden.count(chr(10))} lines became {now.count(chr(10))}"]
+    pairs = zip(golden.splitlines(), now.splitlines(), strict=True)
+    return [f"{old!r} became {new!r}" for old, new in pairs if not alike(old, new)]
+
+
+def alike(old, new):
+    """Whether two lines differ at most in the last digits of their numbers."""
+    # White space may differ: a number's sign or power of ten can change its width.
+    texts = [NUMBER.sub("#", line).split() for line in (old, new)]
+    numbers = [[float(number) for number in NUMBER.findall(line)] for line in (old, new)]
+    return texts[0] == texts[1] and all(
+        math.isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE) for a, b in zip(*numbers, strict=True)
+    )
+
+
+@pytest.mark.parametrize("name", exhibit_names())
+def test_an_exhibit_gives_what_the_ledger_says(name, outcomes, request):
+    golden = GOLDENS / f"{name}.txt"
+    now = entry(outcomes[name])
+    if request.config.getoption("--rewrite-goldens"):
+        GOLDENS.mkdir(exist_ok=True)
+        golden.write_text(now, encoding="utf-8")
+    assert golden.exists(), f"no {golden.name} in the ledger: `make goldens` writes it"
+    changed = differences(golden.read_text(encoding="utf-8"), now)
+    assert not changed, f"{name} gives other numbers: {changed}; if that is right, run `make goldens`"
+
+
+def test_the_ledger_has_no_page_for_an_exhibit_that_is_gone(request):
+    left = {path.stem for path in GOLDENS.glob("*.txt")} - set(exhibit_names())
+    if request.config.getoption("--rewrite-goldens"):
+        for name in left:
+            (GOLDENS / f"{name}.txt").unlink()
+        left = set()
+    assert not left
+
+
+def test_the_picture_of_the_readme_is_the_figure_of_the_front_page(outcomes, request):
+    now = standalone(outcomes["front.six_orders"]["result"]["figure"]) + "\n"
+    if request.config.getoption("--rewrite-goldens"):
+        PICTURE.write_text(now, encoding="utf-8")
+    assert PICTURE.read_text(encoding="utf-8") == now, "`make goldens` writes it"
+
+
+def test_every_exhibit_is_on_a_page():
+    text = "".join(path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md"))
+    unused = [
+        name for name in exhibit_names() if not re.search(rf"(exhibit |#!val ){re.escape(name)}\b", text)
+    ]
+    assert not unused
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("gap 1.000", "gap 1.0005", True),
+        ("gap 1.000", "gap 1.002", False),
+        ("error 2e-16", "error -4e-13", True),
+        ("a 1", "b 1", False),
+        ("same", "0.29 apart", False),
+        ("1 2", "1", False),
+    ],
+)
+def test_the_ledger_forgives_rounding_and_nothing_else(old, new, same):
+    assert alike(old, new) is same

@@ -1,0 +1,22 @@
+"""What a page may weigh. The only place where a page is allowed more than the others."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Counted after scrolling to the end, with an empty cache."""
+
+    bytes: int = 200_000  # over the wire: headers and bodies, compressed
+    requests: int = 15
+    elements: int = 4_000
+
+
+DEFAULT = Budget()
+
+# Page path in the site, e.g. "labs/rope/", and the reason in a comment.
+PER_PAGE: dict[str, Budget] = {}
+
+
+def budget_for(path):
+    return PER_PAGE.get(path, DEFAULT)

@@ -1,0 +1,88 @@
+"""The built site as files: its pages, their parsed HTML, and where an address in them leads."""
+
+import os
+import re
+from functools import cached_property
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+from xml.etree import ElementTree
+
+DIRECTORY = Path(os.environ.get("SITE_DIR", Path(__file__).parents[2] / "site"))
+MISSING = f"no built site in {DIRECTORY.name}/ - build the site first: make build"
+NOT_FOUND = "404.html"
+LEVELS = ("layman", "basic", "intermediate", "advanced")
+
+
+class BuiltSite:
+    """A folder of HTML. A page is named by its path in the site: "" for home, "guide/rope/"."""
+
+    def __init__(self, root):
+        self.root = Path(root)
+        self._soups, self._anchors = {}, {}
+
+    @property
+    def exists(self):
+        return (self.root / "sitemap.xml").is_file()
+
+    @cached_property
+    def locations(self):
+        """The full addresses in the sitemap, home page first."""
+        tree = ElementTree.parse(self.root / "sitemap.xml")
+        locations = [node.text.strip() for node in tree.iterfind(".//{*}loc") if node.text]
+        return sorted(locations, key=lambda location: (len(location.split("/")), location))
+
+    @cached_property
+    def url(self):
+        """`site_url`: the home page's address, which is the shortest."""
+        return min(self.locations, key=len)
+
+    @property
+    def base(self):
+        return urlsplit(self.url).path
+
+    @cached_property
+    def pages(self):
+        return [unquote(location.removeprefix(self.url)) for location in self.locations]
+
+    @cached_property
+    def chapters(self):
+        """Pages with level blocks; not parsed, as this is asked whenever tests are collected."""
+        block = re.compile(r"<details\b[^>]*\blevel-")
+        return [p for p in self.pages if block.search(self.file(p).read_text(encoding="utf-8"))]
+
+    def file(self, path):
+        name = path + "index.html" if not path or path.endswith("/") else path
+        return self.root / name
+
+    def soup(self, path):
+        from bs4 import BeautifulSoup  # not needed to collect the tests of other folders
+
+        if path not in self._soups:
+            html = self.file(path).read_text(encoding="utf-8")
+            self._soups[path] = BeautifulSoup(html, "html.parser")
+        return self._soups[path]
+
+    def html_files(self):
+        """Every page in the folder, in the sitemap or not, named as above."""
+        files = sorted(file.relative_to(self.root) for file in self.root.rglob("*.html"))
+        return [re.sub(r"(^|/)index\.html$", r"\1", file.as_posix()) for file in files]
+
+    def anchors(self, path):
+        if path not in self._anchors:
+            soup = self.soup(path)
+            named = {tag["id"] for tag in soup.select("[id]")}
+            named |= {tag["name"] for tag in soup.select("a[name]")}
+            self._anchors[path] = named | {"", "top"}
+        return self._anchors[path]
+
+    def resolve(self, reference, path):
+        """(file path in the site or None when it is on another host, fragment)."""
+        here = urljoin(self.url, path)
+        target, _, fragment = urljoin(here, reference.strip()).partition("#")
+        target = target.partition("?")[0]
+        if not target.startswith(self.url):
+            return None, fragment
+        return unquote(target.removeprefix(self.url)), unquote(fragment)
+
+
+SITE = BuiltSite(DIRECTORY)

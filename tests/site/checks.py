@@ -1,0 +1,138 @@
+"""What every page must be. Each check takes a visit and returns a list of problems, in words."""
+
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+HERE = Path(__file__).parent
+AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"
+NO_AXE = "axe-core is not installed: npm ci --prefix tests/site"
+
+
+def axe(visit):
+    """Violations of any axe-core rule, as the page loads and again with all details open."""
+    if not AXE.is_file():
+        return [NO_AXE]
+    visit.page.evaluate(AXE.read_text(encoding="utf-8"))
+    loaded = _run_axe(visit, "as loaded")
+    visit.ask("openAll")
+    opened = _run_axe(visit, "details open")
+    return list((opened | loaded).values())
+
+
+def _run_axe(visit, state):
+    run = "axe.run(document, {resultTypes: ['violations']}).then(result => result.violations)"
+    found = visit.page.evaluate(run)
+    return {
+        (rule["id"], node["html"]): _violation(rule, node, state) for rule in found for node in rule["nodes"]
+    }
+
+
+def _violation(rule, node, state):
+    target = " ".join(map(str, node["target"]))
+    return f"axe {rule['id']} ({rule['impact']}, {state}) {target}: {_first_reason(node)}"
+
+
+def _first_reason(node):
+    reasons = node["any"] + node["all"] + node["none"]
+    return reasons[0]["message"][:220] if reasons else node["html"][:120]
+
+
+def overflow(visit, width):
+    """Nothing may stick out sideways or be cut off; what scrolls in its own box may be wide."""
+    found = visit.ask("overflow", width)
+    problems = [f"at {width} px, cut off: {item}" for item in found["cut"]]
+    if found["extra"]:
+        problems.append(f"at {width} px the page is {found['extra']} px too wide: {found['stray']}")
+    elif found["stray"]:
+        problems.append(f"at {width} px, outside the window: {found['stray']}")
+    return problems
+
+
+def rendered(visit):
+    """Maths and diagrams were rendered by the build; ask with every details open."""
+    return [f"raw TeX: {item}" for item in visit.ask("rawTex")] + [
+        f"not rendered: {item}" for item in visit.ask("leftovers")
+    ]
+
+
+def pictures(visit):
+    return [f"picture without a name: {item}" for item in visit.ask("unnamedPictures")] + [
+        f"broken image: {item}" for item in visit.ask("brokenImages")
+    ]
+
+
+def structure(visit):
+    found = visit.ask("structure")
+    problems = [f"duplicate id {item}" for item in found["duplicates"]]
+    if not found["lang"]:
+        problems.append("<html> has no lang")
+    return problems + _headings(found["headings"])
+
+
+def _headings(headings):
+    tops = [text for level, text in headings if level == 1]
+    problems = [] if len(tops) == 1 else [f"{len(tops)} h1 headings: {tops}"]
+    for (before, _), (level, text) in pairwise(headings):
+        if level > before + 1:
+            problems.append(f'heading "{text}" jumps from h{before} to h{level}')
+    return problems
+
+
+def theme(visit):
+    """The colours really are those of the asked scheme; else dark would test light twice."""
+    numbers = visit.ask("background").partition("(")[2].rstrip(")").replace(",", " ").split()[:3]
+    bright = sum(map(float, numbers)) / (3 * 255) > 0.5 if len(numbers) == 3 else None
+    if bright is None or bright is not (visit.theme == "light"):
+        return [f"the background in the {visit.theme} theme is {visit.ask('background')}"]
+    return []
+
+
+def weight(visit, budget):
+    """Call after scrolling to the end."""
+    counts = {
+        "bytes": visit.bytes_received(),
+        "requests": len(visit.requests),
+        "elements": visit.ask("elements"),
+    }
+    over = [name for name, count in counts.items() if count > getattr(budget, name)]
+    return [f"{counts[name]:,} {name}, allowed {getattr(budget, name):,}" for name in over]
+
+
+def prints_whole(visit, how):
+    """With the print stylesheet on, what stands in closed details can be seen."""
+    visit.page.emulate_media(media="print")
+    hidden = visit.ask("hiddenInDetails")
+    visit.page.emulate_media(media="screen")
+    return [f"not printed ({how}): {item}" for item in hidden]
+
+
+def same_content(with_scripts, without):
+    """Scripts add no words and no pictures. Compare with all details open in both."""
+    on, off = Counter(with_scripts.ask("words")), Counter(without.ask("words"))
+    problems = []
+    for title, words in (("only with scripts", on - off), ("only without scripts", off - on)):
+        if words:
+            some = " ".join(list(words)[:12])
+            problems.append(f"{words.total()} words {title}: {some}")
+    counts_on, counts_off = with_scripts.ask("pictures"), without.ask("pictures")
+    for tag, count in counts_on.items():
+        if counts_off[tag] < count:
+            problems.append(f"{count} <{tag}> with scripts, {counts_off[tag]} without")
+    return problems
+
+
+def opens_natively(visit):
+    """With scripts off, a click on a summary opens its block."""
+    closed = visit.ask("closedDetails")
+    if not closed:
+        return []
+    index, name = closed[0]
+    summary = visit.page.locator("details").nth(index).locator("> summary")
+    try:
+        summary.click()
+    except Exception as error:  # Playwright's errors share no base worth importing here
+        return [f"{name}: its summary cannot be clicked: {str(error).splitlines()[0]}"]
+    if not visit.ask("detailsState")[index]:
+        return [f"{name} stays closed when its summary is clicked"]
+    return []

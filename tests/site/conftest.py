@@ -1,0 +1,84 @@
+"""Fixtures for the tests of the built site. Run them with `make browser-test`.
+
+The site is taken from `site/` ($SITE_DIR to test another folder). It is served twice: below
+/guide-base/, which shows any absolute path in a page, and below the path of `site_url`, where the
+404 page, whose addresses are absolute by need, finds its files.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # our helpers, under every import mode of pytest
+
+from built import MISSING, NOT_FOUND, SITE
+from server import serve
+
+BASE = "/guide-base/"
+
+
+def pytest_generate_tests(metafunc):
+    """One test per page: `path` for each, `chapter` for each with level blocks."""
+    built = SITE.exists
+    values = {
+        "path": lambda: [*SITE.pages, NOT_FOUND],
+        "chapter": lambda: SITE.chapters,
+    }
+    for argument in set(values) & set(metafunc.fixturenames):
+        found = values[argument]() if built else ["site not built"]
+        found = found or ["no chapter has level blocks"]
+        metafunc.parametrize(argument, found, ids=[item or "home" for item in found])
+
+
+@pytest.fixture(scope="session")
+def built():
+    if not SITE.exists:
+        pytest.fail(MISSING, pytrace=False)
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def browser():
+    from playwright.sync_api import sync_playwright
+    from visits import launch
+
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def origin(built):
+    with serve(built.root, BASE, built.base) as origin:
+        yield origin
+
+
+@pytest.fixture
+def visit(browser, origin, built):
+    """`visit("guide/rope/", theme="dark", window="phone")` opens a page in a fresh context."""
+    from visits import Visit
+
+    opened = []
+
+    def open_page(path="", query="", **how):
+        base = built.base if path == NOT_FOUND else BASE
+        opened.append(Visit(browser, origin + base, **how))
+        return opened[-1].go(path + query)
+
+    yield open_page
+    for each in opened:
+        each.context.close()
+
+
+@pytest.fixture
+def report():
+    """Fail with all the problems of a page at once, under the page's name."""
+
+    def fail_if_any(path, problems, *how):
+        if problems:
+            title = f"/{path} [{', '.join(how)}]: {len(problems)} problem(s)"
+            pytest.fail("\n  - ".join([title, *problems]), pytrace=False)
+
+    return fail_if_any

@@ -1,0 +1,312 @@
+"""How the four depths behave. Each check takes visits and returns a list of problems, in words."""
+
+import re
+from collections import Counter
+from functools import cache
+
+from built import LEVELS
+
+DEFAULT = "basic"
+SECONDS = 2
+
+
+def blocks_are_well_formed(soup):
+    """Judged on the HTML alone, before any script."""
+    problems, seen = [], []
+    for block in soup.select("details[class*=level-]"):
+        name = f"<details id={block.get('id')!r} class={' '.join(block.get('class'))!r}>"
+        levels = [level for level in LEVELS if f"level-{level}" in block["class"]]
+        if len(levels) != 1:
+            problems.append(f"{name} has {len(levels)} of the four levels")
+            continue
+        seen += levels
+        problems += [f"{name} {what}" for what in _faults(block, levels[0])]
+    missing = [level for level in LEVELS if level not in seen]
+    return problems + ([f"no block of level {missing}"] if missing else [])
+
+
+def _faults(block, level):
+    summary = block.find("summary", recursive=False)
+    if not block.get("id"):
+        yield "has no id"
+    if summary is None or not summary.get_text(strip=True):
+        yield "has no summary with words"
+    if block.has_attr("open") is not (level in LEVELS[: LEVELS.index(DEFAULT) + 1]):
+        yield f"should {'' if level in LEVELS[:2] else 'not '}be open before any choice"
+    if block.find_parent("details"):
+        yield "stands inside another details"
+
+
+def control(visit):
+    found = visit.ask("control")
+    if not found or found["tag"] != "select":
+        return ["no <select id=level>"]
+    problems = []
+    if "depth" not in found["name"].lower():
+        problems.append(f"#level is named {found['name']!r}, not Depth")
+    if tuple(found["options"]) != LEVELS:
+        problems.append(f"#level offers {found['options']}")
+    if not found["shown"]:
+        problems.append("#level cannot be seen")
+    return problems
+
+
+def stands_at(visit, level, when):
+    """Blocks up to `level` are open, deeper ones closed, and the control says so."""
+    limit = LEVELS.index(level)
+    wrong = []
+    for block in visit.ask("levels"):
+        should = LEVELS.index(block["levels"][0]) <= limit
+        if block["open"] is not should:
+            wrong.append(f"#{block['id']} is {'open' if block['open'] else 'closed'}")
+    shown = (visit.ask("control") or {}).get("value")
+    if shown != level:
+        wrong.append(f"#level shows {shown}")
+    return [f"{when}, at {level}: {', '.join(wrong)}"] if wrong else []
+
+
+def choose(visit, level):
+    """Choose as a reader would; returns problems."""
+    try:
+        visit.page.locator("#level").select_option(level)
+    except Exception as error:  # whatever Playwright could not do is the finding
+        return [f"cannot choose {level} in #level: {_first_line(error)}"]
+    return []
+
+
+def _first_line(error):
+    return str(error).strip().splitlines()[0]
+
+
+def cumulative(visit):
+    """Every choice, upwards and downwards."""
+    problems = stands_at(visit, DEFAULT, "before any choice")
+    for level in ("advanced", "layman", "intermediate", "basic"):
+        problems += choose(visit, level) or stands_at(visit, level, "chosen")
+    return problems
+
+
+def remembered(visit, path, other, level):
+    """A choice made on `path` holds after a reload and on another page, by address or by link."""
+    problems = choose(visit, level)
+    visit.page.reload(wait_until="load")
+    problems += stands_at(visit, level, "after reload")
+    visit.go(other)
+    problems += stands_at(visit, level, f"opened /{other}")
+    target = visit.allowed + path
+    if visit.page.evaluate(FOLLOW, target):
+        visit.page.wait_for_url(target)
+        visit.page.wait_for_load_state("load")
+        return problems + stands_at(visit, level, f"followed a link to /{path}")
+    return [*problems, f"/{other} has no link to /{path}"]
+
+
+FOLLOW = """(target) => {
+  const link = [...document.links].find((a) => a.href === target);
+  link?.click();
+  return Boolean(link);
+}"""
+
+
+def asked_in_address(visit, path, other):
+    """?level= sets the depth, here and afterwards; nonsense in it changes nothing."""
+    visit.go(path + "?level=advanced")
+    problems = stands_at(visit, "advanced", "?level=advanced")
+    visit.go(other)
+    problems += stands_at(visit, "advanced", "the page after ?level=advanced")
+    visit.go(path + "?level=layman")
+    problems += stands_at(visit, "layman", "?level=layman after advanced")
+    visit.go(path + "?level=everything")
+    return problems + stands_at(visit, "layman", "?level=everything after layman")
+
+
+def survives_nonsense_in_storage(visit, path):
+    """A stored value that is no level is as good as none."""
+    before = dict(visit.ask("storage"))
+    problems = choose(visit, "advanced")
+    changed = [key for key, value in visit.ask("storage") if before.get(key) != value]
+    if not changed:
+        return [*problems, "choosing a level stores nothing in localStorage"]
+    for key in changed:
+        visit.page.evaluate("(key) => localStorage.setItem(key, 'nonsense')", key)
+    visit.go(path)
+    return problems + stands_at(visit, DEFAULT, "with nonsense stored")
+
+
+def deep_links(visit, path):
+    """A fragment inside a closed block opens it and shows the place, however it is followed."""
+    visit.go(path)
+    targets = visit.ask("deepTargets", "advanced")
+    if not targets:
+        return ["no closed advanced block with an id"]
+    problems = []
+    for target in targets:
+        for how, follow in FOLLOWINGS.items():
+            visit.page.goto("about:blank")
+            follow(visit, path, target)
+            problems += _arrived(visit, target, how)
+    visit.go(path)
+    return problems + stands_at(visit, DEFAULT, "after deep links, which are no choice")
+
+
+def _on_load(visit, path, target):
+    visit.go(f"{path}#{target}")
+
+
+def _on_hash_change(visit, path, target):
+    visit.go(path)
+    visit.page.evaluate("(id) => { location.hash = id; }", target)
+
+
+def _on_click(visit, path, target):
+    visit.go(path)
+    visit.ask("addLink", target)
+    visit.page.locator("#link-under-test").click()
+
+
+def _on_second_click(visit, path, target):
+    """The address holds the fragment already, so no hashchange is fired."""
+    _on_click(visit, path, target)
+    visit.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = false; })")
+    visit.page.locator("#link-under-test").click()
+
+
+FOLLOWINGS = {
+    "opened by address": _on_load,
+    "by hashchange": _on_hash_change,
+    "by a link in the page": _on_click,
+    "by the same link again, closed meanwhile": _on_second_click,
+}
+
+
+def _arrived(visit, target, how):
+    """Problems that remain after a while; scrolling may take a moment."""
+    for _ in range(SECONDS * 10):
+        problem = visit.ask("reached", target)
+        if not problem:
+            return []
+        visit.page.wait_for_timeout(100)
+    return [f"#{target} {how}: {problem}"]
+
+
+def word_only_in(site, chapter, level="advanced"):
+    """A word of the prose that stands nowhere in the site but in one block, or None."""
+    blocks = site.soup(chapter).select(f"details.level-{level}")
+    ours = [w for block in blocks for text in block.select("p, li") for w in _words(text)]
+    counts = _all_words(site)
+    rare = [w for w in ours if counts[w] == 1 and len(w) >= 7 and w.isascii()]
+    # The search completes what is typed, so no other word may begin alike.
+    alone = (w for w in rare if sum(other.startswith(w[:6]) for other in counts) == 1)
+    return next(alone, None)
+
+
+@cache
+def _all_words(site):
+    return Counter(word for path in site.pages for word in _words(site.soup(path).body))
+
+
+def _words(tag):
+    prose = (text for text in tag.strings if not text.find_parent(["pre", "code", "math", "svg"]))
+    return [word for text in prose for word in re.findall(r"[^\W\d_]+", text.lower())]
+
+
+def search_hit_in_address(visit, path, word):
+    """Material marks the word of ?h=; the block that holds the mark must be open."""
+    visit.go(f"{path}?h={word}")
+    return _until(visit, "marked", word, f"?h={word}")
+
+
+def _until(visit, question, word, when):
+    for _ in range(SECONDS * 10):
+        problem = visit.ask(question, word)
+        if not problem:
+            return []
+        visit.page.wait_for_timeout(100)
+    return [f"{when}: {problem}"]
+
+
+def search_dialog(visit, path, word):
+    """Type the word in the search, click the hit, and see its block in the window."""
+    visit.go("")
+    try:
+        _click_hit(visit.page, path, word)
+    except Exception as error:
+        return [f"searching for {word!r} finds no hit in /{path} to click: {_first_line(error)}"]
+    problems = _until(visit, "marked", word, f"the hit for {word!r}")
+    return problems + _until(visit, "outOfSight", word, f"the hit for {word!r}")
+
+
+def _click_hit(page, path, word):
+    query = page.locator("[data-md-component=search-query]")
+    opener = page.locator("header label[for=__search]").first
+    (opener if opener.is_visible() else query).click()
+    query.press_sequentially(word)
+    hit = page.locator(f".md-search-result a[href*='{path}?h={word}']").first
+    hit.click(timeout=8_000)
+    page.wait_for_url(f"**/{path}*")
+    page.wait_for_load_state("load")
+
+
+def keyboard(visit, path):
+    """Tab reaches the control and every summary, focus shows, Enter and Space work."""
+    visit.go(path)
+    resting = dict(visit.ask("looks"))
+    focused = _tab_through(visit)
+    missed = [name for name in resting if name not in focused]
+    problems = [f"Tab does not reach {name}" for name in missed]
+    problems += [
+        f"focus does not show on {name}" for name, look in focused.items() if look == resting.get(name)
+    ]
+    return problems + _summary_keys(visit) + _select_keys(visit)
+
+
+def _tab_through(visit):
+    focused = {}
+    for _ in range(visit.page.evaluate("document.querySelectorAll('*').length")):
+        visit.page.keyboard.press("Tab")
+        here = visit.ask("focused")
+        if here:
+            focused.setdefault(*here)
+        elif visit.page.evaluate("document.activeElement === document.body"):
+            break
+    return focused
+
+
+def _summary_keys(visit):
+    problems = []
+    for block in visit.ask("levels"):
+        for key in ("Enter", "Space"):
+            before = visit.ask("isOpen", block["id"])
+            visit.ask("focusSummary", block["id"])
+            visit.page.keyboard.press(key)
+            if visit.ask("isOpen", block["id"]) is before:
+                problems.append(f"{key} does not toggle #{block['id']}")
+    return problems
+
+
+def _select_keys(visit):
+    visit.page.locator("#level").focus()
+    for _ in LEVELS:
+        visit.page.keyboard.press("ArrowDown")
+    return stands_at(visit, "advanced", "with the arrow keys")
+
+
+def printing_changes_nothing(visit):
+    """Blocks that were opened for the printer are closed again afterwards."""
+    before = visit.ask("detailsState")
+    visit.page.pdf()
+    visit.page.wait_for_timeout(100)
+    after = visit.ask("detailsState")
+    opened = sum(after) - sum(before)
+    return [f"{opened} details more are open after printing"] if after != before else []
+
+
+def without_scripts(visit):
+    """The HTML's own state, and no control that does nothing."""
+    found = visit.ask("control")
+    problems = ["#level is shown although it can do nothing"] if found and found["shown"] else []
+    for block in visit.ask("levels"):
+        should = LEVELS.index(block["levels"][0]) <= LEVELS.index(DEFAULT)
+        if block["open"] is not should:
+            problems.append(f"#{block['id']} is {'open' if block['open'] else 'closed'}")
+    return problems

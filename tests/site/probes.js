@@ -1,0 +1,285 @@
+/* Questions that a test asks of a page: an object of functions, each of which returns plain data.
+   `checks.py` and `levels.py` evaluate one at a time, so that no page ever holds a name of ours. */
+({
+  ...(() => {
+    const UNREAD = 'script,style,template,noscript';
+    const CODE = `${UNREAD},pre,code,kbd,samp,textarea,annotation,annotation-xml`;
+    const BLOCKS =
+      'p,li,td,th,dt,dd,h1,h2,h3,h4,h5,h6,figcaption,caption,summary,blockquote,text,label,a,div,' +
+      'section,article,details,body';
+
+    const shown = (el) =>
+      el.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: false });
+
+    const name = (el) => {
+      const id = el.id ? `#${el.id}` : '';
+      const classes = [...el.classList].slice(0, 2).map((c) => `.${c}`).join('');
+      return el.tagName.toLowerCase() + id + classes;
+    };
+
+    const where = (el) => {
+      const parents = [];
+      for (let up = el; up && up !== document.body && parents.length < 3; up = up.parentElement) {
+        parents.unshift(name(up));
+        if (up.id) break;
+      }
+      return parents.join(' > ');
+    };
+
+    const brief = (text) => text.trim().replace(/\s+/g, ' ').slice(0, 80);
+
+    function* textNodes(root, skip) {
+      const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+        if (!node.data.trim() || node.parentElement.closest(skip)) continue;
+        if (shown(node.parentElement)) yield node;
+      }
+    }
+
+    const main = () => document.querySelector('main, [role=main]') ?? document.body;
+
+    /* Text of each block, so that TeX which Markdown has cut up with <em> is still seen. */
+    const texts = () => {
+      const groups = new Map();
+      for (const node of textNodes(document.body, `${CODE},math`)) {
+        const block = node.parentElement.closest(BLOCKS) ?? document.body;
+        groups.set(block, (groups.get(block) ?? '') + node.data);
+      }
+      const leaves = [...textNodes(document.body, CODE)].filter((n) => n.parentElement.closest('math'));
+      return [...groups, ...leaves.map((n) => [n.parentElement, n.data])];
+    };
+
+    const referenced = (el, attribute) =>
+      (el.getAttribute(attribute) ?? '').split(/\s+/).filter(Boolean)
+        .map((id) => document.getElementById(id)?.textContent.trim() ?? '').join(' ').trim();
+
+    const accessibleName = (el) =>
+      referenced(el, 'aria-labelledby') || (el.getAttribute('aria-label') ?? '').trim() ||
+      (el.querySelector(':scope > title')?.textContent ?? '').trim();
+
+    const LEVELS = ['layman', 'basic', 'intermediate', 'advanced'];
+    const levelOf = (el) => LEVELS.filter((level) => el.classList.contains(`level-${level}`));
+    const levelBlocks = () => [...document.querySelectorAll('details[class*="level-"]')];
+
+    /* What a reader sees of an element and its two nearest parents; focus must change some of it. */
+    const look = (el) => {
+      const seen = [];
+      for (let up = el, n = 0; up && n < 3; up = up.parentElement, n += 1) {
+        const s = getComputedStyle(up);
+        const outline = s.outlineStyle === 'none' || s.outlineWidth === '0px'
+          ? 'none' : `${s.outlineStyle} ${s.outlineWidth} ${s.outlineColor}`;
+        seen.push([outline, s.boxShadow, s.backgroundColor, s.borderColor, s.borderWidth].join('|'));
+      }
+      return seen.join(' / ');
+    };
+
+    const stops = () => [
+      ...document.querySelectorAll('#level'),
+      ...levelBlocks().map((d) => d.querySelector(':scope > summary')).filter(Boolean),
+    ];
+    const stopName = (el) => (el.id === 'level' ? '#level' : `summary of #${el.parentElement.id}`);
+
+    return {
+      elements: () => document.querySelectorAll('*').length,
+
+      background: () => getComputedStyle(document.body).backgroundColor,
+
+      openAll: () => document.querySelectorAll('details').forEach((d) => { d.open = true; }),
+
+      async scrollToEnd() {
+        const root = document.scrollingElement;
+        for (let y = 0, n = 0; y < root.scrollHeight && n < 200; y += innerHeight, n += 1) {
+          scrollTo({ top: y, behavior: 'instant' });
+          await new Promise((done) => setTimeout(done, 20));
+        }
+        scrollTo({ top: 0, behavior: 'instant' });
+      },
+
+      overflow(width) {
+        const root = document.scrollingElement ?? document.documentElement;
+        const scrollsOrCuts = (el) => {
+          for (let up = el.parentElement; up && up !== document.body; up = up.parentElement) {
+            const flow = getComputedStyle(up).overflowX;
+            if (/auto|scroll/.test(flow)) return 'scrolls';
+            if (/hidden|clip/.test(flow) && up.getBoundingClientRect().width > 1) return 'cuts';
+          }
+          return null;
+        };
+        const holdsContent = (el) =>
+          /^(img|svg|math|table|iframe|video|canvas)$/i.test(el.tagName) ||
+          [...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+        const out = (el) => {
+          const box = el.getBoundingClientRect();
+          return box.width > 1 && box.height > 1 && box.right > width + 1;
+        };
+        const stray = [...main().querySelectorAll('*')]
+          .filter((el) => !el.closest('svg *, math *') && shown(el) && holdsContent(el) && out(el));
+        const page = stray.filter((el) => scrollsOrCuts(el) === null);
+        const article = main().querySelector('article') ?? main();
+        const cut = stray.filter((el) => article.contains(el) && scrollsOrCuts(el) === 'cuts');
+        return {
+          extra: Math.max(0, root.scrollWidth - width),
+          stray: page.slice(0, 4).map((el) => `${where(el)} ends at ${Math.round(el.getBoundingClientRect().right)} px`),
+          cut: cut.slice(0, 4).map((el) => `${where(el)} "${brief(el.textContent)}"`),
+        };
+      },
+
+      rawTex() {
+        const patterns = [
+          /\\[([]/, /\$\$/, /\\[a-zA-Z]{2,}/, /\$(?=[^\s$])[^$\n]{0,200}?[^\s$\\]\$(?!\d)/,
+        ];
+        return texts().flatMap(([el, text]) => {
+          const hit = patterns.map((p) => text.match(p)).find(Boolean);
+          return hit ? [`${where(el)}: "${brief(text.slice(Math.max(0, hit.index - 10)))}"`] : [];
+        });
+      },
+
+      leftovers: () =>
+        [...document.querySelectorAll(
+          '.arithmatex, pre.mermaid, .mermaid:not(svg), code.language-mermaid, code.language-math, ' +
+          'merror, mjx-merror, .katex-error, canvas',
+        )].map((el) => `${where(el)} "${brief(el.textContent)}"`),
+
+      unnamedPictures() {
+        const problems = [];
+        for (const img of document.querySelectorAll('img')) {
+          const decorative = ['presentation', 'none'].includes(img.getAttribute('role')) || img.ariaHidden === 'true';
+          if (!img.hasAttribute('alt')) problems.push(`${where(img)} ${img.getAttribute('src')?.slice(0, 60)}: no alt`);
+          else if (!img.alt.trim() && !decorative && main().contains(img)) {
+            problems.push(`${where(img)} ${img.getAttribute('src')?.slice(0, 60)}: empty alt`);
+          }
+        }
+        for (const svg of document.querySelectorAll('figure svg, .diagram svg')) {
+          if (svg.parentElement.closest('svg, button, a, summary, .twemoji, .md-icon')) continue;
+          const role = svg.getAttribute('role') ?? '';
+          if (!/^(img|graphics-document( document)?)$/.test(role)) problems.push(`${where(svg)}: role="${role}"`);
+          if (!accessibleName(svg)) problems.push(`${where(svg)}: no accessible name`);
+        }
+        return problems;
+      },
+
+      brokenImages: () =>
+        [...document.querySelectorAll('img')].filter((i) => i.complete && i.naturalWidth === 0 && shown(i))
+          .map((i) => `${where(i)} ${i.getAttribute('src')?.slice(0, 60)}`),
+
+      structure() {
+        const ids = [...document.querySelectorAll('[id]')].map((el) => el.id);
+        const counts = ids.reduce((all, id) => all.set(id, (all.get(id) ?? 0) + 1), new Map());
+        return {
+          lang: document.documentElement.lang,
+          duplicates: [...counts].filter(([, n]) => n > 1).map(([id, n]) => `#${id} (${n} times)`),
+          headings: [...document.querySelectorAll('h1,h2,h3,h4,h5,h6')]
+            .map((h) => [Number(h.tagName[1]), brief(h.textContent)]),
+        };
+      },
+
+      /* Words a reader sees in the main part. Controls are left out: scripts may add a copy button. */
+      words: () =>
+        [...textNodes(main(), `${UNREAD},button,select,[role=button],[role=tooltip]`)]
+          .flatMap((node) => node.data.match(/[\p{L}\p{N}]+/gu) ?? []),
+
+      pictures: () => Object.fromEntries(['img', 'svg', 'math', 'figure', 'table', 'pre']
+        .map((tag) => [tag, [...main().querySelectorAll(tag)].filter((el) => shown(el)).length])),
+
+      detailsState: () => [...document.querySelectorAll('details')].map((d) => d.open),
+
+      closedDetails: () =>
+        [...document.querySelectorAll('details')].flatMap((d, i) =>
+          (!d.open && shown(d.querySelector(':scope > summary') ?? d) ? [[i, where(d)]] : [])),
+
+      /* Details of which nothing below the summary can be seen: on paper they cannot be opened. */
+      hiddenInDetails: () =>
+        [...document.querySelectorAll('details')].flatMap((d) => {
+          if (d.parentElement.closest('nav, [hidden], dialog')) return [];
+          const nodes = [...d.children].filter((c) => c.tagName !== 'SUMMARY' && c.textContent.trim());
+          const box = (el) => el.getBoundingClientRect();
+          const seen = (el) => shown(el) && box(el).width > 0 && box(el).height > 0;
+          const hidden = nodes.filter((c) => !seen(c) && !c.closest('.md-clipboard'));
+          return hidden.length ? [`${where(d)}: "${brief(hidden[0].textContent)}"`] : [];
+        }),
+
+      levels: () => levelBlocks().map((d) => ({
+        id: d.id,
+        levels: levelOf(d),
+        open: d.open,
+        summary: brief(d.querySelector(':scope > summary')?.textContent ?? ''),
+      })),
+
+      control() {
+        const select = document.getElementById('level');
+        if (!select) return null;
+        return {
+          tag: select.tagName.toLowerCase(),
+          name: select.getAttribute('aria-label')?.trim() || referenced(select, 'aria-labelledby') ||
+            [...(select.labels ?? [])].map((l) => l.cloneNode(true)).map((l) => {
+              l.querySelectorAll('select').forEach((s) => s.remove());
+              return l.textContent.trim();
+            }).join(' '),
+          options: [...(select.options ?? [])].map((o) => o.value),
+          value: select.value,
+          shown: shown(select) && select.getBoundingClientRect().width > 1,
+        };
+      },
+
+      storage: () => Object.entries(localStorage),
+
+      /* Two targets inside a closed block: the block itself, and the last thing in it with an id. */
+      deepTargets(level) {
+        const block = document.querySelector(`details.level-${level}[id]:not([open])`);
+        if (!block) return [];
+        const inner = [...block.querySelectorAll('[id]')].filter((el) => !el.closest('svg *, summary'));
+        return [block.id, ...inner.slice(-1).map((el) => el.id)];
+      },
+
+      addLink(id) {
+        const link = document.createElement('a');
+        link.href = `#${id}`;
+        link.id = 'link-under-test';
+        link.textContent = 'link under test';
+        main().prepend(link);
+      },
+
+      reached(id) {
+        const el = document.getElementById(id);
+        if (!el) return `no element #${id}`;
+        for (let d = el.closest('details'); d; d = d.parentElement.closest('details')) {
+          if (!d.open) return `${where(d)} is closed`;
+        }
+        const box = el.getBoundingClientRect();
+        const end = Math.ceil(scrollY + innerHeight) >= document.scrollingElement.scrollHeight - 1;
+        if (box.top >= -2 && box.top < innerHeight * (end ? 1 : 0.6)) return '';
+        return `#${id} is at ${Math.round(box.top)} px of a window ${innerHeight} px high`;
+      },
+
+      marked(word) {
+        const marks = [...document.querySelectorAll('mark')]
+          .filter((m) => m.textContent.toLowerCase().includes(word));
+        if (!marks.length) return 'no <mark> with the word';
+        const lost = marks.filter((m) => !shown(m));
+        return lost.length ? `${where(lost[0])} is not visible` : '';
+      },
+
+      /* A hit lands on a heading, so the word itself may be lower down; its block must be in sight. */
+      outOfSight(word) {
+        const found = [...textNodes(main(), UNREAD)].filter((n) => n.data.toLowerCase().includes(word));
+        if (!found.length) return 'the word is not visible';
+        const boxes = found.map((n) => (n.parentElement.closest('details') ?? n.parentElement).getBoundingClientRect());
+        if (boxes.some((box) => box.bottom > 0 && box.top < innerHeight)) return '';
+        return `its block is at ${Math.round(boxes[0].top)} px of a window ${innerHeight} px high`;
+      },
+
+      looks: () => stops().filter(shown).map((el) => [stopName(el), look(el)]),
+
+      focused() {
+        const el = document.activeElement;
+        return stops().includes(el) ? [stopName(el), look(el)] : null;
+      },
+
+      focusSummary(id) {
+        document.getElementById(id).querySelector(':scope > summary').focus();
+      },
+
+      isOpen: (id) => document.getElementById(id).open,
+    };
+  })(),
+})

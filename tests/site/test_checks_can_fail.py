@@ -1,0 +1,318 @@
+"""Each check passes on a good page and fails on one with the fault that it looks for.
+
+`specimen.html` is the good page; a case replaces one piece of it. A piece that is not found fails.
+"""
+
+import checks
+import levels
+import links
+import pytest
+from budgets import Budget
+from built import BuiltSite
+from conftest import BASE
+from server import serve
+
+pytestmark = pytest.mark.browser
+
+SPECIMEN = (checks.HERE / "specimen.html").read_text(encoding="utf-8")
+MAIN = "<article>"
+OTHER = (
+    "<!doctype html><html lang=en><title>Other</title><link rel=icon href=data:,><body><h1>Other</h1>"
+    "<p><a href='../'>back</a></p>"
+)
+
+
+@pytest.fixture
+def specimen(tmp_path, browser):
+    """`specimen(old, new, ...)` opens the good page with one piece replaced."""
+    from visits import Visit
+
+    opened = []
+
+    def open_specimen(old="", new="", **how):
+        write_site(tmp_path, old, new)
+        opened.append(Visit(browser, origin + BASE, **how))
+        return opened[-1].go()
+
+    with serve(tmp_path, BASE) as origin:
+        yield open_specimen
+        for each in opened:
+            each.context.close()
+
+
+def write_site(folder, old="", new=""):
+    assert old in SPECIMEN, f"the specimen does not hold {old!r}"
+    places = "".join(f"<url><loc>https://example.org/{p}</loc></url>" for p in ("", "other/"))
+    (folder / "sitemap.xml").write_text(f"<urlset>{places}</urlset>")
+    (folder / "index.html").write_text(SPECIMEN.replace(old, new, 1) if old else SPECIMEN)
+    (folder / "other").mkdir(exist_ok=True)
+    (folder / "other" / "index.html").write_text(OTHER + LEVEL_PARTS)
+    (folder / "404.html").write_text(OTHER.replace("../", "/"))
+    return BuiltSite(folder)
+
+
+LEVEL_PARTS = SPECIMEN[SPECIMEN.index("<header>") : SPECIMEN.index("<main>")] + "".join(
+    SPECIMEN[SPECIMEN.index(start) : SPECIMEN.index(end) + len(end)]
+    for start, end in [('<details class="level-layman"', "now.</p></details>"), ("<script>", "</script>")]
+)
+
+
+def complaints(visit):
+    visit.settle()
+    return visit.problems
+
+
+def narrow(visit):
+    visit.page.set_viewport_size({"width": 320, "height": 640})
+    return checks.overflow(visit, 320)
+
+
+def rendered(visit):
+    visit.ask("openAll")
+    return checks.rendered(visit)
+
+
+def small(name):
+    return lambda visit: checks.weight(visit, Budget(**{name: 1}))
+
+
+WIDE = "<p style='inline-size: 900px'>wide</p>"
+FAULTS = {
+    "console error": (complaints, MAIN, MAIN + "<script>console.error('no')</script>", "console error"),
+    "console warning": (complaints, MAIN, MAIN + "<script>console.warn('no')</script>", "warning: no"),
+    "exception": (complaints, MAIN, MAIN + "<script>throw Error('no')</script>", "exception: no"),
+    "missing file": (complaints, MAIN, MAIN + "<img src='gone.png' alt='x'>", "status 404"),
+    "absolute path": (complaints, MAIN, MAIN + "<img src='/gone.png' alt='x'>", "outside the site"),
+    "other host": (
+        complaints,
+        MAIN,
+        MAIN + "<img src='https://example.org/x.png' alt='x'>",
+        "outside the site: https://example.org/x.png",
+    ),
+    "axe as loaded": (checks.axe, MAIN, MAIN + "<button></button>", "axe button-name (critical, as"),
+    "axe in details": (checks.axe, "The proof.", "<button></button>", "critical, details open"),
+    "too wide": (narrow, MAIN, MAIN + WIDE, "px too wide"),
+    "cut off": (narrow, MAIN, f"{MAIN}<div style='overflow: hidden'>{WIDE}</div>", "cut off"),
+    "outside": (narrow, MAIN, MAIN + "<p style='position: fixed; left: 400px'>x</p>", "outside the window"),
+    "inline TeX": (rendered, MAIN, MAIN + r"<p>\(x\)</p>", "raw TeX"),
+    "display TeX": (rendered, MAIN, MAIN + r"<p>\[x\]</p>", "raw TeX"),
+    "dollars": (rendered, MAIN, MAIN + "<p>so $x_i$ is</p>", "raw TeX"),
+    "dollars and em": (rendered, MAIN, MAIN + "<p>$x<em>i + y</em>i$</p>", "raw TeX"),
+    "command": (rendered, MAIN, MAIN + r"<p>\frac12</p>", "raw TeX"),
+    "command in details": (rendered, "The proof.", r"\theta", "raw TeX"),
+    "command in a figure": (rendered, "<rect", r"<text>\theta</text><rect", "raw TeX"),
+    "TeX of no renderer": (rendered, MAIN, MAIN + "<span class='arithmatex'>x</span>", "arithmatex"),
+    "mermaid source": (rendered, MAIN, MAIN + "<pre class='mermaid'>graph</pre>", "pre.mermaid"),
+    "mermaid as code": (
+        rendered,
+        MAIN,
+        MAIN + "<pre><code class='language-mermaid'>graph</code></pre>",
+        "code.language-mermaid",
+    ),
+    "no alt": (checks.pictures, 'alt="One pixel"', "", "no alt"),
+    "empty alt": (checks.pictures, 'alt="One pixel"', 'alt=""', "empty alt"),
+    "svg of no role": (checks.pictures, 'role="img"', "", 'role=""'),
+    "svg of no name": (checks.pictures, 'aria-label="A square"', "", "no accessible name"),
+    "broken image": (checks.pictures, "data:image/gif;base64,R0", "data:image/gif;base64,", "broken"),
+    "two ids": (checks.structure, MAIN, MAIN + "<i id='inside'></i>", "duplicate id #inside (2"),
+    "no h1": (checks.structure, "<h1>Specimen</h1>", "", "0 h1"),
+    "two h1": (checks.structure, MAIN, MAIN + "<h1>Again</h1>", "2 h1"),
+    "skipped level": (checks.structure, '<h2 id="picture">A picture</h2>', "<h3>A</h3>", "h1 to h3"),
+    "no lang": (checks.structure, ' lang="en"', "", "no lang"),
+    "dark only": (checks.theme, "background: white", "background: black", "light theme is"),
+    "bytes": (small("bytes"), "", "", "bytes, allowed 1"),
+    "requests": (small("requests"), MAIN, MAIN + "<img src='404.html' alt='x'>", "2 requests"),
+    "elements": (small("elements"), "", "", "elements, allowed 1"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_page_check_can_fail(specimen, name):
+    check, old, new, expected = FAULTS[name]
+    found = check(specimen(old, new))
+    assert any(expected in problem for problem in found), found
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_page_checks_pass_on_the_specimen(specimen, theme):
+    page = specimen(theme=theme, window="phone")
+    found = [checks.theme, checks.structure, checks.axe, rendered, checks.pictures, narrow, complaints]
+    assert [problem for check in found for problem in check(page)] == []
+    assert checks.weight(page, Budget()) == []
+
+
+PRINT_RULE = "details::details-content { content-visibility: visible; block-size: auto; }"
+
+
+def test_print_check(specimen):
+    assert checks.prints_whole(specimen(javascript=False), "") == []
+    found = checks.prints_whole(specimen(PRINT_RULE, "", javascript=False), "scripts off")
+    assert "not printed (scripts off): details#intermediate" in found[0]
+
+
+def test_native_opening_check(specimen):
+    assert checks.opens_natively(specimen(javascript=False)) == []
+    broken = specimen("<summary>Inter", "<summary style='pointer-events: none'>Inter", javascript=False)
+    assert checks.opens_natively(broken)
+
+
+@pytest.mark.parametrize(
+    ("addition", "expected"),
+    [
+        ("<script>document.write('<p>late words</p>')</script>", "2 words only with scripts"),
+        ("<p id='x'>early</p><script>x.remove()</script>", "1 words only without scripts"),
+        ("<script>document.write('<math><mi></mi></math>')</script>", "2 <math> with scripts, 1"),
+    ],
+)
+def test_same_content_check(specimen, addition, expected):
+    on, off = specimen(MAIN, MAIN + addition), specimen(MAIN, MAIN + addition, javascript=False)
+    for visit in (on, off):
+        visit.ask("openAll")
+    assert any(expected in problem for problem in checks.same_content(on, off))
+
+
+LEVEL_CHECKS = {
+    "control": levels.control,
+    "cumulative": levels.cumulative,
+    "remembered": lambda v: levels.remembered(v, "", "other/", "advanced"),
+    "address": lambda v: levels.asked_in_address(v, "", "other/"),
+    "storage": lambda v: levels.survives_nonsense_in_storage(v, ""),
+    "deep links": lambda v: levels.deep_links(v, ""),
+    "search hit": lambda v: levels.search_hit_in_address(v, "", "bamboozled"),
+    "search dialog": lambda v: levels.search_dialog(v, "", "bamboozled"),
+    "keyboard": lambda v: levels.keyboard(v, ""),
+    "printing": levels.printing_changes_nothing,
+}
+LEVEL_FAULTS = {
+    "unnamed": ("control", '<label for="level">Depth</label>', "", "not Depth"),
+    "an option less": ("control", '<option value="basic">Basic</option>', "", "offers"),
+    "hidden": ("control", 'getElementById("depth").hidden = false', "body.id = ''", "cannot be seen"),
+    "one level only": ("cumulative", "<= LEVELS.indexOf(level)", "=== LEVELS.indexOf(level)", "closed"),
+    "control behind": ("cumulative", 'select.value = "basic"', 'select.value = "layman"', "shows layman"),
+    "forgotten": ("remembered", 'localStorage.setItem("depth", select.value)', "0", "after reload"),
+    "address unread": ("address", 'query.get("level")))', '"x"))', "?level=advanced, at advanced"),
+    "address unjudged": ("address", 'LEVELS.includes(query.get("level"))', "true", "everything"),
+    "storage unjudged": (
+        "storage",
+        'LEVELS.includes(localStorage.getItem("depth"))',
+        'localStorage.getItem("depth")',
+        "nonsense",
+    ),
+    "fragment on load": ("deep links", 'addEventListener("load", showTarget)', "0", "opened by address"),
+    "hash change": ("deep links", 'addEventListener("hashchange", showTarget)', "0", "by hashchange"),
+    "link again": ("deep links", 'addEventListener("click"', 'addEventListener("copy"', "same link again"),
+    "unscrolled": ("deep links", "element.scrollIntoView()", "scrollTo(0, 0)", "px of a window"),
+    "deep link chosen": (
+        "deep links",
+        "const showTarget = () => target() &&",
+        "const showTarget = () => target() && !localStorage.setItem('depth', 'advanced') &&",
+        "no choice",
+    ),
+    "mark in closed": ("search hit", "show(text)", "text.focus()", "is not visible"),
+    "no mark": ("search hit", "<mark>$&</mark>", "$&", "no <mark>"),
+    "no hit": ("search dialog", "./?h=bamboozled", "./?h=nothing", "finds no hit"),
+    "hit out of sight": (
+        "search dialog",
+        "show(text);",
+        'text.closest("details").open = true; document.body.style.paddingTop = "3000px";',
+        "its block is at",
+    ),
+    "no focus ring": ("keyboard", "outline: 3px solid", "outline: none", "focus does not show on #level"),
+    "no tab stop": ("keyboard", "<summary>Basic", "<summary tabindex=-1>Basic", "reach summary of #basic"),
+    "no key": (
+        "keyboard",
+        "<summary>Basic",
+        "<summary onkeydown='event.preventDefault()' onkeyup='event.preventDefault()'>Basic",
+        "does not toggle #basic",
+    ),
+    "left open": (
+        "printing",
+        "const LEVELS",
+        "addEventListener('beforeprint', () => openTo('advanced')); const LEVELS",
+        "after printing",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEVEL_FAULTS)
+def test_level_check_can_fail(specimen, name):
+    check, old, new, expected = LEVEL_FAULTS[name]
+    found = LEVEL_CHECKS[check](specimen(old, new))
+    assert any(expected in problem for problem in found), found
+
+
+@pytest.mark.parametrize("name", LEVEL_CHECKS)
+def test_level_check_passes_on_the_specimen(specimen, name):
+    assert LEVEL_CHECKS[name](specimen()) == []
+
+
+def test_level_check_without_scripts(specimen):
+    assert levels.without_scripts(specimen(javascript=False)) == []
+    shown = specimen('<span id="depth" hidden>', '<span id="depth">', javascript=False)
+    assert levels.without_scripts(shown) == ["#level is shown although it can do nothing"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('class="level-basic"', 'class="level-easy"', "0 of the four levels"),
+        ('class="level-basic"', 'class="level-basic level-layman"', "2 of the four levels"),
+        ('id="basic"', "", "has no id"),
+        ("<summary>Basic</summary>", "", "no summary"),
+        ('id="basic" open', 'id="basic"', "should be open"),
+        ('id="advanced"', 'id="advanced" open', "should not be open"),
+        ("<p>A picture in words.</p>", "<details class='level-basic' id='x' open>", "inside another"),
+        ('class="level-basic"', 'class="note"', "no block of level ['basic']"),
+    ],
+)
+def test_level_blocks_check(tmp_path, old, new, expected):
+    found = levels.blocks_are_well_formed(write_site(tmp_path, old, new).soup(""))
+    assert any(expected in problem for problem in found), found
+
+
+def test_level_blocks_check_passes_on_the_specimen(tmp_path):
+    assert levels.blocks_are_well_formed(write_site(tmp_path).soup("")) == []
+
+
+def test_the_rare_word_is_found(tmp_path):
+    site = write_site(tmp_path)
+    assert levels.word_only_in(site, "") is None, "the other page holds the same block"
+    (tmp_path / "other" / "index.html").write_text(OTHER)
+    assert levels.word_only_in(BuiltSite(tmp_path), "") == "bamboozled"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('href="other/"', 'href="gone/"', "no such file"),
+        ('href="other/"', 'href="other/#gone"', "no id 'gone' in /other/"),
+        ('href="#advanced"', 'href="#gone"', "no id 'gone' in /"),
+        ('href="other/"', 'href="/other/"', "is absolute"),
+        ('href="other/"', 'href="//other/"', "leaves the site"),
+        ('href="data:,"', 'href="https://example.com/x.ico"', "from another host"),
+        ('rel="canonical" href="https://example.org/"', 'rel="canonical" href="other/"', "canonical is"),
+    ],
+)
+def test_link_check_can_fail(tmp_path, old, new, expected):
+    site = write_site(tmp_path, old, new)
+    found = links.page(site, "") + links.canonical(site, "")
+    assert any(expected in problem for problem in found), found
+
+
+def test_link_check_passes_on_the_specimen(tmp_path):
+    site = write_site(tmp_path)
+    assert links.page(site, "") + links.canonical(site, "") + links.page(site, "404.html") == []
+
+
+def test_other_link_checks_can_fail(tmp_path):
+    site = write_site(tmp_path)
+    (tmp_path / "x.css").write_text("a { background: url(gone.svg) } b { src: url('data:,') }")
+    (tmp_path / "search.json").write_text('{"items": [{"location": "other/#gone"}]}')
+    (tmp_path / "llms.txt").write_text("- [x](https://example.org/gone/) [y](other/)")
+    (tmp_path / "orphan.html").write_text(OTHER)
+    (tmp_path / "404.html").write_text(OTHER)
+    assert links.stylesheets(site) == ["x.css: url(gone.svg) is not a file of the site"]
+    assert len(links.search_index(site)) == 1
+    assert len(links.text_file(site, "llms.txt")) == 1
+    assert links.pages_in_no_sitemap(site) == ["orphan.html"]
+    assert "is relative" in links.page(site, "404.html")[0]

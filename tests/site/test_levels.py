@@ -1,0 +1,96 @@
+"""Layman, Basic, Intermediate, Advanced: what the depth control and the blocks do."""
+
+import levels
+import pytest
+
+pytestmark = pytest.mark.browser
+
+HOW = [("light", "desktop"), ("dark", "phone")]
+
+
+@pytest.fixture(params=HOW, ids="-".join)
+def how(request):
+    theme, window = request.param
+    return {"theme": theme, "window": window}
+
+
+@pytest.fixture
+def chapters(built):
+    """The first chapters in the site, two of them where there are two."""
+    if not built.chapters:
+        pytest.fail("no page of the site has details[class*=level-]", pytrace=False)
+    return built.chapters[0], built.chapters[-1]
+
+
+def test_some_pages_have_levels(built):
+    assert built.chapters, "no page of the site has details[class*=level-]"
+
+
+def test_blocks_are_well_formed(built, report, chapter):
+    report(chapter, levels.blocks_are_well_formed(built.soup(chapter)), "HTML")
+
+
+def test_control(visit, report, path, how):
+    report(path, levels.control(visit(path, **how)), *how.values())
+
+
+def test_choices_are_cumulative(visit, report, chapter, how):
+    page = visit(chapter, **how)
+    report(chapter, levels.cumulative(page) + page.problems, *how.values())
+
+
+@pytest.mark.parametrize("level", ["layman", "advanced"])
+def test_choice_is_remembered(visit, report, chapters, how, level):
+    first, last = chapters
+    page = visit(first, **how)
+    problems = levels.remembered(page, first, last if last != first else "", level)
+    report(first, problems + page.problems, *how.values())
+
+
+def test_level_in_the_address(visit, report, chapters, how):
+    first, last = chapters
+    page = visit("", **how)
+    problems = levels.asked_in_address(page, first, last)
+    report(first, problems + page.problems, *how.values())
+
+
+def test_nonsense_in_storage(visit, report, chapters, how):
+    page = visit(chapters[0], **how)
+    problems = levels.survives_nonsense_in_storage(page, chapters[0])
+    report(chapters[0], problems + page.problems, *how.values())
+
+
+def test_deep_links(visit, report, chapters, how):
+    page = visit(chapters[0], **how)
+    problems = levels.deep_links(page, chapters[0])
+    report(chapters[0], problems + page.problems, *how.values())
+
+
+def test_search_hits(built, visit, report, chapters, how):
+    chapter, word = _chapter_with_rare_word(built)
+    page = visit("", **how)
+    problems = levels.search_hit_in_address(page, chapter, word)
+    problems += levels.search_dialog(page, chapter, word)
+    report(chapter, problems + page.problems, *how.values())
+
+
+def _chapter_with_rare_word(built):
+    for chapter in built.chapters:
+        word = levels.word_only_in(built, chapter)
+        if word:
+            return chapter, word
+    pytest.fail("no word of the site stands in one advanced block only", pytrace=False)
+
+
+def test_keyboard(visit, report, chapters, how):
+    page = visit(chapters[0], **how)
+    report(chapters[0], levels.keyboard(page, chapters[0]) + page.problems, *how.values())
+
+
+def test_printing_changes_nothing(visit, report, chapters):
+    page = visit(chapters[0])
+    report(chapters[0], levels.printing_changes_nothing(page) + page.problems, "print")
+
+
+def test_without_scripts(visit, report, chapter):
+    report(chapter, levels.without_scripts(visit(chapter, javascript=False)), "scripts off")

@@ -1,0 +1,295 @@
+"""alibi.py against its formula, the authors' slopes and other libraries, and inside attention."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
+from snippets.attention import attention
+
+INF = math.inf
+BOTH = [alibi_bias, alibi_bias_symmetric]
+HEADS = st.integers(1, 40)
+POSITIONS = st.lists(st.integers(-5000, 5000), min_size=1, max_size=6).map(torch.tensor)
+
+
+def authors_slopes(heads):
+    """Of a power of two a geometric row from its own ratio; else of two powers, spliced."""
+    power = 2 ** math.floor(math.log2(heads))
+    first = 2 ** -(2 ** -(math.log2(power) - 3))
+    slopes = [first ** (n + 1) for n in range(power)]
+    return slopes if power == heads else slopes + authors_slopes(2 * power)[::2][: heads - power]
+
+
+# --- what the sources say
+
+
+def test_slopes_of_8_heads_are_those_of_the_paper():
+    assert alibi_slopes(8).tolist() == [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
+
+
+def test_slopes_of_16_heads_are_those_of_the_paper():
+    assert_close(alibi_slopes(16), torch.tensor([2 ** (-n / 2) for n in range(1, 17)]), rtol=1e-7, atol=0)
+
+
+def test_slopes_of_12_heads_splice_those_of_8_and_of_16():
+    spliced = [*alibi_slopes(8).tolist(), *alibi_slopes(16)[[0, 2, 4, 6]].tolist()]
+    assert alibi_slopes(12).tolist() == spliced
+
+
+def test_slopes_of_any_number_of_heads_are_those_of_the_authors_code():
+    for heads in range(1, 200):
+        assert_close(alibi_slopes(heads), torch.tensor(authors_slopes(heads)), rtol=1e-7, atol=0)
+
+
+def test_one_geometric_row_is_right_for_powers_of_two_only():
+    for heads in range(1, 65):
+        row = torch.tensor([2 ** (-8 * n / heads) for n in range(1, heads + 1)])
+        gap = (alibi_slopes(heads) - row).abs().max()
+        assert gap < 1e-7 if heads.bit_count() == 1 else gap > 0.1
+
+
+@pytest.mark.parametrize("heads", range(1, 34))
+def test_heads_forget_at_rates_of_their_own(heads):
+    slopes = alibi_slopes(heads)
+    assert slopes.shape == (heads,)
+    assert slopes.dtype == torch.float32
+    assert slopes.min() >= 2**-8 and slopes.max() < 1
+    assert len(set(slopes.tolist())) == heads
+
+
+@pytest.mark.parametrize("heads", [1, 3, 8])
+@pytest.mark.parametrize("queries", [[0], [9], [3, 4, 5], [0, 1, 2, 3, 4, 5, 6], [7, 2]])
+def test_every_entry_is_its_formula(heads, queries):
+    keys = list(range(7))
+    causal = alibi_bias(torch.tensor(queries), torch.tensor(keys), heads)
+    symmetric = alibi_bias_symmetric(torch.tensor(queries), torch.tensor(keys), heads)
+    assert causal.shape == symmetric.shape == (heads, len(queries), 7)
+    for h, slope in enumerate(authors_slopes(heads)):
+        for row, i in enumerate(queries):
+            for j in keys:
+                expected = -slope * (i - j) if j <= i else -INF
+                assert causal[h, row, j].item() == pytest.approx(expected, rel=2e-7)
+                assert symmetric[h, row, j].item() == pytest.approx(-slope * abs(i - j), rel=2e-7)
+
+
+# --- other libraries
+
+
+def test_agrees_with_x_transformers():
+    module = pytest.importorskip("x_transformers.x_transformers")
+    for heads in (1, 2, 3, 8, 12, 20, 40):
+        theirs = module.AlibiPositionalBias(heads)
+        i, j = torch.randint(0, 3000, (5,)), torch.randint(0, 3000, (9,))
+        assert torch.equal(alibi_bias_symmetric(i, j, heads), theirs.forward_custom_pos(i, j))
+        i, j = torch.arange(4, 7), torch.arange(7)
+        assert torch.equal(alibi_bias_symmetric(i, j, heads), theirs(3, 7))
+
+
+def bloom(heads, tokens):
+    module = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    return module.build_alibi_tensor(torch.ones(1, tokens), heads, torch.float32)
+
+
+def mpt(heads, tokens):
+    module = pytest.importorskip("transformers.models.mpt.modeling_mpt")
+    return module.build_mpt_alibi_tensor(heads, tokens)
+
+
+@pytest.mark.parametrize("peer", [bloom, mpt])
+@pytest.mark.parametrize("heads", [1, 2, 3, 4, 6, 8, 12, 16, 20, 40])
+def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads):
+    theirs, positions = peer(heads, 50), torch.arange(50)
+    assert theirs.shape == (heads, 1, 50)
+    ours = alibi_bias(positions, positions, heads)
+    shift = alibi_slopes(heads)[:, None, None] * (positions - theirs.new_tensor(49 * (peer is mpt)))[:, None]
+    seen = ours > -INF
+    assert_close((ours + shift)[seen], theirs.expand_as(ours)[seen], rtol=1e-5, atol=1e-6)
+    hidden = theirs.masked_fill(~seen, -INF)
+    assert_close(ours.softmax(-1), hidden.softmax(-1), rtol=0, atol=2e-6)
+
+
+def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
+    i, j = torch.tensor([4095]), torch.arange(4096)
+    exact = alibi_bias(i, j, 8).double().softmax(-1)
+    by_key = (alibi_slopes(8)[:, None, None] * j).bfloat16()
+    by_distance = alibi_bias(i, j, 8, torch.bfloat16)
+    errors = [(bias.double().softmax(-1) - exact).abs().sum(-1).max() for bias in (by_key, by_distance)]
+    assert errors[0] > 10 * errors[1]
+
+
+# --- what holds for every size
+
+
+@pytest.mark.parametrize("function", BOTH)
+@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000), HEADS)
+def test_shifting_all_positions_changes_nothing(function, i, j, shift, heads):
+    assert torch.equal(function(i + shift, j + shift, heads), function(i, j, heads))
+
+
+@given(POSITIONS, HEADS)
+def test_a_step_away_costs_the_slope(i, heads):
+    for direction, function in ((-1, alibi_bias), (-1, alibi_bias_symmetric), (1, alibi_bias_symmetric)):
+        bias = function(i[:1], i[:1] + direction * torch.arange(20), heads)[:, 0]
+        falls = bias[:, :-1] - bias[:, 1:]
+        assert (bias[:, 0] == 0).all()
+        assert_close(falls, alibi_slopes(heads)[:, None].expand_as(falls), rtol=1e-4, atol=0)
+
+
+@given(POSITIONS, POSITIONS, HEADS)
+def test_later_keys_are_hidden_and_no_others(i, j, heads):
+    later = (j > i[:, None]).expand(heads, -1, -1)
+    causal, symmetric = alibi_bias(i, j, heads), alibi_bias_symmetric(i, j, heads)
+    assert torch.equal(causal.isneginf(), later)
+    assert torch.equal(causal[~later], symmetric[~later])
+    assert symmetric.isfinite().all()
+
+
+@given(POSITIONS, POSITIONS, HEADS)
+def test_the_symmetric_bias_is_symmetric(i, j, heads):
+    assert torch.equal(alibi_bias_symmetric(i, j, heads), alibi_bias_symmetric(j, i, heads).mT)
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(function):
+    positions = torch.arange(9)
+    whole = function(positions, positions, 3)
+    for n in range(9):
+        row = function(positions[[n]], positions[: n + 1], 3)
+        assert torch.equal(row, whole[:, [n], : n + 1])
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_rows_of_a_batch_may_have_positions_of_their_own(function):
+    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
+    batch = function(i, j, 5)
+    assert batch.shape == (2, 3, 5, 4, 7)
+    for a in range(2):
+        for b in range(3):
+            assert torch.equal(batch[a, b], function(i[a, b], j[a, b], 5))
+
+
+@pytest.mark.parametrize("function", BOTH)
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(function, queries, keys):
+    assert function(torch.arange(queries), torch.arange(keys), 2).shape == (2, queries, keys)
+
+
+# --- in attention
+
+
+def test_is_the_mask_of_scaled_dot_product_attention():
+    q, k, v = torch.randn(3, 2, 4, 6, 8, dtype=torch.float64)
+    bias = alibi_bias(torch.arange(6), torch.arange(6), 4, torch.float64)
+    expected, weights = attention(q, k, v, bias)
+    assert weights.triu(1).count_nonzero() == 0
+    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected)
+    assert_close(attention(q, k, v, alibi_bias_symmetric(*[torch.arange(6)] * 2, 4), True)[0], expected)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called")
+def test_flex_attention_gets_the_same_from_the_slopes():
+    q, k, v = torch.randn(3, 2, 6, 16, 8)
+    i, slopes = torch.arange(16), alibi_slopes(6)
+    made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score - slopes[h] * (i - j).abs())
+    assert_close(made, attention(q, k, v, alibi_bias_symmetric(i, i, 6))[0])
+
+
+def test_packed_texts_get_what_they_get_alone():
+    q, k, v = torch.randn(3, 4, 8, 16, dtype=torch.float64)
+    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    bias = alibi_bias(positions, positions, 4).masked_fill(text[:, None] != text, -INF)
+    packed = attention(q, k, v, bias)[0]
+    for part in (slice(0, 3), slice(3, 8)):
+        alone = alibi_bias(positions[part], positions[part], 4)
+        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0])
+
+
+# --- dtypes, devices, compilation
+
+
+@pytest.mark.parametrize("function", BOTH)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_another_dtype_costs_its_own_rounding_and_no_more(function, dtype):
+    i, j = torch.tensor([4, 4000]), torch.arange(0, 5000, 7)
+    made = function(i, j, 12, dtype)
+    assert made.dtype == dtype
+    assert torch.equal(made, function(i, j, 12).to(dtype))
+
+
+@pytest.mark.parametrize("function", BOTH)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(function, dtype):
+    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
+    made = function(i.to(dtype), j, 2)
+    assert made.dtype == torch.float32
+    assert torch.equal(made, function(i, j, 2))
+    assert torch.equal(function(i, j.to(dtype), 2), made)
+    assert torch.equal(function(i.to(dtype), j.to(dtype), 2), made)
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_follows_the_device_of_the_positions(function):
+    assert function(*[torch.arange(3, device="meta")] * 2, 3).device.type == "meta"
+    assert alibi_slopes(3, device="meta").device.type == "meta"
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_compiles_into_one_graph(function):
+    torch.compiler.reset()
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for queries, keys, heads in ((3, 5, 8), (4, 9, 6)):
+        i, j = torch.arange(queries), torch.arange(keys)
+        assert torch.equal(compiled(i, j, heads), function(i, j, heads))
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("heads", [0, -3])
+def test_refuses_too_few_heads(heads):
+    refused(f"heads must be at least 1, got {heads}", alibi_slopes, heads)
+    for function in BOTH:
+        refused(f"heads must be at least 1, got {heads}", function, *[torch.arange(2)] * 2, heads)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(positions, got):
+    message = f"positions must be tensors of integers, got {got}"
+    for function in BOTH:
+        refused(message, function, positions, torch.arange(2), 2)
+        refused(message, function, torch.arange(2), positions, 2)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    for function in BOTH:
+        refused(message, function, torch.zeros(queries).long(), torch.zeros(keys).long(), 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_refuses_a_dtype_without_fractions(dtype):
+    for function in BOTH:
+        refused(f"dtype must be a floating dtype, got {dtype}", function, *[torch.arange(2)] * 2, 2, dtype)

@@ -1,0 +1,468 @@
+"""attention.py against its formula and torch's own, and what attention knows of order."""
+
+import copy
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.attention import SelfAttention, attention, scaled_dot_product
+from snippets.sinusoidal import sinusoidal_encoding
+
+INF = math.inf
+SEEDS = st.integers(0, 10_000)
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def layer(seed, dim=16, heads=4):
+    torch.manual_seed(seed)
+    made = SelfAttention(dim, heads).double()
+    for weight in made.parameters():  # large enough for weights that are far from uniform
+        torch.nn.init.normal_(weight, std=dim**-0.5)
+    return made
+
+
+def positions_of(tokens, dim):
+    return sinusoidal_encoding(torch.arange(tokens), dim, dtype=torch.float64)
+
+
+def nearness(q, k):
+    return -torch.cdist(q, k)
+
+
+def far_apart(a, b):
+    return (a - b).abs().max() > 0.01
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (3, 3), (1, 4), (2, 5)])
+def test_every_entry_is_its_formula(queries, keys, biased, causal):
+    q, k, v = random(queries, 3), random(keys, 3), random(keys, 2)
+    bias = random(queries, keys) if biased else None
+    output, weights = attention(q, k, v, bias, causal)
+    for i in range(queries):
+        scores = []
+        for j in range(keys):
+            score = math.fsum(q[i, c].item() * k[j, c].item() for c in range(3)) / math.sqrt(3)
+            score += bias[i, j].item() if biased else 0
+            hidden = causal and j > i + keys - queries  # the last query stands at the last key
+            scores.append(-INF if hidden else score)
+        total = math.fsum(math.exp(score) for score in scores)
+        for j in range(keys):
+            assert weights[i, j].item() == pytest.approx(math.exp(scores[j]) / total, abs=1e-15)
+        for c in range(2):
+            mean = math.fsum(weights[i, j].item() * v[j, c].item() for j in range(keys))
+            assert output[i, c].item() == pytest.approx(mean, abs=1e-14)
+
+
+def test_weights_are_a_mean():
+    _, weights = attention(random(2, 4, 5, 8), random(2, 4, 7, 8), random(2, 4, 7, 8))
+    assert weights.min() > 0
+    assert_close(weights.sum(-1), torch.ones(2, 4, 5, dtype=torch.float64))
+
+
+# --- torch's own
+
+
+@pytest.mark.parametrize("leading", [(), (2, 3)])
+@pytest.mark.parametrize("bias_leading", [None, (), (1, 3), (2, 1)])
+def test_agrees_with_scaled_dot_product_attention(leading, bias_leading):
+    if bias_leading and not leading:
+        leading = (2, 3)
+    q, k, v = random(*leading, 5, 8), random(*leading, 7, 8), random(*leading, 7, 4)
+    bias = None if bias_leading is None else random(*bias_leading, 5, 7)
+    mask = None if bias is None else bias.expand(*leading, 5, 7)
+    expected = scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    assert_close(attention(q, k, v, bias)[0], expected, **EXACT)
+
+
+def test_causal_agrees_with_torch_where_queries_and_keys_are_equally_many():
+    q, k, v = random(3, 2, 4, 6, 8)
+    expected = scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert_close(attention(q, k, v, causal=True)[0], expected, **EXACT)
+
+
+@pytest.mark.claim(
+    "is-causal-is-top-left",
+    "With one query and a cache, torch's is_causal=True attends to the first key only, because "
+    "its mask is aligned to the first query and the first key.",
+)
+def test_causal_is_aligned_to_the_last_key_and_torch_to_the_first():
+    q, k, v = random(1, 1, 1, 8), random(1, 1, 4, 8), random(1, 1, 4, 8)
+    torchs = scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert_close(torchs, v[..., :1, :], **EXACT)
+    ours, weights = attention(q, k, v, causal=True)
+    assert weights.min() > 0
+    assert_close(ours, scaled_dot_product_attention(q, k, v), **EXACT)
+    assert far_apart(ours, torchs)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_layer_agrees_with_multi_head_attention(causal):
+    ours = layer(0, dim=12, heads=3)
+    theirs = torch.nn.MultiheadAttention(12, 3, bias=False, batch_first=True).double()
+    theirs.in_proj_weight.data.copy_(ours.project.weight)
+    theirs.out_proj.weight.data.copy_(ours.merge.weight)
+    x = random(2, 5, 12)
+    mask = torch.ones(5, 5, dtype=torch.bool).triu(1) if causal else None
+    expected, weights = theirs(x, x, x, attn_mask=mask, average_attn_weights=False)
+    made = ours(x, causal=causal)
+    assert_close(made[0], expected, **EXACT)
+    assert_close(made[1], weights, **EXACT)
+
+
+# --- what attention knows of order
+
+
+@pytest.mark.claim(
+    "attention-is-equivariant",
+    "Without a mask and without positions, self-attention is permutation-equivariant: permuting "
+    "the tokens permutes the output rows in the same way and changes nothing else.",
+)
+@given(SEEDS, st.permutations(range(6)))
+def test_permuted_tokens_give_permuted_outputs(seed, order):
+    first, second, x = layer(seed), layer(seed + 1), random(6, 16)
+    one, moved = first(x)[0], first(x[order])[0]
+    assert_close(moved, one[order], **EXACT)
+    assert_close(second(moved)[0], second(one)[0][order], **EXACT)
+
+
+@pytest.mark.claim(
+    "attention-weights-permute",
+    "Without a mask and without positions, permuting the tokens permutes the rows and the "
+    "columns of the attention weights, A becomes P A P^T: the matrix is not the same as before.",
+)
+def test_permuted_tokens_give_permuted_weights_and_not_the_same():
+    attend, x, order = layer(0), random(6, 16), [3, 0, 5, 1, 4, 2]
+    before, after = attend(x)[1], attend(x[order])[1]
+    move = torch.eye(6, dtype=torch.float64)[order]
+    assert_close(after, move @ before @ move.mT, **EXACT)
+    assert far_apart(after, before)
+
+
+@pytest.mark.claim(
+    "pooled-output-is-invariant",
+    "Without a mask and without positions, the sum and the mean of the output over the tokens "
+    "are the same for every order of the tokens.",
+)
+@given(SEEDS, st.permutations(range(6)))
+def test_a_pooled_output_is_the_same_for_every_order(seed, order):
+    attend, x = layer(seed), random(6, 16)
+    for pool in (torch.mean, torch.sum):
+        assert_close(pool(attend(x[order])[0], 0), pool(attend(x)[0], 0), **EXACT)
+
+
+@pytest.mark.claim(
+    "repeats-matter",
+    "Attention without positions sees more than a set: repeating one token changes what another token gets.",
+)
+def test_a_repeated_token_counts_twice():
+    attend, (a, b) = layer(0), random(2, 16)
+    once, twice = attend(torch.stack([a, b]))[0], attend(torch.stack([a, b, b]))[0]
+    assert far_apart(once[0], twice[0])
+
+
+@pytest.mark.claim(
+    "identical-tokens-uniform",
+    "Attention among identical tokens is uniform because they are identical, not because "
+    "positions are missing: different tokens without positions get unequal weights.",
+)
+def test_weights_are_uniform_among_identical_tokens_only():
+    attend, token = layer(0), random(1, 16)
+    same, different = token.expand(5, 16), random(5, 16)
+    uniform = torch.full((4, 5, 5), 1 / 5, dtype=torch.float64)
+    assert_close(attend(same)[1], uniform, **EXACT)
+    assert far_apart(attend(different)[1], uniform)
+    assert far_apart(attend(same + positions_of(5, 16))[1], uniform)
+
+
+@pytest.mark.claim(
+    "sum-with-positions-is-still-orderless",
+    "The sum over all tokens of token plus position vector is the same for every order of the "
+    "tokens: without attention, or another step that is not a sum, added positions say nothing.",
+)
+@given(SEEDS, st.permutations(range(6)))
+def test_a_sum_of_tokens_and_positions_does_not_know_the_order(seed, order):
+    torch.manual_seed(seed)
+    x, positions = random(6, 16), positions_of(6, 16)
+    assert_close((x[order] + positions).sum(0), (x + positions).sum(0), **EXACT)
+
+
+@pytest.mark.claim(
+    "positions-break-equivariance",
+    "With sinusoidal position vectors added to the tokens, attention tells orders apart: the "
+    "outputs of permuted tokens are not the permuted outputs, and the pooled output changes.",
+)
+def test_added_positions_make_attention_tell_orders_apart():
+    attend, x, positions = layer(0), random(6, 16), positions_of(6, 16)
+    order = [3, 0, 5, 1, 4, 2]
+    before, after = attend(x + positions)[0], attend(x[order] + positions)[0]
+    assert far_apart(after, before[order])
+    assert far_apart(after.mean(0), before.mean(0))
+
+
+@pytest.mark.claim(
+    "one-causal-layer-sees-a-multiset",
+    "In one causal self-attention layer without positions, the last token's output is the same "
+    "for every order of the tokens before it, though it changes when one of them is repeated.",
+)
+@given(SEEDS, st.permutations(range(5)))
+def test_in_one_causal_layer_the_last_token_sees_a_multiset(seed, order):
+    attend, x = layer(seed), random(6, 16)
+
+    def last(x):
+        return attend(x, causal=True)[0][-1]
+
+    assert_close(last(x[[*order, 5]]), last(x), **EXACT)
+    assert (last(x[[0, *order, 5]]) - last(x)).abs().max() > 1e-6
+
+
+@pytest.mark.claim(
+    "two-causal-layers-see-order",
+    "In two stacked causal self-attention layers without positions, the last token's output "
+    "changes with the order of the tokens before it; without the causal mask it does not.",
+)
+def test_in_two_causal_layers_the_last_token_sees_the_order():
+    first, second, x = layer(0), layer(1), random(6, 16)
+
+    def last(x, causal):
+        x = x + first(x, causal=causal)[0]
+        return second(x, causal=causal)[0][-1]
+
+    orders = list(itertools.permutations(range(5)))[1::17]
+    assert orders
+    for order in orders:
+        assert far_apart(last(x[[*order, 5]], True), last(x, True))
+        assert_close(last(x[[*order, 5]], False), last(x, False), **EXACT)
+
+
+@pytest.mark.claim(
+    "late-position-misses-its-layer-only",
+    "Position vectors added after the first layer come too late for that layer only: shuffling the "
+    "tokens leaves its pooled output as it is, and changes that of the second layer.",
+)
+def test_positions_added_after_a_layer_reach_the_next():
+    first, second, x, positions = layer(0), layer(1), random(6, 16), positions_of(6, 16)
+    order = [3, 0, 5, 1, 4, 2]
+    after_one = [first(tokens)[0] + positions for tokens in (x, x[order])]
+    after_two = [second(tokens)[0] for tokens in after_one]
+    assert_close(after_one[0].mean(0), after_one[1].mean(0), **EXACT)
+    assert far_apart(after_two[0].mean(0), after_two[1].mean(0))
+
+
+# --- where positions enter
+
+
+def test_bias_is_added_to_the_scores():
+    q, k, v = random(3, 2, 4, 6, 8)
+    bias = random(4, 6, 6)
+    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1)
+    output, weights = attention(q, k, v, bias)
+    assert_close(weights, expected, **EXACT)
+    assert_close(output, expected @ v, **EXACT)
+
+
+def test_bias_of_the_layer_is_one_for_each_head():
+    attend, x, bias = layer(0), random(2, 5, 16), torch.zeros(4, 5, 5, dtype=torch.float64)
+    bias[1, :, 2] = -INF
+    plain, biased = attend(x)[1], attend(x, bias=bias)[1]
+    assert_close(plain[:, [0, 2, 3]], biased[:, [0, 2, 3]], **EXACT)
+    assert (biased[:, 1, :, 2] == 0).all()
+
+
+def test_rotate_turns_q_and_k_and_not_v():
+    attend, x = layer(0), random(2, 5, 16)
+    mix = torch.linalg.qr(random(4, 4)).Q  # any one rotation for q and k leaves their scores
+    seen = []
+
+    def turn(vectors):
+        seen.append(vectors)
+        return vectors @ mix
+
+    assert_close(attend(x, rotate=turn), attend(x), **EXACT)
+    q, k, v = attend.project(x).unflatten(-1, (3, 4, 4)).movedim(-2, 1).unbind(-2)
+    assert len(seen) == 2
+    assert torch.equal(seen[0], q)
+    assert torch.equal(seen[1], k)
+
+    def by_position(vectors):
+        return vectors * torch.arange(5.0)[:, None]
+
+    turned = attention(by_position(q), by_position(k), v)
+    assert_close(attend(x, rotate=by_position)[1], turned[1], **EXACT)
+
+
+def test_score_takes_the_place_of_the_dot_product():
+    q, k, v = random(3, 2, 4, 6, 8)
+    bias = random(6, 6)
+    expected = (nearness(q, k) + bias).softmax(-1)
+    assert_close(attention(q, k, v, bias, score=nearness)[1], expected, **EXACT)
+    attend, x = layer(0), random(2, 5, 16)
+    assert far_apart(attend(x, score=nearness)[1], attend(x)[1])
+    by_hand = attend(x, score=lambda q, k: q @ k.mT / 2)  # each head is 4 wide
+    assert_close(by_hand, attend(x), **EXACT)
+
+
+def test_causal_hides_the_future_under_any_bias_and_score():
+    q, k, v = random(3, 5, 8)
+    _, weights = attention(q, k, v, random(5, 5), True, lambda q, k: q @ k.mT + 100)
+    assert torch.equal(weights, weights.tril())
+    assert (weights.tril() > 0).sum() == 15
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    q, k, v = random(3, 2, 6, 8)
+    whole = attention(q, k, v, causal=True)[0]
+    for new in (1, 2, 3):
+        for keys in range(new, 7):
+            part = attention(q[:, keys - new : keys], k[:, :keys], v[:, :keys], causal=True)[0]
+            assert_close(part, whole[:, keys - new : keys], **EXACT)
+
+
+# --- queries that see nothing
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_query_that_may_see_no_key_gets_zeros_as_in_torch(dtype):
+    q, k, v = torch.randn(3, 1, 1, 3, 8).to(dtype)
+    bias = torch.tensor([[0, 0, 0], [-INF, -INF, -INF], [-INF, 0, -INF]]).to(dtype)
+    output, weights = attention(q, k, v, bias)
+    assert (weights[..., 1, :] == 0).all()
+    assert (output[..., 1, :] == 0).all()
+    assert_close(output[..., 2, :], v[..., 1, :])
+    torchs = scaled_dot_product_attention(q, k, v, attn_mask=bias)
+    assert_close(output, torchs, rtol=0, atol=8 * torch.finfo(dtype).eps)
+
+
+def test_a_query_that_may_see_no_key_has_no_gradient():
+    q, k, v = random(3, 3, 8).requires_grad_().unbind(0)
+    bias = torch.zeros(3, 3, dtype=torch.float64)
+    bias[1] = -INF
+    bias.requires_grad_()
+    for part in torch.autograd.grad(attention(q, k, v, bias)[0].sum(), (q, k, v, bias)):
+        assert part.isfinite().all()
+    (grad,) = torch.autograd.grad(attention(q, k, v, bias)[0].sum(), q)
+    assert (grad[1] == 0).all()
+    assert (grad[0] != 0).all()
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    q, k, v = random(3, 3, 8)
+    q[1] = math.nan
+    assert attention(q, k, v)[0][1].isnan().all()
+
+
+# --- dtypes, gradients, compilation, modules
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_output_and_weights_have_the_dtype_of_v(dtype):
+    exact = random(3, 2, 6, 8)
+    bias = random(6, 6)
+    q, k, v = exact.to(dtype)
+    for given_bias in (bias.to(dtype), bias.float()):  # float32 biases are kept while it matters
+        output, weights = attention(q, k, v, given_bias, causal=True)
+        assert output.dtype == weights.dtype == dtype
+        expected = attention(*exact, bias, causal=True)[0]
+        assert (output - expected).abs().max() < 16 * torch.finfo(dtype).eps
+
+
+def test_gradients():
+    q, k, v = (random(2, 3, 4).requires_grad_() for _ in range(3))
+    bias = random(3, 3).requires_grad_()
+    assert torch.autograd.gradcheck(lambda *a: attention(*a, causal=True), (q, k, v, bias))
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    attend = layer(0)
+    cases = [
+        {},
+        {"causal": True, "bias": random(4, 5, 5)},
+        {"rotate": torch.neg, "score": nearness},
+    ]
+    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
+    x = random(2, 5, 16)
+    for case in cases:
+        assert_close(compiled(x, **case), attend(x, **case), **EXACT)
+
+
+def test_the_layer_can_be_copied_saved_and_moved():
+    attend, x = layer(0), random(2, 5, 16)
+    expected = attend(x)
+    assert_close(copy.deepcopy(attend)(x), expected)
+    other = layer(1)
+    other.load_state_dict(attend.state_dict())
+    assert_close(other(x), expected)
+    assert sorted(attend.state_dict()) == ["merge.weight", "project.weight"]
+    assert attend.to(torch.bfloat16)(x.bfloat16(), causal=True)[0].dtype == torch.bfloat16
+    meta = attend.to("meta")(x.to("meta").bfloat16(), causal=True)
+    assert [part.device.type for part in meta] == ["meta", "meta"]
+
+
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3), (0,)])
+def test_the_layer_takes_any_leading_shape(leading):
+    output, weights = layer(0)(random(*leading, 5, 16))
+    assert output.shape == (*leading, 5, 16)
+    assert weights.shape == (*leading, 4, 5, 5)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+def test_refuses_vectors_that_do_not_fit():
+    q, k, v = torch.zeros(2, 4), torch.zeros(3, 5), torch.zeros(4, 5)
+    refused("k must be as wide as q, 4, got 5", scaled_dot_product, q, k)
+    refused("k must be as wide as q, 4, got 5", attention, q, k, v[:3])
+    refused("v must have a row for each of 3 keys, got 4", attention, q, k[:, :4], v)
+
+
+def test_refuses_causal_queries_that_would_stand_before_the_first_key():
+    q, k = torch.zeros(3, 4), torch.zeros(2, 4)
+    refused("causal needs 3 keys or more, got 2", attention, q, k, k, causal=True)
+    attention(q, k, k)
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
+def test_refuses_a_bias_that_could_be_a_mask(dtype):
+    q = torch.zeros(2, 4)
+    message = f"bias must be of a floating dtype, got {dtype}"
+    refused(message, attention, q, q, q, torch.ones(2, 2).to(dtype))
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (3,), (1, 3), (2, 1), (3, 2), (2, 2, 3), (5, 2, 3), (1, 1, 2, 3), (4, 1, 2, 3)]
+)
+def test_refuses_a_bias_that_would_have_to_be_stretched(shape):
+    q, k = torch.zeros(6, 2, 4), torch.zeros(6, 3, 4)
+    message = f"bias must fit scores of (6, 2, 3), got {shape}"
+    refused(message, attention, q, k, k, torch.zeros(shape))
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (8, -2), (0, 1), (4, 8)])
+def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
+    refused(f"dim must be a multiple of heads, got {dim} and {heads}", SelfAttention, dim, heads)
+
+
+@pytest.mark.parametrize("shape", [(16,), (5, 15), (2, 16, 5)])
+def test_refuses_tokens_of_another_width(shape):
+    refused(f"x must be (..., tokens, 16), got {shape}", layer(0), random(*shape))

@@ -1,0 +1,281 @@
+"""cope.py against its formula, against x-transformers, and for what the guide says of it."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.attention import SelfAttention, attention, scaled_dot_product
+from snippets.cope import CopeScores, cope_scores
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+SEEDS = st.integers(0, 10_000)
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def layer(dim=4, rows=4):
+    made = CopeScores(dim, rows).double()
+    torch.nn.init.normal_(made.table)
+    return made
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 20])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (1, 6), (3, 7)])
+def test_every_score_is_its_formula(queries, keys, rows):
+    score, q, k = layer(rows=rows), random(queries, 4), random(keys, 4)
+    made = score(q, k)
+    for a in range(queries):
+        i = keys - queries + a  # the last query stands at the last key
+        logits = [(q[a] @ k[t]).item() / 2 for t in range(keys)]
+        gates = [1 / (1 + math.exp(-logit)) for logit in logits]
+        for j in range(keys):
+            if j > i:
+                assert made[a, j] == -math.inf
+                continue
+            p = min(math.fsum(gates[j : i + 1]), rows - 1)
+            below, above = math.floor(p), math.ceil(p)
+            mean = (1 - p + below) * score.table[below] + (p - below) * score.table[above]
+            assert made[a, j].item() == pytest.approx(logits[j] + (q[a] @ mean).item(), abs=1e-12)
+
+
+def test_open_gates_count_every_token():
+    q, k = torch.ones(6, 1), torch.full((6, 1), 100.0)
+    counted = cope_scores(q, k, 1000 * torch.arange(9.0)[:, None]) - 100
+    distance = torch.arange(6)[:, None] - torch.arange(6)
+    seen = distance >= 0
+    assert torch.equal(counted[seen], 1000 * (distance[seen] + 1).float())
+
+
+def test_gates_of_one_kind_of_token_count_those_only():
+    ends = torch.tensor([0, 1, 0, 0, 1, 0, 1.0])  # a token that ends a sentence
+    k = (200 * ends - 100)[:, None]
+    counted = cope_scores(torch.ones(1, 1), k, 1000 * torch.arange(9.0)[:, None]) - k.mT
+    assert counted.tolist() == [[3000, 3000, 2000, 2000, 2000, 1000, 1000]]
+
+
+def test_positions_from_the_last_row_on_are_one():
+    q, k = torch.ones(1, 1), torch.full((6, 1), 100.0)
+    counted = cope_scores(q, k, 1000 * torch.arange(4.0)[:, None]) - 100
+    assert counted.tolist() == [[3000, 3000, 3000, 3000, 2000, 1000]]
+
+
+def test_the_table_starts_at_zero_and_then_adds_nothing():
+    score, q, k = CopeScores(4, 9).double(), random(5, 4), random(5, 4)
+    assert (score.table == 0).all()
+    expected = scaled_dot_product(q, k).masked_fill(torch.ones(5, 5).triu(1) > 0, -math.inf)
+    assert torch.equal(score(q, k), expected)
+
+
+# --- other libraries
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 64])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (9, 9), (4, 30)])
+def test_agrees_with_x_transformers(queries, keys, rows):
+    x_transformers = pytest.importorskip("x_transformers.x_transformers")
+    score = layer(rows=rows)
+    theirs = x_transformers.CoPE(dim=4, heads=3, max_pos=rows).double()
+    theirs.pos_emb.data.copy_(score.table)
+    q, k = random(2, 3, queries, 4), random(2, 3, keys, 4)
+    later = torch.ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
+    logits = scaled_dot_product(q, k).masked_fill(later, -math.inf)
+    assert_close(score(q, k), logits + theirs(q, logits), **EXACT)
+
+
+def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before():
+    x_transformers = pytest.importorskip("x_transformers.x_transformers")
+    theirs = x_transformers.CoPE(dim=4, heads=1, max_pos=9).double()
+    torch.nn.init.normal_(theirs.pos_emb)
+    q, k = random(1, 1, 7, 4), random(1, 1, 7, 4)
+    other = k.clone()
+    other[..., 5:, :] = random(2, 4)
+    past = [theirs(q, scaled_dot_product(q, keys))[..., :5, :5].tril() for keys in (k, other)]
+    assert (past[0] - past[1]).abs().max() > 0.1
+    score = layer(rows=9)
+    past = [score(q, keys)[..., :5, :5] for keys in (k, other)]
+    assert torch.equal(*past)
+
+
+# --- what holds for every size
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 6))
+def test_the_future_does_not_change_the_past(seed, known):
+    torch.manual_seed(seed)
+    score, first = layer(), random(3, 2, 7, 4)
+    second = first.clone()
+    second[..., known:, :] = 10 * random(3, 2, 7 - known, 4)
+    one, two = (attention(*qkv, score=score)[0] for qkv in (first, second))
+    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 5))
+def test_what_lies_before_a_key_does_not_move_it(seed, memory):
+    torch.manual_seed(seed)
+    score, q, k = layer(rows=9), random(2, 5, 4), random(2, 5, 4)
+    behind = score(q, torch.cat([random(2, memory, 4), k], -2))
+    assert_close(behind[..., memory:], score(q, k), **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS)
+def test_positions_rise_with_distance_and_never_faster_than_it(seed):
+    torch.manual_seed(seed)
+    q, k = torch.cat([random(1, 3), torch.ones(1, 1)], -1), torch.cat([random(9, 3), torch.zeros(9, 1)], -1)
+    table = torch.zeros(20, 4, dtype=torch.float64)
+    table[:, 3] = torch.arange(20)  # the score of position p is p
+    p = (cope_scores(q, k, table) - scaled_dot_product(q, k))[0].flip(-1)
+    steps = torch.cat([p[:1], p.diff()])
+    assert (steps > 0).all()
+    assert (steps < 1).all()
+
+
+def test_the_order_of_the_keys_between_does_not_matter_but_what_they_are_does():
+    score, q, k = layer(rows=9), random(1, 4), random(6, 4)
+    assert_close(score(q, k[[0, 2, 1, 3, 4, 5]])[0, 0], score(q, k)[0, 0], **EXACT)
+    other = k.clone()
+    other[2] = random(4)
+    assert (score(q, other)[0, 0] - score(q, k)[0, 0]).abs() > 1e-3
+
+
+def test_later_keys_are_hidden_whether_attention_is_causal_or_not():
+    score, q, k, v = layer(), *random(3, 2, 5, 4)
+    weights = attention(q, k, v, score=score)[1]
+    assert torch.equal(weights, weights.tril())
+    assert torch.equal(attention(q, k, v, causal=True, score=score)[1], weights)
+
+
+# --- decoding, padding, packing
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    score, (q, k, v) = layer(), random(3, 2, 7, 4)
+    whole = attention(q, k, v, score=score)[0]
+    for new in (1, 2, 3):
+        for keys in range(new, 8):
+            now = slice(keys - new, keys)
+            part = attention(q[:, now], k[:, :keys], v[:, :keys], score=score)[0]
+            assert_close(part, whole[:, now], **EXACT)
+
+
+def test_left_padding_changes_nothing():
+    score, (q, k, v) = layer(), random(3, 2, 2, 8, 4)  # rows, heads, tokens
+    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
+    bias[0, :, :, :3] = -math.inf
+    padded = attention(q, k, v, bias, score=score)[0]
+    for row, start in ((0, 3), (1, 0)):
+        alone = attention(*(part[row, :, start:] for part in (q, k, v)), score=score)[0]
+        assert_close(padded[row, :, start:], alone, **EXACT)
+
+
+def test_packed_documents_are_as_they_are_alone():
+    score, (q, k, v) = layer(), random(3, 2, 7, 4)
+    documents = torch.tensor([0, 0, 0, 0, 1, 1, 1])
+    bias = torch.zeros(7, 7).double().masked_fill(documents != documents[:, None], -math.inf)
+    packed = attention(q, k, v, bias, score=score)[0]
+    for part in (slice(0, 4), slice(4, 7)):
+        alone = attention(q[:, part], k[:, part], v[:, part], score=score)[0]
+        assert_close(packed[:, part], alone, **EXACT)
+
+
+def test_is_a_score_for_a_layer_of_attention():
+    attend, x = SelfAttention(8, 2).double(), random(3, 5, 8)
+    output, weights = attend(x, score=layer())
+    assert output.shape == x.shape
+    assert torch.equal(weights, weights.tril())
+
+
+# --- dtypes, gradients, compilation, modules
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_scores_have_the_dtype_of_q(dtype):
+    score, q, k = layer(rows=9), random(2, 6, 4).to(dtype), random(2, 9, 4).to(dtype)
+    score.table.data.copy_(score.table.to(dtype))
+    expected = score(q.double(), k.double()).exp()
+    made = score.to(dtype)(q, k)
+    assert made.dtype == dtype
+    gaps = (made.double().exp() - expected).abs() / (1 + expected)
+    assert gaps.max() < 64 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_narrow_dtype_still_counts_beyond_its_whole_numbers(dtype):
+    tokens, table = 4096, torch.zeros(5000, 1, dtype=dtype)
+    table[tokens - 1] = 1
+    q, k = torch.ones(1, 1, dtype=dtype), torch.full((tokens, 1), 50.0, dtype=dtype)
+    found = cope_scores(q, k, table)[0] > 50
+    assert found.nonzero().tolist() == [[1]]
+    gates = torch.ones(tokens, dtype=dtype)
+    assert gates.cumsum(-1).unique().numel() < tokens
+
+
+def test_gradients():
+    shapes = ((2, 3, 4), (2, 5, 4), (4, 4))
+    inputs = [random(*shape).requires_grad_() for shape in shapes]
+    assert torch.autograd.gradcheck(lambda *given: cope_scores(*given).exp(), inputs)
+
+
+def test_gradients_reach_the_keys_through_their_gates():
+    score, q, k = layer(rows=9), random(1, 4), random(5, 4).requires_grad_()
+    (grad,) = torch.autograd.grad(score(q, k)[0, 0], k)
+    assert (grad.abs().amax(-1) > 0).all()
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    score = layer()
+    compiled = torch.compile(score, fullgraph=True, backend="aot_eager")
+    q, k = random(2, 3, 5, 4), random(2, 3, 7, 4)
+    assert_close(compiled(q, k), score(q, k), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    score, q, k = layer(), random(2, 5, 4), random(2, 5, 4)
+    expected = score(q, k)
+    other = layer()
+    other.load_state_dict(score.state_dict())
+    assert torch.equal(other(q, k), expected)
+    assert torch.equal(copy.deepcopy(score)(q, k), expected)
+    assert list(score.state_dict()) == ["table"]
+    assert score.to("meta")(q.to("meta"), k.to("meta")).device.type == "meta"
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+def test_refuses_vectors_of_different_widths():
+    refused("k must be as wide as q, 4, got 5", layer(), random(3, 4), random(3, 5))
+
+
+def test_refuses_queries_that_would_stand_before_the_first_key():
+    refused("3 queries need as many keys, got 2", layer(), random(3, 4), random(2, 4))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (9, 3), (4,), (1, 9, 4)])
+def test_refuses_a_table_that_does_not_fit(shape):
+    q = torch.zeros(3, 4)
+    refused(f"table must be (rows, 4), got {shape}", cope_scores, q, q, torch.zeros(shape))
+
+
+@pytest.mark.parametrize(("dim", "rows"), [(0, 4), (4, 0), (-1, 4), (4, -1)])
+def test_refuses_an_empty_table(dim, rows):
+    refused(f"dim and rows must be at least 1, got {dim} and {rows}", CopeScores, dim, rows)

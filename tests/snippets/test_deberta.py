@@ -1,0 +1,425 @@
+"""deberta.py against its formula, against transformers, and for what the guide says of it."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.attention import SelfAttention, attention
+from snippets.deberta import DebertaScores, deberta_scores, log_buckets
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+NEAR = {"rtol": 0, "atol": 1e-6}  # transformers keeps the scale in float32
+SEEDS = st.integers(0, 10_000)
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def layer(dim=8, heads=2, span=3, max_distance=None):
+    made = DebertaScores(dim, heads, span, max_distance).double()
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    return made
+
+
+def heads_of(tokens, *leading, heads=2, dim=4):
+    return random(*leading, heads, tokens, dim)
+
+
+def attend(score, q, k, v, positions, **options):
+    return attention(q, k, v, score=lambda q, k: score(q, k, positions, positions), **options)
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize("span", [1, 2, 5])
+def test_every_score_is_its_formula(span):
+    q, k = heads_of(4), heads_of(5)
+    key_rows, query_rows = heads_of(2 * span), heads_of(2 * span)
+    query_positions, key_positions = torch.tensor([0, 3, 3, -7]), torch.tensor([1, 0, 9, 4, -6])
+    made = deberta_scores(q, k, key_rows, query_rows, query_positions, key_positions)
+    for head in range(2):
+        for a, i in enumerate(query_positions.tolist()):
+            for b, j in enumerate(key_positions.tolist()):
+                row = max(0, min(2 * span - 1, i - j + span))
+                total = q[head, a] @ k[head, b]
+                total += q[head, a] @ key_rows[head, row]
+                total += query_rows[head, row] @ k[head, b]
+                expected = total.item() / math.sqrt(3 * 4)
+                assert made[head, a, b].item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_farthest_key_after_the_query_has_the_first_row():
+    rows, nothing = torch.arange(6.0)[None, :, None], torch.zeros(1, 6, 1)
+    q, k = torch.ones(1, 1, 1), torch.zeros(1, 9, 1)
+    scores = deberta_scores(q, k, rows, nothing, torch.tensor([20]), torch.arange(16, 25))
+    expected = torch.tensor([5.0, 5, 5, 4, 3, 2, 1, 0, 0]) / math.sqrt(3)
+    assert_close(scores[0, 0], expected)
+
+
+def test_the_last_term_of_the_paper_is_another_thing():
+    q, k, key_rows, query_rows = heads_of(5), heads_of(5), heads_of(6), heads_of(6)
+    at = torch.arange(5)
+    made = deberta_scores(q, k, key_rows, query_rows, at, at)
+
+    def scores(other):
+        rows = (at[:, None] - at + 3).clamp(0, 5)
+        turned = (other * (at[:, None] - at) + 3).clamp(0, 5)
+        c2p = torch.einsum("hid,hijd->hij", q, key_rows[:, rows])
+        p2c = torch.einsum("hjd,hijd->hij", k, query_rows[:, turned])
+        return (q @ k.mT + c2p + p2c) / math.sqrt(12)
+
+    assert_close(made, scores(1), **EXACT)
+    assert (made - scores(-1)).abs().max() > 0.5
+
+
+def test_the_table_starts_as_small_as_its_projections():
+    score = DebertaScores(768, 12, 512)
+    assert score.table.shape == (1024, 768)
+    assert score.table.std().item() == pytest.approx(0.02, rel=0.01)
+    assert score.project_key.bias is None
+    assert score.project_query.bias is None
+
+
+# --- buckets
+
+
+def test_buckets_of_the_released_models():
+    distances = torch.tensor([0, 1, 128, 129, 200, 300, 400, 511, 512, 9999])
+    expected = [0, 1, 128, 129, 169, 207, 233, 255, 255, 255]
+    assert log_buckets(distances, 256, 512).tolist() == expected
+    assert log_buckets(-distances, 256, 512).tolist() == [-bucket for bucket in expected]
+
+
+@pytest.mark.parametrize(("span", "max_distance"), [(256, 512), (4, 4), (8, 50), (32, 128)])
+def test_every_bucket_is_its_formula(span, max_distance):
+    middle, far = span // 2, max_distance - 1
+    for distance in range(-2 * max_distance, 2 * max_distance):
+        steps = min(abs(distance), far)
+        if steps > middle and steps < far:
+            part = math.log(steps / middle) / math.log(far / middle)
+            bucket = middle + math.ceil(part * (middle - 1))
+        else:
+            bucket = steps if steps <= middle else span - 1
+        made = log_buckets(torch.tensor(distance), span, max_distance)
+        assert made.item() == math.copysign(bucket, distance)
+        assert made.dtype == torch.int64
+
+
+@given(st.integers(2, 40), st.integers(2, 600))
+def test_buckets_rise_to_the_last_and_stay_there(half, more):
+    span, max_distance = 2 * half, half + more
+    distances = torch.arange(3 * max_distance)
+    made = log_buckets(distances, span, max_distance)
+    assert (made.diff() >= 0).all()
+    assert (made[max_distance - 1 :] == span - 1).all()
+    assert torch.equal(made[: half + 1], distances[: half + 1])
+    assert torch.equal(log_buckets(-distances, span, max_distance), -made)
+
+
+@pytest.mark.parametrize(
+    ("span", "max_distance"), [(256, 512), (4, 4), (8, 50), (32, 128), (64, 512), (256, 1024)]
+)
+def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_distance):
+    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    distances = torch.arange(1 - max_distance, max_distance)
+    expected = modeling.make_log_bucket_position(distances, span, max_distance).long()
+    assert torch.equal(log_buckets(distances, span, max_distance), expected)
+
+
+def test_transformers_counts_on_where_microsoft_stops():
+    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    far = torch.tensor([-600, -512, 512, 600])
+    theirs = modeling.make_log_bucket_position(far, 256, 512).long()
+    assert theirs.tolist() == [-270, -256, 256, 270]
+    rows = (theirs + 256).clamp(0, 511), (log_buckets(far, 256, 512) + 256).clamp(0, 511)
+    assert [row.tolist() for row in rows] == [[0, 0, 511, 511], [1, 1, 511, 511]]
+
+
+# --- other libraries
+
+
+def transformers_layer(span, buckets, share=False):
+    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    config = modeling.DebertaV2Config(
+        hidden_size=8,
+        num_attention_heads=2,
+        relative_attention=True,
+        pos_att_type=["c2p", "p2c"],
+        max_relative_positions=span,
+        position_buckets=buckets,
+        share_att_key=share,
+    )
+    made = modeling.DisentangledSelfAttention(config).double().eval()
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight, std=0.5)
+    return made
+
+
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize(("span", "buckets"), [(3, -1), (20, -1), (30, 8), (40, 4)])
+def test_scores_agree_with_transformers(span, buckets, share):
+    theirs = transformers_layer(span, buckets, share)
+    rows = buckets if buckets > 0 else span
+    table, tokens = random(2 * rows, 8), 13
+    q, k = heads_of(tokens, 3), heads_of(tokens, 3)
+    flat = q.flatten(0, 1), k.flatten(0, 1)
+    position = theirs.disentangled_attention_bias(*flat, None, table, 3)
+    expected = position.unflatten(0, (3, 2)) + q @ k.mT / math.sqrt(12)
+
+    def heads(project):
+        return project(table).unflatten(-1, (2, 4)).transpose(0, 1)
+
+    key_rows = heads(theirs.key_proj if share else theirs.pos_key_proj)
+    query_rows = heads(theirs.query_proj if share else theirs.pos_query_proj)
+    at, far = torch.arange(tokens), span if buckets > 0 else None
+    made = deberta_scores(q, k, key_rows, query_rows, at, at, far)
+    assert_close(made, expected, **NEAR)
+
+
+@pytest.mark.parametrize(("span", "buckets"), [(4, -1), (30, 8)])
+def test_a_layer_agrees_with_transformers(span, buckets):
+    theirs = transformers_layer(span, buckets)
+    for name, weight in theirs.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.zeros_(weight)
+    rows, far = (buckets, span) if buckets > 0 else (span, None)
+    score, attend = layer(8, 2, rows, far), SelfAttention(8, 2).double()
+    score.project_key.weight.data.copy_(theirs.pos_key_proj.weight)
+    score.project_query.weight.data.copy_(theirs.pos_query_proj.weight)
+    projections = theirs.query_proj, theirs.key_proj, theirs.value_proj
+    attend.project.weight.data.copy_(torch.cat([part.weight for part in projections]))
+    attend.merge.weight.data.copy_(torch.eye(8))
+    x, at = random(3, 11, 8), torch.arange(11)
+    seen = torch.ones(3, 1, 11, 11)
+    expected = theirs(x, seen, output_attentions=True, rel_embeddings=score.table)
+    made = attend(x, score=lambda q, k: score(q, k, at, at))
+    assert_close(made, expected, **NEAR)
+
+
+def test_transformers_counts_from_key_to_query_too():
+    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    q = random(1, 5, 4)
+    at = torch.arange(5)
+    assert torch.equal(modeling.build_relative_position(q, q)[0], at[:, None] - at)
+
+
+# --- what holds for every size
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(-1000, 1000), st.sampled_from([None, 9]))
+def test_scores_depend_on_distances_only(seed, offset, max_distance):
+    torch.manual_seed(seed)
+    score, at = layer(span=4, max_distance=max_distance), torch.randint(0, 30, (7,))
+    q, k = heads_of(7), heads_of(7)
+    assert_close(score(q, k, at + offset, at + offset), score(q, k, at, at), **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 5), st.integers(0, 1000))
+def test_beyond_the_span_every_distance_is_the_same(seed, span, farther):
+    torch.manual_seed(seed)
+    score, q, k = layer(span=span), heads_of(1), heads_of(1).expand(2, 4, 4)
+    steps = torch.tensor([span, -span + 1, span + farther, -span - farther])
+    scores = score(q, k, torch.tensor([50]), 50 + steps)
+    assert_close(scores[..., 2], scores[..., 0], **EXACT)
+    assert_close(scores[..., 3], scores[..., 1], **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 6))
+def test_with_a_causal_mask_the_future_does_not_change_the_past(seed, known):
+    torch.manual_seed(seed)
+    score, at, first = layer(), torch.arange(7), random(3, 2, 7, 4)
+    second = first.clone()
+    second[..., known:, :] = random(3, 2, 7 - known, 4)
+    one, two = (attend(score, *qkv, at, causal=True)[0] for qkv in (first, second))
+    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
+
+
+def test_it_sees_both_directions_and_tells_them_apart():
+    score, at = layer(), torch.arange(5)
+    q, k = heads_of(1).expand(2, 5, 4), heads_of(1).expand(2, 5, 4)
+    scores = score(q, k, at, at)
+    assert scores.isfinite().all()
+    assert (scores - scores.mT).abs().amax((-2, -1)).min() > 0.01
+
+
+# --- decoding, padding, packing
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    score, at, (q, k) = layer(), torch.arange(7), random(2, 2, 7, 4)
+    whole = score(q, k, at, at)
+    for new in (1, 2, 3):
+        for keys in range(new, 8):
+            now = slice(keys - new, keys)
+            part = score(q[:, now], k[:, :keys], at[now], at[:keys])
+            assert_close(part, whole[:, now, :keys], **EXACT)
+
+
+def test_left_padding_changes_nothing():
+    score, (q, k, v) = layer(), random(3, 2, 2, 8, 4)  # rows, heads, tokens
+    positions = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7]])
+    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
+    bias[0, :, :, :3] = -math.inf
+    padded = attend(score, q, k, v, positions, bias=bias)[0]
+    for row, start in ((0, 3), (1, 0)):
+        alone = attend(score, *(part[row, :, start:] for part in (q, k, v)), torch.arange(8 - start))
+        assert_close(padded[row, :, start:], alone[0], **EXACT)
+
+
+def test_packed_documents_are_as_they_are_alone():
+    score, (q, k, v) = layer(), random(3, 2, 7, 4)
+    documents, at = torch.tensor([0, 0, 0, 0, 1, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1, 2])
+    bias = torch.zeros(7, 7).double().masked_fill(documents != documents[:, None], -math.inf)
+    packed = attend(score, q, k, v, at, bias=bias)[0]
+    for part in (slice(0, 4), slice(4, 7)):
+        alone = attend(score, q[:, part], k[:, part], v[:, part], at[part])[0]
+        assert_close(packed[:, part], alone, **EXACT)
+
+
+# --- dtypes, gradients, compilation, modules
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_scores_have_the_dtype_of_q(dtype):
+    score, at, q, k = layer(), torch.arange(6), heads_of(6, 3), heads_of(6, 3)
+    expected = score(q, k, at, at)
+    made = score.to(dtype)(q.to(dtype), k.to(dtype), at, at)
+    assert made.dtype == dtype
+    assert (made - expected).abs().max() < 32 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    score, (q, k), at = layer(span=9), random(2, 2, 5, 4), torch.tensor([0, 100, 5, 7, 6])
+    assert torch.equal(score(q, k, at.to(dtype), at.to(dtype)), score(q, k, at, at))
+
+
+def test_gradients():
+    at = torch.tensor([0, 1, 5])
+    shapes = ((2, 2, 3, 4), (2, 2, 3, 4), (2, 6, 4), (2, 6, 4))
+    inputs = [random(*shape).requires_grad_() for shape in shapes]
+    assert torch.autograd.gradcheck(lambda *given: deberta_scores(*given, at, at), inputs)
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    score = layer(span=4, max_distance=9)
+    compiled = torch.compile(score, fullgraph=True, backend="aot_eager")
+    (q, k), at = random(2, 3, 2, 5, 4), torch.arange(5)
+    assert_close(compiled(q, k, at, at), score(q, k, at, at), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    score, (q, k), at = layer(), random(2, 2, 5, 4), torch.arange(5)
+    expected = score(q, k, at, at)
+    other = layer()
+    other.load_state_dict(score.state_dict())
+    assert torch.equal(other(q, k, at, at), expected)
+    assert torch.equal(copy.deepcopy(score)(q, k, at, at), expected)
+    assert sorted(score.state_dict()) == ["project_key.weight", "project_query.weight", "table"]
+    q, k, at = q.to("meta"), k.to("meta"), at.to("meta")
+    assert score.to("meta")(q, k, at, at).device.type == "meta"
+
+
+def test_layers_may_share_the_table():
+    first, second = layer(), layer()
+    second.table = first.table
+    assert len(list(torch.nn.ModuleList([first, second]).parameters())) == 5
+    (q, k), at = random(2, 2, 5, 4), torch.arange(5)
+    score = second(q, k, at, at)
+    first.table.data.add_(1)
+    assert not torch.equal(second(q, k, at, at), score)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("span", "far"), [(2, 9), (5, 9), (0, 9), (8, 5), (8, 0), (-4, 9)])
+def test_refuses_buckets_that_cannot_be_spread(span, far):
+    message = f"span must be even, at least 4 and below 2 max_distance - 2, got {span} and {far}"
+    refused(message, log_buckets, torch.arange(3), span, far)
+    if span > 0:
+        at = torch.arange(5)
+        refused(message, layer(span=span, max_distance=far), heads_of(5), heads_of(5), at, at)
+
+
+def test_spreads_the_smallest_buckets():
+    assert log_buckets(torch.arange(6), 8, 6).tolist() == [0, 1, 2, 3, 4, 7]
+
+
+@pytest.mark.parametrize(("dim", "heads", "span"), [(8, 3, 4), (8, 0, 4), (0, 1, 4), (8, 2, 0)])
+def test_refuses_heads_that_do_not_share_the_channels_and_no_span(dim, heads, span):
+    message = f"dim must be a multiple of heads and span at least 1, got {dim}, {heads} and {span}"
+    refused(message, DebertaScores, dim, heads, span)
+
+
+def test_refuses_vectors_without_heads():
+    at = torch.arange(5)
+    message = "q must be (..., heads, queries, dim), got (5, 4)"
+    refused(message, layer(), random(5, 4), random(5, 4), at, at)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "shape", "want"),
+    [
+        ("k", 1, (2, 5, 3), (2, 5, 4)),
+        ("k", 1, (1, 5, 4), (2, 5, 4)),
+        ("key_rows", 2, (2, 5, 4), (2, 4, 4)),
+        ("key_rows", 2, (6, 4), (2, 6, 4)),
+        ("query_rows", 3, (2, 4, 4), (2, 6, 4)),
+        ("query_rows", 3, (1, 6, 4), (2, 6, 4)),
+    ],
+)
+def test_refuses_parts_that_do_not_fit(name, place, shape, want):
+    given = [random(*s) for s in ((2, 3, 4), (2, 5, 4), (2, 6, 4), (2, 6, 4))]
+    given[place] = random(*shape)
+    message = f"{name} must be {want}, got {shape}"
+    refused(message, deberta_scores, *given, torch.arange(3), torch.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [([0, 1, 2], "list"), (torch.zeros(3), "torch.float32"), (torch.ones(3) > 0, "torch.bool")],
+)
+def test_refuses_positions_that_are_no_integers(positions, got):
+    score, q, at = layer(), heads_of(3), torch.arange(3)
+    for pair in ((positions, at), (at, positions)):
+        refused(f"positions must be a tensor of integers, got {got}", score, q, q, *pair)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [
+        ((), (7,)),
+        ((1,), (7,)),
+        ((7,), (5,)),
+        ((3, 5), (7,)),
+        ((5,), (3, 7)),
+        ((1, 5), (1, 7)),
+        ((3, 2, 5), (3, 2, 7)),
+        ((3, 1, 5), (3, 1, 7)),
+        ((2, 5), (2, 7)),
+    ],
+)
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    q, k = heads_of(5, 3), heads_of(7, 3)
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    message = f"positions must fit scores of (3, 2, 5, 7), got {queries} and {keys}"
+    refused(message, layer(), q, k, *positions)

@@ -1,0 +1,313 @@
+"""fire.py against its formula and against what it can imitate, and inside attention."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from snippets.fire import FireBias
+from snippets.kerple import kerple_log_bias
+
+INF = math.inf
+POSITIONS = st.lists(st.integers(0, 400), min_size=1, max_size=6).map(torch.tensor)
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def layer(heads=3, **options):
+    torch.manual_seed(0)
+    return FireBias(heads, **options).double()
+
+
+def line(heads, **options):
+    """One whose network gives each head -share: what is then seen is the input alone."""
+    module = layer(heads, hidden=1, **options)
+    with torch.no_grad():
+        for parameter, value in zip(module.mlp.parameters(), (1, 0, -1, 0), strict=True):
+            parameter.fill_(value)
+    return module
+
+
+def shares(module, i, j):
+    return -module(i, j)[0]
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize("c", [0.1, 2.0])
+@pytest.mark.parametrize("multiplier", [1.0, 0.25, -0.25])
+@pytest.mark.parametrize("queries", [[0], [300], [3, 4, 5], [7, 2, 20]])
+def test_every_entry_is_its_formula(queries, multiplier, c):
+    module, keys = layer(3, hidden=4, c=c, init_L=24.0), [*range(9), 60, 290]
+    with torch.no_grad():
+        module.L_multiplier.fill_(multiplier)
+    made = module(torch.tensor(queries), torch.tensor(keys))
+    assert made.shape == (3, len(queries), len(keys))
+    w1, b1, w2, b2 = (parameter.tolist() for parameter in module.mlp.parameters())
+    c, reach = module.c.item(), abs(multiplier * 24.0)
+    for h in range(3):
+        for row, i in enumerate(queries):
+            for column, j in enumerate(keys):
+                if j > i:
+                    assert made[h, row, column] == -INF
+                    continue
+                share = math.log(1 + c * (i - j)) / (math.log(1 + c * max(reach, i)) + 1e-6)
+                inner = [max(w1[n][0] * share + b1[n], 0) for n in range(4)]
+                expected = b2[h] + math.fsum(w2[h][n] * inner[n] for n in range(4))
+                assert made[h, row, column].item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_the_sign_of_c_and_of_the_multiplier_means_nothing():
+    module, i = layer(), torch.arange(0, 1000, 99)
+    expected = module(i, i)
+    with torch.no_grad():
+        module.c.neg_()
+        module.L_multiplier.neg_()
+    assert torch.equal(module(i, i), expected)
+
+
+def test_new_parameters_are_those_of_the_released_code():
+    module = FireBias(heads=5)
+    shapes = {name: tuple(value.shape) for name, value in module.state_dict().items()}
+    assert shapes == {
+        "c": (),
+        "L_multiplier": (),
+        "mlp.0.weight": (32, 1),
+        "mlp.0.bias": (32,),
+        "mlp.2.weight": (5, 32),
+        "mlp.2.bias": (5,),
+    }
+    assert module.c.item() == pytest.approx(0.1)
+    assert module.L_multiplier.item() * module.init_L == 512
+    assert all(parameter.requires_grad for parameter in module.parameters())
+
+
+def test_is_its_own_network_on_the_shares():
+    module, i = layer(4), torch.arange(600, 640)
+    share = shares(line(1), i, i[:5]).tril()
+    expected = module.mlp(share[..., None]).movedim(-1, 0)
+    assert_close(module(i, i[:5])[:, 5:], expected[:, 5:], **EXACT)
+
+
+# --- what the input of the network is
+
+
+@given(POSITIONS, POSITIONS, st.floats(0.01, 5), st.floats(1, 600))
+def test_the_share_lies_between_0_and_1_at_any_length(i, j, c, init_L):
+    module = line(1, c=c, init_L=init_L)
+    for factor in (1, 1000):
+        share = shares(module, i * factor, j * factor)
+        share = share[share.isfinite()]
+        assert (share >= 0).all() and (share < 1).all()
+    assert (shares(module, i, i).diagonal() == 0).all()
+
+
+def test_the_first_key_of_a_far_query_is_at_1():
+    share = shares(line(1), torch.tensor([512, 5000, 1_000_000]), torch.tensor([0]))
+    assert_close(share, torch.ones_like(share), rtol=0, atol=1e-6)
+    assert shares(line(1), torch.tensor([511]), torch.tensor([0])).item() < 0.9999
+
+
+@given(st.integers(1, 400))
+def test_the_share_grows_with_the_distance(i):
+    share = shares(line(1, init_L=50.0), torch.tensor([i]), torch.arange(i + 1)).flatten()
+    assert (share.diff() < 0).all()
+
+
+@given(st.integers(0, 300), st.integers(0, 200))
+def test_shifting_all_positions_changes_nothing_up_to_L(i, shift):
+    module, j = layer(), torch.arange(i + 1)
+    i = torch.tensor([i])
+    assert_close(module(i + shift, j + shift), module(i, j), **EXACT)
+
+
+def test_beyond_L_the_same_distance_is_a_smaller_share():
+    i = torch.tensor([512, 1000, 10_000])
+    near = line(1)(i, i - 100).diagonal(dim1=-2, dim2=-1)[0].neg()
+    assert (near.diff() < -0.01).all()
+
+
+# --- what it can imitate
+
+
+def test_with_a_linear_network_it_is_kerple_up_to_L():
+    i, r1 = torch.arange(100), torch.tensor([0.3, 2.0], dtype=torch.float64)
+    r2 = torch.full_like(r1, 0.7)
+    module = line(2, c=0.7, init_L=100.0)
+    with torch.no_grad():
+        module.c.copy_(r2[0])
+        module.mlp[2].weight.copy_(-r1[:, None] * (math.log1p(0.7 * 100) + 1e-6))
+    made, later = module(i, i), i > i[:, None]
+    expected = kerple_log_bias(i, i, r1, r2)
+    assert_close(made[:, ~later], expected[:, ~later], rtol=1e-12, atol=1e-12)
+
+
+def test_with_a_small_c_as_well_it_is_alibi_up_to_L():
+    i, slopes = torch.arange(100), torch.tensor([0.5, 0.125]).double()
+    module = line(2, c=1e-4, init_L=100.0)
+    with torch.no_grad():
+        module.mlp[2].weight.copy_(-slopes[:, None] * 100 * (1 + 1e-4))
+    made, later = module(i, i), i > i[:, None]
+    expected = -slopes[:, None, None] * (i[:, None] - i).abs()
+    assert_close(made[:, ~later], expected[:, ~later], rtol=0.01, atol=0)
+
+
+# --- what holds for every size
+
+
+@given(POSITIONS, POSITIONS)
+def test_later_keys_are_hidden_and_no_others(i, j):
+    later = (j > i[:, None]).expand(3, -1, -1)
+    assert torch.equal(layer()(i, j).isneginf(), later)
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    module, positions = layer(init_L=5.0), torch.arange(9)
+    whole = module(positions, positions)
+    for n in range(9):
+        assert_close(module(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], **EXACT)
+
+
+def test_rows_of_a_batch_may_have_positions_of_their_own():
+    module = layer(5, init_L=20.0)
+    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
+    batch = module(i, j)
+    assert batch.shape == (2, 3, 5, 4, 7)
+    for a in range(2):
+        for b in range(3):
+            assert_close(batch[a, b], module(i[a, b], j[a, b]), **EXACT)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(queries, keys):
+    assert FireBias(2)(torch.arange(queries), torch.arange(keys)).shape == (2, queries, keys)
+
+
+# --- in attention
+
+
+def test_is_the_mask_of_scaled_dot_product_attention():
+    q, k, v = torch.randn(3, 2, 3, 6, 8, dtype=torch.float64)
+    bias = layer()(torch.arange(6), torch.arange(6)).detach()
+    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1)
+    assert expected.triu(1).count_nonzero() == 0
+    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected @ v, **EXACT)
+    assert_close(attention(q, k, v, bias)[0], expected @ v, **EXACT)
+
+
+def test_packed_texts_get_what_they_get_alone():
+    q, k, v = torch.randn(3, 3, 8, 16, dtype=torch.float64)
+    bias = layer(init_L=2.0)
+    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    whole = bias(positions, positions).masked_fill(text[:, None] != text, -INF)
+    packed = attention(q, k, v, whole)[0]
+    for part in (slice(0, 3), slice(3, 8)):
+        alone = bias(positions[part], positions[part])
+        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
+
+
+# --- gradients, dtypes, compilation, modules
+
+
+@pytest.mark.parametrize("init_L", [3.0, 50.0])
+def test_gradients(init_L):
+    module, (i, j) = layer(2, hidden=3, init_L=init_L), (torch.tensor([4, 9, 30]), torch.arange(5))
+    names, values = zip(*module.named_parameters(), strict=True)
+
+    def bias(*values):
+        return torch.func.functional_call(module, dict(zip(names, values, strict=True)), (i, j))
+
+    assert torch.autograd.gradcheck(bias, values)
+
+
+def test_every_parameter_learns_and_hidden_keys_teach_nothing():
+    module, i = layer(init_L=5.0), torch.arange(9)
+    values = torch.randn(9, 4, dtype=torch.float64)
+    q, k = torch.randn(2, 3, 9, 4, dtype=torch.float64)
+    attention(q, k, values, module(i, i))[0].square().sum().backward()
+    for name, parameter in module.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.any(), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_parameters_are_widened_before_anything_is_counted(dtype):
+    narrow = layer().to(dtype)
+    wide = copy.deepcopy(narrow).float()
+    i, j = torch.tensor([4, 257, 5000]), torch.arange(0, 600, 7)
+    made = narrow(i, j)
+    assert made.dtype == dtype
+    assert torch.equal(made, wide(i, j).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    module, i, j = layer(init_L=9.0), torch.tensor([3, 100]), torch.tensor([127, 5, 0])
+    assert torch.equal(module(i.to(dtype), j.to(dtype)), module(i, j))
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    module = layer()
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for queries, keys in ((3, 5), (4, 9)):
+        i, j = torch.arange(queries), torch.arange(keys)
+        assert_close(compiled(i, j), module(i, j), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    module, i = layer(init_L=5.0), torch.arange(9)
+    expected = module(i, i)
+    assert torch.equal(copy.deepcopy(module)(i, i), expected)
+    other = FireBias(3, init_L=5.0).double()
+    other.load_state_dict(module.state_dict())
+    assert torch.equal(other(i, i), expected)
+    assert module.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("heads", "hidden"), [(0, 32), (-3, 32), (2, 0), (2, -1)])
+def test_refuses_a_network_without_an_end_or_a_middle(heads, hidden):
+    refused(f"heads and hidden must be at least 1, got {heads} and {hidden}", FireBias, heads, hidden)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, INF, math.nan])
+def test_refuses_c_and_L_that_are_not_positive(bad):
+    refused(f"c and init_L must be positive, got {bad} and 512.0", FireBias, 2, 32, bad)
+    refused(f"c and init_L must be positive, got 0.1 and {bad}", FireBias, 2, 32, 0.1, bad)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(positions, got):
+    message = f"positions must be tensors of integers, got {got}"
+    refused(message, FireBias(2), positions, torch.arange(2))
+    refused(message, FireBias(2), torch.arange(2), positions)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    refused(message, FireBias(2), torch.zeros(queries).long(), torch.zeros(keys).long())

@@ -1,0 +1,346 @@
+"""kerple.py against its formulas, as a kernel, and inside attention."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.alibi import alibi_bias_symmetric, alibi_slopes
+from snippets.attention import attention
+from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
+
+BOTH = [kerple_log_bias, kerple_power_bias]
+MODULES = [KerpleLog, KerplePower]
+POSITIONS = st.lists(st.integers(-400, 400), min_size=1, max_size=6).map(torch.tensor)
+ABOVE_0 = st.floats(0.01, 5)
+TO_2 = st.floats(0.01, 2)
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def double(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def centred(kernel):
+    """The kernel between weights that sum to zero: what conditional definiteness is about."""
+    tokens = kernel.shape[-1]
+    centre = torch.eye(tokens, dtype=torch.float64) - 1 / tokens
+    return centre @ kernel @ centre
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize("queries", [[0], [300], [3, 4, 5], [7, 2]])
+def test_every_entry_is_its_formula(queries):
+    keys, r1, r2 = [*range(7), 150, 600], double(0.01, 1.5, 3), double(0.7, 0.01, 2)
+    i, j = torch.tensor(queries), torch.tensor(keys)
+    log, power = kerple_log_bias(i, j, r1, r2), kerple_power_bias(i, j, r1, r2)
+    assert log.shape == power.shape == (3, len(queries), len(keys))
+    for h, (a, b) in enumerate(zip(r1.tolist(), r2.tolist(), strict=True)):
+        for row, query in enumerate(queries):
+            for column, key in enumerate(keys):
+                steps = abs(query - key)
+                assert log[h, row, column].item() == pytest.approx(-a * math.log(1 + b * steps), rel=1e-14)
+                assert power[h, row, column].item() == pytest.approx(-a * steps**b, rel=1e-14)
+
+
+def test_new_parameters_are_spread_as_in_the_authors_code():
+    for module, widths in ((KerpleLog(5000), (2, 1)), (KerplePower(5000), (1, 2))):
+        for parameter, width in zip((module.r1, module.r2), widths, strict=True):
+            assert 0 <= parameter.min() < 0.01 * width
+            assert 0.99 * width < parameter.max() <= width
+            assert parameter.mean().item() == pytest.approx(width / 2, rel=0.05)
+
+
+def test_an_exponent_of_1_is_alibi():
+    i, j = torch.randint(0, 3000, (5,)), torch.randint(0, 3000, (9,))
+    made = kerple_power_bias(i, j, alibi_slopes(12), torch.ones(12))
+    assert torch.equal(made, alibi_bias_symmetric(i, j, 12))
+
+
+def test_small_parameters_keep_their_precision():
+    r1, r2 = torch.tensor([1.0]), torch.tensor([1e-6])
+    made = kerple_log_bias(torch.tensor([1]), torch.tensor([0]), r1, r2)
+    assert made.item() == pytest.approx(-math.log1p(1e-6), rel=1e-6)  # log(1 + r2) is 5 % off
+
+
+# --- the kernels
+
+
+@pytest.mark.parametrize(("function", "exponents"), [(kerple_log_bias, ABOVE_0), (kerple_power_bias, TO_2)])
+@given(data=st.data(), r1=ABOVE_0)
+def test_is_a_conditionally_positive_definite_kernel(function, exponents, data, r1):
+    positions = data.draw(st.lists(st.integers(-400, 400), min_size=2, max_size=20).map(torch.tensor))
+    kernel = function(positions, positions, double(r1), double(data.draw(exponents)))[0]
+    assert torch.linalg.eigvalsh(centred(kernel)).min() > -1e-12 * kernel.abs().max() - 1e-12
+    if kernel.any():
+        assert torch.linalg.eigvalsh(kernel).min() < 0  # without the condition it is not definite
+
+
+def test_an_exponent_above_2_would_be_no_such_kernel():
+    positions = torch.arange(5)
+    for exponent in (2.1, 3.0):
+        kernel = kerple_power_bias(positions, positions, double(1), double(exponent))[0]
+        assert torch.linalg.eigvalsh(centred(kernel)).min() < -0.01
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_a_constant_makes_it_positive_definite_and_leaves_attention_alone(function):
+    positions = torch.arange(30)
+    bias = function(positions, positions, double(1.5), double(0.8))
+    q, k, v = torch.randn(3, 1, 30, 8, dtype=torch.float64)
+    constant = 1e4
+    assert torch.linalg.eigvalsh(bias + constant).min() > 0
+    assert_close(attention(q, k, v, bias + constant)[0], attention(q, k, v, bias)[0], rtol=0, atol=1e-10)
+
+
+# --- what holds for every size
+
+
+@pytest.mark.parametrize("function", BOTH)
+@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000), ABOVE_0, TO_2)
+def test_shifting_all_positions_changes_nothing(function, i, j, shift, r1, r2):
+    r1, r2 = double(r1), double(r2)
+    assert torch.equal(function(i + shift, j + shift, r1, r2), function(i, j, r1, r2))
+
+
+@pytest.mark.parametrize("function", BOTH)
+@given(POSITIONS, POSITIONS, ABOVE_0, TO_2)
+def test_is_symmetric_and_nowhere_above_0(function, i, j, r1, r2):
+    bias = function(i, j, double(r1), double(r2))
+    assert torch.equal(bias, function(j, i, double(r1), double(r2)).mT)
+    assert torch.equal(bias == 0, (i[:, None] == j).expand_as(bias))
+    assert (bias <= 0).all()
+
+
+@pytest.mark.parametrize("function", BOTH)
+@given(ABOVE_0, TO_2)
+def test_falls_with_the_distance(function, r1, r2):
+    row = function(torch.tensor([0]), torch.arange(500), double(r1), double(r2)).flatten()
+    assert (row.diff() < 0).all()
+
+
+@given(ABOVE_0, ABOVE_0)
+def test_the_log_falls_ever_more_slowly(r1, r2):
+    row = kerple_log_bias(torch.tensor([0]), torch.arange(500), double(r1), double(r2)).flatten()
+    assert (row.diff().diff() > 0).all()
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(kind):
+    bias, positions = kind(3), torch.arange(9)
+    whole = bias(positions, positions)
+    for n in range(9):
+        assert_close(bias(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_rows_of_a_batch_may_have_positions_of_their_own(kind):
+    bias = kind(5).double()
+    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
+    batch = bias(i, j)
+    assert batch.shape == (2, 3, 5, 4, 7)
+    for a in range(2):
+        for b in range(3):
+            assert_close(batch[a, b], bias(i[a, b], j[a, b]), **EXACT)
+
+
+@pytest.mark.parametrize("kind", MODULES)
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(kind, queries, keys):
+    assert kind(2)(torch.arange(queries), torch.arange(keys)).shape == (2, queries, keys)
+
+
+# --- in attention
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_is_the_mask_of_scaled_dot_product_attention(kind):
+    q, k, v = torch.randn(3, 2, 3, 6, 8, dtype=torch.float64)
+    bias = kind(3).double()(torch.arange(6), torch.arange(6))
+    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1) @ v
+    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected, **EXACT)
+    assert_close(attention(q, k, v, bias)[0], expected, **EXACT)
+    _, weights = attention(q, k, v, bias, causal=True)
+    assert torch.equal(weights, weights.tril())
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_packed_texts_get_what_they_get_alone(kind):
+    q, k, v = torch.randn(3, 3, 8, 16, dtype=torch.float64)
+    bias = kind(3).double()
+    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    whole = bias(positions, positions).masked_fill(text[:, None] != text, -math.inf)
+    packed = attention(q, k, v, whole)[0]
+    for part in (slice(0, 3), slice(3, 8)):
+        alone = bias(positions[part], positions[part])
+        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
+
+
+# --- the limits of the parameters
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_parameters_that_left_their_range_are_put_back(kind):
+    module, i = kind(4), torch.arange(5)
+    with torch.no_grad():
+        module.r1.copy_(torch.tensor([-3.0, 0.0, 0.5, 7.0]))
+        module.r2.copy_(torch.tensor([0.5, -1.0, 0.001, 7.0]))
+    module(i, i)
+    assert module.r1.tolist() == pytest.approx([0.01, 0.01, 0.5, 7.0])
+    most = 2.0 if kind is KerplePower else 7.0
+    assert module.r2.tolist() == pytest.approx([0.5, 0.01, 0.01, most])
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_a_parameter_at_its_limit_is_not_stuck_there(kind):
+    module, i = kind(2), torch.arange(5)
+    with torch.no_grad():
+        module.r1.fill_(-1.0)
+        module.r2.fill_(-1.0)
+    module(i, i).sum().backward()
+    assert (module.r1.grad != 0).all()
+    assert (module.r2.grad != 0).all()
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_layers_may_share_a_module(kind):
+    module, i = kind(2), torch.arange(5)
+    with torch.no_grad():
+        module.r1.fill_(-1.0)
+    first, second = module(i, i), module(i, i)
+    (first + second).sum().backward()
+    shared = module.r1.grad.clone()
+    module.zero_grad()
+    module(i, i).sum().backward()
+    assert_close(shared, 2 * module.r1.grad)
+
+
+# --- gradients, dtypes, compilation, modules
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_gradients(function):
+    i, j = torch.tensor([0, 9, 4]), torch.arange(0, 12, 3)
+    r1, r2 = double(0.01, 1.5).requires_grad_(), double(0.7, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda r1, r2: function(i, j, r1, r2), (r1, r2))
+
+
+@pytest.mark.parametrize("function", BOTH)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_parameters_are_widened_before_anything_is_counted(function, dtype):
+    i, j = torch.tensor([4, 257]), torch.arange(0, 600, 7)
+    r1, r2 = torch.rand(2, 5).to(dtype)
+    made = function(i, j, r1, r2)
+    assert made.dtype == dtype
+    assert torch.equal(made, function(i, j, r1.float(), r2.float()).to(dtype))
+    exact = function(i, j, r1.double(), r2.double())
+    assert_close(made.double(), exact, rtol=torch.finfo(dtype).eps, atol=1e-6)
+
+
+@pytest.mark.parametrize("function", BOTH)
+def test_wide_parameters_stay_wide(function):
+    i, r = torch.arange(9), torch.rand(2, dtype=torch.float64)
+    assert function(i, i, r, r).dtype == torch.float64
+    assert function(i, i, r.float(), r.float()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("function", BOTH)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(function, dtype):
+    i, j, r = torch.tensor([3, 100]), torch.tensor([127, 5, 0]), torch.rand(2)
+    assert torch.equal(function(i.to(dtype), j.to(dtype), r, r), function(i, j, r, r))
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_compiles_into_one_graph(kind):
+    torch.compiler.reset()
+    bias = kind(3)
+    compiled = torch.compile(bias, fullgraph=True, backend="aot_eager")
+    for queries, keys in ((3, 5), (4, 9)):
+        i, j = torch.arange(queries), torch.arange(keys)
+        with torch.no_grad():
+            bias.r1[1] = -1.0  # the limits are kept in the graph too
+        made = compiled(i, j)
+        assert bias.r1[1].item() == pytest.approx(0.01)
+        assert torch.equal(made, bias(i, j))
+
+
+@pytest.mark.parametrize("kind", MODULES)
+def test_the_module_can_be_copied_saved_and_moved(kind):
+    bias, i = kind(3), torch.arange(9)
+    expected = bias(i, i)
+    assert torch.equal(copy.deepcopy(bias)(i, i), expected)
+    other = kind(3)
+    other.load_state_dict(bias.state_dict())
+    assert torch.equal(other(i, i), expected)
+    shapes = {name: tuple(value.shape) for name, value in bias.state_dict().items()}
+    assert shapes == {"r1": (3,), "r2": (3,)}
+    assert bias.to(torch.bfloat16)(i, i).dtype == torch.bfloat16
+    assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("heads", [0, -3])
+@pytest.mark.parametrize("kind", MODULES)
+def test_refuses_too_few_heads(kind, heads):
+    refused(f"heads must be at least 1, got {heads}", kind, heads)
+
+
+@pytest.mark.parametrize(
+    ("r1", "r2"),
+    [
+        (torch.zeros(()), torch.zeros(())),
+        (torch.zeros(0), torch.zeros(0)),
+        (torch.zeros(2), torch.zeros(3)),
+        (torch.zeros(2), torch.zeros(1)),
+        (torch.zeros(2, 1), torch.zeros(2, 1)),
+        (torch.zeros(2), torch.zeros(2).double()),
+        (torch.zeros(2).long(), torch.zeros(2).long()),
+    ],
+)
+def test_refuses_parameters_that_are_not_one_for_each_head(r1, r2):
+    message = (
+        "r1 and r2 must be floating and (heads,), "
+        f"got {r1.dtype} {tuple(r1.shape)} and {r2.dtype} {tuple(r2.shape)}"
+    )
+    for function in BOTH:
+        refused(message, function, torch.arange(2), torch.arange(2), r1, r2)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+    ],
+)
+@pytest.mark.parametrize("kind", MODULES)
+def test_refuses_positions_that_do_not_count(kind, positions, got):
+    message = f"positions must be tensors of integers, got {got}"
+    refused(message, kind(2), positions, torch.arange(2))
+    refused(message, kind(2), torch.arange(2), positions)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
+@pytest.mark.parametrize("kind", MODULES)
+def test_refuses_positions_that_would_have_to_be_stretched(kind, queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    refused(message, kind(2), torch.zeros(queries).long(), torch.zeros(keys).long())

@@ -1,0 +1,344 @@
+"""learned.py and embed.py against other libraries, and for what the guide says of them."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing import assert_close
+
+from snippets.embed import Embed, packed_positions, padded_positions
+from snippets.learned import AddLearned, learned_encoding
+from snippets.sinusoidal import AddSinusoidal
+
+WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def layer(length=9, dim=4, init="gpt2"):
+    return AddLearned(length, dim, init).double()
+
+
+# --- what the sources say
+
+
+def test_every_position_gets_its_row():
+    table = random(5, 3)
+    made = learned_encoding(torch.tensor([[4, 0], [2, 2]]), table)
+    for row, column, position in ((0, 0, 4), (0, 1, 0), (1, 0, 2), (1, 1, 2)):
+        assert torch.equal(made[row, column], table[position])
+
+
+def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
+    table = AddLearned(1024, 768).table
+    assert table.mean().item() == pytest.approx(0, abs=1e-4)
+    assert table.std().item() == pytest.approx(0.01, rel=0.01)
+    assert table.abs().max() > 0.04  # four standard deviations: it is not cut off
+    kurtosis = (table**4).mean() / (table**2).mean() ** 2
+    assert kurtosis.item() == pytest.approx(3, abs=0.05)
+
+
+def test_bert_starts_from_two_hundredths_cut_off_at_twice_that():
+    table = AddLearned(512, 768, init="bert").table
+    assert table.mean().item() == pytest.approx(0, abs=1e-4)
+    assert 0.0399 < table.abs().max() <= 0.04
+    # the variance of a normal distribution that is cut off at two standard deviations
+    density = math.exp(-2) / math.sqrt(2 * math.pi)
+    variance = 1 - 4 * density / math.erf(math.sqrt(2))
+    assert table.std().item() == pytest.approx(0.02 * math.sqrt(variance), rel=0.01)
+
+
+def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions():
+    assert sum(p.numel() for p in AddLearned(1024, 768).parameters()) == 786_432
+
+
+# --- other libraries
+
+
+def test_agrees_with_gpt2():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_layer=0, n_positions=9, n_embd=4, n_head=1, vocab_size=11)
+    theirs = transformers.GPT2Model(config).double().eval()
+    theirs.ln_f = torch.nn.Identity()
+    add = layer()
+    add.table.data.copy_(theirs.wpe.weight)
+    ids = torch.randint(0, 11, (2, 7))
+    expected = theirs(ids).last_hidden_state
+    assert_close(Embed(theirs.wte, add)(ids, torch.arange(7)), expected, rtol=0, atol=0)
+    positions = torch.randint(0, 9, (2, 7))
+    expected = theirs(ids, position_ids=positions).last_hidden_state
+    assert_close(Embed(theirs.wte, add)(ids, positions), expected, rtol=0, atol=0)
+
+
+def test_agrees_with_bert():
+    modeling = pytest.importorskip("transformers.models.bert.modeling_bert")
+    config = modeling.BertConfig(hidden_size=4, vocab_size=11, max_position_embeddings=9)
+    theirs = modeling.BertEmbeddings(config).double().eval()
+    theirs.LayerNorm = torch.nn.Identity()
+    torch.nn.init.zeros_(theirs.token_type_embeddings.weight)
+    add = layer(init="bert")
+    add.table.data.copy_(theirs.position_embeddings.weight)
+    ids = torch.randint(0, 11, (2, 7))
+    made = Embed(theirs.word_embeddings, add)(ids, torch.arange(7))
+    assert_close(made, theirs(input_ids=ids), rtol=0, atol=1e-15)
+
+
+def test_opt_keeps_two_rows_more_and_gives_padding_the_second():
+    modeling = pytest.importorskip("transformers.models.opt.modeling_opt")
+    theirs = modeling.OPTLearnedPositionalEmbedding(9, 4).double()
+    assert len(theirs.weight) == 11
+    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
+    rows = learned_encoding(padded_positions(mask) + 2, theirs.weight)
+    expected = theirs(mask)
+    assert torch.equal(rows[mask.bool()], expected[mask.bool()])
+    assert torch.equal(expected[0, 0], theirs.weight[1])
+
+
+# --- positions outside the table
+
+
+@pytest.mark.parametrize("outside", [-1, -9, 9, 1000])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_a_position_outside_the_table_is_refused(outside, dtype):
+    add = layer()
+    positions = torch.tensor([[3, outside, 0]], dtype=dtype)
+    low, high = min(outside, 0), max(outside, 3)
+    message = f"positions must be 0 to 8, got {low} to {high}"
+    refused(message, add, random(1, 3, 4), positions)
+    refused(message, learned_encoding, positions, add.table)
+
+
+@pytest.mark.parametrize("outside", [-1, 9])
+def test_a_position_outside_the_table_is_refused_in_a_compiled_graph(outside):
+    torch.compiler.reset()
+    add = layer()
+    compiled = torch.compile(add, fullgraph=True, backend="aot_eager")
+    x = random(1, 2, 4)
+    inside, beyond = torch.tensor([[8, 0]]), torch.tensor([[outside, 0]])
+    assert torch.equal(compiled(x, inside), add(x, inside))
+    with pytest.raises(IndexError, match="index out of range"):
+        compiled(x, beyond)
+
+
+def test_a_position_outside_the_table_is_refused_by_generated_code():
+    torch.compiler.reset()
+    add = layer()
+    compiled = torch.compile(add, fullgraph=True)
+    x, inside = random(1, 2, 4), torch.tensor([[8, 0]])
+    try:
+        made = compiled(x, inside)
+    except torch._dynamo.exc.BackendCompilerFailed as error:
+        pytest.skip(f"torch cannot generate code here: {error}")
+    assert torch.equal(made, add(x, inside))
+    for outside in (-1, 9):
+        with pytest.raises(RuntimeError, match="index out of bounds"):
+            compiled(random(1, 2, 4), torch.tensor([[outside, 0]]))
+
+
+def test_plain_indexing_would_have_taken_the_last_row_for_minus_one():
+    table = random(9, 4)
+    assert torch.equal(table[torch.tensor(-1)], table[8])
+
+
+# --- added to token embeddings
+
+
+def test_the_module_adds_the_row_of_each_position():
+    x, add = random(2, 5, 4), layer()
+    for positions in (torch.tensor([4, 0, 7, 7, 1]), torch.randint(0, 9, (2, 5))):
+        assert torch.equal(add(x, positions), x + add.table[positions])
+    assert torch.equal(add(x[0, 0], torch.tensor(3)), x[0, 0] + add.table[3])
+
+
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    table = random(200, 3)
+    positions = torch.tensor([0, 100, 127])
+    made = learned_encoding(positions.to(dtype), table)
+    assert torch.equal(made, table[positions])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_the_module_keeps_the_dtype_of_the_embeddings(dtype):
+    x, positions = torch.randn(3, 16).to(dtype), torch.tensor([256, 257, 1000])
+    add = AddLearned(1024, 16)
+    made = add(x, positions)
+    assert made.dtype == dtype
+    assert torch.equal(made, x + add.table[positions].to(dtype))
+    assert not torch.equal(made[0] - x[0], made[1] - x[1])
+    assert add.to(dtype)(x, positions).dtype == dtype
+
+
+def test_positions_may_stay_on_the_cpu():
+    add = AddLearned(9, 4).to("meta")
+    x = torch.zeros(2, 4, device="meta")
+    assert add(x, torch.arange(2)).device.type == "meta"
+    assert add(x, torch.arange(2, device="meta")).device.type == "meta"
+    refused("positions must be 0 to 8, got 8 to 9", add, x, torch.tensor([8, 9]))
+    with FakeTensorMode():  # torch's stand-in for devices that are not there is strict about them
+        table, nowhere = torch.empty(9, 4, device="cuda"), torch.arange(0)
+        assert nowhere.device.type == "cpu"
+        assert learned_encoding(nowhere, table).device.type == "cuda"
+
+
+def test_no_tokens_are_no_trouble():
+    assert layer()(random(2, 0, 4), torch.arange(0)).shape == (2, 0, 4)
+
+
+def test_only_the_rows_that_were_used_get_a_gradient():
+    add = layer()
+    add(random(2, 3, 4), torch.tensor([[0, 1, 1], [5, 1, 0]])).sum().backward()
+    assert add.table.grad[:, 0].tolist() == [2, 3, 0, 0, 0, 1, 0, 0, 0]
+
+
+def test_gradients():
+    positions = torch.tensor([[0, 1, 1], [5, 1, 0]])
+    inputs = random(2, 3, 4).requires_grad_(), random(9, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, table: x + learned_encoding(positions, table), inputs)
+
+
+def test_decoding_token_by_token_gives_what_the_whole_gives():
+    x, add = random(2, 9, 4), layer()
+    whole = add(x, torch.arange(9))
+    steps = [add(x[:, [n]], torch.tensor([n])) for n in range(9)]
+    assert torch.equal(torch.cat(steps, dim=1), whole)
+
+
+def test_left_padding_and_packing_keep_every_token_at_its_position():
+    x, add = random(5, 4), layer()
+    alone = add(x, torch.arange(5))
+    mask = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    padded = add(torch.cat([random(3, 4), x]), padded_positions(mask))
+    assert torch.equal(padded[3:], alone)
+    documents = torch.tensor([1] * 5 + [2] * 5)
+    packed = add(torch.cat([x, x]), packed_positions(documents))
+    assert torch.equal(packed, torch.cat([alone, alone]))
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    add, x, at = layer(), random(2, 5, 4), torch.arange(5)
+    expected = add(x, at)
+    assert torch.equal(copy.deepcopy(add)(x, at), expected)
+    other = layer()
+    assert not torch.equal(other(x, at), expected)
+    other.load_state_dict(add.state_dict())
+    assert torch.equal(other(x, at), expected)
+    assert list(add.state_dict()) == ["table"]
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    embed = Embed(torch.nn.Embedding(11, 4), AddLearned(9, 4), scale=2.0)
+    compiled = torch.compile(embed, fullgraph=True, backend="aot_eager")
+    for tokens in (3, 5):
+        ids, at = torch.randint(0, 11, (2, tokens)), torch.arange(tokens)
+        assert torch.equal(compiled(ids, at), embed(ids, at))
+    places = torch.compile(padded_positions, fullgraph=True, backend="aot_eager")
+    packed = torch.compile(packed_positions, fullgraph=True, backend="aot_eager")
+    row = torch.tensor([[0, 0, 1, 1, 1]])
+    assert torch.equal(places(row), padded_positions(row))
+    assert torch.equal(packed(row), packed_positions(row))
+
+
+# --- one layer for tokens and positions
+
+
+@pytest.mark.parametrize("add", [AddLearned(9, 4), AddSinusoidal(4)], ids=["learned", "sinusoidal"])
+def test_embed_adds_any_encoding_to_scaled_tokens(add):
+    tokens = torch.nn.Embedding(11, 4)
+    ids, at = torch.randint(0, 11, (2, 7)), torch.randint(0, 9, (2, 7))
+    expected = add(tokens(ids) * 3, at)
+    assert torch.equal(Embed(tokens, add, scale=3.0)(ids, at), expected)
+    assert torch.equal(Embed(tokens, add)(ids, at), add(tokens(ids), at))
+
+
+def test_embed_learns_what_its_parts_learn():
+    tokens = torch.nn.Embedding(11, 4)
+    both = Embed(tokens, AddLearned(9, 4))
+    assert sorted(both.state_dict()) == ["add.table", "tokens.weight"]
+    assert sorted(Embed(tokens, AddSinusoidal(4)).state_dict()) == ["tokens.weight"]
+    assert both.tokens.weight is tokens.weight  # as tying needs
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), st.integers(0, 3)), min_size=1))
+def test_padded_positions_count_from_the_first_token(rows):
+    for left, tokens, right in rows:
+        mask = torch.tensor([False] * left + [True] * tokens + [False] * right)
+        made = padded_positions(mask)
+        assert made.dtype == torch.int64
+        expected = [0] * left + list(range(tokens)) + [tokens - 1] * right
+        assert made.tolist() == expected
+        assert padded_positions(mask[None].int())[0].tolist() == expected
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=6))
+def test_packed_positions_count_from_the_start_of_each_document(lengths):
+    documents = torch.cat([torch.full((n,), 7 * (d % 3)) for d, n in enumerate(lengths)])
+    expected = [position for n in lengths for position in range(n)]
+    assert packed_positions(documents).tolist() == expected
+    both = packed_positions(torch.stack([documents, torch.zeros_like(documents)]))
+    assert both.tolist() == [expected, list(range(len(documents)))]
+
+
+def test_rows_without_tokens_have_no_positions():
+    nothing = torch.zeros(2, 0, dtype=torch.int64)
+    assert padded_positions(nothing).shape == packed_positions(nothing).shape == (2, 0)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1), "torch.float32"),
+        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
+    ],
+)
+def test_refuses_positions_that_are_no_integers(positions, got):
+    message = f"positions must be a tensor of integers, got {got}"
+    refused(message, learned_encoding, positions, torch.zeros(3, 4))
+    refused(message, layer(), random(1, 4), positions)
+
+
+@pytest.mark.parametrize(("length", "dim"), [(0, 4), (4, 0), (-1, 4), (4, -1)])
+def test_refuses_an_empty_table(length, dim):
+    refused(f"length and dim must be at least 1, got {length} and {dim}", AddLearned, length, dim)
+
+
+def test_refuses_an_unknown_init():
+    refused("init must be 'gpt2' or 'bert', got 'opt'", AddLearned, 4, 4, "opt")
+
+
+def test_refuses_embeddings_that_do_not_fit():
+    add, at = layer(), torch.arange(2)
+    refused("x must be of a floating dtype, got torch.int64", add, torch.zeros(2, 4).long(), at)
+    for shape in ((2, 5), (2, 1), ()):
+        refused(f"x must be (..., 4), got {shape}", add, torch.zeros(shape), at)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (4,), (2, 1), (1, 3), (3, 2), (1, 2, 3)])
+def test_refuses_positions_that_would_have_to_be_stretched(shape):
+    message = f"positions must be (2, 3) or (3,), got {shape}"
+    refused(message, layer(), torch.zeros(2, 3, 4), torch.zeros(shape).long())
+
+
+def test_refuses_masks_of_minus_infinity():
+    mask = torch.tensor([-math.inf, 0, 0])
+    refused("mask must be integers or bool, got torch.float32", padded_positions, mask)
+    refused("documents must be integers or bool, got torch.float32", packed_positions, mask)

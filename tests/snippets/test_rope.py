@@ -1,0 +1,743 @@
+"""rope.py against its formula in complex numbers, against other libraries, and in attention."""
+
+import cmath
+import math
+import random as numbers
+
+import mpmath
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from snippets.rope import (
+    apply_rope,
+    half_to_interleaved,
+    interleaved_to_half,
+    rope_frequencies,
+)
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+LAYOUTS = ["interleaved", "half"]
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+PAIRS = st.integers(1, 20)
+BASES = st.floats(1.5, 1e6)
+POSITIONS = st.integers(-10_000, 10_000)
+SEEDS = st.integers(0, 1000)
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def vectors(seed, *shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def rope(x, positions, layout="interleaved", base=10000.0):
+    """All channels of vectors (..., dim) turned, each vector at a position of its own."""
+    positions = torch.as_tensor(positions).expand(x.shape[:-1])
+    frequencies = rope_frequencies(x.shape[-1], base)
+    turned = apply_rope(x.reshape(-1, x.shape[-1]), positions.reshape(-1), frequencies, layout)
+    return turned.view(x.shape)
+
+
+def channels(p, pairs, layout):
+    return (2 * p, 2 * p + 1) if layout == "interleaved" else (p, p + pairs)
+
+
+def slowly(x, positions, frequencies, layout):
+    """The definition, one complex number at a time, for x of (tokens, dim)."""
+    turned = x.tolist()
+    for row, position in zip(turned, positions.tolist(), strict=True):
+        for p, frequency in enumerate(frequencies.tolist()):
+            a, b = channels(p, len(frequencies), layout)
+            point = complex(row[a], row[b]) * cmath.exp(1j * position * frequency)
+            row[a], row[b] = point.real, point.imag
+    return torch.tensor(turned, dtype=torch.float64)
+
+
+def permutation(dim):
+    """Which interleaved channel each half channel is."""
+    return [*range(0, dim, 2), *range(1, dim, 2)]
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize(("dim", "base"), [(2, 10000.0), (6, 10000.0), (10, 500.0), (128, 5e5)])
+def test_frequencies_are_their_formula(dim, base):
+    made = rope_frequencies(dim, base)
+    assert made.dtype == torch.float64
+    assert made.tolist() == pytest.approx([base ** (-2 * p / dim) for p in range(dim // 2)])
+    assert made[0] == 1
+
+
+@every_layout
+@pytest.mark.parametrize(("dim", "pairs"), [(2, 1), (6, 3), (8, 2), (9, 4), (64, 32)])
+def test_every_pair_is_turned_as_a_complex_number(layout, dim, pairs):
+    x, frequencies = random(8, dim), rope_frequencies(2 * pairs, 500.0)
+    positions = torch.tensor([0, 1, 2, 7, 100, 4095, 7, -3])
+    made = apply_rope(x, positions, frequencies, layout)
+    assert_close(made, slowly(x, positions, frequencies, layout), **EXACT)
+
+
+def test_a_quarter_turn_by_hand():
+    x, positions = torch.tensor([[3.0, 5.0, 7.0, 11.0]]).double(), torch.tensor([1])
+    quarter_and_half = torch.tensor([math.pi / 2, math.pi], dtype=torch.float64)
+    made = apply_rope(x, positions, quarter_and_half, "interleaved")
+    assert made[0].tolist() == pytest.approx([-5, 3, -7, -11])
+    made = apply_rope(x, positions, quarter_and_half, "half")
+    assert made[0].tolist() == pytest.approx([-7, -5, 3, -11])
+
+
+def test_the_matrix_of_the_paper():
+    x, position, dim = random(6), 5, 6
+    matrix = torch.zeros(dim, dim, dtype=torch.float64)
+    for i in range(1, dim // 2 + 1):  # the paper counts from 1
+        angle = position * 10000 ** (-2 * (i - 1) / dim)
+        cos, sin = math.cos(angle), math.sin(angle)
+        block = slice(2 * i - 2, 2 * i)
+        matrix[block, block] = torch.tensor([[cos, -sin], [sin, cos]], dtype=torch.float64)
+    assert_close(rope(x, position), matrix @ x, **EXACT)
+
+
+@given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS)
+def test_the_score_is_the_sum_over_pairs_of_the_definition(seed, pairs, base, i, j):
+    for layout in LAYOUTS:
+        q, k = vectors(seed, 2, 2 * pairs)
+        expected = 0.0
+        for p in range(pairs):
+            a, b = channels(p, pairs, layout)
+            both = complex(q[a], q[b]) * complex(k[a], k[b]).conjugate()
+            expected += (both * cmath.exp(1j * (i - j) * base ** (-2 * p / (2 * pairs)))).real
+        made = rope(q, i, layout, base) @ rope(k, j, layout, base)
+        assert made.item() == pytest.approx(expected, abs=1e-9)
+
+
+# --- other libraries, their arithmetic with our float64 angles, and their angles as well
+
+
+def hf_llama(x, angles, positions, base):
+    module = pytest.importorskip("transformers.models.llama.modeling_llama")
+    if angles is None:
+        config = pytest.importorskip("transformers").LlamaConfig(
+            hidden_size=x.shape[-1],
+            num_attention_heads=1,
+            rope_parameters={"rope_type": "default", "rope_theta": base},
+        )
+        cos, sin = module.LlamaRotaryEmbedding(config)(x, positions)
+    else:
+        doubled = torch.cat((angles, angles), -1)
+        cos, sin = doubled.cos(), doubled.sin()
+    turned, again = module.apply_rotary_pos_emb(x, x, cos, sin)
+    assert torch.equal(turned, again)
+    return turned
+
+
+def hf_gpt_neox(x, angles, positions, base):
+    module = pytest.importorskip("transformers.models.gpt_neox.modeling_gpt_neox")
+    if angles is None:
+        config = pytest.importorskip("transformers").GPTNeoXConfig(
+            hidden_size=x.shape[-1],
+            num_attention_heads=1,
+            rope_parameters={
+                "rope_type": "default",
+                "rope_theta": base,
+                "partial_rotary_factor": 0.25,
+            },
+        )
+        cos, sin = module.GPTNeoXRotaryEmbedding(config)(x, positions)
+    else:
+        doubled = torch.cat((angles, angles), -1)
+        cos, sin = doubled.cos(), doubled.sin()
+    return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+
+def hf_gptj(x, angles, positions, base):
+    module = pytest.importorskip("transformers.models.gptj.modeling_gptj")
+    if angles is None:
+        table = module.create_sinusoidal_positions(int(positions.max()) + 1, x.shape[-1])
+        sin, cos = table[positions].chunk(2, -1)
+    else:
+        sin, cos = angles.sin(), angles.cos()
+    return module.apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
+
+
+def rotary_embedding_torch(x, angles, positions, base):
+    module = pytest.importorskip("rotary_embedding_torch")
+    if angles is None:
+        angles = module.RotaryEmbedding(x.shape[-1], theta=base).forward(positions[0].float())
+    else:
+        angles = angles[0].repeat_interleave(2, -1)
+    return module.apply_rotary_emb(angles, x)
+
+
+def x_transformers(x, angles, positions, base):
+    module = pytest.importorskip("x_transformers.x_transformers")
+    if angles is None:
+        angles, _ = module.RotaryEmbedding(x.shape[-1], base=base)(positions)
+    else:
+        angles = angles.repeat_interleave(2, -1)
+    return module.apply_rotary_pos_emb(x, angles)
+
+
+# how they are called, layout, what share of the channels turns, whether rows may differ, the base
+PEERS = {
+    "hf_llama": (hf_llama, "half", 1, True, 500000.0),
+    "hf_gpt_neox": (hf_gpt_neox, "half", 4, True, 10000.0),
+    "hf_gptj": (hf_gptj, "interleaved", 1, True, 10000.0),
+    "rotary_embedding_torch": (rotary_embedding_torch, "interleaved", 1, False, 700.0),
+    "x_transformers": (x_transformers, "interleaved", 1, True, 700.0),
+}
+
+
+def cases(peer):
+    draw = numbers.Random(peer)
+    _, _, share, rows_differ, _ = PEERS[peer]
+    for _ in range(8):
+        batch, heads, tokens = draw.randint(1, 3), draw.randint(1, 4), draw.randint(1, 40)
+        dim = 2 * share * draw.randint(2, 12)
+        positions = torch.randint(0, 700, (batch, tokens))
+        if not rows_differ:
+            positions = positions[:1].expand(batch, tokens)
+        yield random(batch, heads, tokens, dim), positions, dim // share
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_other_libraries_turn_alike_by_the_same_angles(peer):
+    theirs, layout, _, _, base = PEERS[peer]
+    for x, positions, width in cases(peer):
+        frequencies = rope_frequencies(width, base)
+        expected = theirs(x, positions[..., None] * frequencies, positions, base)
+        made = apply_rope(x, positions[:, None], frequencies, layout)
+        assert_close(made, expected, **EXACT)
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_other_libraries_turn_alike_by_angles_of_their_own(peer):
+    theirs, layout, _, _, base = PEERS[peer]
+    for x, positions, width in cases(peer):
+        expected = theirs(x, None, positions, base)
+        made = apply_rope(x, positions[:, None], rope_frequencies(width, base), layout)
+        # a float32 frequency is good to 5e-7, so that an angle is off by position times that
+        accuracy = (1e-6 + 6e-7 * positions[:, None, :, None]) * x.abs().max()
+        assert ((expected - made).abs() <= accuracy).all()
+
+
+# --- what holds for every size
+
+
+@given(SEEDS, PAIRS, BASES, POSITIONS)
+def test_turning_keeps_the_length_of_every_pair(seed, pairs, base, position):
+    x = vectors(seed, 2 * pairs)
+    for layout in LAYOUTS:
+        turned = rope(x, position, layout, base)
+        for p in range(pairs):
+            pair = list(channels(p, pairs, layout))
+            assert turned[pair].norm().item() == pytest.approx(x[pair].norm().item())
+        assert turned.norm().item() == pytest.approx(x.norm().item())
+
+
+@given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS, st.integers(0, 1_000_000))
+def test_the_score_of_a_q_and_a_k_depends_on_the_offset_alone(seed, pairs, base, i, j, shift):
+    q, k = vectors(seed, 2, 2 * pairs)
+    for layout in LAYOUTS:
+        score = rope(q, i, layout, base) @ rope(k, j, layout, base)
+        moved = rope(q, i + shift, layout, base) @ rope(k, j + shift, layout, base)
+        at_zero = q @ rope(k, j - i, layout, base)
+        assert moved.item() == pytest.approx(score.item(), abs=1e-7)
+        assert at_zero.item() == pytest.approx(score.item(), abs=1e-9)
+
+
+def test_the_key_turns_by_its_position_less_that_of_the_query_and_not_the_reverse():
+    q, k = random(2, 64)
+    score, m, n = rope(q, 3) @ rope(k, 10), 3, 10
+    assert_close(q @ rope(k, n - m), score, **EXACT)
+    assert_close(rope(q, m - n) @ k, score, **EXACT)
+    assert abs(q @ rope(k, m - n) - score) > 0.1
+
+
+def test_the_score_is_no_product_of_the_plain_score_and_a_function_of_the_offset():
+    q, k = torch.tensor([1.0, 0.0]).double(), torch.tensor([0.0, 1.0]).double()
+    assert q @ k == 0
+    assert (q @ rope(k, 1)).item() == pytest.approx(-math.sin(1))
+    ratios = [((a @ rope(b, 3)) / (a @ b)).item() for a, b in random(5, 2, 64)]
+    assert max(ratios) - min(ratios) > 0.1
+
+
+def test_for_given_vectors_the_score_may_rise_with_distance():
+    q = random(64)
+    k = rope(q, -50)  # what q sees best 50 tokens back
+    scores = torch.stack([q @ rope(k, distance) for distance in range(200)])
+    assert scores.argmax() == 50
+    ones = torch.ones(64, dtype=torch.float64)
+    curve = torch.stack([ones @ rope(ones, distance) for distance in range(200)])
+    assert (curve.diff() > 0).any()
+    assert curve[100] > curve[50]
+
+
+def test_random_scores_spread_alike_at_every_distance():
+    q, k = random(2, 20_000, 64)
+    for distance in (0, 10, 1000, 10_000):
+        scores = (q * rope(k, distance)).sum(-1) / 8
+        assert scores.std().item() == pytest.approx(1, abs=0.03)
+
+
+@given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS)
+def test_turns_add_up_and_come_undone(seed, pairs, base, a, b):
+    x = vectors(seed, 2 * pairs)
+    for layout in LAYOUTS:
+        twice = rope(rope(x, a, layout, base), b, layout, base)
+        assert_close(twice, rope(x, a + b, layout, base), rtol=0, atol=1e-9)
+        back = rope(rope(x, a, layout, base), -a, layout, base)
+        assert_close(back, x, **EXACT)
+
+
+@given(SEEDS, PAIRS, POSITIONS)
+def test_turning_is_linear(seed, pairs, position):
+    x, y = vectors(seed, 2, 2 * pairs)
+    for layout in LAYOUTS:
+        both = rope(2 * x - 3 * y, position, layout)
+        assert_close(both, 2 * rope(x, position, layout) - 3 * rope(y, position, layout), **EXACT)
+
+
+@every_layout
+def test_nothing_turns_at_position_0_and_one_radian_at_1(layout):
+    x = random(3, 8)
+    assert torch.equal(rope(x, 0, layout), x)
+    pair = torch.tensor([1.0, 0.0]).double()
+    assert rope(pair, 1, layout).tolist() == pytest.approx([math.cos(1), math.sin(1)])
+
+
+@given(SEEDS, PAIRS, BASES, POSITIONS)
+def test_the_layouts_differ_by_a_reordering_of_channels(seed, pairs, base, position):
+    x, order = vectors(seed, 2 * pairs), permutation(2 * pairs)
+    made = rope(x[order], position, "half", base)
+    assert_close(made, rope(x, position, "interleaved", base)[order], **EXACT)
+
+
+def test_the_wrong_layout_is_far_off_and_says_nothing():
+    x = random(16, 64)
+    positions = torch.arange(16)
+    assert (rope(x, positions, "half") - rope(x, positions)).abs().max() > 1
+
+
+def test_different_layouts_for_q_and_k_break_the_dependence_on_the_offset_alone():
+    q, k = random(2, 64)
+    scores = [(rope(q, a) @ rope(k, a + 7, "half")).item() for a in (0, 10, 100)]
+    assert max(scores) - min(scores) > 0.1
+
+
+@every_layout
+def test_partial_rotary_turns_the_first_channels_as_if_they_were_alone(layout):
+    x, positions, frequencies = random(2, 3, 5, 11), torch.arange(5), rope_frequencies(6)
+    made = apply_rope(x, positions, frequencies, layout)
+    alone = apply_rope(x[..., :6], positions, frequencies, layout)
+    assert_close(made[..., :6], alone, **EXACT)
+    assert torch.equal(made[..., 6:], x[..., 6:])
+
+
+def test_a_quarter_of_16_channels_turns_at_1_and_a_hundredth():
+    assert rope_frequencies(16 // 4).tolist() == pytest.approx([1, 0.01])
+
+
+def test_two_settings_in_one_process_do_not_mix():
+    x = random(5, 8)
+    first = rope(x, torch.arange(5))
+    assert not torch.equal(rope(x, torch.arange(5), base=100.0), first)
+    assert not torch.equal(rope(x, torch.arange(1, 6)), first)
+    assert torch.equal(rope(x, torch.arange(5)), first)
+
+
+# --- positions
+
+
+@every_layout
+def test_each_row_may_have_positions_of_its_own(layout):
+    x, frequencies = random(2, 3, 5, 8), rope_frequencies(8)
+    positions = torch.randint(0, 99, (2, 3, 5))
+    for given_positions in (positions, positions[:, :1], positions[:1], positions[:1, :1]):
+        made = apply_rope(x, given_positions, frequencies, layout)
+        full = given_positions.expand(2, 3, 5)
+        for row in range(2):
+            for head in range(3):
+                alone = apply_rope(x[row, head], full[row, head], frequencies, layout)
+                assert_close(made[row, head], alone, **EXACT)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
+)
+def test_positions_of_any_exact_dtype_give_the_same(dtype):
+    x, frequencies = torch.randn(100, 8), rope_frequencies(8)
+    positions = torch.arange(100)
+    made = apply_rope(x, positions.to(dtype), frequencies, "half")
+    assert torch.equal(made, apply_rope(x, positions, frequencies, "half"))
+
+
+def test_positions_divided_are_frequencies_divided():
+    x, positions = random(9, 8), torch.arange(9)
+    frequencies = rope_frequencies(8)
+    made = apply_rope(x, positions / 4.0, frequencies, "half")
+    assert_close(made, apply_rope(x, positions, frequencies / 4, "half"), **EXACT)
+
+
+@every_layout
+def test_positions_up_to_a_million_are_exact(layout):
+    positions = torch.tensor([1, 999, 131_071, 999_983, 1_000_000])
+    x = torch.rand(5, 128, dtype=torch.float64) * 2 - 1
+    frequencies = rope_frequencies(128)
+    double = apply_rope(x, positions, frequencies, layout)
+    single = apply_rope(x.float(), positions, frequencies, layout)
+    with mpmath.workdps(40):
+        for row, position in enumerate(positions.tolist()):
+            for p in range(64):
+                a, b = channels(p, 64, layout)
+                angle = position * mpmath.power(10000, mpmath.mpf(-2 * p) / 128)
+                point = mpmath.mpc(x[row, a].item(), x[row, b].item()) * mpmath.expj(angle)
+                exact = [float(point.real), float(point.imag)]
+                accuracy = 1e-15 + 6e-16 * position
+                assert double[row, [a, b]].tolist() == pytest.approx(exact, abs=accuracy)
+                assert single[row, [a, b]].tolist() == pytest.approx(exact, abs=3e-7)
+
+
+def test_float32_angles_would_be_2_hundredths_off_near_a_million():
+    x, position = torch.ones(1, 128), torch.tensor([1_000_003])
+    frequencies = rope_frequencies(128)
+    exact = apply_rope(x.double(), position, frequencies, "half")
+    rounded = position * frequencies.float()
+    cos, sin = rounded.cos(), rounded.sin()
+    by_float32 = torch.cat((cos - sin, sin + cos), -1).double()
+    assert (by_float32 - exact).abs().max() > 0.02
+    assert (apply_rope(x, position, frequencies, "half") - exact).abs().max() < 3e-7
+
+
+# --- in attention
+
+
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@every_layout
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(layout, kv_heads):
+    q, k, v = random(2, 4, 9, 8), random(2, kv_heads, 9, 8), random(2, kv_heads, 9, 8)
+    frequencies, group = rope_frequencies(8), 4 // kv_heads
+
+    def attend(q, k, v):
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        return attention(q, k, v, causal=True)[0]
+
+    turned_k = apply_rope(k, torch.arange(9), frequencies, layout)
+    whole = attend(apply_rope(q, torch.arange(9), frequencies, layout), turned_k, v)
+    cache = k[:, :, :0]
+    for n in range(9):
+        now = torch.tensor([n])
+        new = apply_rope(k[:, :, n : n + 1], now, frequencies, layout)
+        cache = torch.cat((cache, new), 2)
+        part = attend(apply_rope(q[:, :, n : n + 1], now, frequencies, layout), cache, v[:, :, : n + 1])
+        assert_close(part, whole[:, :, n : n + 1], **EXACT)
+
+
+@every_layout
+def test_left_padding_and_packing_give_what_each_text_gives_alone(layout):
+    q, k, v = random(3, 2, 5, 8)
+    frequencies = rope_frequencies(8)
+
+    def attend(q, k, v, positions, bias):
+        q = apply_rope(q, positions, frequencies, layout)
+        k = apply_rope(k, positions, frequencies, layout)
+        return attention(q, k, v, bias, causal=True)[0]
+
+    alone = attend(q, k, v, torch.arange(5), None)
+    hidden = torch.zeros(8, 8, dtype=torch.float64)
+    hidden[:, :3] = -math.inf
+    q8, k8, v8 = (torch.cat((random(2, 3, 8), part), 1) for part in (q, k, v))
+    padded = attend(q8, k8, v8, torch.tensor([0, 0, 0, 0, 1, 2, 3, 4]), hidden)
+    assert_close(padded[:, 3:], alone, **EXACT)
+    counted_on = attend(q8, k8, v8, torch.arange(8), hidden)  # only offsets count
+    assert_close(counted_on[:, 3:], alone, **EXACT)
+
+    apart = torch.full((10, 10), -math.inf, dtype=torch.float64)
+    apart[:5, :5] = apart[5:, 5:] = 0
+    q10, k10, v10 = (torch.cat((part, part.flip(0)), 1) for part in (q, k, v))
+    packed = attend(q10, k10, v10, torch.arange(5).repeat(2), apart)
+    assert_close(packed[:, :5], alone, **EXACT)
+    assert_close(packed[:, 5:], alone.flip(0), **EXACT)
+
+
+def test_turning_v_as_well_would_make_the_output_depend_on_where_the_text_stands():
+    q, k, v = random(3, 5, 8)
+
+    def attend(start, turn_v):
+        positions = torch.arange(start, start + 5)
+        return attention(rope(q, positions), rope(k, positions), rope(v, positions) if turn_v else v)[0]
+
+    assert_close(attend(0, False), attend(100, False), rtol=0, atol=1e-10)
+    assert (attend(0, True) - attend(100, True)).abs().max() > 0.1
+
+
+# --- checkpoints
+
+
+@pytest.mark.parametrize(("heads", "dim", "width"), [(1, 2, 2), (4, 8, 8), (2, 9, 4), (3, 8, 6)])
+def test_conversion_moves_rows_as_the_layouts_say(heads, dim, width):
+    weight, bias = random(heads * dim, 5), random(heads * dim)
+    made = interleaved_to_half(weight, heads, width)
+    made_bias = interleaved_to_half(bias, heads, width)
+    for head in range(heads):
+        for row in range(dim):
+            source = permutation(width)[row] if row < width else row
+            assert torch.equal(made[head * dim + row], weight[head * dim + source])
+            assert made_bias[head * dim + row] == bias[head * dim + source]
+
+
+@given(st.integers(1, 5), st.integers(1, 6), st.integers(0, 5), SEEDS)
+def test_conversion_there_and_back_changes_nothing(heads, pairs, rest, seed):
+    weight, width = vectors(seed, heads * (2 * pairs + rest), 3), 2 * pairs
+    there = interleaved_to_half(weight, heads, width)
+    assert torch.equal(half_to_interleaved(there, heads, width), weight)
+    back = half_to_interleaved(weight, heads, width)
+    assert torch.equal(interleaved_to_half(back, heads, width), weight)
+
+
+def test_all_channels_turn_unless_told_otherwise():
+    weight = random(16, 3)
+    for convert in (interleaved_to_half, half_to_interleaved):
+        assert torch.equal(convert(weight, 2), convert(weight, 2, 8))
+
+
+@pytest.mark.parametrize("width", [8, 4])
+def test_a_converted_checkpoint_gives_the_same_scores(width):
+    heads, kv_heads, dim = 4, 2, 8
+    x, positions, frequencies = random(3, 6, 10), torch.arange(6), rope_frequencies(width)
+    wq, bq = random(heads * dim, 10), random(heads * dim)
+    wk, bk = random(kv_heads * dim, 10), random(kv_heads * dim)
+    norm = random(dim)  # as of a norm of q between the projection and the turning
+
+    def scores(wq, bq, wk, bk, norm, layout):
+        q = (x @ wq.mT + bq).unflatten(-1, (heads, dim)).transpose(1, 2) * norm
+        k = (x @ wk.mT + bk).unflatten(-1, (kv_heads, dim)).transpose(1, 2)
+        q = apply_rope(q, positions, frequencies, layout)
+        k = apply_rope(k, positions, frequencies, layout).repeat_interleave(2, 1)
+        return q @ k.mT
+
+    expected = scores(wq, bq, wk, bk, norm, "interleaved")
+    wq, bq = (interleaved_to_half(part, heads, width) for part in (wq, bq))
+    wk, bk = (interleaved_to_half(part, kv_heads, width) for part in (wk, bk))
+    without_norm = scores(wq, bq, wk, bk, norm, "half")
+    norm = interleaved_to_half(norm, 1, width)
+    assert_close(scores(wq, bq, wk, bk, norm, "half"), expected, rtol=0, atol=1e-11)
+    assert (without_norm - expected).abs().max() > 0.1
+    assert (scores(wq, bq, wk, bk, norm, "interleaved") - expected).abs().max() > 0.1
+
+
+def test_conversion_keeps_dtype_and_device():
+    for weight in (torch.arange(8).half(), torch.empty(8, 3, device="meta")):
+        made = half_to_interleaved(interleaved_to_half(weight, 2), 2)
+        assert (made.dtype, made.device) == (weight.dtype, weight.device)
+
+
+# --- dtypes, strides, gradients, compilation
+
+
+@every_layout
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(layout, dtype):
+    x = (torch.rand(4, 32) * 2 - 1).to(dtype)
+    positions = torch.tensor([0, 257, 2049, 1_000_000])
+    frequencies = rope_frequencies(32)
+    exact = apply_rope(x.double(), positions, frequencies, layout)
+    made = apply_rope(x, positions, frequencies, layout)
+    assert made.dtype == dtype
+    eps = torch.finfo(dtype).eps  # no entry exceeds the square root of 2, whose rounding is eps / 2
+    assert (made - exact).abs().max() <= eps / 2 + 3e-7
+
+
+@every_layout
+def test_autocast_changes_nothing(layout):
+    x, positions, frequencies = torch.randn(5, 8), torch.arange(5), rope_frequencies(8)
+    expected = apply_rope(x, positions, frequencies, layout)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(apply_rope(x, positions, frequencies, layout), expected)
+
+
+def test_in_bfloat16_neighbours_beyond_256_still_differ():
+    x = torch.ones(2, 64, dtype=torch.bfloat16)
+    made = apply_rope(x, torch.tensor([256, 257]), rope_frequencies(64), "half")
+    assert (made[0] - made[1]).abs().max() > 0.5
+
+
+def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone():
+    q, k = random(2, 64)
+
+    def score(shift, dtype):
+        both = torch.tensor([[shift + 7], [shift + 2]]).to(dtype)
+        angles = (both * rope_frequencies(64).to(dtype)).double()
+        turned_q = apply_rope(q[None], torch.tensor([1]), angles[0], "half")
+        turned_k = apply_rope(k[None], torch.tensor([1]), angles[1], "half")
+        return (turned_q @ turned_k.mT).item()
+
+    assert score(0, torch.float64) == pytest.approx(score(1000, torch.float64), abs=1e-9)
+    assert abs(score(0, torch.bfloat16) - score(1000, torch.bfloat16)) > 0.5
+
+
+@every_layout
+def test_any_memory_layout_gives_the_same(layout):
+    frequencies, positions = rope_frequencies(6), torch.arange(4)
+    plain = random(2, 4, 6)
+    expected = apply_rope(plain, positions, frequencies, layout)
+    odd = torch.empty(1 + plain.numel(), dtype=torch.float64)[1:].view(2, 4, 6).copy_(plain)
+    strided = torch.empty(2, 4, 7, dtype=torch.float64)[..., 1:].copy_(plain)
+    turned = plain.mT.contiguous().mT
+    swapped = plain.transpose(0, 1).contiguous().transpose(0, 1)
+    for same in (odd, strided, turned, swapped):
+        assert_close(apply_rope(same, positions, frequencies, layout), expected, **EXACT)
+        assert torch.equal(same, plain)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (0, 6), (2, 0, 6), (0, 3, 6), (2, 3, 4, 6)])
+@every_layout
+def test_x_may_have_any_leading_shape(layout, shape):
+    x = random(*shape)
+    made = apply_rope(x, torch.arange(shape[-2]), rope_frequencies(6), layout)
+    assert made.shape == x.shape
+
+
+@every_layout
+def test_the_result_is_where_x_is(layout):
+    x, frequencies = torch.empty(3, 4, device="meta"), rope_frequencies(4)
+    assert apply_rope(x, torch.arange(3), frequencies, layout).device.type == "meta"
+    assert rope_frequencies(4, device=torch.device("meta")).device.type == "meta"
+
+
+@every_layout
+def test_gradients(layout):
+    x, frequencies = random(3, 7).requires_grad_(), rope_frequencies(4).requires_grad_()
+
+    def turn(x, frequencies):
+        return apply_rope(x, torch.tensor([0, 1, 5]), frequencies, layout)
+
+    assert torch.autograd.gradcheck(turn, (x, frequencies))
+    assert torch.autograd.gradgradcheck(turn, (x, frequencies))
+
+
+@every_layout
+def test_the_gradient_is_turned_back(layout):
+    x, g, positions = random(5, 8).requires_grad_(), random(5, 8), torch.arange(5)
+    (grad,) = torch.autograd.grad(rope(x, positions, layout), x, g)
+    assert_close(grad, rope(g, -positions, layout), **EXACT)
+
+
+@every_layout
+def test_apply_rope_compiles_into_one_graph(layout):
+    torch.compiler.reset()
+    compiled = torch.compile(apply_rope, fullgraph=True, backend="aot_eager")
+    for tokens, dim, width in ((5, 8, 8), (7, 12, 4)):
+        x, frequencies = torch.randn(2, 3, tokens, dim), rope_frequencies(width)
+        for positions in (torch.arange(tokens), torch.arange(2 * tokens).view(2, 1, tokens)):
+            made = compiled(x, positions, frequencies, layout)
+            assert_close(made, apply_rope(x, positions, frequencies, layout))
+
+
+@pytest.mark.parametrize("convert", [interleaved_to_half, half_to_interleaved])
+def test_conversion_compiles_into_one_graph(convert):
+    torch.compiler.reset()
+    compiled = torch.compile(convert, fullgraph=True, backend="aot_eager")
+    weight = torch.randn(24, 5)
+    assert torch.equal(compiled(weight, 3, 4), convert(weight, 3, 4))
+
+
+def test_frequencies_compile_into_one_graph():
+    torch.compiler.reset()
+    compiled = torch.compile(rope_frequencies, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(12, 500.0), rope_frequencies(12, 500.0))
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("dim", [0, -2, 1, 7])
+def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
+    refused(f"dim must be even and at least 2, got {dim}", rope_frequencies, dim)
+
+
+@pytest.mark.parametrize("base", [0.0, -1.0, math.inf, math.nan])
+def test_refuses_a_base_that_is_not_positive(base):
+    refused(f"base must be a positive number, got {base}", rope_frequencies, 4, base)
+
+
+def test_refuses_x_that_is_no_tokens_of_channels():
+    positions, frequencies = torch.arange(2), rope_frequencies(4)
+    for shape in ((), (4,)):
+        message = f"x must be (..., tokens, dim), got {shape}"
+        refused(message, apply_rope, torch.zeros(shape), positions, frequencies, "half")
+    for x in (torch.zeros(2, 4).long(), torch.zeros(2, 4) + 0j):
+        message = f"x must be of a floating dtype, got {x.dtype}"
+        refused(message, apply_rope, x, positions, frequencies, "half")
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (1, 2), (2, 1)])
+def test_refuses_frequencies_that_do_not_fit(shape):
+    message = f"frequencies must be (pairs,), 1 to 2 pairs, got {shape}"
+    refused(message, apply_rope, torch.zeros(2, 5), torch.arange(2), torch.zeros(shape), "half")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64])
+def test_refuses_frequencies_that_a_cast_has_spoiled(dtype):
+    message = f"frequencies must be float32 or float64, got {dtype}"
+    frequencies = rope_frequencies(4).to(dtype)
+    refused(message, apply_rope, torch.zeros(2, 4), torch.arange(2), frequencies, "half")
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (10, "int"),
+        ([0, 1], "list"),
+        (torch.tensor([True]), "torch.bool"),
+        (torch.tensor([1j]), "torch.complex64"),
+        (torch.zeros(1).half(), "torch.float16"),
+        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
+    ],
+)
+def test_refuses_positions_that_cannot_count(positions, got):
+    message = f"positions must be a tensor of integers, float32 or float64, got {got}"
+    refused(message, apply_rope, torch.zeros(1, 4), positions, rope_frequencies(4), "half")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(), (1,), (5,), (2, 1), (2, 3), (3, 4), (2, 4), (1, 4), (2, 3, 1), (3, 3, 4), (2, 2, 4), (1, 2, 3, 4)],
+)
+def test_refuses_positions_that_would_have_to_be_guessed(shape):
+    want = "(4,) or (2, 3, 4), where any axis but the last may be 1"
+    message = f"positions must be {want}, got {shape}"
+    positions = torch.zeros(shape).long()
+    refused(message, apply_rope, torch.zeros(2, 3, 4, 6), positions, rope_frequencies(6), "half")
+
+
+@pytest.mark.parametrize("layout", ["", "Half", "neox", None, True])
+def test_refuses_another_layout(layout):
+    message = f"layout must be 'interleaved' or 'half', got {layout!r}"
+    x, positions, frequencies = torch.zeros(2, 4), torch.arange(2), rope_frequencies(4)
+    refused(message, apply_rope, x, positions, frequencies, layout)
+
+
+@pytest.mark.parametrize("convert", [interleaved_to_half, half_to_interleaved])
+def test_refuses_projections_that_do_not_fit(convert):
+    for rows, heads in ((6, 4), (6, 0), (6, -1), (2, 4), (0, 1)):
+        message = f"rows must be a multiple of heads, {heads}, got {rows}"
+        refused(message, convert, torch.zeros(rows, 3), heads)
+    refused("rows must be a multiple of heads, 1, got 0", convert, torch.tensor(1.0), 1)
+    for width in (0, -2, 3, 10):
+        message = f"rotary_dim must be even, 2 to 8, got {width}"
+        refused(message, convert, torch.zeros(16, 3), 2, width)
+    refused("rotary_dim must be even, 2 to 7, got 7", convert, torch.zeros(14, 3), 2)

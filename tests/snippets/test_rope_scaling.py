@@ -1,0 +1,489 @@
+"""rope_scaling.py against its formulas, against other libraries, and where paper and code differ."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope_scaling import (
+    dynamic_ntk,
+    llama3,
+    longrope,
+    longrope_attention_factor,
+    ntk_aware,
+    ntk_by_parts,
+    position_interpolation,
+    yarn,
+    yarn_attention_factor,
+)
+
+CLOSE = {"rtol": 1e-13, "atol": 0}
+PAIRS = st.integers(2, 64)
+BASES = st.floats(100, 1e6)
+FACTORS = st.floats(1, 64)
+LENGTHS = st.integers(300, 100_000)
+
+# each method with all that it needs but the frequencies
+METHODS = {
+    "position_interpolation": lambda w: position_interpolation(w, 4),
+    "ntk_aware": lambda w: ntk_aware(w, 4),
+    "dynamic_ntk": lambda w: dynamic_ntk(w, 4, 4096, 6000),
+    "ntk_by_parts": lambda w: ntk_by_parts(w, 4, 4096),
+    "llama3": lambda w: llama3(w, 4, 4096),
+    "yarn": lambda w: yarn(w, 4, 4096),
+    "longrope": lambda w: longrope(w, torch.ones_like(w), 1.0 + torch.arange(w.numel()), 4096, 6000),
+}
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+
+
+def turns(frequency, length):
+    return length * frequency / (2 * math.pi)
+
+
+# --- what the sources say, pair by pair
+
+
+@given(PAIRS, BASES, FACTORS)
+def test_position_interpolation_divides_every_frequency(pairs, base, factor):
+    w = rope_frequencies(2 * pairs, base)
+    assert position_interpolation(w, factor).tolist() == pytest.approx([f / factor for f in w.tolist()])
+
+
+def test_position_interpolation_is_dividing_positions():
+    x, w = torch.randn(9, 8).double(), rope_frequencies(8)
+    made = apply_rope(x, torch.arange(9), position_interpolation(w, 4), "half")
+    assert_close(made, apply_rope(x, torch.arange(9) / 4.0, w, "half"))
+
+
+@given(PAIRS, BASES, FACTORS)
+def test_ntk_aware_is_a_change_of_base(pairs, base, factor):
+    dim = 2 * pairs
+    expected = rope_frequencies(dim, base * factor ** (dim / (dim - 2)))
+    assert_close(ntk_aware(rope_frequencies(dim, base), factor), expected, rtol=1e-11, atol=0)
+
+
+@given(PAIRS, BASES, FACTORS)
+def test_ntk_aware_leaves_the_fastest_and_slows_the_slowest_by_factor(pairs, base, factor):
+    w = rope_frequencies(2 * pairs, base)
+    made = ntk_aware(w, factor)
+    assert made[0] == w[0]
+    assert made[-1].item() == pytest.approx(w[-1].item() / factor, rel=1e-13)
+
+
+@given(PAIRS, FACTORS, LENGTHS, st.integers(1, 1_000_000))
+def test_dynamic_ntk_is_ntk_aware_by_the_factor_of_the_released_code(pairs, factor, original, length):
+    w = rope_frequencies(2 * pairs)
+    by = max(1.0, factor * max(length, original) / original - (factor - 1))
+    assert_close(dynamic_ntk(w, factor, original, length), ntk_aware(w, by), rtol=1e-11, atol=0)
+
+
+def test_dynamic_ntk_changes_nothing_up_to_the_original_length():
+    w = rope_frequencies(16)
+    for length in (1, 4095, 4096):
+        assert torch.equal(dynamic_ntk(w, 8, 4096, length), w)
+    assert not torch.equal(dynamic_ntk(w, 8, 4096, 4097), w)
+
+
+def test_dynamic_ntk_of_the_code_slows_by_3_where_the_paper_slows_by_2():
+    w = rope_frequencies(16)
+    code = dynamic_ntk(w, 2, 4096, length=8192)
+    paper = ntk_aware(w, 8192 / 4096)
+    assert (w[-1] / code[-1]).item() == pytest.approx(3)
+    assert (w[-1] / paper[-1]).item() == pytest.approx(2)
+    assert_close(dynamic_ntk(w, 1, 4096, length=8192), paper, **CLOSE)
+
+
+@given(PAIRS, BASES, FACTORS, LENGTHS, st.floats(0, 5), st.floats(0, 40))
+def test_ntk_by_parts_is_the_ramp_of_the_paper(pairs, base, factor, length, alpha, wide):
+    w, beta = rope_frequencies(2 * pairs, base), alpha + wide
+    expected = []
+    for f in w.tolist():
+        r = turns(f, length)
+        if r <= alpha:
+            kept = 0.0
+        elif r >= beta:
+            kept = 1.0
+        else:
+            kept = (r - alpha) / (beta - alpha)
+        expected.append((1 - kept) * f / factor + kept * f)
+    made = ntk_by_parts(w, factor, length, alpha, beta)
+    assert made.tolist() == pytest.approx(expected, rel=1e-9 if wide > 1e-3 else 1e-3)
+
+
+def test_ntk_by_parts_without_a_ramp_is_a_step_that_slows_the_pair_on_it():
+    w = rope_frequencies(8)
+    step = turns(w, 4096)[1].item()
+    expected = w / torch.tensor([1, 4, 4, 4])
+    assert_close(ntk_by_parts(w, 4, 4096, step, step), expected, **CLOSE)
+
+
+def test_ntk_by_parts_has_the_alpha_and_beta_of_the_paper():
+    w = rope_frequencies(128)
+    assert torch.equal(ntk_by_parts(w, 16, 4096), ntk_by_parts(w, 16, 4096, alpha=1, beta=32))
+
+
+@pytest.mark.parametrize(("factor", "high"), [(8, 4), (32, 4), (16, 1)])
+def test_llama3_is_the_code_of_meta_written_by_wavelengths(factor, high):
+    w = rope_frequencies(128, 500_000.0)
+    expected = []
+    for f in w.tolist():
+        wavelength = 2 * math.pi / f
+        if wavelength < 8192 / high:
+            expected.append(f)
+        elif wavelength > 8192:
+            expected.append(f / factor)
+        else:
+            smooth = (8192 / wavelength - 1) / (high - 1)
+            expected.append((1 - smooth) * f / factor + smooth * f)
+    assert llama3(w, factor, high=high).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_llama3_leaves_29_of_64_pairs_blends_6_and_divides_29():
+    w = rope_frequencies(128, 500_000.0)
+    ratio = w / llama3(w)
+    assert (ratio == 1).sum() == 29
+    assert ((ratio - 8).abs() < 1e-12).sum() == 29
+    assert ((ratio > 1) & (ratio < 8 - 1e-12)).sum() == 6
+
+
+def by_pair_index(dim, base, factor, length, fast=32.0, slow=1.0, truncate=True):
+    """The released YaRN as its own functions say it, in Python floats."""
+    low, high = (dim * math.log(length / (n * 2 * math.pi)) / (2 * math.log(base)) for n in (fast, slow))
+    if truncate:
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, dim - 1)
+    made = []
+    for p in range(dim // 2):
+        f = base ** (-2 * p / dim)
+        slowed = min(max((p - low) / ((high - low) or 0.001), 0), 1)
+        made.append(f / factor * slowed + f * (1 - slowed))
+    return made
+
+
+@given(PAIRS, BASES, FACTORS, LENGTHS, st.booleans())
+@example(8, 10_000.0, 4.0, 100, True)  # no pair turns 32 times
+@example(8, 100.0, 4.0, 100_000, True)  # every pair turns, the last 159 times
+@example(8, 10.0, 4.0, 1000, False)  # and the ramp would end beyond all channels
+def test_yarn_is_the_ramp_of_the_released_code(pairs, base, factor, length, truncate):
+    made = yarn(rope_frequencies(2 * pairs, base), factor, length, truncate=truncate)
+    expected = by_pair_index(2 * pairs, base, factor, length, truncate=truncate)
+    assert made.tolist() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("fast", "slow"), [(32, 1), (16, 2), (8, 8), (64, 0.5)])
+@pytest.mark.parametrize("truncate", [True, False])
+def test_yarn_takes_other_ends_of_the_ramp(fast, slow, truncate):
+    made = yarn(rope_frequencies(64), 8, 4096, fast, slow, truncate)
+    if fast > slow or truncate:
+        assert made.tolist() == pytest.approx(by_pair_index(64, 1e4, 8, 4096, fast, slow, truncate))
+    ratio = rope_frequencies(64) / made
+    assert ratio[0] == 1
+    assert ratio[-1].item() == pytest.approx(8)
+
+
+@pytest.mark.parametrize(("dim", "factor", "most"), [(128, 16, 3.0), (64, 40, 4.3)])
+def test_yarn_of_the_code_slows_the_middle_less_than_yarn_of_the_paper(dim, factor, most):
+    w = rope_frequencies(dim)
+    code, paper = yarn(w, factor, 4096), ntk_by_parts(w, factor, 4096)
+    assert (code / paper).max().item() == pytest.approx(most, abs=0.05)
+    turn = turns(w, 4096)
+    assert torch.equal(code[turn < 0.5], paper[turn < 0.5])
+    assert torch.equal(code[turn > 50], paper[turn > 50])
+
+
+@given(PAIRS, BASES, FACTORS, LENGTHS)
+def test_yarn_with_unrounded_ends_never_slows_a_pair_more_than_the_paper(pairs, base, factor, length):
+    w = rope_frequencies(2 * pairs, base)
+    slowest = yarn(w, factor, length, truncate=False)
+    if turns(w[-1], length) < 1:  # else the released code lets the ramp end beyond the last pair
+        assert (slowest >= ntk_by_parts(w, factor, length) * (1 - 1e-12)).all()
+
+
+def test_yarn_keeps_every_pair_when_all_turn_often():
+    w = rope_frequencies(16, 10.0)
+    assert turns(w[-1], 1_000_000) > 32
+    assert torch.equal(yarn(w, 4, 1_000_000), w)
+
+
+def test_the_ramp_of_transformers_runs_backwards_when_all_pairs_turn_often():
+    w = rope_frequencies(16, 10.0)
+    theirs, _ = hf("yarn", 16, 10.0, factor=4.0, original_max_position_embeddings=1_000_000)
+    assert_close(theirs, w / 4, **FLOAT32)
+
+
+def test_attention_factors_by_hand():
+    assert yarn_attention_factor(1) == 1
+    assert yarn_attention_factor(math.e) == pytest.approx(1.1)
+    assert yarn_attention_factor(16) == pytest.approx(1.2773, abs=5e-5)
+    assert longrope_attention_factor(1, 4096) == 1
+    assert longrope_attention_factor(4096, 4096) == pytest.approx(math.sqrt(2))
+    assert longrope_attention_factor(32, 4096) == pytest.approx(1.190238, abs=5e-7)
+
+
+def test_longrope_divides_by_the_factors_of_the_length():
+    w, short, long = rope_frequencies(8), torch.tensor([1, 1.1, 1.2, 2]), torch.tensor([1, 2.0, 9, 50])
+    for length in (1, 4095, 4096):
+        assert_close(longrope(w, short, long, 4096, length), w / short, **CLOSE)
+    for length in (4097, 100_000):
+        assert_close(longrope(w, short, long, 4096, length), w / long, **CLOSE)
+
+
+def test_longrope_of_the_paper_leaves_the_first_tokens_and_ours_does_not():
+    w, long, first = rope_frequencies(8), torch.tensor([1.0, 2, 9, 50]), 4
+    positions = torch.arange(10)
+    x = torch.randn(10, 8, dtype=torch.float64)
+    ours = apply_rope(x, positions, longrope(w, long, long, 5, 10), "half")
+    unscaled = apply_rope(x, positions, w, "half")
+    paper = torch.where(positions[:, None] < first, unscaled, ours)
+    assert_close(ours[first:], paper[first:], **CLOSE)
+    assert (ours[1:first] - paper[1:first]).abs().max() > 0.01
+
+
+# --- other libraries
+
+
+def hf(kind, dim, base, length=None, **parameters):
+    transformers = pytest.importorskip("transformers")
+    utils = pytest.importorskip("transformers.modeling_rope_utils")
+    original = parameters.get("original_max_position_embeddings", 4096)
+    longer = int(original * parameters.get("factor", 1)) if kind == "longrope" else original
+    config = transformers.LlamaConfig(
+        hidden_size=dim,
+        num_attention_heads=1,
+        max_position_embeddings=longer,
+        rope_parameters={"rope_type": kind, "rope_theta": base, **parameters},
+    )
+    frequencies, factor = utils.ROPE_INIT_FUNCTIONS[kind](config, "cpu", seq_len=length)
+    return frequencies.double(), factor
+
+
+SETTINGS = [(16, 10_000.0), (64, 10_000.0), (128, 500_000.0), (128, 150_000.0), (96, 1e6)]
+every_setting = pytest.mark.parametrize(("dim", "base"), SETTINGS)
+FLOAT32 = {"rtol": 2e-6, "atol": 0}  # they work in float32
+
+
+@every_setting
+@pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
+def test_transformers_agrees(dim, base, factor):
+    w, original = rope_frequencies(dim, base), {"original_max_position_embeddings": 4096}
+    theirs, attention_factor = hf("linear", dim, base, factor=factor)
+    assert_close(position_interpolation(w, factor), theirs, **FLOAT32)
+    assert attention_factor == 1
+    for length in (100, 4096, 5000, 8192, 100_000):
+        theirs, _ = hf("dynamic", dim, base, length, factor=factor)
+        assert_close(dynamic_ntk(w, factor, 4096, length), theirs, **FLOAT32)
+    for truncate in (True, False):
+        theirs, attention_factor = hf("yarn", dim, base, factor=factor, truncate=truncate, **original)
+        assert_close(yarn(w, factor, 4096, truncate=truncate), theirs, **FLOAT32)
+        assert attention_factor == pytest.approx(yarn_attention_factor(factor))
+    theirs, _ = hf("yarn", dim, base, factor=factor, beta_fast=20.0, beta_slow=3.0, **original)
+    assert_close(yarn(w, factor, 4096, 20, 3), theirs, **FLOAT32)
+    theirs, attention_factor = hf(
+        "llama3", dim, base, factor=factor, low_freq_factor=1.0, high_freq_factor=4.0, **original
+    )
+    assert_close(llama3(w, factor, 4096), theirs, **FLOAT32)
+    assert attention_factor == 1
+
+
+@every_setting
+def test_transformers_agrees_on_longrope(dim, base):
+    w, short = rope_frequencies(dim, base), 1 + torch.rand(dim // 2)
+    long = 1 + 40 * torch.rand(dim // 2)
+    parameters = {
+        "factor": 32.0,
+        "original_max_position_embeddings": 4096,
+        "short_factor": short.tolist(),
+        "long_factor": long.tolist(),
+    }
+    for length in (1, 4096, 4097, 100_000):
+        theirs, attention_factor = hf("longrope", dim, base, length, **parameters)
+        assert_close(longrope(w, short, long, 4096, length), theirs, **FLOAT32)
+        assert attention_factor == pytest.approx(longrope_attention_factor(32, 4096))
+
+
+@every_setting
+@pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
+def test_lucidrains_agrees_on_ntk_aware(dim, base, factor):
+    w = rope_frequencies(dim, base)
+    module = pytest.importorskip("rotary_embedding_torch")
+    theirs = module.RotaryEmbedding(dim, theta=base, theta_rescale_factor=factor).freqs.detach()
+    assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
+    module = pytest.importorskip("x_transformers.x_transformers")
+    theirs = module.RotaryEmbedding(dim, base=base, base_rescale_factor=factor).inv_freq
+    assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
+
+
+def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers():
+    transformers = pytest.importorskip("transformers")
+    module = pytest.importorskip("transformers.models.llama.modeling_llama")
+    config = transformers.LlamaConfig(
+        hidden_size=32,
+        num_attention_heads=1,
+        max_position_embeddings=4096 * 16,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 10_000.0,
+            "factor": 16.0,
+            "original_max_position_embeddings": 4096,
+        },
+    )
+    q, k = torch.randn(2, 1, 1, 40, 32)
+    positions = torch.arange(40)
+    cos, sin = module.LlamaRotaryEmbedding(config)(q, positions[None])
+    their_q, their_k = module.apply_rotary_pos_emb(q, k, cos, sin)
+    w, factor = yarn(rope_frequencies(32), 16, 4096), yarn_attention_factor(16)
+    our_q, our_k = (apply_rope(x, positions, w, "half") for x in (q, k))
+    assert_close(our_q * factor, their_q, rtol=0, atol=1e-4)
+    assert_close(our_k * factor, their_k, rtol=0, atol=1e-4)
+    assert_close(our_q @ our_k.mT * factor**2, their_q @ their_k.mT, rtol=0, atol=2e-3)
+
+
+# --- what holds for every method
+
+
+@every_method
+@given(PAIRS, BASES)
+def test_no_pair_turns_faster_and_the_order_of_pairs_stays(method, pairs, base):
+    w = rope_frequencies(2 * pairs, base)
+    made = method(w)
+    assert (made <= w * (1 + 1e-12)).all()
+    assert (made > 0).all()
+    assert (made.diff() < 0).all()
+
+
+@pytest.mark.parametrize(
+    "method", [position_interpolation, ntk_aware, ntk_by_parts, yarn, llama3, dynamic_ntk]
+)
+def test_factor_1_changes_nothing(method):
+    w = rope_frequencies(64)
+    rest = {position_interpolation: (), ntk_aware: (), dynamic_ntk: (4096, 4096)}.get(method, (4096,))
+    assert_close(method(w, 1, *rest), w, **CLOSE)
+
+
+def test_a_length_that_changes_leaves_cached_keys_at_the_wrong_angles():
+    q, k = torch.randn(2, 16, 64, dtype=torch.float64)
+    positions = torch.arange(16)
+
+    def scores(at, cached_at):
+        w_q, w_k = (dynamic_ntk(rope_frequencies(64), 2, 8, length) for length in (at, cached_at))
+        turned = apply_rope(k, positions, w_k, "half")
+        return apply_rope(q, positions, w_q, "half") @ turned.mT
+
+    assert (scores(16, 15) - scores(16, 16)).abs().max() > 0.05
+    assert_close(scores(16, 16), scores(16, 16))
+
+
+@every_method
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_dtype_of_the_frequencies_is_kept(method, dtype):
+    made = method(rope_frequencies(64).to(dtype))
+    assert made.dtype == dtype
+    assert_close(made.double(), method(rope_frequencies(64)), rtol=1e-6, atol=0)
+
+
+@every_method
+def test_frequencies_are_not_changed_in_place(method):
+    w = rope_frequencies(64)
+    method(w)
+    assert torch.equal(w, rope_frequencies(64))
+
+
+@every_method
+def test_the_result_is_where_the_frequencies_are(method):
+    if method is METHODS["longrope"]:
+        w = torch.ones(4, device="meta")
+        assert longrope(w, w, w, 10, 20).device.type == "meta"
+    else:
+        assert method(torch.ones(4, device="meta")).device.type == "meta"
+
+
+@every_method
+def test_gradients_reach_learned_frequencies(method):
+    assert torch.autograd.gradcheck(method, rope_frequencies(16).requires_grad_())
+
+
+@every_method
+def test_every_method_compiles_into_one_graph(method):
+    torch.compiler.reset()
+    compiled = torch.compile(method, fullgraph=True, backend="aot_eager")
+    for pairs in (8, 20):
+        w = rope_frequencies(2 * pairs)
+        assert_close(compiled(w), method(w), **CLOSE)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@every_method
+def test_refuses_frequencies_that_are_none(method):
+    least = 2 if method in (METHODS["ntk_aware"], METHODS["dynamic_ntk"], METHODS["yarn"]) else 1
+    for shape in ((), (0,), (1, 4)):
+        message = f"frequencies must be (pairs,), {least} or more, got {shape}"
+        refused(message, method, torch.ones(shape))
+    for dtype in (torch.bfloat16, torch.float16, torch.int64):
+        message = f"frequencies must be float32 or float64, got {dtype}"
+        refused(message, method, torch.ones(4).to(dtype))
+
+
+@pytest.mark.parametrize(
+    "method", [ntk_aware, lambda w, s: dynamic_ntk(w, s, 9, 9), lambda w, s: yarn(w, s, 9)]
+)
+def test_refuses_one_pair_where_the_slowest_is_told_from_the_fastest(method):
+    refused("frequencies must be (pairs,), 2 or more, got (1,)", method, torch.ones(1), 2)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0, -2, math.inf, math.nan])
+def test_refuses_a_factor_that_does_not_lengthen(factor):
+    w, message = rope_frequencies(8), f"factor must be at least 1, got {factor}"
+    for method in (position_interpolation, ntk_aware):
+        refused(message, method, w, factor)
+    for method in (ntk_by_parts, llama3, yarn):
+        refused(message, method, w, factor, 4096)
+    refused(message, dynamic_ntk, w, factor, 4096, 8192)
+    refused(message, yarn_attention_factor, factor)
+    refused(message, longrope_attention_factor, factor, 4096)
+
+
+@pytest.mark.parametrize("length", [0, -1])
+def test_refuses_lengths_of_nothing(length):
+    w = rope_frequencies(8)
+    message = f"original_length must be at least 1, got {length}"
+    for method in (ntk_by_parts, llama3, yarn):
+        refused(message, method, w, 2, length)
+    refused(message, dynamic_ntk, w, 2, length, 8)
+    refused(message, longrope, w, w, w, length, 8)
+    message = f"length must be at least 1, got {length}"
+    refused(message, dynamic_ntk, w, 2, 8, length)
+    refused(message, longrope, w, w, w, 8, length)
+
+
+def test_refuses_an_original_length_without_a_logarithm():
+    refused("original_length must be at least 2, got 1", longrope_attention_factor, 2, 1)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 4), (5, 4), (1, math.inf), (math.nan, 4), (1, math.nan)])
+def test_refuses_a_ramp_that_runs_backwards(low, high):
+    w = rope_frequencies(8)
+    message = f"0 <= alpha <= beta must hold, got {low} and {high}"
+    refused(message, ntk_by_parts, w, 2, 4096, low, high)
+    refused(message, llama3, w, 2, 4096, low, high)
+    message = f"0 < beta_slow <= beta_fast must hold, got {low} and {high}"
+    refused(message, yarn, w, 2, 4096, high, low)
+    refused("0 < beta_slow <= beta_fast must hold, got 0 and 4", yarn, w, 2, 4096, 4, 0)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (4, 1), (2, 4)])
+def test_refuses_factors_that_are_not_one_for_each_pair(shape):
+    w, message = rope_frequencies(8), f"factors must be (4,), got {shape}"
+    refused(message, longrope, w, torch.ones(shape), w, 4096, 8)
+    refused(message, longrope, w, w, torch.ones(shape), 4096, 8)

@@ -1,0 +1,229 @@
+"""sandwich.py against its formula and the sinusoidal encoding, and inside attention."""
+
+import math
+
+import mpmath
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from snippets.sandwich import sandwich_bias
+from snippets.sinusoidal import sinusoidal_encoding
+
+HEADS = st.integers(1, 40)
+DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
+POSITIONS = st.lists(st.integers(-5000, 5000), min_size=1, max_size=6).map(torch.tensor)
+
+
+def accuracy(heads, dim=128):
+    """What the float32 sum of dim products may be off by in the head that shrinks it least."""
+    return 3e-7 * dim / 2 * heads / 8
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize(("heads", "dim"), [(1, 128), (3, 64), (12, 128), (8, 2), (16, 6)])
+@pytest.mark.parametrize("queries", [[0], [3, 4, 5], [7, 2], [131_072]])
+def test_every_entry_is_its_formula(queries, heads, dim):
+    keys = [*range(7), 150, 100_000]
+    made = sandwich_bias(torch.tensor(queries), torch.tensor(keys), heads, dim)
+    assert made.shape == (heads, len(queries), len(keys))
+    for row, i in enumerate(queries):
+        for column, j in enumerate(keys):
+            waves = [mpmath.cos((i - j) / mpmath.power(10000, 2 * p / dim)) for p in range(dim // 2)]
+            for h in range(heads):
+                expected = float(mpmath.fsum(waves) / (8 * (h + 1) / heads))
+                assert made[h, row, column].item() == pytest.approx(expected, abs=accuracy(heads, dim))
+
+
+def test_is_the_dot_product_of_sinusoidal_encodings_shrunk_per_head():
+    i, j = torch.randint(0, 5000, (5,)), torch.randint(0, 5000, (9,))
+    vectors = [sinusoidal_encoding(positions, 128, dtype=torch.float64) for positions in (i, j)]
+    products = vectors[0] @ vectors[1].mT
+    ratios = torch.tensor([8 * h / 12 for h in range(1, 13)]).double()
+    expected = products / ratios[:, None, None]
+    assert_close(sandwich_bias(i, j, 12).double(), expected, rtol=0, atol=accuracy(12))
+
+
+def test_agrees_with_attention_gym():
+    module = pytest.importorskip("attn_gym.mods")
+    i, j = torch.randint(0, 60, (5,)), torch.randint(0, 60, (9,))
+    for heads in (1, 3, 8, 12):
+        modify = module.generate_sandwich_bias(heads, 60)
+        theirs = modify(0.0, None, torch.arange(heads)[:, None, None], i[:, None], j)
+        assert_close(sandwich_bias(i, j, heads), theirs, rtol=1e-4, atol=1e-4)
+
+
+# --- what holds for every size
+
+
+@given(POSITIONS, HEADS, DIMS)
+def test_a_key_at_the_query_gets_the_most(i, heads, dim):
+    bias = sandwich_bias(i, torch.cat((i[:1], torch.randint(-9000, 9000, (50,)))), heads, dim)[:, 0]
+    most = torch.tensor([dim / 2 * heads / (8 * h) for h in range(1, heads + 1)])
+    assert_close(bias[:, 0], most, rtol=1e-5, atol=0)
+    assert (bias <= most[:, None] * (1 + 1e-5)).all()
+
+
+@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000), HEADS)
+def test_shifting_all_positions_changes_no_more_than_rounding(i, j, shift, heads):
+    moved = sandwich_bias(i + shift, j + shift, heads)
+    assert_close(moved, sandwich_bias(i, j, heads), rtol=0, atol=2 * accuracy(heads))
+
+
+@given(POSITIONS, POSITIONS, HEADS)
+def test_is_symmetric_and_hides_nothing(i, j, heads):
+    bias = sandwich_bias(i, j, heads)
+    assert bias.isfinite().all()
+    assert_close(bias, sandwich_bias(j, i, heads).mT, rtol=0, atol=2 * accuracy(heads))
+
+
+@given(POSITIONS, st.integers(2, 40))
+def test_later_heads_are_the_first_one_shrunk(i, heads):
+    bias = sandwich_bias(i, i, heads)
+    ratios = torch.arange(1, heads + 1)[:, None, None]
+    assert_close(bias * ratios, bias[:1].expand_as(bias), rtol=1e-6, atol=1e-6)
+
+
+def test_falls_with_the_logarithm_of_the_distance_but_not_steadily():
+    row = sandwich_bias(torch.tensor([0]), torch.arange(8000), 8).flatten(1)[0]
+    powers = row[2 ** torch.arange(1, 13)]
+    assert (powers.diff() < -0.5).all()
+    assert torch.corrcoef(torch.stack((powers, torch.arange(1.0, 13))))[0, 1] < -0.98
+    assert (row.diff() > 0).any()
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    positions = torch.arange(9)
+    whole = sandwich_bias(positions, positions, 3)
+    for n in range(9):
+        row = sandwich_bias(positions[[n]], positions[: n + 1], 3)
+        assert_close(row, whole[:, [n], : n + 1], rtol=0, atol=2 * accuracy(3))
+
+
+def test_rows_of_a_batch_may_have_positions_of_their_own():
+    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
+    batch = sandwich_bias(i, j, 5)
+    assert batch.shape == (2, 3, 5, 4, 7)
+    for a in range(2):
+        for b in range(3):
+            assert_close(batch[a, b], sandwich_bias(i[a, b], j[a, b], 5), rtol=0, atol=2 * accuracy(5))
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(queries, keys):
+    assert sandwich_bias(torch.arange(queries), torch.arange(keys), 2).shape == (2, queries, keys)
+
+
+# --- in attention
+
+
+def test_is_the_mask_of_scaled_dot_product_attention():
+    q, k, v = torch.randn(3, 2, 3, 6, 8)
+    bias = sandwich_bias(torch.arange(6), torch.arange(6), 3)
+    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1) @ v
+    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected)
+    assert_close(attention(q, k, v, bias)[0], expected)
+    _, weights = attention(q, k, v, bias, causal=True)
+    assert torch.equal(weights, weights.tril())
+
+
+def test_a_constant_for_all_keys_changes_nothing():
+    q, k, v = torch.randn(3, 3, 6, 8)
+    bias = sandwich_bias(torch.arange(6), torch.arange(6), 3)
+    from_zero = bias - bias[:, :1, :1]  # 0 at the query, as others have it
+    assert_close(attention(q, k, v, from_zero)[0], attention(q, k, v, bias)[0], rtol=0, atol=1e-5)
+
+
+def test_packed_texts_get_what_they_get_alone():
+    q, k, v = torch.randn(3, 3, 8, 16)
+    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    whole = sandwich_bias(positions, positions, 3).masked_fill(text[:, None] != text, -math.inf)
+    packed = attention(q, k, v, whole)[0]
+    for part in (slice(0, 3), slice(3, 8)):
+        alone = sandwich_bias(positions[part], positions[part], 3)
+        expected = attention(q[:, part], k[:, part], v[:, part], alone)[0]
+        assert_close(packed[:, part], expected, rtol=0, atol=1e-5)
+
+
+# --- dtypes, devices, compilation
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_another_dtype_costs_its_own_rounding_and_no_more(dtype):
+    i, j = torch.tensor([4, 4000]), torch.arange(0, 5000, 7)
+    made = sandwich_bias(i, j, 12, dtype=dtype)
+    assert made.dtype == dtype
+    assert torch.equal(made, sandwich_bias(i, j, 12).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
+    made = sandwich_bias(i.to(dtype), j.to(dtype), 2)
+    assert made.dtype == torch.float32
+    assert torch.equal(made, sandwich_bias(i, j, 2))
+
+
+def test_follows_the_device_of_the_positions():
+    assert sandwich_bias(*[torch.arange(3, device="meta")] * 2, 3).device.type == "meta"
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    compiled = torch.compile(sandwich_bias, fullgraph=True, backend="aot_eager")
+    for queries, keys, heads in ((3, 5, 8), (4, 9, 6)):
+        i, j = torch.arange(queries), torch.arange(keys)
+        assert_close(compiled(i, j, heads), sandwich_bias(i, j, heads), rtol=0, atol=2 * accuracy(heads))
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("heads", [0, -3])
+def test_refuses_too_few_heads(heads):
+    refused(f"heads must be at least 1, got {heads}", sandwich_bias, *[torch.arange(2)] * 2, heads)
+
+
+@pytest.mark.parametrize("dim", [0, -2, 1, 7])
+def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
+    refused(f"dim must be even and at least 2, got {dim}", sandwich_bias, *[torch.arange(2)] * 2, 2, dim)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(positions, got):
+    message = f"positions must be tensors of integers, got {got}"
+    refused(message, sandwich_bias, positions, torch.arange(2), 2)
+    refused(message, sandwich_bias, torch.arange(2), positions, 2)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    refused(message, sandwich_bias, torch.zeros(queries).long(), torch.zeros(keys).long(), 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+def test_refuses_a_dtype_without_fractions(dtype):
+    message = f"dtype must be a floating dtype, got {dtype}"
+    refused(message, sandwich_bias, *[torch.arange(2)] * 2, 2, 128, dtype)

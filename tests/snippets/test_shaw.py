@@ -1,0 +1,375 @@
+"""shaw.py against its formula, against other code, and for what the guide says of it."""
+
+import copy
+import math
+import types
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from snippets.attention import attention, scaled_dot_product
+from snippets.shaw import ShawTables, shaw_scores, shaw_values
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+SEEDS = st.integers(0, 10_000)
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def tables(dim=4, clip=2):
+    made = ShawTables(dim, clip).double()
+    for table in made.parameters():
+        torch.nn.init.normal_(table)
+    return made
+
+
+def attend(shaw, q, k, v, query_positions, key_positions, **options):
+    """Output with both terms, and weights."""
+    at = query_positions, key_positions
+    output, weights = attention(q, k, v, score=lambda q, k: shaw(q, k, *at), **options)
+    return output + shaw.values(weights, *at), weights
+
+
+def self_attend(shaw, q, k, v, positions, **options):
+    return attend(shaw, q, k, v, positions, positions, **options)
+
+
+# --- what the sources say
+
+
+def test_every_score_and_every_value_is_its_formula():
+    clip, dim = 2, 3
+    shaw = tables(dim, clip)
+    q, k, weights = random(4, dim), random(5, dim), random(4, 5)
+    query_positions, key_positions = torch.tensor([0, 3, 3, -7]), torch.tensor([1, 0, 9, 4, -6])
+    scores = shaw(q, k, query_positions, key_positions)
+    values = shaw.values(weights, query_positions, key_positions)
+    for a, i in enumerate(query_positions.tolist()):
+        total = [0.0] * dim
+        for b, j in enumerate(key_positions.tolist()):
+            row = max(-clip, min(clip, j - i)) + clip
+            products = [q[a, c].item() * (k[b, c] + shaw.key_table[row, c]).item() for c in range(dim)]
+            assert scores[a, b].item() == pytest.approx(math.fsum(products) / math.sqrt(dim))
+            for c in range(dim):
+                total[c] += weights[a, b].item() * shaw.value_table[row, c].item()
+        assert values[a].tolist() == pytest.approx(total)
+
+
+@pytest.mark.parametrize("clip", [0, 1, 3, 50])
+@pytest.mark.parametrize("leading", [(), (3,), (2, 3)])
+def test_agrees_with_a_vector_for_every_pair(clip, leading):
+    shaw = tables(4, clip)
+    q, k, v = random(*leading, 6, 4), random(*leading, 9, 4), random(*leading, 9, 4)
+    query_positions, key_positions = torch.randint(0, 20, (6,)), torch.randint(0, 20, (9,))
+    rows = (key_positions - query_positions[:, None]).clamp(-clip, clip) + clip
+    pairs = k[..., None, :, :] + shaw.key_table[rows]  # queries x keys x dim
+    weights = (torch.einsum("...id,...ijd->...ij", q, pairs) / 2).softmax(-1)
+    pairs = v[..., None, :, :] + shaw.value_table[rows]
+    expected = torch.einsum("...ij,...ijd->...id", weights, pairs)
+    made = attend(shaw, q, k, v, query_positions, key_positions)
+    assert_close(made, (expected, weights), **EXACT)
+
+
+def test_a_key_after_the_query_has_a_row_after_the_middle():
+    table = torch.arange(5.0)[:, None]
+    scores = shaw_scores(torch.ones(1, 1), torch.zeros(5, 1), table, torch.tensor([10]), torch.arange(8, 13))
+    assert scores.tolist() == [[0, 1, 2, 3, 4]]
+
+
+def test_the_tables_have_two_rows_per_step_and_one_for_the_token_itself():
+    shaw = ShawTables(dim=64, clip=16)
+    assert sum(p.numel() for p in shaw.parameters()) == 2 * (2 * 16 + 1) * 64
+    bound = math.sqrt(6 / (33 + 64))
+    for table in shaw.parameters():
+        assert 0.95 * bound < table.abs().max() <= bound
+
+
+# --- other libraries
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (30, 30), (4, 9)])
+@pytest.mark.parametrize("clip", [1, 3, 8])
+def test_agrees_with_wav2vec2_bert(queries, keys, clip):
+    modeling = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
+    shaw = tables(8, clip)
+    theirs = types.SimpleNamespace(
+        left_max_position_embeddings=clip,
+        right_max_position_embeddings=clip,
+        distance_embedding=torch.nn.Embedding.from_pretrained(shaw.key_table.data),
+        scaling=8**-0.5,
+    )
+    q, k = random(2, 3, queries, 8), random(2, 3, keys, 8)
+    _, expected = modeling._apply_relative_key_position_encoding(theirs, q, k)
+    made = shaw(q, k, torch.arange(queries), torch.arange(keys)) - scaled_dot_product(q, k)
+    assert_close(made, expected, **EXACT)
+
+
+# --- memory
+
+
+class Largest(TorchDispatchMode):
+    """The size of the largest tensor that any operation gives back, and what sums are made in."""
+
+    elements = 0
+    summed_in = None
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        made = function(*arguments, **(options or {}))
+        if function is torch.ops.aten.scatter_add.default:
+            self.summed_in = made.dtype
+        for part in made if isinstance(made, (tuple, list)) else (made,):
+            if isinstance(part, torch.Tensor):
+                self.elements = max(self.elements, part.untyped_storage().nbytes() // 4)
+        return made
+
+
+def test_no_tensor_is_as_large_as_queries_x_keys_x_dim():
+    tokens, dim = 96, 64
+    shaw, at = ShawTables(dim, clip=8), torch.arange(tokens)
+    q, k, v = (torch.randn(2, tokens, dim, requires_grad=True) for _ in range(3))
+
+    def largest(function):
+        with Largest() as seen:
+            function().sum().backward()
+        return seen.elements
+
+    pairs = largest(lambda: q[:, :, None] * shaw.key_table[(at - at[:, None]).clamp(-8, 8) + 8])
+    assert pairs >= tokens * tokens * dim
+    ours = largest(lambda: self_attend(shaw, q, k, v, at)[0])
+    assert ours <= 2 * tokens * tokens  # one number for each head and pair, or an index of 8 bytes
+
+
+# --- what holds for every size
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(-1000, 1000), st.integers(0, 9))
+def test_scores_and_values_depend_on_distances_only(seed, offset, clip):
+    torch.manual_seed(seed)
+    shaw, at = tables(4, clip), torch.randint(0, 30, (7,))
+    q, k, v = random(3, 2, 7, 4)
+    assert_close(self_attend(shaw, q, k, v, at + offset), self_attend(shaw, q, k, v, at), **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(0, 5), st.integers(0, 1000))
+def test_beyond_the_clip_every_distance_is_the_same(seed, clip, farther):
+    torch.manual_seed(seed)
+    shaw, q, k = tables(4, clip), random(1, 4), random(1, 4).expand(4, 4)
+    near, far = torch.tensor([-clip, clip]), torch.tensor([-clip - farther, clip + farther])
+    at = torch.tensor([50])
+    scores = shaw(q, k, at, 50 + torch.cat([near, far]))
+    assert_close(scores[:, 2:], scores[:, :2], **EXACT)
+    weights = random(1, 2)
+    assert_close(shaw.values(weights, at, 50 + far), shaw.values(weights, at, 50 + near), **EXACT)
+
+
+def test_within_the_clip_every_distance_is_its_own():
+    shaw, q = tables(4, 3), random(1, 4)
+    scores = shaw(q, torch.zeros(7, 4).double(), torch.tensor([3]), torch.arange(7))[0]
+    gaps = (scores[:, None] - scores + torch.eye(7)).abs()
+    assert gaps.min() > 1e-3
+
+
+def test_with_clip_zero_the_weights_know_no_position():
+    shaw, at = tables(4, 0), torch.arange(6)
+    q, k, v = random(3, 2, 6, 4)
+    assert_close(self_attend(shaw, q, k, v, at)[1], attention(q, k, v)[1], **EXACT)
+
+
+def test_weights_that_sum_to_one_pass_a_constant_row_on():
+    shaw, at = tables(4, 3), torch.arange(6)
+    shaw.value_table.data[:] = torch.tensor([1.0, -2.0, 0.5, 7.0])
+    weights = random(2, 6, 6).softmax(-1)
+    assert_close(shaw.values(weights, at, at), shaw.value_table[:1].expand(2, 6, 4), **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 6))
+def test_the_future_does_not_change_the_past(seed, known):
+    torch.manual_seed(seed)
+    shaw, at = tables(), torch.arange(7)
+    first = random(3, 2, 7, 4)
+    second = first.clone()
+    second[..., known:, :] = random(3, 2, 7 - known, 4)
+    one, two = (self_attend(shaw, *qkv, at, causal=True)[0] for qkv in (first, second))
+    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
+
+
+def test_in_attention_the_order_of_tokens_matters():
+    shaw, at = tables(), torch.arange(6)
+    q, k, v = random(3, 6, 4)
+    order = [3, 0, 5, 1, 4, 2]
+    moved = self_attend(shaw, q[order], k[order], v[order], at)[0]
+    assert (moved - self_attend(shaw, q, k, v, at)[0][order]).abs().max() > 0.01
+
+
+# --- decoding, padding, packing
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    shaw, at = tables(), torch.arange(7)
+    q, k, v = random(3, 2, 7, 4)
+    whole = self_attend(shaw, q, k, v, at, causal=True)[0]
+    for new in (1, 2, 3):
+        for keys in range(new, 8):
+            now = slice(keys - new, keys)
+            part = attend(shaw, q[:, now], k[:, :keys], v[:, :keys], at[now], at[:keys], causal=True)
+            assert_close(part[0], whole[:, now], **EXACT)
+
+
+def test_left_padding_changes_nothing():
+    shaw, (q, k, v) = tables(), random(3, 2, 3, 8, 4)  # rows, heads, tokens
+    positions = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7]])
+    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
+    bias[0, :, :, :3] = -math.inf
+    padded = self_attend(shaw, q, k, v, positions, bias=bias, causal=True)[0]
+    for row, start in ((0, 3), (1, 0)):
+        alone = self_attend(
+            shaw, *(part[row, :, start:] for part in (q, k, v)), torch.arange(8 - start), causal=True
+        )
+        assert_close(padded[row, :, start:], alone[0], **EXACT)
+
+
+def test_packed_documents_are_as_they_are_alone():
+    shaw, (q, k, v) = tables(), random(3, 2, 7, 4)
+    documents, at = torch.tensor([0, 0, 0, 0, 1, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1, 2])
+    bias = torch.zeros(7, 7).double().masked_fill(documents != documents[:, None], -math.inf)
+    packed = self_attend(shaw, q, k, v, at, bias=bias)[0]
+    for part in (slice(0, 4), slice(4, 7)):
+        alone = self_attend(shaw, q[:, part], k[:, part], v[:, part], at[part])[0]
+        assert_close(packed[:, part], alone, **EXACT)
+
+
+# --- dtypes, gradients, compilation, modules
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_results_have_the_dtype_of_q_and_of_the_weights(dtype):
+    shaw, at = tables(8), torch.arange(6)
+    q, k, v = random(3, 2, 6, 8)
+    expected = self_attend(shaw, q, k, v, at)[0]
+    made = self_attend(shaw.to(dtype), q.to(dtype), k.to(dtype), v.to(dtype), at)[0]
+    assert made.dtype == dtype
+    assert (made - expected).abs().max() < 32 * torch.finfo(dtype).eps
+
+
+def test_many_small_weights_of_a_narrow_dtype_are_not_lost():
+    at, table = torch.arange(4096), torch.ones(1, 1, dtype=torch.bfloat16)
+    weights = torch.full((1, 4096), 1 / 4096, dtype=torch.bfloat16)
+    with Largest() as seen:  # summed one by one in bfloat16 they would stop at 1/8
+        assert shaw_values(weights, table, at[:1], at).item() == 1
+    assert seen.summed_in == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    shaw, (q, k), at = tables(clip=9), random(2, 5, 4), torch.tensor([0, 100, 5, 7, 6])
+    assert torch.equal(shaw(q, k, at.to(dtype), at.to(dtype)), shaw(q, k, at, at))
+
+
+def test_gradients():
+    at = torch.tensor([0, 1, 5])
+    inputs = [random(*shape).requires_grad_() for shape in ((2, 3, 4), (2, 3, 4), (5, 4))]
+    assert torch.autograd.gradcheck(lambda *given: shaw_scores(*given, at, at), inputs)
+    inputs = [random(*shape).requires_grad_() for shape in ((2, 3, 3), (5, 4))]
+    assert torch.autograd.gradcheck(lambda *given: shaw_values(*given, at, at), inputs)
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    shaw = tables()
+
+    def both(q, k, weights, at):
+        return shaw(q, k, at, at), shaw.values(weights, at, at)
+
+    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
+    for tokens in (5, 7):
+        (q, k), at = random(2, 2, 3, tokens, 4), torch.arange(tokens)
+        given = q, k, random(2, 3, tokens, tokens), at
+        assert_close(compiled(*given), both(*given), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    shaw, (q, k), at = tables(), random(2, 5, 4), torch.arange(5)
+    expected = shaw(q, k, at, at), shaw.values(q @ k.mT, at, at)
+    other = tables()
+    other.load_state_dict(shaw.state_dict())
+    for again in (copy.deepcopy(shaw), other):
+        assert torch.equal(again(q, k, at, at), expected[0])
+        assert torch.equal(again.values(q @ k.mT, at, at), expected[1])
+    assert sorted(shaw.state_dict()) == ["key_table", "value_table"]
+    q, k, at = q.to("meta"), k.to("meta"), at.to("meta")
+    shaw = shaw.to("meta")
+    assert shaw(q, k, at, at).device.type == "meta"
+    assert shaw.values(q @ k.mT, at, at).device.type == "meta"
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+def test_refuses_vectors_of_different_widths():
+    at = torch.arange(3)
+    q, k = torch.zeros(3, 4), torch.zeros(3, 5)
+    refused("k must be as wide as q, 4, got 5", shaw_scores, q, k, torch.zeros(5, 4), at, at)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (0, 4), (5, 3), (4,), (1, 5, 4)])
+def test_refuses_a_table_without_a_middle_or_of_another_width(shape):
+    q, at = torch.zeros(3, 4), torch.arange(3)
+    message = f"a table must be (2 clip + 1, 4), got {shape}"
+    refused(message, shaw_scores, q, q, torch.zeros(shape), at, at)
+    if shape[-1] == 4:
+        refused(message, shaw_values, torch.zeros(3, 3), torch.zeros(shape), at, at)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [([0, 1, 2], "list"), (torch.zeros(3), "torch.float32"), (torch.ones(3) > 0, "torch.bool")],
+)
+def test_refuses_positions_that_are_no_integers(positions, got):
+    shaw, q, at = tables(), random(3, 4), torch.arange(3)
+    message = f"positions must be a tensor of integers, got {got}"
+    for pair in ((positions, at), (at, positions)):
+        refused(message, shaw, q, q, *pair)
+        refused(message, shaw.values, q @ q.mT, *pair)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [
+        ((), (7,)),
+        ((1,), (7,)),
+        ((7,), (5,)),
+        ((2, 5), (7,)),
+        ((5,), (2, 7)),
+        ((1, 5), (1, 7)),
+        ((2, 3, 5), (2, 3, 7)),
+        ((2, 1, 5), (2, 1, 7)),
+        ((3, 5), (3, 7)),
+    ],
+)
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    shaw, q, k = tables(), random(2, 3, 5, 4), random(2, 3, 7, 4)
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    message = f"positions must fit scores of (2, 3, 5, 7), got {queries} and {keys}"
+    refused(message, shaw, q, k, *positions)
+    refused(message, shaw.values, q @ k.mT, *positions)
+
+
+@pytest.mark.parametrize(("dim", "clip"), [(0, 1), (-1, 1), (4, -1)])
+def test_refuses_tables_of_no_size(dim, clip):
+    message = f"dim must be 1 or more and clip 0 or more, got {dim} and {clip}"
+    refused(message, ShawTables, dim, clip)

@@ -1,0 +1,554 @@
+"""sinusoidal.py against its formula, against other libraries, and for what the guide says of it."""
+
+import copy
+import math
+import random
+
+import mpmath
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.sinusoidal import (
+    AddSinusoidal,
+    shift_matrix,
+    sinusoidal_encoding,
+    sinusoidal_encoding_t2t,
+    sinusoidal_frequencies,
+)
+
+DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
+BASES = st.floats(1.5, 1e6)
+POSITIONS = st.integers(-10_000, 10_000)
+
+
+def encode(positions, dim, base=10000.0):
+    return sinusoidal_encoding(torch.as_tensor(positions), dim, base, torch.float64)
+
+
+def shift(offsets, dim, base=10000.0):
+    return shift_matrix(torch.as_tensor(offsets), dim, base, torch.float64)
+
+
+def interleaved(halves):
+    """[s0 s1 ... c0 c1 ...] as [s0 c0 s1 c1 ...]."""
+    return halves.unflatten(-1, (2, -1)).mT.flatten(-2)
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize("encoding", [sinusoidal_encoding, sinusoidal_encoding_t2t])
+@pytest.mark.parametrize(("dim", "base"), [(4, 10000.0), (6, 10000.0), (10, 500.0), (64, 0.5)])
+def test_every_entry_is_its_formula(encoding, dim, base):
+    positions = [0, 1, 2, 7, 100, 4095, -3]
+    made = encoding(torch.tensor(positions), dim, base, torch.float64)
+    for row, position in enumerate(positions):
+        for p in range(dim // 2):
+            if encoding is sinusoidal_encoding:
+                angle, sin, cos = position / base ** (2 * p / dim), 2 * p, 2 * p + 1
+            else:
+                angle, sin, cos = position * base ** (-p / (dim / 2 - 1)), p, dim // 2 + p
+            accuracy = 1e-15 * (1 + 8 * abs(angle))
+            assert made[row, sin].item() == pytest.approx(math.sin(angle), abs=accuracy)
+            assert made[row, cos].item() == pytest.approx(math.cos(angle), abs=accuracy)
+
+
+def test_dim_2_is_one_hand_of_one_radian_per_position():
+    assert encode(3, 2).tolist() == pytest.approx([math.sin(3), math.cos(3)], abs=1e-15)
+
+
+def test_wavelengths_grow_by_one_factor_from_2_pi_to_just_short_of_2_pi_base():
+    wavelengths = 2 * math.pi / sinusoidal_frequencies(512)
+    assert wavelengths[0].item() == pytest.approx(2 * math.pi)
+    assert wavelengths[-1].item() == pytest.approx(2 * math.pi * 10000 ** (1 - 2 / 512))
+    factors = wavelengths[1:] / wavelengths[:-1]
+    assert_close(factors, torch.full_like(factors, 10000 ** (2 / 512)))
+
+
+def test_frequencies_are_float64_and_radians_per_position():
+    frequencies = sinusoidal_frequencies(8, base=16.0)
+    assert frequencies.dtype == torch.float64
+    assert frequencies.tolist() == pytest.approx([1, 1 / 2, 1 / 4, 1 / 8], rel=1e-15)
+
+
+def test_the_slowest_hand_of_tensor2tensor_turns_at_exactly_one_over_base():
+    for dim in (4, 8, 512):
+        for base in (10000.0, 100.0):
+            sine = sinusoidal_encoding_t2t(torch.tensor(1), dim, base, torch.float64)[dim // 2 - 1]
+            assert math.asin(sine.item()) == pytest.approx(1 / base, rel=1e-14)
+
+
+@pytest.mark.claim(
+    "sinusoidal-t2t-differs",
+    "tensor2tensor's sinusoidal encoding differs from the paper's formula in layout and in "
+    "frequencies: for 6 or more channels no reordering of channels turns one into the other.",
+)
+@pytest.mark.parametrize("dim", [6, 8, 64, 512])
+def test_tensor2tensor_differs_from_the_paper_in_layout_and_frequencies(dim):
+    positions = torch.tensor([1, 10, 100])
+    paper = encode(positions, dim)
+    t2t = sinusoidal_encoding_t2t(positions, dim, dtype=torch.float64)
+    assert (interleaved(t2t) - paper).abs().max() > 0.01
+    assert (t2t.sort(-1).values - paper.sort(-1).values).abs().max() > 0.01
+    assert_close(interleaved(t2t)[:, :2], paper[:, :2])  # only the fastest hand is the same
+
+
+# --- exactness
+
+
+def test_positions_up_to_and_beyond_a_million_are_exact():
+    positions = [1, 999, 131_071, 999_983, 1_000_000, 16_777_217, 1_000_000_007]
+    double = encode(positions, 128)
+    single = sinusoidal_encoding(torch.tensor(positions), 128)
+    with mpmath.workdps(50):
+        for row, position in enumerate(positions):
+            for p in range(64):
+                angle = position / mpmath.power(10000, mpmath.mpf(2 * p) / 128)
+                for column, wave in ((2 * p, mpmath.sin), (2 * p + 1, mpmath.cos)):
+                    exact = float(wave(angle))
+                    accuracy = 1e-15 + 4e-16 * position
+                    assert double[row, column].item() == pytest.approx(exact, abs=accuracy)
+                    if position < 10_000_000:  # then all that is lost is the cast
+                        assert single[row, column].item() == pytest.approx(exact, abs=3.1e-8)
+
+
+def test_float32_angles_would_be_6_hundredths_off_near_position_1_000_000():
+    positions, frequencies = torch.arange(990_000, 1_010_000)[:, None], sinusoidal_frequencies(128)
+    rounded = (positions.float() * frequencies.float()).double()
+    error = (rounded.cos() - (positions * frequencies).cos()).abs()
+    assert error.max().item() == pytest.approx(0.061, abs=0.001)
+
+
+def test_results_are_float32_unless_another_dtype_is_asked_for():
+    for positions in (torch.arange(3), torch.arange(3.0), torch.arange(3.0).double()):
+        assert sinusoidal_encoding(positions, 4).dtype == torch.float32
+        assert sinusoidal_encoding_t2t(positions, 4).dtype == torch.float32
+        assert shift_matrix(positions, 4).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(dtype):
+    positions = torch.tensor([0, 257, 2049, 1_000_000])
+    exact = encode(positions, 32)
+    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
+        made = function(positions, 32, dtype=dtype)
+        assert made.dtype == dtype
+        assert torch.equal(made, function(positions, 32, dtype=torch.float64).to(dtype))
+    made = sinusoidal_encoding(positions, 32, dtype=dtype).double()
+    assert (made - exact).abs().max() <= torch.finfo(dtype).eps / 2
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
+)
+def test_positions_of_any_exact_dtype_give_the_same(dtype):
+    made = sinusoidal_encoding(torch.arange(9).to(dtype), 8)
+    assert torch.equal(made, encode(range(9), 8).float())
+
+
+def test_fractional_positions_lie_between_whole_ones():
+    assert encode(0.5, 2).tolist() == pytest.approx([math.sin(0.5), math.cos(0.5)])
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3)])
+def test_positions_may_have_any_shape(shape):
+    positions = torch.randint(0, 100, shape)
+    assert sinusoidal_encoding(positions, 6).shape == (*shape, 6)
+    assert sinusoidal_encoding_t2t(positions, 6).shape == (*shape, 6)
+    assert shift_matrix(positions, 6).shape == (*shape, 6, 6)
+    flat = sinusoidal_encoding(positions.flatten(), 6)
+    assert torch.equal(sinusoidal_encoding(positions, 6), flat.view(*shape, 6))
+
+
+def test_two_settings_in_one_process_do_not_mix():
+    first = sinusoidal_encoding(torch.arange(5), 8)
+    assert not torch.equal(sinusoidal_encoding(torch.arange(5), 8, base=100.0), first)
+    assert torch.equal(sinusoidal_encoding(torch.arange(5), 8), first)
+
+
+# --- other libraries
+
+
+def gptj(positions, dim, base):
+    module = pytest.importorskip("transformers.models.gptj.modeling_gptj")
+    return interleaved(module.create_sinusoidal_positions(positions, dim))
+
+
+def roformer(positions, dim, base):
+    module = pytest.importorskip("transformers.models.roformer.modeling_roformer")
+    embedding = module.RoFormerSinusoidalPositionalEmbedding(positions, dim)
+    return interleaved(embedding.create_weight())
+
+
+def x_transformers(positions, dim, base):
+    module = pytest.importorskip("x_transformers.x_transformers")
+    embedding = module.ScaledSinusoidalEmbedding(dim, theta=base)
+    scaled = embedding(torch.zeros(1, positions, dim)).detach()
+    return interleaved(scaled / embedding.scale.detach())
+
+
+def m2m_100(positions, dim, base):
+    module = pytest.importorskip("transformers.models.m2m_100.modeling_m2m_100")
+    return module.M2M100SinusoidalPositionalEmbedding.get_embedding(positions, dim)
+
+
+def whisper(positions, dim, base):
+    module = pytest.importorskip("transformers.models.whisper.modeling_whisper")
+    return module.sinusoids(positions, dim, base)
+
+
+PEERS = {
+    "gptj": (gptj, sinusoidal_encoding, False),
+    "roformer": (roformer, sinusoidal_encoding, False),
+    "x_transformers": (x_transformers, sinusoidal_encoding, True),
+    "m2m_100": (m2m_100, sinusoidal_encoding_t2t, False),
+    "whisper": (whisper, sinusoidal_encoding_t2t, True),
+}
+
+
+@pytest.mark.claim(
+    "sinusoidal-agrees-with-peers",
+    "The paper's encoding agrees with transformers' GPT-J and RoFormer and with x-transformers, "
+    "and tensor2tensor's with M2M100 and Whisper, to the rounding of their float32 angles.",
+)
+@pytest.mark.parametrize("peer", PEERS)
+def test_other_libraries_give_the_same_numbers(peer):
+    theirs, ours, takes_base = PEERS[peer]
+    draw = random.Random(peer)
+    for _ in range(12):
+        tokens, dim = draw.randint(1, 700), 2 * draw.randint(2, 150)
+        base = draw.choice([10000.0, 500.0, 1e6]) if takes_base else 10000.0
+        expected = theirs(tokens, dim, base).double()
+        made = ours(torch.arange(tokens), dim, base, torch.float64)
+        # a float32 frequency is good to 5e-7, so that an angle is off by position times that
+        accuracy = 1e-7 + 6e-7 * torch.arange(tokens, dtype=torch.float64)[:, None]
+        assert expected.shape == made.shape
+        assert ((expected - made).abs() <= accuracy).all()
+
+
+# --- what holds for every size
+
+
+@pytest.mark.claim(
+    "sinusoidal-norm-is-constant",
+    "Every sinusoidal position vector has the same length, the square root of dim / 2.",
+)
+@given(POSITIONS, DIMS, BASES)
+def test_every_position_vector_has_the_same_norm(position, dim, base):
+    assert encode(position, dim, base).norm().item() == pytest.approx(math.sqrt(dim / 2))
+
+
+@pytest.mark.claim(
+    "sinusoidal-dot-depends-on-offset-only",
+    "The dot product of two sinusoidal position vectors depends only on the distance between "
+    "the positions: it is the sum of cos(distance * w) over the dim / 2 frequencies w.",
+)
+@given(POSITIONS, st.integers(-10_000, 10_000), DIMS, BASES)
+def test_the_dot_product_is_a_function_of_the_distance(position, offset, dim, base):
+    dot = encode(position, dim, base) @ encode(position + offset, dim, base)
+    cosines = (math.cos(offset * base ** (-2 * p / dim)) for p in range(dim // 2))
+    assert dot.item() == pytest.approx(math.fsum(cosines), abs=1e-10)
+
+
+@pytest.mark.claim(
+    "sinusoidal-shift-is-linear",
+    "Moving a sinusoidal position vector by a fixed offset is one matrix, the same at every "
+    "position: M_k PE(p) = PE(p + k), also for negative and fractional offsets.",
+)
+@given(POSITIONS, st.one_of(POSITIONS, st.floats(-1000, 1000)), DIMS, BASES)
+def test_one_matrix_moves_every_position_by_the_same_offset(position, offset, dim, base):
+    offset = torch.tensor(offset, dtype=torch.float64)
+    moved = shift(offset, dim, base) @ encode(position, dim, base)
+    assert_close(moved, encode(position + offset, dim, base), rtol=0, atol=1e-10)
+
+
+def test_one_matrix_moves_positions_around_a_million():
+    positions = torch.arange(999_000, 1_000_000)
+    moved = encode(positions, 128) @ shift(517, 128).mT
+    assert_close(moved, encode(positions + 517, 128), rtol=0, atol=1e-8)
+
+
+@pytest.mark.claim(
+    "sinusoidal-shift-is-a-rotation",
+    "The matrix that moves sinusoidal position vectors by an offset is a rotation, and its "
+    "transpose is the matrix of the opposite offset.",
+)
+@given(POSITIONS, DIMS, BASES)
+def test_a_shift_is_a_rotation(offset, dim, base):
+    matrix = shift(offset, dim, base)
+    assert_close(matrix @ matrix.mT, torch.eye(dim, dtype=torch.float64), rtol=0, atol=1e-14)
+    assert torch.linalg.det(matrix).item() == pytest.approx(1)
+    assert torch.equal(matrix.mT, shift(-offset, dim, base))
+
+
+@given(st.integers(-1000, 1000), st.integers(-1000, 1000), DIMS)
+def test_shifts_compose_as_their_offsets_add(a, b, dim):
+    assert_close(shift(a, dim) @ shift(b, dim), shift(a + b, dim), rtol=0, atol=1e-11)
+
+
+def test_a_shift_by_nothing_changes_nothing():
+    assert torch.equal(shift_matrix(torch.tensor(0), 6), torch.eye(6))
+
+
+def test_shifts_come_in_batches():
+    batch = shift([[0, 1, -2], [3, 4, 5]], 6)
+    assert torch.equal(batch[1, 2], shift(5, 6))
+    assert torch.equal(batch[0, 2], shift(-2, 6))
+
+
+@pytest.mark.claim(
+    "sinusoidal-steps-have-equal-length-not-equal-direction",
+    "Steps PE(p + k) - PE(p) by the same k have the same length at every p but not the same "
+    "direction: at dim 64 the steps from 0 to 5 and from 10 to 15 are nearly perpendicular.",
+)
+def test_equal_steps_are_equally_long_and_point_elsewhere():
+    vectors = encode(torch.arange(1100), 64)
+    for k in (1, 5, 100):
+        lengths = (vectors[k:] - vectors[:-k]).norm(dim=-1)
+        assert_close(lengths, lengths[:1].expand_as(lengths), rtol=1e-11, atol=0)
+    first, second = vectors[5] - vectors[0], vectors[15] - vectors[10]
+    assert abs(torch.cosine_similarity(first, second, dim=0)) < 0.06
+
+
+@pytest.mark.claim(
+    "sinusoidal-not-additive",
+    "PE(a) + PE(b) is not PE(a + b): at dim 128 the gap is at least 0.95 times the norm of "
+    "PE(a + b) for all positions a and b below 100.",
+)
+def test_encodings_do_not_add_as_their_positions_do():
+    vectors = encode(torch.arange(199), 128)
+    a = torch.arange(100)
+    sums = vectors[:100, None] + vectors[None, :100]
+    gaps = (sums - vectors[a[:, None] + a]).norm(dim=-1) / 8.0  # every norm is sqrt(128 / 2) = 8
+    assert gaps.min() > 0.95
+
+
+@pytest.mark.claim(
+    "sinusoidal-dot-is-not-monotone",
+    "The dot product of sinusoidal position vectors does not fall steadily with distance: at "
+    "dim 64 it rises from distance 5 to 6, and is 9.08 at distance 128 but 11.32 at 256.",
+)
+def test_similarity_does_not_fall_steadily_with_distance():
+    dots = encode(torch.arange(300), 64) @ encode(0, 64)
+    assert (dots[1:6] < dots[:5]).all()
+    assert dots[6] > dots[5]
+    assert dots[[128, 256]].tolist() == pytest.approx([9.08, 11.32], abs=0.005)
+
+
+@pytest.mark.claim(
+    "sinusoidal-positions-are-distinct",
+    "At dim 64 no two of the positions 0 to 1,000,000 have nearer encodings than neighbours "
+    "have, whose distance is 1.47.",
+)
+def test_a_million_positions_keep_their_distance():
+    origin, nearest = encode(0, 64), math.inf
+    for start in range(1, 1_000_001, 50_000):  # the distance is a function of the offset alone
+        gaps = (encode(torch.arange(start, start + 50_000), 64) - origin).norm(dim=-1)
+        nearest = min(nearest, gaps.min().item())
+    assert nearest == pytest.approx((encode(1, 64) - origin).norm().item())
+    assert nearest == pytest.approx(1.47, abs=0.005)
+
+
+@pytest.mark.claim(
+    "one-frequency-aliases",
+    "One clock hand is not enough: at 1 radian per position, positions 0 and 710 differ by "
+    "less than 0.0001, while neighbours differ by 0.96.",
+)
+def test_one_hand_alone_comes_back_to_where_it_was():
+    assert (encode(710, 2) - encode(0, 2)).norm() < 1e-4
+    assert (encode(1, 2) - encode(0, 2)).norm().item() == pytest.approx(0.96, abs=0.005)
+    assert (encode(710, 64) - encode(0, 64)).norm() > 1.47
+
+
+@pytest.mark.claim(
+    "sinusoidal-projections-break-offset",
+    "Between vectors projected by two general matrices W_q and W_k, the dot product of "
+    "sinusoidal position vectors no longer depends on the distance alone.",
+)
+def test_general_projections_break_the_dependence_on_distance_alone():
+    queries, keys = torch.randn(2, 64, 64, dtype=torch.float64) / 8
+    vectors = encode(torch.arange(600), 64)
+    raw = (vectors @ vectors.mT).diagonal(5)
+    assert_close(raw, raw[:1].expand_as(raw))
+    projected = (vectors @ queries @ (vectors @ keys).mT).diagonal(5)
+    assert projected.max() - projected.min() > 1
+
+
+@pytest.mark.claim(
+    "bfloat16-positions-collide",
+    "bfloat16 has no 257: kept in it, position 257 is position 256, and float16 does the same "
+    "to position 2049.",
+)
+def test_half_precision_positions_collide_and_are_refused():
+    for dtype, position in ((torch.bfloat16, 257), (torch.float16, 2049)):
+        positions = torch.tensor([position - 1, position])
+        kept = positions.to(dtype)
+        assert kept[0] == kept[1]
+        same = sinusoidal_encoding(kept.float(), 64)  # what would have come out
+        assert torch.equal(same[0], same[1])
+        assert (encode(positions, 64)[0] - encode(positions, 64)[1]).norm() > 1
+        with pytest.raises(ValueError, match=f"got {dtype}$"):
+            sinusoidal_encoding(kept, 64)
+
+
+# --- added to token embeddings
+
+
+def test_the_module_adds_the_encoding_of_each_position():
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    for positions in (torch.tensor([4, 0, 7, 7, 1]), torch.randint(0, 99, (2, 5))):
+        made = AddSinusoidal(8, base=50.0)(x, positions)
+        assert torch.equal(made, x + encode(positions, 8, 50.0))
+    assert torch.equal(AddSinusoidal(8)(x[0, 0], torch.tensor(3)), x[0, 0] + encode(3, 8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_the_module_keeps_the_dtype_of_the_embeddings(dtype):
+    x = torch.randn(3, 16).to(dtype)
+    positions = torch.tensor([256, 257, 100_000])
+    made = AddSinusoidal(16).to(dtype)(x, positions)
+    assert made.dtype == dtype
+    assert torch.equal(made, x + encode(positions, 16).to(dtype))
+    assert not torch.equal(made[0] - x[0], made[1] - x[1])
+
+
+def test_the_module_follows_the_device_of_the_embeddings():
+    made = AddSinusoidal(4)(torch.zeros(2, 4, device="meta"), torch.arange(2))
+    assert made.device.type == "meta"
+    assert sinusoidal_encoding(torch.arange(2, device="meta"), 4).device.type == "meta"
+    assert sinusoidal_encoding_t2t(torch.arange(2, device="meta"), 4).device.type == "meta"
+    assert shift_matrix(torch.arange(2, device="meta"), 4).device.type == "meta"
+
+
+def test_the_module_learns_and_stores_nothing():
+    module = AddSinusoidal(8, base=7.0)
+    assert not module.state_dict()
+    assert not list(module.parameters())
+    x = torch.randn(3, 8)
+    expected = module(x, torch.arange(3))
+    again = copy.deepcopy(module)
+    again.load_state_dict(module.state_dict())
+    assert torch.equal(again(x, torch.arange(3)), expected)
+
+
+def test_decoding_token_by_token_gives_what_the_whole_gives():
+    x, module = torch.randn(2, 9, 8), AddSinusoidal(8)
+    whole = module(x, torch.arange(9))
+    steps = [module(x[:, [n]], torch.tensor([n])) for n in range(9)]
+    assert torch.equal(torch.cat(steps, dim=1), whole)
+
+
+def test_left_padding_and_packing_keep_every_token_at_its_position():
+    x, module = torch.randn(5, 8), AddSinusoidal(8)
+    alone = module(x, torch.arange(5))
+    padded = module(torch.cat([torch.zeros(3, 8), x]), torch.tensor([0, 0, 0, 0, 1, 2, 3, 4]))
+    assert torch.equal(padded[3:], alone)
+    packed = module(torch.cat([x, x]), torch.arange(5).repeat(2))
+    assert torch.equal(packed, torch.cat([alone, alone]))
+
+
+# --- gradients and compilation
+
+
+@pytest.mark.parametrize("function", [sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix])
+def test_gradients_reach_fractional_positions(function):
+    positions = torch.tensor([0.3, 5.7], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p: function(p, 6, 10.0, torch.float64), positions)
+
+
+def test_gradients_pass_through_the_module():
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: AddSinusoidal(4)(x, torch.arange(3)), x)
+
+
+@pytest.mark.parametrize("function", [sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix])
+def test_functions_compile_into_one_graph(function):
+    torch.compiler.reset()
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for positions, dim, base in ((torch.arange(5), 8, 1e4), (torch.arange(7.0), 12, 50.0)):
+        assert torch.equal(compiled(positions, dim, base), function(positions, dim, base))
+
+
+def test_the_module_compiles_into_one_graph():
+    torch.compiler.reset()
+    module = AddSinusoidal(8)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for tokens in (3, 5):
+        x, positions = torch.randn(2, tokens, 8), torch.arange(tokens)
+        assert torch.equal(compiled(x, positions), module(x, positions))
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("dim", [0, -2, 1, 7])
+@pytest.mark.parametrize("function", [sinusoidal_encoding, shift_matrix])
+def test_refuses_a_dim_that_is_not_made_of_pairs(function, dim):
+    refused(f"dim must be even and at least 2, got {dim}", function, torch.arange(3), dim)
+    refused(f"dim must be even and at least 2, got {dim}", sinusoidal_frequencies, dim)
+    refused(f"dim must be even and at least 2, got {dim}", AddSinusoidal, dim)
+
+
+@pytest.mark.parametrize("dim", [0, -2, 2, 3, 7])
+def test_refuses_a_dim_that_tensor2tensor_cannot_spread(dim):
+    message = f"dim must be even and at least 4, got {dim}"
+    refused(message, sinusoidal_encoding_t2t, torch.arange(3), dim)
+
+
+@pytest.mark.parametrize("base", [0.0, -1.0, math.inf, math.nan])
+def test_refuses_a_base_that_is_not_positive(base):
+    message = f"base must be a positive number, got {base}"
+    refused(message, sinusoidal_frequencies, 4, base)
+    refused(message, AddSinusoidal, 4, base)
+    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
+        refused(message, function, torch.arange(3), 4, base)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (10, "int"),
+        ([0, 1], "list"),
+        (torch.tensor([True]), "torch.bool"),
+        (torch.tensor([1j]), "torch.complex64"),
+        (torch.zeros(1).half(), "torch.float16"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
+        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
+    ],
+)
+def test_refuses_positions_that_cannot_count(positions, got):
+    wanted = "must be a tensor of uint8, int8 to int64, float32 or float64, such as torch.arange(10)"
+    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t):
+        refused(f"positions {wanted}, got {got}", function, positions, 4)
+    refused(f"offsets {wanted}, got {got}", shift_matrix, positions, 4)
+    refused(f"positions {wanted}, got {got}", AddSinusoidal(4), torch.zeros(1, 4), positions)
+
+
+def test_refuses_a_dtype_without_fractions():
+    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
+        message = "dtype must be a floating dtype, got torch.int64"
+        refused(message, function, torch.arange(3), 4, 10.0, torch.int64)
+
+
+def test_refuses_embeddings_that_do_not_fit():
+    add = AddSinusoidal(4)
+    refused("x must be of a floating dtype, got torch.int64", add, torch.zeros(2, 4).long(), 0)
+    refused("x must be of a floating dtype, got torch.complex64", add, torch.zeros(2, 4) + 0j, 0)
+    for shape in ((2, 5), (2, 1), ()):
+        message = f"x must be (..., 4), got {shape}"
+        refused(message, add, torch.zeros(shape), torch.arange(2))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (4,), (2, 1), (1, 3), (3, 2), (1, 2, 3)])
+def test_refuses_positions_that_would_have_to_be_stretched(shape):
+    message = f"positions must be (2, 3) or (3,), got {shape}"
+    refused(message, AddSinusoidal(4), torch.zeros(2, 3, 4), torch.zeros(shape).long())

@@ -1,0 +1,372 @@
+"""t5_bias.py against exact arithmetic and other libraries, and inside attention."""
+
+import copy
+import math
+import random
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from torch.nn.attention.flex_attention import flex_attention
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from snippets.t5_bias import T5Bias, t5_bias, t5_buckets
+
+OFFSETS = torch.arange(-1200, 1201)
+POSITIONS = st.lists(st.integers(-400, 400), min_size=1, max_size=6).map(torch.tensor)
+MODES = pytest.mark.parametrize("bidirectional", [False, True])
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def exact_bucket(offset, buckets, max_distance, bidirectional):
+    """The definition in whole numbers, without a logarithm that could round."""
+    first = 0
+    distance = max(-offset, 0)
+    if bidirectional:
+        buckets //= 2
+        first = buckets if offset > 0 else 0
+        distance = abs(offset)
+    near = buckets // 2
+    if distance < near:
+        return first + distance
+    far = buckets - near
+    bucket = near  # the next begins where (distance/near)^far >= (max_distance/near)^(bucket+1-near)
+    while bucket < buckets - 1 and (
+        distance**far * near ** (bucket + 1 - near) >= max_distance ** (bucket + 1 - near) * near**far
+    ):
+        bucket += 1
+    return first + bucket
+
+
+def filled(heads=3, **options):
+    module = T5Bias(heads, **options).double()
+    torch.nn.init.normal_(module.table)
+    return module
+
+
+# --- what the sources say
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("buckets", "max_distance"), [(32, 128), (4, 3), (8, 20), (12, 50), (20, 100), (32, 256), (64, 1000)]
+)
+def test_buckets_are_exact(buckets, max_distance, bidirectional):
+    made = t5_buckets(OFFSETS, buckets, max_distance, bidirectional).tolist()
+    assert made == [exact_bucket(n, buckets, max_distance, bidirectional) for n in OFFSETS.tolist()]
+
+
+def test_two_causal_buckets_are_the_query_and_all_before_it():
+    assert t5_buckets(torch.tensor([-9, -1, 0, 1]), 2, 5, False).tolist() == [1, 1, 0, 0]
+
+
+def test_the_last_bucket_starts_before_max_distance():
+    before = -torch.arange(2000)
+    for bidirectional, last, start in ((False, 31, 113), (True, 15, 91)):
+        bucket = t5_buckets(before, bidirectional=bidirectional)
+        assert (bucket == last).nonzero()[0].item() == start
+        assert bucket.max() == last
+    assert (t5_buckets(-before) == 31).nonzero()[0].item() == 91
+
+
+def test_near_distances_have_a_bucket_each():
+    assert t5_buckets(-torch.arange(18), bidirectional=False).tolist() == [*range(17), 16]
+    assert t5_buckets(-torch.arange(10)).tolist() == [*range(9), 8]
+    assert t5_buckets(torch.arange(10)).tolist() == [0, *range(17, 25), 24]
+
+
+def test_of_32_bidirectional_buckets_one_is_never_used():
+    used = set(t5_buckets(OFFSETS).tolist())
+    assert used == set(range(32)) - {16}
+    assert set(t5_buckets(OFFSETS, bidirectional=False).tolist()) == set(range(32))
+
+
+def test_causal_buckets_give_all_later_keys_the_bucket_of_the_query():
+    assert (t5_buckets(torch.arange(500), bidirectional=False) == 0).all()
+
+
+@MODES
+@pytest.mark.parametrize("queries", [[0], [300], [3, 4, 5], [7, 2]])
+def test_every_entry_is_its_formula(queries, bidirectional):
+    keys, table = [*range(7), 150, 600], torch.randn(32, 3)
+    made = t5_bias(torch.tensor(queries), torch.tensor(keys), table, bidirectional=bidirectional)
+    assert made.shape == (3, len(queries), len(keys))
+    for row, i in enumerate(queries):
+        for column, j in enumerate(keys):
+            bucket = exact_bucket(j - i, 32, 128, bidirectional)
+            assert torch.equal(made[:, row, column], table[bucket])
+
+
+# --- other libraries
+
+
+def hugging_face(offsets, buckets, max_distance, bidirectional):
+    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    return module.T5Attention._relative_position_bucket(offsets, bidirectional, buckets, max_distance)
+
+
+def x_transformers(offsets, buckets, max_distance, bidirectional):
+    module = pytest.importorskip("x_transformers.x_transformers")
+    function = module.RelativePositionBias._relative_position_bucket
+    return function(offsets, not bidirectional, buckets, max_distance)
+
+
+@pytest.mark.parametrize("peer", [hugging_face, x_transformers])
+@MODES
+def test_buckets_are_those_of_other_libraries(peer, bidirectional):
+    draw = random.Random(peer.__name__)
+    settings = [(32, 128)] + [(2 * draw.randint(2, 40), draw.randint(50, 2000)) for _ in range(25)]
+    for buckets, max_distance in settings:
+        ours = t5_buckets(OFFSETS, buckets, max_distance, bidirectional)
+        assert torch.equal(ours, peer(OFFSETS, buckets, max_distance, bidirectional))
+
+
+@MODES
+def test_weights_of_hugging_face_give_its_bias(bidirectional):
+    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    config = module.T5Config(
+        num_heads=5,
+        d_model=8,
+        is_decoder=not bidirectional,
+        relative_attention_num_buckets=16,
+        relative_attention_max_distance=40,
+    )
+    theirs = module.T5Attention(config, has_relative_attention_bias=True, layer_idx=0)
+    ours = T5Bias(5, 16, 40, bidirectional)
+    ours.load_state_dict({"table": theirs.relative_attention_bias.weight})
+    positions = torch.arange(120)
+    assert torch.equal(ours(positions, positions), theirs.compute_bias(120, 120)[0])
+    cached = theirs.compute_bias(3, 60, past_seen_tokens=57)[0]
+    assert torch.equal(ours(positions[57:60], positions[:60]), cached)
+
+
+@MODES
+def test_weights_of_x_transformers_give_its_bias(bidirectional):
+    module = pytest.importorskip("x_transformers.x_transformers")
+    theirs = module.RelativePositionBias(scale=1.0, causal=not bidirectional, heads=4)
+    ours = T5Bias(4, bidirectional=bidirectional)
+    ours.load_state_dict({"table": theirs.relative_attention_bias.weight})
+    assert torch.equal(ours(torch.arange(150, 200), torch.arange(200)), theirs(50, 200))
+
+
+# --- what holds for every size
+
+
+@MODES
+@given(st.integers(2, 30), st.integers(1, 500))
+def test_farther_keys_never_have_an_earlier_bucket(bidirectional, half, max_distance):
+    assume(max_distance > half)
+    for direction in (-1, 1):
+        bucket = t5_buckets(direction * torch.arange(1, 700), 2 * half, max_distance, bidirectional)
+        assert (bucket.diff() >= 0).all()
+        assert bucket.min() >= 0 and bucket.max() < 2 * half
+        assert (bucket[max_distance - 1 :] == bucket[-1]).all()
+
+
+@MODES
+@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000))
+def test_shifting_all_positions_changes_nothing(bidirectional, i, j, shift):
+    bias = filled(bidirectional=bidirectional)
+    assert torch.equal(bias(i + shift, j + shift), bias(i, j))
+
+
+def test_directions_have_buckets_of_their_own():
+    i = torch.arange(150)
+    bias = filled()(i, i)
+    assert not (bias == bias.mT)[:, ~torch.eye(150, dtype=torch.bool)].any()
+
+
+@MODES
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bidirectional):
+    bias, positions = filled(bidirectional=bidirectional), torch.arange(150)
+    whole = bias(positions, positions)
+    for n in (0, 1, 100, 149):
+        assert torch.equal(bias(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1])
+
+
+@MODES
+def test_rows_of_a_batch_may_have_positions_of_their_own(bidirectional):
+    bias = filled(bidirectional=bidirectional)
+    i, j = torch.randint(0, 300, (2, 3, 4)), torch.randint(0, 300, (2, 3, 7))
+    batch = bias(i, j)
+    assert batch.shape == (2, 3, 3, 4, 7)
+    for a in range(2):
+        for b in range(3):
+            assert torch.equal(batch[a, b], bias(i[a, b], j[a, b]))
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(queries, keys):
+    assert T5Bias(2)(torch.arange(queries), torch.arange(keys)).shape == (2, queries, keys)
+    assert t5_buckets(torch.zeros(queries, keys).long()).shape == (queries, keys)
+
+
+# --- in attention
+
+
+def test_t5_adds_it_to_scores_that_are_not_scaled():
+    q, k, v = torch.randn(3, 2, 3, 6, 8, dtype=torch.float64)
+    bias = filled()(torch.arange(6), torch.arange(6))
+    expected = (q @ k.mT + bias).softmax(-1) @ v
+    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0), expected, **EXACT)
+    assert_close(attention(q, k, v, bias, score=lambda q, k: q @ k.mT)[0], expected, **EXACT)
+
+
+def test_a_causal_table_hides_nothing_until_it_is_masked():
+    q, k, v = torch.randn(3, 3, 6, 8, dtype=torch.float64)
+    bias = filled(bidirectional=False)(torch.arange(6), torch.arange(6))
+    assert (attention(q, k, v, bias)[1] > 0).all()
+    _, weights = attention(q, k, v, bias, causal=True)
+    assert torch.equal(weights, weights.tril())
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called")
+def test_flex_attention_gets_the_same_from_table_and_buckets():
+    q, k, v = torch.randn(3, 2, 3, 16, 8)
+    module, i = filled().float(), torch.arange(16)
+    table, bucket = module.table.detach(), t5_buckets(i - i[:, None])
+    made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + table[bucket[i, j], h])
+    assert_close(made, attention(q, k, v, module(i, i).detach())[0])
+
+
+def test_packed_texts_get_what_they_get_alone():
+    q, k, v = torch.randn(3, 3, 8, 16, dtype=torch.float64)
+    bias = filled()
+    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    whole = bias(positions, positions).masked_fill(text[:, None] != text, -math.inf)
+    packed = attention(q, k, v, whole)[0]
+    for part in (slice(0, 3), slice(3, 8)):
+        alone = bias(positions[part], positions[part])
+        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
+
+
+# --- gradients, dtypes, compilation, modules
+
+
+@MODES
+def test_gradients_count_how_often_a_bucket_is_met(bidirectional):
+    bias, i = filled(bidirectional=bidirectional), torch.arange(200)
+    (grad,) = torch.autograd.grad(bias(i, i).sum(), bias.table)
+    met = t5_buckets(i - i[:, None], bidirectional=bidirectional).flatten().bincount(minlength=32)
+    assert torch.equal(grad, met.double()[:, None].expand(32, 3))
+
+
+def test_gradients():
+    i, j = torch.tensor([0, 9, 40]), torch.arange(0, 60, 5)
+    table = torch.randn(8, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda table: t5_bias(i, j, table, 20), table)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_the_bias_has_the_dtype_of_the_table(dtype):
+    module, i = filled().float(), torch.tensor([0, 257, 1000])
+    expected = module(i, i).to(dtype)
+    made = module.to(dtype)(i, i)
+    assert made.dtype == dtype
+    assert torch.equal(made, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    bias = filled()
+    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
+    assert torch.equal(bias(i.to(dtype), j.to(dtype)), bias(i, j))
+    offsets = torch.tensor([0, 1, 127])
+    assert torch.equal(
+        t5_buckets(offsets.to(dtype), bidirectional=False), t5_buckets(offsets, 32, 128, False)
+    )
+    assert t5_buckets(offsets.to(dtype)).dtype == torch.int64
+
+
+@MODES
+def test_compiles_into_one_graph(bidirectional):
+    torch.compiler.reset()
+    bias = filled(bidirectional=bidirectional)
+    compiled = torch.compile(bias, fullgraph=True, backend="aot_eager")
+    for queries, keys in ((3, 5), (4, 9)):
+        i, j = torch.arange(queries), torch.arange(keys)
+        assert torch.equal(compiled(i, j), bias(i, j))
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    bias, i = filled(max_distance=50), torch.arange(70)
+    expected = bias(i, i)
+    assert torch.equal(copy.deepcopy(bias)(i, i), expected)
+    other = filled(max_distance=50)
+    other.load_state_dict(bias.state_dict())
+    assert torch.equal(other(i, i), expected)
+    assert {name: tuple(value.shape) for name, value in bias.state_dict().items()} == {"table": (32, 3)}
+    assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
+
+
+def test_a_new_table_says_nothing():
+    assert (T5Bias(4)(torch.arange(9), torch.arange(9)) == 0).all()
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("heads", [0, -3])
+def test_refuses_too_few_heads(heads):
+    refused(f"heads must be at least 1, got {heads}", T5Bias, heads)
+
+
+@pytest.mark.parametrize("buckets", [-2, 0, 2, 3, 7, 33])
+def test_refuses_buckets_that_two_directions_cannot_share(buckets):
+    message = f"buckets must be even and 4 or more, got {buckets}"
+    refused(message, t5_buckets, OFFSETS, buckets)
+    refused(message, T5Bias, 2, buckets)
+    if buckets >= 0:
+        refused(message, t5_bias, OFFSETS, OFFSETS, torch.zeros(buckets, 2))
+
+
+@pytest.mark.parametrize("buckets", [-2, 0, 1])
+def test_refuses_too_few_causal_buckets(buckets):
+    message = f"buckets must be 2 or more, got {buckets}"
+    refused(message, t5_buckets, OFFSETS, buckets, 128, False)
+    refused(message, T5Bias, 2, buckets, 128, False)
+
+
+@pytest.mark.parametrize(("bidirectional", "most"), [(True, 8), (False, 16)])
+def test_refuses_a_max_distance_that_leaves_nothing_to_share(bidirectional, most):
+    for max_distance in (most, 1, 0, -5):
+        message = f"max_distance must be more than {most}, got {max_distance}"
+        refused(message, t5_buckets, OFFSETS, 32, max_distance, bidirectional)
+        refused(message, T5Bias, 2, 32, max_distance, bidirectional)
+    assert t5_buckets(OFFSETS, 32, most + 1, bidirectional).max() == 31
+
+
+@pytest.mark.parametrize("shape", [(), (32,), (1, 32, 2)])
+def test_refuses_a_table_of_another_shape(shape):
+    refused(f"table must be (buckets, heads), got {shape}", t5_bias, OFFSETS, OFFSETS, torch.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(positions, got):
+    refused(f"query_positions must be a tensor of integers, got {got}", T5Bias(2), positions, OFFSETS)
+    refused(f"key_positions must be a tensor of integers, got {got}", T5Bias(2), OFFSETS, positions)
+    refused(f"offsets must be a tensor of integers, got {got}", t5_buckets, positions)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    refused(message, T5Bias(2), torch.zeros(queries).long(), torch.zeros(keys).long())

@@ -1,0 +1,358 @@
+"""transformer_xl.py against its formula, against XLNet, and for what the guide says of it."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.attention import SelfAttention, attention, scaled_dot_product
+from snippets.transformer_xl import (
+    TransformerXLScores,
+    distance_rows,
+    relative_shift,
+    transformer_xl_scores,
+)
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+SEEDS = st.integers(0, 10_000)
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def layer(dim=8, heads=2):
+    made = TransformerXLScores(dim, heads).double()
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight)
+    return made
+
+
+def heads_of(tokens, *leading, heads=2, dim=4):
+    return random(*leading, heads, tokens, dim)
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 6), (3, 7)])
+def test_every_score_is_its_formula(queries, keys):
+    score, q, k = layer(), heads_of(queries), heads_of(keys)
+    made = score(q, k)
+    for head in range(2):
+        project = score.project.weight[4 * head : 4 * head + 4]
+        u, v = score.u[head], score.v[head]
+        for a in range(queries):
+            i = keys - queries + a  # the last query stands at the last key
+            for j in range(keys):
+                if j > i:
+                    assert made[head, a, j] == -math.inf
+                    continue
+                angles = [(i - j) * 10000 ** (-2 * p / 8) for p in range(4)]
+                waves = [math.sin(x) for x in angles] + [math.cos(x) for x in angles]
+                row = project @ torch.tensor(waves, dtype=torch.float64)
+                key = k[head, j]
+                content, distance = q[head, a] @ key, q[head, a] @ row
+                total = content + distance + u @ key + v @ row
+                assert made[head, a, j].item() == pytest.approx(total.item() / 2, abs=1e-12)
+
+
+def test_rows_are_sines_and_then_cosines_from_the_farthest_to_the_nearest():
+    rows = distance_rows(300, 6, torch.float64)
+    for row, distance in ((0, 299), (1, 298), (298, 1), (299, 0)):
+        angles = [distance * 10000 ** (-2 * p / 6) for p in range(3)]
+        expected = [math.sin(x) for x in angles] + [math.cos(x) for x in angles]
+        assert rows[row].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(dtype):
+    exact, made = distance_rows(1024, 64, torch.float64), distance_rows(1024, 64, dtype)
+    assert made.dtype == dtype
+    assert (made - exact).abs().max() < 1e-4 + torch.finfo(dtype).eps / 2
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (1, 5), (5, 5), (3, 8)])
+def test_the_shift_takes_every_distance_to_its_key(queries, keys):
+    columns = torch.arange(keys - 1, -1, -1).expand(2, queries, keys)  # column c: distance
+    shifted = relative_shift(columns)
+    i = torch.arange(keys - queries, keys)[:, None]
+    distances = (i - torch.arange(keys)).expand(2, queries, keys)
+    seen = distances >= 0
+    assert torch.equal(shifted[seen], distances[seen])
+
+
+def test_beside_what_the_shift_is_for_stands_what_belongs_to_the_next_query():
+    x = torch.arange(12).view(3, 4) + 10
+    expected = [[12, 13, 0, 14], [15, 16, 17, 0], [18, 19, 20, 21]]
+    assert relative_shift(x).tolist() == expected
+
+
+def test_multiplying_by_rows_without_a_shift_is_another_thing():
+    score, q, k = layer(), heads_of(5), heads_of(5)
+    rows = score.project(distance_rows(5, 8, torch.float64)).unflatten(-1, (2, 4)).transpose(0, 1)
+    naive = ((q + score.u[:, None]) @ k.mT + (q + score.v[:, None]) @ rows.mT) / 2
+    gaps = (naive - score(q, k)).tril().abs()
+    assert gaps[:, -1].max() < 1e-12  # the last query needs no shift
+    assert gaps[:, :-1].max() > 0.1
+
+
+def test_u_and_v_start_near_zero():
+    score = TransformerXLScores(2048, 2)
+    for weight in (score.u, score.v):
+        assert weight.std().item() == pytest.approx(0.02, rel=0.1)
+    assert not torch.equal(score.u, score.v)
+
+
+# --- other libraries
+
+
+def xlnet(heads, dim, width):
+    modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    config = modeling.XLNetConfig(d_model=width, n_head=heads, dropout=0.0)
+    assert config.d_head == dim
+    made = modeling.XLNetRelativeAttention(config).double()
+    for weight in made.parameters():
+        torch.nn.init.normal_(weight)
+    return made
+
+
+def test_rows_agree_with_xlnet():
+    modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    frequencies = 1 / 10000 ** (torch.arange(0, 16, 2, dtype=torch.float64) / 16)
+    distances = torch.arange(99, -1, -1, dtype=torch.float64)
+    expected = modeling.XLNetModel.positional_embedding(distances, frequencies)
+    assert_close(distance_rows(100, 16, torch.float64), expected[:, 0], **EXACT)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (3, 8)])
+def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queries, keys):
+    modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    x = random(2, 3, queries, queries + keys)  # distances keys, ..., 1 - queries
+    other = modeling.XLNetRelativeAttention
+    expected = other.rel_shift_bnij(x, klen=keys)
+    seen = torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+    assert torch.equal(relative_shift(x[..., 1 : keys + 1])[..., seen], expected[..., seen])
+    turned = other.rel_shift(x.permute(2, 3, 0, 1), klen=keys).permute(2, 3, 0, 1)
+    assert torch.equal(turned, expected)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
+def test_attention_agrees_with_xlnet(queries, keys):
+    theirs = xlnet(heads=2, dim=4, width=8)
+    score = TransformerXLScores(8, 2).double()
+    score.u.data.copy_(theirs.r_w_bias)
+    score.v.data.copy_(theirs.r_r_bias)
+    score.project.weight.data.copy_(theirs.r.permute(1, 2, 0).flatten(0, 1))
+    q, k, v = heads_of(queries, 3), heads_of(keys, 3), heads_of(keys, 3)
+    output, weights = attention(q, k, v, score=score)
+
+    distances = torch.arange(keys, -queries, -1, dtype=torch.float64)
+    angles = distances[:, None] * 10000 ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)
+    rows = torch.cat((angles.sin(), angles.cos()), -1)[:, None].expand(-1, 3, -1)
+    hidden = torch.ones(queries, keys, dtype=torch.float64).triu(keys - queries + 1)
+    expected, expected_weights = theirs.rel_attn_core(
+        *(part.permute(2, 0, 1, 3) for part in (q, k, v)),
+        torch.einsum("ibh,hnd->ibnd", rows, theirs.r),
+        attn_mask=hidden[:, :, None, None],
+        output_attentions=True,
+    )
+    assert_close(output, expected.permute(1, 2, 0, 3), **EXACT)
+    assert_close(weights, expected_weights.permute(2, 3, 0, 1), **EXACT)
+
+
+# --- what holds for every size
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 5), st.integers(1, 5))
+def test_a_score_depends_on_the_distance_and_not_on_the_place(seed, tokens, memory):
+    torch.manual_seed(seed)
+    score, q, k = layer(), heads_of(tokens), heads_of(tokens)
+    alone = score(q, k)
+    behind = score(q, torch.cat([heads_of(memory), k], -2))
+    assert_close(behind[..., memory:], alone, **EXACT)
+    same = score(q[..., :1, :].expand(q.shape), k[..., :1, :].expand(k.shape))
+    for offset in range(tokens):
+        diagonal = same.diagonal(-offset, -2, -1)
+        assert_close(diagonal, diagonal[..., :1].expand(diagonal.shape), **EXACT)
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 6))
+def test_the_future_does_not_change_the_past(seed, known):
+    torch.manual_seed(seed)
+    score, first = layer(), random(3, 2, 7, 4)
+    second = first.clone()
+    second[..., known:, :] = random(3, 2, 7 - known, 4)
+    one, two = (attention(*qkv, score=score)[0] for qkv in (first, second))
+    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
+
+
+def test_later_keys_are_hidden_whether_attention_is_causal_or_not():
+    score, q, k, v = layer(), *random(3, 2, 5, 4)
+    weights = attention(q, k, v, score=score)[1]
+    assert torch.equal(weights, weights.tril())
+    assert_close(attention(q, k, v, causal=True, score=score)[1], weights, **EXACT)
+
+
+def test_without_what_is_learned_it_is_the_scaled_dot_product():
+    score, q, k = layer(), heads_of(5), heads_of(5)
+    for weight in score.parameters():
+        torch.nn.init.zeros_(weight)
+    assert_close(score(q, k).exp(), scaled_dot_product(q, k).exp().tril(), **EXACT)
+
+
+# --- memory, decoding, padding, packing
+
+
+def test_a_segment_with_memory_gives_the_rows_of_the_whole():
+    score, (q, k, v) = layer(), random(3, 2, 8, 4)
+    whole = attention(q, k, v, score=score)[0]
+    for start, end in ((0, 3), (3, 6), (6, 8), (2, 8)):
+        part = attention(q[:, start:end], k[:, :end], v[:, :end], score=score)[0]
+        assert_close(part, whole[:, start:end], **EXACT)
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    score, (q, k, v) = layer(), random(3, 2, 6, 4)
+    whole = attention(q, k, v, score=score)[0]
+    for keys in range(1, 7):
+        part = attention(q[:, [keys - 1]], k[:, :keys], v[:, :keys], score=score)[0]
+        assert_close(part, whole[:, [keys - 1]], **EXACT)
+
+
+def test_left_padding_changes_nothing():
+    score, (q, k, v) = layer(), random(3, 2, 2, 8, 4)  # rows, heads, tokens
+    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
+    bias[0, :, :, :3] = -math.inf
+    padded = attention(q, k, v, bias, score=score)[0]
+    for row, start in ((0, 3), (1, 0)):
+        alone = attention(*(part[row, :, start:] for part in (q, k, v)), score=score)[0]
+        assert_close(padded[row, :, start:], alone, **EXACT)
+
+
+def test_packed_documents_are_as_they_are_alone():
+    score, (q, k, v) = layer(), random(3, 2, 7, 4)
+    documents = torch.tensor([0, 0, 0, 0, 1, 1, 1])
+    bias = torch.zeros(7, 7).double().masked_fill(documents != documents[:, None], -math.inf)
+    packed = attention(q, k, v, bias, score=score)[0]
+    for part in (slice(0, 4), slice(4, 7)):
+        alone = attention(q[:, part], k[:, part], v[:, part], score=score)[0]
+        assert_close(packed[:, part], alone, **EXACT)
+
+
+def test_is_a_score_for_a_layer_of_attention():
+    attend, score, x = SelfAttention(8, 2).double(), layer(), random(3, 5, 8)
+    output, weights = attend(x, score=score)
+    assert output.shape == x.shape
+    assert torch.equal(weights, weights.tril())
+    assert (weights - attend(x, causal=True)[1]).abs().max() > 0.01
+
+
+# --- dtypes, gradients, compilation, modules
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_scores_have_the_dtype_of_q(dtype):
+    score, q, k = layer(), heads_of(6, 3), heads_of(9, 3)
+    expected = score(q, k).exp()
+    made = score.to(dtype)(q.to(dtype), k.to(dtype))
+    assert made.dtype == dtype
+    gaps = (made.double().exp() - expected).abs() / (1 + expected)
+    assert gaps.max() < 64 * torch.finfo(dtype).eps
+
+
+def test_gradients():
+    shapes = ((2, 3, 4), (2, 5, 4), (2, 5, 4), (2, 4), (2, 4))
+    inputs = [random(*shape).requires_grad_() for shape in shapes]
+
+    def visible(*given):
+        return transformer_xl_scores(*given).exp()
+
+    assert torch.autograd.gradcheck(visible, inputs)
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    score = layer()
+    compiled = torch.compile(score, fullgraph=True, backend="aot_eager")
+    for queries, keys in ((5, 5), (3, 7)):
+        q, k = heads_of(queries, 3), heads_of(keys, 3)
+        assert_close(compiled(q, k), score(q, k), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    score, q, k = layer(), heads_of(5), heads_of(5)
+    expected = score(q, k)
+    other = layer()
+    other.load_state_dict(score.state_dict())
+    assert torch.equal(other(q, k), expected)
+    assert torch.equal(copy.deepcopy(score)(q, k), expected)
+    assert sorted(score.state_dict()) == ["project.weight", "u", "v"]
+    meta = score.to("meta")(q.to("meta"), k.to("meta"))
+    assert meta.device.type == "meta"
+
+
+def test_layers_may_share_u_and_v():
+    first, second = layer(), layer()
+    second.u, second.v = first.u, first.v
+    both = torch.nn.ModuleList([first, second])
+    assert len(list(both.parameters())) == 4
+    q, k = heads_of(5), heads_of(5)
+    score = second(q, k)
+    first.u.data.add_(1)
+    assert not torch.equal(second(q, k), score)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("width", [0, -2, 1, 7])
+def test_refuses_a_width_that_is_not_made_of_pairs(width):
+    refused(f"width must be even and at least 2, got {width}", distance_rows, 3, width)
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (0, 1), (3, 3), (-8, 2), (4, 8)])
+def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
+    message = f"dim must be even and a multiple of heads, got {dim} and {heads}"
+    refused(message, TransformerXLScores, dim, heads)
+
+
+def test_refuses_vectors_without_heads():
+    score = layer()
+    message = "q must be (..., heads, queries, dim), got (5, 4)"
+    refused(message, score, random(5, 4), random(5, 4))
+
+
+def test_refuses_queries_that_would_stand_before_the_first_key():
+    refused("3 queries need as many keys, got 2", layer(), heads_of(3), heads_of(2))
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "shape", "want"),
+    [
+        ("k", 1, (2, 5, 3), (2, 5, 4)),
+        ("k", 1, (1, 5, 4), (2, 5, 4)),
+        ("k", 1, (3, 2, 5, 4), (2, 5, 4)),
+        ("rows", 2, (2, 4, 4), (2, 5, 4)),
+        ("rows", 2, (5, 4), (2, 5, 4)),
+        ("u", 3, (4,), (2, 4)),
+        ("u", 3, (1, 4), (2, 4)),
+        ("v", 4, (2, 1), (2, 4)),
+    ],
+)
+def test_refuses_parts_that_do_not_fit(name, place, shape, want):
+    given = [random(*s) for s in ((2, 3, 4), (2, 5, 4), (2, 5, 4), (2, 4), (2, 4))]
+    given[place] = random(*shape)
+    refused(f"{name} must be {want}, got {shape}", transformer_xl_scores, *given)

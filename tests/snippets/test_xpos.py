@@ -1,0 +1,350 @@
+"""xpos.py against its formula in complex numbers, against other libraries, and in attention."""
+
+import cmath
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.xpos import apply_xpos, xpos_decay
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+ROLES = ["query", "key"]
+every_role = pytest.mark.parametrize("role", ROLES)
+
+PAIRS = st.integers(1, 20)
+POSITIONS = st.integers(0, 4000)
+SEEDS = st.integers(0, 1000)
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def vectors(seed, *shape):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def xpos(x, position, role, centre=0, **options):
+    """One vector (dim,) at one position."""
+    return apply_xpos(x[None], torch.tensor([position]), role, centre, **options)[0]
+
+
+def decay(p, dim, gamma=0.4):
+    return (2 * p / dim + gamma) / (1 + gamma)
+
+
+# --- what the sources say
+
+
+@pytest.mark.parametrize(("dim", "gamma"), [(2, 0.4), (6, 0.4), (64, 0.4), (10, 3.0)])
+def test_decays_are_their_formula(dim, gamma):
+    made = xpos_decay(dim, gamma)
+    assert made.dtype == torch.float64
+    assert made.tolist() == pytest.approx([decay(p, dim, gamma) for p in range(dim // 2)])
+
+
+def test_the_fastest_pair_fades_most_and_no_pair_grows():
+    made = xpos_decay(64)
+    assert made[0].item() == pytest.approx(0.4 / 1.4)
+    assert (made.diff() > 0).all()
+    assert made[-1] < 1
+
+
+@pytest.mark.parametrize("options", [{}, {"base": 500.0, "gamma": 1.0, "scale_base": 64.0}])
+@pytest.mark.parametrize("centre", [0, 50, 12.5])
+@every_role
+def test_every_pair_is_turned_and_scaled_as_a_complex_number(role, centre, options):
+    dim, positions = 6, [0, 1, 2, 7, 100, 1000, 7]
+    base, gamma, scale_base = {"base": 1e4, "gamma": 0.4, "scale_base": 512.0, **options}.values()
+    x = random(7, dim)
+    made = apply_xpos(x, torch.tensor(positions), role, centre, **options)
+    for row, position in enumerate(positions):
+        for p in range(dim // 2):
+            power = (position - centre) / scale_base * (1 if role == "query" else -1)
+            turn = cmath.exp(1j * position * base ** (-2 * p / dim))
+            point = complex(*x[row, 2 * p : 2 * p + 2]) * turn * decay(p, dim, gamma) ** power
+            expected = [point.real, point.imag]
+            assert made[row, 2 * p : 2 * p + 2].tolist() == pytest.approx(expected, rel=1e-10)
+
+
+@given(SEEDS, PAIRS, POSITIONS, POSITIONS, st.integers(-2000, 2000))
+def test_the_score_is_the_sum_over_pairs_of_the_definition(seed, pairs, i, j, centre):
+    q, k = vectors(seed, 2, 2 * pairs)
+    expected, size = 0.0, 1.0
+    for p in range(pairs):
+        both = complex(*q[2 * p : 2 * p + 2]) * complex(*k[2 * p : 2 * p + 2]).conjugate()
+        fading = decay(p, 2 * pairs) ** ((i - j) / 512)
+        expected += (both * cmath.exp(1j * (i - j) * 10000 ** (-p / pairs))).real * fading
+        size += abs(both) * fading
+    made = xpos(q, i, "query", centre) @ xpos(k, j, "key", centre)
+    assert made.item() == pytest.approx(expected, abs=1e-10 * size)
+
+
+def test_without_decay_it_is_rope():
+    x, positions = random(5, 8), torch.arange(5)
+    expected = apply_rope(x, positions, rope_frequencies(8), "interleaved")
+    for role in ROLES:
+        made = apply_xpos(x, positions, role, centre=0, scale_base=1e15)
+        assert_close(made, expected, **EXACT)
+
+
+# --- other libraries
+
+
+def rotary_embedding_torch(q, k):
+    module = pytest.importorskip("rotary_embedding_torch")
+    rotary = module.RotaryEmbedding(q.shape[-1], use_xpos=True, cache_if_possible=False)
+    return rotary.rotate_queries_and_keys(q, k)
+
+
+def x_transformers(q, k):
+    module = pytest.importorskip("x_transformers.x_transformers")
+    rotary = module.RotaryEmbedding(q.shape[-1], use_xpos=True)
+    angles, scale = rotary(torch.arange(q.shape[-2]))
+    turned = module.apply_rotary_pos_emb(q, angles, scale)
+    return turned, module.apply_rotary_pos_emb(k, angles, scale**-1)
+
+
+PEERS = {"rotary_embedding_torch": rotary_embedding_torch, "x_transformers": x_transformers}
+
+
+@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize(("tokens", "dim"), [(1, 4), (2, 64), (7, 6), (600, 32)])
+def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim):
+    q, k = torch.randn(2, 2, 3, tokens, dim)
+    theirs = PEERS[peer](q, k)
+    positions, centre = torch.arange(tokens), tokens // 2
+    for expected, x, role in zip(theirs, (q, k), ROLES, strict=True):
+        made = apply_xpos(x, positions, role, centre)
+        # a float32 frequency is good to 5e-7, so that an angle is off by position times that
+        accuracy = (2e-6 + 6e-7 * positions[:, None]) * x.abs().max() * 2
+        assert ((expected - made).abs() <= accuracy).all()
+
+
+# --- what holds for every size
+
+
+@given(SEEDS, PAIRS, POSITIONS, POSITIONS, st.integers(-1000, 1000), st.integers(-1000, 1000))
+def test_the_centre_cancels_in_the_score(seed, pairs, i, j, one, other):
+    q, k = vectors(seed, 2, 2 * pairs)
+    scores = [xpos(q, i, "query", centre) @ xpos(k, j, "key", centre) for centre in (one, other)]
+    growth = max(1.0, decay(0, 2) ** ((i - j) / 512)) * q.norm() * k.norm()
+    assert abs(scores[0] - scores[1]) <= 1e-11 * growth
+
+
+@given(SEEDS, PAIRS, st.integers(0, 500), st.integers(0, 500), st.integers(0, 10_000))
+def test_the_score_depends_on_the_offset_alone(seed, pairs, i, j, shift):
+    q, k = vectors(seed, 2, 2 * pairs)
+    score = xpos(q, i, "query") @ xpos(k, j, "key")
+    moved = xpos(q, i + shift, "query", shift) @ xpos(k, j + shift, "key", shift)
+    assert moved.item() == pytest.approx(score.item(), abs=1e-8)
+
+
+@given(SEEDS, PAIRS, POSITIONS)
+def test_query_and_key_scales_are_inverse(seed, pairs, position):
+    x = vectors(seed, 2 * pairs)
+    scaled = [xpos(x, position, role, 100).unflatten(-1, (-1, 2)).norm(dim=-1) for role in ROLES]
+    pair = x.unflatten(-1, (-1, 2)).norm(dim=-1)
+    assert_close(scaled[0] * scaled[1], pair**2, rtol=1e-10, atol=0)
+
+
+def test_a_bound_of_the_score_falls_for_keys_before_the_query_and_grows_for_those_after():
+    ones = torch.ones(64, dtype=torch.float64)
+    bounds = []
+    for offset in (-2000, -512, 0, 512, 2000):  # query less key
+        q = xpos(ones, 5000 + offset, "query", 5000).unflatten(-1, (-1, 2)).norm(dim=-1)
+        k = xpos(ones, 5000, "key", 5000).unflatten(-1, (-1, 2)).norm(dim=-1)
+        bounds.append((q * k).sum().item())
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[2] == pytest.approx(64)
+    assert bounds[0] > 2 * 64 > 64 > 2 * bounds[-1]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
+)
+@every_role
+def test_positions_of_any_exact_dtype_give_the_same(role, dtype):
+    x, positions = torch.randn(9, 8), torch.arange(9)
+    made = apply_xpos(x, positions.to(dtype), role, centre=100)
+    assert torch.equal(made, apply_xpos(x, positions, role, centre=100))
+
+
+@every_role
+def test_each_row_may_have_positions_of_its_own(role):
+    x, positions = random(2, 3, 5, 8), torch.randint(0, 99, (2, 3, 5))
+    for given_positions in (positions, positions[:, :1], positions[:1], positions[:1, :1]):
+        made = apply_xpos(x, given_positions, role, 9)
+        full = given_positions.expand(2, 3, 5)
+        for row in range(2):
+            for head in range(3):
+                alone = apply_xpos(x[row, head], full[row, head], role, 9)
+                assert_close(made[row, head], alone, **EXACT)
+
+
+# --- in attention
+
+
+def attend(q, k, v, centre, q_positions, k_positions, **options):
+    q = apply_xpos(q, q_positions, "query", centre)
+    return attention(q, apply_xpos(k, k_positions, "key", centre), v, causal=True, **options)[0]
+
+
+def test_decoding_with_a_cache_of_scaled_keys_needs_a_centre_that_stays():
+    q, k, v = random(3, 2, 600, 8)
+    positions = torch.arange(600)
+    whole = attend(q, k, v, 300, positions, positions)
+    cached = apply_xpos(k, positions, "key", 0)
+    for n in (1, 99, 599):
+        now, last = positions[n : n + 1], q[:, n : n + 1]
+        same = apply_xpos(last, now, "query", 0)
+        moved = apply_xpos(last, now, "query", (n + 1) // 2)
+        keys, values, expected = cached[:, : n + 1], v[:, : n + 1], whole[:, n : n + 1]
+        assert_close(attention(same, keys, values, causal=True)[0], expected, **EXACT)
+    assert (attention(moved, cached, v, causal=True)[0] - whole[:, -1:]).abs().max() > 0.01
+
+
+def test_left_padding_and_packing_give_what_each_text_gives_alone():
+    q, k, v = random(3, 2, 5, 8)
+    alone = attend(q, k, v, 2, torch.arange(5), torch.arange(5))
+    hidden = torch.zeros(8, 8, dtype=torch.float64)
+    hidden[:, :3] = -math.inf
+    padded = [torch.cat((random(2, 3, 8), part), 1) for part in (q, k, v)]
+    positions = torch.tensor([0, 0, 0, 0, 1, 2, 3, 4])
+    made = attend(*padded, 4, positions, positions, bias=hidden)
+    assert_close(made[:, 3:], alone, **EXACT)
+    apart = torch.full((10, 10), -math.inf, dtype=torch.float64)
+    apart[:5, :5] = apart[5:, 5:] = 0
+    packed = [torch.cat((part, part.flip(0)), 1) for part in (q, k, v)]
+    positions = torch.arange(5).repeat(2)
+    made = attend(*packed, 4, positions, positions, bias=apart)
+    assert_close(made[:, :5], alone, **EXACT)
+    assert_close(made[:, 5:], alone.flip(0), **EXACT)
+
+
+# --- dtypes, gradients, compilation
+
+
+@every_role
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(role, dtype):
+    x = (torch.rand(4, 32) * 2 - 1).to(dtype)
+    positions = torch.tensor([999_000, 999_257, 1_000_000, 1_000_300])
+    exact = apply_xpos(x.double(), positions, role, 999_700)
+    made = apply_xpos(x, positions, role, 999_700)
+    assert made.dtype == dtype
+    bound = exact.abs() * torch.finfo(dtype).eps / 2 + 3e-6
+    assert ((made - exact).abs() <= bound).all()
+
+
+def test_float16_holds_4500_positions_from_the_centre_and_float32_36000():
+    for dtype, far in ((torch.float16, 4500), (torch.float32, 36_000), (torch.bfloat16, 36_000)):
+        x, positions = torch.tensor([[1.0, 0.0]]).to(dtype), torch.tensor([far])
+        assert apply_xpos(x, positions, "key", 0).isfinite().all()
+        assert apply_xpos(x, -positions, "query", 0).isfinite().all()
+        beyond = torch.tensor([far + far // 50])
+        assert not apply_xpos(x, beyond, "key", 0).isfinite().all()
+
+
+@every_role
+def test_autocast_changes_nothing(role):
+    x, positions = torch.randn(5, 8), torch.arange(5)
+    expected = apply_xpos(x, positions, role, 0)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(apply_xpos(x, positions, role, 0), expected)
+
+
+@every_role
+def test_the_result_is_where_x_is(role):
+    x = torch.empty(3, 4, device="meta")
+    assert apply_xpos(x, torch.arange(3), role, 0).device.type == "meta"
+    assert xpos_decay(4, device=torch.device("meta")).device.type == "meta"
+
+
+@every_role
+def test_gradients(role):
+    x, positions = random(2, 3, 6).requires_grad_(), torch.tensor([0, 100, 700])
+    assert torch.autograd.gradcheck(lambda x: apply_xpos(x, positions, role, 300), x)
+
+
+@every_role
+def test_apply_xpos_compiles_into_one_graph(role):
+    torch.compiler.reset()
+    compiled = torch.compile(apply_xpos, fullgraph=True, backend="aot_eager")
+    for tokens, dim in ((5, 8), (7, 12)):
+        x, positions = torch.randn(2, 3, tokens, dim), torch.arange(tokens)
+        assert_close(compiled(x, positions, role, 3), apply_xpos(x, positions, role, 3))
+
+
+def test_decays_compile_into_one_graph():
+    torch.compiler.reset()
+    compiled = torch.compile(xpos_decay, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(12, 0.5), xpos_decay(12, 0.5))
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("dim", [0, 1, 7])
+def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
+    message = f"dim must be even and at least 2, got {dim}"
+    refused(message, xpos_decay, dim)
+    refused(message, apply_xpos, torch.zeros(2, dim), torch.arange(2), "key", 0)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
+@pytest.mark.parametrize("name", ["base", "gamma", "scale_base"])
+def test_refuses_what_must_be_positive(name, value):
+    message = f"{name} must be a positive number, got {value}"
+    refused(message, apply_xpos, torch.zeros(2, 4), torch.arange(2), "key", 0, **{name: value})
+
+
+def test_refuses_x_that_is_no_tokens_of_channels():
+    for shape in ((), (4,)):
+        message = f"x must be (..., tokens, dim), got {shape}"
+        refused(message, apply_xpos, torch.zeros(shape), torch.arange(2), "key", 0)
+    for x in (torch.zeros(2, 4).long(), torch.zeros(2, 4) + 0j):
+        message = f"x must be of a floating dtype, got {x.dtype}"
+        refused(message, apply_xpos, x, torch.arange(2), "key", 0)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (10, "int"),
+        ([0, 1], "list"),
+        (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1).half(), "torch.float16"),
+        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
+    ],
+)
+def test_refuses_positions_that_cannot_count(positions, got):
+    message = f"positions must be a tensor of integers, float32 or float64, got {got}"
+    refused(message, apply_xpos, torch.zeros(1, 4), positions, "key", 0)
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (1,), (5,), (2, 3), (3, 4), (2, 4), (2, 3, 1), (2, 2, 4), (1, 2, 3, 4)]
+)
+def test_refuses_positions_that_would_have_to_be_guessed(shape):
+    want = "(4,) or (2, 3, 4), where any axis but the last may be 1"
+    message = f"positions must be {want}, got {shape}"
+    refused(message, apply_xpos, torch.zeros(2, 3, 4, 6), torch.zeros(shape).long(), "key", 0)
+
+
+@pytest.mark.parametrize("role", ["", "k", "Query", None])
+def test_refuses_another_role(role):
+    message = f"role must be 'query' or 'key', got {role!r}"
+    refused(message, apply_xpos, torch.zeros(2, 4), torch.arange(2), role, 0)

@@ -1,0 +1,485 @@
+"""Whole builds of small projects: what runs again, what stops a build, what never harms the site."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import time
+import urllib.request
+
+import pytest
+
+from tests.weave.projects import FILES, MATERIAL, Project, is_running, until
+from weave import build
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups are POSIX's")
+
+# Says where its process is, and takes its time when it is told to.
+SLOW = """
+    import os
+    import time
+    from pathlib import Path
+
+
+    def wait():
+        Path(".cache/pid").write_text(str(os.getpid()))
+        time.sleep(SECONDS)
+        print("waited")
+    """
+
+
+@pytest.fixture(scope="module")
+def cold(tmp_path_factory):
+    """A project and how its first build ended."""
+    project = Project(tmp_path_factory.mktemp("house"))
+    return project, project.build()
+
+
+@pytest.fixture
+def house(cold):
+    """A built project; what a test writes into its docs, exhibits, snippets and tests is taken back."""
+    project, done = cold
+    assert done.code == 0, done.output
+    rooms = ("docs", "exhibits", "snippets", "tests")
+    before = {path: path.read_bytes() for room in rooms for path in project.root.joinpath(room).rglob("*.*")}
+    yield project
+    for room in rooms:
+        for path in set(project.root.joinpath(room).rglob("*.*")) - before.keys():
+            path.unlink()
+    for path, content in before.items():
+        path.write_bytes(content)
+
+
+@pytest.fixture
+def site(house):
+    """The site of the project as it is, built again if a test has left another one."""
+    done = house.build()
+    assert (done.code, done.ran()) == (0, set())
+    return house.site()
+
+
+def test_a_first_build_runs_every_exhibit_and_says_so(cold):
+    _, done = cold
+    assert done.code == 0, done.output
+    assert done.ran() == {"lines.rising", "words.spoken"}
+    assert "2 exhibits ran, 0 cached" in done.output
+
+
+def test_the_page_shows_all_that_it_asks_for(house):
+    page = house.page()
+    assert 'class="value" title="computed by exhibits/lines.rising.end">2.00<' in page
+    assert re.search(r'<a [^>]*class="claim"[^>]*href="claims/#scaling-scales"[^>]*>tested</a>', page)
+    assert '<svg viewBox="0 0 316.8 194.4" class="figure" role="img" aria-label="A line that rises."' in page
+    assert "up to 2.0" in page
+    assert "seven &lt; eight" in page
+    assert '<details class="level-basic" id="scaling-basic" open="open">' in page
+    assert '<a href="reference/scale/"><code>snippets/scale.py</code></a>' in page
+    assert re.search(r'<div class="diagram"><svg [^>]*role="img"', page)
+    assert re.search(r"<figcaption>.*<strong>line</strong>.*<math>", page, re.S)
+    assert 'id="scaling-scales"' in house.page("claims/index.html")
+
+
+def test_an_edited_constant_changes_what_uses_it_and_nothing_else(house, site):
+    house.edit("snippets/scale.py", "2.0", "3.0")
+    done = house.build()
+    assert done.ran() == {"lines.rising"}
+    assert "1 exhibits ran, 1 cached" in done.output
+    page = house.page()
+    assert ">3.00<" in page
+    assert "up to 3.0" in page
+    assert "up to 2.0" not in page
+    assert "3.0" in house.page("reference/scale/index.html")
+    house.edit("snippets/scale.py", "3.0", "2.0")
+    done = house.build()
+    assert done.ran() == set()
+    assert house.site() == site
+
+
+def test_an_edit_that_no_exhibit_sees_runs_nothing(house):
+    house.edit("snippets/lonely.py", "imports", "reads")
+    house.edit("docs/index.md", "The line ends", "The line stops")
+    done = house.build()
+    assert (done.code, done.ran()) == (0, set())
+    assert "The line stops" in house.page()
+
+
+FENCE = "```"
+WRONG = {
+    "an exhibit that raises": (
+        {"exhibits/bad.py": "def one():\n    raise RuntimeError('out of\\nluck')\n"},
+        f"{FENCE}exhibit bad.one\n{FENCE}",
+        "exhibit 'bad.one' failed: RuntimeError: out of luck (at exhibits/bad.py:2)",
+    ),
+    "an exhibit that returns something strange": (
+        {"exhibits/bad.py": "def one():\n    return 'text'\n"},
+        f"{FENCE}exhibit bad.one\n{FENCE}",
+        "exhibit 'bad.one' failed: expected a figure, a dictionary, both as a pair, or nothing;"
+        " it returned str (at exhibits/bad.py:1)",
+    ),
+    "a value that is not finite": (
+        {"exhibits/bad.py": "def one():\n    return {'x': float('nan')}\n"},
+        "It is `#!val bad.one.x`.",
+        "exhibit 'bad.one' failed: value 'x' must be finite, it is nan (at exhibits/bad.py:1)",
+    ),
+    "a figure without a text alternative": (
+        {"exhibits/bad.py": "import matplotlib.pyplot as plt\n\n\ndef one():\n    return plt.figure()\n"},
+        f"{FENCE}exhibit bad.one\n{FENCE}",
+        "exhibit 'bad.one' failed: it draws a figure but has no docstring, whose first paragraph is the"
+        " figure's text alternative (at exhibits/bad.py:4)",
+    ),
+    "a figure with a colour outside the palette": (
+        {
+            "exhibits/bad.py": "import matplotlib.pyplot as plt\n\n\ndef one():\n    'A.'\n"
+            "    figure, axes = plt.subplots()\n    axes.plot([1, 2], color='red')\n    return figure\n"
+        },
+        f"{FENCE}exhibit bad.one\n{FENCE}",
+        "exhibit 'bad.one' failed: the figure uses the colour #ff0000",
+    ),
+    "an exhibit file that Python cannot read": (
+        {"exhibits/bad.py": "def one(:\n"},
+        f"{FENCE}exhibit bad.one\n{FENCE}",
+        "exhibit 'bad.one' failed: invalid syntax (at exhibits/bad.py:1)",
+    ),
+    "an unknown exhibit": (
+        {},
+        f"{FENCE}exhibit lines.risin\n{FENCE}",
+        "unknown exhibit 'lines.risin': no function 'risin' in exhibits/lines.py;"
+        " did you mean 'lines.rising'?",
+    ),
+    "an unknown value": (
+        {},
+        "It is `#!val lines.rising.start`.",
+        "exhibit 'lines.rising' returns no value 'start'; it returns end, tiny",
+    ),
+    "a bad format": (
+        {},
+        "It is `#!val lines.rising.end .2q`.",
+        "value 'lines.rising.end' is 2.0, which '.2q' cannot format",
+    ),
+    "an unknown symbol": (
+        {},
+        '--8<-- "snippets/scale.py@unscaled"',
+        "no symbol 'unscaled' in snippets/scale.py; it has SCALE, scaled",
+    ),
+    "a claim without a test": (
+        {},
+        "So `#!claim never-tested`.",
+        "no test holds the claim 'never-tested'",
+    ),
+    "a diagram with an unquoted parenthesis": (
+        {},
+        f"{FENCE}mermaid\nflowchart LR\n  accTitle: T\n  accDescr: D\n  A[one (1)]\n{FENCE}",
+        "the diagram cannot be drawn: Error: Parse error on line",
+    ),
+    "a diagram without a description": (
+        {},
+        f"{FENCE}mermaid\nflowchart LR\n  accTitle: T\n  A[one]\n{FENCE}",
+        "the diagram cannot be drawn: it needs a line 'accTitle: …' and a line 'accDescr: …'",
+    ),
+    "bad TeX": ({}, r"Let $\frac{a}$ be.", "bad TeX in '\\\\frac{a}'"),
+    "a link to no file": ({}, "See [it](nowhere.md).", "the link 'nowhere.md' leads to no file of docs/"),
+    "a link to no heading": (
+        {},
+        "See [it](reference/scale.md#nowhere).",
+        "Doc file 'attempt.md' contains a link 'reference/scale.md#nowhere', but the doc 'reference/scale.md'"
+        " does not contain an anchor '#nowhere'.",
+    ),
+    "a fence that never closes": (
+        {},
+        f"{FENCE}python\nx = 1",
+        "the block that begins here is never closed",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_one_message_with_page_line_and_cause_stops_the_build(house, wrong):
+    files, text, cause = WRONG[wrong]
+    before = house.site()
+    house.write(files | {"docs/attempt.md": f"---\ntitle: Trial\n---\n\n# Trial\n\nText.\n\n{text}\n"})
+    done = house.build()
+    assert done.code != 0
+    assert f" docs/attempt.md:9: {cause}" in done.output
+    assert done.output.count("docs/attempt.md:9") == done.output.count(cause) == 1
+    assert "Traceback" not in done.output
+    assert house.site() == before
+    assert not list(house.root.glob(".cache/build-*"))
+
+
+def test_a_claim_that_no_page_cites_stops_the_build(house):
+    before = house.site()
+    house.edit("docs/index.md", "`#!claim scaling-scales`", "")
+    done = house.build()
+    assert done.code != 0
+    message = "docs/claims.md:3: no page states the claim 'scaling-scales' of tests/test_scale.py:5"
+    assert done.output.count(message) == 1
+    assert "Traceback" not in done.output
+    assert house.site() == before
+
+
+def test_two_sentences_for_one_claim_stop_the_build(house):
+    before = house.site()
+    held = house.root.joinpath("tests/test_scale.py").read_text()
+    house.write({"tests/test_two.py": held.replace("doubles", "trebles")})
+    done = house.build()
+    assert done.code != 0
+    message = "tests/test_two.py:5 states claim 'scaling-scales' in other words than tests/test_scale.py:5"
+    assert f" docs/index.md:7: {message}" in done.output
+    assert done.output.count(message) == 1
+    assert "Traceback" not in done.output
+    assert house.site() == before
+
+
+def test_plain_mkdocs_stops_too(house):
+    house.write({"docs/attempt.md": "# Trial\n\n`#!val lines.rising.start`\n"})
+    done = house.run("mkdocs", "build", "--strict", "--site-dir", ".cache/other")
+    assert done.code != 0
+    assert "docs/attempt.md:3: exhibit 'lines.rising' returns no value 'start'" in done.output
+    assert "Traceback" not in done.output
+
+
+def test_damaged_entries_are_made_again_without_a_word(house, site):
+    usual = re.sub(r"build-\w+|\d+\.\d+ s(econds)?", "", house.build().output)
+    for number, path in enumerate(house.entries()):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] if number % 2 else data[:400] + b"#" + data[401:])
+    for path in (house.root / ".cache" / "weave" / "diagrams").iterdir():
+        path.write_bytes(path.read_bytes()[:1000])
+    done = house.build()
+    assert done.code == 0
+    assert done.ran() == {"lines.rising", "words.spoken"}
+    assert house.site() == site
+    said = re.sub(r"build-\w+|\d+\.\d+ s(econds)?", "", done.output)
+    news = {line.strip() for line in set(said.split("\n")) - set(usual.split("\n"))}
+    assert {re.sub(" +", " ", line) for line in news} == {
+        "ran lines.rising",
+        "ran words.spoken",
+        "2 exhibits ran, 0 cached",
+    }
+
+
+def test_a_build_elsewhere_leaves_the_site_alone(house, site):
+    house.write({"docs/more.md": "# More\n"})
+    assert house.build("elsewhere").code == 0
+    assert house.site() == site
+    assert set(house.site("elsewhere")) == {*site, "more/index.html"}
+
+
+def test_a_page_that_is_gone_is_gone_from_the_site(house):
+    house.write({"docs/more.md": "# More\n"})
+    assert house.build().code == 0
+    assert "more/index.html" in house.site()
+    (house.root / "docs" / "more.md").unlink()
+    assert house.build().code == 0
+    assert "more/index.html" not in house.site()
+
+
+# Builds that are interrupted, and builds at the same time
+
+
+def start_slow_build(house, seconds):
+    """Start a build that waits in an exhibit; the process of the build and that of the exhibit."""
+    pid = house.root / ".cache" / "pid"
+    pid.unlink(missing_ok=True)
+    house.write(
+        {
+            "exhibits/slow.py": SLOW.replace("SECONDS", str(seconds)),
+            "docs/slow.md": f"# Slow\n\n{FENCE}exhibit slow.wait\n{FENCE}\n",
+        }
+    )
+    process = house.start("weave.build")
+    exhibit = int(until(lambda: pid.exists() and pid.read_text()))
+    return process, exhibit
+
+
+def builders(process):
+    """The processes of a group that still run."""
+    found = []
+    for stat in process_stats():
+        fields = stat.rpartition(")")[2].split()
+        if int(fields[2]) == process.pid and fields[0] != "Z":
+            found.append(stat)
+    return found
+
+
+def process_stats():
+    from pathlib import Path
+
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            yield path.read_text()
+        except OSError:
+            continue
+
+
+@posix
+def test_a_killed_build_harms_nothing_and_leaves_nobody_behind(house, site):
+    process, exhibit = start_slow_build(house, 300)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert house.site() == site
+    until(lambda: not is_running(exhibit), 20)
+    (left,) = house.root.glob(".cache/build-*")
+    os.utime(left, (0, 0))
+    house.write({"exhibits/slow.py": SLOW.replace("SECONDS", "0")})
+    assert house.build().code == 0
+    after = house.site()
+    for path in house.entries():
+        path.unlink()
+    assert house.build().code == 0
+    assert house.site() == after
+    assert "waited" in house.page("slow/index.html")
+    assert not left.exists(), "the next build clears away what the killed one left"
+
+
+@posix
+def test_an_interrupted_build_ends_without_a_traceback_and_takes_its_processes_along(house, site):
+    process, exhibit = start_slow_build(house, 300)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in output
+    until(lambda: not is_running(exhibit) and not builders(process), 20)
+    assert house.site() == site
+    assert not list(house.root.glob(".cache/build-*"))
+
+
+def test_two_builds_at_once_both_succeed(house):
+    for path in house.entries():
+        path.unlink()
+    both = [house.start("weave.build") for _ in range(2)]
+    for process in both:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+    together = house.site()
+    done = house.build()
+    assert done.ran() == set()
+    assert house.site() == together
+    assert not list(house.root.glob(".cache/build-*"))
+
+
+# Putting a site in its place
+
+
+def folders(tmp_path, *names):
+    made = []
+    for name in names:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "page").write_text(name)
+        made.append(folder)
+    return made
+
+
+def test_a_swap_replaces_the_whole_site(tmp_path):
+    made, site, aside = folders(tmp_path, "made", "site", "aside")
+    (site / "old").write_text("")
+    build._swap(made, site, aside)
+    assert [path.name for path in site.iterdir()] == ["page"]
+    assert (site / "page").read_text() == "made"
+
+
+def test_a_swap_works_where_there_is_no_site_yet(tmp_path):
+    made, aside = folders(tmp_path, "made", "aside")
+    build._swap(made, tmp_path / "site", aside)
+    assert (tmp_path / "site" / "page").read_text() == "made"
+
+
+def test_a_swap_succeeds_although_another_build_put_its_site_there_meanwhile(tmp_path, monkeypatch):
+    made, other, aside = folders(tmp_path, "made", "other", "aside")
+    site = tmp_path / "site"
+    rename = build.Path.rename
+
+    def late(self, target):
+        if self == made and other.exists():
+            rename(other, site)
+        return rename(self, target)
+
+    monkeypatch.setattr(build.Path, "rename", late)
+    build._swap(made, site, aside)
+    assert (site / "page").read_text() == "made"
+
+
+def test_only_old_folders_of_builds_are_cleared_away(tmp_path):
+    old, young, other = folders(tmp_path, "build-old", "build-young", "weave")
+    for folder in (old, other):
+        os.utime(folder, (0, 0))
+    build._tidy(tmp_path)
+    assert [folder.exists() for folder in (old, young, other)] == [False, True, True]
+
+
+def test_the_date_of_a_build_is_that_of_the_last_commit_or_none(monkeypatch, tmp_path):
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert build._dated()["SOURCE_DATE_EPOCH"] == "0"
+    monkeypatch.setenv("PATH", "")
+    assert build._dated()["SOURCE_DATE_EPOCH"] == "0"
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "12")
+    assert build._dated()["SOURCE_DATE_EPOCH"] == "12"
+
+
+# Two folders
+
+
+def test_two_cold_builds_in_different_folders_are_the_same_bytes(tmp_path_factory):
+    """With the real theme, the real torch, and a space in one folder's name."""
+    names = ("one", "another folder")
+    projects = [Project(tmp_path_factory.mktemp(name), theme=MATERIAL, light=False) for name in names]
+    for process in [project.start("weave.build") for project in projects]:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        assert "2 exhibits ran, 0 cached" in output
+    one, another = (project.site() for project in projects)
+    assert "sitemap.xml.gz" in one
+    assert one == another
+
+
+# Serving
+
+
+def fetch(address):
+    try:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            return answer.read().decode()
+    except OSError:
+        return ""
+
+
+@posix
+def test_a_server_follows_edits_outlives_errors_and_ends_with_all_its_processes(cold, tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("served"), files=FILES)
+    diagrams = ".cache/weave/diagrams"  # drawn already, which takes seconds
+    shutil.copytree(cold[0].root / diagrams, project.root / diagrams)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    log = project.root / "log"
+    with log.open("w") as output:
+        server = project.start("mkdocs", "serve", "--dev-addr", address, output=output)
+    page = f"http://{address}/"
+    try:
+        until(lambda: ">2.00<" in fetch(page))
+
+        start = time.monotonic()
+        project.edit("snippets/scale.py", "2.0", "3.0")
+        until(lambda: ">3.00<" in fetch(page))
+        print(f"an edit was served after {time.monotonic() - start:.2f} s")
+        assert re.findall(r"^\d exhibits ran.*", log.read_text(), re.M) == [
+            "2 exhibits ran, 0 cached",
+            "1 exhibits ran, 1 cached",
+        ]
+
+        project.edit("snippets/scale.py", "return SCALE * x", "return SCALE * y")
+        message = "exhibit 'lines.rising' failed: NameError: name 'y' is not defined (at snippets/scale.py:8)"
+        until(lambda: message in log.read_text())
+        assert is_running(server.pid)
+        project.edit("snippets/scale.py", "return SCALE * y", "return SCALE * x + 1")
+        until(lambda: ">4.00<" in fetch(page))
+    finally:
+        os.killpg(server.pid, signal.SIGINT)
+        code = server.wait(30)
+    assert code == 0
+    until(lambda: not builders(server), 20)
+    assert "Traceback" not in log.read_text()

@@ -1,0 +1,182 @@
+"""A matplotlib figure becomes inline SVG that follows the palette."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+
+import matplotlib
+
+matplotlib.use("svg")
+
+import matplotlib.pyplot as plt
+import numpy
+import pytest
+
+from weave import figures
+
+
+@pytest.fixture(autouse=True)
+def house_style():
+    figures.prepare()
+    yield
+    plt.close("all")
+    matplotlib.rcdefaults()
+    for name in figures.MAPS:
+        matplotlib.colormaps.unregister(name)
+
+
+def draw():
+    """A line with markers that leaves the axes, bars, words."""
+    figure, axes = plt.subplots()
+    axes.plot([0, 1.23456, 2], [0, 1, 9], marker="o", label="a <b> & c")
+    axes.axhline(0.5, color="gray")
+    axes.bar([0, 1], [1, 2], color="C3")
+    axes.set(ylim=(0, 3), xlabel="offset", ylabel=r"$\theta_i$ up")
+    axes.legend()
+    return figure
+
+
+def svg(figure, name="chapter.thing", alternative="What it shows."):
+    return figures.to_svg(figure, name, alternative)
+
+
+def elements(text, tag):
+    return [element for element in ElementTree.fromstring(text).iter() if element.tag == tag]
+
+
+def test_every_colour_is_a_variable_of_the_sites_style_sheet():
+    text = svg(draw())
+    assert not re.search(
+        r"#[0-9a-fA-F]{3,8}\b(?!\))|rgb\(|hsl\(", re.sub(r'(href="|url\()#[\w.-]+', "", text)
+    )
+    used = set(re.findall(r"var\((--\w+)\)", text))
+    assert {"--blue", "--purple", "--muted"} <= used <= set(figures.ROLES.values())
+
+
+@pytest.mark.parametrize(
+    ("color", "role"),
+    [("black", "--ink"), ("white", "--paper"), ("gray", "--muted"), ("C0", "--blue"), ("C1", "--orange")],
+)
+def test_matplotlibs_ordinary_names_are_the_roles(color, role):
+    figure, axes = plt.subplots()
+    axes.axis("off")
+    axes.plot([0, 1], color=color)
+    assert f"stroke:var({role})" in svg(figure)
+
+
+@pytest.mark.parametrize("draw_with", ["plot", "bar", "text", "hatch"])
+def test_a_colour_outside_the_palette_is_refused(draw_with):
+    figure, axes = plt.subplots()
+    if draw_with == "plot":
+        axes.plot([0, 1], color="red")
+    elif draw_with == "bar":
+        axes.bar([0], [1], color="#ff0000")
+    elif draw_with == "text":
+        axes.text(0, 0, "x", color="red")
+    else:
+        axes.bar([0], [1], color="red", hatch="/")
+    with pytest.raises(figures.FigureError, match="the colour #ff0000, which has no place in both themes"):
+        svg(figure)
+
+
+@pytest.mark.parametrize("name", figures.MAPS)
+def test_images_may_use_the_two_colour_maps_and_stay_images(name):
+    figure, axes = plt.subplots()
+    axes.imshow(numpy.eye(3), cmap=name)
+    (image,) = elements(svg(figure), "image")
+    assert image.attrib["href"].startswith("data:image/png;base64,")
+
+
+def test_an_image_in_another_colour_map_is_refused():
+    figure, axes = plt.subplots()
+    axes.imshow(numpy.eye(3), cmap="viridis")
+    with pytest.raises(figures.FigureError, match="colour map 'viridis'; expected amount or signed"):
+        svg(figure)
+
+
+def test_ids_carry_the_figures_name_and_every_reference_leads_to_one():
+    text = svg(draw(), name="chapter.thing")
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    references = re.findall(r'(?:href="#|url\(#)([^")]+)', text)
+    assert len(ids) == len(set(ids))
+    assert set(ids) == set(references)
+    assert all(id.startswith("chapter.thing-") for id in ids)
+    assert not set(ids) & set(re.findall(r'\bid="([^"]+)"', svg(draw(), name="chapter.other")))
+
+
+def test_what_leaves_the_axes_is_clipped():
+    text = svg(draw())
+    (clip,) = elements(text, "clipPath")
+    assert [child.tag for child in clip] == ["rect"]
+    assert f'clip-path="url(#{clip.attrib["id"]})"' in text
+
+
+def test_hatching_has_its_pattern():
+    figure, axes = plt.subplots()
+    axes.bar([0], [1], hatch="//", color="C0")
+    text = svg(figure)
+    (pattern,) = elements(text, "pattern")
+    assert f"fill:url(#{pattern.attrib['id']})" in text
+    assert pattern.find("rect").attrib["fill"] == "var(--blue)"
+
+
+def test_words_stay_words():
+    words = ["".join(element.itertext()) for element in elements(svg(draw()), "text")]
+    assert "offset" in words
+    assert "a <b> & c" in words
+
+
+def test_mathematics_in_a_label_keeps_its_letters():
+    (label,) = [text for text in elements(svg(draw()), "text") if text.findall("tspan")]
+    assert sorted("".join(label.itertext()).replace("\N{NO-BREAK SPACE}", "")) == sorted("θiup")
+
+
+def test_the_font_is_the_pages():
+    assert "font-family" not in svg(draw())
+
+
+def test_the_page_decides_how_large_it_is():
+    root = ElementTree.fromstring(svg(draw()))
+    assert not {"width", "height"} & set(root.attrib)
+    assert root.attrib["viewBox"] == "0 0 316.8 194.4"
+
+
+def test_it_is_an_image_with_a_text_alternative():
+    root = ElementTree.fromstring(svg(draw(), alternative='A "line" & <bars>.'))
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"] == 'A "line" & <bars>.'
+    assert not root.findall(".//title")
+
+
+def test_the_same_figure_is_the_same_bytes():
+    assert svg(draw()) == svg(draw())
+
+
+def test_no_number_has_more_than_two_decimals():
+    geometry = [
+        value
+        for element in ElementTree.fromstring(svg(draw())).iter()
+        for key, value in element.attrib.items()
+        if key in ("d", "x", "y", "transform", "points")
+    ]
+    assert any(re.search(r"\d\.\d\d\b", value) for value in geometry)
+    assert not [value for value in geometry if re.search(r"\.\d{3}|\.0\b|\.\d0\b", value)]
+
+
+def test_nothing_is_left_that_says_nothing():
+    text = svg(draw())
+    assert not re.search(r"<metadata|<style|<!--|xmlns|<g>|<g />", text)
+    assert len(list(ElementTree.fromstring(text).iter())) < 80
+
+
+def test_a_line_of_many_points_is_simplified():
+    figure, axes = plt.subplots()
+    axes.plot(numpy.linspace(0, 1, 10_000), numpy.sin(numpy.linspace(0, 3, 10_000)))
+    assert len(svg(figure)) < 20_000
+
+
+def test_every_role_is_set_for_both_themes():
+    from weave.project import DOCS
+
+    sheet = (DOCS / "assets" / "site.css").read_text(encoding="utf-8")
+    for role in figures.ROLES.values():
+        assert len(re.findall(rf"{role}\s*:", sheet)) >= 2, f"{role} needs a value in light and in dark"

@@ -1,0 +1,518 @@
+"""One exhibit in its own process: what it gives, what goes wrong, and which files it used."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.weave.projects import Project, is_running, until
+
+EXHIBITS = {
+    "snippets/__init__.py": "",
+    "snippets/scale.py": "SCALE = 2\n\n\ndef fail():\n    raise ValueError('the base\\n  is odd')\n",
+    "snippets/broken.py": "x = 1\ndef f(:\n",
+    "snippets/late.py": "LATE = 1\n",
+    "snippets/data.txt": "data\n",
+    "snippets/unused.py": "",
+    "exhibits/__init__.py": "",
+    "exhibits/kinds.py": '''
+        import matplotlib.pyplot as plt
+        import numpy
+        import torch
+
+
+        def figure():
+            """Only a
+            figure.
+
+            Not this.
+            """
+            return plt.subplots()[0]
+
+
+        def both():
+            """Both."""
+            return plt.subplots()[0], {"a": 1}
+
+
+        def both_the_other_way():
+            """Both."""
+            return {"a": 1}, plt.subplots()[0]
+
+
+        def printed():
+            print("1 < 2", end="")
+
+
+        def nothing():
+            return None
+
+
+        def values():
+            return {
+                "tensor": torch.tensor(0.5, dtype=torch.float64),
+                "one": torch.ones(1, 1),
+                "array": numpy.float32(0.25),
+                "count": numpy.int64(3),
+                "yes": torch.tensor(True),
+                "text": "rotate-half",
+                "number": 7,
+            }
+        ''',
+    "exhibits/chance.py": '''
+        import random
+        import sys
+
+        import matplotlib.pyplot as plt
+        import numpy
+        import torch
+
+
+        def numbers():
+            """Chance."""
+            figure, axes = plt.subplots()
+            axes.plot(torch.randn(5))
+            print(random.random(), numpy.random.rand(), torch.rand(2), {"a", "b", "c", "d"}, hash("a"))
+            return figure, {
+                "threads": torch.get_num_threads(),
+                "dtype": str(torch.get_default_dtype()),
+                "seed": torch.initial_seed(),
+                "random-hashes": sys.flags.hash_randomization,
+            }
+
+
+        def spoil():
+            torch.set_default_dtype(torch.float64)
+            random.seed = numpy.random.seed = torch.manual_seed = None
+            plt.rcParams["lines.linewidth"] = 9
+        ''',
+    "exhibits/noise.py": """
+        import ctypes
+        import os
+        import sys
+
+        print("while importing")
+
+
+        def everywhere():
+            print("first")
+            os.write(1, b"a system call\\n")
+            ctypes.CDLL(None).puts(b"a C library")
+            ctypes.CDLL(None).fflush(None)
+            os.system("echo a process")
+            sys.stderr.write("an error\\n")
+            print("last")
+        """,
+    "exhibits/wrong.py": '''
+        import os
+        import signal
+        import sys
+
+        import matplotlib.pyplot as plt
+        import torch
+
+        from snippets.scale import fail
+
+
+        def raising():
+            number = 0
+            return {"a": 1 / number}
+
+
+        def raising_in_a_snippet():
+            fail()
+
+
+        def a_list():
+            return [1, 2]
+
+
+        def two_figures():
+            """Two."""
+            return plt.subplots()[0], plt.subplots()[0]
+
+
+        def axes():
+            """Axes."""
+            return plt.subplots()
+
+
+        def not_finite():
+            return {"a": 1.0, "b": float("nan")}
+
+
+        def infinite():
+            return {"a": torch.tensor(float("inf"))}
+
+
+        def a_vector():
+            return {"a": torch.ones(2, 3)}
+
+
+        def a_complex():
+            return {"a": 1j}
+
+
+        def a_key_that_is_no_word():
+            return {"a b": 1}
+
+
+        def a_key_that_is_no_text():
+            return {1: 1}
+
+
+        def undescribed():
+            return plt.subplots()[0]
+
+
+        def red():
+            """Red."""
+            figure, axes = plt.subplots()
+            axes.plot([0, 1], color="red")
+            return figure
+
+
+        def asking(x):
+            return None
+
+
+        def leaving():
+            sys.exit(3)
+
+
+        def dying():
+            os.kill(os.getpid(), signal.SIGKILL)
+        ''',
+    "exhibits/unreadable.py": "from snippets import broken\n\n\ndef a():\n    pass\n",
+    "exhibits/lost.py": "import os\nfrom snippets import gone\n\n\ndef a():\n    pass\n",
+    "exhibits/reading.py": """
+        import os
+        from pathlib import Path
+
+        from snippets import scale
+
+        HERE = Path(__file__).parent
+        SNIPPETS = HERE.parent / "snippets"
+
+
+        def nothing_else():
+            return {"a": scale.SCALE}
+
+
+        def a_file():
+            print((SNIPPETS / "data.txt").read_text())
+
+
+        def a_file_by_its_relative_name():
+            with open(b"snippets/data.txt", "rb") as file:
+                file.read()
+
+
+        def a_late_import():
+            from snippets import late
+
+
+        def a_missing_file():
+            try:
+                (SNIPPETS / "missing.txt").read_text()
+            except FileNotFoundError:
+                print("no such file")
+
+
+        def a_folder():
+            return {"count": len(list(SNIPPETS.glob("*.py")))}
+
+
+        def a_folder_by_listdir():
+            os.listdir("snippets")
+
+
+        def a_tree():
+            list(SNIPPETS.parent.joinpath("data").rglob("*"))
+
+
+        def writing():
+            Path("written.txt").write_text("x")
+
+
+        def elsewhere():
+            Path(os.__file__).read_text()
+            list(Path(os.__file__).parent.glob("os*"))
+        """,
+    "data/deep/a.txt": "",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return Project(tmp_path_factory.mktemp("isolate"), light=False, files=EXHIBITS)
+
+
+@pytest.fixture(scope="module")
+def answers(project):
+    """What the worker answers to all exhibits, then to some of them again; and its standard error."""
+    names = [
+        f"{file.removeprefix('exhibits/').removesuffix('.py')}.{line[4:].partition('(')[0]}"
+        for file, text in EXHIBITS.items()
+        if file.startswith("exhibits/")
+        for line in map(str.strip, text.split("\n"))
+        if line.startswith("def ")
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps(names),
+        cwd=project.root,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)
+    assert first.keys() == set(names)
+    return first, second, done.stderr
+
+
+# Asks the worker as weave.results does, and does not close its input before all answers are there.
+DRIVER = """
+import json, sys
+from weave.results import _start_worker
+names, worker = json.load(sys.stdin), _start_worker()
+again = [name for name in names if name.startswith(("chance.", "kinds."))]
+rounds = []
+for names in names, again:
+    print(json.dumps(names), file=worker.stdin, flush=True)
+    answers = [json.loads(worker.stdout.readline()) for _ in names]
+    rounds.append({answer["exhibit"]: answer for answer in answers})
+worker.stdin.close()
+assert worker.wait(20) == 0
+assert not worker.stdout.read()
+print(json.dumps(rounds))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcome(answers):
+    return answers[0].__getitem__
+
+
+@pytest.fixture(scope="module")
+def result(outcome):
+    return lambda name: outcome(name)["result"]
+
+
+@pytest.fixture(scope="module")
+def files(outcome, project):
+    """The files that an exhibit used besides itself, the packages and weave."""
+
+    def used(name):
+        always = {f"exhibits/{name.partition('.')[0]}.py", "exhibits/__init__.py", "snippets/__init__.py"}
+        return {f for f in outcome(name)["files"] if not f.startswith("weave/")} - always
+
+    return used
+
+
+def test_a_figure_comes_with_the_first_paragraph_of_the_docstring(result):
+    shown = result("kinds.figure")
+    assert shown["figure"].startswith("<svg ")
+    assert 'aria-label="Only a figure."' in shown["figure"]
+    assert (shown["output"], shown["values"]) == ("", {})
+
+
+@pytest.mark.parametrize("name", ["kinds.both", "kinds.both_the_other_way"])
+def test_a_figure_and_values_come_in_either_order(result, name):
+    assert result(name)["figure"].startswith("<svg ")
+    assert result(name)["values"] == {"a": 1}
+
+
+def test_printed_text_is_the_output(result):
+    assert result("kinds.printed") == {"figure": None, "output": "1 < 2", "values": {}}
+
+
+def test_an_exhibit_may_give_nothing(result):
+    assert result("kinds.nothing") == {"figure": None, "output": "", "values": {}}
+
+
+def test_values_are_plain_numbers_and_text(result):
+    assert result("kinds.values")["values"] == {
+        "tensor": 0.5,
+        "one": 1.0,
+        "array": 0.25,
+        "count": 3,
+        "yes": True,
+        "text": "rotate-half",
+        "number": 7,
+    }
+
+
+def test_the_same_exhibit_gives_the_same_again(answers):
+    first, second, _ = answers
+    assert {"chance.numbers", "kinds.both"} <= second.keys()
+    for name, answer in second.items():
+        assert answer | {"seconds": 0} == first[name] | {"seconds": 0}
+    assert "tensor" in first["chance.numbers"]["result"]["output"]
+
+
+def test_each_exhibit_starts_afresh(answers):
+    """chance.spoil changes what chance.numbers relies on, before the second round."""
+    first, second, _ = answers
+    assert "failure" not in second["chance.spoil"]
+    assert second["chance.numbers"]["result"]["values"] == {
+        "threads": 1,
+        "dtype": "torch.float32",
+        "seed": 0,
+        "random-hashes": 0,
+    }
+    assert first["chance.numbers"]["result"] == second["chance.numbers"]["result"]
+
+
+def test_only_what_python_prints_in_the_exhibit_is_its_output(answers, result):
+    assert result("noise.everywhere")["output"] == "first\nlast\n"
+    for noise in ("while importing", "a system call", "a C library", "a process", "an error"):
+        assert noise in answers[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("raising", "ZeroDivisionError: division by zero (at exhibits/wrong.py:13)"),
+        ("raising_in_a_snippet", "ValueError: the base is odd (at snippets/scale.py:5)"),
+        (
+            "a_list",
+            "expected a figure, a dictionary, both as a pair, or nothing; it returned list"
+            " (at exhibits/wrong.py:20)",
+        ),
+        (
+            "two_figures",
+            "expected a figure, a dictionary, both as a pair, or nothing; it returned Figure, Figure"
+            " (at exhibits/wrong.py:24)",
+        ),
+        (
+            "axes",
+            "expected a figure, a dictionary, both as a pair, or nothing; it returned Figure, Axes"
+            " (at exhibits/wrong.py:29)",
+        ),
+        ("not_finite", "value 'b' must be finite, it is nan (at exhibits/wrong.py:34)"),
+        ("infinite", "value 'a' must be finite, it is inf (at exhibits/wrong.py:38)"),
+        ("a_vector", "value 'a' must be one number, it has the shape (2, 3) (at exhibits/wrong.py:42)"),
+        ("a_complex", "value 'a' must be a number or text, it is a complex (at exhibits/wrong.py:46)"),
+        (
+            "a_key_that_is_no_word",
+            "the name of a value must be a word, it is 'a b' (at exhibits/wrong.py:50)",
+        ),
+        ("a_key_that_is_no_text", "the name of a value must be a word, it is 1 (at exhibits/wrong.py:54)"),
+        (
+            "undescribed",
+            "it draws a figure but has no docstring, whose first paragraph is the figure's text alternative"
+            " (at exhibits/wrong.py:58)",
+        ),
+        (
+            "red",
+            "the figure uses the colour #ff0000, which has no place in both themes; expected black, white,"
+            " gray, C0 to C5, or the colour maps 'amount' and 'signed' (at exhibits/wrong.py:62)",
+        ),
+        (
+            "asking",
+            "TypeError: asking() missing 1 required positional argument: 'x' (at exhibits/wrong.py:69)",
+        ),
+        ("leaving", "its process died with exit code 3"),
+        ("dying", "its process died with exit code -9"),
+    ],
+)
+def test_what_went_wrong_is_one_line_that_names_a_file_and_a_line(outcome, name, message):
+    assert outcome(f"wrong.{name}")["failure"] == message
+    assert "result" not in outcome(f"wrong.{name}")
+
+
+def test_an_import_that_fails_names_where(outcome):
+    assert outcome("unreadable.a")["failure"] == (
+        "SyntaxError: invalid syntax (broken.py, line 2) (at snippets/broken.py:2)"
+    )
+    assert "cannot import name 'gone'" in outcome("lost.a")["failure"]
+    assert outcome("lost.a")["failure"].endswith("(at exhibits/lost.py:2)")
+
+
+def test_the_files_imported_are_recorded_and_no_others(outcome, files):
+    assert files("reading.nothing_else") == {"snippets/scale.py"}
+    used = outcome("reading.nothing_else")["files"]
+    assert {"exhibits/reading.py", "exhibits/__init__.py", "snippets/__init__.py"} <= set(used)
+
+
+def test_what_makes_figures_is_recorded_and_what_makes_pages_is_not(outcome):
+    used = {name for name in outcome("reading.nothing_else")["files"] if name.startswith("weave/")}
+    assert {"weave/isolate.py", "weave/figures.py"} <= used
+    assert not {"weave/extension.py", "weave/blocks.py"} & used
+
+
+@pytest.mark.parametrize(
+    ("name", "used"),
+    [
+        ("a_file", {"snippets/data.txt"}),
+        ("a_file_by_its_relative_name", {"snippets/data.txt"}),
+        ("a_late_import", {"snippets/late.py"}),
+        ("a_missing_file", {"snippets/missing.txt"}),
+        ("a_folder", {"snippets/"}),
+        ("a_folder_by_listdir", {"snippets/"}),
+        ("a_tree", {"data/", "data/deep/"}),
+        ("writing", set()),
+        ("elsewhere", set()),
+    ],
+)
+def test_files_read_and_folders_listed_are_recorded(files, name, used):
+    assert files(f"reading.{name}") == {"snippets/scale.py"} | used
+
+
+def test_each_file_is_recorded_with_its_digest_and_a_missing_one_with_none(outcome, project):
+    from hashlib import sha256
+
+    recorded = outcome("reading.a_file")["files"]
+    assert recorded["snippets/data.txt"] == sha256(b"data\n").hexdigest()
+    assert outcome("reading.a_missing_file")["files"]["snippets/missing.txt"] is None
+    for name, found in recorded.items():
+        assert found == sha256((project.root / name).read_bytes()).hexdigest()
+
+
+def test_no_bytecode_is_read_or_written_for_the_projects_code(project, answers):
+    assert not list((project.root / "exhibits").rglob("*.pyc"))
+    assert not list((project.root / "snippets").rglob("*.pyc"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no fork")
+def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(project):
+    """Also the reason why an interrupted build leaves no process behind."""
+    project.write(
+        {
+            "exhibits/endless.py": """
+                import os
+                import time
+                from pathlib import Path
+
+
+                def a():
+                    Path("pid").write_text(str(os.getpid()))
+                    time.sleep(300)
+                """
+        }
+    )
+    pid = project.root / "pid"
+    driver = "import sys; from weave.results import _start_worker; worker = _start_worker();"
+    driver += (
+        "print('[\"endless.a\"]', file=worker.stdin, flush=True); print(worker.pid, flush=True); input()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", driver],
+        cwd=project.root,
+        env=project.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    worker = int(parent.stdout.readline())
+    exhibit = int(until(lambda: pid.exists() and pid.read_text()))
+    assert is_running(worker)
+    assert is_running(exhibit)
+    parent.kill()
+    until(lambda: not is_running(exhibit) and not is_running(worker), 20)

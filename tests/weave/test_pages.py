@@ -1,0 +1,552 @@
+"""What a page can say, and what becomes of it."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+
+from weave import blocks, extension
+from weave.diagrams import DiagramError
+from weave.errors import WeaveError
+
+RESULTS = {
+    "lines__rising": {
+        "figure": '<svg class="figure" role="img" aria-label="It rises."><text>up</text></svg>',
+        "values": {"end": 0.61803, "tiny": -2.5e-7, "big": 1.5e12, "count": 12, "share": 0.25, "yes": True},
+    },
+    "words__spoken": {"output": "one < two\n  three\n", "values": {"method": "one-three", "name": "e"}},
+    "lines__both": {"figure": "<svg class='figure'></svg>", "output": "also printed\n"},
+}
+
+EXHIBITS = {
+    "exhibits/lines.py": "def rising():\n    return 1 < 2\n\n\ndef both():\n    pass\n",
+    "exhibits/words.py": "def spoken():\n    print('one < two')\n",
+    "snippets/scale.py": "BASE = 2\n\n\ndef scaled(x):\n    return BASE * x\n",
+    "docs/reference/scale.md": "# Scale\n",
+    "tests/test_scale.py": '@pytest.mark.claim("it-doubles", "It \\"doubles\\" & more.")\n'
+    "def test_a(): pass\n",
+}
+
+LEVEL = '??? level-basic "Basic"\n\n    '
+
+
+@pytest.fixture
+def soup(here, page):
+    """A function that converts a page and parses it."""
+    here.write(EXHIBITS)
+
+    def soup(text, path="index.md"):
+        return BeautifulSoup(page(text, path, **RESULTS), "html.parser")
+
+    return soup
+
+
+@pytest.fixture
+def refusal(soup):
+    """A function that says why a page is refused."""
+
+    def refusal(text, path="index.md"):
+        with pytest.raises(WeaveError) as error:
+            soup(text, path)
+        return str(error.value)
+
+    return refusal
+
+
+@pytest.fixture(autouse=True)
+def drawing(monkeypatch):
+    def render(source):
+        if "flowchart" not in source:
+            raise DiagramError("no flowchart")
+        return f"<svg>{len(source.splitlines())} lines</svg>"
+
+    monkeypatch.setattr(blocks.diagrams, "render", render)
+
+
+def placed(directive):
+    """The directive at the top of a page, in a level, in a level's list, in a list."""
+    indented = [directive.replace("\n", "\n" + " " * n) for n in (4, 8)]
+    return [
+        f"Before.\n\n{directive}\n\nAfter.",
+        f"Before.\n{directive}\nAfter.",
+        f"{LEVEL}Before.\n\n    {indented[0]}\n\n    After.",
+        f"{LEVEL}- Item.\n\n        {indented[1]}\n",
+        f"1.  Item.\n\n    {indented[0]}\n",
+    ]
+
+
+PLACES = ["plain", "without blank lines", "in a level", "in a list of a level", "in a list"]
+
+
+def everywhere(directive):
+    return pytest.mark.parametrize("text", placed(directive), ids=PLACES)
+
+
+# Exhibits
+
+
+@everywhere("```exhibit lines.rising\nThe **caption** of $x^2$,\nwith `#!val lines.rising.end .2f`.\n```")
+def test_an_exhibit_is_its_figure_with_caption_and_folded_code(soup, text):
+    html = soup(text)
+    assert html.select_one("svg.figure")["aria-label"] == "It rises."
+    caption = html.select_one("figure figcaption")
+    assert html.select_one("figure svg.figure")
+    assert caption.strong.text == "caption"
+    assert caption.math
+    assert caption.select_one("span.value").text == "0.62"
+    code = html.select_one("details.code")
+    assert not code.has_attr("open")
+    assert code.select_one("pre code").text == "def rising():\n    return 1 < 2\n"
+    assert code.select_one(".place").text == "exhibits/lines.py, lines 1 to 2"
+    assert not html.find_all(string=re.compile("///|exhibit lines|```"))
+
+
+@everywhere("```exhibit words.spoken\n```")
+def test_an_exhibit_that_only_prints_is_what_it_printed_and_its_code(soup, text):
+    html = soup(text)
+    assert html.select_one(".printed pre code").text == "one < two\n  three\n"
+    assert "print('one < two')" in html.text
+    assert not html.select_one("svg")
+
+
+def test_an_exhibit_without_a_caption_has_none(soup):
+    assert not soup("```exhibit lines.rising\n\n```").select("figcaption")
+
+
+def test_show_chooses_what_an_exhibit_shows(soup):
+    figure = soup("```exhibit lines.both show=figure\n```")
+    output = soup("```exhibit lines.both show=output\n```")
+    assert figure.select_one("svg.figure")
+    assert not figure.select_one(".printed")
+    assert output.select_one(".printed").text == "also printed\n"
+    assert not output.select_one("svg.figure")
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("lines.falling", "unknown exhibit 'lines.falling'"),
+        ("words.spoken show=figure", "exhibit 'words.spoken' draws no figure"),
+        ("lines.rising show=output", "exhibit 'lines.rising' prints nothing"),
+        ("lines.rising show=all", "expected 'module.function'"),
+        ("lines.rising fold=yes", "expected 'module.function'"),
+        ("lines.rising output", "expected 'module.function'"),
+        ("", "expected 'module.function'"),
+    ],
+)
+def test_an_exhibit_that_cannot_be_shown_is_refused(refusal, argument, message):
+    assert refusal(f"# Title\n\n```exhibit {argument}\n```").startswith(f"docs/index.md:3: {message}")
+
+
+# Listings
+
+
+@everywhere('--8<-- "snippets/scale.py@scaled"')
+def test_a_listing_is_the_source_under_its_place(soup, text):
+    html = soup(text, "guide/scaling.md")
+    assert html.select_one("pre code").text == "def scaled(x):\n    return BASE * x\n"
+    place = html.select_one("p.place")
+    assert place.text == "snippets/scale.py, lines 4 to 5"
+    assert place.a["href"] == "../reference/scale.md"
+    assert html.select_one("pre .k, pre .kn"), "it is not highlighted"
+
+
+def test_a_listing_of_a_file_is_the_whole_file(soup):
+    assert soup('--8<-- "snippets/scale.py"').select_one("pre code").text == EXHIBITS["snippets/scale.py"]
+
+
+def test_a_listing_of_another_room_is_not_linked(soup):
+    place = soup('--8<-- "exhibits/words.py@spoken"').select_one("p.place")
+    assert place.text == "exhibits/words.py, lines 1 to 2"
+    assert not place.a
+
+
+@pytest.mark.parametrize(
+    ("listing", "message"),
+    [
+        ('"snippets/scale.py@scalde"', "no symbol 'scalde' in snippets/scale.py; it has BASE, scaled"),
+        ('"snippets/none.py"', "no file snippets/none.py"),
+        ('"snippets/new.py"', "the listing links to docs/reference/new.md, which is not there"),
+        ("snippets/scale.py", "'--8<-- snippets/scale.py' must stand on lines of its own"),
+        ('"snippets/scale.py" and more', "'--8<-- \"snippets/scale.py\" and more' must stand on lines"),
+    ],
+)
+def test_a_listing_that_cannot_be_made_is_refused(here, refusal, listing, message):
+    here.write({"snippets/new.py": "x = 1\n"})
+    assert refusal(f"# Title\n\n--8<-- {listing}").startswith(f"docs/index.md:3: {message}")
+
+
+# Diagrams
+
+
+@everywhere("```mermaid\nflowchart LR\n  A --> B\n```")
+def test_a_diagram_is_drawn_in_its_place(soup, text):
+    html = soup(text)
+    assert html.select_one("div.diagram svg").text == "2 lines"
+    assert "flowchart" not in html.text
+
+
+def test_a_diagram_that_cannot_be_drawn_is_refused(refusal):
+    text = "# Title\n\n```mermaid\nflow\n```"
+    assert refusal(text) == "docs/index.md:3: the diagram cannot be drawn: no flowchart"
+
+
+# Claims
+
+
+def test_the_list_of_claims_says_where_each_is_stated_and_what_holds_it(here, soup):
+    here.write({"docs/guide/a.md": "Stated `#!claim it-doubles`."})
+    html = soup("# Claims\n\n```claims\n```\n", "claims.md")
+    assert html.select_one("#it-doubles")
+    assert html.strong.text == 'It "doubles" & more.'
+    assert html.select_one("p a")["href"] == "guide/a.md#states-it-doubles"
+    test = html.select_one("details.code")
+    assert test.summary.text == "test_a"
+    assert "tests/test_scale.py, line 2" in test.text
+    assert test.pre.text.endswith("def test_a(): pass\n")
+
+
+def test_a_claim_that_no_page_states_is_refused(here, refusal):
+    message = "docs/claims.md:3: no page states the claim 'it-doubles' of tests/test_scale.py:2"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == message
+
+
+def test_a_claim_that_no_test_holds_is_refused_by_the_list_too(here, refusal):
+    here.write({"docs/guide/a.md": "Stated `#!claim it-doubles` `#!claim it-trebles`."})
+    message = "docs/claims.md:3: no test holds the claim 'it-trebles' of docs/guide/a.md"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == message
+
+
+def test_two_sentences_for_one_claim_are_refused(here, refusal):
+    other = EXHIBITS["tests/test_scale.py"].replace("more", "less")
+    here.write({"tests/test_zoom.py": other, "docs/guide/a.md": "Stated `#!claim it-doubles`."})
+    message = "tests/test_zoom.py:2 states claim 'it-doubles' in other words than tests/test_scale.py:2"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == f"docs/claims.md:3: {message}"
+    assert refusal("# A\n\nText\n`#!claim it-doubles`.", "guide/a.md") == f"docs/guide/a.md:4: {message}"
+
+
+def inline(mark):
+    texts = [
+        f"A sentence {mark} ends.",
+        f"{LEVEL}A sentence {mark} ends.",
+        f"- An item {mark}",
+        f"| a | b |\n|---|---|\n| x | {mark} |\n",
+        f"{LEVEL}| a | b |\n    |---|---|\n    | x | {mark} |\n",
+        f"**bold {mark}**",
+        f"> quoted {mark}",
+        f'??? level-basic "Basic {mark}"\n\n    Text.\n',
+        f"Note.[^1]\n\n[^1]: A note {mark}.\n",
+    ]
+    return pytest.mark.parametrize(
+        "text",
+        texts,
+        ids=["text", "level", "list", "table", "table of a level", "bold", "quote", "title", "note"],
+    )
+
+
+@inline("`#!claim it-doubles`")
+def test_a_claim_mark_links_to_the_claim(soup, text):
+    mark = soup(text, "guide/scaling.md").select_one("a.claim")
+    assert mark["href"] == "../claims.md#it-doubles"
+    assert mark["title"] == 'It "doubles" & more.'
+    assert mark["aria-label"] == 'Tested claim: It "doubles" & more.'
+    assert mark.text
+
+
+def test_a_claim_that_no_test_holds_is_refused(refusal):
+    text = "# Title\n\nText that\nstates `#!claim it-trebles`."
+    assert refusal(text) == "docs/index.md:4: no test holds the claim 'it-trebles'"
+
+
+# Values
+
+
+@inline("`#!val lines.rising.end .2f`")
+def test_a_value_is_the_number_as_the_page_wants_it(soup, text):
+    assert soup(text).select_one("span.value").text == "0.62"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("lines.rising.end", "0.61803"),
+        ("lines.rising.end .0f", "1"),
+        ("lines.rising.end +.1f", "+0.6"),
+        ("lines.rising.tiny .1e", "−2.5 × 10<sup>−7</sup>"),
+        ("lines.rising.tiny", "−2.5 × 10<sup>−7</sup>"),
+        ("lines.rising.tiny .0f", "−0"),
+        ("lines.rising.big .1e", "1.5 × 10<sup>12</sup>"),
+        ("lines.rising.big ,.0f", "1,500,000,000,000"),
+        ("lines.rising.share .0%", "25%"),
+        ("lines.rising.count", "12"),
+        ("lines.rising.count 04d", "0012"),
+        ("lines.rising.yes", "True"),
+        ("words.spoken.method", "one-three"),
+        ("words.spoken.name", "e"),
+        ("lines.rising.end\n.2f", "0.62"),
+    ],
+)
+def test_a_number_is_typeset_and_a_text_left_alone(soup, value, shown):
+    assert soup(f"It is `#!val {value}`.").select_one("span.value").decode_contents() == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            "lines.rising.edn",
+            "exhibit 'lines.rising' returns no value 'edn'; it returns end, tiny, big, count, share, yes",
+        ),
+        ("lines.falling.end", "unknown exhibit 'lines.falling'"),
+        ("lines.both.end", "exhibit 'lines.both' returns no value 'end'; it returns none"),
+        (
+            "lines.rising.end .2q",
+            "value 'lines.rising.end' is 0.61803, which '.2q' cannot format: ",
+        ),
+        ("words.spoken.method .2f", "value 'words.spoken.method' is 'one-three', which '.2f' cannot format"),
+    ],
+)
+def test_a_value_that_cannot_be_shown_is_refused(refusal, value, message):
+    assert refusal(f"# Title\n\nText\nand `#!val {value}`.").startswith(f"docs/index.md:4: {message}")
+
+
+def test_a_page_may_cite_a_claim_twice_and_is_linked_to_once(soup):
+    html = soup("First `#!claim it-doubles`, again `#!claim it-doubles`.")
+    assert [mark.get("id") for mark in html.select("a.claim")] == ["states-it-doubles", None]
+
+
+# Mathematics
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"Let $\frac{a}{b}$ be.", rf"{LEVEL}Let $\frac{{a}}{{b}}$ be.", r"| $\frac{a}{b}$ | b |" + "\n|--|--|"],
+)
+def test_a_formula_in_a_sentence_is_mathml(soup, text):
+    html = soup(text)
+    assert html.select_one("math mfrac")
+    assert html.math.get("display") != "block"
+    assert not html.find_all(string=re.compile(r"\\frac|\\\("))
+
+
+@pytest.mark.parametrize("text", [t for t in placed("$$\n\\sum_{i<n} x_i\n$$") if "Before.\n$$" not in t])
+def test_a_formula_of_its_own_is_a_block(soup, text):
+    formula = soup(text).select_one("div.formula")
+    assert formula.math["display"] == "block"
+    assert formula.select_one("munderover, munder")
+    assert "<" in formula.math.text
+
+
+@pytest.mark.parametrize("tex", [r"\frca{a}{b}", r"\frac{a}", "x^{2", "{x}}", r"\left( x", "x_1_2"])
+@pytest.mark.parametrize("form", ["Let ${}$ be.", "{}- Let ${}$ be.".replace("{}-", "-"), "$$\n{}\n$$"])
+def test_bad_tex_is_refused(refusal, tex, form):
+    text = "# Title\n\n" + form.replace("{}", tex)
+    line = 4 if form.startswith("$$") else 3
+    assert refusal(text).startswith(f"docs/index.md:{line}: bad TeX in {tex!r}: character ")
+
+
+def test_a_price_is_no_formula(soup):
+    html = soup("It costs $5 or $6, and `$x$` and `$$` are code.\n\n    So is $$.\n")
+    assert not html.select("math")
+    assert [code.text for code in html.select("code")] == ["$x$", "$$", "So is $$.\n"]
+
+
+@pytest.mark.parametrize(
+    "formula", ["Text\n$$\nx\n$$", "Text $$\nx\n$$", "$$\nx\n$$\nText", "- Text\n  $$\n  x\n  $$"]
+)
+def test_a_formula_that_would_stay_tex_is_refused(refusal, formula):
+    line = 3 + formula.split("$$")[0].count("\n")
+    message = f"docs/index.md:{line}: $$ must begin and end a paragraph of its own"
+    assert refusal(f"# Page\n\n{formula}") == message
+
+
+# Levels
+
+
+LEVELS = "\n".join(
+    f'??? level-{level} "{level.title()}"\n\n    Text of {level}.\n'
+    for level in ("layman", "basic", "intermediate", "advanced")
+)
+
+
+def test_each_level_has_an_id_of_its_section(soup):
+    html = soup(f"# Page\n\n{LEVELS}\n## The idea\n\n{LEVELS}")
+    ids = [details["id"] for details in html.select("details")]
+    assert ids == [
+        f"{section}-{level}"
+        for section in ("page", "the-idea")
+        for level in ("layman", "basic", "intermediate", "advanced")
+    ]
+
+
+def test_the_first_two_levels_are_open(soup):
+    text = f"# Page\n\n{LEVELS}".replace("??? level-adv", "???+ level-adv")
+    opened = [d["id"] for d in soup(text).select("details") if d.has_attr("open")]
+    assert opened == ["page-layman", "page-basic"]
+
+
+def test_no_two_levels_share_an_id(soup):
+    ids = [details["id"] for details in soup(f"# Page\n\n{LEVELS}\n{LEVELS}").select("details")]
+    assert len(set(ids)) == 8
+
+
+def test_a_heading_inside_a_level_names_nothing_outside_it(soup):
+    inside = '    ## Inside\n\n    ??? level-advanced "A"\n\n        x\n'
+    text = f'# Page\n\n??? level-basic "B"\n\n{inside}\n{LEVELS}'
+    ids = [details["id"] for details in soup(text).select("details")]
+    assert ids[:3] == ["page-basic", "inside-advanced", "page-layman"]
+
+
+def test_a_level_before_any_heading_has_an_id(soup):
+    assert soup(LEVELS).details["id"] == "layman"
+
+
+def test_other_details_are_left_alone(soup):
+    details = soup('# Page\n\n???+ note "Title"\n\n    Text.\n').details
+    assert details.has_attr("open")
+    assert not details.has_attr("id")
+
+
+def test_an_unknown_level_is_refused(refusal):
+    message = "docs/index.md:3: unknown level 'basics'; the levels are layman, basic, intermediate, advanced"
+    assert refusal('# Page\n\n??? level-basics "B"\n\n    x\n') == message
+
+
+# Links
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "[a](reference/scale.md)",
+        "[a](reference/scale.md#scale)",
+        '[a](reference/scale.md "a title")',
+        "[a](#page)",
+        "[a](https://example.org/none.md)",
+        "[a][b]\n\n[b]: reference/scale.md",
+        "<someone@example.org>",
+        "<https://example.org>",
+        "[a](with%20space.md)",
+        "[a](<with space.md>)",
+        "[a](/rooted/)",
+    ],
+)
+def test_a_link_that_leads_somewhere_is_left_alone(here, soup, link):
+    here.write({"docs/with space.md": "# Space\n"})
+    assert soup(f"# Page\n\nSee {link}").select_one("p a")["href"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "link"),
+    [
+        ("# Page\n\nText\nand [a](none.md).", 4, "none.md"),
+        ("# Page\n\nText\nand [a](none.md#there).", 4, "none.md#there"),
+        ('# Page\n\nText\nand [a](none.md "title").', 4, "none.md"),
+        ("# Page\n\n[a][b]\n\nnone\n\n[b]: none.md", 7, "none.md"),
+        ("# Page\n\n![a](none.png)", 3, "none.png"),
+        (f"# Page\n\n{LEVEL}[a](none.md)", 5, "none.md"),
+    ],
+)
+def test_a_link_to_no_file_is_refused(refusal, text, line, link):
+    assert refusal(text) == f"docs/index.md:{line}: the link {link!r} leads to no file of docs/"
+
+
+def test_links_are_relative_to_their_page(soup, refusal):
+    assert soup("[a](scale.md)", "reference/other.md").a["href"] == "scale.md"
+    assert "leads to no file" in refusal("[a](reference/scale.md)", "reference/other.md")
+
+
+# Fences
+
+
+@pytest.mark.parametrize("fence", ["````", "~~~"])
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "```exhibit no.such\ncaption\n```",
+        "```mermaid\nnonsense\n```",
+        '--8<-- "no/such/file.py"',
+        "`#!val no.such.value`",
+        "`#!claim no-such`",
+        "??? level-none\n\n    x",
+        r"$\nonsense$",
+    ],
+)
+def test_a_directive_inside_another_fence_is_left_alone(soup, fence, directive):
+    html = soup(f"# Page\n\n{fence}markdown\n{directive}\n{fence}\n\nAfter.")
+    assert html.select_one("pre code").text.strip() == directive
+    assert html.find("p", string="After.")
+
+
+def test_ordinary_fences_and_code_are_highlighted_as_ever(soup):
+    code = "`#!python f()` and ```three ticks``` in a line\n\n```ticks``` first"
+    html = soup(f"```python\ndef f(): pass\n```\n\nand {code}")
+    assert html.select_one(".highlight .k").text == "def"
+    assert [code.text for code in html.select("p code")] == ["f()", "three ticks", "ticks"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```exhibit lines.rising\ncaption", "```python\nx = 1", "````\n```\n", f"{LEVEL}```mermaid\n    x\n\ny"],
+)
+def test_a_fence_that_never_closes_is_refused(refusal, text):
+    line = 3 + text.split("```")[0].count("\n")
+    message = f"docs/index.md:{line}: the block that begins here is never closed"
+    assert refusal(f"# Page\n\n{text}") == message
+
+
+@pytest.mark.parametrize("marker", ["> ", "- ", "1. ", "* - "])
+@pytest.mark.parametrize(
+    "directive", ["```exhibit lines.rising\n```", '--8<-- "snippets/scale.py"', "~~~ claims\n~~~"]
+)
+def test_a_directive_that_markdown_would_show_as_text_is_refused(refusal, marker, directive):
+    text = refusal(f"# Page\n\n{marker}{directive}")
+    assert text.startswith("docs/index.md:3: ")
+    assert "must stand on lines of its own" in text
+
+
+# Lines
+
+
+FRONT = "---\ntitle: x\ndescription: y\n---\n"
+
+
+@pytest.mark.parametrize(
+    "front",
+    ["", FRONT, FRONT + "\n\n", "---\ntitle: x\n...\n", "\n\n\n", "---\n---\n", "---\ntitle: x\n---   \n"],
+    ids=["none", "front matter", "and blank lines", "dots", "blank lines", "empty", "trailing spaces"],
+)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "```exhibit no.such\n```",
+        "`#!val no.such.value`",
+        "`#!claim none`",
+        "[a](none.md)",
+        r"$\nonsense$",
+        "```py",
+    ],
+    ids=["exhibit", "value", "claim", "link", "formula", "fence"],
+)
+def test_the_line_named_is_the_line_of_the_file(here, page, front, wrong):
+    text = f"{front}# Page\n\nText.\n\n{wrong}\n"
+    line = 1 + text[: text.index(wrong)].count("\n")
+    with pytest.raises(WeaveError, match=rf"^docs/index\.md:{line}: "):
+        page(text)
+
+
+def test_the_first_line_of_a_mark_that_is_broken_over_lines_is_named(refusal):
+    assert refusal("# Page\n\n- x\n- y `#!val\n  no.such.value`").startswith("docs/index.md:")
+    assert refusal("# Page\n\ny `#!val\nno.such.value`").startswith("docs/index.md:3:")
+
+
+def test_the_page_is_named_where_it_lies(refusal):
+    assert refusal("`#!claim none`", "guide/deep/page.md").startswith("docs/guide/deep/page.md:1: ")
+
+
+def test_without_a_page_weave_says_so(here):
+    import markdown
+
+    here.write({"docs/index.md": "x"})
+    with pytest.raises(WeaveError, match="weave cannot tell which page it is on"):
+        markdown.markdown("`#!claim none`", extensions=[extension.WeaveExtension()])

@@ -1,0 +1,339 @@
+"""A result is used again exactly while all that its exhibit used is the same."""
+
+import json
+import os
+import re
+import shutil
+
+import pytest
+
+from weave import results
+
+STORED = "lines.rising"
+
+
+@pytest.fixture(scope="module")
+def known(lively):
+    """One Results for all tests, as a server has one for all builds: the worker starts once."""
+    lively.write(
+        {
+            "exhibits/reader.py": """
+                from pathlib import Path
+
+                HERE = Path(__file__).parent / "data"
+
+
+                def a_file():
+                    return {"text": (HERE / "note.txt").read_text()}
+
+
+                def a_folder():
+                    return {"count": len(list(HERE.glob("*.txt")))}
+
+
+                def perhaps():
+                    try:
+                        return {"text": (HERE / "maybe.txt").read_text()}
+                    except FileNotFoundError:
+                        return {"text": "none"}
+                """,
+            "exhibits/data/note.txt": "one",
+        }
+    )
+    known = results.Results()
+    known.get(STORED)
+    yield known
+    known._worker.stdin.close()
+
+
+@pytest.fixture
+def ask(known, capfd):
+    """Bring all results up to date; which exhibits ran, and how many were cached."""
+
+    def ask():
+        capfd.readouterr()
+        known.forget()
+        known.get(STORED)
+        said = capfd.readouterr().err
+        ran = set(re.findall(r"^ +ran +[\d.]+ s +(\S+)", said, re.M))
+        if ran:
+            assert f"{len(ran)} exhibits ran, {len(results.exhibit_names()) - len(ran)} cached" in said
+        return ran
+
+    ask()
+    return ask
+
+
+@pytest.fixture
+def files(lively):
+    """The project, whose exhibits, snippets and weave are as before once the test has ended."""
+    kept = {name: lively.root / name for name in ("exhibits", "snippets", "weave")}
+    for name, folder in kept.items():
+        shutil.copytree(folder, lively.root / ".kept" / name)
+    yield lively
+    for name, folder in kept.items():
+        shutil.rmtree(folder)
+        shutil.move(lively.root / ".kept" / name, folder)
+
+
+def value(known, name):
+    exhibit, _, key = name.rpartition(".")
+    return known.get(exhibit)["values"][key]
+
+
+def test_nothing_runs_twice(ask):
+    assert ask() == set()
+
+
+def test_another_server_finds_what_this_one_stored(known, capfd):
+    capfd.readouterr()
+    assert results.Results().get(STORED) == known.get(STORED)
+    assert "ran" not in capfd.readouterr().err
+
+
+def test_an_edited_snippet_runs_exactly_the_exhibits_that_import_it(known, ask, files):
+    files.edit("snippets/scale.py", "2.0", "3.0")
+    assert ask() == {"lines.rising"}
+    assert value(known, "lines.rising.end") == 3.0
+    files.edit("snippets/scale.py", "3.0", "2.0")
+    assert ask() == set()
+    assert value(known, "lines.rising.end") == 2.0
+
+
+def test_an_edit_of_the_same_size_at_the_same_moment_is_an_edit(known, ask, files):
+    path = files.root / "snippets" / "scale.py"
+    before = path.stat()
+    for number in ("4.0", "5.0"):
+        path.write_text(re.sub(r"\d\.0", number, path.read_text()))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert path.stat().st_size == before.st_size
+        assert ask() == {"lines.rising"}
+        assert value(known, "lines.rising.end") == float(number)
+
+
+def test_a_file_that_no_exhibit_uses_may_change(ask, files):
+    files.edit("snippets/lonely.py", "imports", "reads")
+    files.write({"snippets/new.py": "x = 1\n", "exhibits/new.md": "", "weave/extension.py": "# other\n"})
+    assert ask() == set()
+
+
+def test_an_edited_exhibit_file_runs_its_exhibits(ask, files):
+    files.edit("exhibits/words.py", "seven", "six")
+    assert ask() == {"words.spoken"}
+
+
+def test_what_draws_is_used_by_all(known, ask, files):
+    files.edit("weave/figures.py", "font.size", "font.size")
+    assert ask() == set()
+    (files.root / "weave/figures.py").open("a").write("# another version\n")
+    assert ask() == set(results.exhibit_names())
+
+
+def test_a_file_that_an_exhibit_opens_is_used(known, ask, files):
+    files.write({"exhibits/data/note.txt": "two"})
+    assert ask() == {"reader.a_file"}
+    assert value(known, "reader.a_file.text") == "two"
+
+
+def test_a_folder_that_an_exhibit_lists_is_used(known, ask, files):
+    files.write({"exhibits/data/more.txt": ""})
+    assert ask() == {"reader.a_folder"}
+    assert value(known, "reader.a_folder.count") == 2
+    (files.root / "exhibits" / "data" / "more.txt").unlink()
+    assert ask() == set()
+    assert value(known, "reader.a_folder.count") == 1
+
+
+def test_a_file_that_an_exhibit_looked_for_is_used_once_it_is_there(known, ask, files):
+    assert value(known, "reader.perhaps.text") == "none"
+    files.write({"exhibits/data/maybe.txt": "some"})
+    assert ask() == {"reader.perhaps", "reader.a_folder"}
+    assert value(known, "reader.perhaps.text") == "some"
+
+
+def test_a_snippet_that_is_gone_fails_its_exhibits_and_no_others(known, ask, files):
+    (files.root / "snippets" / "scale.py").unlink()
+    known.forget()
+    assert known.get("words.spoken")
+    with pytest.raises(results.Unavailable, match=r"No module named 'snippets.scale' \(at exhibits/lines.py"):
+        known.get("lines.rising")
+
+
+def test_a_new_exhibit_runs_and_a_removed_one_is_unknown(known, ask, files):
+    files.write({"exhibits/fresh.py": "def one():\n    print(1)\n\n\ndef _helper():\n    pass\n"})
+    assert ask() == {"fresh.one"}
+    (files.root / "exhibits" / "fresh.py").unlink()
+    known.forget()
+    with pytest.raises(results.Unavailable, match=r"no file exhibits/fresh\.py"):
+        known.get("fresh.one")
+
+
+@pytest.mark.parametrize("library", results.LIBRARIES)
+def test_another_version_of_a_library_runs_all(ask, monkeypatch, library):
+    version = results.importlib.metadata.version
+    monkeypatch.setattr(
+        results.importlib.metadata, "version", lambda name: "0" if name == library else version(name)
+    )
+    assert results.load(STORED, results._Now()) is None
+    monkeypatch.undo()
+
+
+def test_another_python_runs_all(monkeypatch, known):
+    assert "python" in results.environment()
+    now = results._Now()
+    assert results.load(STORED, now)
+    now.environment = now.environment | {"python": "3.0"}
+    assert results.load(STORED, now) is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:-2],
+        lambda data: data.replace(b'"end": 2.0', b'"end": 9.0'),
+        lambda data: data[:300] + bytes([data[300] ^ 1]) + data[301:],
+        lambda data: b"[]",
+        lambda data: b"null",
+        lambda data: b"{}",
+        lambda data: b"\xff\xfe",
+        lambda data: data + data,
+    ],
+    ids=["empty", "half", "almost", "a number", "a bit", "list", "null", "bare", "no text", "twice"],
+)
+def test_a_damaged_entry_is_made_again_without_a_word(lively, ask, known, damage, capfd):
+    before = known.get(STORED)
+    (path,) = [p for p in lively.entries() if holds(p)]
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert path.read_bytes() != whole
+    fresh = results.Results()
+    fresh._worker = known._worker
+    capfd.readouterr()
+    assert fresh.get(STORED) == before
+    said = capfd.readouterr().err
+    assert [line for line in said.split("\n") if line.strip()][1:] == [f"1 exhibits ran, {COUNT - 1} cached"]
+    assert path.read_bytes() == whole
+
+
+COUNT = 5  # exhibits of the project
+
+
+def holds(path):
+    """Is this the entry of STORED for the files as they are?"""
+    if not path.name.startswith(f"{STORED}."):
+        return False
+    return results._Now().holds(json.loads(path.read_bytes()))
+
+
+def test_a_damaged_entry_can_hide_no_other(here):
+    here.write({"snippets/a.py": "x = 1\n"})
+    files = {"snippets/a.py": results.digest("snippets/a.py")}
+    results.store("a.b", files, {"values": {}})
+    for number in range(3):
+        here.write({f".cache/weave/a.b.{number}.json": "{"})
+    assert results.load("a.b", results._Now())["result"] == {"values": {}}
+
+
+def test_an_exhibit_keeps_its_last_results_and_no_more(here):
+    for number in range(results.KEPT + 3):
+        here.write({"snippets/a.py": f"x = {number}\n"})
+        results.store("a.b", {"snippets/a.py": results.digest("snippets/a.py")}, number)
+    results.store("a.bc", {}, "another exhibit's")
+    kept = []
+    for number in range(results.KEPT + 3):
+        here.write({"snippets/a.py": f"x = {number}\n"})
+        entry = results.load("a.b", results._Now())
+        kept.append(entry and entry["result"])
+    assert kept == [None] * 3 + list(range(3, results.KEPT + 3))
+    assert results.load("a.bc", results._Now())
+
+
+def test_what_is_stored_is_stored_whole(here, monkeypatch):
+    """A process that dies while it writes leaves no entry, and the name of no entry."""
+    monkeypatch.setattr(results.Path, "replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        results.store("a.b", {}, {})
+    assert not list((here.root / ".cache" / "weave").glob("*.json"))
+    assert results.load("a.b", results._Now()) is None
+
+
+def test_a_failure_is_told_again_without_running_until_the_code_changes(known, ask, files, capfd):
+    files.write({"exhibits/bad.py": "def one():\n    raise RuntimeError('no')\n"})
+    for _ in range(2):
+        known.forget()
+        with pytest.raises(results.Unavailable) as error:
+            known.get("bad.one")
+        assert str(error.value) == "exhibit 'bad.one' failed: RuntimeError: no (at exhibits/bad.py:2)"
+    assert capfd.readouterr().err.count("bad.one") == 1
+    files.edit("exhibits/bad.py", "raise RuntimeError('no')", "print('yes')")
+    known.forget()
+    assert known.get("bad.one")["output"] == "yes\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "lines.risin",
+            "unknown exhibit 'lines.risin': no function 'risin' in exhibits/lines.py;"
+            " did you mean 'lines.rising'?",
+        ),
+        ("lines", "unknown exhibit 'lines': no function '' in exhibits/lines.py"),
+        ("lines.plt", "unknown exhibit 'lines.plt': no function 'plt' in exhibits/lines.py"),
+        ("nowhere.at_all", "exhibit 'nowhere.at_all' failed: no file exhibits/nowhere.py"),
+    ],
+)
+def test_an_unknown_exhibit_is_named(known, ask, name, message):
+    with pytest.raises(results.Unavailable) as error:
+        known.get(name)
+    assert str(error.value).startswith(message)
+
+
+def test_an_exhibit_file_that_python_cannot_read_is_named_with_the_line(known, ask, files):
+    files.write({"exhibits/torn.py": "x = 1\ndef one(:\n"})
+    known.forget()
+    with pytest.raises(results.Unavailable) as error:
+        known.get("torn.one")
+    assert str(error.value) == "exhibit 'torn.one' failed: invalid syntax (at exhibits/torn.py:2)"
+    assert known.get(STORED)
+
+
+def test_a_worker_that_dies_is_told_and_replaced(known, ask, files):
+    known._worker.kill()
+    known._worker.wait()
+    files.edit("exhibits/words.py", "seven", "nine")
+    assert ask() == {"words.spoken"}
+
+    files.edit("exhibits/words.py", "def spoken():", "def spoken():\n    import os, signal, time\n    KILL")
+    kill = f"os.kill({known._worker.pid}, signal.SIGKILL); time.sleep(1)"
+    files.edit("exhibits/words.py", "KILL", kill)
+    known.forget()
+    with pytest.raises(results.Unavailable, match="the process that runs exhibits ended with exit code -9"):
+        known.get("words.spoken")
+    files.edit("exhibits/words.py", kill, "pass")
+    known.forget()
+    assert known.get("words.spoken")["output"] == "nine < eight\n"
+
+
+def test_a_library_that_is_missing_is_named(here, monkeypatch):
+    monkeypatch.setattr(results, "LIBRARIES", ("numpy", "no-such-library"))
+    with pytest.raises(results.Unavailable, match="no-such-library is not installed here"):
+        results.Results().get("a.b")
+
+
+def test_a_worker_that_cannot_start_is_told(here, monkeypatch):
+    here.write({"exhibits/a.py": "def b(): pass\n"})
+    monkeypatch.setattr(results.sys, "executable", str(here.root / "python"))
+    with pytest.raises(
+        results.Unavailable, match=r"the process that runs exhibits cannot start: .*No such file"
+    ):
+        results.Results().get("a.b")
+
+
+def test_a_worker_that_ends_at_once_is_told(here, capfd):
+    """There is no weave in this folder that the worker could import."""
+    here.write({"exhibits/a.py": "def b(): pass\n", "weave/__init__.py": "raise SystemExit(5)\n"})
+    with pytest.raises(results.Unavailable, match="the process that runs exhibits ended with exit code 5"):
+        results.Results().get("a.b")

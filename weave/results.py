@@ -1,0 +1,224 @@
+"""What exhibits gave, kept until something that they used changes.
+
+A result is used again only while every project file that its exhibit imported or
+opened is the same, byte for byte, and so are Python, the platform and the libraries
+that computed and drew it.
+"""
+
+import ast
+import contextlib
+import difflib
+import hashlib
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+from pathlib import Path
+
+from tqdm import tqdm
+
+from weave.project import CACHE, ROOT, digest
+
+KEPT = 4  # entries an exhibit keeps, so that an edit taken back finds its result again
+LIBRARIES = ("torch", "numpy", "matplotlib")
+ROOMS = ("snippets", "exhibits", "experiments", "weave")
+
+
+class Unavailable(Exception):
+    """There is no such exhibit, or it failed; the message says which and why."""
+
+
+def environment():
+    """All that a result depends on besides the project's files."""
+    try:
+        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+    except importlib.metadata.PackageNotFoundError as error:
+        raise Unavailable(f"{error.name} is not installed here, and exhibits need it") from None
+    return {"python": sys.version, "platform": sysconfig.get_platform(), **versions}
+
+
+def exhibit_names():
+    """Every exhibit, as module.function: the public functions of the files in exhibits/."""
+    names = []
+    for path in sorted((ROOT / "exhibits").glob("*.py")):
+        with contextlib.suppress(SyntaxError):  # reported when one of its exhibits runs
+            body = ast.parse(path.read_bytes()).body
+            names += [
+                f"{path.stem}.{node.name}"
+                for node in body
+                if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+            ]
+    return names
+
+
+class Results:
+    """The results of all exhibits, brought up to date together and on demand."""
+
+    def __init__(self):
+        self._worker = None
+        self._lock = threading.Lock()
+        self._fresh = False
+        self._loaded = {}  # exhibit -> entry
+        self._failures = {}  # exhibit -> (state of the code, why)
+
+    def get(self, name):
+        """The up-to-date result of exhibit `module.function`."""
+        with self._lock:
+            if not self._fresh:
+                self.refresh()
+            if name in self._failures:
+                raise Unavailable(f"exhibit {name!r} failed: {self._failures[name][1]}")
+            if name not in self._loaded:
+                raise Unavailable(self._unknown(name))
+            return self._loaded[name]["result"]
+
+    def forget(self):
+        """Look at the files again before the next answer."""
+        with self._lock:
+            self._fresh = False
+
+    def refresh(self):
+        """Load what is still true and run what is not; a line for each that ran."""
+        names = exhibit_names()
+        now = _Now()
+        self._loaded = {name: entry for name in names if (entry := self._entry(name, now))}
+        self._failures = {name: failure for name, failure in self._failures.items() if failure[0] == now.code}
+        stale = [name for name in names if name not in self._loaded | self._failures]
+        if stale:
+            self._renew(stale, now, kept=len(names) - len(stale))
+        self._fresh = True
+
+    def _entry(self, name, now):
+        known = self._loaded.get(name)
+        return known if known and now.holds(known) else load(name, now)
+
+    def _renew(self, stale, now, kept):
+        failed = 0
+        with tqdm(total=len(stale), unit="exhibit", disable=None, leave=False) as bar:
+            for outcome in self.run(stale):
+                name, seconds = outcome["exhibit"], outcome["seconds"]
+                if why := outcome.get("failure"):
+                    failed += 1
+                    self._failures[name] = (now.code, why)
+                else:
+                    self._loaded[name] = store(name, outcome["files"], outcome["result"])
+                bar.write(f"{'failed' if why else 'ran':>6}  {seconds:6.2f} s  {name}", file=sys.stderr)
+                bar.update()
+        counts = f"{len(stale) - failed} exhibits ran, {kept} cached"
+        print(counts + (f", {failed} failed" if failed else ""), file=sys.stderr)
+
+    def run(self, names):
+        """Run exhibits whatever is stored; yields what each gave, as it ends, and stores nothing."""
+        if self._worker is None or self._worker.poll() is not None:
+            try:
+                self._worker = _start_worker()
+            except OSError as error:
+                raise Unavailable(f"the process that runs exhibits cannot start: {error}") from error
+        try:
+            self._worker.stdin.write(json.dumps(names) + "\n")
+            self._worker.stdin.flush()
+            for _ in names:
+                yield json.loads(self._worker.stdout.readline())
+        except (OSError, ValueError) as error:
+            code = self._worker.wait()
+            raise Unavailable(f"the process that runs exhibits ended with exit code {code}") from error
+
+    def _unknown(self, name):
+        module, _, function = name.partition(".")
+        if why := _unreadable(f"exhibits/{module}.py"):
+            return f"exhibit {name!r} failed: {why}"
+        near = difflib.get_close_matches(name, self._loaded | self._failures, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return f"unknown exhibit {name!r}: no function {function!r} in exhibits/{module}.py{hint}"
+
+
+class _Now:
+    """The state of the files and libraries during one refresh, each read once."""
+
+    def __init__(self):
+        self.environment = environment()
+        self._digests = {}
+        code = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*") if p.is_file())
+        state = [(str(p), self.digest(p.relative_to(ROOT).as_posix())) for p in code if p.suffix != ".pyc"]
+        self.code = hashlib.sha256(json.dumps(state).encode()).hexdigest()
+
+    def digest(self, name):
+        if name not in self._digests:
+            self._digests[name] = digest(name)
+        return self._digests[name]
+
+    def holds(self, entry):
+        """Is everything that the entry's exhibit used still the same?"""
+        return entry["environment"] == self.environment and all(
+            self.digest(file) == found for file, found in entry["files"].items()
+        )
+
+
+def _unreadable(file):
+    """Why a Python file cannot be read, or None."""
+    try:
+        ast.parse((ROOT / file).read_bytes())
+    except FileNotFoundError:
+        return f"no file {file}"
+    except SyntaxError as error:
+        return f"{error.msg} (at {file}:{error.lineno})"
+    return None
+
+
+def load(name, now):
+    """The stored entry of an exhibit that still holds, else None. A damaged entry does not hold."""
+    for path in CACHE.glob(f"{name}.*.json"):
+        try:
+            entry = json.loads(path.read_bytes())
+            if entry.pop("checksum") == _checksum(entry) and now.holds(entry):
+                return entry
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return None
+
+
+def store(name, files, result):
+    """Keep a result, whole or not at all, and drop the oldest of the exhibit's entries."""
+    entry = {"environment": environment(), "files": files, "result": result}
+    key = _checksum({"environment": entry["environment"], "files": files})[:16]
+    write_whole(CACHE / f"{name}.{key}.json", json.dumps(entry | {"checksum": _checksum(entry)}))
+    with contextlib.suppress(FileNotFoundError):  # another build may tidy up at the same time
+        entries = sorted(CACHE.glob(f"{name}.*.json"), key=lambda path: path.stat().st_mtime_ns)
+        for path in entries[:-KEPT]:
+            path.unlink()
+    return entry
+
+
+def write_whole(path, text):
+    """Write a file so that no reader, and no kill, ever leaves half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(temporary).replace(path)
+
+
+def _checksum(entry):
+    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
+
+
+def _start_worker():
+    settings = {
+        "MPLBACKEND": "svg",
+        "MPLCONFIGDIR": str(ROOT / ".cache" / "matplotlib"),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": str(ROOT),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "weave.worker"],
+        cwd=ROOT,
+        env=os.environ | settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )

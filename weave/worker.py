@@ -1,0 +1,82 @@
+"""Run exhibits, each in a fresh process, as many at once as there are cores.
+
+    python -m weave.worker
+
+reads lines of JSON, each a list of exhibits, and answers a line for each exhibit
+as it ends: what `weave.isolate.run` returned, and the seconds it took. It lives as
+long as its standard input, so that a server pays for importing torch once, and takes
+the exhibits that still run with it, so that an interrupted build leaves none behind.
+"""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+LIMIT = 600  # seconds one exhibit may take
+# Windows has no fork: there every exhibit imports torch anew.
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+CONTEXT = multiprocessing.get_context(METHOD)
+
+
+def in_child(name, connection):
+    """The body of an exhibit's own process."""
+    from weave import isolate
+
+    connection.send(isolate.run(name))
+    connection.close()
+
+
+def run_one(name):
+    """Run one exhibit in its own process and wait for it."""
+    start = time.perf_counter()
+    receiving, sending = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=in_child, args=(name, sending), daemon=True)
+    process.start()
+    sending.close()
+    outcome = {"exhibit": name, "files": {}}
+    try:
+        if receiving.poll(LIMIT):
+            outcome = receiving.recv()
+        else:
+            process.kill()
+            outcome["failure"] = f"it did not end within {LIMIT} seconds"
+    except EOFError:
+        process.join()
+        outcome["failure"] = f"its process died with exit code {process.exitcode}"
+    process.join()
+    return outcome | {"seconds": time.perf_counter() - start}
+
+
+def answer(name, answers, lock):
+    """Run one exhibit and write the line that answers for it, whatever happens."""
+    try:
+        outcome = run_one(name)
+    except Exception as error:  # no process, no memory: an answer that never comes would be waited for
+        outcome = {"exhibit": name, "seconds": 0, "failure": f"{type(error).__name__}: {error}"}
+    with lock:
+        print(json.dumps(outcome), file=answers, flush=True)
+
+
+def main():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the builder ends this process by its input
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries and C code print must not come between the answers
+    if METHOD == "forkserver":
+        CONTEXT.set_forkserver_preload(["numpy", "torch", "matplotlib.pyplot"])
+    pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
+    for line in sys.stdin:
+        for name in json.loads(line):
+            pool.submit(answer, name, answers, lock)
+    pool.shutdown(wait=False, cancel_futures=True)
+    for child in multiprocessing.active_children():
+        child.kill()
+    os._exit(0)  # without waiting for the threads, which wait for those children
+
+
+if __name__ == "__main__":
+    main()
