@@ -114,7 +114,8 @@ def test_shifting_all_positions_changes_nothing(function, i, j, shift, r1, r2):
 @given(POSITIONS, POSITIONS, ABOVE_0, TO_2)
 def test_is_symmetric_and_nowhere_above_0(function, i, j, r1, r2):
     bias = function(i, j, double(r1), double(r2))
-    assert torch.equal(bias, function(j, i, double(r1), double(r2)).mT)
+    # Not bit for bit: torch rounds a power differently where it takes several at a time.
+    assert_close(bias, function(j, i, double(r1), double(r2)).mT, rtol=1e-14, atol=0)
     assert torch.equal(bias == 0, (i[:, None] == j).expand_as(bias))
     assert (bias <= 0).all()
 
