@@ -17,6 +17,10 @@ settings.register_profile("guide", derandomize=True, deadline=None, max_examples
 settings.load_profile("guide")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
+
+
 @pytest.fixture(autouse=True)
 def same_random_numbers():
     torch.manual_seed(0)

@@ -11,9 +11,10 @@ from pygments.token import Name, Operator, Punctuation, Text
 
 from weave import claims as claims_
 from weave import diagrams, symbols
+from weave import reference as reference_
 from weave.project import DOCS
 
-SHOWN = ("figure", "output", "code")
+SHOWN = ("figure", "output", "code", "table")
 # Folded code is for who opens it: it would drown the prose in search results.
 FOLD = '<details class="code" data-search-exclude>'
 
@@ -23,7 +24,10 @@ class BlockError(Exception):
 
 
 def exhibit(page, results, argument, caption):
-    """What an exhibit drew or printed, with its code folded; or, for show=code, its code first and open."""
+    """What an exhibit drew or printed, with its code folded; or, for show=code, its code first and open.
+
+    For show=table, what it printed is a table in Markdown.
+    """
     name, show = _exhibit_argument(argument)
     result = results.get(name)
     show = show or ("figure" if result["figure"] else "output")
@@ -36,9 +40,18 @@ def exhibit(page, results, argument, caption):
         return [result["figure"], caption, _folded(page, "The code that drew this", source)]
     if not result["output"]:
         raise BlockError(f"exhibit {name!r} prints nothing")
+    if show == "table":
+        return [_table(name, result), caption, _folded(page, "The code that made this", source)]
     if show == "output":
         return [_printed(page, result), caption, _folded(page, "The code that printed this", source)]
     return [*_placed(page, source), _printed(page, result), caption]
+
+
+def _table(name, result):
+    lines = result["output"].splitlines()
+    if not all(line.startswith("|") for line in lines):
+        raise BlockError(f"exhibit {name!r} prints no table: each line must begin with |")
+    return lines
 
 
 def _exhibit_argument(argument):
@@ -64,6 +77,54 @@ def listing(page, file, symbol):
 def _reference(file):
     """The page that shows a whole snippet, relative to docs/."""
     return f"reference/{file.removeprefix('snippets/').removesuffix('.py')}.md"
+
+
+def reference(page, file):
+    """All of a snippet's own page below its prose: its calls, the whole file, its peers, its speed."""
+    try:
+        source = symbols.find(file)
+        snippet = file.removeprefix("snippets/").removesuffix(".py")
+        peers = reference_.peers(snippet)
+    except (symbols.SymbolError, reference_.LedgerError) as error:
+        raise BlockError(str(error)) from None
+    if page.path() != _reference(file):
+        raise BlockError(f"the reference of {file} belongs on docs/{_reference(file)}")
+    parts = [["## What it offers"]]
+    for name, signature, sentence, errors in reference_.calls(file):
+        signature = _box(page, "highlight", _highlighted(signature))
+        parts += [[f"### `{name}` {{: .call }}"], signature, _paragraph(sentence)]
+        parts += [_paragraph(error, "raises") for error in errors]
+    parts += [["## The file"], *_placed(page, source)]
+    parts += [["## Checked against"], _peers(peers)]
+    return parts
+
+
+def _paragraph(text, kind="call"):
+    return f'<p class="{kind}">{html.escape(" ".join(text.split()))}</p>'
+
+
+def _peers(peers):
+    if not peers:
+        return [
+            "The tests compare it with no implementation by others. They hold it to its definition, "
+            "written out in plain Python."
+        ]
+    rows = [f"| `{name}` | {version} | {_gap(gap)} |" for name, version, gap in peers]
+    return [
+        "These implementations were written by others. Beside each stands the largest difference that "
+        "the tests found. One that works in float32 differs by its rounding.",
+        "",
+        "| Implementation | Version | Largest difference |",
+        "|---|---|---|",
+        *rows,
+    ]
+
+
+def _gap(number):
+    if number == 0:
+        return "none"
+    digits, _, power = f"{number:.0e}".partition("e")
+    return f"{digits} × 10<sup>{str(int(power)).replace('-', '−')}</sup>"
 
 
 def diagram(page, body):

@@ -4,7 +4,9 @@ On lines of their own:
 
     ```exhibit module.function          the figure or the output of an exhibit; the
     A caption, in Markdown.             body is its caption, the code folded. show=output
-    ```                                 picks what was printed, show=code opens the code
+    ```                                 picks what was printed, show=code opens the code,
+                                        show=table places a table that was printed
+    ```reference snippets/file.py ```   the reference page of a snippet, below its prose
     ```mermaid … ```                    a diagram
     ```claims … ```                     the list of all claims (the body stays empty)
     --8<-- "snippets/file.py@symbol"    the source of a symbol, or of the whole file
@@ -34,7 +36,7 @@ from markdown.treeprocessors import Treeprocessor
 from markdown.util import AMP_SUBSTITUTE, AtomicString
 from math_core import LatexError, LatexToMathML
 
-from weave import blocks
+from weave import blocks, glossary
 from weave.claims import ClaimError, registry
 from weave.errors import WeaveError
 from weave.project import DOCS
@@ -64,6 +66,7 @@ class WeaveExtension(Extension):
         # With the table of contents, which gives headings their ids first, and before MkDocs, which
         # collects what links may lead to: both have 5. Before links are resolved (0).
         md.treeprocessors.register(Levels(md, self.page), "weave-levels", 5)
+        md.treeprocessors.register(Terms(md, self.page), "weave-terms", 4)
         md.treeprocessors.register(Links(md, self.page), "weave-links", 3)
         md.treeprocessors.register(Dollars(md, self.page), "weave-dollars", 2)
         md.postprocessors.register(Mathematics(md, self.page), "weave-math", -10)
@@ -137,7 +140,7 @@ class Directives(Preprocessor):
     FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*(?P<kind>[\w-]*)(?P<rest>[^`]*)$")
     LISTING = re.compile(r'^(?P<indent>\s*)--8<--\s+"(?P<file>[^"@]+)(?:@(?P<symbol>[^"]+))?"\s*$')
     MISPLACED = re.compile(
-        r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|claims)\b)", re.I
+        r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|reference|claims)\b)", re.I
     )
 
     def __init__(self, md, page, repository):
@@ -182,6 +185,8 @@ class Directives(Preprocessor):
             parts = self._make(blocks.exhibit, line, RESULTS, rest, body)
         elif fence["kind"] == "mermaid":
             parts = self._make(blocks.diagram, line, body)
+        elif fence["kind"] == "reference":
+            parts = self._make(blocks.reference, line, rest)
         elif fence["kind"] == "claims":
             parts = self._make(blocks.claims, line, self.repository)
         else:
@@ -301,6 +306,51 @@ class Levels(Treeprocessor):
         element.attrib.pop("open", None)
         if level in OPEN:
             element.set("open", "open")
+
+
+class Terms(Treeprocessor):
+    """Link a term of the glossary to its meaning, at its first use in a level or outside of them."""
+
+    WITHIN = ("p", "li", "td", "em", "strong", "div", "figure", "figcaption", "details", "ul", "ol", "table", "tbody", "tr")
+
+    def __init__(self, md, page):
+        super().__init__(md)
+        self.page = page
+
+    def run(self, root):
+        if self.page.path() == glossary.FILE:
+            for name in root.iter("dt"):
+                name.set("id", glossary.identifier((name.text or "").split(",")[0]))
+        elif known := glossary.terms():
+            self.words, self.forms = glossary.pattern(known)
+            self._walk(root, set())
+
+    def _walk(self, parent, met):
+        for element in list(parent):
+            if element.tag in self.WITHIN:
+                inner = set() if "level-" in element.get("class", "") else met
+                self._mark(element, inner, "text", element, 0)
+                self._walk(element, inner)
+            if parent.tag in ("p", "li", "td", "em", "strong"):
+                self._mark(parent, met, "tail", element, list(parent).index(element) + 1)
+
+    def _mark(self, parent, met, part, element, index):
+        """Link the first new term in a piece of text, then look at the rest of it."""
+        text = getattr(element, part)
+        if not text or parent.tag not in ("p", "li", "td", "em", "strong"):
+            return
+        for word in self.words.finditer(text):
+            term = self.forms[word[1].lower()]
+            if term.id in met:
+                continue
+            met.add(term.id)
+            link = ElementTree.Element("a", {"class": "term", "title": term.meaning})
+            link.set("href", f"{self.page.to(glossary.FILE)}#{term.id}")
+            link.text, link.tail = AtomicString(word[0]), text[word.end() :]
+            setattr(element, part, text[: word.start()])
+            parent.insert(index, link)
+            self._mark(parent, met, "tail", link, index + 1)
+            return
 
 
 class Links(Treeprocessor):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 import textstat
+import yaml
 
 from weave.claims import citations, registry, unstated
 from weave.extension import LEVELS
@@ -54,6 +55,14 @@ def test_a_typed_number_would_be_found(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("The norm is 8.\n\nIn float32, section 3.5 of 2017, `#!val a.b.c` and $d = 4$.\n")
     assert typed_numbers(page) == ["page.md:1: The norm is 8."]
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if p.name != "index.md"], ids=lambda p: p.stem)
+def test_a_page_has_a_title_and_a_description_for_search(path):
+    front = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), flags=re.S)
+    said = yaml.safe_load(front[1])  # MkDocs itself passes over what is no YAML
+    assert said["title"]
+    assert len(said["description"].split()) >= 5
 
 
 def levels(path):

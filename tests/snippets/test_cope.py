@@ -81,7 +81,7 @@ def test_the_table_starts_at_zero_and_then_adds_nothing():
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 64])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (9, 9), (4, 30)])
-def test_agrees_with_x_transformers(queries, keys, rows):
+def test_agrees_with_x_transformers(queries, keys, rows, to_ledger):
     x_transformers = pytest.importorskip("x_transformers.x_transformers")
     score = layer(rows=rows)
     theirs = x_transformers.CoPE(dim=4, heads=3, max_pos=rows).double()
@@ -89,7 +89,9 @@ def test_agrees_with_x_transformers(queries, keys, rows):
     q, k = random(2, 3, queries, 4), random(2, 3, keys, 4)
     later = torch.ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
     logits = scaled_dot_product(q, k).masked_fill(later, -math.inf)
-    assert_close(score(q, k), logits + theirs(q, logits), **EXACT)
+    expected = logits + theirs(q, logits)
+    assert_close(score(q, k), expected, **EXACT)
+    to_ledger("x_transformers.CoPE", score(q, k), expected)
 
 
 def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before():

@@ -127,11 +127,13 @@ def test_buckets_rise_to_the_last_and_stay_there(half, more):
 @pytest.mark.parametrize(
     ("span", "max_distance"), [(256, 512), (4, 4), (8, 50), (32, 128), (64, 512), (256, 1024)]
 )
-def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_distance):
+def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_distance, to_ledger):
     modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
     distances = torch.arange(1 - max_distance, max_distance)
     expected = modeling.make_log_bucket_position(distances, span, max_distance).long()
-    assert torch.equal(log_buckets(distances, span, max_distance), expected)
+    made = log_buckets(distances, span, max_distance)
+    assert torch.equal(made, expected)
+    to_ledger("transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position", made, expected)
 
 
 def test_transformers_counts_on_where_microsoft_stops():
@@ -165,7 +167,7 @@ def transformers_layer(span, buckets, share=False):
 
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize(("span", "buckets"), [(3, -1), (20, -1), (30, 8), (40, 4)])
-def test_scores_agree_with_transformers(span, buckets, share):
+def test_scores_agree_with_transformers(span, buckets, share, to_ledger):
     theirs = transformers_layer(span, buckets, share)
     rows = buckets if buckets > 0 else span
     table, tokens = random(2 * rows, 8), 13
@@ -182,6 +184,7 @@ def test_scores_agree_with_transformers(span, buckets, share):
     at, far = torch.arange(tokens), span if buckets > 0 else None
     made = deberta_scores(q, k, key_rows, query_rows, at, at, far)
     assert_close(made, expected, **NEAR)
+    to_ledger("transformers.models.deberta_v2.modeling_deberta_v2.DisentangledSelfAttention", made, expected)
 
 
 @pytest.mark.parametrize(("span", "buckets"), [(4, -1), (30, 8)])

@@ -61,7 +61,7 @@ def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions()
 # --- other libraries
 
 
-def test_agrees_with_gpt2():
+def test_agrees_with_gpt2(to_ledger):
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(n_layer=0, n_positions=9, n_embd=4, n_head=1, vocab_size=11)
     theirs = transformers.GPT2Model(config).double().eval()
@@ -73,10 +73,12 @@ def test_agrees_with_gpt2():
     assert_close(Embed(theirs.wte, add)(ids, torch.arange(7)), expected, rtol=0, atol=0)
     positions = torch.randint(0, 9, (2, 7))
     expected = theirs(ids, position_ids=positions).last_hidden_state
-    assert_close(Embed(theirs.wte, add)(ids, positions), expected, rtol=0, atol=0)
+    made = Embed(theirs.wte, add)(ids, positions)
+    assert_close(made, expected, rtol=0, atol=0)
+    to_ledger("transformers.models.gpt2.modeling_gpt2.GPT2Model", made, expected)
 
 
-def test_agrees_with_bert():
+def test_agrees_with_bert(to_ledger):
     modeling = pytest.importorskip("transformers.models.bert.modeling_bert")
     config = modeling.BertConfig(hidden_size=4, vocab_size=11, max_position_embeddings=9)
     theirs = modeling.BertEmbeddings(config).double().eval()
@@ -87,9 +89,10 @@ def test_agrees_with_bert():
     ids = torch.randint(0, 11, (2, 7))
     made = Embed(theirs.word_embeddings, add)(ids, torch.arange(7))
     assert_close(made, theirs(input_ids=ids), rtol=0, atol=1e-15)
+    to_ledger("transformers.models.bert.modeling_bert.BertEmbeddings", made, theirs(input_ids=ids))
 
 
-def test_opt_keeps_two_rows_more_and_gives_padding_the_second():
+def test_opt_keeps_two_rows_more_and_gives_padding_the_second(to_ledger):
     modeling = pytest.importorskip("transformers.models.opt.modeling_opt")
     theirs = modeling.OPTLearnedPositionalEmbedding(9, 4).double()
     assert len(theirs.weight) == 11
@@ -97,6 +100,8 @@ def test_opt_keeps_two_rows_more_and_gives_padding_the_second():
     rows = learned_encoding(padded_positions(mask) + 2, theirs.weight)
     expected = theirs(mask)
     assert torch.equal(rows[mask.bool()], expected[mask.bool()])
+    name = "transformers.models.opt.modeling_opt.OPTLearnedPositionalEmbedding"
+    to_ledger(name, rows[mask.bool()], expected[mask.bool()])
     assert torch.equal(expected[0, 0], theirs.weight[1])
 
 

@@ -194,6 +194,14 @@ PEERS = {
     "x_transformers": (x_transformers, "interleaved", 1, True, 700.0),
 }
 
+NAMES = {
+    "hf_llama": "transformers.models.llama.modeling_llama",
+    "hf_gpt_neox": "transformers.models.gpt_neox.modeling_gpt_neox",
+    "hf_gptj": "transformers.models.gptj.modeling_gptj",
+    "rotary_embedding_torch": "rotary_embedding_torch.RotaryEmbedding",
+    "x_transformers": "x_transformers.RotaryEmbedding",
+}
+
 
 def cases(peer):
     draw = numbers.Random(peer)
@@ -208,17 +216,18 @@ def cases(peer):
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_other_libraries_turn_alike_by_the_same_angles(peer):
+def test_other_libraries_turn_alike_by_the_same_angles(peer, to_ledger):
     theirs, layout, _, _, base = PEERS[peer]
     for x, positions, width in cases(peer):
         frequencies = rope_frequencies(width, base)
         expected = theirs(x, positions[..., None] * frequencies, positions, base)
         made = apply_rope(x, positions[:, None], frequencies, layout)
         assert_close(made, expected, **EXACT)
+        to_ledger(f"{NAMES[peer]} (by our angles)", made, expected)
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_other_libraries_turn_alike_by_angles_of_their_own(peer):
+def test_other_libraries_turn_alike_by_angles_of_their_own(peer, to_ledger):
     theirs, layout, _, _, base = PEERS[peer]
     for x, positions, width in cases(peer):
         expected = theirs(x, None, positions, base)
@@ -226,6 +235,7 @@ def test_other_libraries_turn_alike_by_angles_of_their_own(peer):
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (1e-6 + 6e-7 * positions[:, None, :, None]) * x.abs().max()
         assert ((expected - made).abs() <= accuracy).all()
+        to_ledger(f"{NAMES[peer]} (by its own)", made, expected)
 
 
 # --- what holds for every size

@@ -268,17 +268,20 @@ FLOAT32 = {"rtol": 2e-6, "atol": 0}  # they work in float32
 
 @every_setting
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
-def test_transformers_agrees(dim, base, factor):
+def test_transformers_agrees(dim, base, factor, to_ledger):
     w, original = rope_frequencies(dim, base), {"original_max_position_embeddings": 4096}
     theirs, attention_factor = hf("linear", dim, base, factor=factor)
     assert_close(position_interpolation(w, factor), theirs, **FLOAT32)
+    to_ledger("transformers.modeling_rope_utils (linear)", position_interpolation(w, factor), theirs)
     assert attention_factor == 1
     for length in (100, 4096, 5000, 8192, 100_000):
         theirs, _ = hf("dynamic", dim, base, length, factor=factor)
         assert_close(dynamic_ntk(w, factor, 4096, length), theirs, **FLOAT32)
+        to_ledger("transformers.modeling_rope_utils (dynamic)", dynamic_ntk(w, factor, 4096, length), theirs)
     for truncate in (True, False):
         theirs, attention_factor = hf("yarn", dim, base, factor=factor, truncate=truncate, **original)
         assert_close(yarn(w, factor, 4096, truncate=truncate), theirs, **FLOAT32)
+        to_ledger("transformers.modeling_rope_utils (yarn)", yarn(w, factor, 4096, truncate=truncate), theirs)
         assert attention_factor == pytest.approx(yarn_attention_factor(factor))
     theirs, _ = hf("yarn", dim, base, factor=factor, beta_fast=20.0, beta_slow=3.0, **original)
     assert_close(yarn(w, factor, 4096, 20, 3), theirs, **FLOAT32)
@@ -286,11 +289,12 @@ def test_transformers_agrees(dim, base, factor):
         "llama3", dim, base, factor=factor, low_freq_factor=1.0, high_freq_factor=4.0, **original
     )
     assert_close(llama3(w, factor, 4096), theirs, **FLOAT32)
+    to_ledger("transformers.modeling_rope_utils (llama3)", llama3(w, factor, 4096), theirs)
     assert attention_factor == 1
 
 
 @every_setting
-def test_transformers_agrees_on_longrope(dim, base):
+def test_transformers_agrees_on_longrope(dim, base, to_ledger):
     w, short = rope_frequencies(dim, base), 1 + torch.rand(dim // 2)
     long = 1 + 40 * torch.rand(dim // 2)
     parameters = {
@@ -302,19 +306,24 @@ def test_transformers_agrees_on_longrope(dim, base):
     for length in (1, 4096, 4097, 100_000):
         theirs, attention_factor = hf("longrope", dim, base, length, **parameters)
         assert_close(longrope(w, short, long, 4096, length), theirs, **FLOAT32)
+        to_ledger(
+            "transformers.modeling_rope_utils (longrope)", longrope(w, short, long, 4096, length), theirs
+        )
         assert attention_factor == pytest.approx(longrope_attention_factor(32, 4096))
 
 
 @every_setting
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
-def test_lucidrains_agrees_on_ntk_aware(dim, base, factor):
+def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, to_ledger):
     w = rope_frequencies(dim, base)
     module = pytest.importorskip("rotary_embedding_torch")
     theirs = module.RotaryEmbedding(dim, theta=base, theta_rescale_factor=factor).freqs.detach()
     assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
+    to_ledger("rotary_embedding_torch.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
     module = pytest.importorskip("x_transformers.x_transformers")
     theirs = module.RotaryEmbedding(dim, base=base, base_rescale_factor=factor).inv_freq
     assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
+    to_ledger("x_transformers.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
 
 
 def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers():

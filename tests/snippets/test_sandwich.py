@@ -50,13 +50,14 @@ def test_is_the_dot_product_of_sinusoidal_encodings_shrunk_per_head():
     assert_close(sandwich_bias(i, j, 12).double(), expected, rtol=0, atol=accuracy(12))
 
 
-def test_agrees_with_attention_gym():
+def test_agrees_with_attention_gym(to_ledger):
     module = pytest.importorskip("attn_gym.mods")
     i, j = torch.randint(0, 60, (5,)), torch.randint(0, 60, (9,))
     for heads in (1, 3, 8, 12):
         modify = module.generate_sandwich_bias(heads, 60)
         theirs = modify(0.0, None, torch.arange(heads)[:, None, None], i[:, None], j)
         assert_close(sandwich_bias(i, j, heads), theirs, rtol=1e-4, atol=1e-4)
+        to_ledger("attn_gym.mods.generate_sandwich_bias", sandwich_bias(i, j, heads), theirs)
 
 
 # --- what holds for every size

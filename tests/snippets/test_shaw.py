@@ -95,7 +95,7 @@ def test_the_tables_have_two_rows_per_step_and_one_for_the_token_itself():
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (30, 30), (4, 9)])
 @pytest.mark.parametrize("clip", [1, 3, 8])
-def test_agrees_with_wav2vec2_bert(queries, keys, clip):
+def test_agrees_with_wav2vec2_bert(queries, keys, clip, to_ledger):
     modeling = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
     shaw = tables(8, clip)
     theirs = types.SimpleNamespace(
@@ -108,6 +108,7 @@ def test_agrees_with_wav2vec2_bert(queries, keys, clip):
     _, expected = modeling._apply_relative_key_position_encoding(theirs, q, k)
     made = shaw(q, k, torch.arange(queries), torch.arange(keys)) - scaled_dot_product(q, k)
     assert_close(made, expected, **EXACT)
+    to_ledger("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert", made, expected)
 
 
 # --- memory

@@ -114,14 +114,22 @@ def x_transformers(offsets, buckets, max_distance, bidirectional):
     return function(offsets, not bidirectional, buckets, max_distance)
 
 
-@pytest.mark.parametrize("peer", [hugging_face, x_transformers])
+NAMES = {
+    hugging_face: "transformers.models.t5.modeling_t5.T5Attention",
+    x_transformers: "x_transformers.RelativePositionBias",
+}
+
+
+@pytest.mark.parametrize("peer", NAMES)
 @MODES
-def test_buckets_are_those_of_other_libraries(peer, bidirectional):
+def test_buckets_are_those_of_other_libraries(peer, bidirectional, to_ledger):
     draw = random.Random(peer.__name__)
     settings = [(32, 128)] + [(2 * draw.randint(2, 40), draw.randint(50, 2000)) for _ in range(25)]
     for buckets, max_distance in settings:
         ours = t5_buckets(OFFSETS, buckets, max_distance, bidirectional)
-        assert torch.equal(ours, peer(OFFSETS, buckets, max_distance, bidirectional))
+        theirs = peer(OFFSETS, buckets, max_distance, bidirectional)
+        assert torch.equal(ours, theirs)
+        to_ledger(NAMES[peer], ours, theirs)
 
 
 @MODES

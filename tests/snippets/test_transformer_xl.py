@@ -121,12 +121,14 @@ def xlnet(heads, dim, width):
     return made
 
 
-def test_rows_agree_with_xlnet():
+def test_rows_agree_with_xlnet(to_ledger):
     modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
     frequencies = 1 / 10000 ** (torch.arange(0, 16, 2, dtype=torch.float64) / 16)
     distances = torch.arange(99, -1, -1, dtype=torch.float64)
     expected = modeling.XLNetModel.positional_embedding(distances, frequencies)
-    assert_close(distance_rows(100, 16, torch.float64), expected[:, 0], **EXACT)
+    made = distance_rows(100, 16, torch.float64)
+    assert_close(made, expected[:, 0], **EXACT)
+    to_ledger("transformers.models.xlnet.modeling_xlnet.XLNetModel (rows)", made, expected[:, 0])
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (3, 8)])
@@ -142,7 +144,7 @@ def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queri
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
-def test_attention_agrees_with_xlnet(queries, keys):
+def test_attention_agrees_with_xlnet(queries, keys, to_ledger):
     theirs = xlnet(heads=2, dim=4, width=8)
     score = TransformerXLScores(8, 2).double()
     score.u.data.copy_(theirs.r_w_bias)
@@ -162,6 +164,8 @@ def test_attention_agrees_with_xlnet(queries, keys):
         output_attentions=True,
     )
     assert_close(output, expected.permute(1, 2, 0, 3), **EXACT)
+    name = "transformers.models.xlnet.modeling_xlnet.XLNetRelativeAttention"
+    to_ledger(name, output, expected.permute(1, 2, 0, 3))
     assert_close(weights, expected_weights.permute(2, 3, 0, 1), **EXACT)
 
 

@@ -116,7 +116,7 @@ PEERS = {"rotary_embedding_torch": rotary_embedding_torch, "x_transformers": x_t
 
 @pytest.mark.parametrize("peer", PEERS)
 @pytest.mark.parametrize(("tokens", "dim"), [(1, 4), (2, 64), (7, 6), (600, 32)])
-def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim):
+def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim, to_ledger):
     q, k = torch.randn(2, 2, 3, tokens, dim)
     theirs = PEERS[peer](q, k)
     positions, centre = torch.arange(tokens), tokens // 2
@@ -125,6 +125,7 @@ def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim):
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (2e-6 + 6e-7 * positions[:, None]) * x.abs().max() * 2
         assert ((expected - made).abs() <= accuracy).all()
+        to_ledger(f"{peer}.RotaryEmbedding (use_xpos)", made, expected)
 
 
 # --- what holds for every size

@@ -16,11 +16,12 @@ RESULTS = {
     },
     "words__spoken": {"output": "one < two\n  three\n", "values": {"method": "one-three", "name": "e"}},
     "lines__both": {"figure": "<svg class='figure'></svg>", "output": "also printed\n"},
+    "words__table": {"output": "| a | b |\n|---|---|\n| *one* | 2 |\n"},
 }
 
 EXHIBITS = {
     "exhibits/lines.py": "def rising():\n    return 1 < 2\n\n\ndef both():\n    pass\n",
-    "exhibits/words.py": "def spoken():\n    print('one < two')\n",
+    "exhibits/words.py": "def spoken():\n    print('one < two')\n\n\ndef table():\n    pass\n",
     "snippets/scale.py": "BASE = 2\n\n\ndef scaled(x):\n    return BASE * x\n",
     "docs/reference/scale.md": "# Scale\n",
     "tests/test_scale.py": '@pytest.mark.claim("it-doubles", "It \\"doubles\\" & more.")\n'
@@ -122,12 +123,21 @@ def test_show_chooses_what_an_exhibit_shows(soup):
     assert not output.select_one("svg.figure")
 
 
+def test_a_printed_table_is_a_table(soup):
+    html = soup("```exhibit words.table show=table\nThe **caption**.\n```")
+    assert [cell.text for cell in html.select("table td")] == ["one", "2"]
+    assert html.select_one("td em")
+    assert html.select_one("figcaption").text.strip() == "The caption."
+    assert html.select_one("details.code code").text == "def table():\n    pass\n"
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
         ("lines.falling", "unknown exhibit 'lines.falling'"),
         ("words.spoken show=figure", "exhibit 'words.spoken' draws no figure"),
         ("lines.rising show=output", "exhibit 'lines.rising' prints nothing"),
+        ("words.spoken show=table", "exhibit 'words.spoken' prints no table: each line must begin with |"),
         ("lines.rising show=all", "expected 'module.function'"),
         ("lines.rising fold=yes", "expected 'module.function'"),
         ("lines.rising output", "expected 'module.function'"),
@@ -174,6 +184,113 @@ def test_a_listing_of_another_room_is_not_linked(soup):
 def test_a_listing_that_cannot_be_made_is_refused(here, refusal, listing, message):
     here.write({"snippets/new.py": "x = 1\n"})
     assert refusal(f"# Title\n\n--8<-- {listing}").startswith(f"docs/index.md:3: {message}")
+
+
+# Reference pages
+
+SNIPPET = '''
+    """Halving."""
+
+    import torch
+
+
+    def halved(x):  # (tokens)
+        """Half of x < 2.
+
+        >>> halved(2)
+        1.0
+
+        ValueError: x is
+        no number.
+        """
+        return x / 2
+
+
+    class Halve(torch.nn.Module):
+        """Halves."""
+
+        def __init__(self, deep):
+            """ValueError: deep below 0."""
+
+        def forward(self, x):
+            return halved(x)
+
+        def _hidden(self):
+            return self
+
+
+    def _private():
+        pass
+    '''
+PEERS = '{"half": {"some_peer.halve": 3.2e-7, "some_peer.same": 0.0}}'
+
+
+@pytest.fixture
+def halving(here, soup):
+    """A function that converts the reference page of a snippet."""
+    ledgers = {"tests/snippets/goldens/peers.json": PEERS, "requirements-test.txt": "some-peer==1.2\n"}
+    here.write({"snippets/half.py": SNIPPET, **ledgers})
+    return lambda: soup("Prose.\n\n```reference snippets/half.py\n```", "reference/half.md")
+
+
+def test_a_reference_lists_what_is_public_with_its_signature(halving):
+    html = halving()
+    assert [heading.code.text for heading in html.select("h3")] == ["halved", "Halve"]
+    signatures = [box.text for box in html.select("div.highlight code")][:2]
+    assert signatures[0] == "def halved(x):  # (tokens)\n"
+    assert signatures[1].split("\n") == [
+        "class Halve(torch.nn.Module):",
+        "",
+        "    def __init__(self, deep):",
+        "",
+        "    def forward(self, x):",
+        "",
+    ]
+
+
+def test_a_reference_says_in_a_sentence_what_each_does_and_what_it_refuses(halving):
+    html = halving()
+    assert [p.text for p in html.select("p.call")] == ["Half of x < 2.", "Halves."]
+    assert [p.text for p in html.select("p.raises")] == [
+        "ValueError: x is no number.",
+        "ValueError: deep below 0.",
+    ]
+
+
+def test_a_reference_has_the_whole_file_to_download(halving, here):
+    html, text = halving(), (here.root / "snippets/half.py").read_text()
+    assert html.select("div.highlight code")[-1].text == text
+    assert html.select_one("a[download]")["download"] == "half.py"
+
+
+def test_a_reference_names_the_peers_their_versions_and_the_largest_differences(halving):
+    rows = [[cell.text for cell in row.select("td")] for row in halving().select("tr")[1:]]
+    assert rows == [["some_peer.halve", "1.2", "3 × 10−7"], ["some_peer.same", "1.2", "none"]]
+
+
+def test_a_reference_without_peers_says_so(halving, here):
+    here.write({"tests/snippets/goldens/peers.json": "{}"})
+    html = halving()
+    assert not html.select("table")
+    assert "with no implementation by others" in html.text
+
+
+HALF = "snippets/half.py"
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "ledger", "message"),
+    [
+        ("reference/half.md", "snippets/none.py", PEERS, "no file snippets/none.py"),
+        ("index.md", HALF, PEERS, f"the reference of {HALF} belongs on docs/reference/half.md"),
+        ("reference/half.md", HALF, "{", "tests/snippets/goldens/peers.json cannot be read: Expecting"),
+        ("reference/half.md", HALF, '{"half": {"who.x": 0}}', "requirements-test.txt pins no 'who'"),
+    ],
+)
+def test_a_reference_that_cannot_be_made_is_refused(here, halving, refusal, path, file, ledger, message):
+    halving()
+    here.write({"tests/snippets/goldens/peers.json": ledger})
+    assert refusal(f"# Title\n\n```reference {file}\n```", path).startswith(f"docs/{path}:3: {message}")
 
 
 # Diagrams

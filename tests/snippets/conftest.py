@@ -1,0 +1,61 @@
+"""The ledger of peers: how far each snippet is from implementations that nobody here wrote.
+
+A test that compares with one says so by the fixture `to_ledger`. What it finds is held against
+goldens/peers.json, which the reference pages show and `make goldens` writes anew.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+LEDGER = Path(__file__).parent / "goldens" / "peers.json"
+SLACK, LEAST = 4, 1e-15  # other processors round otherwise, in the last digits
+
+FOUND = {}  # snippet, peer: the largest difference in this run
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "to_ledger" in getattr(item, "fixturenames", ()):
+            item.add_marker("peer")
+
+
+@pytest.fixture(scope="session")
+def ledger():
+    return json.loads(LEDGER.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def to_ledger(request, ledger):
+    """A function (peer, ours, theirs) that holds the largest difference against the ledger.
+
+    peer is the dotted name of what was compared, from its package on.
+    """
+    snippet = request.module.__name__.rpartition(".")[2].removeprefix("test_")
+    rewriting = request.config.getoption("--rewrite-goldens")
+
+    def to_ledger(peer, ours, theirs):
+        gap = largest(ours.double(), theirs.double())
+        known = FOUND.setdefault(snippet, {})
+        known[peer] = max(gap, known.get(peer, 0.0))
+        if not rewriting:
+            written = ledger.get(snippet, {})
+            assert peer in written, f"goldens/peers.json has no {peer!r}: `make goldens` writes it"
+            allowed = SLACK * max(LEAST, written[peer])
+            assert gap <= allowed, f"{peer}: {gap:.1e} apart, {written[peer]:.1e} in the ledger"
+
+    return to_ledger
+
+
+def largest(ours, theirs):
+    assert ours.shape == theirs.shape
+    differ = ours != theirs  # two infinities are equal, their difference is no number
+    return (ours - theirs)[differ].abs().max().item() if differ.any() else 0.0
+
+
+def pytest_sessionfinish(session):
+    if session.config.getoption("--rewrite-goldens") and FOUND:
+        rounded = {s: {p: float(f"{gap:.1e}") for p, gap in known.items()} for s, known in FOUND.items()}
+        text = json.dumps(rounded, indent=2, sort_keys=True)
+        LEDGER.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,52 @@
+"""The glossary: its terms, explained where a page first uses one.
+
+docs/glossary.md is a list of definitions. A term's line may name other forms of it, which are
+found too; the plural with s need not be named:
+
+    Query, queries
+    :   What a token asks of the others.
+"""
+
+import functools
+import re
+from typing import NamedTuple
+
+from weave.project import DOCS
+
+FILE = "glossary.md"
+ENTRY = re.compile(r"^(?P<forms>\w.*)\n:   (?P<meaning>(?:.*\n)+?)(?=\n|\Z)", re.M)
+MARKS = re.compile(r"\[([^\]]+)\]\([^)]*\)|[*`$]")
+
+
+class Term(NamedTuple):
+    id: str
+    forms: list[str]
+    meaning: str  # as plain text
+
+
+def terms():
+    """Every term of the glossary; none without a glossary."""
+    file = DOCS / FILE
+    return _terms(file.read_text(encoding="utf-8") if file.is_file() else "")
+
+
+@functools.lru_cache(maxsize=4)
+def _terms(text):
+    found = []
+    for entry in ENTRY.finditer(text + "\n"):
+        forms = [form.strip() for form in entry["forms"].split(",")]
+        meaning = MARKS.sub(lambda mark: mark[1] or "", " ".join(entry["meaning"].split()))
+        found.append(Term(identifier(forms[0]), forms, meaning))
+    return found
+
+
+def identifier(name):
+    """The id of a term on the glossary page."""
+    return re.sub(r"\W+", "-", name.lower()).strip("-")
+
+
+def pattern(known):
+    """A regular expression that finds any of the terms as a whole word, and a map from forms to terms."""
+    forms = {form.lower(): term for term in known for form in term.forms}
+    longest = sorted(forms, key=len, reverse=True)
+    return re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, longest))})s?(?![\w-])", re.I), forms

@@ -1,0 +1,76 @@
+"""What is known of a snippet beyond its text: its calls, its peers and its speed.
+
+The calls are read from the file itself, the differences to peers and the speeds from ledgers
+that the tests keep (`make goldens`, `make bench`).
+"""
+
+import ast
+import json
+import re
+
+from weave import symbols
+from weave.project import ROOT
+
+GOLDENS = "tests/snippets/goldens"
+SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
+
+
+class LedgerError(Exception):
+    """A ledger lacks what the page needs; the message says what."""
+
+
+def calls(file):
+    """Every public function and class of a file: (name, lines of its signature, sentence, errors)."""
+    source = symbols.find(file)
+    for node in ast.parse("\n".join(source.lines)).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            paragraphs = (ast.get_docstring(node) or "").split("\n\n")
+            yield node.name, _signature(source.lines, node), paragraphs[0], list(_errors(node))
+
+
+def _errors(node):
+    """What the docstrings of a definition and its methods say of ValueErrors."""
+    for each in [node, *_methods(node)] if isinstance(node, ast.ClassDef) else [node]:
+        for paragraph in (ast.get_docstring(each) or "").split("\n\n"):
+            if paragraph.startswith("ValueError:"):
+                yield paragraph
+
+
+def _methods(node):
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+    return [each for each in methods if each.name in SHOWN or not each.name.startswith("_")]
+
+
+def _signature(lines, node):
+    """The lines before a definition's docstring, and for a class those of its public methods too."""
+    head = lines[node.lineno - 1 : node.body[0].lineno - 1]
+    methods = _methods(node) if isinstance(node, ast.ClassDef) else []
+    return head + [line for method in methods for line in ["", *_signature(lines, method)]]
+
+
+def peers(snippet):
+    """(implementation, version, largest difference) for each peer that the tests compare it with."""
+    known = _ledger("peers.json").get(snippet, {})
+    return [(name, _version(name.partition(".")[0]), gap) for name, gap in sorted(known.items())]
+
+
+def speed(snippet):
+    """The machine that the speeds were taken on, and the rows of a snippet."""
+    known = _ledger("speed.json")
+    return known["machine"], [row for row in known["rows"] if row["snippet"] == snippet]
+
+
+def _version(package):
+    """The version that the tests are pinned to."""
+    pins = (ROOT / "requirements-test.txt").read_text(encoding="utf-8")
+    pinned = re.search(rf"^{re.sub('[_-]', '[_-]', package)}==(\S+)", pins, re.M | re.I)
+    if not pinned:
+        raise LedgerError(f"requirements-test.txt pins no {package!r}, which {GOLDENS}/peers.json names")
+    return pinned[1]
+
+
+def _ledger(name):
+    try:
+        return json.loads((ROOT / GOLDENS / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{GOLDENS}/{name} cannot be read: {error}") from None
