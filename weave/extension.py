@@ -66,7 +66,7 @@ class WeaveExtension(Extension):
         # With the table of contents, which gives headings their ids first, and before MkDocs, which
         # collects what links may lead to: both have 5. Before links are resolved (0).
         md.treeprocessors.register(Levels(md, self.page), "weave-levels", 5)
-        md.treeprocessors.register(Terms(md, self.page), "weave-terms", 4)
+        md.treeprocessors.register(Terms(md, self.page), "weave-terms", 5)
         md.treeprocessors.register(Links(md, self.page), "weave-links", 3)
         md.treeprocessors.register(Dollars(md, self.page), "weave-dollars", 2)
         md.postprocessors.register(Mathematics(md, self.page), "weave-math", -10)
@@ -311,7 +311,8 @@ class Levels(Treeprocessor):
 class Terms(Treeprocessor):
     """Link a term of the glossary to its meaning, at its first use in a level or outside of them."""
 
-    WITHIN = ("p", "li", "td", "em", "strong", "div", "figure", "figcaption", "details", "ul", "ol", "table", "tbody", "tr")
+    SENTENCES = ("p", "li", "td", "em", "strong")
+    AROUND = ("div", "figure", "figcaption", "details", "ul", "ol", "table", "tbody", "tr")
 
     def __init__(self, md, page):
         super().__init__(md)
@@ -319,38 +320,37 @@ class Terms(Treeprocessor):
 
     def run(self, root):
         if self.page.path() == glossary.FILE:
-            for name in root.iter("dt"):
-                name.set("id", glossary.identifier((name.text or "").split(",")[0]))
+            for entry in root.iter("dt"):
+                entry.text = entry.text.split(",")[0]  # other forms are for finding it
+                entry.set("id", glossary.identifier(entry.text))
         elif known := glossary.terms():
             self.words, self.forms = glossary.pattern(known)
             self._walk(root, set())
 
     def _walk(self, parent, met):
         for element in list(parent):
-            if element.tag in self.WITHIN:
+            if element.tag in (*self.SENTENCES, *self.AROUND):
                 inner = set() if "level-" in element.get("class", "") else met
-                self._mark(element, inner, "text", element, 0)
+                self._mark(element, "text", element, inner)
                 self._walk(element, inner)
-            if parent.tag in ("p", "li", "td", "em", "strong"):
-                self._mark(parent, met, "tail", element, list(parent).index(element) + 1)
+            self._mark(parent, "tail", element, met)
 
-    def _mark(self, parent, met, part, element, index):
-        """Link the first new term in a piece of text, then look at the rest of it."""
+    def _mark(self, parent, part, element, met):
+        """Link the terms not yet met in one piece of a parent's text: its own or an element's tail."""
         text = getattr(element, part)
-        if not text or parent.tag not in ("p", "li", "td", "em", "strong"):
+        if not text or parent.tag not in self.SENTENCES:
             return
         for word in self.words.finditer(text):
             term = self.forms[word[1].lower()]
-            if term.id in met:
-                continue
-            met.add(term.id)
-            link = ElementTree.Element("a", {"class": "term", "title": term.meaning})
-            link.set("href", f"{self.page.to(glossary.FILE)}#{term.id}")
-            link.text, link.tail = AtomicString(word[0]), text[word.end() :]
-            setattr(element, part, text[: word.start()])
-            parent.insert(index, link)
-            self._mark(parent, met, "tail", link, index + 1)
-            return
+            if term.id not in met:
+                met.add(term.id)
+                link = ElementTree.Element("a", {"class": "term", "title": term.meaning})
+                link.set("href", f"{self.page.to(glossary.FILE)}#{term.id}")
+                link.text, link.tail = AtomicString(word[0]), text[word.end() :]
+                setattr(element, part, text[: word.start()])
+                parent.insert(0 if part == "text" else list(parent).index(element) + 1, link)
+                self._mark(parent, "tail", link, met)
+                return
 
 
 class Links(Treeprocessor):

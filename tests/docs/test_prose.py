@@ -6,6 +6,7 @@ import pytest
 import textstat
 import yaml
 
+from weave import glossary
 from weave.claims import citations, registry, unstated
 from weave.extension import LEVELS
 from weave.project import DOCS
@@ -90,6 +91,23 @@ def test_the_layman_level_reads_easily_and_holds_no_formula_and_no_code(path):
     assert "show=code" not in text and "--8<--" not in text
     grade = textstat.flesch_kincaid_grade(" ".join(plain(text).split()))
     assert grade <= 9, f"the Layman level of {path.name} reads at US grade {grade:.1f}, wanted 9 or below"
+
+
+# Words of the trade that a newcomer cannot know.
+JARGON = re.compile(
+    r"\b(?:attention|batch|bias|bucket|cache|causal|channel|checkpoint|cosine|decoder|dimension|embedding|encoder|"
+    r"equivarian\w+|fine-tun\w+|frequency|gradient|hyperparameter|invarian\w+|layer|logit|loss|matrix|multiset|norm|"
+    r"offset|padding|parameter|permutation|projection|query|scalar|sequence|softmax|tensor|token|Transformer|vector|"
+    r"wavelength)s?\b",
+    re.I,
+)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_the_layman_level_holds_no_word_of_the_trade_that_the_glossary_lacks(path):
+    words, _ = glossary.pattern(glossary.terms())
+    used = JARGON.findall(plain(dict(levels(path))["layman"]))
+    assert [word for word in used if not words.search(word)] == []
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)

@@ -128,7 +128,7 @@ def test_a_printed_table_is_a_table(soup):
     assert [cell.text for cell in html.select("table td")] == ["one", "2"]
     assert html.select_one("td em")
     assert html.select_one("figcaption").text.strip() == "The caption."
-    assert html.select_one("details.code code").text == "def table():\n    pass\n"
+    assert html.select_one("details.code pre code").text == "def table():\n    pass\n"
 
 
 @pytest.mark.parametrize(
@@ -667,3 +667,75 @@ def test_without_a_page_weave_says_so(here):
     here.write({"docs/index.md": "x"})
     with pytest.raises(WeaveError, match="weave cannot tell which page it is on"):
         markdown.markdown("`#!claim none`", extensions=[extension.WeaveExtension()])
+
+
+# The glossary
+
+GLOSSARY = """# Glossary
+
+Query, queries
+:   What a [token](index.md) *asks*,
+    in $d$ numbers.
+
+Attention head, head
+:   One of several.
+"""
+
+
+@pytest.fixture
+def explained(here, soup):
+    """A function that converts a page of a guide with a glossary, and lists its links to terms."""
+    here.write({"docs/glossary.md": GLOSSARY, "docs/guide/b.md": "# Another\n", "docs/index.md": "# Home\n"})
+    return lambda text: [(a.text, a["href"], a["title"]) for a in soup(text, "guide/a.md").select("a.term")]
+
+
+def test_a_term_is_linked_to_its_meaning_where_it_first_stands(explained):
+    query = "../glossary.md#query", "What a token asks, in d numbers."
+    head = "../glossary.md#attention-head", "One of several."
+    found = explained("Two queries and *Query* one.\n\n- A **head**, attention heads and the query.")
+    assert found == [("queries", *query), ("head", *head)]
+
+
+def test_the_longest_term_is_found(explained):
+    assert [text for text, *_ in explained("An attention head.")] == ["attention head"]
+
+
+def test_each_level_explains_its_terms_itself(explained):
+    text = LEVEL + "A query.\n\n" + LEVEL + "Queries and a query.\n\nA query."
+    assert [text for text, *_ in explained(text)] == ["query", "Queries", "query"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A query",
+        "A `query`.",
+        "[A query](b.md)",
+        "    a query",
+        "Inquery, querying, key-query, query-key.",
+        "$query$",
+    ],
+)
+def test_what_is_no_word_of_a_sentence_is_left_alone(explained, text):
+    assert explained(text) == []
+
+
+def test_all_terms_of_a_sentence_are_found_and_its_text_is_kept(here, soup):
+    here.write({"docs/glossary.md": GLOSSARY})
+    html = soup("A query, *a head*, and **no** query or head.", "guide/a.md")
+    assert html.p.text == "A query, a head, and no query or head."
+    assert [a.text for a in html.select("a.term")] == ["query", "head"]
+
+
+def test_the_glossary_itself_has_an_id_for_each_term(here, soup):
+    here.write({"docs/index.md": "# Home\n"})
+    html = soup(GLOSSARY, "glossary.md")
+    assert [(term["id"], term.text) for term in html.select("dt")] == [
+        ("query", "Query"),
+        ("attention-head", "Attention head"),
+    ]
+    assert not html.select("a.term")
+
+
+def test_without_a_glossary_nothing_is_linked(soup):
+    assert not soup("A query.").select("a.term")
