@@ -11,6 +11,7 @@ import difflib
 import hashlib
 import importlib.metadata
 import json
+import math
 import os
 import subprocess
 import sys
@@ -64,6 +65,7 @@ class Results:
         self._fresh = False
         self._loaded = {}  # exhibit -> entry
         self._failures = {}  # exhibit -> (state of the code, why)
+        self._took = {}  # exhibit -> how many seconds it last ran
 
     def get(self, name):
         """The up-to-date result of exhibit `module.function`."""
@@ -89,6 +91,7 @@ class Results:
         self._failures = {name: failure for name, failure in self._failures.items() if failure[0] == now.code}
         stale = [name for name in names if name not in self._loaded | self._failures]
         if stale:
+            stale.sort(key=lambda name: self._took.get(name, math.inf), reverse=True)  # none long at the end
             self._renew(stale, now, kept=len(names) - len(stale))
         self._fresh = True
 
@@ -101,6 +104,7 @@ class Results:
         with tqdm(total=len(stale), unit="exhibit", disable=None, leave=False) as bar:
             for outcome in self.run(stale):
                 name, seconds = outcome["exhibit"], outcome["seconds"]
+                self._took[name] = seconds
                 if why := outcome.get("failure"):
                     failed += 1
                     self._failures[name] = (now.code, why)

@@ -337,3 +337,25 @@ def test_a_worker_that_ends_at_once_is_told(here, capfd):
     here.write({"exhibits/a.py": "def b(): pass\n", "weave/__init__.py": "raise SystemExit(5)\n"})
     with pytest.raises(results.Unavailable, match="the process that runs exhibits ended with exit code 5"):
         results.Results().get("a.b")
+
+
+def test_what_took_longest_runs_first(here, monkeypatch):
+    """So that no core waits at the end for a long one that began last; what never ran may be long."""
+    here.write({"exhibits/a.py": "def b(): pass\n\n\ndef c(): pass\n\n\ndef d(): pass\n"})
+    took, asked = {"a.b": 0.2, "a.c": 3.0, "a.d": 1.0}, []
+
+    def run(self, names):
+        asked.append(list(names))
+        for name in names:
+            files = {"exhibits/a.py": results.digest("exhibits/a.py")}
+            result = {"figure": None, "output": "", "values": {}}
+            yield {"exhibit": name, "seconds": took[name], "files": files, "result": result}
+
+    monkeypatch.setattr(results.Results, "run", run)
+    known = results.Results()
+    known.get("a.b")
+    here.edit("exhibits/a.py", "def d", "# new\ndef e(): pass\n\n\ndef d")
+    took["a.e"] = 0.1
+    known.forget()
+    known.get("a.b")
+    assert asked == [["a.b", "a.c", "a.d"], ["a.e", "a.c", "a.d", "a.b"]]
