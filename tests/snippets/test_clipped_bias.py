@@ -48,12 +48,22 @@ def test_agrees_with_an_embedding_of_clipped_offsets():
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "relative-methods-ignore-a-common-shift",
+    "Moving the positions of all queries and keys by the same number changes neither T5's bias nor "
+    "the clipped bias nor DeBERTa's scores, for fixed queries and keys.",
+)
 @given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000))
 def test_shifting_all_positions_changes_nothing(i, j, shift):
     bias = filled()
     assert torch.equal(bias(i + shift, j + shift), bias(i, j))
 
 
+@pytest.mark.claim(
+    "clipped-bias-shares-beyond",
+    "In the clipped bias, all keys at or beyond the maximum distance on one side of a query have the "
+    "same bias, and the next nearer one has another.",
+)
 @given(st.integers(1, 20), st.integers(0, 500))
 def test_beyond_max_distance_all_keys_of_a_side_are_alike(max_distance, beyond):
     bias, i = filled(2, max_distance), torch.tensor([0])

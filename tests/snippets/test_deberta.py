@@ -64,6 +64,11 @@ def test_the_farthest_key_after_the_query_has_the_first_row():
     assert_close(scores[0, 0], expected)
 
 
+@pytest.mark.claim(
+    "deberta-last-term",
+    "In the position-to-content term, transformers and the snippet count i - j as in the content-to- "
+    "position term; the paper's j - i gives other scores.",
+)
 def test_the_last_term_of_the_paper_is_another_thing():
     q, k, key_rows, query_rows = heads_of(5), heads_of(5), heads_of(6), heads_of(6)
     at = torch.arange(5)
@@ -80,6 +85,22 @@ def test_the_last_term_of_the_paper_is_another_thing():
     assert (made - scores(-1)).abs().max() > 0.5
 
 
+@pytest.mark.claim(
+    "deberta-scale",
+    "DeBERTa divides the sum of its three terms by the square root of 3 dim, which gives scores of "
+    "unit variance for independent entries of unit variance.",
+)
+def test_three_terms_over_the_root_of_three_dim_have_unit_variance():
+    dim, at = 64, torch.arange(200)
+    q, k = heads_of(200, dim=dim, heads=4), heads_of(200, dim=dim, heads=4)
+    rows = heads_of(200, dim=dim, heads=4), heads_of(200, dim=dim, heads=4)
+    scores = deberta_scores(q, k, *rows, at, at)
+    assert scores.std().item() == pytest.approx(1, rel=0.05)
+    content = q @ k.mT / math.sqrt(3 * dim)
+    nothing = torch.zeros_like(rows[0])
+    assert_close(deberta_scores(q, k, nothing, nothing, at, at), content, **EXACT)
+
+
 def test_the_table_starts_as_small_as_its_projections():
     score = DebertaScores(768, 12, 512)
     assert score.table.shape == (1024, 768)
@@ -91,9 +112,14 @@ def test_the_table_starts_as_small_as_its_projections():
 # --- buckets
 
 
+@pytest.mark.claim(
+    "deberta-buckets",
+    "With span 256 and maximum distance 512, DeBERTa's log buckets keep distances up to 128, and put "
+    "200 into 169, 400 into 233 and 511 and all beyond into 255, alike on both sides.",
+)
 def test_buckets_of_the_released_models():
-    distances = torch.tensor([0, 1, 128, 129, 200, 300, 400, 511, 512, 9999])
-    expected = [0, 1, 128, 129, 169, 207, 233, 255, 255, 255]
+    distances = torch.tensor([0, 1, 128, 129, 200, 300, 400, 505, 506, 511, 512, 9999])
+    expected = [0, 1, 128, 129, 169, 207, 233, 254, 255, 255, 255, 255]
     assert log_buckets(distances, 256, 512).tolist() == expected
     assert log_buckets(-distances, 256, 512).tolist() == [-bucket for bucket in expected]
 
@@ -136,9 +162,17 @@ def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_dist
     to_ledger("transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position", made, expected)
 
 
+@pytest.mark.claim(
+    "deberta-transformers-counts-on",
+    "Beyond the maximum distance, transformers' log buckets count on, so that with span 256 and "
+    "maximum distance 512 a key 512 or more after the query has row 0 there and row 1 in the snippet; "
+    "up to 511 they agree.",
+)
 def test_transformers_counts_on_where_microsoft_stops():
     modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
     far = torch.tensor([-600, -512, 512, 600])
+    near = torch.arange(-511, 512)
+    assert torch.equal(modeling.make_log_bucket_position(near, 256, 512).long(), log_buckets(near, 256, 512))
     theirs = modeling.make_log_bucket_position(far, 256, 512).long()
     assert theirs.tolist() == [-270, -256, 256, 270]
     rows = (theirs + 256).clamp(0, 511), (log_buckets(far, 256, 512) + 256).clamp(0, 511)
@@ -165,6 +199,16 @@ def transformers_layer(span, buckets, share=False):
     return made
 
 
+@pytest.mark.claim(
+    "deberta-last-term",
+    "In the position-to-content term, transformers and the snippet count i - j as in the content-to- "
+    "position term; the paper's j - i gives other scores.",
+)
+@pytest.mark.claim(
+    "deberta-agrees-with-transformers",
+    "The snippet's DeBERTa scores equal those of transformers' second version, with and without "
+    "buckets, with projections shared and apart, to the rounding of its float32 scale.",
+)
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize(("span", "buckets"), [(3, -1), (20, -1), (30, 8), (40, 4)])
 def test_scores_agree_with_transformers(span, buckets, share, to_ledger):
@@ -217,6 +261,11 @@ def test_transformers_counts_from_key_to_query_too():
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "relative-methods-ignore-a-common-shift",
+    "Moving the positions of all queries and keys by the same number changes neither T5's bias nor "
+    "the clipped bias nor DeBERTa's scores, for fixed queries and keys.",
+)
 @settings(max_examples=15)
 @given(SEEDS, st.integers(-1000, 1000), st.sampled_from([None, 9]))
 def test_scores_depend_on_distances_only(seed, offset, max_distance):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from snippets.attention import attention, scaled_dot_product
+from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -93,6 +93,11 @@ def test_the_tables_have_two_rows_per_step_and_one_for_the_token_itself():
 # --- other libraries
 
 
+@pytest.mark.claim(
+    "shaw-agrees-with-peer",
+    "The snippet's term between queries and Shaw's key table equals that of transformers' "
+    "Wav2Vec2-BERT, to 1e-12 in float64.",
+)
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (30, 30), (4, 9)])
 @pytest.mark.parametrize("clip", [1, 3, 8])
 def test_agrees_with_wav2vec2_bert(queries, keys, clip, to_ledger):
@@ -130,6 +135,12 @@ class Largest(TorchDispatchMode):
         return made
 
 
+@pytest.mark.claim(
+    "shaw-memory",
+    "For 2 heads of width 64 and 96 tokens, no tensor of the snippet's attention with Shaw's tables, "
+    "forward or backward, is larger than the scores, while a vector for each pair of tokens takes at "
+    "least 32 times as much.",
+)
 def test_no_tensor_is_as_large_as_queries_x_keys_x_dim():
     tokens, dim = 96, 64
     shaw, at = ShawTables(dim, clip=8), torch.arange(tokens)
@@ -149,6 +160,11 @@ def test_no_tensor_is_as_large_as_queries_x_keys_x_dim():
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "shaw-depends-on-distance-only",
+    "With Shaw's tables, moving all positions by the same number changes neither weights nor output, "
+    "for fixed queries, keys and values.",
+)
 @settings(max_examples=15)
 @given(SEEDS, st.integers(-1000, 1000), st.integers(0, 9))
 def test_scores_and_values_depend_on_distances_only(seed, offset, clip):
@@ -158,6 +174,11 @@ def test_scores_and_values_depend_on_distances_only(seed, offset, clip):
     assert_close(self_attend(shaw, q, k, v, at + offset), self_attend(shaw, q, k, v, at), **EXACT)
 
 
+@pytest.mark.claim(
+    "shaw-clip",
+    "With Shaw's tables, all keys at or beyond the clip on one side of a query share a row, and every "
+    "nearer distance has a row of its own.",
+)
 @settings(max_examples=15)
 @given(SEEDS, st.integers(0, 5), st.integers(0, 1000))
 def test_beyond_the_clip_every_distance_is_the_same(seed, clip, farther):
@@ -171,6 +192,11 @@ def test_beyond_the_clip_every_distance_is_the_same(seed, clip, farther):
     assert_close(shaw.values(weights, at, 50 + far), shaw.values(weights, at, 50 + near), **EXACT)
 
 
+@pytest.mark.claim(
+    "shaw-clip",
+    "With Shaw's tables, all keys at or beyond the clip on one side of a query share a row, and every "
+    "nearer distance has a row of its own.",
+)
 def test_within_the_clip_every_distance_is_its_own():
     shaw, q = tables(4, 3), random(1, 4)
     scores = shaw(q, torch.zeros(7, 4).double(), torch.tensor([3]), torch.arange(7))[0]
@@ -178,10 +204,39 @@ def test_within_the_clip_every_distance_is_its_own():
     assert gaps.min() > 1e-3
 
 
+@pytest.mark.claim(
+    "shaw-clip-zero-blind",
+    "With clip zero and no mask, Shaw's tables leave the weights as they are without positions, and "
+    "shuffled tokens get shuffled outputs.",
+)
 def test_with_clip_zero_the_weights_know_no_position():
     shaw, at = tables(4, 0), torch.arange(6)
     q, k, v = random(3, 2, 6, 4)
-    assert_close(self_attend(shaw, q, k, v, at)[1], attention(q, k, v)[1], **EXACT)
+    output, weights = self_attend(shaw, q, k, v, at)
+    assert_close(weights, attention(q, k, v)[1], **EXACT)
+    order = [3, 0, 5, 1, 4, 2]
+    moved = self_attend(shaw, *(part[:, order] for part in (q, k, v)), at)[0]
+    assert_close(moved, output[:, order], **EXACT)
+
+
+@pytest.mark.claim(
+    "clip-is-blind-in-one-layer-only",
+    "With Shaw's tables in the scores, swapping two tokens that are both beyond the clip on one side "
+    "of a query leaves its output in one layer as it was, and changes it in two.",
+)
+def test_one_layer_is_blind_beyond_the_clip_and_two_are_not():
+    at, x = torch.arange(12), random(12, 8)
+    swapped = x[[1, 0, *range(2, 12)]]  # both are 10 or more before the last token
+    layers = [SelfAttention(8, 2).double() for _ in range(2)]
+    shaw = [tables(4, 3) for _ in range(2)]
+
+    def through(x, depth):
+        for layer, each in list(zip(layers, shaw, strict=True))[:depth]:
+            x = x + layer(x, score=lambda q, k, each=each: each(q, k, at, at))[0]
+        return x[-1]
+
+    assert_close(through(swapped, 1), through(x, 1), **EXACT)
+    assert (through(swapped, 2) - through(x, 2)).abs().max() > 1e-3
 
 
 def test_weights_that_sum_to_one_pass_a_constant_row_on():

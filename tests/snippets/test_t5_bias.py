@@ -12,7 +12,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
-from snippets.attention import attention
+from snippets.attention import attention, scaled_dot_product
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets
 
 OFFSETS = torch.arange(-1200, 1201)
@@ -63,6 +63,11 @@ def test_two_causal_buckets_are_the_query_and_all_before_it():
     assert t5_buckets(torch.tensor([-9, -1, 0, 1]), 2, 5, False).tolist() == [1, 1, 0, 0]
 
 
+@pytest.mark.claim(
+    "t5-last-bucket-starts-early",
+    "T5's last bucket of the default 32 with maximum distance 128 starts at distance 113 if all "
+    "buckets look back, and at 91 in each direction if they look both ways.",
+)
 def test_the_last_bucket_starts_before_max_distance():
     before = -torch.arange(2000)
     for bidirectional, last, start in ((False, 31, 113), (True, 15, 91)):
@@ -78,12 +83,22 @@ def test_near_distances_have_a_bucket_each():
     assert t5_buckets(torch.arange(10)).tolist() == [0, *range(17, 25), 24]
 
 
+@pytest.mark.claim(
+    "t5-one-bucket-is-never-used",
+    "Of T5's 32 buckets in both directions, bucket 16 is that of no offset; looking back only, all 32 "
+    "are used.",
+)
 def test_of_32_bidirectional_buckets_one_is_never_used():
     used = set(t5_buckets(OFFSETS).tolist())
     assert used == set(range(32)) - {16}
     assert set(t5_buckets(OFFSETS, bidirectional=False).tolist()) == set(range(32))
 
 
+@pytest.mark.claim(
+    "t5-causal-is-no-mask",
+    "T5's causal buckets put every later key into bucket 0, the query's own, so that later keys still "
+    "have to be masked.",
+)
 def test_causal_buckets_give_all_later_keys_the_bucket_of_the_query():
     assert (t5_buckets(torch.arange(500), bidirectional=False) == 0).all()
 
@@ -120,6 +135,11 @@ NAMES = {
 }
 
 
+@pytest.mark.claim(
+    "t5-agrees-with-peers",
+    "The snippet's T5 buckets are those of transformers and of x-transformers at every offset from "
+    "-1200 to 1200, in both modes, for the default and 25 drawn settings.",
+)
 @pytest.mark.parametrize("peer", NAMES)
 @MODES
 def test_buckets_are_those_of_other_libraries(peer, bidirectional, to_ledger):
@@ -160,6 +180,45 @@ def test_weights_of_x_transformers_give_its_bias(bidirectional):
     assert torch.equal(ours(torch.arange(150, 200), torch.arange(200)), theirs(50, 200))
 
 
+@pytest.mark.claim(
+    "t5-no-scale",
+    "T5 does not divide scores by the square root of the head's width: transformers' layer equals the "
+    "snippet's bias added to unscaled products, and differs from it with scaled ones.",
+)
+@MODES
+def test_a_layer_of_hugging_face_adds_the_bias_to_unscaled_scores(bidirectional):
+    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    config = module.T5Config(num_heads=2, d_model=8, d_kv=4, is_decoder=not bidirectional)
+    config._attn_implementation = "eager"
+    theirs = module.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).double().eval()
+    for weight in theirs.parameters():
+        torch.nn.init.normal_(weight)
+    ours = T5Bias(2, bidirectional=bidirectional).double()
+    x, i = torch.randn(1, 7, 8, dtype=torch.float64), torch.arange(7)
+    ours.load_state_dict({"table": theirs.relative_attention_bias.weight})
+    expected = theirs(x)[0]
+
+    def layer(score):
+        q, k, v = (part(x).unflatten(-1, (2, 4)).transpose(1, 2) for part in (theirs.q, theirs.k, theirs.v))
+        return theirs.o(attention(q, k, v, ours(i, i), score=score)[0].transpose(1, 2).flatten(-2))
+
+    assert_close(layer(lambda q, k: q @ k.mT), expected, **EXACT)
+    assert (layer(scaled_dot_product) - expected).abs().max() > 0.1
+
+
+@pytest.mark.claim(
+    "t5-layers-share-a-table",
+    "In transformers' T5 one table of biases serves all layers of a stack: an encoder and a decoder "
+    "of 3 layers each have 2 tables in all, and cross-attention has none.",
+)
+def test_all_layers_of_a_stack_share_one_table():
+    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    config = module.T5Config(num_heads=2, d_model=8, d_kv=4, d_ff=8, num_layers=3, vocab_size=10)
+    names = [name for name, _ in module.T5Model(config).named_parameters() if "relative" in name]
+    place = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+    assert names == [f"encoder.{place}", f"decoder.{place}"]
+
+
 # --- what holds for every size
 
 
@@ -174,6 +233,11 @@ def test_farther_keys_never_have_an_earlier_bucket(bidirectional, half, max_dist
         assert (bucket[max_distance - 1 :] == bucket[-1]).all()
 
 
+@pytest.mark.claim(
+    "relative-methods-ignore-a-common-shift",
+    "Moving the positions of all queries and keys by the same number changes neither T5's bias nor "
+    "the clipped bias nor DeBERTa's scores, for fixed queries and keys.",
+)
 @MODES
 @given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000))
 def test_shifting_all_positions_changes_nothing(bidirectional, i, j, shift):

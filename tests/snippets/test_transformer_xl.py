@@ -39,6 +39,11 @@ def heads_of(tokens, *leading, heads=2, dim=4):
 # --- what the sources say
 
 
+@pytest.mark.claim(
+    "transformer-xl-four-terms",
+    "Transformer-XL's score is (q.k + q.WR + u.k + v.WR) / sqrt(dim), with R of the distance from key "
+    "back to query: the snippet equals the four terms written out, to 1e-12.",
+)
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 6), (3, 7)])
 def test_every_score_is_its_formula(queries, keys):
     score, q, k = layer(), heads_of(queries), heads_of(keys)
@@ -86,12 +91,22 @@ def test_the_shift_takes_every_distance_to_its_key(queries, keys):
     assert torch.equal(shifted[seen], distances[seen])
 
 
+@pytest.mark.claim(
+    "transformer-xl-shift-garbage",
+    "The relative shift leaves, at keys after the query, a zero and then numbers that belong to the "
+    "next query's row; they have to be hidden.",
+)
 def test_beside_what_the_shift_is_for_stands_what_belongs_to_the_next_query():
     x = torch.arange(12).view(3, 4) + 10
     expected = [[12, 13, 0, 14], [15, 16, 17, 0], [18, 19, 20, 21]]
     assert relative_shift(x).tolist() == expected
 
 
+@pytest.mark.claim(
+    "transformer-xl-needs-the-shift",
+    "Transformer-XL's scores without the shift are right for the last query and wrong for the queries "
+    "before it.",
+)
 def test_multiplying_by_rows_without_a_shift_is_another_thing():
     score, q, k = layer(), heads_of(5), heads_of(5)
     rows = score.project(distance_rows(5, 8, torch.float64)).unflatten(-1, (2, 4)).transpose(0, 1)
@@ -143,6 +158,11 @@ def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queri
     assert torch.equal(turned, expected)
 
 
+@pytest.mark.claim(
+    "transformer-xl-agrees-with-xlnet",
+    "With XLNet's weights from transformers and keys after the query hidden, the snippet gives "
+    "XLNet's weights and outputs, to 1e-12 in float64.",
+)
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
 def test_attention_agrees_with_xlnet(queries, keys, to_ledger):
     theirs = xlnet(heads=2, dim=4, width=8)
@@ -220,6 +240,39 @@ def test_a_segment_with_memory_gives_the_rows_of_the_whole():
     for start, end in ((0, 3), (3, 6), (6, 8), (2, 8)):
         part = attention(q[:, start:end], k[:, :end], v[:, :end], score=score)[0]
         assert_close(part, whole[:, start:end], **EXACT)
+
+
+@pytest.mark.claim(
+    "transformer-xl-memory-is-exact",
+    "In Transformer-XL, two layers that read a text in segments and keep the inputs of each layer for "
+    "all earlier tokens give what they give for the text in one piece, to 1e-12.",
+)
+@pytest.mark.parametrize("lengths", [(3, 3, 3), (1, 5, 3), (8, 1)])
+def test_segments_with_all_states_kept_give_what_the_whole_gives(lengths):
+    weights, x = random(2, 3, 8, 8) / 4, random(9, 8)
+    scores = [layer(), layer()]
+
+    def one_layer(depth, x, memory):
+        seen = torch.cat([memory, x])
+        q, k, v = (
+            (given @ weight).unflatten(-1, (2, 4)).transpose(0, 1)
+            for given, weight in zip((x, seen, seen), weights[depth], strict=True)
+        )
+        return x + attention(q, k, v, score=scores[depth])[0].transpose(0, 1).flatten(1)
+
+    def two_layers(x, memory):
+        inner = one_layer(0, x, memory[0])
+        kept = torch.cat([memory[0], x]), torch.cat([memory[1], inner])
+        return one_layer(1, inner, memory[1]), kept
+
+    nothing = (x[:0], x[:0])
+    whole, memory, parts = two_layers(x, nothing)[0], nothing, []
+    for segment in x.split(lengths):
+        part, memory = two_layers(segment, memory)
+        parts.append(part)
+    assert_close(torch.cat(parts), whole, **EXACT)
+    alone = torch.cat([two_layers(segment, nothing)[0] for segment in x.split(lengths)])
+    assert (alone - whole).abs().max() > 0.01
 
 
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole():

@@ -1,0 +1,471 @@
+"""What the chapter on relative positions shows."""
+
+from functools import partial
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from snippets.attention import SelfAttention, attention
+from snippets.clipped_bias import clipped_bias
+from snippets.deberta import DebertaScores, log_buckets
+from snippets.shaw import ShawTables, shaw_scores
+from snippets.t5_bias import T5Bias, t5_bias, t5_buckets
+from snippets.transformer_xl import (
+    TransformerXLScores,
+    distance_rows,
+    relative_shift,
+    transformer_xl_scores,
+)
+
+
+def same_names():
+    """Two rows of squares, one for each place in a text, with you in black.
+
+    In each row the neighbours before you are blue and orange, those after you
+    green and purple, and all that are farther away gray.
+    """
+    colors = {-2: "C0", -1: "C1", 0: "black", 1: "C2", 2: "C3"}
+    names = {-2: "two\nback", -1: "one\nback", 0: "you", 1: "one\non"}
+    names[2] = "two\non"
+    fig, ax = plt.subplots(figsize=(4.4, 1.9))
+    for row, you in enumerate((3, 6)):
+        for place in range(11):
+            color = colors.get(place - you, "gray")
+            alpha = 1 if color != "gray" else 0.3
+            corner = (place - 0.4, -1.7 * row)
+            square = plt.Rectangle(corner, 0.8, 0.6, color=color, alpha=alpha)
+            ax.add_patch(square)
+            name = names.get(place - you, "far")
+            at = place, -1.7 * row - 0.15
+            ax.text(*at, name, ha="center", va="top", fontsize=8)
+    ax.set_xlim(-0.5, 10.5)
+    ax.set_ylim(-2.7, 0.7)
+    ax.axis("off")
+    return fig
+
+
+def distances():
+    """Two grids of six queries and six keys. Left, key minus query: zero on
+    the diagonal, negative below it, positive above it, the same number all
+    along a diagonal. Right, the same numbers kept between minus two and two.
+    """
+    place = torch.arange(6)
+    distance = place - place[:, None]
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4), sharey=True)
+    for ax, title, grid in (
+        (axes[0], "distance", distance),
+        (axes[1], "clipped to two", distance.clamp(-2, 2)),
+    ):
+        ax.imshow(grid, cmap="signed", vmin=-8, vmax=8)
+        for i, j in torch.cartesian_prod(place, place).tolist():
+            ax.text(j, i, f"{grid[i, j]}", ha="center", va="center")
+        ax.set_title(title)
+        ax.set_xlabel("key")
+        ax.set_xticks(range(6))
+    axes[0].set_ylabel("query")
+    axes[0].set_yticks(range(6))
+    return fig, {"distinct": len(distance.unique()), "tokens": len(place)}
+
+
+def by_hand():
+    words = ["the", "cat", "sat", "on", "it"]
+    scores = torch.tensor([0.4, 1.0, 0.2, 0.1, 0.7])  # made up
+    table = torch.tensor([[-1.0], [1.5], [0.0], [0.5], [-0.5]])
+    query, keys = torch.tensor([2]), torch.arange(5)
+    number = clipped_bias(query, keys, table)[0, 0]  # one head
+    weights = (scores + number).softmax(0)
+    print("key  distance  score  number    sum  weight")
+    for i, word in enumerate(words):
+        row = f"{word:<5}{i - 2:>+8}{scores[i]:>7.1f}{number[i]:>+8.1f}"
+        print(f"{row}{scores[i] + number[i]:>+7.1f}{weights[i]:>8.2f}")
+    later = clipped_bias(query + 100, keys + 100, table)[0, 0]
+    print("a hundred places on, the same numbers:", later.equal(number))
+    return {"query": "sat", "most": weights.max()}
+
+
+def identical_tokens():
+    """Two grids of weights over eight copies of one token: all equal without
+    positions; with a table of distances, stripes along the diagonals.
+    """
+    place = torch.arange(8)
+    q = k = torch.ones(8, 4)
+    v = torch.zeros(8, 4)
+    table = torch.tensor([[-1.0], [0.0], [1.5], [0.0], [0.5], [-0.5], [-1.0]])
+    bias = clipped_bias(place, place, table)[0]
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4), sharey=True)
+    for ax, title, given in (
+        (axes[0], "no positions", None),
+        (axes[1], "a number by distance", bias),
+    ):
+        ax.imshow(attention(q, k, v, given)[1], vmin=0, vmax=0.6)
+        ax.set_title(title)
+        ax.set_xlabel("key")
+    axes[0].set_ylabel("query")
+    even = attention(q, k, v)[1]
+    return fig, {"tokens": 8, "even": even.max(), "least": even.min()}
+
+
+def moved():
+    q, k = torch.randn(2, 6, 16, dtype=torch.float64)
+    absolute = torch.randn(2000, 16, dtype=torch.float64)
+    relative = torch.randn(2 * 4 + 1, 16, dtype=torch.float64)
+    start = torch.arange(6)
+
+    def added(at):
+        return (q + absolute[at]) @ (k + absolute[at]).T / 4
+
+    def shaw(at):
+        return shaw_scores(q, k, relative, at, at)
+
+    print("largest change of a score")
+    print("moved by   table of places   table of distances")
+    for by in (1, 100, 1000):
+        change = [
+            (scores(start + by) - scores(start)).abs().max()
+            for scores in (added, shaw)
+        ]
+        print(f"{by:>8}{change[0]:>18.2f}{change[1]:>21.2f}")
+
+
+def whole():
+    q, k, v = torch.randn(3, 2, 8, 5, 64)  # 2 texts, 8 heads, 5 tokens
+    at = torch.arange(5)
+    shaw = ShawTables(dim=64, clip=16)
+
+    def score(q, k):
+        return shaw(q, k, at, at)
+
+    output, weights = attention(q, k, v, causal=True, score=score)
+    output = output + shaw.values(weights, at, at)
+    print("tables ", *(tuple(table.shape) for table in shaw.parameters()))
+    print("weights", tuple(weights.shape))
+    print("output ", tuple(output.shape))
+
+
+def parameters():
+    dim, heads, layers, clip, span = 512, 8, 6, 16, 256
+    shaw, xl, deberta = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
+    for _ in range(layers):
+        shaw.append(ShawTables(dim // heads, clip))
+        xl.append(TransformerXLScores(dim, heads))
+        xl[-1].u, xl[-1].v = xl[0].u, xl[0].v
+        deberta.append(DebertaScores(dim, heads, span))
+        deberta[-1].table = deberta[0].table
+    counts = {
+        "shaw": shaw,
+        "transformer_xl": xl,
+        "t5": T5Bias(heads),
+        "deberta": deberta,
+    }
+    return {
+        "dim": dim,
+        "heads": heads,
+        "layers": layers,
+        "clip": clip,
+        "span": span,
+        **{
+            name: sum(p.numel() for p in module.parameters())
+            for name, module in counts.items()
+        },
+    }
+
+
+def term_maps():
+    """Four triangular grids of scores. Content to content has no pattern;
+    content to distance changes along both axes; the vector u gives vertical
+    stripes, one for each key; the vector v gives diagonal ones.
+    """
+    tokens, dim = 24, 16
+    q, k = torch.randn(2, 1, tokens, dim)
+    u, v = torch.randn(2, 1, dim)
+    rows = distance_rows(tokens, dim)[None] @ torch.randn(dim, dim) / 2
+
+    def term(q, k, rows, u, v):
+        return transformer_xl_scores(q, k, rows, u, v)[0]
+
+    nothing = torch.zeros_like
+    terms = {
+        "q · k": term(q, k, nothing(rows), nothing(u), nothing(v)),
+        "q · W R": term(q, nothing(k), rows, nothing(u), nothing(v)),
+        "u · k": term(nothing(q), k, nothing(rows), u, nothing(v)),
+        "v · W R": term(nothing(q), nothing(k), rows, nothing(u), v),
+    }
+    shape = {"sharex": True, "sharey": True, "figsize": (4.4, 4.2)}
+    fig, axes = plt.subplots(2, 2, **shape)
+    for ax, (title, scores) in zip(axes.flat, terms.items(), strict=True):
+        hidden = scores.isneginf()
+        bound = scores[~hidden].abs().max()
+        shown = scores.masked_fill(hidden, 0)
+        ax.imshow(shown, cmap="signed", vmin=-bound, vmax=bound)
+        ax.set_title(title)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("query")
+    for ax in axes[1]:
+        ax.set_xlabel("key")
+    exact = transformer_xl_scores(q, k, rows, u, v)[0].exp()
+    error = (sum(terms.values()).exp() / exact).nan_to_num(1) - 1
+    return fig, {"error": error.abs().max()}
+
+
+def shift_trick():
+    """Three grids of numbers, a row for each of four queries. First, each row
+    reads 3, 2, 1, 0. Second, a zero stands before each. Third, each row has
+    moved so that 0 is on the diagonal; the cells above it, on gray, hold the
+    zero and numbers in the colour of the next row.
+    """
+    tokens = 4
+    columns = torch.arange(tokens - 1, -1, -1).expand(tokens, tokens)
+    owner = torch.arange(1, tokens + 1)[:, None].expand(tokens, tokens)
+    padded = nn.functional.pad(columns, (1, 0))
+    panels = (
+        ("a column\nfor each distance", columns, owner),
+        ("a zero\nbefore each row", padded, nn.functional.pad(owner, (1, 0))),
+        (
+            "cut again: a column\nfor each key",
+            relative_shift(columns),
+            relative_shift(owner),
+        ),
+    )
+    colors = ["gray", "C0", "C1", "C2", "C3"]
+    widths = {"width_ratios": [4, 5, 4]}
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 2), gridspec_kw=widths)
+    for ax, (title, grid, whose) in zip(axes, panels, strict=True):
+        for (i, j), number in _cells(grid):
+            if ax is axes[2] and j > i:
+                corner = j - 0.5, i - 0.5
+                ax.add_patch(
+                    plt.Rectangle(
+                        corner, 1, 1, color="gray", alpha=0.25, linewidth=0
+                    )
+                )
+            ax.text(
+                j,
+                i,
+                str(number),
+                color=colors[whose[i, j]],
+                ha="center",
+                va="center",
+                weight="bold",
+                fontsize=11,
+            )
+        ax.set_xlim(-0.5, grid.shape[1] - 0.5)
+        ax.set_ylim(tokens - 0.5, -0.5)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_title(title)
+    axes[0].set_ylabel("query")
+    return fig, {"queries": tokens}
+
+
+def _cells(grid):
+    """((row, column), number) of each cell."""
+    for i, row in enumerate(grid.tolist()):
+        for j, number in enumerate(row):
+            yield (i, j), number
+
+
+def without_the_shift():
+    tokens, width = 6, 16
+    rows = distance_rows(tokens, width)
+    same = torch.ones(tokens, width)  # every query is the same vector
+    by_column = same @ rows.T
+    before = by_column.diagonal(-1)
+    shifted = relative_shift(by_column).diagonal(-1)
+    return {
+        "tokens": tokens,
+        "least": before.min(),
+        "most": before.max(),
+        "shifted_least": shifted.min(),
+        "shifted_most": shifted.max(),
+    }
+
+
+def t5_steps():
+    """Two staircases over distance on a logarithmic axis. Each rises by one
+    per distance, then in ever longer steps, and becomes flat before the
+    dashed line at the maximum distance.
+    """
+    most = 128
+    distance = torch.arange(1, 300)
+    fig, ax = plt.subplots()
+    starts = {}
+    for name, both, color in (
+        ("looking back only", False, "C0"),
+        ("each way of both", True, "C1"),
+    ):
+        bucket = t5_buckets(-distance, bidirectional=both)
+        ax.step(distance, bucket, color=color, where="post", label=name)
+        last = (bucket == bucket.max()).nonzero()[0].item()
+        starts[both] = distance[last].item()
+        ax.plot(starts[both], bucket.max(), "o", color=color, markersize=5)
+        label = f" {starts[both]}"
+        ax.text(starts[both], bucket.max() + 0.7, label, ha="right")
+    ax.axvline(most, color="gray", linestyle="--")
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("distance to an earlier key")
+    ax.set_ylabel("bucket")
+    ax.set_ylim(0, 35)
+    ax.legend(loc="upper left")
+    offsets = torch.arange(-1000, 1001)
+    (unused,) = set(range(32)) - set(t5_buckets(offsets).tolist())
+    return fig, {
+        "buckets": 32,
+        "most": most,
+        "back": starts[False],
+        "both": starts[True],
+        "unused": unused,
+        "own_back": 16,
+        "own_both": 8,
+    }
+
+
+def t5_map():
+    """Two square grids with stripes along the diagonals, narrow near it and
+    broad far from it. Left, stripes on both sides, of different colours.
+    Right, stripes below the diagonal; all above it has one colour.
+    """
+    place, table = torch.arange(160), torch.randn(32, 1)
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.5), sharey=True)
+    for ax, title, both in (
+        (axes[0], "both ways", True),
+        (axes[1], "looking back only", False),
+    ):
+        bias = t5_bias(place, place, table, bidirectional=both)[0]
+        ax.imshow(bias, cmap="signed", vmin=-2.5, vmax=2.5)
+        ax.set_title(title)
+        ax.set_xlabel("key")
+    axes[0].set_ylabel("query")
+    return fig
+
+
+def clipped_similarity():
+    """A square grid of similarities between distances. A bright diagonal in
+    the middle, noise around it, and in two opposite corners a square of full
+    similarity, where all distances share a row.
+    """
+    clip, most = 8, 20
+    shaw = ShawTables(64, clip)
+    rows = torch.arange(-most, most + 1).clamp(-clip, clip) + clip
+    vectors = normalize(shaw.key_table.detach()[rows], dim=-1)
+    fig, ax = plt.subplots(figsize=(3.4, 3.1))
+    edge = most + 0.5
+    ax.imshow(
+        vectors @ vectors.T,
+        cmap="signed",
+        vmin=-1,
+        vmax=1,
+        extent=(-edge, edge, edge, -edge),
+    )
+    ax.set_xlabel("distance")
+    ax.set_ylabel("distance")
+    return fig, {"clip": clip, "most": most}
+
+
+def deberta_steps():
+    """Two curves over distance. One rises by one per distance up to the end;
+    the other leaves it at a quarter of the way and bends, reaching half as
+    high.
+    """
+    span, most = 256, 512
+    distance = torch.arange(700)
+    bucket = log_buckets(distance, span, most)
+    fig, ax = plt.subplots()
+    ax.plot(distance, distance.clamp(max=most - 1), "--", label="version 1")
+    ax.plot(distance, bucket, label="versions 2 and 3")
+    ax.set_xlabel("distance from query back to key")
+    ax.set_ylabel("row, from the middle")
+    ax.legend()
+    return fig, {
+        "own": (bucket == distance).sum() - 1,
+        "last": bucket[-1],
+        "start": (bucket == bucket[-1]).nonzero()[0].item(),
+        "most": most,
+        "span": span,
+    }
+
+
+class _Largest(TorchDispatchMode):
+    """The bytes of the largest tensor that any operation makes."""
+
+    bytes = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        made = function(*arguments, **(options or {}))
+        self.bytes = max(self.bytes, made.untyped_storage().nbytes())
+        return made
+
+
+def memory():
+    heads, dim, clip = 8, 64, 16
+    table = torch.empty(2 * clip + 1, dim, device="meta")
+    print("largest tensor, MiB, for one text")
+    print("tokens     scores   a vector for    snippet")
+    print("            alone      each pair           ")
+    for tokens in (512, 2048, 8192):
+        at = torch.arange(tokens, device="meta")
+        q = torch.empty(heads, tokens, dim, device="meta")
+
+        def pairs(q=q, at=at):
+            rows = (at - at[:, None]).clamp(-clip, clip) + clip
+            vectors = table[rows]  # queries x keys x dim, for all heads
+            by_query = q.transpose(0, 1) @ vectors.mT
+            return q @ q.mT + by_query.transpose(0, 1)
+
+        def ours(q=q, at=at):
+            return shaw_scores(q, q, table, at, at)
+
+        sizes = []
+        for scores in (lambda q=q: q @ q.mT, pairs, ours):
+            with _Largest() as seen:
+                scores()
+            sizes.append(seen.bytes / 2**20)
+        print("{:>6}{:>11.0f}{:>15.0f}{:>11.0f}".format(tokens, *sizes))
+    return {"heads": heads, "dim": dim, "ratio": sizes[1] / sizes[0]}
+
+
+def beyond_the_clip():
+    tokens, clip = 12, 3
+    at = torch.arange(tokens)
+    layers = [SelfAttention(8, 2).double() for _ in range(2)]
+    tables = [ShawTables(4, clip).double() for _ in range(2)]
+
+    def last(x, depth):
+        for layer, shaw in list(zip(layers, tables, strict=True))[:depth]:
+            score = partial(shaw, query_positions=at, key_positions=at)
+            x = x + layer(x, score=score)[0]
+        return x[-1].detach()
+
+    x = torch.randn(tokens, 8, dtype=torch.float64)
+    print("change of the last token's output")
+    print("swapped               one layer   two layers")
+    for name, a, b in (("first and second", 0, 1), ("the two before", 9, 10)):
+        order = torch.arange(tokens)
+        order[[a, b]] = order[[b, a]]
+        change = [
+            (last(x[order], depth) - last(x, depth)).abs().max()
+            for depth in (1, 2)
+        ]
+        print(f"{name:<19}{change[0]:>12.1e}{change[1]:>13.1e}")
+    return {"clip": clip, "tokens": tokens}
+
+
+def dilution():
+    table = torch.zeros(2 * 4 + 1, 1)
+    table[3] = 6.0  # the row of the token before
+    weights = {}
+    print("tokens   weight on the token before")
+    for tokens in (64, 512, 4096, 32768):
+        query, keys = torch.tensor([tokens - 1]), torch.arange(tokens)
+        weight = clipped_bias(query, keys, table)[0, 0].softmax(0)
+        weights[tokens] = weight[-2]
+        print(f"{tokens:>6}{weights[tokens]:>10.3f}")
+    return {
+        "number": table.max(),
+        "short": 64,
+        "long": 32768,
+        "near": weights[64],
+        "far": weights[32768],
+    }
