@@ -77,12 +77,12 @@ def by_hand():
     query, keys = torch.tensor([2]), torch.arange(5)
     number = clipped_bias(query, keys, table)[0, 0]  # one head
     weights = (scores + number).softmax(0)
-    print("key  distance  score  number    sum  weight")
+    print("key  distance score number  weight")
     for i, word in enumerate(words):
-        row = f"{word:<5}{i - 2:>+8}{scores[i]:>7.1f}{number[i]:>+8.1f}"
-        print(f"{row}{scores[i] + number[i]:>+7.1f}{weights[i]:>8.2f}")
+        row = f"{word:<4}{i - 2:>7}{scores[i]:>8.1f}{number[i]:>+7.1f}"
+        print(f"{row}{weights[i]:>8.2f}")
     later = clipped_bias(query + 100, keys + 100, table)[0, 0]
-    print("a hundred places on, the same numbers:", later.equal(number))
+    print("a hundred on, the same:", later.equal(number))
     return {"query": "sat", "most": weights.max()}
 
 
@@ -121,13 +121,13 @@ def moved():
         return shaw_scores(q, k, relative, at, at)
 
     print("largest change of a score")
-    print("moved by   table of places   table of distances")
+    print("moved by   places   distances")
     for by in (1, 100, 1000):
         change = [
             (scores(start + by) - scores(start)).abs().max()
             for scores in (added, shaw)
         ]
-        print(f"{by:>8}{change[0]:>18.2f}{change[1]:>21.2f}")
+        print(f"{by:>8}{change[0]:>9.2f}{change[1]:>12.2f}")
 
 
 def whole():
@@ -439,16 +439,16 @@ def beyond_the_clip():
         return x[-1].detach()
 
     x = torch.randn(tokens, 8, dtype=torch.float64)
-    print("change of the last token's output")
-    print("swapped               one layer   two layers")
-    for name, a, b in (("first and second", 0, 1), ("the two before", 9, 10)):
+    print("change of the last output")
+    print("swapped       one layer  two layers")
+    for name, a, b in (("first two", 0, 1), ("two before", 9, 10)):
         order = torch.arange(tokens)
         order[[a, b]] = order[[b, a]]
         change = [
             (last(x[order], depth) - last(x, depth)).abs().max()
             for depth in (1, 2)
         ]
-        print(f"{name:<19}{change[0]:>12.1e}{change[1]:>13.1e}")
+        print(f"{name:<11}{change[0]:>12.1e}{change[1]:>12.1e}")
     return {"clip": clip, "tokens": tokens}
 
 
@@ -456,12 +456,12 @@ def dilution():
     table = torch.zeros(2 * 4 + 1, 1)
     table[3] = 6.0  # the row of the token before
     weights = {}
-    print("tokens   weight on the token before")
+    print("tokens   weight")
     for tokens in (64, 512, 4096, 32768):
         query, keys = torch.tensor([tokens - 1]), torch.arange(tokens)
         weight = clipped_bias(query, keys, table)[0, 0].softmax(0)
         weights[tokens] = weight[-2]
-        print(f"{tokens:>6}{weights[tokens]:>10.3f}")
+        print(f"{tokens:>6}{weights[tokens]:>9.3f}")
     return {
         "number": table.max(),
         "short": 64,
