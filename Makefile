@@ -31,8 +31,8 @@ test: $(VENV)/test ## check style, then run every test that needs no browser
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
 	$(RUN) pytest -m browser --numprocesses auto
 
-goldens: $(VENV)/test ## rewrite the ledgers: what every exhibit gives, how far each snippet is from its peers
-	$(RUN) pytest tests/exhibits --rewrite-goldens
+goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
+	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
 	$(RUN) pytest tests/snippets -m peer --rewrite-goldens
 
 bench: $(VENV)/test ## build times and page weights
