@@ -1,0 +1,213 @@
+"""gated_encoding.py against its definition, and with the encodings that it gates."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.embed import Embed, packed_positions, padded_positions
+from snippets.gated_encoding import AddGated, gated_encoding
+from snippets.learned import learned_encoding
+from snippets.sinusoidal import sinusoidal_encoding
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+SEEDS = st.integers(0, 2**32)
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def waves(positions):
+    return sinusoidal_encoding(positions, 6, dtype=torch.float64)
+
+
+def layer(encode=waves):
+    add = AddGated(6, encode).double()
+    torch.nn.init.normal_(add.weight)
+    torch.nn.init.normal_(add.bias)
+    return add
+
+
+# --- what it is
+
+
+@given(SEEDS)
+def test_every_entry_is_its_formula(seed):
+    torch.manual_seed(seed)
+    x, encoding, weight, bias = random(2, 5, 6), random(2, 5, 6), random(6), random()
+    made = gated_encoding(x, encoding, weight, bias)
+    shared = gated_encoding(x, encoding[0], weight, bias)
+    for row in range(2):
+        for t in range(5):
+            total = bias.item() + sum(weight[d].item() * x[row, t, d].item() for d in range(6))
+            gate = 1 / (1 + math.exp(-total))
+            assert_close(made[row, t], gate * encoding[row, t], **EXACT)
+            assert_close(shared[row, t], gate * encoding[0, t], **EXACT)
+
+
+def test_the_module_adds_what_the_function_makes():
+    x, add, at = random(2, 5, 6), layer(), torch.randint(0, 900, (2, 5))
+    assert torch.equal(add(x, at), x + gated_encoding(x, waves(at), add.weight, add.bias))
+
+
+def test_at_first_every_token_takes_one_half():
+    x, at = random(2, 5, 6), torch.arange(5)
+    assert_close(AddGated(6, waves).double()(x, at), x + waves(at) / 2, **EXACT)
+
+
+# --- what holds for every text
+
+
+@given(SEEDS, st.integers(0, 10_000))
+def test_the_gate_lies_between_zero_and_one_and_knows_no_position(seed, position):
+    torch.manual_seed(seed)
+    x, weight, bias = random(6).expand(2, 6), random(6), random()
+    gates = gated_encoding(x, torch.ones_like(x), weight, bias)
+    assert gates.min() > 0 and gates.max() < 1
+    assert (gates == gates[0, 0]).all()
+    at = torch.tensor([0, position])
+    assert_close(gated_encoding(x, waves(at), weight, bias), gates * waves(at), **EXACT)
+
+
+@given(SEEDS, st.integers(1, 9))
+def test_later_tokens_and_the_length_change_nothing(seed, length):
+    torch.manual_seed(seed)
+    x, add = random(9, 6), layer()
+    whole = add(x, torch.arange(9))
+    assert_close(add(x[:length], torch.arange(length)), whole[:length], **EXACT)
+
+
+def test_positions_divided_by_the_length_would_change_with_every_token():
+    five, six = torch.arange(5) / 5, torch.arange(6) / 6
+    assert (five[1:] != six[1:5]).all()
+
+
+@pytest.mark.parametrize("factor", [torch.log, torch.sigmoid, torch.sqrt])
+def test_torch_takes_no_plain_number_for_a_length_factor(factor):
+    with pytest.raises(TypeError):
+        factor(5)
+
+
+def test_a_closed_gate_leaves_a_token_without_a_place():
+    x, add = random(6).expand(4, 6).clone(), layer()
+    add.bias.data.fill_(-1000)
+    assert torch.equal(add(x, torch.arange(4)), x)
+    add.bias.data.fill_(1000)
+    assert_close(add(x, torch.arange(4)), x + waves(torch.arange(4)), **EXACT)
+
+
+def test_decoding_token_by_token_gives_what_the_whole_gives():
+    x, add = random(2, 9, 6), layer()
+    steps = [add(x[:, [n]], torch.tensor([n])) for n in range(9)]
+    assert_close(torch.cat(steps, dim=1), add(x, torch.arange(9)), **EXACT)
+
+
+def test_left_padding_and_packing_keep_every_token_at_its_position():
+    x, add = random(5, 6), layer()
+    alone = add(x, torch.arange(5))
+    mask = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    assert_close(add(torch.cat([random(3, 6), x]), padded_positions(mask))[3:], alone, **EXACT)
+    packed = add(torch.cat([x, x]), packed_positions(torch.tensor([1] * 5 + [2] * 5)))
+    assert_close(packed, torch.cat([alone, alone]), **EXACT)
+
+
+# --- gradients, dtypes, compilation, modules
+
+
+def test_every_parameter_gets_a_gradient_from_the_start():
+    table = torch.nn.Embedding(5, 6)
+    add = AddGated(6, table)
+    assert sorted(add.state_dict()) == ["bias", "encode.weight", "weight"]
+    (add(torch.randn(2, 5, 6), torch.arange(5)) * torch.randn(2, 5, 6)).sum().backward()
+    for name, parameter in add.named_parameters():
+        assert (parameter.grad != 0).all(), name
+
+
+def test_gradients():
+    inputs = [t.requires_grad_() for t in (random(2, 3, 4), random(3, 4), random(4), random())]
+    assert torch.autograd.gradcheck(gated_encoding, inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_the_module_keeps_the_dtype_of_the_embeddings(dtype):
+    x, at = torch.randn(3, 6).to(dtype), torch.tensor([256, 257, 1000])
+    add = layer().float()
+    made = add(x, at)
+    assert made.dtype == dtype
+    gate = torch.sigmoid(x.double() @ add.weight.double() + add.bias.double())[:, None]
+    assert_close(made.double(), x + gate * waves(at), rtol=0, atol=16 * torch.finfo(dtype).eps)
+    assert add.to(dtype)(x, at).dtype == dtype
+
+
+def test_gates_any_encoding_inside_embed():
+    tokens, table = torch.nn.Embedding(11, 6), torch.nn.Parameter(torch.randn(9, 6))
+    add = AddGated(6, lambda positions: learned_encoding(positions, table))
+    ids, at = torch.randint(0, 11, (2, 7)), torch.randint(0, 9, (2, 7))
+    x = tokens(ids)
+    assert torch.equal(Embed(tokens, add)(ids, at), add(x, at))
+    assert_close(add(x, at), x + table[at] / 2)
+    with pytest.raises(ValueError, match="positions must be 0 to 8, got 9 to 9"):
+        add(x[:, :1], torch.tensor([9]))
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    add = layer()
+    compiled = torch.compile(add, fullgraph=True, backend="aot_eager")
+    for tokens in (3, 5):
+        x, at = random(2, tokens, 6), torch.arange(tokens)
+        assert_close(compiled(x, at), add(x, at), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    add, x, at = layer(), random(2, 5, 6), torch.arange(5)
+    expected = add(x, at)
+    assert torch.equal(copy.deepcopy(add)(x, at), expected)
+    other = layer()
+    assert not torch.equal(other(x, at), expected)
+    other.load_state_dict(add.state_dict())
+    assert torch.equal(other(x, at), expected)
+    assert list(add.state_dict()) == ["weight", "bias"]
+    assert add.to("meta")(x.to("meta"), at).device.type == "meta"
+
+
+def test_no_tokens_are_no_trouble():
+    assert layer()(random(2, 0, 6), torch.arange(0)).shape == (2, 0, 6)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("dim", [0, -2])
+def test_refuses_an_empty_width(dim):
+    refused(f"dim must be at least 1, got {dim}", AddGated, dim, waves)
+
+
+@pytest.mark.parametrize(("weight", "bias"), [((6, 1), ()), ((), ()), ((6,), (1,)), ((6,), (6,))])
+def test_refuses_a_gate_that_is_not_one_number_for_each_token(weight, bias):
+    message = f"weight must be (dim,) and bias (), got {weight} and {bias}"
+    refused(message, gated_encoding, random(5, 6), random(5, 6), random(*weight), random(*bias))
+
+
+def test_refuses_embeddings_that_do_not_fit():
+    whole = torch.zeros(5, 6).long()
+    refused("x must be of a floating dtype, got torch.int64", layer(), whole, torch.arange(5))
+    for shape in ((5, 7), (5, 1), (6,), ()):
+        refused(f"x must be (..., tokens, 6), got {shape}", layer(), random(*shape), torch.arange(5))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (6,), (2, 1), (1, 5), (5, 2), (1, 2, 5)])
+def test_refuses_an_encoding_that_would_have_to_be_stretched(shape):
+    message = f"encoding must be (2, 5, 6) or (5, 6), got {(*shape, 6)}"
+    refused(message, layer(), random(2, 5, 6), torch.zeros(shape).long())

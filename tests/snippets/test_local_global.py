@@ -1,0 +1,296 @@
+"""local_global.py against its definition, and inside attention."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
+from snippets.shaw import shaw_scores
+
+POSITIONS = st.lists(st.integers(-40, 40), min_size=1, max_size=6).map(torch.tensor)
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def layer(dim=4, window=2, width=3, rings=3):
+    return LocalGlobal(dim, window, width, rings).double()
+
+
+# --- what it is
+
+
+def by_definition(q, k, local_table, global_table, at_query, at_key, width):
+    window, rings = len(local_table) // 2, global_table.shape[1]
+    scores = torch.zeros(len(q), len(k), dtype=q.dtype)
+    for row, i in enumerate(at_query.tolist()):
+        for column, j in enumerate(at_key.tolist()):
+            if abs(j - i) <= window:
+                vector = local_table[j - i + window]
+            else:
+                ring = min((abs(j - i) - window - 1) // width, rings - 1)
+                vector = global_table[1 if j > i else 0, ring]
+            scores[row, column] = q[row] @ (k[column] + vector) / math.sqrt(len(vector))
+    return scores
+
+
+@given(POSITIONS, POSITIONS, st.integers(0, 4), st.integers(1, 5), st.integers(1, 4))
+def test_every_score_is_its_formula(i, j, window, width, rings):
+    q, k, bias = random(len(i), 4), random(len(j), 4), layer(4, window, width, rings)
+    tables = bias.local_table, bias.global_table
+    assert_close(bias(q, k, i, j), by_definition(q, k, *tables, i, j, width), **EXACT)
+
+
+def test_rows_in_order_of_the_offset():
+    rows = local_global_rows(torch.tensor([0]), torch.arange(-8, 9), window=1, width=2, rings=3)
+    before, near, after = [5, 5, 5, 4, 4, 3, 3], [0, 1, 2], [6, 6, 7, 7, 8, 8, 8]
+    assert rows.tolist() == [before + near + after]
+    assert rows.dtype == torch.int64
+
+
+def test_with_one_ring_it_is_shaw_with_another_order_of_rows():
+    q, k, at = random(2, 3, 9, 4), random(2, 3, 9, 4), torch.arange(9)
+    both = layer(4, 2, 7, rings=1)
+    table = torch.cat((both.global_table[0], both.local_table, both.global_table[1]))
+    assert_close(both(q, k, at, at), shaw_scores(q, k, table, at, at), **EXACT)
+
+
+# --- what holds for every size
+
+
+@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000))
+def test_shifting_all_positions_changes_nothing(i, j, shift):
+    rows = local_global_rows(i, j, 2, 3, 3)
+    assert torch.equal(local_global_rows(i + shift, j + shift, 2, 3, 3), rows)
+
+
+@given(st.integers(0, 5), st.integers(1, 5), st.integers(1, 4))
+def test_near_offsets_have_rows_of_their_own_and_each_ring_holds_width_distances(window, width, rings):
+    far = window + width * rings + 3
+    rows = local_global_rows(torch.tensor([0]), torch.arange(-far, far + 1), window, width, rings)[0]
+    count = torch.bincount(rows, minlength=2 * window + 1 + 2 * rings).tolist()
+    ring = [width] * (rings - 1) + [width + 3]
+    assert count == [1] * (2 * window + 1) + ring + ring
+
+
+@given(st.integers(1, 10**9))
+def test_the_last_ring_holds_all_the_rest(beyond):
+    rows = local_global_rows(torch.tensor([0]), torch.tensor([-9 - beyond, 9 + beyond]), 2, 3, 3)
+    assert rows.tolist() == [[7, 10]]
+
+
+def test_every_row_that_an_offset_uses_gets_a_gradient():
+    both, at = layer(4, 2, 3, 3), torch.arange(12)
+    scores = both(random(12, 4), random(12, 4), at, at)
+    for name, grad in zip(
+        ("local", "global"), torch.autograd.grad(scores.sum(), both.parameters()), strict=True
+    ):
+        assert (grad != 0).all(), name
+
+
+def test_offsets_that_are_shifted_twice_put_every_key_from_the_query_on_into_one_row():
+    window, offsets = 3, torch.arange(-8, 9)
+    twice = (offsets + window).clamp(-window, window) + window
+    assert twice[offsets >= 0].unique().tolist() == [2 * window]
+    once = local_global_rows(torch.tensor([0]), offsets, window, 9, 1)[0]
+    assert len(once[(offsets >= 0) & (offsets <= window)].unique()) == window + 1
+
+
+def test_offsets_that_are_clipped_first_never_reach_the_global_table():
+    both, offsets, zero = layer(1, 2, 3, 3), torch.arange(-12, 13), torch.tensor([0])
+    q, k = random(1, 1), random(25, 1)
+    clipped = both(q, k, zero, offsets.clamp(-2, 2))
+    (grad,) = torch.autograd.grad(clipped.sum(), both.global_table)
+    assert (grad == 0).all()
+    (grad,) = torch.autograd.grad(both(q, k, zero, offsets).sum(), both.global_table)
+    assert (grad != 0).all()
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    both, q, k, at = layer(), random(2, 12, 4), random(2, 12, 4), torch.arange(12)
+    whole = both(q, k, at, at)
+    for n in range(12):
+        step = both(q[:, [n]], k[:, : n + 1], at[[n]], at[: n + 1])
+        assert_close(step, whole[:, [n], : n + 1], **EXACT)
+
+
+def test_rows_of_a_batch_may_have_positions_of_their_own_and_heads_share_them():
+    both, q, k = layer(), random(2, 3, 5, 4), random(2, 3, 7, 4)
+    i, j = torch.randint(0, 30, (2, 5)), torch.randint(0, 30, (2, 7))
+    made = both(q, k, i, j)
+    for row in range(2):
+        assert_close(made[row], both(q[row], k[row], i[row], j[row]), **EXACT)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(queries, keys):
+    made = layer()(random(queries, 4), random(keys, 4), torch.arange(queries), torch.arange(keys))
+    assert made.shape == (queries, keys)
+
+
+# --- in attention
+
+
+def test_is_a_score_of_attention():
+    both, at = layer(), torch.arange(9)
+    q, k, v = random(3, 2, 3, 9, 4)
+    _, weights = attention(q, k, v, causal=True, score=lambda q, k: both(q, k, at, at))
+    expected = both(q, k, at, at).masked_fill(torch.ones(9, 9).triu(1) > 0, -math.inf)
+    assert_close(weights, expected.softmax(-1), **EXACT)
+
+
+def test_packed_texts_get_what_they_get_alone():
+    both = layer()
+    q, k, v = random(3, 3, 8, 4)
+    at, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+    hidden = torch.zeros(8, 8, dtype=torch.float64).masked_fill(text[:, None] != text, -math.inf)
+    packed = attention(q, k, v, hidden, score=lambda q, k: both(q, k, at, at))[0]
+    for part in (slice(0, 3), slice(3, 8)):
+        here = at[part]
+        alone = attention(
+            q[:, part], k[:, part], v[:, part], score=lambda q, k, here=here: both(q, k, here, here)
+        )[0]
+        assert_close(packed[:, part], alone, **EXACT)
+
+
+# --- gradients, dtypes, compilation, modules
+
+
+def test_gradients():
+    i, j = torch.tensor([0, 9, 4]), torch.arange(12)
+    inputs = [t.requires_grad_() for t in (random(3, 2), random(12, 2), random(5, 2), random(2, 2, 2))]
+    assert torch.autograd.gradcheck(lambda q, k, a, b: local_global_scores(q, k, a, b, i, j, 3), inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_scores_have_the_dtype_of_q_and_positions_stay_exact(dtype):
+    both, at = layer(1, 1, 300, 3).to(dtype), torch.tensor([0, 256, 257, 301, 302, 601, 602])
+    made = both(torch.ones(7, 1, dtype=dtype), torch.zeros(7, 1, dtype=dtype), at, at)
+    assert made.dtype == dtype
+    rows = local_global_rows(at[:1], at, 1, 300, 3)[0].tolist()
+    assert rows == [1, 6, 6, 6, 7, 7, 8]
+    table = torch.cat((both.local_table, both.global_table.flatten(0, 1))).flatten()
+    assert torch.equal(made[0], table[rows])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
+    made = local_global_rows(i.to(dtype), j.to(dtype), 2, 7, 20)
+    assert torch.equal(made, local_global_rows(i, j, 2, 7, 20))
+
+
+def test_compiles_into_one_graph():
+    torch.compiler.reset()
+    both = layer()
+    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
+    for queries, keys in ((3, 5), (4, 9)):
+        inputs = random(queries, 4), random(keys, 4), torch.arange(queries), torch.arange(keys)
+        assert_close(compiled(*inputs), both(*inputs), **EXACT)
+
+
+def test_the_module_can_be_copied_saved_and_moved():
+    both, q, at = layer(), random(9, 4), torch.arange(9)
+    expected = both(q, q, at, at)
+    assert torch.equal(copy.deepcopy(both)(q, q, at, at), expected)
+    other = layer()
+    assert not torch.equal(other(q, q, at, at), expected)
+    other.load_state_dict(both.state_dict())
+    assert torch.equal(other(q, q, at, at), expected)
+    shapes = {name: tuple(value.shape) for name, value in both.state_dict().items()}
+    assert shapes == {"local_table": (5, 4), "global_table": (2, 3, 4)}
+    q, at = q.to("meta"), at.to("meta")
+    assert both.to("meta")(q, q, at, at).device.type == "meta"
+
+
+def test_both_tables_start_with_vectors_of_length_one_on_average():
+    both = LocalGlobal(64, 100, 3, 100)
+    for table in both.parameters():
+        assert table.square().sum(-1).mean().item() == pytest.approx(1, rel=0.05)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("window", "width", "rings"), [(-1, 3, 3), (2, 0, 3), (2, -1, 3), (2, 3, 0)])
+def test_refuses_windows_and_rings_that_hold_nothing(window, width, rings):
+    message = f"window must be at least 0, width and rings at least 1, got {window}, {width} and {rings}"
+    refused(message, LocalGlobal, 4, window, width, rings)
+    refused(message, local_global_rows, torch.arange(2), torch.arange(2), window, width, rings)
+
+
+@pytest.mark.parametrize("dim", [0, -4])
+def test_refuses_an_empty_width(dim):
+    refused(f"dim must be at least 1, got {dim}", LocalGlobal, dim, 2, 3, 3)
+
+
+@pytest.mark.parametrize("shape", [(5,), (0, 4), (4, 4), (5, 3), (5, 1), (1, 5, 4)])
+def test_refuses_a_local_table_without_a_middle(shape):
+    at = torch.arange(2)
+    q, message = torch.zeros(2, 4), f"local_table must be (2 window + 1, 4), got {shape}"
+    refused(message, local_global_scores, q, q, torch.zeros(shape), torch.zeros(2, 3, 4), at, at, 3)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1, 3, 4), (3, 3, 4), (2, 3, 1), (1, 2, 3, 4)])
+def test_refuses_a_global_table_without_two_sides(shape):
+    at = torch.arange(2)
+    q, message = torch.zeros(2, 4), f"global_table must be (2, rings, 4), got {shape}"
+    refused(message, local_global_scores, q, q, torch.zeros(5, 4), torch.zeros(shape), at, at, 3)
+
+
+def test_refuses_keys_of_another_width():
+    at = torch.arange(2)
+    refused("k must be as wide as q, 4, got 1", layer(), random(2, 4), random(2, 1), at, at)
+
+
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(positions, got):
+    message = f"positions must be tensors of integers, got {got}"
+    refused(message, local_global_rows, positions, torch.arange(2), 2, 3, 3)
+    refused(message, local_global_rows, torch.arange(2), positions, 2, 3, 3)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
+def test_refuses_positions_that_do_not_fit_each_other(queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    refused(message, local_global_rows, *positions, 2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [((1,), (3,)), ((2,), (1,)), ((1, 2), (1, 3)), ((3, 2), (3, 3)), ((5, 3, 2), (5, 3, 3))],
+)
+def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
+    message = f"positions must fit scores of (5, 4, 2, 3), got {queries} and {keys}"
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    refused(message, layer(), random(5, 4, 2, 4), random(5, 4, 3, 4), *positions)
+
+
+def test_refuses_a_batch_of_positions_for_scores_without_a_batch():
+    at = torch.zeros(1, 2).long()
+    message = "positions must fit scores of (2, 2), got (1, 2) and (1, 2)"
+    refused(message, layer(), random(2, 4), random(2, 4), at, at)
