@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
+from snippets.attention import SelfAttention
 from snippets.embed import Embed, packed_positions, padded_positions
 from snippets.learned import AddLearned, learned_encoding
 from snippets.sinusoidal import AddSinusoidal
@@ -28,6 +29,11 @@ def layer(length=9, dim=4, init="gpt2"):
 # --- what the sources say
 
 
+@pytest.mark.claim(
+    "learned-row-lookup",
+    "The learned encoding of a position is its row of the table, wherever in a batch the position "
+    "stands and however often.",
+)
 def test_every_position_gets_its_row():
     table = random(5, 3)
     made = learned_encoding(torch.tensor([[4, 0], [2, 2]]), table)
@@ -35,6 +41,11 @@ def test_every_position_gets_its_row():
         assert torch.equal(made[row, column], table[position])
 
 
+@pytest.mark.claim(
+    "gpt2-position-init",
+    "OpenAI's GPT-2 code starts its table of positions from a normal distribution with a standard "
+    "deviation of 0.01, which is not cut off.",
+)
 def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
     table = AddLearned(1024, 768).table
     assert table.mean().item() == pytest.approx(0, abs=1e-4)
@@ -44,6 +55,11 @@ def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
     assert kurtosis.item() == pytest.approx(3, abs=0.05)
 
 
+@pytest.mark.claim(
+    "bert-position-init",
+    "Google's BERT code starts its table of positions from a normal distribution with a standard "
+    "deviation of 0.02 that is cut off at 0.04, so that the numbers spread by less than 0.018.",
+)
 def test_bert_starts_from_two_hundredths_cut_off_at_twice_that():
     table = AddLearned(512, 768, init="bert").table
     assert table.mean().item() == pytest.approx(0, abs=1e-4)
@@ -52,15 +68,37 @@ def test_bert_starts_from_two_hundredths_cut_off_at_twice_that():
     density = math.exp(-2) / math.sqrt(2 * math.pi)
     variance = 1 - 4 * density / math.erf(math.sqrt(2))
     assert table.std().item() == pytest.approx(0.02 * math.sqrt(variance), rel=0.01)
+    assert table.std().item() < 0.018
 
 
+@pytest.mark.claim(
+    "gpt2-position-parameters",
+    "The table of positions of GPT-2 small has 1024 times 768, that is 786,432, parameters.",
+)
 def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions():
     assert sum(p.numel() for p in AddLearned(1024, 768).parameters()) == 786_432
+
+
+@pytest.mark.claim(
+    "transformers-doubles-gpt2-init",
+    "A fresh GPT-2 of Hugging Face Transformers 5.23 starts its table of positions with a standard "
+    "deviation of 0.02, twice that of OpenAI's code.",
+)
+def test_transformers_starts_gpt2_with_twice_the_deviation():
+    transformers = pytest.importorskip("transformers")
+    theirs = transformers.GPT2Model(transformers.GPT2Config(n_layer=0, vocab_size=2)).wpe.weight
+    assert theirs.shape == (1024, 768)
+    assert theirs.std().item() == pytest.approx(2 * AddLearned(1024, 768).table.std().item(), rel=0.01)
 
 
 # --- other libraries
 
 
+@pytest.mark.claim(
+    "learned-agrees-with-peers",
+    "The snippet's learned positions give what the embedding layers of GPT-2 and BERT in Hugging "
+    "Face Transformers give, up to one rounding of float64.",
+)
 def test_agrees_with_gpt2(to_ledger):
     transformers = pytest.importorskip("transformers")
     config = transformers.GPT2Config(n_layer=0, n_positions=9, n_embd=4, n_head=1, vocab_size=11)
@@ -78,6 +116,11 @@ def test_agrees_with_gpt2(to_ledger):
     to_ledger("transformers.models.gpt2.modeling_gpt2.GPT2Model", made, expected)
 
 
+@pytest.mark.claim(
+    "learned-agrees-with-peers",
+    "The snippet's learned positions give what the embedding layers of GPT-2 and BERT in Hugging "
+    "Face Transformers give, up to one rounding of float64.",
+)
 def test_agrees_with_bert(to_ledger):
     modeling = pytest.importorskip("transformers.models.bert.modeling_bert")
     config = modeling.BertConfig(hidden_size=4, vocab_size=11, max_position_embeddings=9)
@@ -92,6 +135,11 @@ def test_agrees_with_bert(to_ledger):
     to_ledger("transformers.models.bert.modeling_bert.BertEmbeddings", made, theirs(input_ids=ids))
 
 
+@pytest.mark.claim(
+    "opt-offset-two",
+    "In Hugging Face Transformers, OPT's table has two rows more than positions: position p has row "
+    "p + 2, and padding on the left has row 1.",
+)
 def test_opt_keeps_two_rows_more_and_gives_padding_the_second(to_ledger):
     modeling = pytest.importorskip("transformers.models.opt.modeling_opt")
     theirs = modeling.OPTLearnedPositionalEmbedding(9, 4).double()
@@ -105,9 +153,33 @@ def test_opt_keeps_two_rows_more_and_gives_padding_the_second(to_ledger):
     assert torch.equal(expected[0, 0], theirs.weight[1])
 
 
+@pytest.mark.claim(
+    "gpt2-left-padding-needs-position-ids",
+    "A left-padded row gives GPT-2 in Hugging Face Transformers other outputs than the text alone, "
+    "even with an attention mask, unless position ids are passed that count from its first token.",
+)
+def test_gpt2_needs_position_ids_for_left_padding():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(n_layer=2, n_positions=9, n_embd=8, n_head=2, vocab_size=11)
+    theirs = transformers.GPT2Model(config).double().eval()
+    torch.nn.init.normal_(theirs.wpe.weight)
+    ids, mask = torch.randint(0, 11, (1, 5)), torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1]])
+    padded = torch.cat([torch.zeros(1, 3, dtype=torch.int64), ids], dim=1)
+    alone = theirs(ids).last_hidden_state
+    counted = theirs(padded, attention_mask=mask, position_ids=padded_positions(mask))
+    assert_close(counted.last_hidden_state[:, 3:], alone, rtol=0, atol=1e-12)
+    left = theirs(padded, attention_mask=mask).last_hidden_state[:, 3:]
+    assert (left - alone).abs().amax(-1).min() > 0.1
+
+
 # --- positions outside the table
 
 
+@pytest.mark.claim(
+    "learned-table-ends",
+    "The snippet refuses every position that its table does not have: on the CPU with a ValueError "
+    "that names the range, in a compiled graph with torch's own error.",
+)
 @pytest.mark.parametrize("outside", [-1, -9, 9, 1000])
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 def test_a_position_outside_the_table_is_refused(outside, dtype):
@@ -119,6 +191,11 @@ def test_a_position_outside_the_table_is_refused(outside, dtype):
     refused(message, learned_encoding, positions, add.table)
 
 
+@pytest.mark.claim(
+    "learned-table-ends",
+    "The snippet refuses every position that its table does not have: on the CPU with a ValueError "
+    "that names the range, in a compiled graph with torch's own error.",
+)
 @pytest.mark.parametrize("outside", [-1, 9])
 def test_a_position_outside_the_table_is_refused_in_a_compiled_graph(outside):
     torch.compiler.reset()
@@ -146,9 +223,115 @@ def test_a_position_outside_the_table_is_refused_by_generated_code():
             compiled(random(1, 2, 4), torch.tensor([[outside, 0]]))
 
 
+@pytest.mark.claim(
+    "minus-one-is-the-last-row",
+    "Plain torch indexing of a table at position -1 gives its last row and raises nothing; the "
+    "snippet refuses it.",
+)
 def test_plain_indexing_would_have_taken_the_last_row_for_minus_one():
     table = random(9, 4)
     assert torch.equal(table[torch.tensor(-1)], table[8])
+    refused("positions must be 0 to 8, got -1 to -1", learned_encoding, torch.tensor(-1), table)
+
+
+@pytest.mark.claim(
+    "clamped-positions-merge",
+    "If positions are clamped to the table, the order of all tokens beyond its end is lost: "
+    "shuffling them changes no other output of an attention layer without a mask.",
+)
+@given(st.permutations(range(5)))
+def test_clamped_positions_lose_the_order_beyond_the_table(order):
+    add, attend = layer(length=4, dim=8), SelfAttention(8, 2).double()
+    torch.nn.init.normal_(add.table)
+    x, at = random(9, 8), torch.arange(9)
+    shuffled = torch.cat([x[:4], x[4:][order]])
+    clamped = at.clamp(max=3)
+    one, other = attend(add(x, clamped))[0], attend(add(shuffled, clamped))[0]
+    assert_close(other[:4], one[:4], rtol=0, atol=1e-12)
+    assert_close(other[4:], one[4:][order], rtol=0, atol=1e-12)
+    longer = layer(length=9, dim=8)
+    torch.nn.init.normal_(longer.table)
+    if list(order) != sorted(order):
+        one, other = attend(longer(x, at))[0], attend(longer(shuffled, at))[0]
+        assert (other[:4] - one[:4]).abs().max() > 1e-6
+
+
+# --- what a table is, and what training does to it
+
+
+@pytest.mark.claim(
+    "learned-has-no-distance",
+    "A learned table knows no distance before it is trained: renaming the positions and moving the "
+    "rows along changes nothing, gradients included.",
+)
+@given(st.permutations(range(9)))
+def test_rows_may_be_renamed(order):
+    add, renamed, x = layer(), layer(), random(5, 4)
+    renamed.table.data[order] = add.table.data
+    at = torch.tensor([3, 0, 8, 3, 7])
+    new_at = torch.tensor(order)[at]
+    assert torch.equal(renamed(x, new_at), add(x, at))
+    add(x, at).square().sum().backward()
+    renamed(x, new_at).square().sum().backward()
+    assert torch.equal(renamed.table.grad[order], add.table.grad)
+
+
+@pytest.mark.claim(
+    "unused-rows-stay-as-they-were",
+    "SGD and Adam leave the rows that no token used exactly at their initial values; AdamW's weight "
+    "decay shrinks them.",
+)
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+def test_unused_rows_stay_as_they_were_unless_they_decay(optimizer):
+    add, x = layer(), random(4, 3, 4)
+    before = add.table.detach().clone()
+    stepper = optimizer(add.parameters(), lr=0.1)
+    for _ in range(5):
+        stepper.zero_grad()
+        add(x, torch.arange(3)).square().sum().backward()
+        stepper.step()
+    after = add.table.detach()
+    assert (after[:3] != before[:3]).all()
+    decay = 0.01 * 0.1 if optimizer is torch.optim.AdamW else 0
+    assert_close(after[3:], before[3:] * (1 - decay) ** 5, rtol=1e-12, atol=0)
+    assert decay or torch.equal(after[3:], before[3:])
+
+
+@pytest.mark.claim(
+    "learned-reaches-any-low-rank-scores",
+    "By its choice of rows alone, a learned table of width d can give any matrix of "
+    "position-to-position scores whose rank is at most d/2, however many positions there are.",
+)
+@given(st.integers(0, 2**32), st.integers(4, 40))
+def test_a_table_can_give_any_scores_of_half_its_rank(seed, positions):
+    torch.manual_seed(seed)
+    first, second = random(positions, 3), random(positions, 3)
+    table = torch.cat([first, second], dim=1)  # of width 6
+    between = torch.zeros(6, 6, dtype=torch.float64)
+    between[:3, 3:] = torch.eye(3)
+    rows = learned_encoding(torch.arange(positions), table)
+    assert_close(rows @ between @ rows.T, first @ second.T, rtol=0, atol=1e-12)
+
+
+@pytest.mark.claim(
+    "one-vector-fools-cosine",
+    "Adding one long vector to all rows brings every cosine similarity close to one; similarities "
+    "measured from the mean row are changed neither by that nor by a factor.",
+)
+@given(st.integers(0, 2**32), st.floats(1e-3, 1e3))
+def test_similarity_from_the_mean_row_ignores_scale_and_a_common_vector(seed, factor):
+    def likeness(rows):
+        return torch.nn.functional.cosine_similarity(rows[:, None], rows, dim=-1)
+
+    def centred(rows):
+        return likeness(rows - rows.mean(0))
+
+    torch.manual_seed(seed)
+    rows, common = random(12, 8), torch.full((8,), 100.0, dtype=torch.float64)
+    assert likeness(rows).min() < 0
+    assert likeness(rows + common).min() > 0.99
+    assert_close(centred(rows + common), centred(rows), rtol=0, atol=1e-10)
+    assert_close(centred(rows * factor), centred(rows), rtol=0, atol=1e-10)
 
 
 # --- added to token embeddings
@@ -196,6 +379,11 @@ def test_no_tokens_are_no_trouble():
     assert layer()(random(2, 0, 4), torch.arange(0)).shape == (2, 0, 4)
 
 
+@pytest.mark.claim(
+    "learned-only-used-rows-learn",
+    "A row of a learned table gets the sum of the gradients of the tokens at its position, so a row "
+    "that no token used gets a gradient of zero.",
+)
 def test_only_the_rows_that_were_used_get_a_gradient():
     add = layer()
     add(random(2, 3, 4), torch.tensor([[0, 1, 1], [5, 1, 0]])).sum().backward()
@@ -208,6 +396,10 @@ def test_gradients():
     assert torch.autograd.gradcheck(lambda x, table: x + learned_encoding(positions, table), inputs)
 
 
+@pytest.mark.claim(
+    "learned-decoding-equals-whole",
+    "Embedding a text token by token, each at its own position, gives exactly what embedding it whole gives.",
+)
 def test_decoding_token_by_token_gives_what_the_whole_gives():
     x, add = random(2, 9, 4), layer()
     whole = add(x, torch.arange(9))
@@ -215,6 +407,11 @@ def test_decoding_token_by_token_gives_what_the_whole_gives():
     assert torch.equal(torch.cat(steps, dim=1), whole)
 
 
+@pytest.mark.claim(
+    "learned-padded-and-packed-as-alone",
+    "With positions that are counted from the first token of each text, left-padded and packed "
+    "tokens get exactly the vectors that they get alone.",
+)
 def test_left_padding_and_packing_keep_every_token_at_its_position():
     x, add = random(5, 4), layer()
     alone = add(x, torch.arange(5))

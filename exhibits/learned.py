@@ -1,0 +1,466 @@
+"""What the chapter on learned positions shows."""
+
+import math
+
+import matplotlib.pyplot as plt
+import torch
+from torch.nn.functional import (
+    binary_cross_entropy_with_logits,
+    cosine_similarity,
+    embedding,
+    interpolate,
+)
+
+from snippets.attention import SelfAttention
+from snippets.embed import Embed, packed_positions, padded_positions
+from snippets.learned import AddLearned, learned_encoding
+from snippets.sinusoidal import sinusoidal_encoding
+
+DAYS, DIM, UPDATES = 32, 16, 300
+STAY = 0.9  # how often a day has the weather of the day before
+
+
+def _weather(rows, days):
+    """Rows of sunny (1) and rainy (-1) days that tend to stay as they are."""
+    first = torch.randint(2, (rows, 1))
+    turns = torch.rand(rows, days - 1) > STAY
+    sunny = torch.cat([first, turns], dim=1).cumsum(dim=1) % 2
+    return 2.0 * sunny - 1
+
+
+class _Guesser(torch.nn.Module):
+    """One head that guesses each day from the others, by positions alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.query = torch.nn.Parameter(torch.randn(DIM, DIM) / DIM**0.5)
+        self.key = torch.nn.Parameter(torch.randn(DIM, DIM) / DIM**0.5)
+        self.gain = torch.nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, weather, encoding):
+        scores = (encoding @ self.query) @ (encoding @ self.key).T
+        itself = torch.eye(len(encoding), dtype=torch.bool)
+        scores = (scores / DIM**0.5).masked_fill(itself, -math.inf)
+        return self.gain * (weather @ scores.softmax(-1).T)
+
+
+def _train(table, lengths=None):
+    """A guesser, trained with a table; the table learns if it wants to."""
+    guesser = _Guesser()
+    learn = [p for p in (*guesser.parameters(), table) if p.requires_grad]
+    optimizer = torch.optim.Adam(learn, lr=0.01)
+    for update in range(UPDATES):
+        days = DAYS if lengths is None else lengths[update]
+        weather = _weather(64, days)
+        encoding = learned_encoding(torch.arange(days), table)
+        loss = binary_cross_entropy_with_logits(
+            guesser(weather, encoding), (weather + 1) / 2
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return guesser.requires_grad_(False)
+
+
+def _right(guesser, encoding, rows=8000):
+    """How often each day is guessed right."""
+    weather = _weather(rows, len(encoding))
+    return (guesser(weather, encoding) * weather > 0).double().mean(0)
+
+
+def _trained():
+    """A guesser, its table before training, and after."""
+    table = AddLearned(DAYS, DIM).table
+    before = table.detach().clone()
+    return _train(table), before, table.detach()
+
+
+def _likeness(table):
+    """Cosine similarity of all rows, measured from their mean."""
+    rows = table - table.mean(0)
+    return cosine_similarity(rows[:, None], rows, dim=-1)
+
+
+def _near_and_far(likeness):
+    """Mean similarity of neighbours, and of rows far apart."""
+    near = likeness.diagonal(1).mean()
+    apart = torch.arange(len(likeness))
+    far = likeness[(apart[:, None] - apart).abs() > len(likeness) // 2]
+    return near, far.mean()
+
+
+def before_and_after():
+    """Two grids of coloured cells. Left, before training: pale, without any
+    pattern. Right, after it: strong colours in bands that flow from row to
+    row.
+    """
+    _, before, after = _trained()
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 3.2), sharey=True)
+    for ax, title, table in (
+        (axes[0], "before training", before),
+        (axes[1], "after training", after),
+    ):
+        ax.imshow(table, cmap="signed", vmin=-1, vmax=1, aspect="auto")
+        ax.set_title(title)
+        ax.set_xlabel("dimension")
+    axes[0].set_ylabel("position")
+    return fig, {
+        "days": DAYS,
+        "dim": DIM,
+        "updates": UPDATES,
+        "stay": STAY,
+        "growth": after.norm() / before.norm(),
+    }
+
+
+def by_hand():
+    table = torch.tensor([[0.1, 0.4], [0.3, -0.2], [-0.5, 0.0]])
+    tokens = {"to": [1.0, 2.0], "be": [3.0, 0.0]}
+    print("text   row of the table   token          sum")
+    for position, word in enumerate(["to", "be", "to"]):
+        row = learned_encoding(torch.tensor(position), table)
+        token = torch.tensor(tokens[word])
+        shown = (
+            "  ".join(f"{x:4.1f}" for x in vector)
+            for vector in (row, token, row + token)
+        )
+        print(
+            f"{word}     {position}: {'   '.join(f'{x:<12}' for x in shown)}"
+        )
+    return {"rows": len(table)}
+
+
+def one_step():
+    add = AddLearned(length=6, dim=4)
+    before = add.table.detach().clone()
+    short = torch.randn(1, 3, 4)  # three tokens, at positions 0, 1, 2
+    loss = add(short, torch.arange(3)).square().sum()
+    loss.backward()
+    torch.optim.SGD([add.table], lr=0.1).step()
+    moved = (add.table.detach() - before).norm(dim=-1)
+    for position, distance in enumerate(moved.tolist()):
+        print(f"row {position} moved by {distance:.2f}")
+    return {"used": 3, "rows": 6}
+
+
+def similarity():
+    """Three square grids. A fresh table shows a diagonal on noise; the trained
+    one and the sinusoidal one a broad band along the diagonal.
+    """
+    _, before, after = _trained()
+    waves = sinusoidal_encoding(torch.arange(DAYS), DIM)
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9), sharey=True)
+    values = {}
+    for ax, name, table in (
+        (axes[0], "fresh", before),
+        (axes[1], "trained", after),
+        (axes[2], "sinusoidal", waves),
+    ):
+        likeness = _likeness(table)
+        ax.imshow(likeness, cmap="signed", vmin=-1, vmax=1)
+        ax.set_title(name)
+        ax.set_xticks([0, 15, 31])
+        near, far = _near_and_far(likeness)
+        values |= {f"{name}_near": near, f"{name}_far": far}
+    axes[0].set_ylabel("position")
+    axes[1].set_xlabel("position")
+    return fig, values
+
+
+def directions():
+    """Three smooth curves over the positions: one rises from end to end, one
+    bends once, one swings through.
+    """
+    _, _, after = _trained()
+    rows = after - after.mean(0)
+    left, size, _ = torch.linalg.svd(rows, full_matrices=False)
+    fig, ax = plt.subplots()
+    for n, line in enumerate(("-", "--", ":")):
+        ax.plot(left[:, n], line, label=f"direction {n + 1}")
+    ax.set_xlabel("position")
+    ax.set_ylabel("place along it")
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    share = size.square() / size.square().sum()
+    return fig, {"count": 3, "share": share[:3].sum()}
+
+
+def guesses():
+    fixed = sinusoidal_encoding(torch.arange(DAYS), DIM)
+    table = AddLearned(DAYS, DIM).table
+    tables = {
+        "no positions": torch.zeros(DAYS, DIM),
+        "sinusoidal": fixed,
+        "learned": table,
+    }
+    right = {}
+    for name, encoding in tables.items():
+        guesser = _train(encoding)
+        right[name] = _right(guesser, encoding.detach()).mean()
+        print(f"{name:<13} {right[name]:.1%} guessed right")
+    print(f"{'the best rule':<13} {STAY:.1%}")
+    return {
+        "none": right["no positions"],
+        "sinusoidal": right["sinusoidal"],
+        "learned": right["learned"],
+        "gap": (right["sinusoidal"] - right["learned"]).abs(),
+    }
+
+
+def rarely_trained():
+    """Dots that climb: the more often a row was trained, the longer it is, up
+    to a height at which they level off. The rows that were never trained lie
+    at the bottom left, close to zero.
+    """
+    table = AddLearned(DAYS, DIM).table
+    before = table.detach().clone()
+    lengths = (3 + 22 * torch.rand(UPDATES) ** 9).int().tolist()
+    guesser = _train(table, lengths)
+    after = table.detach()
+    often = torch.tensor(
+        [sum(n > row for n in lengths) for row in range(DAYS)]
+    )
+    size = after.norm(dim=-1)
+    fig, ax = plt.subplots()
+    ax.scatter(often, size, s=14)
+    ax.set_xscale("symlog", linthresh=1)
+    ax.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
+    ax.set_xlabel("updates that used the row")
+    ax.set_ylabel("length of the row")
+    never = often == 0
+    right = _right(guesser, after)
+    return fig, {
+        "never": never.sum(),
+        "never_moved": (after - before)[never].abs().max(),
+        "never_size": size[never].mean(),
+        "always_size": size[often == UPDATES].mean(),
+        "right_used": right[often > 100].mean(),
+        "right_never": right[never].mean(),
+    }
+
+
+TEXTS = ["dog bites man", "man runs", "the dog bites the man"]
+
+
+def left_padding():
+    """Two batches of three texts, filled up on the left with grey cells, with
+    a number in each cell.
+
+    Above, the numbers are those of the columns, so that each text starts at
+    another number. Below, every text starts at zero.
+    """
+    words = [text.split() for text in TEXTS]
+    width = max(map(len, words))
+    mask = torch.tensor(
+        [[0] * (width - len(w)) + [1] * len(w) for w in words]
+    )
+    naive = torch.arange(width).expand_as(mask)
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.6))
+    for ax, title, positions in (
+        (axes[0], "counted from the edge", naive),
+        (axes[1], "counted from the first token", padded_positions(mask)),
+    ):
+        ax.set_title(title)
+        for row, text in enumerate(words):
+            padded = [""] * (width - len(text)) + text
+            for column, word in enumerate(padded):
+                colour = "white" if word else "gray"
+                ax.add_patch(
+                    plt.Rectangle(
+                        (column, row),
+                        0.94,
+                        0.9,
+                        facecolor=colour,
+                        edgecolor="black",
+                        alpha=1 if word else 0.3,
+                    )
+                )
+                if word:
+                    place = str(positions[row, column].item())
+                    ax.text(column + 0.47, row + 0.3, word, **CENTRE)
+                    ax.text(
+                        column + 0.47, row + 0.66, place, color="C0", **CENTRE
+                    )
+        ax.set_xlim(-0.05, width)
+        ax.set_ylim(len(words), -0.05)
+        ax.axis("off")
+    return fig
+
+
+CENTRE = {"ha": "center", "va": "center"}
+
+
+def padded_outputs():
+    tokens, layer = torch.randn(1, 3, 16), SelfAttention(16, heads=2)
+    add = AddLearned(8, 16)
+    torch.nn.init.normal_(add.table)  # as large as the tokens
+    alone, _ = layer(add(tokens, torch.arange(3)), causal=True)
+
+    mask = torch.tensor([[0, 0, 1, 1, 1]])
+    padded = torch.cat([torch.zeros(1, 2, 16), tokens], dim=1)
+    hidden = torch.zeros(5, 5).masked_fill(mask == 0, -math.inf)
+    positions = {
+        "from the edge": torch.arange(5),
+        "from the first token": padded_positions(mask),
+    }
+    values = {}
+    for name, at in positions.items():
+        output, _ = layer(add(padded, at), bias=hidden, causal=True)
+        error = (output[:, 2:] - alone).abs().max()
+        print(f"{name:<21} off by {error:.0e}")
+        values[name.split()[-1]] = error
+    return values
+
+
+def past_the_end():
+    table = torch.tensor([[0.0], [10.0], [20.0], [30.0]])
+    last = len(table) - 1
+    for position in (last, last + 1, -1):
+        at = torch.tensor(position)
+        print(f"position {position}")
+        ways = {
+            "this snippet": lambda at=at: learned_encoding(at, table),
+            "torch's lookup": lambda at=at: embedding(at, table),
+            "plain indexing": lambda at=at: table[at],
+            "clamped": lambda at=at: table[at.clamp(0, last)],
+            "wrapped": lambda at=at: table[at % len(table)],
+        }
+        for name, look_up in ways.items():
+            try:
+                print(f"  {name:<15} {look_up().item():.0f}")
+            except (IndexError, ValueError) as error:
+                print(f"  {name:<15} {type(error).__name__}")
+    return {"rows": len(table), "last": last}
+
+
+def clamped():
+    """Curves of right guesses over the days. Up to the end of the table they
+    were high in training; past it, clamping and fresh rows fall to the level of
+    a model without positions, and wrapping lies low everywhere. A stretched
+    table stays high.
+    """
+    guesser, _, table = _trained()
+    days = 2 * DAYS
+    at = torch.arange(days)
+    stretched = interpolate(
+        table.T[None], days, mode="linear", align_corners=True
+    )[0].T
+    ways = {
+        "stretched": stretched,
+        "fresh rows": torch.cat(
+            [table, AddLearned(DAYS, DIM).table.detach()]
+        ),
+        "clamped": table[at.clamp(max=DAYS - 1)],
+        "wrapped": table[at % DAYS],
+    }
+    fig, ax = plt.subplots(figsize=(4.4, 3.1))
+    ax.axvspan(0, DAYS - 1, color="gray", alpha=0.2, linewidth=0)
+    values = {"days": DAYS, "tested": days}
+    lines = (":", "-.", "-", "--")
+    for (name, encoding), line in zip(ways.items(), lines, strict=True):
+        right = _right(guesser, encoding)
+        ax.plot(right, line, linewidth=1.2, label=name)
+        key = name.split()[0]
+        values[f"{key}_inside"] = right[:DAYS].mean()
+        values[f"{key}_beyond"] = right[DAYS:].mean()
+    weather = _weather(8000, days)
+    others = weather.sum(1, keepdim=True) - weather
+    blind = (others * weather > 0).double().mean(0)
+    ax.plot(blind, color="gray", linewidth=1, label="no positions")
+    values["blind"] = blind.mean()
+    values["untouched"] = _right(guesser, table).mean()
+    ax.set_xlabel("day")
+    ax.set_ylabel("guessed right")
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, values
+
+
+def parameters():
+    print("model          rows   width    numbers")
+    counts = {}
+    for name, rows, width in (
+        ("BERT base", 512, 768),
+        ("GPT-2 small", 1024, 768),
+        ("OPT 125M", 2048 + 2, 768),
+    ):
+        table = AddLearned(rows, width).table
+        counts[name.split()[0].lower()] = table.numel()
+        print(f"{name:<13} {rows:>5} {width:>7} {table.numel():>10,}")
+    return {"gpt2_small": AddLearned(1024, 768).table.numel()}
+
+
+def starts():
+    dim = 768
+    print("start                         spread   length of a row")
+    bert = AddLearned(512, dim, init="bert").table
+    gpt2 = AddLearned(1024, dim, init="gpt2").table
+    hugging_face = torch.nn.init.normal_(torch.empty(1024, dim), std=0.02)
+    waves = sinusoidal_encoding(torch.arange(1024), dim)
+    for name, table in (
+        ("GPT-2, OpenAI's code", gpt2),
+        ("GPT-2, Transformers", hugging_face),
+        ("BERT, Google's code", bert),
+        ("sinusoidal, for comparison", waves),
+    ):
+        spread, length = table.std(), table.norm(dim=-1).mean()
+        print(f"{name:<29} {spread:.4f}   {length:.2f}")
+    return {
+        "dim": dim,
+        "waves_over_gpt2": waves.norm() / gpt2.norm(),
+        "bert_spread": bert.std(),
+    }
+
+
+def fooled():
+    _, fresh, trained = _trained()
+    common = torch.full((DIM,), 0.5)
+    print("                       distance  cosine  centred")
+    values = {}
+    for name, key, table in (
+        ("fresh", "fresh", fresh),
+        ("fresh, 100 times", "scaled", 100 * fresh),
+        ("fresh, one vector added", "shifted", fresh + common),
+        ("trained", "trained", trained),
+    ):
+        distance = torch.pdist(table).mean()
+        cosine = cosine_similarity(table[:-1], table[1:], dim=-1).mean()
+        near, _ = _near_and_far(_likeness(table))
+        print(f"{name:<24}{distance:7.2f} {cosine:7.2f} {near:8.2f}")
+        values |= {f"{key}_cosine": cosine, f"{key}_centred": near}
+    return values
+
+
+def any_scores():
+    positions, dim = 50, 8
+    wanted = torch.randn(positions, 4) @ torch.randn(4, positions)
+
+    left, right = torch.linalg.svd(wanted, full_matrices=False)[::2]
+    size = torch.linalg.svdvals(wanted)
+    table = torch.cat([left[:, :4] * size[:4], right[:4].T], dim=1)
+    between = torch.zeros(dim, dim)
+    between[:4, 4:] = torch.eye(4)  # the first half looks for the second
+    free = (table @ between @ table.T - wanted).norm() / wanted.norm()
+
+    waves = sinusoidal_encoding(torch.arange(positions), dim)
+    inverse = torch.linalg.pinv(waves)
+    best = waves @ (inverse @ wanted @ inverse.T) @ waves.T
+    fixed = (best - wanted).norm() / wanted.norm()
+    print(f"missing, with a table of its own   {free:.0e}")
+    print(f"missing, with sinusoidal rows      {fixed:.2f}")
+    return {"positions": positions, "dim": dim, "rank": 4, "fixed": fixed}
+
+
+def in_a_model():
+    embed = Embed(torch.nn.Embedding(50257, 768), AddLearned(1024, 768))
+
+    ids = torch.randint(50257, (2, 5))
+    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
+    print("padded:", tuple(embed(ids, padded_positions(mask)).shape))
+
+    documents = torch.tensor([[7, 7, 7, 8, 8], [9, 9, 9, 9, 9]])
+    positions = packed_positions(documents)
+    print(
+        "packed:", tuple(embed(ids, positions).shape), positions[0].tolist()
+    )
+
+    next_id, place = torch.randint(50257, (2, 1)), mask.sum(1, keepdim=True)
+    print("next:  ", tuple(embed(next_id, place).shape), place.tolist())
