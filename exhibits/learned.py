@@ -331,22 +331,24 @@ def padded_outputs():
 def past_the_end():
     table = torch.tensor([[0.0], [10.0], [20.0], [30.0]])
     last = len(table) - 1
-    for position in (last, last + 1, -1):
-        at = torch.tensor(position)
-        print(f"position {position}")
-        ways = {
-            "this snippet": lambda at=at: learned_encoding(at, table),
-            "torch's lookup": lambda at=at: embedding(at, table),
-            "plain indexing": lambda at=at: table[at],
-            "clamped": lambda at=at: table[at.clamp(0, last)],
-            "wrapped": lambda at=at: table[at % len(table)],
-        }
-        for name, look_up in ways.items():
+    ways = {
+        "this snippet": lambda at: learned_encoding(at, table),
+        "torch's lookup": lambda at: embedding(at, table),
+        "plain indexing": lambda at: table[at],
+        "clamped": lambda at: table[at.clamp(0, last)],
+        "wrapped": lambda at: table[at % len(table)],
+    }
+    places = last, last + 1, -1
+    print("position       ", *(f"{place:>11}" for place in places))
+    for name, look_up in ways.items():
+        found = []
+        for place in places:
             try:
-                print(f"  {name:<15} {look_up().item():.0f}")
+                found.append(f"{look_up(torch.tensor(place)).item():.0f}")
             except (IndexError, ValueError) as error:
-                print(f"  {name:<15} {type(error).__name__}")
-    return {"rows": len(table), "last": last}
+                found.append(type(error).__name__)
+        print(f"{name:<15}", *(f"{each:>11}" for each in found))
+    return {"rows": len(table)}
 
 
 def clamped():
