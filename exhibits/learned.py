@@ -133,16 +133,15 @@ def before_and_after():
 def by_hand():
     table = torch.tensor([[0.1, 0.4], [0.3, -0.2], [-0.5, 0.0]])
     tokens = {"to": [1.0, 2.0], "be": [3.0, 0.0]}
-    print("text   row of the table   token          sum")
+    print("word  row     table     token     sum")
     for position, word in enumerate(["to", "be", "to"]):
         row = learned_encoding(torch.tensor(position), table)
         token = torch.tensor(tokens[word])
         shown = (
-            "  ".join(f"{x:4.1f}" for x in vector)
+            " ".join(f"{x:4.1f}" for x in vector)
             for vector in (row, token, row + token)
         )
-        columns = "   ".join(f"{x:<12}" for x in shown)
-        print(f"{word}     {position}: {columns}".rstrip())
+        print(f"{word:<7} {position}  ", *shown)
     return {"rows": len(table)}
 
 
@@ -339,15 +338,15 @@ def past_the_end():
         "wrapped": lambda at: table[at % len(table)],
     }
     places = last, last + 1, -1
-    print("position       ", *(f"{place:>11}" for place in places))
+    print("position       ", *(f"{place:>6}" for place in places))
     for name, look_up in ways.items():
         found = []
         for place in places:
             try:
                 found.append(f"{look_up(torch.tensor(place)).item():.0f}")
-            except (IndexError, ValueError) as error:
-                found.append(type(error).__name__)
-        print(f"{name:<15}", *(f"{each:>11}" for each in found))
+            except (IndexError, ValueError):
+                found.append("error")
+        print(f"{name:<15}", *(f"{each:>6}" for each in found))
     return {"rows": len(table)}
 
 
