@@ -85,6 +85,7 @@ def reference(page, file):
         source = symbols.find(file)
         snippet = file.removeprefix("snippets/").removesuffix(".py")
         peers = reference_.peers(snippet)
+        machine, rows = reference_.speed(snippet)
     except (symbols.SymbolError, reference_.LedgerError) as error:
         raise BlockError(str(error)) from None
     if page.path() != _reference(file):
@@ -96,6 +97,8 @@ def reference(page, file):
         parts += [_paragraph(error, "raises") for error in errors]
     parts += [["## The file"], *_placed(page, source)]
     parts += [["## Checked against"], _peers(peers)]
+    if rows:
+        parts += [["## Speed"], _speed(machine, rows)]
     return parts
 
 
@@ -117,6 +120,38 @@ def _peers(peers):
         "| Implementation | Version | Largest difference |",
         "|---|---|---|",
         *rows,
+    ]
+
+
+def _speed(machine, rows):
+    def number(value, form):
+        return "–" if value is None else format(value, form)
+
+    def cells(row):
+        beside = row["peer"] or "–"
+        return (
+            f"{row['what']}, {row['size']}",
+            number(row["microseconds"], ",.0f"),
+            number(row["floor_multiple"], ".1f"),
+            f"{beside} (does less)" if row["peer_does_less"] else beside,
+            number(row["forward_ratio"], ".2f"),
+            number(row["backward_ratio"], ".2f"),
+        )
+
+    table = [f"| {' | '.join(cells(row))} |" for row in rows]
+    return [
+        f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
+        f"({machine['system']}). *Copies* is the time as a multiple of copying once what comes out. "
+        "*Forward* and *backward* are the time divided by that of the implementation beside it: below one, "
+        "this file is faster.",
+        "",
+        "| Work | Microseconds | Copies | Beside | Forward | Backward |",
+        "|---|--:|--:|---|--:|--:|",
+        *table,
+        "",
+        '??? note "How it was measured"',
+        "",
+        f"    {machine['method']}",
     ]
 
 

@@ -57,7 +57,7 @@ def peers(snippet):
 def speed(snippet):
     """The machine that the speeds were taken on, and the rows of a snippet."""
     known = _ledger("speed.json")
-    return known["machine"], [row for row in known["rows"] if row["snippet"] == snippet]
+    return known.get("machine"), [row for row in known.get("rows", ()) if row["snippet"] == snippet]
 
 
 def _version(package):

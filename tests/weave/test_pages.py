@@ -1,5 +1,6 @@
 """What a page can say, and what becomes of it."""
 
+import json
 import re
 
 import pytest
@@ -222,13 +223,36 @@ SNIPPET = '''
     def _private():
         pass
     '''
+ROW = {
+    "snippet": "half",
+    "what": "halved",
+    "size": "(2, 4096)",
+    "peer": "some_peer.halve",
+    "peer_does_less": None,
+    "microseconds": 1234.5,
+    "forward_ratio": 0.954,
+    "backward_ratio": None,
+    "floor_multiple": 2.04,
+}
+MACHINE = {
+    "cpu": "A CPU",
+    "system": "Linux x86",
+    "torch": "2.13",
+    "date": "2026-01-02",
+    "method": "In turns.",
+}
+SPEED = {"machine": MACHINE, "rows": [ROW, ROW | {"snippet": "other", "what": "another"}]}
 PEERS = '{"half": {"some_peer.halve": 3.2e-7, "some_peer.same": 0.0}}'
 
 
 @pytest.fixture
 def halving(here, soup):
     """A function that converts the reference page of a snippet."""
-    ledgers = {"tests/snippets/goldens/peers.json": PEERS, "requirements-test.txt": "some-peer==1.2\n"}
+    ledgers = {
+        "tests/snippets/goldens/peers.json": PEERS,
+        "tests/snippets/goldens/speed.json": json.dumps(SPEED),
+        "requirements-test.txt": "some-peer==1.2\n",
+    }
     here.write({"snippets/half.py": SNIPPET, **ledgers})
     return lambda: soup("Prose.\n\n```reference snippets/half.py\n```", "reference/half.md")
 
@@ -264,15 +288,34 @@ def test_a_reference_has_the_whole_file_to_download(halving, here):
 
 
 def test_a_reference_names_the_peers_their_versions_and_the_largest_differences(halving):
-    rows = [[cell.text for cell in row.select("td")] for row in halving().select("tr")[1:]]
+    table = halving().select("table")[0]
+    rows = [[cell.text for cell in row.select("td")] for row in table.select("tr")[1:]]
     assert rows == [["some_peer.halve", "1.2", "3 × 10−7"], ["some_peer.same", "1.2", "none"]]
 
 
 def test_a_reference_without_peers_says_so(halving, here):
     here.write({"tests/snippets/goldens/peers.json": "{}"})
     html = halving()
-    assert not html.select("table")
+    assert len(html.select("table")) == 1
     assert "with no implementation by others" in html.text
+
+
+def test_a_reference_says_how_fast_it_is_beside_its_peers_and_on_which_machine(halving):
+    html = halving()
+    rows = [[cell.text for cell in row.select("td")] for row in html.select("table")[1].select("tr")[1:]]
+    assert rows == [["halved, (2, 4096)", "1,234", "2.0", "some_peer.halve", "0.95", "–"]]
+    assert "2026-01-02 with torch 2.13 on one thread of A CPU (Linux x86)" in html.text
+    assert "In turns." in html.select_one("details.note").text
+
+
+def has_speed(element):
+    return element.name == "h2" and element.text.startswith("Speed")
+
+
+def test_a_reference_that_was_not_timed_has_no_speed(halving, here):
+    assert halving().find(has_speed)
+    here.write({"tests/snippets/goldens/speed.json": "{}"})
+    assert not halving().find(has_speed)
 
 
 HALF = "snippets/half.py"
