@@ -1,0 +1,588 @@
+"""diagnostics.py: each check with what it must praise, what it must blame, and what must not fool it."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn.functional import cross_entropy
+from torch.testing import assert_close
+
+from snippets.alibi import alibi_bias, alibi_bias_symmetric
+from snippets.diagnostics import (
+    attention_mass,
+    relativity_error,
+    row_margin,
+    row_similarity,
+    skill_beyond,
+)
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.sinusoidal import sinusoidal_encoding
+from snippets.t5_bias import t5_bias
+
+N, DIM = 64, 32
+PLACES = torch.arange(N)
+SCALES = st.floats(-60, 60).map(lambda power: 10.0**power)
+
+
+def table(rows=400, dim=DIM, seed=0):
+    return torch.randn(rows, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def ramp(rows=400, dim=DIM):
+    return torch.arange(float(rows), dtype=torch.float64)[:, None] * table(1, dim, seed=9)
+
+
+def sinusoid(rows=400, dim=DIM):
+    return sinusoidal_encoding(torch.arange(rows), dim, dtype=torch.float64)
+
+
+def clamped(rows=400, known=50):
+    return table(known)[torch.arange(rows).clamp(max=known - 1)]
+
+
+def added(encoding):
+    """The score of fixed contents to which the rows of an encoding are added."""
+    x, y = table(N, seed=1), table(N, seed=2)
+    return lambda i, j: (x + encoding[i]) @ (y + encoding[j]).mT
+
+
+def rotated(layout="half", key_layout=None, dtype=torch.float64):
+    q, k, w = table(N, seed=1).to(dtype), table(N, seed=2).to(dtype), rope_frequencies(DIM)
+    other = key_layout or layout
+    return lambda i, j: apply_rope(q, i, w, layout) @ apply_rope(k, j, w, other).mT
+
+
+# --- relativity
+
+
+@pytest.mark.claim(
+    "diagnostics-relativity-tells-offsets-from-places",
+    "relativity_error is below one in a million for the scores of RoPE, of ALiBi and of T5's bias with "
+    "fixed contents, and above a tenth for contents to which a random table, a ramp or sinusoids were "
+    "added.",
+)
+@pytest.mark.parametrize(
+    "score",
+    [
+        rotated("half"),
+        rotated("interleaved"),
+        rotated(dtype=torch.float32),
+        lambda i, j: alibi_bias(i, j, heads=4),
+        lambda i, j: alibi_bias_symmetric(i, j, heads=4),
+        lambda i, j: t5_bias(i, j, table(32, 4)),
+        lambda i, j: table(N, N) + alibi_bias(i, j, heads=4),
+    ],
+)
+def test_scores_that_know_only_offsets_pass(score):
+    assert relativity_error(score, PLACES) < 1e-6
+
+
+@pytest.mark.claim(
+    "diagnostics-relativity-tells-offsets-from-places",
+    "relativity_error is below one in a million for the scores of RoPE, of ALiBi and of T5's bias with "
+    "fixed contents, and above a tenth for contents to which a random table, a ramp or sinusoids were "
+    "added.",
+)
+@pytest.mark.parametrize("encoding", [table(), ramp(), sinusoid(), clamped()])
+def test_scores_that_know_places_fail(encoding):
+    assert relativity_error(added(encoding), PLACES) > 0.1
+
+
+def test_a_random_table_gets_about_one():
+    encoding = 10 * table()
+    assert 0.7 < relativity_error(added(encoding), PLACES) < 1.5
+
+
+def test_raw_sinusoids_without_contents_know_only_offsets():
+    encoding = sinusoid()
+    assert relativity_error(lambda i, j: encoding[i] @ encoding[j].mT, PLACES) < 1e-12
+
+
+@pytest.mark.claim(
+    "diagnostics-relativity-finds-mixed-layouts",
+    "relativity_error finds queries and keys rotated in different layouts; it does not find both rotated "
+    "in the layout that the checkpoint does not have.",
+)
+def test_two_layouts_in_one_score_fail_and_one_wrong_layout_does_not():
+    assert relativity_error(rotated("half", "interleaved"), PLACES) > 0.1
+    assert relativity_error(rotated("half"), PLACES) < 1e-6
+    assert relativity_error(rotated("interleaved"), PLACES) < 1e-6
+
+
+@pytest.mark.claim(
+    "diagnostics-no-position-is-no-pass",
+    "relativity_error is nan, which no comparison passes, for scores in which positions change nothing: "
+    "without an encoding, and with one whose rows are all equal.",
+)
+@pytest.mark.parametrize(
+    "encoding", [torch.zeros(400, DIM), torch.ones(400, DIM), 1e-30 * torch.ones(400, DIM)]
+)
+def test_scores_without_position_do_not_pass(encoding):
+    error = relativity_error(added(encoding.double()), PLACES)
+    assert error.isnan()
+    assert not error < 1e-6
+
+
+def test_what_the_keys_of_a_query_share_does_not_count():
+    def key_only(i, j):  # slope * j: the same weights as slope * (j - i)
+        return 0.1 * j.double() + 0 * i[:, None]
+
+    def with_place_of_query(i, j):
+        return alibi_bias(i, j, heads=2).double() + 5 * i[:, None]
+
+    assert relativity_error(key_only, PLACES) < 1e-12
+    assert relativity_error(with_place_of_query, PLACES) < 1e-12
+
+
+def test_the_worst_shift_decides():
+    encoding = table(8)[torch.arange(400) % 8]  # positions that start again at every eighth
+
+    def score(i, j):
+        return encoding[i] @ encoding[j].mT
+
+    assert relativity_error(score, PLACES, shifts=[8, 16]) == 0
+    assert relativity_error(score, PLACES, shifts=[8, 1]) > 0.1
+    assert relativity_error(score, PLACES, shifts=[1, 8]) > 0.1
+
+
+def test_the_default_shifts_reach_100():
+    def score(i, j):
+        return (i[:, None] - j).double() + (i[:, None] >= 100) * j**2
+
+    assert relativity_error(score, torch.arange(9)) > 0.1
+    assert relativity_error(score, torch.arange(9), shifts=(1, 10, 50)) == 0
+
+
+def test_a_mask_that_moves_along_passes_and_one_that_does_not_is_infinite():
+    def blocks(i, j):  # each block of 8 positions sees itself
+        hidden = i[:, None] // 8 != j // 8
+        return (-abs(i[:, None] - j)).double().masked_fill(hidden, -math.inf)
+
+    assert relativity_error(blocks, PLACES[:24], shifts=[8, 80]) == 0
+    assert relativity_error(blocks, PLACES[:24], shifts=[8, 1]) == math.inf
+    assert relativity_error(blocks, PLACES[:16], shifts=[8]).isnan()  # no pair is seen before and after
+
+
+def test_broken_scores_do_not_pass():
+    def broken(i, j):
+        return (i[:, None] - j).double().where(i[:, None] < 70, math.nan)
+
+    assert relativity_error(broken, PLACES).isnan()
+
+
+@settings(max_examples=25)
+@given(SCALES, st.integers(0, 5))
+@pytest.mark.claim(
+    "diagnostics-do-not-depend-on-scale",
+    "Multiplying the scores, the rows, or the losses together with the loss of a guess by any power of "
+    "ten from -60 to 60 changes relativity_error, row_margin, row_similarity and skill_beyond by rounding "
+    "alone.",
+)
+def test_no_check_depends_on_the_scale(scale, seed):
+    encoding = table(170, seed=seed) + sinusoid(170)
+    score = added(encoding)
+    assert_close(relativity_error(lambda i, j: scale * score(i, j), PLACES), relativity_error(score, PLACES))
+    assert_close(row_margin(scale * encoding), row_margin(encoding))
+    assert_close(row_similarity(scale * encoding), row_similarity(encoding))
+    losses = table(100, 1, seed=seed)[:, 0].abs()
+    assert_close(skill_beyond(scale * losses, 60, scale * 3.0), skill_beyond(losses, 60, 3.0))
+
+
+def test_relativity_written_out():
+    place = torch.tensor([3.0, 1.0, 4.0, 1.5, 9.0], dtype=torch.float64)
+    here = [[place[i] * place[j] for j in range(3)] for i in range(3)]
+    there = [[place[i + 2] * place[j + 2] for j in range(3)] for i in range(3)]
+    traded = [[place[i] * place[2 - j] for j in range(3)] for i in range(3)]
+
+    def rms(other):
+        total = 0
+        for row, was in zip(other, here, strict=True):
+            gaps = [a - b for a, b in zip(row, was, strict=True)]
+            total += sum((gap - sum(gaps) / 3) ** 2 for gap in gaps)
+        return total**0.5
+
+    made = relativity_error(lambda i, j: place[i][:, None] * place[j], torch.arange(3), shifts=[2])
+    assert_close(made, rms(there) / rms(traded))
+
+
+def test_relativity_leaves_out_the_hidden_keys_only():
+    place = torch.tensor([3.0, 1.0, 4.0, 1.5], dtype=torch.float64)
+
+    def score(i, j):
+        return (place[i][:, None] * place[j]).masked_fill(i[:, None] < j, -math.inf)
+
+    here = [[9, None, None], [3, 1, None], [12, 4, 16]]
+    there = [[1, None, None], [4, 16, None], [1.5, 6, 2.25]]
+    traded = [[None, None, 9], [None, 1, 3], [16, 4, 12]]
+
+    def rms(other):
+        total, count = 0, 0
+        for row, was in zip(other, here, strict=True):
+            gaps = [a - b for a, b in zip(row, was, strict=True) if a is not None and b is not None]
+            if gaps:
+                mean = sum(gaps) / len(gaps)
+                total += sum((gap - mean) ** 2 for gap in gaps)
+                count += len(gaps)
+        return (total / count) ** 0.5
+
+    made = relativity_error(score, torch.arange(3), shifts=[1])
+    assert made.item() == pytest.approx(rms(there) / rms(traded))
+
+
+# --- rows
+
+
+@pytest.mark.claim(
+    "diagnostics-margin-of-good-rows-is-large",
+    "Over 400 positions and 32 dimensions, row_margin is above 0.2 for sinusoids and above 0.4 for random "
+    "rows, below 0.01 for a ramp, and 0 for a table whose last row is repeated.",
+)
+def test_margins_of_good_and_bad_rows():
+    assert row_margin(sinusoid()) > 0.2
+    assert row_margin(table()) > 0.4
+    assert row_margin(ramp()) < 0.01
+    assert row_margin(clamped()) == 0
+
+
+def test_random_rows_of_many_dimensions_have_a_margin_of_nearly_one():
+    assert row_margin(table(100, 4096)) > 0.9
+
+
+@pytest.mark.claim(
+    "diagnostics-ramp-is-not-praised",
+    "n evenly spaced points of a line have a row_margin of sqrt(6 / (n (n + 1))), whatever the step and "
+    "the direction, and any two of them on the same side of the middle a row_similarity of 1.",
+)
+@given(st.integers(2, 200), SCALES)
+def test_the_margin_of_a_ramp_is_the_formula_and_its_sides_look_alike(rows, scale):
+    line = scale * ramp(rows)
+    assert row_margin(line).item() == pytest.approx(math.sqrt(6 / (rows * (rows + 1))))
+    similarity, half = row_similarity(line), rows // 2
+    assert_close(similarity[:half, :half], torch.ones(half, half, dtype=torch.float64))
+    assert_close(similarity[:half, rows - half :], -torch.ones(half, half, dtype=torch.float64))
+
+
+@pytest.mark.claim(
+    "diagnostics-constant-rows-are-not-praised",
+    "Rows that are all equal, also up to the rounding of their dtype, have a row_margin of 0 and row "
+    "similarities of 1; adding one vector to all rows changes neither number for other rows by more than "
+    "rounding.",
+)
+@pytest.mark.parametrize("value", [0.0, 1.0, -3.7e20, 1e-20])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_constant_rows_are_all_alike(value, dtype):
+    if torch.tensor(value, dtype=dtype).isinf():
+        value = 4000.0
+    constant = torch.full((9, 8), value, dtype=dtype)
+    noise = 1 + torch.finfo(dtype).eps * torch.randint(0, 2, (9, 8)).to(dtype) / 4
+    for rows in (constant, constant * noise):
+        assert row_margin(rows) == 0
+        assert torch.equal(row_similarity(rows), torch.ones(9, 9, dtype=torch.float64))
+
+
+@pytest.mark.claim(
+    "diagnostics-constant-rows-are-not-praised",
+    "Rows that are all equal, also up to the rounding of their dtype, have a row_margin of 0 and row "
+    "similarities of 1; adding one vector to all rows changes neither number for other rows by more than "
+    "rounding.",
+)
+@given(st.integers(0, 9), st.floats(-6, 6))
+def test_a_vector_that_all_rows_share_changes_nothing(seed, power):
+    encoding, shared = sinusoid(50), 10**power * table(1, seed=seed)
+    assert_close(row_margin(encoding + shared), row_margin(encoding), rtol=1e-6, atol=1e-8)
+    assert_close(row_similarity(encoding + shared), row_similarity(encoding), rtol=1e-6, atol=1e-8)
+
+
+def test_noise_of_the_size_of_rounding_is_none():
+    rows = torch.ones(50, 16) + torch.finfo(torch.float32).eps * torch.randint(-1, 2, (50, 16))
+    assert row_margin(rows) == 0
+    assert row_margin(rows.double()) > 0.1  # to float64 the same differences are real
+
+
+def test_margin_and_similarity_written_out():
+    rows = table(7, 5)
+    centred = rows - rows.mean(0)
+    gaps = [(rows[a] - rows[b]).norm().item() for a in range(7) for b in range(a)]
+    wanted = min(gaps) / math.sqrt(sum(gap**2 for gap in gaps) / len(gaps))
+    assert row_margin(rows).item() == pytest.approx(wanted)
+    for a in range(7):
+        for b in range(7):
+            cosine = centred[a] @ centred[b] / centred[a].norm() / centred[b].norm()
+            assert_close(row_similarity(rows)[a, b], cosine)
+
+
+def test_a_row_at_the_mean_is_like_itself_alone():
+    similarity = row_similarity(torch.tensor([[-1.0], [0.0], [1.0]]))
+    assert similarity.tolist() == [[1, 0, -1], [0, 1, 0], [-1, 0, 1]]
+
+
+def test_rows_that_are_not_numbers_do_not_pass():
+    rows = table(5)
+    rows[2, 3] = math.nan
+    assert row_margin(rows).isnan()
+
+
+# --- beyond the trained length
+
+
+VOCABULARY, TRAINED = 16, 48
+
+
+def clamped_model(ids):
+    """It names the token before the current one, by a row for each of the trained positions."""
+    basis = torch.linalg.qr(table(TRAINED, TRAINED)).Q
+    back = basis[1:].mT @ basis[:-1]  # row t @ back is row t - 1
+    rows = basis[torch.arange(ids.shape[1]).clamp(max=TRAINED - 1)]
+    scores = (20 * rows @ back @ rows.mT).masked_fill(ahead(ids), -math.inf)
+    return predictions(scores, ids)
+
+
+def relative_model(ids):
+    """The same by a bias on offsets: it looks one step back, wherever it stands."""
+    places = torch.arange(ids.shape[1])
+    scores = torch.where(places[:, None] - places == 1, 20.0, 0.0).double()
+    return predictions(scores.masked_fill(ahead(ids), -math.inf), ids)
+
+
+def ahead(ids):
+    return torch.ones(ids.shape[1], ids.shape[1]).triu(1) > 0
+
+
+def predictions(scores, ids):
+    """Log probabilities: the weights on the tokens that were read, and a little for all others."""
+    seen = torch.nn.functional.one_hot(ids, VOCABULARY).double()
+    return (scores.softmax(-1) @ seen + 1e-3).log()
+
+
+def losses_of(model, tokens=160, texts=64):
+    ids = torch.randint(VOCABULARY, (texts, tokens))
+    targets = ids.roll(1, -1)  # of the first token it is the last, which does not count
+    return cross_entropy(model(ids).mT, targets, reduction="none").mean(0)[1:]
+
+
+@pytest.mark.claim(
+    "diagnostics-skill-tells-computing-from-predicting",
+    "On the task of naming the previous token, skill_beyond keeps at least 0.99 in every block for a "
+    "model that looks one step back by offset, and falls below 0.2 for one whose positions are clamped to "
+    "its table; neither raises anything.",
+)
+def test_a_clamped_table_loses_its_skill_and_an_offset_keeps_it():
+    clamped_losses = losses_of(clamped_model)
+    assert clamped_losses[: TRAINED - 1].max() < 0.1
+    assert clamped_losses.isfinite().all()
+    guess = math.log(VOCABULARY)
+    assert skill_beyond(clamped_losses, TRAINED - 1, guess, block=28).max() < 0.2
+    assert skill_beyond(losses_of(relative_model), TRAINED - 1, guess, block=28).min() > 0.99
+
+
+def test_skill_written_out():
+    losses = torch.tensor([9.0, 9.0, 1.0, 3.0, 2.0, 4.0, 7.0])
+    made = skill_beyond(losses, trained=4, guess=6.0, block=2)  # inside: (1 + 3) / 2 = 2
+    assert_close(made, torch.tensor([(6 - 3) / 4, (6 - 7) / 4]))
+    assert_close(skill_beyond(losses, 4, 6.0), torch.tensor([(6 - 13 / 3) / 4]))  # one block of 64
+
+
+def test_losses_that_climb_lose_skill_and_losses_that_stay_keep_it():
+    climbing = torch.linspace(1, 3, 200)
+    assert (skill_beyond(climbing, 100, guess=3.0).diff() < 0).all()
+    assert_close(skill_beyond(torch.full((200,), 1.0), 100, guess=3.0), torch.ones(2))
+
+
+def test_a_model_that_never_had_skill_does_not_pass():
+    assert skill_beyond(torch.full((200,), 3.0), 100, guess=3.0).isnan().all()
+    assert skill_beyond(torch.full((200,), 4.0), 100, guess=3.0).isnan().all()
+
+
+def test_losses_that_are_not_numbers_do_not_pass():
+    losses = torch.ones(200)
+    losses[150] = math.nan
+    assert skill_beyond(losses, 100, guess=3.0, block=50).isnan().tolist() == [False, True]
+    losses[50] = math.inf
+    assert not (skill_beyond(losses, 100, guess=3.0) > 0).any()
+
+
+def test_block_is_64_unless_another_is_given():
+    assert len(skill_beyond(torch.ones(300), 100, guess=3.0)) == 4
+
+
+# --- attention
+
+
+STEPS = PLACES[:, None] - PLACES
+CAUSAL = STEPS >= 0
+
+
+def weights_of(bias):
+    return bias.softmax(-1)
+
+
+@pytest.mark.claim(
+    "diagnostics-mass-compares-with-equal-weights",
+    "Under a causal mask equal weights put more mass on near keys than on far ones; attention_mass "
+    "returns that very curve beside the measured one, so that equal weights show no preference.",
+)
+def test_equal_weights_behind_a_causal_mask_show_no_preference():
+    equal = weights_of(torch.zeros(N, N).masked_fill(~CAUSAL, -math.inf))
+    mass, even = attention_mass(equal, STEPS, CAUSAL, reach=N)
+    assert_close(mass, even)
+    assert (mass[N : 2 * N].diff() < 0).all()  # nearer keys get more, though nothing prefers them
+
+
+@pytest.mark.claim(
+    "diagnostics-mass-finds-sign-and-mask",
+    "attention_mass shows ALiBi's preference for near keys, its reversal if the offset has the wrong "
+    "sign, and mass on later keys if the causal mask was forgotten.",
+)
+def test_a_wrong_sign_and_a_forgotten_mask_show():
+    right = weights_of(alibi_bias(PLACES, PLACES, heads=4))[0]
+    swapped = weights_of((-0.25 * -STEPS.float()).masked_fill(~CAUSAL, -math.inf))
+    forgotten = weights_of(alibi_bias_symmetric(PLACES, PLACES, heads=4))[0]
+    back, reach = slice(32, 36), 32
+    mass, even = attention_mass(right, STEPS, CAUSAL, reach)
+    assert (mass / even)[back].min() > 1
+    assert mass[:reach].sum() == 0
+    mass, even = attention_mass(swapped, STEPS, CAUSAL, reach)
+    assert (mass / even)[back].max() < 1
+    assert (mass / even)[-1] > 1
+    mass, even = attention_mass(forgotten, STEPS, CAUSAL, reach)
+    assert mass[:reach].sum() > 0.3
+    assert even[:reach].sum() == 0
+
+
+@given(st.integers(1, 8), st.integers(2, 9), st.integers(0, 99))
+def test_mass_is_the_double_loop(reach, tokens, seed):
+    generator = torch.Generator().manual_seed(seed)
+    places = torch.randint(0, 12, (tokens,), generator=generator)
+    weights = torch.rand(2, 3, tokens, tokens, generator=generator, dtype=torch.float64)
+    visible = torch.rand(tokens, tokens, generator=generator) < 0.6
+    visible[0, 0] = True
+    steps = places[:, None] - places
+    mass, even = attention_mass(weights, steps, visible, reach)
+    assert mass.shape == even.shape == (2, 3, 2 * reach + 1)
+    wanted, equal = torch.zeros_like(mass), torch.zeros_like(mass)
+    rows = [i for i in range(tokens) if visible[i].any()]
+    for i in rows:
+        for j in range(tokens):
+            at = max(-reach, min(reach, int(steps[i, j]))) + reach
+            wanted[..., at] += weights[..., i, j] / len(rows)
+            equal[..., at] += visible[i, j] / visible[i].sum() / len(rows)
+    assert_close(mass, wanted)
+    assert_close(even, equal)
+
+
+@given(st.integers(0, 99), st.integers(1, 40))
+def test_all_mass_is_somewhere(seed, reach):
+    bias = table(N, N, seed).masked_fill(~CAUSAL, -math.inf)
+    for each in attention_mass(weights_of(bias), STEPS, CAUSAL, reach):
+        assert each.sum().item() == pytest.approx(1)
+
+
+def test_padding_does_not_count():
+    visible = CAUSAL.clone()
+    visible[:5], visible[:, :5] = False, False
+    weights = weights_of(torch.zeros(N, N).masked_fill(~visible, -math.inf)).nan_to_num(nan=1 / N)
+    mass, even = attention_mass(weights, STEPS, visible)
+    alone = CAUSAL[5:, 5:] / CAUSAL[5:, 5:].sum(-1, keepdim=True)
+    assert_close(mass, attention_mass(alone, STEPS[5:, 5:], CAUSAL[5:, 5:])[0])
+    assert_close(mass, even)
+
+
+def test_reach_is_32_unless_another_is_given():
+    assert attention_mass(torch.eye(N), STEPS, CAUSAL)[0].shape == (65,)
+
+
+# --- modes
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_every_dtype_is_measured(dtype):
+    assert row_margin(sinusoid(50).to(dtype)).item() == pytest.approx(
+        row_margin(sinusoid(50)).item(), rel=0.02
+    )
+    weights = weights_of(alibi_bias(PLACES, PLACES, heads=4)).to(dtype)
+    mass, even = attention_mass(weights, STEPS, CAUSAL)
+    assert mass.dtype == even.dtype == dtype
+    assert_close(mass.sum(-1).float(), torch.ones(4), rtol=0.02, atol=0)
+    assert relativity_error(lambda i, j: (-abs(i[:, None] - j)).to(dtype), torch.arange(9), [1]) == 0
+    assert skill_beyond(torch.ones(9, dtype=dtype), 5, 2.0).dtype == dtype
+
+
+def test_results_are_single_numbers_of_float64():
+    for made in (row_margin(table(9).float()), relativity_error(rotated(dtype=torch.float32), PLACES)):
+        assert made.shape == ()
+        assert made.dtype == torch.float64
+
+
+def test_functions_compile_into_one_graph():
+    score, losses, weights = rotated(), table(100, 1)[:, 0], torch.rand(2, N, N)
+    for function, arguments in (
+        (row_margin, (table(20),)),
+        (row_similarity, (table(20),)),
+        (skill_beyond, (losses, 60, 5.0, 16)),
+        (attention_mass, (weights, STEPS, CAUSAL, 8)),
+        (lambda places: relativity_error(score, places), (PLACES,)),
+    ):
+        torch.compiler.reset()
+        compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+        assert_close(compiled(*arguments), function(*arguments))
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("positions", [torch.tensor(3), torch.zeros(2, 3).long()])
+def test_refuses_positions_that_are_no_row(positions):
+    message = f"positions must be (tokens,), got {tuple(positions.shape)}"
+    refused(message, relativity_error, added(table()), positions)
+
+
+def test_refuses_no_shift():
+    refused("shifts must be one number or more, got []", relativity_error, added(table()), PLACES, [])
+
+
+def test_refuses_scores_of_another_shape():
+    message = "scores must be (..., 64, 64), got (64, 63)"
+    refused(message, relativity_error, lambda i, j: torch.zeros(64, 63), PLACES)
+
+
+@pytest.mark.parametrize("function", [row_margin, row_similarity])
+@pytest.mark.parametrize(
+    "encoding", [torch.zeros(3), torch.zeros(1, 3), torch.zeros(2, 3, 4), torch.zeros(3, 4).long()]
+)
+def test_refuses_an_encoding_that_is_no_table(function, encoding):
+    got = f"{tuple(encoding.shape)} of {encoding.dtype}"
+    refused(f"encoding must be (2 positions or more, dim) of a floating dtype, got {got}", function, encoding)
+
+
+def test_refuses_losses_that_are_not_means():
+    refused("losses must be (positions,), got (3, 4)", skill_beyond, torch.zeros(3, 4), 1, 3.0)
+
+
+@pytest.mark.parametrize("trained", [0, -1, 9, 10])
+def test_refuses_a_trained_length_that_leaves_nothing(trained):
+    refused(f"trained must be 1 to 8, got {trained}", skill_beyond, torch.zeros(9), trained, 3.0)
+
+
+@pytest.mark.parametrize("block", [0, -4])
+def test_refuses_an_empty_block(block):
+    refused(f"block must be 1 or more, got {block}", skill_beyond, torch.zeros(9), 3, 3.0, block)
+
+
+def test_refuses_steps_or_visible_of_another_shape():
+    for wrong in (CAUSAL[:, :-1], CAUSAL[None]):
+        got = tuple(wrong.shape)
+        refused(f"visible must be (64, 64), got {got}", attention_mass, CAUSAL / N, STEPS, wrong)
+        refused(f"steps must be (64, 64), got {got}", attention_mass, CAUSAL / N, wrong.long(), CAUSAL)
+
+
+@pytest.mark.parametrize("reach", [0, -1])
+def test_refuses_a_reach_of_nothing(reach):
+    refused(f"reach must be 1 or more, got {reach}", attention_mass, CAUSAL / N, STEPS, CAUSAL, reach)
