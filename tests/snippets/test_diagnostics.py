@@ -393,6 +393,8 @@ def test_losses_that_climb_lose_skill_and_losses_that_stay_keep_it():
 def test_a_model_that_never_had_skill_does_not_pass():
     assert skill_beyond(torch.full((200,), 3.0), 100, guess=3.0).isnan().all()
     assert skill_beyond(torch.full((200,), 4.0), 100, guess=3.0).isnan().all()
+    better = torch.cat((torch.full((100,), 3.0), torch.full((100,), 2.0)))
+    assert skill_beyond(better, 100, guess=3.0).isnan().all()
 
 
 def test_losses_that_are_not_numbers_do_not_pass():
@@ -404,7 +406,8 @@ def test_losses_that_are_not_numbers_do_not_pass():
 
 
 def test_block_is_64_unless_another_is_given():
-    assert len(skill_beyond(torch.ones(300), 100, guess=3.0)) == 4
+    assert len(skill_beyond(torch.ones(165), 100, guess=3.0)) == 2
+    assert len(skill_beyond(torch.ones(164), 100, guess=3.0)) == 1
 
 
 # --- attention

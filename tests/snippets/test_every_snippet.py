@@ -15,16 +15,23 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path for path in (ROOT / "snippets").glob("*.py") if path.name != "__init__.py")
+# What a file may import besides torch and the standard library: to draw takes a library that draws.
+ALSO = {"visualize": ["matplotlib.axes", "matplotlib.colors", "matplotlib.figure"]}
 every_snippet = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 # Run by a fresh interpreter for all files, each alone in a folder: the import of torch takes
-# seconds. What the project has imported or put on the path is not there.
+# seconds. What the project has imported or put on the path is not there. The files that may import
+# more come last, when nobody else can profit from what was imported, each after its libraries and
+# all that these import on their part.
 RUN_ALONE = """
-import contextlib, io, json, os, pathlib, runpy, sys, traceback
+import contextlib, importlib, io, json, os, pathlib, runpy, sys, traceback
 import torch
+also = json.loads(sys.argv[1])
 said = {}
-for path in map(pathlib.Path, sys.argv[1:]):
+for path in sorted(map(pathlib.Path, sys.argv[2:]), key=lambda path: path.stem in also):
     os.chdir(path.parent)
+    for module in also.get(path.stem, []):
+        importlib.import_module(module)
     known = set(sys.modules)
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
         try:
@@ -50,7 +57,7 @@ def nodes(path, *kinds):
 def said_alone(tmp_path_factory):
     """What each file printed, and what it imported, alone in an empty folder."""
     copies = [shutil.copy(path, tmp_path_factory.mktemp(path.stem)) for path in FILES]
-    command = [sys.executable, "-I", "-c", RUN_ALONE, *map(str, copies)]
+    command = [sys.executable, "-I", "-c", RUN_ALONE, json.dumps(ALSO), *map(str, copies)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -66,14 +73,21 @@ def test_runs_alone_and_says_nothing(path, said_alone):
 
 
 @every_snippet
-def test_imports_only_torch_and_the_standard_library(path):
+def test_imports_only_torch_the_standard_library_and_what_it_may(path):
     for node in nodes(path, ast.Import, ast.ImportFrom):
         absolute = isinstance(node, ast.Import) or node.level == 0
         names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
         assert absolute, f"line {node.lineno}: relative import"
         for name in names:
             top = name.partition(".")[0]
-            assert top == "torch" or top in sys.stdlib_module_names, f"line {node.lineno}: {name}"
+            allowed = top == "torch" or top in sys.stdlib_module_names or name in ALSO.get(path.stem, [])
+            assert allowed, f"line {node.lineno}: {name}"
+
+
+def test_whoever_may_import_more_is_a_snippet_that_does():
+    for name, modules in ALSO.items():
+        imported = {node.module for node in nodes(ROOT / "snippets" / f"{name}.py", ast.ImportFrom)}
+        assert set(modules) <= imported
 
 
 @every_snippet

@@ -1,0 +1,205 @@
+"""Pictures of positions: your own tensors in, matplotlib figures out.
+
+It needs matplotlib besides torch. A figure belongs to whoever asked for it:
+pyplot does not know it, no setting of matplotlib is changed, and nothing is
+shown or saved until you do it:
+
+    encoding_heatmap(encoding, theme="dark").savefig("encoding.png")
+
+Blue is negative and orange is positive; what is zero has the colour of the
+page. Every colour scale of values with a sign is the same on both sides.
+
+Source: matplotlib.org/stable/gallery/user_interfaces/
+web_application_server_sgskip.html, for figures without pyplot.
+"""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from torch import Tensor
+
+# page, ink, grey, then blue, orange, green and purple
+THEMES = (
+    ("light", "#ffffff #000000 #808080 #0060a8 #c44e00 #007a5a #a3477f"),
+    ("dark", "#161c24 #e3e9ef #97a3b0 #6cb4f5 #ff9a5c #45cfa5 #ee9dcd"),
+)
+STYLES = ("-", "--", ":", "-.")
+
+
+def encoding_heatmap(
+    encoding: Tensor,  # (positions, dim)
+    theme: str = "light",
+) -> Figure:
+    """Positions downwards, dimensions across.
+
+    >>> import torch
+    >>> encoding_heatmap(torch.zeros(8, 4)).axes[0].get_ylabel()
+    'position'
+
+    ValueError: encoding not (positions, dim); another theme.
+    """
+    rows = _numbers("encoding", encoding, 2, "(positions, dim)")
+    figure, (ax,), colors = _figure(theme, 1, (4.4, 3.4))
+    _image(figure, [(ax, rows)], colors, rows.abs().max().item(), signed=True)
+    ax.set(xlabel="dimension", ylabel="position")
+    return figure
+
+
+def similarity_map(
+    similarity: Tensor,  # (positions, positions)
+    theme: str = "light",
+) -> Figure:
+    """How much each row is like each other, from -1 to 1.
+
+    ValueError: similarity not square, or beyond -1 to 1; another theme.
+    """
+    square = _numbers("similarity", similarity, 2, "(positions, positions)")
+    shape, most = tuple(square.shape), square.abs().max().item()
+    if shape[0] != shape[1]:
+        raise ValueError(f"similarity must be square, got {shape}")
+    if most > 1 + 1e-3:
+        raise ValueError(f"similarity must be -1 to 1, got {most:.3g}")
+    figure, (ax,), colors = _figure(theme, 1, (4.0, 3.4))
+    _image(figure, [(ax, square)], colors, 1.0, signed=True)
+    ax.set(xlabel="position", ylabel="position")
+    return figure
+
+
+def attention_heads(
+    weights: Tensor,  # (heads, queries, keys)
+    queries: Sequence[str],
+    keys: Sequence[str] | None = None,
+    theme: str = "light",
+) -> Figure:
+    """One map a head, a row for each query and a column for each key.
+
+    queries and keys are the texts of the tokens; keys are those of queries if
+    they are not given. All heads share one scale, from 0 to the largest.
+
+    ValueError: weights not (heads, queries, keys), or negative; labels that are
+    more or fewer than the tokens; another theme.
+    """
+    heads = _numbers("weights", weights, 3, "(heads, queries, keys)")
+    if heads.min() < 0:
+        raise ValueError(f"weights must be 0 or more, got {heads.min():.3g}")
+    labels = (queries, queries if keys is None else keys)
+    for name, given, count in zip(
+        ("queries", "keys"), labels, heads.shape[1:], strict=True
+    ):
+        if len(given) != count:
+            raise ValueError(f"{name} must be {count} labels, got {len(given)}")
+    across = min(len(heads), 4)
+    size = [0.9 + 0.22 * count for count in heads.shape[1:]]
+    size = (0.8 + size[1] * across, size[0] * math.ceil(len(heads) / across))
+    figure, axes, colors = _figure(theme, len(heads), size)
+    panels = list(zip(axes, heads, strict=True))
+    _image(figure, panels, colors, heads.max().item(), signed=False)
+    for number, ax in enumerate(axes):
+        ax.set_title(f"head {number}", color=colors[1], fontsize=9)
+        ax.set_yticks(range(len(labels[0])), labels[0])
+        ax.set_xticks(range(len(labels[1])), labels[1], rotation=90)
+        for label in (*ax.get_xticklabels(), *ax.get_yticklabels()):
+            label.set_parse_math(False)  # a token may hold dollar signs
+    return figure
+
+
+def attention_by_distance(
+    mass: Tensor,  # (heads, distances)
+    equal: Tensor | None = None,  # (distances)
+    theme: str = "light",
+) -> Figure:
+    """One line a head: the mean weight at each distance, from distance 0.
+
+    equal is drawn in grey: what equal weights would put there. Without it a
+    causal head seems to prefer near keys even if it prefers none.
+
+    ValueError: mass not (heads, distances); equal of another length; another
+    theme.
+    """
+    lines = _numbers("mass", mass, 2, "(heads, distances)")
+    figure, (ax,), colors = _figure(theme, 1, (4.4, 2.9))
+    if equal is not None:
+        one = _numbers("equal", equal, 1, "(distances,)")
+        if len(one) != lines.shape[1]:
+            want, got = lines.shape[1], len(one)
+            raise ValueError(f"equal must have {want} distances, got {got}")
+        ax.plot(
+            one.numpy(), color=colors[2], linewidth=3, label="equal weights"
+        )
+    for number, line in enumerate(lines):
+        style, color = STYLES[number // 4 % 4], colors[3 + number % 4]
+        ax.plot(line.numpy(), style, color=color, label=f"head {number}")
+    ax.set(xlabel="distance in tokens", ylabel="mean weight")
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    columns = math.ceil(len(ax.lines) / 5)
+    ax.legend(frameon=False, labelcolor=colors[1], fontsize=8, ncols=columns)
+    return figure
+
+
+def _numbers(name: str, given: Tensor, axes: int, wanted: str) -> Tensor:
+    """The tensor as numbers that can be drawn, wherever it was."""
+    if given.ndim != axes or given.numel() == 0 or given.is_complex():
+        got = f"{tuple(given.shape)} of {given.dtype}"
+        raise ValueError(f"{name} must be {wanted} of real numbers, got {got}")
+    if not given.isfinite().all():
+        raise ValueError(f"{name} must be finite, got nan or inf")
+    return given.detach().to("cpu").double()
+
+
+def _figure(
+    theme: str, panels: int, size: tuple[float, float]
+) -> tuple[Figure, list[Axes], list[str]]:
+    """A figure in the colours of the theme, up to four panels in a row."""
+    known = dict(THEMES)
+    if theme not in known:
+        raise ValueError(f"theme must be 'light' or 'dark', got {theme!r}")
+    colors = known[theme].split()
+    page, ink, grey, *_ = colors
+    figure = Figure(figsize=size, facecolor=page, layout="constrained")
+    across = min(panels, 4)
+    grid = figure.subplots(math.ceil(panels / across), across, squeeze=False)
+    axes = list(grid.flat)
+    for ax in axes[panels:]:
+        ax.remove()
+    for ax in axes[:panels]:
+        ax.grid(False)
+        ax.set_facecolor("none")
+        ax.tick_params(color=grey, labelcolor=ink, labelsize=8)
+        ax.xaxis.label.set_color(ink)
+        ax.yaxis.label.set_color(ink)
+        ax.spines[:].set_color(grey)
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, axes[:panels], colors
+
+
+def _image(
+    figure: Figure,
+    panels: list[tuple[Axes, Tensor]],
+    colors: list[str],
+    most: float,
+    signed: bool,
+) -> None:
+    """Draw the panels on one scale, with a bar that says what it is."""
+    blue, orange = colors[3], colors[4]
+    shades = [(0.0, f"{blue}00"), (1.0, blue)]  # from clear to blue
+    if signed:
+        middle = [(0.5, f"{blue}00"), (0.5, f"{orange}00")]
+        shades = [(0.0, blue), *middle, (1.0, orange)]
+    most = most if most > 0 else 1.0
+    for ax, values in panels:
+        image = ax.imshow(
+            values.numpy(),
+            cmap=LinearSegmentedColormap.from_list("clear", shades),
+            vmin=-most if signed else 0.0,
+            vmax=most,
+            aspect="auto",
+            interpolation="none",
+            origin="upper",
+        )
+    bar = figure.colorbar(image, ax=[ax for ax, _ in panels])
+    bar.ax.set_facecolor("none")
+    bar.outline.set_color(colors[2])
+    bar.ax.tick_params(color=colors[2], labelcolor=colors[1], labelsize=8)

@@ -1,0 +1,316 @@
+"""visualize.py: what its figures hold, in both themes, and that nothing else is touched."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy
+import pytest
+import torch
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.figure import Figure
+
+from snippets.visualize import (
+    THEMES,
+    attention_by_distance,
+    attention_heads,
+    encoding_heatmap,
+    similarity_map,
+)
+
+WORDS = ["the", "cat", "$at", "$down$"]
+both_themes = pytest.mark.parametrize("theme", ["light", "dark"])
+
+
+def heads(count=2, queries=4, keys=4):
+    return torch.rand(count, queries, keys).softmax(-1)
+
+
+def every_figure(theme="light"):
+    square = torch.eye(5)
+    return [
+        encoding_heatmap(torch.randn(6, 3), theme),
+        similarity_map(square, theme),
+        attention_heads(heads(), WORDS, theme=theme),
+        attention_by_distance(torch.rand(3, 9), torch.rand(9), theme),
+    ]
+
+
+def luminance(color):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgba(color)[:3]]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def page_of(theme):
+    return dict(THEMES)[theme].split()[0]
+
+
+def drawn(figure):
+    """The figure as an array of pixels, (height, width, 4)."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format="rgba", dpi=50)
+    height = round(figure.get_figheight() * 50)
+    return numpy.frombuffer(picture.getvalue(), dtype=numpy.uint8).reshape(height, -1, 4)
+
+
+# --- what the figures hold
+
+
+def test_a_heatmap_holds_the_encoding_on_a_scale_that_is_the_same_on_both_sides():
+    encoding = torch.tensor([[0.5, -2.0, 0.0], [1.0, 0.25, -0.5]])
+    ax, bar = encoding_heatmap(encoding).axes
+    (image,) = ax.images
+    assert image.get_array().tolist() == encoding.tolist()
+    assert image.get_clim() == (-2.0, 2.0)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("dimension", "position")
+    assert ax.get_ylim() == (1.5, -0.5)  # position 0 is on top
+    assert bar.get_ylim() == (-2.0, 2.0)
+
+
+def test_colors_are_blue_below_clear_at_and_orange_above_zero():
+    (image,) = encoding_heatmap(torch.eye(2)).axes[0].images
+    _, _, _, blue, orange, *_ = dict(THEMES)["light"].split()
+    assert to_hex(image.cmap(0.0), keep_alpha=True) == f"{blue}ff"
+    assert to_hex(image.cmap(1.0), keep_alpha=True) == f"{orange}ff"
+    assert image.cmap(0.499)[3] < 0.02
+    assert image.cmap(0.501)[3] < 0.02
+    assert to_hex(image.cmap(0.3)) == blue  # paler, not darker
+
+
+def test_an_encoding_of_zeros_has_a_scale():
+    assert encoding_heatmap(torch.zeros(3, 3)).axes[0].images[0].get_clim() == (-1.0, 1.0)
+
+
+def test_a_similarity_map_is_drawn_from_minus_one_to_one():
+    similarity = torch.tensor([[1.0, 0.5], [0.5, 1.0]])
+    ax = similarity_map(similarity).axes[0]
+    assert ax.images[0].get_array().tolist() == similarity.tolist()
+    assert ax.images[0].get_clim() == (-1.0, 1.0)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("position", "position")
+
+
+def test_each_head_has_a_map_with_the_texts_of_the_tokens():
+    weights = heads(3)
+    *axes, _ = attention_heads(weights, WORDS).axes
+    assert [ax.get_title() for ax in axes] == ["head 0", "head 1", "head 2"]
+    for ax, head in zip(axes, weights, strict=True):
+        assert torch.equal(torch.tensor(ax.images[0].get_array().data), head.double())
+        assert ax.images[0].get_clim() == (0.0, weights.double().max().item())
+        for labels in (ax.get_xticklabels(), ax.get_yticklabels()):
+            assert [label.get_text() for label in labels] == WORDS
+            assert not any(label.get_parse_math() for label in labels)
+        assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [0, 1, 2, 3]
+
+
+def test_queries_run_down_and_keys_across():
+    ax = attention_heads(heads(1, 2, 3), ["a", "b"], ["x", "y", "z"]).axes[0]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize(("count", "rows", "columns"), [(1, 1, 1), (4, 1, 4), (6, 2, 4), (9, 3, 4)])
+def test_heads_stand_in_rows_of_four_and_no_panel_is_empty(count, rows, columns):
+    figure = attention_heads(heads(count), WORDS)
+    *axes, _ = figure.axes
+    assert len(axes) == count
+    assert all(ax.images for ax in axes)
+    assert axes[0].get_subplotspec().get_gridspec().get_geometry() == (rows, columns)
+
+
+def test_more_tokens_make_a_larger_figure():
+    few = attention_heads(heads(1, 4, 4), WORDS).get_size_inches()
+    many = attention_heads(heads(1, 30, 30), ["x"] * 30).get_size_inches()
+    assert (many > few + 5).all()
+
+
+def test_a_token_with_dollar_signs_is_drawn_as_it_is():
+    words = ["$x^$", "$$", "a$b", "$\\frac$"]
+    assert drawn(attention_heads(heads(1), words)).size
+
+
+def test_lines_hold_the_mass_of_each_head_and_that_of_equal_weights():
+    mass, equal = torch.rand(3, 9), torch.rand(9)
+    (ax,) = attention_by_distance(mass, equal).axes
+    grey, *lines = ax.lines
+    assert torch.equal(torch.tensor(grey.get_ydata()), equal.double())
+    for line, head in zip(lines, mass, strict=True):
+        assert torch.equal(torch.tensor(line.get_ydata()), head.double())
+        assert line.get_xdata().tolist() == list(range(9))
+    told = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert told == ["equal weights", "head 0", "head 1", "head 2"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("distance in tokens", "mean weight")
+    assert len(attention_by_distance(mass).axes[0].lines) == 3
+
+
+def test_sixteen_heads_have_sixteen_looks():
+    lines = attention_by_distance(torch.rand(16, 5)).axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 16
+
+
+def test_distances_are_whole_numbers():
+    (ax,) = attention_by_distance(torch.rand(1, 5)).axes
+    assert all(tick == round(tick) for tick in ax.get_xticks())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64])
+def test_tensors_of_any_dtype_with_or_without_gradient_are_drawn(dtype):
+    encoding = torch.tensor([[1, -2], [0, 3]], dtype=dtype)
+    if dtype.is_floating_point:
+        encoding.requires_grad_()
+    before = encoding.detach().clone()
+    assert encoding_heatmap(encoding).axes[0].images[0].get_array().tolist() == before.tolist()
+    assert torch.equal(encoding, before)
+
+
+# --- light and dark
+
+
+@both_themes
+def test_every_text_and_line_can_be_read_on_its_page(theme):
+    page, ink, grey, *series = dict(THEMES)[theme].split()
+    assert contrast(ink, page) > 7
+    assert min(contrast(color, page) for color in (grey, *series)) > 3
+    for figure in every_figure(theme):
+        assert to_hex(figure.get_facecolor()) == page
+        for ax in figure.axes:
+            assert ax.get_facecolor()[3] == 0
+            texts = [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
+            if ax.get_legend():
+                texts += ax.get_legend().get_texts()
+            assert {to_hex(text.get_color()) for text in texts if text.get_text()} == {ink}
+            assert {to_hex(line.get_color()) for line in ax.lines} <= {grey, *series}
+
+
+@both_themes
+def test_zero_has_the_color_of_the_page(theme):
+    pixels = drawn(encoding_heatmap(torch.zeros(4, 4), theme))
+    height, width, _ = pixels.shape
+    wanted = [255 * part for part in to_rgba(page_of(theme))]
+    assert pixels[height // 2, width // 2].tolist() == pytest.approx(wanted, abs=1)
+
+
+def test_light_is_the_theme_unless_another_is_given():
+    makers = (
+        lambda: encoding_heatmap(torch.eye(2)),
+        lambda: similarity_map(torch.eye(2)),
+        lambda: attention_heads(heads(), WORDS),
+        lambda: attention_by_distance(torch.rand(1, 3)),
+    )
+    for make in makers:
+        assert to_hex(make().get_facecolor()) == page_of("light")
+
+
+# --- nothing else is touched
+
+
+def test_no_setting_is_changed_and_no_color_map_is_registered():
+    settings, maps = dict(matplotlib.rcParams), list(matplotlib.colormaps)
+    for theme in ("light", "dark"):
+        for figure in every_figure(theme):
+            drawn(figure)
+    assert dict(matplotlib.rcParams) == settings
+    assert list(matplotlib.colormaps) == maps
+
+
+def test_settings_of_the_reader_do_not_turn_or_cover_the_picture():
+    with matplotlib.rc_context(
+        {"image.origin": "lower", "axes.grid": True, "image.interpolation": "bicubic"}
+    ):
+        ax = encoding_heatmap(torch.rand(3, 2)).axes[0]
+    assert ax.get_ylim() == (2.5, -0.5)
+    assert ax.images[0].get_interpolation() == "none"
+    assert not any(line.get_visible() for line in (*ax.get_xgridlines(), *ax.get_ygridlines()))
+
+
+def test_pyplot_is_not_imported_and_no_window_system_is_needed():
+    code = (
+        "import sys, torch; from snippets.visualize import encoding_heatmap, attention_by_distance\n"
+        "encoding_heatmap(torch.eye(3)).savefig(sys.stdout.buffer, format='png')\n"
+        "attention_by_distance(torch.rand(2, 3)).savefig(sys.stdout.buffer, format='svg')\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"PNG" in done.stdout
+    assert b"<svg" in done.stdout
+
+
+def test_each_figure_is_new_and_pyplot_does_not_hold_it():
+    import matplotlib.pyplot as plt
+
+    known = plt.get_fignums()
+    one, other = encoding_heatmap(torch.eye(2)), encoding_heatmap(torch.eye(2))
+    assert isinstance(one, Figure)
+    assert one is not other
+    assert plt.get_fignums() == known
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("theme", ["black", "Light", ""])
+def test_refuses_another_theme(theme):
+    message = f"theme must be 'light' or 'dark', got {theme!r}"
+    refused(message, encoding_heatmap, torch.eye(2), theme)
+    refused(message, similarity_map, torch.eye(2), theme)
+    refused(message, attention_heads, heads(), WORDS, theme=theme)
+    refused(message, attention_by_distance, torch.rand(1, 2), theme=theme)
+
+
+@pytest.mark.parametrize(
+    "given", [torch.zeros(3), torch.zeros(0, 3), torch.zeros(1, 2, 3, 4), torch.eye(2) + 0j]
+)
+def test_refuses_tensors_that_do_not_fit(given):
+    got = f"{tuple(given.shape)} of {given.dtype}"
+    refused(f"encoding must be (positions, dim) of real numbers, got {got}", encoding_heatmap, given)
+    message = f"similarity must be (positions, positions) of real numbers, got {got}"
+    refused(message, similarity_map, given)
+    message = f"weights must be (heads, queries, keys) of real numbers, got {got}"
+    refused(message, attention_heads, given, WORDS)
+    message = f"mass must be (heads, distances) of real numbers, got {got}"
+    refused(message, attention_by_distance, given)
+    if given.ndim > 1:
+        message = f"equal must be (distances,) of real numbers, got {got}"
+        refused(message, attention_by_distance, torch.eye(2), given)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_refuses_what_has_no_color(bad):
+    refused("encoding must be finite, got nan or inf", encoding_heatmap, torch.full((2, 2), bad))
+    refused("mass must be finite, got nan or inf", attention_by_distance, torch.full((2, 2), bad))
+
+
+def test_refuses_a_similarity_that_is_none():
+    refused("similarity must be square, got (2, 3)", similarity_map, torch.zeros(2, 3))
+    refused("similarity must be -1 to 1, got 2.5", similarity_map, torch.full((2, 2), -2.5))
+    assert similarity_map(torch.eye(2) + 1e-6)  # rounding is no fault
+
+
+def test_refuses_negative_weights():
+    refused("weights must be 0 or more, got -0.5", attention_heads, torch.full((1, 4, 4), -0.5), WORDS)
+
+
+def test_refuses_labels_that_do_not_fit():
+    refused("queries must be 4 labels, got 3", attention_heads, heads(), WORDS[:3])
+    refused("keys must be 4 labels, got 2", attention_heads, heads(), WORDS, WORDS[:2])
+    refused("keys must be 3 labels, got 4", attention_heads, heads(1, 4, 3), WORDS)
+
+
+def test_refuses_equal_weights_of_another_reach():
+    refused("equal must have 9 distances, got 8", attention_by_distance, torch.rand(2, 9), torch.rand(8))
