@@ -6,10 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.alibi import alibi_bias, alibi_bias_symmetric
+from snippets.attention import attention
 from snippets.diagnostics import (
     attention_mass,
     relativity_error,
@@ -454,6 +455,20 @@ def test_a_wrong_sign_and_a_forgotten_mask_show():
     assert even[:reach].sum() == 0
 
 
+@pytest.mark.claim(
+    "diagnostics-equal-weights-by-distance",
+    "With a causal mask over n tokens, equal weights put (H(n) - H(d)) / n of their mass on the keys d "
+    "steps back, where H(n) is the sum of 1/k for k from 1 to n.",
+)
+@pytest.mark.parametrize("tokens", [1, 2, 9, N])
+def test_equal_weights_fall_with_the_harmonic_numbers(tokens):
+    steps, seen = STEPS[:tokens, :tokens], CAUSAL[:tokens, :tokens]
+    _, even = attention_mass(seen.double(), steps, seen, reach=tokens)
+    harmonic = [sum(1 / k for k in range(1, n + 1)) for n in range(tokens + 1)]
+    wanted = [(harmonic[tokens] - harmonic[d]) / tokens for d in range(tokens)]
+    assert even[tokens : 2 * tokens].tolist() == pytest.approx(wanted)
+
+
 @given(st.integers(1, 8), st.integers(2, 9), st.integers(0, 99))
 def test_mass_is_the_double_loop(reach, tokens, seed):
     generator = torch.Generator().manual_seed(seed)
@@ -494,6 +509,106 @@ def test_padding_does_not_count():
 
 def test_reach_is_32_unless_another_is_given():
     assert attention_mass(torch.eye(N), STEPS, CAUSAL)[0].shape == (65,)
+
+
+# --- what a check cannot find, and what mistakes do
+
+
+@pytest.mark.claim(
+    "diagnostics-relativity-is-blind-to-wrong-offsets",
+    "Frequencies that were squared and an offset with the wrong sign leave relativity_error below one in "
+    "a million: such scores still depend on offsets alone.",
+)
+def test_a_wrong_function_of_the_offset_is_still_one():
+    q, k = table(N, seed=1), table(N, seed=2)
+    squared = rope_frequencies(DIM) ** 2
+    for score in (
+        lambda i, j: apply_rope(q, i, squared, "half") @ apply_rope(k, j, squared, "half").mT,
+        lambda i, j: 0.25 * (i[:, None] - j),  # ALiBi's bias is -0.25 * (i - j)
+    ):
+        assert relativity_error(score, PLACES) < 1e-6
+
+
+@pytest.mark.claim(
+    "diagnostics-margin-is-blind-to-squared-frequencies",
+    "Sinusoids of 64 dimensions with squared frequencies have a larger row_margin over 512 positions than "
+    "the right ones.",
+)
+def test_squared_frequencies_do_not_lower_the_margin():
+    squared = torch.arange(512)[:, None] * rope_frequencies(64) ** 2
+    waves = torch.cat((squared.sin(), squared.cos()), -1)
+    assert row_margin(waves) > row_margin(sinusoid(512, 64)) > 0.2
+
+
+@pytest.mark.claim(
+    "diagnostics-relativity-needs-minus-infinity",
+    "If later keys are hidden by a large finite number instead of -inf, relativity_error can be below one "
+    "in a million for scores that know places.",
+)
+@pytest.mark.parametrize("number", [-1e9, torch.finfo(torch.float32).min])
+def test_a_finite_mask_drowns_what_places_do(number):
+    score = added(table())
+
+    def hidden(i, j, by):
+        return score(i, j).masked_fill(i[:, None] < j, by)
+
+    assert relativity_error(lambda i, j: hidden(i, j, number), PLACES) < 1e-6
+    assert relativity_error(lambda i, j: hidden(i, j, -math.inf), PLACES) > 0.1
+
+
+@pytest.mark.claim(
+    "is-causal-with-a-cache-sees-one-key",
+    "torch's scaled_dot_product_attention with is_causal=True lets a single query see the first key "
+    "alone, however many keys a cache holds.",
+)
+@pytest.mark.parametrize("keys", [1, 2, 7, 40])
+def test_is_causal_lets_a_single_query_see_the_first_key_alone(keys):
+    q, k, v = torch.randn(2, 3, 1, 8), torch.randn(2, 3, keys, 8), torch.randn(2, 3, keys, 8)
+    first = scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert_close(first, v[:, :, :1])
+
+
+@pytest.mark.claim(
+    "left-padding-shifts-added-positions-not-rope",
+    "With padding hidden from attention, positions counted from the first column instead of the first "
+    "word change the output of causal attention over added sinusoids, and that of causal attention with "
+    "RoPE by rounding alone.",
+)
+@given(st.integers(1, 20), st.integers(0, 9))
+def test_left_padding_shifts_what_is_added_and_not_what_is_rotated(pad, seed):
+    words, rows, w = table(10, seed=seed), sinusoid(40), rope_frequencies(DIM)
+    from_word = torch.arange(10)
+    from_column = from_word + pad
+
+    def added_output(places):
+        x = words + rows[places]
+        return attention(x, x, words, causal=True)[0]
+
+    def rotated_output(places):
+        x = apply_rope(words, places, w, "half")
+        return attention(x, x, words, causal=True)[0]
+
+    assert (added_output(from_column) - added_output(from_word)).abs().max() > 1e-3
+    assert_close(rotated_output(from_column), rotated_output(from_word))
+
+
+@pytest.mark.claim(
+    "batch-as-sequence-gives-a-text-one-row",
+    "Code that takes its positions from the first axis of [texts, tokens, dim] adds the same row to all "
+    "tokens of a text, for which row_margin is 0, and another row if the text stands elsewhere in the "
+    "batch.",
+)
+def test_positions_from_the_batch_give_a_text_one_row():
+    encoding = sinusoid(9, 8)
+
+    def broken(x):
+        return x + encoding[: x.shape[0], None]
+
+    read = broken(torch.zeros(5, 7, 8, dtype=torch.float64))
+    for text, row in zip(read, encoding, strict=False):
+        assert torch.equal(text, row.expand(7, 8))
+        assert row_margin(text) == 0
+    assert not torch.equal(broken(torch.zeros(1, 7, 8))[0], read[1])
 
 
 # --- modes

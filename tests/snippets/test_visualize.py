@@ -94,6 +94,7 @@ def test_a_similarity_map_is_drawn_from_minus_one_to_one():
     assert ax.images[0].get_array().tolist() == similarity.tolist()
     assert ax.images[0].get_clim() == (-1.0, 1.0)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("position", "position")
+    assert similarity_map(similarity / 4).axes[0].images[0].get_clim() == (-1.0, 1.0)
 
 
 def test_each_head_has_a_map_with_the_texts_of_the_tokens():
@@ -107,6 +108,10 @@ def test_each_head_has_a_map_with_the_texts_of_the_tokens():
             assert [label.get_text() for label in labels] == WORDS
             assert not any(label.get_parse_math() for label in labels)
         assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [0, 1, 2, 3]
+
+
+def test_weights_of_zero_are_weights():
+    assert attention_heads(torch.eye(4)[None], WORDS).axes[0].images[0].get_clim() == (0.0, 1.0)
 
 
 def test_queries_run_down_and_keys_across():
@@ -186,6 +191,8 @@ def test_every_text_and_line_can_be_read_on_its_page(theme):
                 texts += ax.get_legend().get_texts()
             assert {to_hex(text.get_color()) for text in texts if text.get_text()} == {ink}
             assert {to_hex(line.get_color()) for line in ax.lines} <= {grey, *series}
+            edges = [*ax.spines.values()] if ax.images or ax.lines else [ax.spines["outline"]]
+            assert {to_hex(edge.get_edgecolor()) for edge in edges} == {grey}
 
 
 @both_themes

@@ -1,0 +1,525 @@
+"""What the chapter on debugging shows: checks for the positions of a model,
+and mistakes made on purpose.
+"""
+
+import math
+
+import matplotlib.pyplot as plt
+import torch
+from matplotlib.image import AxesImage
+from torch.nn.functional import (
+    cross_entropy,
+    dropout,
+    one_hot,
+    scaled_dot_product_attention,
+)
+
+from snippets.alibi import alibi_bias, alibi_bias_symmetric
+from snippets.attention import SelfAttention, attention
+from snippets.diagnostics import (
+    attention_mass,
+    relativity_error,
+    row_margin,
+    row_similarity,
+    skill_beyond,
+)
+from snippets.embed import padded_positions
+from snippets.rope import (
+    apply_rope,
+    interleaved_to_half,
+    rope_frequencies,
+)
+from snippets.sinusoidal import (
+    AddSinusoidal,
+    sinusoidal_encoding,
+    sinusoidal_frequencies,
+)
+from snippets.visualize import attention_heads
+
+DIM = 64
+
+
+def _gap(got, wanted):
+    """Root mean square difference, by the spread of what is wanted."""
+    spread = (wanted - wanted.mean()).square().mean().sqrt()
+    return (got - wanted).square().mean().sqrt() / spread
+
+
+def _spread(rows):
+    """Root mean square distance of the rows from their mean."""
+    return (rows - rows.mean(0)).square().sum(-1).mean().sqrt()
+
+
+def _sinusoids(count, dim=DIM):
+    return sinusoidal_encoding(torch.arange(count), dim, dtype=torch.float64)
+
+
+def _rotated(x, y, layout, key_layout=None):
+    """The scores of fixed queries and keys under RoPE, by their positions."""
+    w = rope_frequencies(x.shape[-1])
+
+    def score(i, j):
+        q = apply_rope(x, i, w, layout)
+        return q @ apply_rope(y, j, w, key_layout or layout).mT
+
+    return score
+
+
+def shifted_by_hand():
+    """Two rows of two small grids of numbers. Above, the scores of RoPE at
+    positions 0 to 3 and at 10 to 13: the same numbers. Below, those of a
+    table: other numbers.
+    """
+    q, k = torch.randn(2, 1, 8, dtype=torch.float64).expand(2, 4, 8)
+    table = torch.randn(14, 8, dtype=torch.float64)
+    scores = {
+        "RoPE": _rotated(q, k, "half"),
+        "table": lambda i, j: (q + table[i]) @ (k + table[j]).mT,
+    }
+    fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.1))
+    for row, (name, score) in zip(axes, scores.items(), strict=True):
+        for ax, start in zip(row, (0, 10), strict=True):
+            places = torch.arange(start, start + 4)
+            numbers = score(places, places)
+            ax.imshow(numbers, cmap="signed", vmin=-12, vmax=12)
+            for i in range(4):
+                for j in range(4):
+                    text = f"{numbers[i, j]:.1f}"
+                    ax.text(j, i, text, ha="center", va="center")
+            ax.set_xticks(range(4), places.tolist())
+            ax.set_yticks(range(4), places.tolist())
+            ax.set_title(name)
+        row[0].set_ylabel("query at")
+    for ax in axes[1]:
+        ax.set_xlabel("key at")
+    places = torch.arange(4)
+    return fig, {
+        name: relativity_error(score, places, shifts=[10])
+        for name, score in scores.items()
+    }
+
+
+def relativity():
+    x, y = torch.randn(2, DIM, DIM, dtype=torch.float64)
+    table = torch.randn(200, DIM, dtype=torch.float64)
+    places = torch.arange(DIM)
+    scores = {
+        "RoPE": _rotated(x, y, "half"),
+        "ALiBi": lambda i, j: x @ y.mT + alibi_bias(i, j, 1)[0],
+        "table added": lambda i, j: (x + table[i]) @ (y + table[j]).mT,
+        "equal rows added": lambda i, j: (x + 1 + 0 * i[:, None]) @ y.mT,
+    }
+    for name, score in scores.items():
+        print(f"{name:<18}{relativity_error(score, places):.0e}")
+
+
+def rows_alike():
+    """Four square grids, how much each row of an encoding is like each other.
+
+    Sinusoids: a bright diagonal that fades in ripples. Random rows: the
+    diagonal alone. A ramp: two bright and two dark quarters. A clamped table:
+    the diagonal, and a bright square where the last row repeats.
+    """
+    count, known = 48, 30
+    places = torch.arange(count)
+    rows = {
+        "sinusoids": _sinusoids(count),
+        "random rows": torch.randn(count, DIM),
+        "ramp": places[:, None] * torch.randn(DIM),
+        "clamped": torch.randn(known, DIM)[places.clamp(max=known - 1)],
+    }
+    fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.4))
+    for ax, (name, encoding) in zip(axes.flat, rows.items(), strict=True):
+        similarity = row_similarity(encoding)
+        ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1)
+        ax.set_title(f"{name}: margin {row_margin(encoding):.2f}")
+    for ax in axes[1]:
+        ax.set_xlabel("position")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("position")
+    names = ("sinusoids", "random", "ramp", "clamped")
+    margins = map(row_margin, rows.values())
+    values = dict(zip(names, margins, strict=True))
+    return fig, {"count": count, "known": known, **values}
+
+
+def ramp_wins():
+    count = 256
+    places = torch.arange(float(count), dtype=torch.float64)
+    noise = torch.randn(count, DIM, dtype=torch.float64)
+    kinds = {
+        "sinusoids": _sinusoids(count),
+        "thousandth": _sinusoids(count) / 1000,
+        "random": noise,
+        "ramp": places[:, None] * torch.randn(DIM),
+        "constant": torch.ones(count, DIM, dtype=torch.float64),
+    }
+    far = (places[:, None] - places).abs().flatten()
+    values = {}
+    print("            straightness  margin")
+    for name, rows in kinds.items():
+        apart = torch.cdist(rows, rows).flatten()
+        straight = torch.corrcoef(torch.stack((far, apart)))[0, 1]
+        margin = row_margin(rows)
+        print(f"{name:<12}{straight:12.2f}{margin:8.3f}")
+        values[f"margin_{name}"] = margin
+        if name != "constant":  # it has no correlation
+            values[f"straight_{name}"] = straight
+    return values
+
+
+def far_shifts():
+    """Three curves on logarithmic scales, the error against the shift.
+
+    Angles in float64 keep it near rounding. With angles in bfloat16 it is far
+    above that from the first shift on, and climbs. With positions rounded to
+    bfloat16 it stays near rounding for shifts up to 128, and then leaps.
+    """
+    q, k = torch.randn(2, 16, DIM)
+    w = rope_frequencies(DIM)
+
+    def turned(x, angles):
+        a, b = x.unflatten(-1, (2, -1)).unbind(-2)
+        sin, cos = angles.double().sin(), angles.double().cos()
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).float()
+
+    def exact(x, p):
+        return apply_rope(x, p, w, "half")
+
+    def rounded_positions(x, p):
+        return turned(x, p.bfloat16()[:, None].double() * w)
+
+    def rounded_angles(x, p):
+        return turned(x, p[:, None].bfloat16() * w.bfloat16())
+
+    shifts = [2**n for n in range(16)]
+    places = torch.arange(16)
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    values = {}
+    for turn, name, style in (
+        (rounded_angles, "bfloat16 angles", ":"),
+        (rounded_positions, "bfloat16 positions", "--"),
+        (exact, "float64 angles", "-"),
+    ):
+
+        def score(i, j, turn=turn):
+            return turn(q, i) @ turn(k, j).mT
+
+        errors = [relativity_error(score, places, [s]) for s in shifts]
+        ax.loglog(shifts, errors, style, label=name)
+        values[turn.__name__] = errors[-1]
+        values[f"{turn.__name__}_at_128"] = errors[7]
+    ax.set_xlabel("all positions moved by")
+    ax.set_ylabel("relativity error")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
+    return fig, {"shift": shifts[-1], "near": shifts[7], **values}
+
+
+def decoding():
+    """Three curves over the tokens that are decoded one by one: how far each
+    is from the same token in one pass.
+
+    With positions and mask right the line lies on zero. With the position
+    restarted, or a mask that starts at the first key, it is high throughout.
+    """
+    prompt, tokens = 8, 40
+    q, k, v = torch.randn(3, tokens, DIM, dtype=torch.float64)
+    w, places = rope_frequencies(DIM), torch.arange(tokens)
+
+    def turn(x, p):
+        return apply_rope(x, p, w, "half")
+
+    whole, _ = attention(turn(q, places), turn(k, places), v, causal=True)
+    restarted = places.where(places < prompt, 0)  # each new token counts as 0
+    cached, wrong = turn(k, places), turn(k, restarted)
+    steps = range(prompt, tokens)
+    gaps = {"right": [], "positions restarted": [], "mask without offset": []}
+    for t in steps:
+        one, to = slice(t, t + 1), slice(t + 1)
+        right, _ = attention(turn(q[one], places[one]), cached[to], v[to])
+        query = turn(q[one], restarted[one])
+        zero, _ = attention(query, wrong[to], v[to])
+        # is_causal lets the first query of the call see the first key alone
+        first = scaled_dot_product_attention(
+            turn(q[one], places[one])[None, None],
+            cached[to][None, None],
+            v[to][None, None],
+            is_causal=True,
+        )[0, 0]
+        for name, got in zip(gaps, (right, zero, first), strict=True):
+            gaps[name].append(_gap(got, whole[one]).item())
+    fig, ax = plt.subplots(figsize=(4.4, 2.7))
+    for (name, line), style in zip(
+        gaps.items(), ["-", "--", ":"], strict=True
+    ):
+        ax.plot(steps, line, style, label=name)
+    ax.set_xlabel("token")
+    ax.set_ylabel("gap to one pass")
+    ax.set_ylim(-0.3, None)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    right, zero, first = (sum(line) / len(line) for line in gaps.values())
+    return fig, {
+        "right": max(gaps["right"]),
+        "restarted": zero,
+        "lowest_restarted": min(gaps["positions restarted"]),
+        "no_offset": first,
+        "lowest_no_offset": min(gaps["mask without offset"]),
+    }
+
+
+def who_looks_where():
+    """Four curves of mean weight by steps back, ahead on the left.
+
+    ALiBi done right falls from step zero backwards and is zero ahead. With
+    the sign wrong it rises with distance. With the mask forgotten it falls to
+    both sides. Equal weights make a low line that falls as well.
+    """
+    tokens, reach = 32, 31
+    p = torch.arange(tokens)
+    steps = p[:, None] - p
+    seen = steps >= 0
+    right = alibi_bias(p, p, heads=4)[0]
+    flipped = (-right).masked_fill(~seen, -math.inf)
+    both = alibi_bias_symmetric(p, p, heads=4)[0]
+    fig, ax = plt.subplots(figsize=(4.4, 3.0))
+    back = range(-reach, reach + 1)
+    near = slice(reach, reach + 4)
+    values = {}
+    for word, name, bias, style in (
+        ("right", "right", right, "-"),
+        ("sign", "i - j for j - i", flipped, "--"),
+        ("mask", "mask forgotten", both, "-."),
+    ):
+        mass, even = attention_mass(bias.softmax(-1), steps, seen, reach)
+        ax.plot(back, mass, style, label=name)
+        values[f"{word}_ahead"] = mass[:reach].sum()
+        values[f"{word}_near"] = mass[near].sum() / even[near].sum()
+    ax.plot(back, even, ":", color="gray", label="equal weights")
+    ax.set_xlabel("steps back")
+    ax.set_ylabel("mean weight")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    return fig, {"near": 4, **values}
+
+
+def beyond():
+    """Three curves of loss over position. All lie near zero up to position
+    48, the trained range. Beyond it, the head with an offset stays there, the
+    one that starts its table again rises part of the way, and the one that
+    clamps rises above the loss of a guess.
+    """
+    trained, tokens, words = 48, 192, 16
+    ids = torch.randint(words, (48, tokens))
+    places = torch.arange(tokens)
+    table = torch.linalg.qr(torch.randn(trained, trained)).Q
+    back = table[1:].mT @ table[:-1]  # takes each row to the one before it
+
+    def by_rows(known):
+        rows = table[known]
+        return 20 * rows @ back @ rows.mT
+
+    heads = {
+        "clamped": by_rows(places.clamp(max=trained - 1)),
+        "started again": by_rows(places % trained),
+        "offset": 20.0 * (places[:, None] - places == 1),
+    }
+    guess = math.log(words)
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    ax.axvspan(0, trained - 1, color="gray", alpha=0.2, linewidth=0)
+    ax.axhline(guess, color="gray", linestyle="--", linewidth=1)
+    ax.text(tokens, guess, "a guess ", ha="right", va="bottom")
+    values = {}
+    for (name, scores), style in zip(
+        heads.items(), (":", "--", "-"), strict=True
+    ):
+        scores = scores.masked_fill(places[:, None] < places, -math.inf)
+        chance = scores.softmax(-1) @ one_hot(ids, words).float() + 1e-3
+        losses = cross_entropy(
+            chance.log()[:, 1:].mT, ids[:, :-1], reduction="none"
+        ).mean(0)
+        ax.plot(places[1:], losses, style, linewidth=1.2, label=name)
+        skill = skill_beyond(losses, trained - 1, guess, block=48)
+        word = name.split()[-1]
+        values[f"best_{word}"] = skill.max()
+        values[f"worst_{word}"] = skill.min()
+    ax.set_xlabel("position")
+    ax.set_ylabel("loss")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    return fig, {"trained": trained, "block": 48, **values}
+
+
+def wrong_speeds():
+    """Two rising lines on a logarithmic scale, wavelengths of all pairs.
+
+    With squared frequencies the line is twice as steep, so that most pairs
+    have waves far longer than the text, which a dashed line marks.
+    """
+    tokens = 512
+    right = sinusoidal_frequencies(DIM)
+    squared = right**2  # from an i that counts dimensions by two
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    for speeds, style, name in (
+        (squared, "--", "squared"),
+        (right, "-", "right"),
+    ):
+        ax.semilogy(2 * math.pi / speeds, style, label=name)
+    ax.axhline(tokens, color="gray", linestyle=":")
+    ax.text(0, 1.6 * tokens, f"{tokens} positions")
+    ax.set_xlabel("pair of dimensions")
+    ax.set_ylabel("wavelength in positions")
+    ax.legend()
+    angles = torch.arange(tokens)[:, None] * squared
+    waves = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+
+    def still(speeds):
+        """Pairs that turn less than a hundredth of a radian in all."""
+        return (speeds * tokens < 0.01).sum()
+
+    return fig, {
+        "dim": DIM,
+        "tokens": tokens,
+        "pairs": len(right),
+        "still": still(squared),
+        "still_right": still(right),
+        "gap": _gap(waves, _sinusoids(tokens)),
+        "margin": row_margin(waves),
+        "margin_right": row_margin(_sinusoids(tokens)),
+    }
+
+
+def read_by_zeros():
+    texts, tokens, dim = 2, 3, 4
+    zeros = torch.zeros(texts, tokens, dim)
+    encoding = sinusoidal_encoding(torch.arange(tokens), dim)
+
+    def rows_by_text(x):  # written for [tokens, texts, dim]
+        return x + encoding[: x.shape[0], None]
+
+    right = AddSinusoidal(dim)(zeros, torch.arange(tokens))
+    broken = rows_by_text(zeros)
+    margins = {}
+    for name, out in (("right", right), ("broken", broken)):
+        for number, text in enumerate(out):
+            print(f"{name}, text {number}")
+            for row in text:
+                print("  ", "  ".join(f"{x:5.2f}" for x in row))
+        margins[name] = row_margin(out[1])
+    alone = rows_by_text(zeros[1:])[0]
+    return {**margins, "company": _gap(broken[1], alone)}
+
+
+def padding():
+    tokens, pad = 10, 6
+    layer = SelfAttention(DIM, heads=4).double().requires_grad_(False)
+    words = torch.randn(tokens, DIM, dtype=torch.float64)
+    padded = torch.cat((torch.zeros(pad, DIM, dtype=torch.float64), words))
+    mask = torch.arange(tokens + pad) >= pad
+    hide = torch.zeros(len(mask), len(mask), dtype=torch.float64)
+    hide = hide.masked_fill(~mask, -math.inf)  # no query looks at padding
+    rows, w = _sinusoids(tokens + pad), rope_frequencies(DIM // 4)
+
+    def added(x, places, bias=None):
+        return layer(x + rows[places], bias=bias, causal=True)[0]
+
+    def turned(x, places, bias=None):
+        def rotate(each):
+            return apply_rope(each, places, w, "half")
+
+        return layer(x, rotate, bias, causal=True)[0]
+
+    values = {}
+    print("positions counted from    sinusoids       RoPE")
+    for name, places in (
+        ("the first column", torch.arange(len(mask))),
+        ("the first word", padded_positions(mask)),
+    ):
+        alone = torch.arange(tokens)
+        gaps = [
+            _gap(run(padded, places, hide)[pad:], run(words, alone))
+            for run in (added, turned)
+        ]
+        print(f"{name:>22}", *(f"{gap:12.0e}" for gap in gaps))
+        word = name.split()[-1]
+        values |= {f"added_{word}": gaps[0], f"rope_{word}": gaps[1]}
+    return values
+
+
+def layouts():
+    heads, x = 4, torch.randn(16, DIM, dtype=torch.float64)
+    wq, wk = torch.randn(2, DIM, DIM, dtype=torch.float64) / 8
+
+    def scores(q, k, layout, key_layout=None):
+        q, k = (
+            (x @ weight.mT).unflatten(-1, (heads, -1)).transpose(0, 1)
+            for weight in (q, k)
+        )
+        return _rotated(q, k, layout, key_layout)
+
+    places = torch.arange(len(x))
+    trained = scores(wq, wk, "interleaved")
+    turned = [interleaved_to_half(weight, heads) for weight in (wq, wk)]
+    values = {}
+    print("                              relativity    gap")
+    for word, name, score in (
+        ("trained", "as trained: interleaved", trained),
+        ("other", "half, weights as they are", scores(wq, wk, "half")),
+        ("mixed", "half for keys", scores(wq, wk, "interleaved", "half")),
+        ("converted", "half, converted", scores(*turned, "half")),
+    ):
+        error = relativity_error(score, places)
+        gap = _gap(score(places, places), trained(places, places))
+        print(f"{name:<28}{error:12.0e}{gap:7.0e}")
+        values |= {f"error_{word}": error, f"gap_{word}": gap}
+    return values
+
+
+def drowned():
+    tokens, dim = 16, 512
+    words = torch.randn(tokens, dim, dtype=torch.float64)
+    shuffled = torch.randperm(tokens)
+    rows = _sinusoids(tokens, dim)
+    layer = SelfAttention(dim, heads=8).double().requires_grad_(False)
+
+    def pooled(x):
+        x = x / x.square().mean(-1, keepdim=True).sqrt()  # as RMSNorm does
+        return layer(x)[0].mean(0)
+
+    print("words multiplied by   strength   order changes")
+    values = {}
+    for name, scale in (("small", 0.02), ("plain", 1), ("large", dim**0.5)):
+        x = scale * words
+        strength = _spread(rows) / _spread(x)
+        told = _gap(pooled(x[shuffled] + rows), pooled(x + rows))
+        print(f"{scale:>19.2f}{strength:11.3f}{told:16.4f}")
+        values |= {f"strength_{name}": strength, f"told_{name}": told}
+    return {"dim": dim, **values}
+
+
+def same_again():
+    x = torch.randn(8, DIM) + _sinusoids(8).float()
+    layer = SelfAttention(DIM, heads=4).requires_grad_(False)
+
+    def run(training):
+        return layer(dropout(x, p=0.1, training=training))[0]
+
+    values = {}
+    for name, training in (("train", True), ("eval", False)):
+        gap = _gap(run(training), run(training))
+        print(f"model.{name + '()':<8} two runs differ by {gap:.2f}")
+        values[name] = gap
+    return values
+
+
+def heads_with_words():
+    """Two grids of attention over the words “the old dog sleeps by the
+    door”. Both are empty above the diagonal. The first head looks mostly at
+    the nearest words, the second at all earlier ones.
+    """
+    words = ["the", "old", "dog", "sleeps", "by", "the", "door"]
+    places = torch.arange(len(words))
+    content = torch.randn(2, len(words), len(words)) / 4
+    bias = alibi_bias(places, places, heads=6)[[4, 3]]
+    figure = attention_heads((content + bias).softmax(-1), words)
+    figure.set_size_inches(4.4, 2.5)
+    for image in figure.findobj(AxesImage):
+        image.set_cmap("amount")  # the blue of this page, light or dark
+    return figure
