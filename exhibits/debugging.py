@@ -427,17 +427,17 @@ def padding():
         return layer(x, rotate, bias, causal=True)[0]
 
     values = {}
-    print("positions counted from    sinusoids       RoPE")
+    print("counted from    sinusoids   RoPE")
     for name, places in (
-        ("the first column", torch.arange(len(mask))),
-        ("the first word", padded_positions(mask)),
+        ("first column", torch.arange(len(mask))),
+        ("first word", padded_positions(mask)),
     ):
         alone = torch.arange(tokens)
         gaps = [
             _gap(run(padded, places, hide)[pad:], run(words, alone))
             for run in (added, turned)
         ]
-        print(f"{name:>22}", *(f"{gap:12.0e}" for gap in gaps))
+        print(f"{name:<15}{gaps[0]:10.0e}{gaps[1]:7.0e}")
         word = name.split()[-1]
         values |= {f"added_{word}": gaps[0], f"rope_{word}": gaps[1]}
     return values
@@ -457,18 +457,19 @@ def layouts():
     places = torch.arange(len(x))
     trained = scores(wq, wk, "interleaved")
     turned = [interleaved_to_half(weight, heads) for weight in (wq, wk)]
+    mixed = scores(wq, wk, "interleaved", "half")
     values = {}
-    print("                              relativity    gap")
-    for word, name, score in (
-        ("trained", "as trained: interleaved", trained),
-        ("other", "half, weights as they are", scores(wq, wk, "half")),
-        ("mixed", "half for keys", scores(wq, wk, "interleaved", "half")),
-        ("converted", "half, converted", scores(*turned, "half")),
+    print("              relativity     gap")
+    for name, score in (
+        ("trained", trained),
+        ("other", scores(wq, wk, "half")),
+        ("mixed", mixed),
+        ("converted", scores(*turned, "half")),
     ):
         error = relativity_error(score, places)
         gap = _gap(score(places, places), trained(places, places))
-        print(f"{name:<28}{error:12.0e}{gap:7.0e}")
-        values |= {f"error_{word}": error, f"gap_{word}": gap}
+        print(f"{name:<12}{error:12.0e}{gap:8.0e}")
+        values |= {f"error_{name}": error, f"gap_{name}": gap}
     return values
 
 
@@ -483,13 +484,13 @@ def drowned():
         x = x / x.square().mean(-1, keepdim=True).sqrt()  # as RMSNorm does
         return layer(x)[0].mean(0)
 
-    print("words multiplied by   strength   order changes")
+    print("words by  strength  order changes")
     values = {}
     for name, scale in (("small", 0.02), ("plain", 1), ("large", dim**0.5)):
         x = scale * words
         strength = _spread(rows) / _spread(x)
         told = _gap(pooled(x[shuffled] + rows), pooled(x + rows))
-        print(f"{scale:>19.2f}{strength:11.3f}{told:16.4f}")
+        print(f"{scale:>8.2f}{strength:10.3f}{told:15.4f}")
         values |= {f"strength_{name}": strength, f"told_{name}": told}
     return {"dim": dim, **values}
 
@@ -504,7 +505,7 @@ def same_again():
     values = {}
     for name, training in (("train", True), ("eval", False)):
         gap = _gap(run(training), run(training))
-        print(f"model.{name + '()':<8} two runs differ by {gap:.2f}")
+        print(f"model.{name + '()':<8} gap {gap:.2f}")
         values[name] = gap
     return values
 
