@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch.nn.functional import cosine_similarity, normalize
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
@@ -15,8 +16,6 @@ from snippets.shaw import shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_buckets
 from snippets.transformer_xl import distance_rows, relative_shift
-
-LAYOUTS = ("interleaved", "half")
 
 
 def _sinusoid(count, dim):
@@ -262,36 +261,55 @@ def not_weaker_with_distance():
     return {"best": best, "apart": widest / narrowest - 1}
 
 
+class _Products(TorchDispatchMode):
+    """Counts the numbers that elementwise products make."""
+
+    made = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten.mul.Tensor:
+            self.made += result.numel()
+        return result
+
+
 def linear_attention():
+    w = rope_frequencies(64)
+
     def work(count):
         q, k, v = torch.randn(3, 1, count, 64)
         with FlopCounterMode(display=False) as counter:
             (q @ k.mT / 8).softmax(-1) @ v
-        return counter.get_total_flops(), q.numel()
+        with _Products() as products:
+            apply_rope(q, torch.arange(count)[None], w, "half")
+        return counter.get_total_flops(), products.made
 
     short, long = work(256), work(1024)
     values = {"attention": long[0] / short[0], "turned": long[1] / short[1]}
     print("a text four times as long needs")
     print(f"  {values['attention']:.0f} times the products in attention")
-    print(f"  {values['turned']:.0f} times the rotations")
+    print(f"  {values['turned']:.0f} times the products in rotations")
     return values
 
 
 def any_layout():
     q, k = _random(2, 64)
     print("score at offset 7, key at   0      10     100")
-    spread = {}
-    for name, pair in (
-        ("one layout", ("half", "half")),
-        ("mixed", LAYOUTS),
+    values = {}
+    for name, at_query, at_key in (
+        ("trained", "interleaved", "interleaved"),
+        ("other", "half", "half"),
+        ("mixed", "half", "interleaved"),
     ):
         scores = [
-            float(_rope(q, at + 7, pair[0]) @ _rope(k, at, pair[1]))
+            float(_rope(q, at + 7, at_query) @ _rope(k, at, at_key))
             for at in (0, 10, 100)
         ]
-        print(f"  {name:<21}", *(f"{score:6.2f}" for score in scores))
-        spread[name.split()[0]] = max(scores) - min(scores)
-    return spread
+        said = name if name == "mixed" else f"the {name} layout"
+        print(f"  {said:<21}", *(f"{score:6.2f}" for score in scores))
+        values[f"{name}_score"] = scores[0]
+        values[f"{name}_spread"] = max(scores) - min(scores)
+    return values
 
 
 def coarse():
@@ -360,8 +378,11 @@ def last_bucket():
     offsets = -torch.arange(200)
     buckets = t5_buckets(offsets, 32, 128, bidirectional=False)
     first = int((buckets == buckets.max()).nonzero()[0])
-    print(f"32 buckets, maximum distance 128: the last one begins at {first}")
-    return {"first": first, "maximum": 128}
+    shared = int((buckets.diff() == 0).nonzero()[0])
+    print("32 buckets, looking back, maximum distance 128")
+    print(f"  {shared} is the first distance to share its bucket")
+    print(f"  {first} is the first distance in the last one")
+    return {"own": shared, "first": first, "maximum": 128}
 
 
 def no_shift():
