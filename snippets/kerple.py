@@ -5,9 +5,10 @@ Each head learns two positive numbers. The variants, log and power:
     bias[h, i, j] = -r1[h] * log(1 + r2[h] * |i - j|)       r1, r2 > 0
     bias[h, i, j] = -r1[h] * |i - j| ^ r2[h]                r1 > 0, 0 < r2 <= 2
 
-Both are conditionally positive definite kernels of i and j: some constant,
-which the softmax does not notice, would turn them into inner products. The
-power with r2 = 1 is ALiBi with a learned slope. Added to the scaled score.
+Both are conditionally positive definite kernels of i and j: for the positions
+of a text some constant, which the softmax does not notice, would turn them into
+inner products (for r2 = 2 in the power, none does). The power with r2 = 1 is
+ALiBi with a learned slope. Added to the scaled score.
 
 Source: arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
 github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and r2

@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
-from snippets.attention import attention
+from snippets.attention import SelfAttention, attention
 
 INF = math.inf
 BOTH = [alibi_bias, alibi_bias_symmetric]
@@ -43,11 +43,21 @@ def test_slopes_of_12_heads_splice_those_of_8_and_of_16():
     assert alibi_slopes(12).tolist() == spliced
 
 
+@pytest.mark.claim(
+    "alibi-slopes-are-those-of-the-authors-code",
+    "For every number of heads from 1 to 199, alibi_slopes gives the slopes of the authors' code, to "
+    "the rounding of float32.",
+)
 def test_slopes_of_any_number_of_heads_are_those_of_the_authors_code():
     for heads in range(1, 200):
         assert_close(alibi_slopes(heads), torch.tensor(authors_slopes(heads)), rtol=1e-7, atol=0)
 
 
+@pytest.mark.claim(
+    "alibi-one-formula-holds-for-powers-of-two-only",
+    "Up to 64 heads, the slopes 2^(-8h/heads) are those of ALiBi's released code exactly where the "
+    "number of heads is a power of two; elsewhere some head's slope is off by more than 0.1.",
+)
 def test_one_geometric_row_is_right_for_powers_of_two_only():
     for heads in range(1, 65):
         row = torch.tensor([2 ** (-8 * n / heads) for n in range(1, heads + 1)])
@@ -94,6 +104,21 @@ def test_agrees_with_x_transformers(to_ledger):
         assert torch.equal(alibi_bias_symmetric(i, j, heads), theirs(3, 7))
 
 
+@pytest.mark.claim(
+    "attention-gym-uses-the-formula-for-powers-of-two",
+    "attention-gym's generate_alibi_bias has the slopes 2^(-8h/heads) for every number of heads, "
+    "so that for 6 and 12 heads they are not those of the released code, and for 8 they are.",
+)
+def test_attention_gym_uses_one_geometric_row_for_any_number_of_heads():
+    generate = pytest.importorskip("attn_gym.mods").generate_alibi_bias
+    for heads in (6, 8, 12):
+        h, zero, one = torch.arange(heads), torch.tensor(0), torch.tensor(1)
+        slopes = generate(heads)(torch.zeros(heads), zero, h, one, zero).neg()
+        assert_close(slopes, 2 ** (-8 * (h + 1) / heads))
+        apart = (slopes - alibi_slopes(heads)).abs().max()
+        assert apart < 1e-7 if heads == 8 else apart > 0.1
+
+
 def bloom(heads, tokens):
     module = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     return module.build_alibi_tensor(torch.ones(1, tokens), heads, torch.float32)
@@ -104,6 +129,11 @@ def mpt(heads, tokens):
     return module.build_mpt_alibi_tensor(heads, tokens)
 
 
+@pytest.mark.claim(
+    "alibi-key-only-form-is-equal-under-softmax",
+    "Behind a causal mask, the bias slope * j of the key alone, as BLOOM and MPT have it in "
+    "transformers, gives the attention weights of -slope * (i - j), to the rounding of float32.",
+)
 @pytest.mark.parametrize("peer", [bloom, mpt])
 @pytest.mark.parametrize("heads", [1, 2, 3, 4, 6, 8, 12, 16, 20, 40])
 def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to_ledger):
@@ -118,6 +148,11 @@ def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to
     to_ledger(f"transformers.models.{peer.__name__} (its softmax)", ours.softmax(-1), hidden.softmax(-1))
 
 
+@pytest.mark.claim(
+    "alibi-distance-form-is-more-accurate-in-bfloat16",
+    "In bfloat16 the bias -slope * (i - j) is more than ten times closer to the exact attention "
+    "weights than slope * j, for the last of 4,096 tokens and eight heads.",
+)
 def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
     i, j = torch.tensor([4095]), torch.arange(4096)
     exact = alibi_bias(i, j, 8).double().softmax(-1)
@@ -130,6 +165,11 @@ def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "alibi-depends-on-offset-only",
+    "Both forms of the ALiBi bias depend on the offset between query and key alone: moving all "
+    "positions by the same amount changes no number.",
+)
 @pytest.mark.parametrize("function", BOTH)
 @given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000), HEADS)
 def test_shifting_all_positions_changes_nothing(function, i, j, shift, heads):
@@ -145,6 +185,10 @@ def test_a_step_away_costs_the_slope(i, heads):
         assert_close(falls, alibi_slopes(heads)[:, None].expand_as(falls), rtol=1e-4, atol=0)
 
 
+@pytest.mark.claim(
+    "alibi-bias-is-causal-here",
+    "alibi_bias hides every later key with -inf and no other key; alibi_bias_symmetric hides none.",
+)
 @given(POSITIONS, POSITIONS, HEADS)
 def test_later_keys_are_hidden_and_no_others(i, j, heads):
     later = (j > i[:, None]).expand(heads, -1, -1)
@@ -152,6 +196,49 @@ def test_later_keys_are_hidden_and_no_others(i, j, heads):
     assert torch.equal(causal.isneginf(), later)
     assert torch.equal(causal[~later], symmetric[~later])
     assert symmetric.isfinite().all()
+
+
+@pytest.mark.claim(
+    "alibi-formula-unmasked-favours-the-last-key",
+    "Without a mask, the formula -slope * (i - j) gives every query of equal contents the most "
+    "attention to the last key of the text.",
+)
+def test_without_a_mask_the_formula_draws_every_query_to_the_end():
+    i = torch.arange(9)
+    formula = alibi_slopes(8)[:, None, None] * (i - i[:, None])
+    assert (formula.softmax(-1).argmax(-1) == 8).all()
+    assert (alibi_bias(i, i, 8).softmax(-1).argmax(-1) == i).all()
+
+
+@pytest.mark.claim(
+    "alibi-attention-beyond-a-distance-is-bounded",
+    "Under ALiBi with slope m, if no key's content score is more than s from zero, the keys more "
+    "than n steps back get at most exp(2 s - m (n + 1)) of the attention, however long the text.",
+)
+@given(st.integers(1, 2000), st.integers(0, 300), st.floats(0, 5), HEADS)
+def test_little_attention_goes_beyond_a_distance(tokens, n, most, heads):
+    bias = alibi_bias(torch.tensor([tokens - 1]), torch.arange(tokens), heads, torch.float64)[:, 0]
+    distance = torch.arange(tokens).flip(0)
+    worst = torch.where(distance > n, most, -most)
+    for scores in (worst, most * (2 * torch.rand(tokens) - 1)):
+        beyond = (bias + scores).softmax(-1)[:, distance > n].sum(-1)
+        bound = torch.exp(2 * most - alibi_slopes(heads).double() * (n + 1))
+        assert (beyond <= bound * (1 + 1e-5)).all()
+
+
+@pytest.mark.claim(
+    "symmetric-bias-cannot-tell-a-text-from-its-mirror-image",
+    "An attention layer with the symmetric ALiBi bias, no mask and no other positions gives a text "
+    "read backwards the same outputs, backwards.",
+)
+def test_under_the_symmetric_bias_a_mirrored_text_gives_mirrored_outputs():
+    attend, i = SelfAttention(16, 4).double(), torch.arange(7)
+    x, bias = torch.randn(7, 16, dtype=torch.float64), alibi_bias_symmetric(i, i, 4, torch.float64)
+    forwards, backwards = attend(x, bias=bias)[0], attend(x.flip(0), bias=bias)[0]
+    assert_close(backwards, forwards.flip(0), rtol=0, atol=1e-12)
+    assert (attend(x.roll(1, 0), bias=bias)[0] - forwards.roll(1, 0)).abs().max() > 1e-4
+    causal = [attend(text, bias=bias, causal=True)[0] for text in (x, x.flip(0))]
+    assert (causal[1] - causal[0].flip(0)).abs().max() > 1e-4
 
 
 @given(POSITIONS, POSITIONS, HEADS)
@@ -196,6 +283,11 @@ def test_is_the_mask_of_scaled_dot_product_attention():
     assert_close(attention(q, k, v, alibi_bias_symmetric(*[torch.arange(6)] * 2, 4), True)[0], expected)
 
 
+@pytest.mark.claim(
+    "alibi-in-flex-attention-needs-the-slopes-only",
+    "flex_attention with a score_mod that holds one slope per head gives what attention with the "
+    "whole symmetric ALiBi bias gives.",
+)
 @pytest.mark.filterwarnings("ignore:flex_attention called")
 def test_flex_attention_gets_the_same_from_the_slopes():
     q, k, v = torch.randn(3, 2, 6, 16, 8)

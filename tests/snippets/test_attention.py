@@ -250,6 +250,48 @@ def test_in_two_causal_layers_the_last_token_sees_the_order():
 
 
 @pytest.mark.claim(
+    "nope-mean-of-a-start-mark-is-one-over-the-place",
+    "A causal head that looks evenly at all it may see reports 1/t at place t, if the first token's "
+    "value is one and all others are zero; without the mask it reports the same at every place.",
+)
+def test_an_even_head_behind_a_causal_mask_reports_the_place():
+    flat, values = torch.zeros(500, 1, dtype=torch.float64), torch.zeros(500, 1, dtype=torch.float64)
+    values[0] = 1
+    place = torch.arange(1, 501, dtype=torch.float64)[:, None]
+    assert_close(attention(flat, flat, values, causal=True)[0], 1 / place, **EXACT)
+    assert_close(attention(flat, flat, values)[0], torch.full_like(place, 1 / 500), **EXACT)
+
+
+@pytest.mark.claim(
+    "nope-outputs-shrink-with-the-place",
+    "Behind a causal mask, a head that looks evenly at independent values of variance one gives "
+    "outputs of variance 1/t at place t.",
+)
+def test_even_means_of_independent_values_shrink_with_the_place():
+    flat, values = torch.zeros(1, 64, 1, dtype=torch.float64), random(4000, 64, 1)
+    output = attention(flat, flat, values, causal=True)[0].squeeze(-1)
+    place = torch.arange(1, 65, dtype=torch.float64)
+    assert_close(output.square().mean(0) * place, torch.ones_like(place), rtol=0.15, atol=0)
+
+
+@pytest.mark.claim(
+    "nope-fixed-lead-loses-to-length",
+    "A key whose score leads those of n - 1 equal others by s gets the weight 1 / (1 + (n - 1) exp(-s)), "
+    "which falls towards zero as n grows.",
+)
+def test_a_fixed_lead_is_worth_less_among_more_keys():
+    weights = []
+    for keys in (2, 10, 1000, 100_000):
+        scores = torch.zeros(1, keys, dtype=torch.float64)
+        scores[0, 0] = 5
+        q, k = torch.ones(1, 1, dtype=torch.float64), scores.mT
+        weights.append(attention(q, k, k)[1][0, 0].item())
+        assert weights[-1] == pytest.approx(1 / (1 + (keys - 1) * math.exp(-5)), rel=1e-12)
+    assert weights == sorted(weights, reverse=True)
+    assert weights[-1] < 0.002
+
+
+@pytest.mark.claim(
     "late-position-misses-its-layer-only",
     "Position vectors added after the first layer come too late for that layer only: shuffling the "
     "tokens leaves its pooled output as it is, and changes that of the second layer.",

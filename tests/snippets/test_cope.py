@@ -48,6 +48,10 @@ def test_every_score_is_its_formula(queries, keys, rows):
             assert made[a, j].item() == pytest.approx(logits[j] + (q[a] @ mean).item(), abs=1e-12)
 
 
+@pytest.mark.claim(
+    "cope-open-gates-count-tokens",
+    "If all gates are open, CoPE's position of a key is its distance from the query plus one.",
+)
 def test_open_gates_count_every_token():
     q, k = torch.ones(6, 1), torch.full((6, 1), 100.0)
     counted = cope_scores(q, k, 1000 * torch.arange(9.0)[:, None]) - 100
@@ -56,6 +60,11 @@ def test_open_gates_count_every_token():
     assert torch.equal(counted[seen], 1000 * (distance[seen] + 1).float())
 
 
+@pytest.mark.claim(
+    "cope-counts-sentences",
+    "If the gates open at the ends of sentences only, CoPE's position of a key is the number of such "
+    "ends from it to the query.",
+)
 def test_gates_of_one_kind_of_token_count_those_only():
     ends = torch.tensor([0, 1, 0, 0, 1, 0, 1.0])  # a token that ends a sentence
     k = (200 * ends - 100)[:, None]
@@ -63,12 +72,22 @@ def test_gates_of_one_kind_of_token_count_those_only():
     assert counted.tolist() == [[3000, 3000, 2000, 2000, 2000, 1000, 1000]]
 
 
+@pytest.mark.claim(
+    "cope-far-positions-share-the-last-row",
+    "CoPE gives all keys whose position is that of the table's last row, or beyond it, the same score "
+    "for their position.",
+)
 def test_positions_from_the_last_row_on_are_one():
     q, k = torch.ones(1, 1), torch.full((6, 1), 100.0)
     counted = cope_scores(q, k, 1000 * torch.arange(4.0)[:, None]) - 100
     assert counted.tolist() == [[3000, 3000, 3000, 3000, 2000, 1000]]
 
 
+@pytest.mark.claim(
+    "cope-starts-as-plain-attention",
+    "With its table at zero, where it starts, CopeScores gives the scores of plain causal attention, "
+    "bit for bit.",
+)
 def test_the_table_starts_at_zero_and_then_adds_nothing():
     score, q, k = CopeScores(4, 9).double(), random(5, 4), random(5, 4)
     assert (score.table == 0).all()
@@ -94,6 +113,12 @@ def test_agrees_with_x_transformers(queries, keys, rows, to_ledger):
     to_ledger("x_transformers.CoPE", score(q, k), expected)
 
 
+@pytest.mark.claim(
+    "cope-unmasked-leaks",
+    "If CoPE's gates are computed from scores that are not masked, as x-transformers' CoPE does when "
+    "it is handed such, later tokens change the positions of earlier ones; behind the mask they do "
+    "not.",
+)
 def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before():
     x_transformers = pytest.importorskip("x_transformers.x_transformers")
     theirs = x_transformers.CoPE(dim=4, heads=1, max_pos=9).double()
@@ -111,6 +136,10 @@ def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before():
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "cope-is-causal",
+    "With cope_scores, changing later tokens changes no earlier output of attention.",
+)
 @settings(max_examples=15)
 @given(SEEDS, st.integers(1, 6))
 def test_the_future_does_not_change_the_past(seed, known):
@@ -131,6 +160,11 @@ def test_what_lies_before_a_key_does_not_move_it(seed, memory):
     assert_close(behind[..., memory:], score(q, k), **EXACT)
 
 
+@pytest.mark.claim(
+    "cope-position-at-most-distance",
+    "CoPE's positions rise with the distance, by less than one at each step, so that they never "
+    "exceed the distance plus one.",
+)
 @settings(max_examples=15)
 @given(SEEDS)
 def test_positions_rise_with_distance_and_never_faster_than_it(seed):
@@ -144,6 +178,10 @@ def test_positions_rise_with_distance_and_never_faster_than_it(seed):
     assert (steps < 1).all()
 
 
+@pytest.mark.claim(
+    "cope-between-is-a-multiset",
+    "CoPE's position of a key depends on which keys lie between it and the query, not on their order.",
+)
 def test_the_order_of_the_keys_between_does_not_matter_but_what_they_are_does():
     score, q, k = layer(rows=9), random(1, 4), random(6, 4)
     assert_close(score(q, k[[0, 2, 1, 3, 4, 5]])[0, 0], score(q, k)[0, 0], **EXACT)
@@ -162,6 +200,10 @@ def test_later_keys_are_hidden_whether_attention_is_causal_or_not():
 # --- decoding, padding, packing
 
 
+@pytest.mark.claim(
+    "cope-decodes-with-a-cache",
+    "One or more new queries against cached keys get from CoPE what the whole text gets.",
+)
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
     score, (q, k, v) = layer(), random(3, 2, 7, 4)
     whole = attention(q, k, v, score=score)[0]
@@ -213,6 +255,11 @@ def test_scores_have_the_dtype_of_q(dtype):
     assert gaps.max() < 64 * torch.finfo(dtype).eps
 
 
+@pytest.mark.claim(
+    "cope-counts-in-float32",
+    "With inputs in bfloat16 and float16, cope_scores finds the right one of 4,096 positions, though "
+    "sums of as many ones in those formats lose count.",
+)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_a_narrow_dtype_still_counts_beyond_its_whole_numbers(dtype):
     tokens, table = 4096, torch.zeros(5000, 1, dtype=dtype)

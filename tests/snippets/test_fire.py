@@ -98,6 +98,11 @@ def test_is_its_own_network_on_the_shares():
 # --- what the input of the network is
 
 
+@pytest.mark.claim(
+    "fire-input-stays-between-zero-and-one",
+    "What FIRE's network reads lies from 0 up to, but not including, 1 for every query and every key "
+    "before it, however long the text.",
+)
 @given(POSITIONS, POSITIONS, st.floats(0.01, 5), st.floats(1, 600))
 def test_the_share_lies_between_0_and_1_at_any_length(i, j, c, init_L):
     module = line(1, c=c, init_L=init_L)
@@ -120,6 +125,10 @@ def test_the_share_grows_with_the_distance(i):
     assert (share.diff() < 0).all()
 
 
+@pytest.mark.claim(
+    "fire-is-relative-up-to-L",
+    "For queries up to position L, the FIRE bias depends on the offset alone.",
+)
 @given(st.integers(0, 300), st.integers(0, 200))
 def test_shifting_all_positions_changes_nothing_up_to_L(i, shift):
     module, j = layer(), torch.arange(i + 1)
@@ -127,6 +136,11 @@ def test_shifting_all_positions_changes_nothing_up_to_L(i, shift):
     assert_close(module(i + shift, j + shift), module(i, j), **EXACT)
 
 
+@pytest.mark.claim(
+    "fire-depends-on-the-query-beyond-L",
+    "Beyond position L, FIRE reads the same distance as a smaller number the later the query stands: "
+    "its bias is no function of the offset.",
+)
 def test_beyond_L_the_same_distance_is_a_smaller_share():
     i = torch.tensor([512, 1000, 10_000])
     near = line(1)(i, i - 100).diagonal(dim1=-2, dim2=-1)[0].neg()
@@ -136,6 +150,11 @@ def test_beyond_L_the_same_distance_is_a_smaller_share():
 # --- what it can imitate
 
 
+@pytest.mark.claim(
+    "fire-contains-kerple-up-to-L",
+    "For queries up to L, a FIRE bias with a linear network can be KERPLE's logarithm exactly, if the "
+    "heads share one r2.",
+)
 def test_with_a_linear_network_it_is_kerple_up_to_L():
     i, r1 = torch.arange(100), torch.tensor([0.3, 2.0], dtype=torch.float64)
     r2 = torch.full_like(r1, 0.7)
@@ -167,6 +186,11 @@ def test_later_keys_are_hidden_and_no_others(i, j):
     assert torch.equal(layer()(i, j).isneginf(), later)
 
 
+@pytest.mark.claim(
+    "fire-decodes-with-a-cache",
+    "Made token by token, with only the keys so far, the FIRE bias has the rows that it has for the whole "
+    "text: a row depends on its own query's position, not on how long the text becomes.",
+)
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
     module, positions = layer(init_L=5.0), torch.arange(9)
     whole = module(positions, positions)

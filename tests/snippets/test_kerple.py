@@ -58,6 +58,10 @@ def test_new_parameters_are_spread_as_in_the_authors_code():
             assert parameter.mean().item() == pytest.approx(width / 2, rel=0.05)
 
 
+@pytest.mark.claim(
+    "kerple-power-one-is-alibi",
+    "KERPLE's power form with exponent 1 and ALiBi's slopes is the symmetric ALiBi bias, bit for bit.",
+)
 def test_an_exponent_of_1_is_alibi():
     i, j = torch.randint(0, 3000, (5,)), torch.randint(0, 3000, (9,))
     made = kerple_power_bias(i, j, alibi_slopes(12), torch.ones(12))
@@ -73,6 +77,11 @@ def test_small_parameters_keep_their_precision():
 # --- the kernels
 
 
+@pytest.mark.claim(
+    "kerple-is-conditionally-positive-definite",
+    "KERPLE's logarithm, and its power for exponents up to 2, are conditionally positive definite "
+    "kernels of the positions, and not positive definite ones.",
+)
 @pytest.mark.parametrize(("function", "exponents"), [(kerple_log_bias, ABOVE_0), (kerple_power_bias, TO_2)])
 @given(data=st.data(), r1=ABOVE_0)
 def test_is_a_conditionally_positive_definite_kernel(function, exponents, data, r1):
@@ -83,6 +92,10 @@ def test_is_a_conditionally_positive_definite_kernel(function, exponents, data, 
         assert torch.linalg.eigvalsh(kernel).min() < 0  # without the condition it is not definite
 
 
+@pytest.mark.claim(
+    "kerple-exponent-above-two-is-no-such-kernel",
+    "With exponents of 2.1 and 3, KERPLE's power form is no conditionally positive definite kernel.",
+)
 def test_an_exponent_above_2_would_be_no_such_kernel():
     positions = torch.arange(5)
     for exponent in (2.1, 3.0):
@@ -90,6 +103,11 @@ def test_an_exponent_above_2_would_be_no_such_kernel():
         assert torch.linalg.eigvalsh(centred(kernel)).min() < -0.01
 
 
+@pytest.mark.claim(
+    "kerple-constant-changes-nothing",
+    "For 30 positions, adding 10,000 to the KERPLE bias makes it positive definite and leaves the "
+    "output of attention as it was.",
+)
 @pytest.mark.parametrize("function", BOTH)
 def test_a_constant_makes_it_positive_definite_and_leaves_attention_alone(function):
     positions = torch.arange(30)
@@ -98,6 +116,21 @@ def test_a_constant_makes_it_positive_definite_and_leaves_attention_alone(functi
     constant = 1e4
     assert torch.linalg.eigvalsh(bias + constant).min() > 0
     assert_close(attention(q, k, v, bias + constant)[0], attention(q, k, v, bias)[0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.claim(
+    "kerple-no-constant-at-exponent-two",
+    "At exponent 2 no constant makes KERPLE's power form positive definite, not even on three "
+    "positions in a row, though it is conditionally positive definite there.",
+)
+def test_at_an_exponent_of_2_no_constant_helps():
+    positions = torch.arange(3)
+    kernel = kerple_power_bias(positions, positions, double(1), double(2))[0]
+    flat, ones = double(1, -2, 1), double(1, 1, 1)
+    assert flat @ kernel @ flat == flat @ ones == 0  # no constant reaches this direction
+    assert flat @ kernel @ ones == -6  # which is tied to one that it does reach
+    for constant in (0.0, 1e3, 1e6):
+        assert torch.linalg.eigvalsh(kernel + constant).min() < 0
 
 
 # --- what holds for every size
@@ -131,6 +164,29 @@ def test_falls_with_the_distance(function, r1, r2):
 def test_the_log_falls_ever_more_slowly(r1, r2):
     row = kerple_log_bias(torch.tensor([0]), torch.arange(500), double(r1), double(r2)).flatten()
     assert (row.diff().diff() > 0).all()
+
+
+@pytest.mark.claim(
+    "kerple-log-is-a-power-law-of-the-weights",
+    "KERPLE's logarithm multiplies the weight of a key at distance d by (1 + r2 d)^(-r1) before "
+    "the weights are normalised: a power law, where ALiBi has an exponential.",
+)
+@given(st.integers(0, 10_000), ABOVE_0, ABOVE_0)
+def test_the_log_makes_a_power_law(distance, r1, r2):
+    bias = kerple_log_bias(torch.tensor([distance]), torch.tensor([0]), double(r1), double(r2))
+    assert bias.exp().item() == pytest.approx((1 + r2 * distance) ** -r1, rel=1e-10)
+
+
+@pytest.mark.claim(
+    "kerple-log-has-a-window-only-above-one",
+    "For equal contents and r2 = 1, the nearest 100 keys hold less than 0.4 of the attention in a text "
+    "of a million tokens under KERPLE's logarithm with r1 = 1, and more than 0.99 with r1 = 2.",
+)
+def test_how_far_the_log_reaches_depends_on_r1():
+    bias = kerple_log_bias(torch.tensor([0]), torch.arange(1_000_000), double(1, 2), double(1, 1))
+    near = bias.softmax(-1)[:, 0, :100].sum(-1)
+    assert near[0] < 0.4
+    assert near[1] > 0.99
 
 
 @pytest.mark.parametrize("kind", MODULES)
@@ -187,6 +243,11 @@ def test_packed_texts_get_what_they_get_alone(kind):
 # --- the limits of the parameters
 
 
+@pytest.mark.claim(
+    "kerple-parameters-are-put-back-into-their-range",
+    "The KERPLE modules set parameters below 0.01 to 0.01 before they are used, and an exponent above "
+    "2 to 2.",
+)
 @pytest.mark.parametrize("kind", MODULES)
 def test_parameters_that_left_their_range_are_put_back(kind):
     module, i = kind(4), torch.arange(5)

@@ -41,6 +41,10 @@ def test_every_entry_is_its_formula(queries, heads, dim):
                 assert made[h, row, column].item() == pytest.approx(expected, abs=accuracy(heads, dim))
 
 
+@pytest.mark.claim(
+    "sandwich-is-the-sinusoidal-dot-product",
+    "The Sandwich bias is the dot product of two sinusoidal encodings, divided by 8 h / heads in head h.",
+)
 def test_is_the_dot_product_of_sinusoidal_encodings_shrunk_per_head():
     i, j = torch.randint(0, 5000, (5,)), torch.randint(0, 5000, (9,))
     vectors = [sinusoidal_encoding(positions, 128, dtype=torch.float64) for positions in (i, j)]
@@ -91,6 +95,11 @@ def test_later_heads_are_the_first_one_shrunk(i, heads):
     assert_close(bias * ratios, bias[:1].expand_as(bias), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.claim(
+    "sandwich-falls-with-the-logarithm-not-steadily",
+    "At distances of 2, 4, 8 and so on up to 4,096, the Sandwich bias falls nearly linearly in the "
+    "logarithm of the distance, yet from one distance to the next it also rises.",
+)
 def test_falls_with_the_logarithm_of_the_distance_but_not_steadily():
     row = sandwich_bias(torch.tensor([0]), torch.arange(8000), 8).flatten(1)[0]
     powers = row[2 ** torch.arange(1, 13)]

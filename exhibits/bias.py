@@ -1,0 +1,454 @@
+"""What the chapter on penalties on scores shows."""
+
+import math
+import warnings
+
+import matplotlib.pyplot as plt
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
+from snippets.clipped_bias import clipped_bias
+from snippets.fire import FireBias
+from snippets.kerple import kerple_log_bias, kerple_power_bias
+from snippets.sandwich import sandwich_bias
+
+SHARE = 0.95  # of the attention, in the pictures of reach
+
+
+def _fire_line(heads, drop, **options):
+    """FIRE with its network set by hand: each head gives -drop * share."""
+    fire = FireBias(heads, hidden=1, **options).requires_grad_(False)
+    for parameter, value in zip(
+        fire.mlp.parameters(), (1, 0, -drop, 0), strict=True
+    ):
+        parameter.fill_(value)
+    return fire
+
+
+def _one(value):
+    """The same number as a parameter of a single head."""
+    return torch.tensor([float(value)])
+
+
+def _by_distance(bias, count):
+    """A bias of one head as a function of the distance, from 0 on.
+
+    bias takes query and key positions. The query stands at the last of
+    `count` positions, and distance 0 is set to zero.
+    """
+    query, keys = torch.tensor([count - 1]), torch.arange(count)
+    row = bias(query, keys)[0, 0].flip(-1).double()
+    return row - row[0]
+
+
+def voices():
+    """Two rows of nine discs. In the upper row they shrink quickly from
+    right to left, in the lower row slowly.
+    """
+    fig, ax = plt.subplots(figsize=(4.4, 1.5))
+    for row, slope in ((1, 0.5), (0, 0.0625)):
+        steps = torch.arange(9)
+        loudness = (-slope * steps).exp()
+        ax.scatter(-steps, [row] * 9, s=260 * loudness, color=f"C{1 - row}")
+    ax.set_yticks([1, 0], ["poor ears", "good ears"])
+    ax.set_xticks([-8, 0], ["first word", "you"])
+    ax.set_ylim(-0.6, 1.6)
+    ax.tick_params(length=0)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
+    return fig
+
+
+def by_hand():
+    slope = alibi_slopes(8)[0].item()
+    scores = torch.tensor([2.0, 1.0, 0.0, 1.5])
+    bias = alibi_bias(torch.tensor([3]), torch.arange(4), heads=8)[0, 0]
+    before, after = scores.softmax(-1), (scores + bias).softmax(-1)
+    print("word   score penalty   sum weight")
+    for j, word in enumerate(("the", "dog", "bites", "back")):
+        numbers = (
+            f"{scores[j]:>5.1f}{bias[j]:>8.1f}{scores[j] + bias[j]:>6.1f}"
+        )
+        print(f"{word:<7}{numbers}{after[j]:>7.2f}")
+    return {"slope": slope, "before": before[0], "after": after[0]}
+
+
+def alibi_heads():
+    """Four triangular grids. In the first the colour deepens within a few
+    cells of the diagonal, in the last it stays almost blank.
+    """
+    tokens, heads = 16, 8
+    bias = alibi_bias(torch.arange(tokens), torch.arange(tokens), heads)
+    fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.2))
+    for ax, head in zip(axes.flat, (0, 2, 4, 7), strict=True):
+        visible = bias[head].masked_fill(bias[head].isneginf(), math.nan)
+        ax.imshow(visible, cmap="signed", vmin=-8, vmax=8)
+        least = f"least: {bias[head, -1, 0]:.2g}"
+        ax.text(tokens - 1, 2, least, ha="right", va="center")
+        ax.set_title(f"head {head + 1}: slope 1/{2 ** (head + 1)}")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("query")
+    for ax in axes[1]:
+        ax.set_xlabel("key")
+    return fig, {
+        "heads": heads,
+        "tokens": tokens,
+        "steepest": bias[0, -1, 0],
+        "gentlest": bias[-1, -1, 0],
+    }
+
+
+def families():
+    """Six curves that fall with the distance. ALiBi falls along a straight
+    line, the clipped bias stops falling, the others fall ever more slowly,
+    and Sandwich ripples.
+    """
+    count, table = 513, torch.linspace(-6, 0, 65)[:, None]
+    table = torch.cat([table, table[:-1].flip(0)])  # 64 steps on each side
+    fire = _fire_line(1, 14, init_L=512.0)
+    curves = {
+        "ALiBi": lambda q, k: alibi_bias_symmetric(q, k, 8)[5:6],
+        "KERPLE, power": lambda q, k: kerple_power_bias(
+            q, k, _one(0.7), _one(0.45)
+        ),
+        "clipped": lambda q, k: clipped_bias(q, k, table),
+        "KERPLE, log": lambda q, k: kerple_log_bias(q, k, _one(2), _one(0.5)),
+        "FIRE": fire,
+        "Sandwich": lambda q, k: sandwich_bias(q, k, 8)[3:4],
+    }
+    lines = ("-", "--", "-.", "-", ":", "-")
+    fig, ax = plt.subplots(figsize=(4.4, 3.3))
+    rows = {}
+    for (name, bias), line in zip(curves.items(), lines, strict=True):
+        rows[name] = _by_distance(bias, count)
+        ax.plot(rows[name], line, linewidth=1.2, label=name)
+    ax.set_xlabel("distance")
+    ax.set_ylabel("bias, zero at the query")
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.45, 1))
+    wave = rows["Sandwich"]
+    rise = (wave[1:] > wave[:-1]).nonzero()[0].item() + 1
+    return fig, {"slope": alibi_slopes(8)[5], "first_rise": rise}
+
+
+def mass_by_distance():
+    """Eight S-shaped curves over a logarithmic distance, side by side, the
+    steepest head on the left and the gentlest on the right.
+    """
+    count, heads = 4096, 8
+    bias = alibi_bias(torch.tensor([count - 1]), torch.arange(count), heads)
+    mass = bias[:, 0].double().softmax(-1).flip(-1).cumsum(-1)
+    reach = (mass < SHARE).sum(-1)
+    fig, ax = plt.subplots()
+    shown = torch.logspace(0, math.log10(count), 36).long().unique() - 1
+    for head in range(heads):
+        ax.semilogx(
+            shown + 1,
+            mass[head, shown],
+            color="C0" if head % 2 == 0 else "C1",
+            linewidth=1,
+        )
+    ax.set_xlim(0.3, count)
+    for head, place in ((0, 0.35), (7, 300)):
+        ax.text(place, 0.39, f"head {head + 1}", va="center")
+    ax.axhline(SHARE, color="gray", linestyle="--", linewidth=0.8)
+    ax.minorticks_off()
+    ax.set_xlabel("keys, counted back from the query")
+    ax.set_ylabel("their share of the attention")
+    return fig, {
+        "share": SHARE,
+        "count": count,
+        "steepest": reach[0] + 1,
+        "gentlest": reach[-1] + 1,
+    }
+
+
+def slopes():
+    """Dots on three lines over a logarithmic scale of slopes: eight evenly
+    spaced ones, twelve in the released code with pairs close together on the
+    right, and twelve evenly spaced ones, of which four match.
+    """
+    naive = 2 ** (-8 * torch.arange(1, 13) / 12)
+    released = alibi_slopes(12)
+    rows = {
+        "8 heads": alibi_slopes(8),
+        "12, released": released,
+        "12, formula": naive,
+    }
+    fig, ax = plt.subplots(figsize=(4.4, 1.7))
+    for y, (name, row) in enumerate(rows.items()):
+        ax.semilogx(row, [-y] * len(row), "o", markersize=4, label=name)
+    ax.set_yticks([0, -1, -2], list(rows))
+    ax.set_ylim(-2.5, 0.5)
+    ax.minorticks_off()
+    ax.set_xticks([2**-8, 2**-4, 1 / 2], ["1/256", "1/16", "1/2"])
+    ax.set_xlabel("slope")
+    common = sum(bool((released - x).abs().min() < 1e-6) for x in naive)
+    return fig, {
+        "heads": len(released),
+        "steepest_released": released.max(),
+        "steepest_formula": naive.max(),
+        "common": common,
+        "apart": (released - naive).abs().max(),
+    }
+
+
+def kerple_forms():
+    """Two panels of falling curves. On the left, logarithms flatten out; on
+    the right, powers run from almost flat to steeper and steeper.
+    """
+    count = 129
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.7), sharey=True)
+    for r1, r2, line in ((1, 1, "-"), (2, 0.1, "--"), (2, 1, ":")):
+        row = _by_distance(
+            lambda q, k, r=(r1, r2): kerple_log_bias(q, k, *map(_one, r)),
+            count,
+        )
+        axes[0].plot(row, line, label=f"{r1}, {r2}")
+    for r1, r2, line in ((1, 0.5, "-"), (0.1, 1, "--"), (0.002, 2, ":")):
+        row = _by_distance(
+            lambda q, k, r=(r1, r2): kerple_power_bias(q, k, *map(_one, r)),
+            count,
+        )
+        axes[1].plot(row, line, label=f"{r1}, {r2}")
+    for ax, title in zip(axes, ("log", "power"), strict=True):
+        ax.set_title(title)
+        ax.set_xlabel("distance")
+        ax.set_ylim(-16, 0.5)
+        ax.legend(title="$r_1$, $r_2$", loc="lower left")
+    axes[0].set_ylabel("bias")
+    return fig
+
+
+def fire_two_queries():
+    """Three curves of a penalty over the distance. The two of queries at 100
+    and 500 lie on each other; that of a query at 4000 falls less.
+    """
+    L, distance = 512, 100
+    fire = _fire_line(1, 1, init_L=float(L))
+    fig, ax = plt.subplots()
+    share = {}
+    for query, line, color in ((4000, "-", 1), (500, "-", 0), (100, ":", 2)):
+        keys = torch.arange(max(0, query - 500), query + 1)
+        row = -fire(torch.tensor([query]), keys)[0, 0]
+        share[query] = -fire(
+            torch.tensor([query]), torch.tensor([query - distance])
+        ).item()
+        ax.plot(
+            query - keys,
+            row,
+            line,
+            color=f"C{color}",
+            linewidth=3 if line == ":" else 1.6,
+            label=f"query at {query}",
+        )
+    ax.axvline(distance, color="gray", linestyle="--", linewidth=0.8)
+    ax.set_xlabel("distance")
+    ax.set_ylabel("what the network reads")
+    ax.legend()
+    return fig, {
+        "L": L,
+        "distance": distance,
+        "near": share[500],
+        "nearer": share[100],
+        "far": share[4000],
+    }
+
+
+def _reach(row):
+    """For each length of text, how many keys back hold SHARE of the
+    attention if all contents are equal. row is the bias by distance.
+    """
+    mass = row.exp().cumsum(-1)
+    return torch.searchsorted(mass, SHARE * mass) + 1
+
+
+def window():
+    """Lines on logarithmic scales: how far the attention reaches in texts of
+    growing length. Two lines of ALiBi turn flat. Sandwich and KERPLE's
+    logarithm go on rising with the text, and so does no bias at all.
+    """
+    count = 32_768
+    curves = {
+        "no bias": lambda q, k: torch.zeros(1, len(q), len(k)),
+        "Sandwich": lambda q, k: sandwich_bias(q, k, 8)[7:8],
+        "KERPLE, log": lambda q, k: kerple_log_bias(q, k, _one(1), _one(1)),
+        "ALiBi 1/256": lambda q, k: alibi_bias(q, k, 8)[7:8],
+        "ALiBi 1/16": lambda q, k: alibi_bias(q, k, 8)[3:4],
+    }
+    shown = torch.logspace(4, 15, 34, base=2).long() - 1
+    fig, ax = plt.subplots(figsize=(4.4, 3))
+    reach = {}
+    for (name, bias), line in zip(
+        curves.items(), (":", "-.", "--", "-", "-"), strict=True
+    ):
+        reach[name] = _reach(_by_distance(bias, count))
+        color = "gray" if name == "no bias" else None
+        ax.loglog(
+            shown + 1, reach[name][shown], line, color=color, label=name
+        )
+    ax.minorticks_off()
+    ax.set_xlabel("keys before the query")
+    ax.set_ylabel(f"nearest keys that hold {SHARE:.0%}")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.45, 1))
+    gentle, log = reach["ALiBi 1/256"], reach["KERPLE, log"]
+    return fig, {
+        "share": SHARE,
+        "count": count,
+        "alibi": gentle[-1],
+        "alibi_early": gentle[count // 8 - 1],
+        "log": log[-1],
+        "log_early": log[count // 8 - 1],
+        "sandwich_first": _reach(
+            _by_distance(lambda q, k: sandwich_bias(q, k, 8)[:1], count)
+        ).max(),
+    }
+
+
+def lead_needed():
+    """Curves over the distance of one key: the score by which it must lead
+    all others to get half of the attention. For ALiBi's steep head the curve
+    shoots up at once, for its gentlest one later; for KERPLE it rises slowly,
+    and without a bias it is flat.
+    """
+    count = 4096
+    curves = {
+        "ALiBi 1/2": (lambda q, k: alibi_bias(q, k, 8)[:1], "-"),
+        "ALiBi 1/256": (lambda q, k: alibi_bias(q, k, 8)[7:8], "-"),
+        "KERPLE, log": (
+            lambda q, k: kerple_log_bias(q, k, _one(1), _one(1)),
+            "--",
+        ),
+        "no bias": (lambda q, k: torch.zeros(1, len(q), len(k)), ":"),
+    }
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    shown = torch.logspace(0, math.log10(count - 1), 34).long().unique()
+    lead = {}
+    for name, (bias, line) in curves.items():
+        row = _by_distance(bias, count)
+        others = row.exp().sum() - row.exp()
+        lead[name] = others.log() - row
+        color = "gray" if name == "no bias" else None
+        ax.semilogx(shown, lead[name][shown], line, color=color, label=name)
+    ax.set_ylim(0, 40)
+    ax.minorticks_off()
+    ax.set_xlabel("distance of the key")
+    ax.set_ylabel("score lead it needs")
+    ax.legend(loc="upper left")
+    far = count - 1
+    return fig, {
+        "far": far,
+        "alibi": lead["ALiBi 1/256"][far],
+        "steep": lead["ALiBi 1/2"][far],
+        "log": lead["KERPLE, log"][far],
+        "none": lead["no bias"][far],
+    }
+
+
+def without_the_mask():
+    tokens, here = 9, 4
+    i, slope = torch.arange(tokens), alibi_slopes(8)[0]
+    later = torch.ones(tokens, tokens).triu(1) > 0
+    formula = -slope * (i[:, None] - i)
+    for name, bias in (
+        ("causal mask and bias", formula.masked_fill(later, -math.inf)),
+        ("the formula, unmasked", formula),
+        ("symmetric, unmasked", alibi_bias_symmetric(i, i, 8)[0]),
+    ):
+        row = bias[here].softmax(-1)
+        cells = " ".join(f"{weight:.2f}"[1:] for weight in row)
+        print(f"{name}:\n  {cells}")
+    return {
+        "here": here,
+        "tokens": tokens,
+        "leak": formula.softmax(-1)[here, here + 1 :].sum(),
+        "last": formula.softmax(-1)[here, -1],
+    }
+
+
+def key_only():
+    tokens, slope = 4096, alibi_slopes(8)[:, None]
+    back = torch.arange(tokens).flip(0)  # distances from the last query
+    exact = (-slope.double() * back).softmax(-1)
+    print("slope    by key  by distance")
+    errors = {}
+    for head in (0, 3, 7):
+        here = slope[head]
+        forms = (here * torch.arange(tokens), -here * back)
+        rows = [form.bfloat16().double().softmax(-1) for form in forms]
+        off = [(row - exact[head]).abs().sum() / 2 for row in rows]
+        print(f"1/{1 / here.item():<6.0f}{off[0]:>7.4f}{off[1]:>13.4f}")
+        errors[head] = off
+    return {
+        "tokens": tokens,
+        "by_key": errors[7][0],
+        "by_distance": errors[7][1],
+    }
+
+
+def kernels():
+    i, one = torch.arange(50), _one(1).double()
+    forms = [kerple_log_bias(i, i, one, one)[0]]
+    forms += [kerple_power_bias(i, i, one, n * one)[0] for n in (2, 3)]
+    centre = torch.eye(50, dtype=torch.float64) - 1 / 50
+    print("                log   square     cube")
+    for name, change in (
+        ("as it is", lambda k: k),
+        ("+ 1,000,000", lambda k: k + 1e6),
+        ("sums of 0", lambda k: centre @ k @ centre),
+    ):
+        least = [torch.linalg.eigvalsh(change(k)).min() for k in forms]
+        least = [0.0 if abs(x) < 1e-6 else x for x in least]
+        log, square, cube = least
+        print(f"{name:<11}{log:>8.1f}{square:>9.1f}{cube:>9.0f}")
+
+
+def two_ways():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    q, k, v = torch.randn(3, 1, 12, 64, 16)
+    i, slopes = torch.arange(64), alibi_slopes(12)
+
+    bias = alibi_bias(i, i, heads=12)  # (12, 64, 64), causal already
+    through_mask = scaled_dot_product_attention(q, k, v, attn_mask=bias)
+
+    def alibi(score, batch, head, query, key):
+        score = score - slopes[head] * (query - key)
+        return torch.where(key <= query, score, -math.inf)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is slow without torch.compile
+        through_score = flex_attention(q, k, v, score_mod=alibi)
+    gap = (through_mask - through_score).abs().max()
+    print(f"the two agree: {gap < 1e-5}")
+    print(f"numbers in the bias: {bias.numel():,}; slopes: {len(slopes)}")
+
+
+def cost():
+    heads, tokens = 12, 2048
+    fire = sum(p.numel() for p in FireBias(heads).parameters())
+    bias = heads * tokens * tokens * 4 / 2**20
+    hidden = 32 * tokens * tokens * 4 / 2**20
+    print("                learned  MiB of bias")
+    for name, learned in (
+        ("ALiBi", 0),
+        ("Sandwich", 0),
+        ("KERPLE", 2 * heads),
+        ("FIRE", fire),
+        ("clipped at 128", (2 * 128 + 1) * heads),
+    ):
+        print(f"{name:<15}{learned:>8,}{bias:>13.0f}")
+    print(f"FIRE on the way: {hidden:>19.0f}")
+    return {"heads": heads, "tokens": tokens, "bias": bias, "hidden": hidden}
+
+
+def early_tokens():
+    context = 100
+    short, long = 512, 3072
+    return {
+        "context": context,
+        "short": short,
+        "long": long,
+        "in_short": context / short,
+        "in_long": context / long,
+    }

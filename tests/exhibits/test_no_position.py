@@ -1,0 +1,125 @@
+"""What the chapter on models without positions says of its exhibits in words, and of models."""
+
+import pytest
+import torch
+
+from exhibits import no_position
+
+
+@pytest.fixture(autouse=True)
+def quiet(capsys):
+    yield
+    capsys.readouterr()
+
+
+@pytest.mark.claim(
+    "one-nope-layer-has-one-output-for-all-orders",
+    "Over all 24 orders of the four tokens before it, the last token has one output after one causal "
+    "layer without positions, and 24 different ones after two layers, or after a RoPE layer and one "
+    "without positions.",
+)
+def test_orders_show_from_the_second_layer_on():
+    values = no_position.orders()
+    assert (values["one"], values["two"], values["orders"]) == (1, 24, 24)
+
+
+@pytest.mark.claim(
+    "one-over-the-place-runs-out-of-precision",
+    "Of the values 1/t for t = 1 to 16,384, bfloat16 keeps fewer than one in ten apart and float16 "
+    "fewer than one in three; the first t that equals its successor is 190 and 1,464.",
+)
+def test_half_precision_loses_the_place():
+    values = no_position.distinct_places()[1]
+    assert (values["bfloat16"], values["float16"]) == (190, 1464)
+    assert values["kept"] < values["tokens"] / 10
+    assert values["kept16"] < values["tokens"] / 3
+
+
+def test_outputs_shrink_along_the_text():
+    values = no_position.shrinking()[1]
+    assert 0.6 * values["root"] < values["fall"] < 1.2 * values["root"]
+
+
+def test_a_lead_that_was_enough_is_not_in_a_longer_text():
+    values = no_position.dilution()[1]
+    assert values["start"] > 0.7
+    assert values["end"] < 0.01
+
+
+def test_full_stops_count_sentences():
+    values = no_position.cope_positions()[1]
+    assert values["first_by_words"] == len(no_position.WORDS)
+    assert (values["first_by_stops"], values["last_by_stops"]) == (2, 0)
+
+
+def test_swapping_between_changes_nothing_and_replacing_does():
+    values = no_position.between()
+    assert values["swapped"] == pytest.approx(values["as_it_is"], abs=1e-5)
+    assert abs(values["replaced"] - values["as_it_is"]) > 0.1
+
+
+def test_gates_without_a_mask_leak():
+    values = no_position.leak()
+    assert values["right"] == 0
+    assert values["wrong"] > 0.1
+
+
+# --- what models in transformers do
+
+
+EVERY_FOURTH = [1, 1, 1, 0] * 3
+
+
+@pytest.mark.claim(
+    "no-rope-layers-one-means-rope",
+    "In the llama4 and smollm3 models of transformers, a one in `no_rope_layers` marks a layer that uses "
+    "RoPE and a zero one that does not; by default every fourth layer does not.",
+)
+def test_a_one_in_no_rope_layers_means_rope():
+    llama4 = pytest.importorskip("transformers.models.llama4.modeling_llama4")
+    smollm3 = pytest.importorskip("transformers.models.smollm3.modeling_smollm3")
+    config = llama4.Llama4TextConfig(num_hidden_layers=12)
+    assert config.no_rope_layers == EVERY_FOURTH
+    spans = ["chunked_attention" if one else "full_attention" for one in EVERY_FOURTH]
+    assert config.layer_types == spans
+    small = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = smollm3.SmolLM3Config(num_hidden_layers=12, attn_implementation="eager", **small)
+    assert config.no_rope_layers == EVERY_FOURTH
+    assert config.layer_types == ["full_attention"] * 12
+    x = torch.randn(1, 5, 16)
+    angles = torch.outer(torch.arange(5.0), torch.tensor([1.0, 0.1, 0.01, 0.001])).repeat(1, 2)[None]
+    for layer, one in enumerate(EVERY_FOURTH[:4]):
+        attend = smollm3.SmolLM3Attention(config, layer).eval()
+        turned, unturned = (
+            attend(x, position_embeddings=(a.cos(), a.sin()), attention_mask=None)[0]
+            for a in (angles, 0 * angles)
+        )
+        assert torch.equal(turned, unturned) == (not one)
+
+
+@pytest.mark.claim(
+    "cohere2-rotates-in-its-windows-only",
+    "In the cohere2 model of transformers, layers with a sliding window use RoPE and layers with full "
+    "attention use no positions; by default every fourth layer has full attention.",
+)
+def test_cohere2_rotates_in_layers_with_a_window_only():
+    cohere2 = pytest.importorskip("transformers.models.cohere2.modeling_cohere2")
+    config = cohere2.Cohere2Config(
+        num_hidden_layers=12,
+        hidden_size=16,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        attn_implementation="eager",
+    )
+    assert config.layer_types == ["sliding_attention" if one else "full_attention" for one in EVERY_FOURTH]
+    x = torch.randn(1, 5, 16)
+    angles = torch.outer(torch.arange(5.0), torch.tensor([1.0, 0.1, 0.01, 0.001])).repeat_interleave(2, -1)[
+        None
+    ]
+    for layer, one in enumerate(EVERY_FOURTH[:4]):
+        attend = cohere2.Cohere2Attention(config, layer).eval()
+        turned, unturned = (
+            attend(x, position_embeddings=(a.cos(), a.sin()), attention_mask=None)[0]
+            for a in (angles, 0 * angles)
+        )
+        assert torch.equal(turned, unturned) == (not one)
