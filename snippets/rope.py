@@ -79,14 +79,13 @@ def apply_rope(
     cos = angles.cos().to(x.device, dtype)  # (..., tokens, pairs)
     sin = angles.sin().to(x.device, dtype)  # (..., tokens, pairs)
     if layout == "half":
-        ab = x.unflatten(-1, (2, -1))  # (..., tokens, 2, pairs)
-        sines = torch.stack((-sin, sin), dim=-2)  # (..., tokens, 2, pairs)
-        turned = ab * cos[..., None, :] + ab.flip(-2) * sines
+        a, b = x.to(dtype).chunk(2, dim=-1)  # (..., tokens, pairs)
+        turned = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
     else:  # the same as complex numbers: (a + ib)(cos t + i sin t)
         a, b = x.to(dtype).unflatten(-1, (-1, 2)).unbind(-1)
         turned = torch.complex(a, b) * torch.complex(cos, sin)
-        turned = torch.view_as_real(turned)  # (..., tokens, pairs, 2)
-    return turned.flatten(-2).to(x.dtype)  # (..., tokens, dim)
+        turned = torch.view_as_real(turned).flatten(-2)
+    return turned.to(x.dtype)  # (..., tokens, dim)
 
 
 def interleaved_to_half(
@@ -159,9 +158,9 @@ def _check(
             f"got {given}"
         )
     want, have = tuple(x.shape[:-1]), tuple(positions.shape)
-    stretched = zip(have[:-1], want[:-1], strict=False)
-    full = len(have) == len(want) and all(n in (1, of) for n, of in stretched)
-    if have[-1:] != want[-1:] or not (len(have) == 1 or full):
+    leading = zip(have[:-1], want, strict=False)
+    fits = len(have) in (1, len(want)) and have[-1:] == want[-1:]
+    if not fits or any(n not in (1, of) for n, of in leading):
         raise ValueError(
             f"positions must be {want[-1:]} or {want}, where any axis but the "
             f"last may be 1, got {have}"

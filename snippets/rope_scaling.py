@@ -68,8 +68,9 @@ def dynamic_ntk(
     """ntk_aware by a factor that grows with the current length: (pairs,).
 
     Up to original_length nothing changes. Beyond it the released code, like
-    transformers, slows by factor * length / original_length - (factor - 1):
-    by 3 for factor 2 and twice the length. The paper has no factor, only
+    the post that proposed it and transformers, slows the slowest pair by
+    factor * length / original_length - (factor - 1): by 3 for factor 2 and
+    twice the length. YaRN's paper has no factor here, only
     length / original_length; factor 1 gives that.
 
     >>> dynamic_ntk(torch.tensor([1.0, 0.01]), 2, 4096, length=8192)

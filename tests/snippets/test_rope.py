@@ -18,6 +18,7 @@ from snippets.rope import (
     interleaved_to_half,
     rope_frequencies,
 )
+from snippets.sinusoidal import sinusoidal_encoding
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 LAYOUTS = ["interleaved", "half"]
@@ -215,6 +216,12 @@ def cases(peer):
         yield random(batch, heads, tokens, dim), positions, dim // share
 
 
+@pytest.mark.claim(
+    "rope-peers",
+    "apply_rope agrees with transformers' Llama, GPT-NeoX (both half) and GPT-J, and with "
+    "rotary-embedding-torch and x-transformers (all interleaved), to 1e-12 for equal angles "
+    "and to the rounding of their float32 angles for their own.",
+)
 @pytest.mark.parametrize("peer", PEERS)
 def test_other_libraries_turn_alike_by_the_same_angles(peer, to_ledger):
     theirs, layout, _, _, base = PEERS[peer]
@@ -226,6 +233,12 @@ def test_other_libraries_turn_alike_by_the_same_angles(peer, to_ledger):
         to_ledger(f"{NAMES[peer]} (by our angles)", made, expected)
 
 
+@pytest.mark.claim(
+    "rope-peers",
+    "apply_rope agrees with transformers' Llama, GPT-NeoX (both half) and GPT-J, and with "
+    "rotary-embedding-torch and x-transformers (all interleaved), to 1e-12 for equal angles "
+    "and to the rounding of their float32 angles for their own.",
+)
 @pytest.mark.parametrize("peer", PEERS)
 def test_other_libraries_turn_alike_by_angles_of_their_own(peer, to_ledger):
     theirs, layout, _, _, base = PEERS[peer]
@@ -241,6 +254,10 @@ def test_other_libraries_turn_alike_by_angles_of_their_own(peer, to_ledger):
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "rope-keeps-norm",
+    "RoPE keeps the length of every pair of channels, and so of the vector.",
+)
 @given(SEEDS, PAIRS, BASES, POSITIONS)
 def test_turning_keeps_the_length_of_every_pair(seed, pairs, base, position):
     x = vectors(seed, 2 * pairs)
@@ -252,6 +269,11 @@ def test_turning_keeps_the_length_of_every_pair(seed, pairs, base, position):
         assert turned.norm().item() == pytest.approx(x.norm().item())
 
 
+@pytest.mark.claim(
+    "rope-depends-on-offset-only",
+    "For fixed q and k, turned in the same layout, the RoPE score depends on the two "
+    "positions only through their offset.",
+)
 @given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS, st.integers(0, 1_000_000))
 def test_the_score_of_a_q_and_a_k_depends_on_the_offset_alone(seed, pairs, base, i, j, shift):
     q, k = vectors(seed, 2, 2 * pairs)
@@ -263,6 +285,11 @@ def test_the_score_of_a_q_and_a_k_depends_on_the_offset_alone(seed, pairs, base,
         assert at_zero.item() == pytest.approx(score.item(), abs=1e-9)
 
 
+@pytest.mark.claim(
+    "rope-sign",
+    "The score of q turned by m and k turned by n is that of q and k turned by n - m, or of q "
+    "turned by m - n and k; with q as it is and k turned by m - n it is another one.",
+)
 def test_the_key_turns_by_its_position_less_that_of_the_query_and_not_the_reverse():
     q, k = random(2, 64)
     score, m, n = rope(q, 3) @ rope(k, 10), 3, 10
@@ -271,6 +298,12 @@ def test_the_key_turns_by_its_position_less_that_of_the_query_and_not_the_revers
     assert abs(q @ rope(k, m - n) - score) > 0.1
 
 
+@pytest.mark.claim(
+    "rope-no-factor",
+    "The RoPE score is no product of the plain score and a function of the offset: q and k at "
+    "right angles get a score that is not zero, and the ratio to the plain score at one "
+    "offset differs from pair to pair of vectors.",
+)
 def test_the_score_is_no_product_of_the_plain_score_and_a_function_of_the_offset():
     q, k = torch.tensor([1.0, 0.0]).double(), torch.tensor([0.0, 1.0]).double()
     assert q @ k == 0
@@ -279,17 +312,27 @@ def test_the_score_is_no_product_of_the_plain_score_and_a_function_of_the_offset
     assert max(ratios) - min(ratios) > 0.1
 
 
+@pytest.mark.claim(
+    "rope-no-forced-decay",
+    "For given q and k the RoPE score may rise with distance: some have their highest score "
+    "at a distance of 50, and even that of equal vectors of ones is higher at distance 100 "
+    "than at 50.",
+)
 def test_for_given_vectors_the_score_may_rise_with_distance():
     q = random(64)
-    k = rope(q, -50)  # what q sees best 50 tokens back
-    scores = torch.stack([q @ rope(k, distance) for distance in range(200)])
+    k = rope(q, 50)  # what q sees best 50 tokens back
+    scores = torch.stack([q @ rope(k, -distance) for distance in range(200)])
     assert scores.argmax() == 50
     ones = torch.ones(64, dtype=torch.float64)
-    curve = torch.stack([ones @ rope(ones, distance) for distance in range(200)])
+    curve = torch.stack([ones @ rope(ones, -distance) for distance in range(200)])
     assert (curve.diff() > 0).any()
     assert curve[100] > curve[50]
 
 
+@pytest.mark.claim(
+    "rope-random-spread",
+    "The RoPE scores of q and k drawn from normal distributions spread alike at distances from 0 to 10,000.",
+)
 def test_random_scores_spread_alike_at_every_distance():
     q, k = random(2, 20_000, 64)
     for distance in (0, 10, 1000, 10_000):
@@ -297,6 +340,86 @@ def test_random_scores_spread_alike_at_every_distance():
         assert scores.std().item() == pytest.approx(1, abs=0.03)
 
 
+@pytest.mark.claim(
+    "rope-of-ones-is-sinusoidal",
+    "The RoPE score of two vectors of ones is twice the inner product of the sinusoidal "
+    "encodings of their positions.",
+)
+@given(PAIRS, BASES, POSITIONS, POSITIONS)
+def test_the_score_of_ones_is_twice_the_product_of_sinusoidal_encodings(pairs, base, m, n):
+    ones = torch.ones(2 * pairs, dtype=torch.float64)
+    positions = torch.tensor([m, n])
+    pe = sinusoidal_encoding(positions, 2 * pairs, base, dtype=torch.float64)
+    for layout in LAYOUTS:
+        score = rope(ones, m, layout, base) @ rope(ones, n, layout, base)
+        assert score.item() == pytest.approx(2 * (pe[0] @ pe[1]).item(), abs=1e-8)
+
+
+def bound(q, k, distances):
+    """Equation 37 of RoFormer for each distance, and the partial sums |S_j| in it."""
+    turns = torch.outer(distances.double(), rope_frequencies(len(q)))
+    sums = torch.polar(torch.ones_like(turns), turns).cumsum(-1).abs()
+    h = torch.view_as_complex(q.view(-1, 2)) * torch.view_as_complex(k.view(-1, 2)).conj()
+    steps = torch.cat((h, torch.zeros(1, dtype=h.dtype))).diff().abs()
+    return steps.max() * sums.sum(-1), sums
+
+
+@pytest.mark.claim(
+    "rope-bound-holds",
+    "No RoPE score exceeds the bound of RoFormer, equation 37.",
+)
+@given(SEEDS, PAIRS, POSITIONS)
+def test_no_score_exceeds_the_bound_of_the_paper(seed, pairs, distance):
+    q, k = vectors(seed, 2, 2 * pairs)
+    most, _ = bound(q, k, torch.tensor([distance]))
+    assert abs(rope(q, distance) @ k) <= most.item() + 1e-9
+
+
+@pytest.mark.claim(
+    "rope-bound-is-loose",
+    "For 100 pairs of normally distributed q and k of 128 channels, the bound of RoFormer, "
+    "equation 37, exceeds |q| |k|, which bounds the score without any position, at every "
+    "distance up to 4096.",
+)
+def test_for_random_vectors_the_bound_is_looser_than_one_that_knows_no_position():
+    for q, k in random(100, 2, 128):
+        most, _ = bound(q, k, torch.arange(4097))
+        assert most.min() > q.norm() * k.norm()
+
+
+@pytest.mark.claim(
+    "rope-bound-rises",
+    "For 128 channels, the mean of the partial sums in RoFormer's bound falls on the whole, "
+    "being at distance 1000 below a fifth of what it is at 0, and rises at more than a third "
+    "of the steps up to there.",
+)
+def test_the_bound_falls_on_the_whole_and_not_step_by_step():
+    ones = torch.ones(128, dtype=torch.float64)
+    mean = bound(ones, ones, torch.arange(1001))[1].mean(-1)
+    assert mean[1000] < mean[0] / 5
+    assert (mean.diff() > 0).double().mean() > 1 / 3
+
+
+@pytest.mark.claim(
+    "rope-slow-pairs-meet-unseen-angles",
+    "In a causal model trained on texts of n tokens, each pair whose wavelength is at least 2 "
+    "n has, at every offset from n to 2 n - 1, an angle that no offset below n gave it.",
+)
+@given(PAIRS, BASES, st.integers(2, 300))
+def test_beyond_the_trained_length_slow_pairs_stand_at_angles_never_seen(pairs, base, trained):
+    frequencies = rope_frequencies(2 * pairs, base)
+    slow = frequencies[2 * math.pi / frequencies >= 2 * trained]
+    seen = torch.outer(torch.arange(trained).double(), slow)
+    later = torch.outer(torch.arange(trained, 2 * trained).double(), slow)
+    apart = later[:, None] - seen  # (later, seen, slow)
+    to_nearest_turn = (apart / (2 * math.pi)).round() * 2 * math.pi
+    assert ((apart - to_nearest_turn).abs() > slow / 2).all()
+
+
+@pytest.mark.claim(
+    "rope-group",
+    "Turning by a and then by b is turning by a + b, and turning by -a undoes turning by a.",
+)
 @given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS)
 def test_turns_add_up_and_come_undone(seed, pairs, base, a, b):
     x = vectors(seed, 2 * pairs)
@@ -323,6 +446,10 @@ def test_nothing_turns_at_position_0_and_one_radian_at_1(layout):
     assert rope(pair, 1, layout).tolist() == pytest.approx([math.cos(1), math.sin(1)])
 
 
+@pytest.mark.claim(
+    "rope-layouts-permutation",
+    "The two layouts of RoPE differ by one fixed reordering of the channels: even ones first, then odd ones.",
+)
 @given(SEEDS, PAIRS, BASES, POSITIONS)
 def test_the_layouts_differ_by_a_reordering_of_channels(seed, pairs, base, position):
     x, order = vectors(seed, 2 * pairs), permutation(2 * pairs)
@@ -336,12 +463,34 @@ def test_the_wrong_layout_is_far_off_and_says_nothing():
     assert (rope(x, positions, "half") - rope(x, positions)).abs().max() > 1
 
 
+@pytest.mark.claim(
+    "rope-wrong-layout-is-silent",
+    "Turning both q and k in the layout that is not theirs raises nothing and leaves scores a "
+    "function of the offset, but another one.",
+)
+def test_the_wrong_layout_for_both_still_depends_on_the_offset_alone_but_gives_other_scores():
+    q, k = random(2, 64)
+    for offset in (1, 7, 50):
+        right, wrong = (rope(q, offset, layout) @ k for layout in LAYOUTS)
+        assert rope(q, offset + 100, "half") @ rope(k, 100, "half") == pytest.approx(wrong.item())
+        assert abs(right - wrong) > 0.5
+    assert_close(q @ k, rope(q, 9, "half") @ rope(k, 9, "half"), **EXACT)  # as at equal positions
+
+
+@pytest.mark.claim(
+    "rope-mixed-layouts",
+    "With q turned in one layout and k in the other, the score depends on more than the offset.",
+)
 def test_different_layouts_for_q_and_k_break_the_dependence_on_the_offset_alone():
     q, k = random(2, 64)
     scores = [(rope(q, a) @ rope(k, a + 7, "half")).item() for a in (0, 10, 100)]
     assert max(scores) - min(scores) > 0.1
 
 
+@pytest.mark.claim(
+    "rope-partial",
+    "Partial rotary turns the first channels as if they were alone and leaves the others as they are.",
+)
 @every_layout
 def test_partial_rotary_turns_the_first_channels_as_if_they_were_alone(layout):
     x, positions, frequencies = random(2, 3, 5, 11), torch.arange(5), rope_frequencies(6)
@@ -396,6 +545,11 @@ def test_positions_divided_are_frequencies_divided():
     assert_close(made, apply_rope(x, positions, frequencies / 4, "half"), **EXACT)
 
 
+@pytest.mark.claim(
+    "rope-exact-to-a-million",
+    "At positions up to 1,000,000 a float32 vector of 128 channels between -1 and 1 is turned "
+    "to within 3e-7.",
+)
 @every_layout
 def test_positions_up_to_a_million_are_exact(layout):
     positions = torch.tensor([1, 999, 131_071, 999_983, 1_000_000])
@@ -415,6 +569,11 @@ def test_positions_up_to_a_million_are_exact(layout):
                 assert single[row, [a, b]].tolist() == pytest.approx(exact, abs=3e-7)
 
 
+@pytest.mark.claim(
+    "rope-float32-angles",
+    "With angles rounded to float32, a vector of ones at position 1,000,003 is off by more "
+    "than 0.02 in some channel of 128; with float64 angles, by less than 3e-7.",
+)
 def test_float32_angles_would_be_2_hundredths_off_near_a_million():
     x, position = torch.ones(1, 128), torch.tensor([1_000_003])
     frequencies = rope_frequencies(128)
@@ -429,6 +588,11 @@ def test_float32_angles_would_be_2_hundredths_off_near_a_million():
 # --- in attention
 
 
+@pytest.mark.claim(
+    "rope-cache",
+    "Decoding token by token, with turned keys kept in a cache, gives the rows of the whole "
+    "text at once, also with fewer key heads than query heads.",
+)
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @every_layout
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(layout, kv_heads):
@@ -450,6 +614,12 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(layout, kv_heads):
         assert_close(part, whole[:, :, n : n + 1], **EXACT)
 
 
+@pytest.mark.claim(
+    "rope-padding",
+    "With padding masked, a left-padded text gives what it gives alone, whether its positions "
+    "start at zero or count on; so does each of two texts packed in one row and masked from "
+    "each other.",
+)
 @every_layout
 def test_left_padding_and_packing_give_what_each_text_gives_alone(layout):
     q, k, v = random(3, 2, 5, 8)
@@ -477,6 +647,11 @@ def test_left_padding_and_packing_give_what_each_text_gives_alone(layout):
     assert_close(packed[:, 5:], alone.flip(0), **EXACT)
 
 
+@pytest.mark.claim(
+    "rope-not-on-values",
+    "With q and k turned, moving a whole text leaves the output of attention as it is; with v "
+    "turned as well, it does not.",
+)
 def test_turning_v_as_well_would_make_the_output_depend_on_where_the_text_stands():
     q, k, v = random(3, 5, 8)
 
@@ -518,6 +693,12 @@ def test_all_channels_turn_unless_told_otherwise():
         assert torch.equal(convert(weight, 2), convert(weight, 2, 8))
 
 
+@pytest.mark.claim(
+    "rope-conversion",
+    "Reordering the rows of the q and k projections, of their biases and of a norm after them "
+    "gives the same scores in the other layout, also with fewer key heads and for partial "
+    "rotary; leaving out the norm does not.",
+)
 @pytest.mark.parametrize("width", [8, 4])
 def test_a_converted_checkpoint_gives_the_same_scores(width):
     heads, kv_heads, dim = 4, 2, 8
@@ -579,6 +760,11 @@ def test_in_bfloat16_neighbours_beyond_256_still_differ():
     assert (made[0] - made[1]).abs().max() > 0.5
 
 
+@pytest.mark.claim(
+    "rope-bf16-angles",
+    "With angles in bfloat16, moving a q and a k of 64 channels by 1000 positions together "
+    "changes their score by more than 0.5; with float64 angles, by less than 1e-9.",
+)
 def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone():
     q, k = random(2, 64)
 

@@ -53,12 +53,21 @@ def test_position_interpolation_divides_every_frequency(pairs, base, factor):
     assert position_interpolation(w, factor).tolist() == pytest.approx([f / factor for f in w.tolist()])
 
 
+@pytest.mark.claim(
+    "pi-divides-positions",
+    "Position interpolation gives every vector the turn that RoPE gives it at its position "
+    "divided by the factor.",
+)
 def test_position_interpolation_is_dividing_positions():
     x, w = torch.randn(9, 8).double(), rope_frequencies(8)
     made = apply_rope(x, torch.arange(9), position_interpolation(w, 4), "half")
     assert_close(made, apply_rope(x, torch.arange(9) / 4.0, w, "half"))
 
 
+@pytest.mark.claim(
+    "ntk-is-a-base",
+    "NTK-aware scaling of a RoPE with at least two pairs is a RoPE with the base times factor^(dim/(dim-2)).",
+)
 @given(PAIRS, BASES, FACTORS)
 def test_ntk_aware_is_a_change_of_base(pairs, base, factor):
     dim = 2 * pairs
@@ -66,6 +75,10 @@ def test_ntk_aware_is_a_change_of_base(pairs, base, factor):
     assert_close(ntk_aware(rope_frequencies(dim, base), factor), expected, rtol=1e-11, atol=0)
 
 
+@pytest.mark.claim(
+    "ntk-ends",
+    "NTK-aware scaling leaves the fastest pair as it was and slows the slowest by the factor.",
+)
 @given(PAIRS, BASES, FACTORS)
 def test_ntk_aware_leaves_the_fastest_and_slows_the_slowest_by_factor(pairs, base, factor):
     w = rope_frequencies(2 * pairs, base)
@@ -81,6 +94,11 @@ def test_dynamic_ntk_is_ntk_aware_by_the_factor_of_the_released_code(pairs, fact
     assert_close(dynamic_ntk(w, factor, original, length), ntk_aware(w, by), rtol=1e-11, atol=0)
 
 
+@pytest.mark.claim(
+    "dynamic-ntk-short-texts",
+    "Dynamic NTK leaves every frequency as it was up to the trained length and changes them "
+    "from the next token on.",
+)
 def test_dynamic_ntk_changes_nothing_up_to_the_original_length():
     w = rope_frequencies(16)
     for length in (1, 4095, 4096):
@@ -88,6 +106,11 @@ def test_dynamic_ntk_changes_nothing_up_to_the_original_length():
     assert not torch.equal(dynamic_ntk(w, 8, 4096, 4097), w)
 
 
+@pytest.mark.claim(
+    "dynamic-ntk-code-differs",
+    "At twice the trained length, dynamic NTK with factor 2 slows the slowest pair by 3 in "
+    "the released code and by 2 by the formula of YaRN's paper.",
+)
 def test_dynamic_ntk_of_the_code_slows_by_3_where_the_paper_slows_by_2():
     w = rope_frequencies(16)
     code = dynamic_ntk(w, 2, 4096, length=8192)
@@ -97,6 +120,11 @@ def test_dynamic_ntk_of_the_code_slows_by_3_where_the_paper_slows_by_2():
     assert_close(dynamic_ntk(w, 1, 4096, length=8192), paper, **CLOSE)
 
 
+@pytest.mark.claim(
+    "by-parts-is-a-ramp-in-turns",
+    "NTK-by-parts leaves pairs of beta turns or more, slows pairs of alpha turns or fewer by "
+    "the factor, and between keeps a share that is linear in the number of turns.",
+)
 @given(PAIRS, BASES, FACTORS, LENGTHS, st.floats(0, 5), st.floats(0, 40))
 def test_ntk_by_parts_is_the_ramp_of_the_paper(pairs, base, factor, length, alpha, wide):
     w, beta = rope_frequencies(2 * pairs, base), alpha + wide
@@ -126,6 +154,11 @@ def test_ntk_by_parts_has_the_alpha_and_beta_of_the_paper():
     assert torch.equal(ntk_by_parts(w, 16, 4096), ntk_by_parts(w, 16, 4096, alpha=1, beta=32))
 
 
+@pytest.mark.claim(
+    "llama3-is-by-parts",
+    "The scaling of Llama 3.1 by wavelengths is NTK-by-parts with alpha 1 and beta 4, and "
+    "that of Llama 4 Scout with alpha and beta 1.",
+)
 @pytest.mark.parametrize(("factor", "high"), [(8, 4), (32, 4), (16, 1)])
 def test_llama3_is_the_code_of_meta_written_by_wavelengths(factor, high):
     w = rope_frequencies(128, 500_000.0)
@@ -142,6 +175,11 @@ def test_llama3_is_the_code_of_meta_written_by_wavelengths(factor, high):
     assert llama3(w, factor, high=high).tolist() == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.claim(
+    "llama3-counts",
+    "With 64 pairs, base 500,000, factor 8 and 8192 tokens, the scaling of Llama 3.1 leaves "
+    "29 pairs, blends 6 and slows 29 by the factor.",
+)
 def test_llama3_leaves_29_of_64_pairs_blends_6_and_divides_29():
     w = rope_frequencies(128, 500_000.0)
     ratio = w / llama3(w)
@@ -185,6 +223,11 @@ def test_yarn_takes_other_ends_of_the_ramp(fast, slow, truncate):
     assert ratio[-1].item() == pytest.approx(8)
 
 
+@pytest.mark.claim(
+    "yarn-code-differs",
+    "With dim 128, factor 16 and 4096 tokens, a middle pair turns 3.0 times as fast by YaRN's "
+    "released code as by its paper; with dim 64 and factor 40, 4.3 times; the ends agree.",
+)
 @pytest.mark.parametrize(("dim", "factor", "most"), [(128, 16, 3.0), (64, 40, 4.3)])
 def test_yarn_of_the_code_slows_the_middle_less_than_yarn_of_the_paper(dim, factor, most):
     w = rope_frequencies(dim)
@@ -195,6 +238,11 @@ def test_yarn_of_the_code_slows_the_middle_less_than_yarn_of_the_paper(dim, fact
     assert torch.equal(code[turn > 50], paper[turn > 50])
 
 
+@pytest.mark.claim(
+    "yarn-code-slows-less",
+    "With unrounded ends, and where the last pair does not complete a turn, YaRN's code slows "
+    "no pair more than its paper does.",
+)
 @given(PAIRS, BASES, FACTORS, LENGTHS)
 def test_yarn_with_unrounded_ends_never_slows_a_pair_more_than_the_paper(pairs, base, factor, length):
     w = rope_frequencies(2 * pairs, base)
@@ -209,12 +257,22 @@ def test_yarn_keeps_every_pair_when_all_turn_often():
     assert torch.equal(yarn(w, 4, 1_000_000), w)
 
 
+@pytest.mark.claim(
+    "yarn-ramp-backwards",
+    "With dim 16, base 10 and 1,000,000 trained tokens every pair turns so often that none needs slowing; "
+    "the ramp of YaRN in transformers then runs backwards and slows every pair by the factor.",
+)
 def test_the_ramp_of_transformers_runs_backwards_when_all_pairs_turn_often():
     w = rope_frequencies(16, 10.0)
     theirs, _ = hf("yarn", 16, 10.0, factor=4.0, original_max_position_embeddings=1_000_000)
     assert_close(theirs, w / 4, **FLOAT32)
 
 
+@pytest.mark.claim(
+    "attention-factors",
+    "YaRN's attention factor is 0.1 ln s + 1 and LongRoPE's is the root of 1 + ln s / ln L, "
+    "both 1 for s = 1.",
+)
 def test_attention_factors_by_hand():
     assert yarn_attention_factor(1) == 1
     assert yarn_attention_factor(math.e) == pytest.approx(1.1)
@@ -224,6 +282,11 @@ def test_attention_factors_by_hand():
     assert longrope_attention_factor(32, 4096) == pytest.approx(1.190238, abs=5e-7)
 
 
+@pytest.mark.claim(
+    "longrope-switches",
+    "LongRoPE divides by its short factors up to the original length and by its long ones "
+    "from the next token on.",
+)
 def test_longrope_divides_by_the_factors_of_the_length():
     w, short, long = rope_frequencies(8), torch.tensor([1, 1.1, 1.2, 2]), torch.tensor([1, 2.0, 9, 50])
     for length in (1, 4095, 4096):
@@ -232,6 +295,11 @@ def test_longrope_divides_by_the_factors_of_the_length():
         assert_close(longrope(w, short, long, 4096, length), w / long, **CLOSE)
 
 
+@pytest.mark.claim(
+    "longrope-start-tokens",
+    "Leaving the first tokens unscaled, as in LongRoPE's paper, turns those tokens otherwise than the "
+    "snippet does (except the one at position 0, which does not turn), and no others.",
+)
 def test_longrope_of_the_paper_leaves_the_first_tokens_and_ours_does_not():
     w, long, first = rope_frequencies(8), torch.tensor([1.0, 2, 9, 50]), 4
     positions = torch.arange(10)
@@ -240,7 +308,60 @@ def test_longrope_of_the_paper_leaves_the_first_tokens_and_ours_does_not():
     unscaled = apply_rope(x, positions, w, "half")
     paper = torch.where(positions[:, None] < first, unscaled, ours)
     assert_close(ours[first:], paper[first:], **CLOSE)
-    assert (ours[1:first] - paper[1:first]).abs().max() > 0.01
+    assert torch.equal(ours[0], paper[0])
+    assert ((ours[1:first] - paper[1:first]).abs().amax(dim=-1) > 0.001).all()
+
+
+# --- what training has seen, and what a longer text asks for
+
+
+def asked_for_more(frequencies, used, factor, length):
+    """Which pairs reach a part of the circle that training has never entered."""
+    seen, asked = turns(frequencies, length), turns(used, factor * length)
+    return asked.clamp(max=1) > seen.clamp(max=1) * (1 + 1e-9)
+
+
+@pytest.mark.claim(
+    "rope-slow-pairs-meet-new-angles",
+    "At more than the trained length, the pairs of an unchanged RoPE that did not complete a turn in "
+    "training, and only those, are asked for angles that they never had.",
+)
+@given(PAIRS, BASES, st.floats(1.01, 64), LENGTHS)
+def test_a_longer_text_asks_slow_pairs_and_no_others_for_new_angles(pairs, base, factor, length):
+    w = rope_frequencies(2 * pairs, base)
+    assert torch.equal(asked_for_more(w, w, factor, length), turns(w, length) < 1 / (1 + 1e-9))
+
+
+@pytest.mark.claim(
+    "interpolation-asks-nothing-new",
+    "Under position interpolation, NTK-by-parts with alpha at least 1, YaRN and the scaling of Llama 3.1, no "
+    "pair is asked for an angle outside the range that it had in training, up to factor times that length.",
+)
+@given(PAIRS, BASES, FACTORS, LENGTHS)
+def test_no_pair_is_asked_for_new_angles_by_what_interpolates_slow_pairs(pairs, base, factor, length):
+    w = rope_frequencies(2 * pairs, base)
+    for used in (
+        position_interpolation(w, factor),
+        ntk_by_parts(w, factor, length),
+        llama3(w, factor, length),
+        yarn(w, factor, length),
+        yarn(w, factor, length, truncate=False),
+    ):
+        assert not asked_for_more(w, used, factor, length).any()
+
+
+@pytest.mark.claim(
+    "ntk-asks-for-new-angles",
+    "NTK-aware scaling asks every pair that did not complete a turn in training, except the slowest, for "
+    "angles that it never had.",
+)
+@given(PAIRS, BASES, st.floats(1.5, 64), LENGTHS)
+def test_ntk_aware_asks_all_slow_pairs_but_the_last_for_new_angles(pairs, base, factor, length):
+    w = rope_frequencies(2 * pairs, base)
+    slow = turns(w, length) < 1 / (1 + 1e-6)
+    more = asked_for_more(w, ntk_aware(w, factor), factor, length)
+    assert torch.equal(more[:-1][slow[:-1]], slow[:-1][slow[:-1]])
+    assert not more[-1]
 
 
 # --- other libraries
@@ -266,6 +387,11 @@ every_setting = pytest.mark.parametrize(("dim", "base"), SETTINGS)
 FLOAT32 = {"rtol": 2e-6, "atol": 0}  # they work in float32
 
 
+@pytest.mark.claim(
+    "scaling-agrees-with-peers",
+    "Position interpolation, dynamic NTK, YaRN and the scaling of Llama 3.1 agree with "
+    "transformers within the rounding of float32 frequencies.",
+)
 @every_setting
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
 def test_transformers_agrees(dim, base, factor, to_ledger):
@@ -326,6 +452,11 @@ def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, to_ledger):
     to_ledger("x_transformers.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
 
 
+@pytest.mark.claim(
+    "attention-factor-squares",
+    "Multiplying turned q and k by YaRN's attention factor multiplies the scores by its "
+    "square, as in transformers.",
+)
 def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers():
     transformers = pytest.importorskip("transformers")
     module = pytest.importorskip("transformers.models.llama.modeling_llama")
@@ -354,6 +485,11 @@ def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers():
 # --- what holds for every method
 
 
+@pytest.mark.claim(
+    "scaling-never-speeds-up",
+    "No method here makes a pair of a RoPE turn faster or changes which of two pairs is the "
+    "faster (LongRoPE with factors that are at least one and do not fall).",
+)
 @every_method
 @given(PAIRS, BASES)
 def test_no_pair_turns_faster_and_the_order_of_pairs_stays(method, pairs, base):
@@ -373,6 +509,11 @@ def test_factor_1_changes_nothing(method):
     assert_close(method(w, 1, *rest), w, **CLOSE)
 
 
+@pytest.mark.claim(
+    "dynamic-ntk-cache",
+    "Keys that dynamic NTK turned when the text was one token shorter give other scores than "
+    "keys turned for the length of now.",
+)
 def test_a_length_that_changes_leaves_cached_keys_at_the_wrong_angles():
     q, k = torch.randn(2, 16, 64, dtype=torch.float64)
     positions = torch.arange(16)

@@ -49,6 +49,10 @@ def test_decays_are_their_formula(dim, gamma):
     assert made.tolist() == pytest.approx([decay(p, dim, gamma) for p in range(dim // 2)])
 
 
+@pytest.mark.claim(
+    "xpos-fast-pairs-fade-most",
+    "In xPos the faster a pair turns, the faster its part of the score fades with distance.",
+)
 def test_the_fastest_pair_fades_most_and_no_pair_grows():
     made = xpos_decay(64)
     assert made[0].item() == pytest.approx(0.4 / 1.4)
@@ -86,12 +90,31 @@ def test_the_score_is_the_sum_over_pairs_of_the_definition(seed, pairs, i, j, ce
     assert made.item() == pytest.approx(expected, abs=1e-10 * size)
 
 
+@pytest.mark.claim(
+    "xpos-without-decay-is-rope",
+    "xPos without decay is interleaved RoPE.",
+)
 def test_without_decay_it_is_rope():
     x, positions = random(5, 8), torch.arange(5)
     expected = apply_rope(x, positions, rope_frequencies(8), "interleaved")
     for role in ROLES:
         made = apply_xpos(x, positions, role, centre=0, scale_base=1e15)
         assert_close(made, expected, **EXACT)
+
+
+@pytest.mark.claim(
+    "xpos-paper-has-no-512",
+    "By the paper's formula zeta^n a score fades in one token as far as in 512 tokens by torchscale's "
+    "zeta^(n/512).",
+)
+@given(SEEDS, PAIRS, st.integers(0, 8))
+def test_the_paper_fades_in_one_token_as_far_as_torchscale_in_512(seed, pairs, distance):
+    x = vectors(seed, 2 * pairs)
+    paper = xpos(x, distance, "query", scale_base=1).unflatten(-1, (-1, 2)).norm(dim=-1)
+    torchscale = xpos(x, 512 * distance, "query").unflatten(-1, (-1, 2)).norm(dim=-1)
+    expected = x.unflatten(-1, (-1, 2)).norm(dim=-1) * xpos_decay(2 * pairs) ** distance
+    assert_close(paper, expected, rtol=1e-10, atol=0)
+    assert_close(torchscale, expected, rtol=1e-10, atol=0)
 
 
 # --- other libraries
@@ -131,6 +154,11 @@ def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim, to_l
 # --- what holds for every size
 
 
+@pytest.mark.claim(
+    "xpos-centre-cancels",
+    "The xPos score of a query and a key does not depend on their centre, as long as it is "
+    "the same for both.",
+)
 @given(SEEDS, PAIRS, POSITIONS, POSITIONS, st.integers(-1000, 1000), st.integers(-1000, 1000))
 def test_the_centre_cancels_in_the_score(seed, pairs, i, j, one, other):
     q, k = vectors(seed, 2, 2 * pairs)
@@ -155,6 +183,11 @@ def test_query_and_key_scales_are_inverse(seed, pairs, position):
     assert_close(scaled[0] * scaled[1], pair**2, rtol=1e-10, atol=0)
 
 
+@pytest.mark.claim(
+    "xpos-causal-only",
+    "The scale of an xPos score falls with distance for keys before the query and grows with "
+    "distance for keys after it.",
+)
 def test_a_bound_of_the_score_falls_for_keys_before_the_query_and_grows_for_those_after():
     ones = torch.ones(64, dtype=torch.float64)
     bounds = []
@@ -197,6 +230,11 @@ def attend(q, k, v, centre, q_positions, k_positions, **options):
     return attention(q, apply_xpos(k, k_positions, "key", centre), v, causal=True, **options)[0]
 
 
+@pytest.mark.claim(
+    "xpos-cached-centre",
+    "With cached xPos keys, decoding gives what the whole text gives if the centre stays, and "
+    "something else if it moves.",
+)
 def test_decoding_with_a_cache_of_scaled_keys_needs_a_centre_that_stays():
     q, k, v = random(3, 2, 600, 8)
     positions = torch.arange(600)

@@ -1,0 +1,543 @@
+"""What the chapter on stretching RoPE shows."""
+
+import math
+
+import matplotlib.pyplot as plt
+import torch
+
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope_scaling import (
+    dynamic_ntk,
+    llama3,
+    longrope,
+    longrope_attention_factor,
+    ntk_aware,
+    ntk_by_parts,
+    position_interpolation,
+    yarn,
+    yarn_attention_factor,
+)
+from snippets.xpos import apply_xpos, xpos_decay
+
+# One head of Phi-3-mini: its width, the length it was trained for, and how
+# many times longer its 128k version is. Then what a search found for that
+# version, a factor for each pair (its config.json, to two decimals).
+DIM, TRAINED, FACTOR = 96, 4096, 32
+# fmt: off
+SEARCHED = torch.tensor([
+    1.03, 1.05, 1.05, 1.08, 1.23, 1.23, 1.3, 1.45, 1.6, 1.65, 1.9, 2.86,
+    3.69, 5.42, 5.49, 5.49, 9.09, 11.58, 15.66, 15.77, 15.79, 18.36, 21.99,
+    23.08, 30.01, 32.35, 32.59, 35.56, 39.95, 53.84, 56.2, 57.95, 59.29,
+    59.77, 59.92, 61.19, 61.96, 62.5, 63.37, 63.48, 63.48, 63.66, 63.85,
+    64.08, 64.76, 64.8, 64.81, 64.81,
+])
+# fmt: on
+OFFSETS_LEARNED, STRETCH = 1024, 8  # of the two heads that are trained
+UPDATES = 120
+NEAR, FAR = 16, 32  # what one looks at, what the other leaves out
+
+
+def _methods(frequencies, factor, trained):
+    return {
+        "unchanged": frequencies,
+        "interpolation": position_interpolation(frequencies, factor),
+        "NTK-aware": ntk_aware(frequencies, factor),
+        "by parts": ntk_by_parts(frequencies, factor, trained),
+        "YaRN": yarn(frequencies, factor, trained),
+    }
+
+
+def _key(name):
+    return name.lower().replace("-", "_").replace(" ", "_")
+
+
+def _searched(frequencies):
+    ones = torch.ones_like(SEARCHED)
+    length = TRAINED * FACTOR
+    return longrope(frequencies, ones, SEARCHED, TRAINED, length)
+
+
+def slow_hand():
+    """Two rows of three clock faces. Above, as trained: the fast and the
+    middle hand have gone all round, the slow hand knows a small sector, and
+    the longer text asks for a sector that it has never entered.
+
+    Below, all hands slowed: no hand is asked for more than it knows.
+    """
+    fig, axes = plt.subplots(
+        2, 3, figsize=(4.4, 3.1), subplot_kw={"aspect": "equal"}
+    )
+    names = ("fast hand", "middle hand", "slow hand")
+    for row, slower in zip(axes, (1, 4), strict=True):
+        for ax, name, turns in zip(row, names, (30, 3, 0.18), strict=True):
+            seen, asked = min(turns, 1), min(4 * turns / slower, 1)
+            ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+            for until, radius, color in (
+                (asked, 0.95, "C1"),
+                (min(seen, asked), 0.95, "C0"),
+            ):
+                start, end = 90 - 360 * until, 90
+                ax.add_patch(
+                    plt.matplotlib.patches.Wedge(
+                        (0, 0), radius, start, end, color=color, alpha=0.8
+                    )
+                )
+            ax.set_xlim(-1.1, 1.1)
+            ax.set_ylim(-1.1, 1.1)
+            ax.set_xticks([])
+            ax.set_yticks([])
+            for side in ax.spines.values():
+                side.set_visible(False)
+            ax.set_title(name if slower == 1 else "")
+    axes[0, 0].set_ylabel("as it was")
+    axes[1, 0].set_ylabel("all slowed")
+    return fig
+
+
+def one_pair():
+    frequencies, factor, pair = rope_frequencies(DIM), 2, 40
+    slowed = position_interpolation(frequencies, factor)
+    wavelengths = 2 * math.pi / frequencies
+    print(f"trained on {TRAINED} tokens, asked for {factor * TRAINED}")
+    print("pair  one turn in  offset   as it was   slowed")
+    last = TRAINED - 1
+    for p, offset in ((pair, last), (pair, factor * last), (0, 1)):
+        was, now = (
+            math.degrees(offset * w[p]) for w in (frequencies, slowed)
+        )
+        print(
+            f"{p:>4}  {wavelengths[p]:>11,.0f}  {offset:>6}"
+            f"  {was:>9.0f}°  {now:>6.0f}°"
+        )
+    return {
+        "pair": pair,
+        "trained": TRAINED,
+        "factor": factor,
+        "pairs": len(frequencies),
+        "wavelength": wavelengths[pair],
+        "seen": math.degrees(last * frequencies[pair]),
+        "asked": math.degrees(factor * last * frequencies[pair]),
+        "step": math.degrees(frequencies[0]),
+        "slowed_step": math.degrees(slowed[0]),
+    }
+
+
+def factors():
+    """Six curves over the wavelength: by how much each method slows a pair.
+
+    Interpolation is a level line at the top. NTK-aware is a straight ramp
+    from end to end. By parts, YaRN and Llama 3 stay at one on the left, are
+    level on the right, and differ in how steeply they rise between. The
+    searched factors of LongRoPE rise along with them and end higher.
+    """
+    frequencies = rope_frequencies(DIM)
+    wavelengths = 2 * math.pi / frequencies
+    made = _methods(frequencies, FACTOR, TRAINED)
+    made.pop("unchanged")
+    made["Llama 3"] = llama3(frequencies, FACTOR, TRAINED)
+    made["LongRoPE"] = _searched(frequencies)
+    fig, ax = plt.subplots(figsize=(4.4, 3.5))
+    lines = ("-", "--", "-", "-", "-.", ":")
+    for n, (name, line) in enumerate(zip(made, lines, strict=True)):
+        slower = frequencies / made[name]
+        ax.loglog(wavelengths, slower, line, color=f"C{n}", label=name)
+    ax.axvline(TRAINED, color="gray", linestyle="--", linewidth=1)
+    ax.text(1.1 * TRAINED, 1, "trained\nlength", va="bottom")
+    ax.set_yticks([1, 2, 4, 8, 16, 32, 64], [1, 2, 4, 8, 16, 32, 64])
+    ax.minorticks_off()
+    ax.set_xlabel("wavelength of the pair, in positions")
+    ax.set_ylabel("slowed by")
+    pair = ax.secondary_xaxis("top")
+    shown = range(0, len(frequencies), 8)
+    pair.set_xticks(wavelengths[::8].tolist(), list(shown))
+    pair.minorticks_off()
+    pair.set_xlabel("pair")
+    fig.legend(loc="outside lower center", ncols=3)
+    slower = {name: frequencies / w for name, w in made.items()}
+    return fig, {
+        "dim": DIM,
+        "pairs": len(frequencies),
+        "trained": TRAINED,
+        "factor": FACTOR,
+        "slow_pairs": (wavelengths > TRAINED).sum(),
+        "ntk_middle": slower["NTK-aware"][len(frequencies) // 2],
+        "untouched_by_parts": (slower["by parts"] < 1.0001).sum(),
+        "untouched_yarn": (slower["YaRN"] < 1.0001).sum(),
+        "untouched_llama3": (slower["Llama 3"] < 1.0001).sum(),
+        "searched_most": slower["LongRoPE"].max(),
+        "searched_least": slower["LongRoPE"].min(),
+    }
+
+
+def seen_and_asked():
+    """Six small charts over the pairs: the share of the circle that training
+    has seen, filled, and the share that a longer text asks for, as a line.
+
+    Unchanged, the line stands above the filled part for the slow pairs; so
+    it does, less, for NTK-aware. For the other methods it does not.
+    """
+    frequencies = rope_frequencies(DIM)
+    made = _methods(frequencies, FACTOR, TRAINED)
+    made["LongRoPE"] = _searched(frequencies)
+    seen = TRAINED * frequencies / (2 * math.pi)
+    fig, axes = plt.subplots(
+        2, 3, figsize=(4.4, 2.9), sharex=True, sharey=True
+    )
+    unseen = {}
+    for ax, (name, used) in zip(axes.flat, made.items(), strict=True):
+        asked = FACTOR * TRAINED * used / (2 * math.pi)
+        pairs = range(len(frequencies))
+        ax.fill_between(pairs, seen.clamp(max=1), color="C0", alpha=0.4)
+        ax.plot(asked.clamp(max=1), color="C1")
+        ax.set_title(name)
+        ax.set_ylim(0, 1.08)
+        more = asked.clamp(max=1) > seen.clamp(max=1) * (1 + 1e-9)
+        unseen[_key(name)] = more.sum()
+    axes[1, 1].set_xlabel("pair")
+    fig.supylabel("share of the circle", fontsize=9)
+    return fig, {**unseen, "slow_pairs": (seen < 1).sum()}
+
+
+def neighbours():
+    """Five falling curves over small offsets: the score of one query with
+    equal keys.
+
+    Unchanged, it falls steeply within a few tokens; NTK-aware, by parts and
+    YaRN stay near it at first. Interpolation has made it almost level.
+    """
+    frequencies, offsets = rope_frequencies(DIM), torch.arange(41)
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    x, near = torch.ones(41, DIM, dtype=torch.float64), {}
+    lines = ("-", "-", "--", ":", "-.")
+    colors = ("black", "C0", "C1", "C2", "C3")
+    made = _methods(frequencies, FACTOR, TRAINED)
+    for (name, used), line, color in zip(
+        made.items(), lines, colors, strict=True
+    ):
+        key = apply_rope(x, offsets, used, "half")
+        score = key @ x[0] / DIM  # the query stands at position zero
+        ax.plot(score, line, color=color, label=name)
+        near[_key(name)] = score[4]
+    ax.set_xlabel("offset")
+    ax.set_ylabel("score, relative to offset 0")
+    fig.legend(loc="outside lower center", ncols=3)
+    return fig, {"offset": 4, "factor": FACTOR, **near}
+
+
+def ramp():
+    """Two rising curves over the pairs, the same at both ends.
+
+    In the middle the paper's curve rises at once and the code's far later,
+    so that for one pair the factors are three apart.
+    """
+    dim, factor = 128, 16
+    frequencies = rope_frequencies(dim)
+    paper = frequencies / ntk_by_parts(frequencies, factor, TRAINED)
+    code = frequencies / yarn(frequencies, factor, TRAINED)
+    pair = (paper / code).argmax().item()
+    fig, ax = plt.subplots()
+    ax.plot(paper, "--", label="paper: linear in turns")
+    ax.plot(code, label="code: linear in the pair's index")
+    ax.plot([pair, pair], [code[pair], paper[pair]], ":", color="gray")
+    ax.set_xlabel("pair")
+    ax.set_ylabel("slowed by")
+    ax.legend()
+    return fig, {
+        "dim": dim,
+        "factor": factor,
+        "trained": TRAINED,
+        "pair": pair,
+        "apart": (paper / code).max(),
+        "paper": paper[pair],
+        "code": code[pair],
+        "turns": TRAINED * frequencies[pair] / (2 * math.pi),
+    }
+
+
+def dynamic():
+    """Three lines over the length of the text, level up to the trained
+    length and straight beyond it.
+
+    The one for factor 4 rises four times as steeply as the length does, the
+    one for factor 2 twice; the paper's follows the length.
+    """
+    frequencies, longest = rope_frequencies(128), 8 * TRAINED
+    lengths = torch.arange(1024, longest + 1, 1024).tolist()
+    fig, ax = plt.subplots(figsize=(4.4, 3.1))
+
+    def slower(factor, length):
+        used = dynamic_ntk(frequencies, factor, TRAINED, length)
+        return (frequencies / used)[-1].item()
+
+    for factor, line, name in (
+        (4, "-.", "code, factor 4"),
+        (2, "-", "code, factor 2"),
+        (1, "--", "paper: length / trained length"),
+    ):
+        curve = [slower(factor, length) for length in lengths]
+        ax.plot(lengths, curve, line, label=name)
+    ax.axvline(TRAINED, color="gray", linestyle="--", linewidth=1)
+    ax.set_xlabel("length of the text now")
+    ax.set_ylabel("slowest pair slowed by")
+    fig.legend(loc="outside lower center", ncols=1)
+    return fig, {
+        "trained": TRAINED,
+        "code": slower(2, 2 * TRAINED),
+        "paper": slower(1, 2 * TRAINED),
+        "code_far": slower(2, longest),
+        "paper_far": slower(1, longest),
+        "times": longest // TRAINED,
+    }
+
+
+def stale_keys():
+    frequencies, factor, length = rope_frequencies(128), 2, 2 * TRAINED
+    generator = torch.Generator().manual_seed(1)
+    q, k = torch.randn(2, 1, 128, generator=generator, dtype=torch.float64)
+
+    def turned(x, position, length):
+        used = dynamic_ntk(frequencies, factor, TRAINED, length)
+        return apply_rope(x, torch.tensor([position]), used, "half")[0]
+
+    query = turned(q, length - 1, length)
+    print(f"score of the token at {length - 1} with the same key")
+    print("key at   turned now   turned when it came   off by")
+    errors = []
+    for position in (8100, 7000, 6000, 5000, 4095):
+        right = query @ turned(k, position, length) / math.sqrt(128)
+        arrived = max(TRAINED, position + 1)
+        stale = query @ turned(k, position, arrived) / math.sqrt(128)
+        errors.append(abs(stale - right))
+        print(
+            f"{position:>6}   {right:>10.2f}   {stale:>19.2f}"
+            f"   {errors[-1]:>6.2f}"
+        )
+    return {"worst": max(errors), "length": length, "factor": factor}
+
+
+def temperature():
+    """Two curves over the factor, both from one upward: YaRN's and
+    LongRoPE's.
+
+    They run close together, and YaRN's ends higher.
+    """
+    shown = torch.logspace(0, 6, 40, base=2).tolist()
+    ours = [yarn_attention_factor(factor) ** 2 for factor in shown]
+    other = [longrope_attention_factor(f, TRAINED) ** 2 for f in shown]
+    fig, ax = plt.subplots(figsize=(4.4, 2.4))
+    ax.semilogx(shown, ours, label="YaRN", base=2)
+    ax.semilogx(shown, other, "--", label="LongRoPE", base=2)
+    ticks = [1, 2, 4, 8, 16, 32, 64]
+    ax.set_xticks(ticks, ticks)
+    ax.set_xlabel("factor by which the context grows")
+    ax.set_ylabel("scores multiplied by")
+    ax.legend()
+    return fig, {
+        "factor": FACTOR,
+        "trained": TRAINED,
+        "yarn": yarn_attention_factor(FACTOR) ** 2,
+        "longrope": longrope_attention_factor(FACTOR, TRAINED) ** 2,
+    }
+
+
+def llama3_counts():
+    frequencies = rope_frequencies(128, base=500_000.0)
+    slower = frequencies / llama3(frequencies)
+    kept = (slower == 1).sum()
+    divided = ((slower - 8).abs() < 1e-9).sum()
+    blended = len(slower) - kept - divided
+    print(f"of {len(slower)} pairs, base 500,000, trained on 8192 tokens")
+    print(f"  {kept:>2} unchanged: 4 turns or more")
+    print(f"  {blended:>2} in between")
+    print(f"  {divided:>2} slowed by 8: less than one turn")
+    print("the same numbers by ntk_by_parts, alpha 1, beta 4:", end=" ")
+    same = ntk_by_parts(frequencies, 8, 8192, alpha=1, beta=4)
+    print(torch.equal(same, llama3(frequencies)))
+    return {
+        "pairs": len(slower),
+        "kept": kept,
+        "blended": blended,
+        "divided": divided,
+    }
+
+
+def switch():
+    frequencies = rope_frequencies(DIM)
+    ones = torch.ones_like(SEARCHED)
+    position, pair = 4000, 33
+    print(f"angle of pair {pair} for the key at {position}")
+    angles = []
+    for length in (TRAINED, TRAINED + 1):
+        used = longrope(frequencies, ones, SEARCHED, TRAINED, length)
+        angles.append(math.degrees(position * used[pair]))
+        print(f"  in a text of {length} tokens  {angles[-1]:>5.1f}°")
+    return {"before": angles[0], "after": angles[1]}
+
+
+def in_a_model():
+    factor, trained, dim = 16, 4096, 64
+    frequencies = yarn(rope_frequencies(dim), factor, trained)
+    strength = yarn_attention_factor(factor)
+
+    q = torch.randn(1, 2, 5, dim)  # batch, heads, tokens, dim
+    k = torch.randn(1, 2, 9, dim)  # with four tokens from the cache
+    now = torch.arange(50_004, 50_009)
+    kept = torch.arange(50_000, 50_009)
+    q = apply_rope(q, now, frequencies, "half") * strength
+    k = apply_rope(k, kept, frequencies, "half") * strength
+    scores = q @ k.mT / math.sqrt(dim)
+    print(tuple(frequencies.shape), tuple(q.shape), tuple(scores.shape))
+
+
+def _features(frequencies, count):
+    """What a head that hears offsets alone can build its score from."""
+    angles = torch.arange(count)[:, None] * frequencies
+    return torch.cat((angles.cos(), angles.sin()), dim=-1).float()
+
+
+def _near(score):
+    """Nats above the best for: the last NEAR tokens alike, nothing else."""
+    reach = score.logcumsumexp(0)[NEAR:]
+    return (reach - score[:NEAR].mean()).mean() - math.log(NEAR)
+
+
+def _far(score):
+    """Nats above the best for: all tokens alike but the last FAR."""
+    reach, count = score.logcumsumexp(0)[FAR:], len(score) - FAR
+    so_far = torch.arange(1, count + 1)
+    mean = score[FAR:].cumsum(0) / so_far
+    return (reach - mean - so_far.log()).mean()
+
+
+def _trained(features, head, task, updates, rate=0.05):
+    head = head.clone().requires_grad_()
+    optimizer = torch.optim.Adam([head], lr=rate)
+    for _ in range(updates):
+        loss = task(features @ head)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return head.detach()
+
+
+def _head(task):
+    generator = torch.Generator().manual_seed(0)
+    frequencies = rope_frequencies(64)
+    start = 0.1 * torch.randn(64, generator=generator)
+    known = _features(frequencies, OFFSETS_LEARNED)
+    return frequencies, _trained(known, start, task, UPDATES)
+
+
+def beyond():
+    """Two curves of scores over the offset and a gray band, the trained
+    range.
+
+    Within the band the unchanged curve rises at once and then is almost
+    level. Beyond it, it falls below every score that training has made, and
+    climbs above, again and again. With interpolation the curve has the shape
+    of the trained part, stretched.
+    """
+    frequencies, head = _head(_far)
+    count = OFFSETS_LEARNED * STRETCH
+    plain = _features(frequencies, count) @ head
+    slowed = position_interpolation(frequencies, STRETCH)
+    slowed = _features(slowed, count) @ head
+    within, outside = plain[FAR:OFFSETS_LEARNED], plain[OFFSETS_LEARNED:]
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    ax.axvspan(0, OFFSETS_LEARNED, color="gray", alpha=0.2, linewidth=0)
+    shown = range(0, count, 24)
+    ax.plot(shown, plain[::24], color="C1", linewidth=1, label="unchanged")
+    ax.plot(shown, slowed[::24], color="C0", label="interpolation")
+    ax.set_xlabel("offset")
+    ax.set_ylabel("score")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {
+        "trained": OFFSETS_LEARNED,
+        "count": count,
+        "lowest_within": within.min(),
+        "highest_within": within.max(),
+        "lowest_outside": outside.min(),
+        "highest_outside": outside.max(),
+        "lowest_slowed": slowed[FAR * STRETCH :].min(),
+        "highest_slowed": slowed[FAR * STRETCH :].max(),
+    }
+
+
+def two_heads():
+    print("nats above the best     near head       far head")
+    print(f"at {STRETCH} times the length  as is  tuned    as is  tuned")
+    rows, count = {}, OFFSETS_LEARNED * STRETCH
+    columns = ("near", "near_tuned", "far", "far_tuned")
+    for task in (_near, _far):
+        frequencies, head = _head(task)
+        made = _methods(frequencies, STRETCH, OFFSETS_LEARNED)
+        for name, used in made.items():
+            features = _features(used, count)
+            tuned = _trained(features, head, task, 20, rate=0.02)
+            losses = [task(features @ h).item() for h in (head, tuned)]
+            rows[name] = [*rows.get(name, []), *losses]
+    for name, row in rows.items():
+        near, near_tuned, far, far_tuned = row
+        print(
+            f"{name:<20}  {near:>7.2f} {near_tuned:>6.2f}"
+            f"  {far:>7.2f} {far_tuned:>6.2f}"
+        )
+    return {
+        "stretch": STRETCH,
+        "near": NEAR,
+        "far": FAR,
+        **{
+            f"{_key(name)}_{column}": loss
+            for name, row in rows.items()
+            for column, loss in zip(columns, row, strict=True)
+        },
+    }
+
+
+def xpos_scale():
+    """Curves on a logarithmic scale over the distance, all through one at
+    distance zero.
+
+    To the right they fall, the fast pair's most; to the left, for keys after
+    the query, they grow. A dotted line, the printed formula, is so steep
+    that it seems to drop.
+    """
+    dim, reach = 64, 2048
+    decay, distance = xpos_decay(dim), torch.arange(-512, reach + 1, 32)
+    fig, ax = plt.subplots()
+    ax.axvspan(-512, 0, color="gray", alpha=0.2, linewidth=0)
+    for pair, line in ((0, "-"), (16, "--"), (31, "-.")):
+        x = torch.zeros(1, dim, dtype=torch.float64)
+        x[0, 2 * pair] = 1
+        moved = apply_xpos(x.expand(81, dim), distance, "query", centre=0)
+        ax.semilogy(distance, moved.norm(dim=-1), line, label=f"pair {pair}")
+    printed = decay[31] ** torch.arange(0, 193, 16)
+    ax.semilogy(range(0, 193, 16), printed, ":k", label="pair 31 as printed")
+    ax.set_xlabel("how far the key stands before the query")
+    ax.set_ylabel("score multiplied by")
+    ax.legend()
+    return fig, {
+        "base": 512,
+        "first": decay[0],
+        "last": decay[-1],
+        "growth": 1 / decay[0],
+        "printed_first": decay[0] ** 8,
+        "printed_last": decay[-1] ** 512,
+    }
+
+
+def xpos_centre():
+    generator = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, 1, 64, generator=generator, dtype=torch.float64)
+    here, there = torch.tensor([700]), torch.tensor([650])
+
+    def score(of_query, of_key):
+        query = apply_xpos(q, here, "query", of_query)
+        return (query @ apply_xpos(k, there, "key", of_key).T).item()
+
+    print("centre of the query   of the key   score")
+    for centres in ((0, 0), (350, 350), (5000, 5000), (350, 0)):
+        print(
+            f"{centres[0]:>19}   {centres[1]:>10}   {score(*centres):>5.2f}"
+        )
+    return {"right": score(0, 0), "wrong": score(350, 0)}

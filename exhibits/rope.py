@@ -1,0 +1,550 @@
+"""What the chapter on RoPE shows."""
+
+import math
+from inspect import signature
+
+import matplotlib.pyplot as plt
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.functional import scaled_dot_product_attention as attend
+
+from snippets.rope import apply_rope, interleaved_to_half, rope_frequencies
+
+BASE = signature(rope_frequencies).parameters["base"].default
+UPDATES = 150  # of the head that is trained to look back
+
+
+def _turn(x, positions, layout="interleaved"):
+    """Vectors (..., dim), each turned at a position of its own."""
+    positions = torch.as_tensor(positions).expand(x.shape[:-1])
+    rows = x.reshape(-1, x.shape[-1])
+    frequencies = rope_frequencies(x.shape[-1])
+    turned = apply_rope(rows, positions.reshape(-1), frequencies, layout)
+    return turned.view(x.shape)
+
+
+def _pair():
+    """A query and a key of 64 channels, in float64."""
+    return torch.randn(2, 64, dtype=torch.float64).unbind()
+
+
+def _arrow(color):
+    """From point to point, with no gap at either end."""
+    return {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0}
+
+
+def _dial(ax, angles, colors):
+    """A compass with needles; an angle of 0 points up, and turns go right."""
+    ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+    for angle, color in zip(angles, colors, strict=True):
+        end = (0.9 * math.sin(angle), 0.9 * math.cos(angle))
+        ax.annotate("", end, (0, 0), arrowprops=_arrow(color))
+    ax.set_xlim(-1.1, 1.1)
+    ax.set_ylim(-1.1, 1.1)
+    ax.set_aspect("equal")
+    ax.axis("off")
+
+
+def compasses():
+    """Two rows of six compasses, one for each place in a text.
+
+    In both rows the needle turns by the same amount from place to place. Two
+    of the needles in the upper row are orange. In the lower row two others
+    are, further right. The angle between the orange needles is the same.
+    """
+    step, count = 0.55, 6
+    fig, axes = plt.subplots(2, count, figsize=(4.4, 1.9))
+    for row, chosen in zip(axes, ((0, 2), (3, 5)), strict=True):
+        for place, ax in enumerate(row):
+            color = "C1" if place in chosen else "C0"
+            _dial(ax, [place * step], [color])
+            ax.set_title(str(place + 1))
+    return fig
+
+
+def by_hand():
+    q, k = (
+        torch.tensor([2.0, 1.0]).double(),
+        torch.tensor([1.0, 2.0]).double(),
+    )
+    print("the query is (2, 1), the key (1, 2)")
+    print("query key  turned      turned      score")
+    print("   at  at  query       key")
+    values = {}
+    for m, n in ((3, 3), (5, 3), (105, 103), (3, 5)):
+        a, b = _turn(q, m), _turn(k, n)
+        score = (a @ b).item()
+        left, right = (f"{x:5.2f} {y:5.2f}" for x, y in (a, b))
+        print(f"{m:>5}{n:>4} {left} {right} {score:5.2f}")
+        values[f"at_{m}_{n}"] = score
+    return values | {"length": q.norm(), "turned_length": _turn(q, 5).norm()}
+
+
+def two_hands():
+    q = torch.tensor([2.0, 1.0, 2.0, 1.0]).double()
+    print("the vector is (2, 1, 2, 1)")
+    print("position  first pair   second pair")
+    for position in (0, 1, 2, 50, 100):
+        a, b, c, d = _turn(q, position)
+        print(f"{position:>8} {a:5.2f} {b:5.2f}  {c:5.2f} {d:5.2f}")
+    first, second = rope_frequencies(4)
+    return {"first": first, "second": second}
+
+
+def arrows():
+    """Two circles with arrows from the centre, one arrow for each position
+    from 0 to 6.
+
+    On the left the arrow makes a sixth of a round at each step. On the right
+    all arrows lie close together.
+    """
+    q, frequencies = torch.tensor([1.0, 0.0]), rope_frequencies(8)
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4))
+    for ax, pair in zip(axes, (0, 1), strict=True):
+        ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+        speed = frequencies[pair : pair + 1]
+        places = torch.arange(7)
+        tips = apply_rope(q.expand(7, 2), places, speed, "interleaved")
+        for place, tip in enumerate(tips):
+            color = "C1" if place == 0 else "C0"
+            arrow = _arrow(color)
+            ax.annotate("", tip.tolist(), (0, 0), arrowprops=arrow)
+            if pair == 0 or place in (0, 6):
+                ax.text(*(1.17 * tip), str(place), ha="center", va="center")
+        ax.set_xlim(-1.35, 1.35)
+        ax.set_ylim(-1.35, 1.35)
+        ax.set_aspect("equal")
+        ax.set_title(f"pair {pair}: {speed.item():.1f} radians a step")
+        ax.axis("off")
+    return fig
+
+
+def norms_and_angles():
+    """Two plots over position. Left, the lengths of four pairs: flat lines.
+    Right, the angles by which they have turned: straight lines from zero,
+    steep for the first pair and almost flat for the last.
+    """
+    dim, places = 8, torch.arange(25)
+    q = torch.randn(dim, dtype=torch.float64)
+    turned = _turn(q.expand(len(places), dim), places)
+    points = torch.view_as_complex(turned.view(-1, dim // 2, 2))
+    steps = (points[1:] / points[:-1]).angle()
+    angles = torch.cat((torch.zeros(1, dim // 2), steps)).cumsum(0)
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.3))
+    for pair, line in enumerate(("-", "--", "-.", ":")):
+        axes[0].plot(points[:, pair].abs(), line)
+        axes[1].plot(angles[:, pair], line, label=f"pair {pair}")
+    axes[0].set_ylim(0)
+    axes[0].set_title("length")
+    axes[1].set_title("radians turned")
+    axes[1].legend()
+    for ax in axes:
+        ax.set_xlabel("position")
+    lengths = points.abs()
+    return fig, {"drift": (lengths - lengths[0]).abs().max()}
+
+
+def score_map():
+    """A square grid, query positions downward and key positions across.
+
+    Every diagonal has one colour from end to end. The strongest is the one a
+    few steps below the middle; others alternate without falling steadily.
+    """
+    q, k = _pair()
+    k = k + 0.4 * _turn(q, 6)
+    places = torch.arange(48)
+    queries = _turn(q.expand(48, -1), places)
+    keys = _turn(k.expand(48, -1), places)
+    scores = queries @ keys.T / 8
+    fig, ax = plt.subplots(figsize=(3.4, 3.1))
+    most = scores.abs().max()
+    image = ax.imshow(scores, cmap="signed", vmin=-most, vmax=most)
+    fig.colorbar(image, ax=ax, shrink=0.8)
+    ax.set_xlabel("position of the key")
+    ax.set_ylabel("position of the query")
+    apart = (scores[1:, 1:] - scores[:-1, :-1]).abs().max()
+    return fig, {"best": scores[-1].argmax().item() - 47, "apart": apart}
+
+
+def score_by_offset():
+    """Above, three curves over the position of the key, one for each of three
+    positions of the query: the same shape, moved. Below, drawn over the
+    offset, the three fall on one line.
+    """
+    q, k = _pair()
+    keys = torch.arange(80)
+    turned = _turn(k.expand(80, -1), keys)
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.8), sharey=True)
+    curves = {}
+    for query, line in ((15, "-"), (35, "--"), (55, ":")):
+        scores = turned @ _turn(q, query) / 8
+        axes[0].plot(
+            keys, scores, line, linewidth=1.2, label=f"query {query}"
+        )
+        axes[1].plot(keys - query, scores, line, linewidth=1.2)
+        curves[query] = scores[query - 15 : query + 25]
+    axes[0].set_xlabel("position of the key")
+    axes[1].set_xlabel("position of the key, less that of the query")
+    for ax in axes:
+        ax.set_ylabel("score")
+    axes[0].legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    first, *others = curves.values()
+    return fig, {"apart": max((first - c).abs().max() for c in others)}
+
+
+def layouts():
+    """Eight channels as boxes in a row, coloured by the pair they belong to,
+    and below the matrix that turns them, for both layouts.
+
+    Left, interleaved: neighbours share a colour, and the matrix has four
+    blocks along its diagonal. Right, half: boxes four steps apart share a
+    colour, and the matrix has three diagonal lines, one in the middle and one
+    four steps to either side.
+    """
+    fig, axes = plt.subplots(
+        2, 2, figsize=(4.4, 2.9), height_ratios=(1, 6), sharex="col"
+    )
+    pairs = {
+        "interleaved": [0, 0, 1, 1, 2, 2, 3, 3],
+        "half": [0, 1, 2, 3] * 2,
+    }
+    speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])  # for the picture
+    for (boxes, grid), (layout, pair_of) in zip(
+        axes.T, pairs.items(), strict=True
+    ):
+        for channel, pair in enumerate(pair_of):
+            color = f"C{pair}"
+            place = (channel - 0.42, 0)
+            boxes.add_patch(plt.Rectangle(place, 0.84, 1, color=color))
+            boxes.text(
+                channel, 0.45, str(pair), ha="center", va="center", color="w"
+            )
+        boxes.set_title(layout)
+        boxes.axis("off")
+        turned = apply_rope(torch.eye(8), torch.ones(8).int(), speeds, layout)
+        grid.imshow(turned.T, cmap="signed", vmin=-1, vmax=1)
+        grid.set_xticks(range(8))
+        grid.set_yticks(range(8))
+        grid.set_xlabel("channel in")
+    axes[1, 0].set_ylabel("channel out")
+    return fig
+
+
+def mixed_layouts():
+    """Three lines over the position of the query, for one and the same
+    offset. Two are flat, each at its own height: q and k in the same layout.
+    The third, q in one layout and k in the other, goes up and down.
+    """
+    q, k = _pair()
+    offset, places = 7, torch.arange(120)
+    fig, ax = plt.subplots()
+    values = {"offset": offset}
+    for name, of_q, of_k, line in (
+        ("both interleaved", "interleaved", "interleaved", "-"),
+        ("both half", "half", "half", "--"),
+        ("mixed", "interleaved", "half", ":"),
+    ):
+        queries = _turn(q.expand(120, -1), places + offset, of_q)
+        keys = _turn(k.expand(120, -1), places, of_k)
+        scores = (queries * keys).sum(-1) / 8
+        ax.plot(places, scores, line, label=name)
+        values[name.replace(" ", "_")] = scores[0]
+        values["swing"] = scores.max() - scores.min()
+    ax.set_xlabel("position of the key")
+    ax.set_ylabel(f"score, query {offset} later")
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, values
+
+
+def decay():
+    """Two plots over distance, from 1 to 4096 on a logarithmic scale.
+
+    Above, the mean of the partial sums falls on the whole, with ripples. So
+    does the score of two vectors of ones, with larger ones. Below, the scores
+    of two other pairs: one ripples around zero at all distances, the other
+    has its peak at distance 50.
+    """
+    dim, far, chosen = 128, 4096, 50
+    frequencies = rope_frequencies(dim)
+    spaced = torch.logspace(0, math.log10(far), 110).long()
+    distances = torch.cat((spaced, torch.tensor([chosen]))).unique()
+    turns = distances[:, None] * frequencies
+    partial = torch.polar(torch.ones_like(turns), turns).cumsum(-1).abs()
+    full = (dim / 2 + 1) / 2  # the mean of the partial sums at distance 0
+    q, k = torch.randn(2, dim, dtype=torch.float64)
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.9), sharex=True)
+    axes[0].plot(distances, partial.mean(-1) / full, label="mean of the |S|")
+    axes[0].plot(distances, turns.cos().mean(-1), "--", label="score of ones")
+    for key, line, label in (
+        (k, "-", "drawn at random"),
+        (_turn(q, chosen), "--", f"made for {chosen}"),
+    ):
+        keys = _turn(key.expand(len(distances), -1), -distances)
+        scores = keys @ q / (q.norm() * key.norm())
+        axes[1].plot(distances, scores, line, linewidth=1.2, label=label)
+    for ax in axes:
+        ax.set_xscale("log")
+        ax.axhline(0, color="gray", linewidth=0.8)
+        ax.legend()
+    axes[0].set_ylim(-0.1, 1.05)
+    axes[1].set_ylim(-0.4, 1.05)
+    axes[0].set_ylabel("share of that at zero")
+    axes[1].set_ylabel("share of |q| |k|")
+    axes[1].set_xlabel("distance")
+    h = torch.view_as_complex(q.view(-1, 2) + 0)
+    h = h * torch.view_as_complex(k.view(-1, 2) + 0).conj()
+    steps = torch.cat((h, torch.zeros(1, dtype=h.dtype))).diff().abs()
+    bound = steps.max() * partial.sum(-1) / (q.norm() * k.norm())
+    return fig, {
+        "dim": dim,
+        "far": far,
+        "chosen": chosen,
+        "loosest": bound.max(),
+        "tightest": bound.min(),
+    }
+
+
+def spread():
+    q, k = torch.randn(2, 10_000, 64, dtype=torch.float64)
+    print("distance   mean score   spread")
+    for distance in (0, 1, 10, 100, 1000, 10_000):
+        scores = (q * _turn(k, -distance)).sum(-1) / 8
+        mean = scores.mean().round(decimals=2) + 0.0  # no minus zero
+        print(f"{distance:>8}   {mean:10.2f}   {scores.std():6.2f}")
+    return {"pairs": len(q)}
+
+
+def wavelengths():
+    """Three rising lines on a logarithmic scale, the wavelength of each pair
+    for three bases; the larger the base, the steeper the line. A dashed line
+    marks the length of a text.
+    """
+    dim, tokens = 128, 4096
+    fig, ax = plt.subplots()
+    values = {"dim": dim, "pairs": dim // 2, "tokens": tokens}
+    bases = {"small": BASE, "large": 500_000.0, "larger": 1_000_000.0}
+    for (name, base), line in zip(
+        bases.items(), ("-", "--", ":"), strict=True
+    ):
+        waves = 2 * math.pi / rope_frequencies(dim, base)
+        ax.semilogy(waves, line, label=f"base {base:,.0f}")
+        values[f"{name}_base"] = base
+        values[f"{name}_longest"] = waves[-1]
+        values[f"{name}_unfinished"] = (waves > tokens).sum()
+        values[f"{name}_unseen"] = (waves >= 2 * tokens).sum()
+    ax.axhline(tokens, color="gray", linestyle="--", linewidth=1)
+    ax.text(0, 1.5 * tokens, f"{tokens:,} positions")
+    ax.set_xlabel("pair")
+    ax.set_ylabel("wavelength in positions")
+    ax.legend(loc="lower right")
+    return fig, values
+
+
+def three_ways():
+    x, position = torch.randn(8, dtype=torch.float64), torch.tensor([5])
+    frequencies = rope_frequencies(8)
+    made = apply_rope(x[None], position, frequencies, "interleaved")[0]
+
+    angles = position * frequencies  # one for each of four pairs
+    points = torch.view_as_complex(x.view(4, 2))
+    turned = points * torch.polar(torch.ones(4).double(), angles)
+    as_complex = torch.view_as_real(turned).flatten()
+
+    cos, sin = angles.cos(), angles.sin()
+    blocks = torch.stack((cos, -sin, sin, cos), -1).view(4, 2, 2)
+    as_matrix = torch.block_diag(*blocks) @ x
+
+    for other in (as_complex, as_matrix):
+        assert (made - other).abs().max() < 1e-14
+    print(made.view(4, 2))
+
+
+def shapes():
+    q = torch.randn(2, 8, 5, 64)  # batch, heads, tokens, channels
+    k = torch.randn(2, 2, 5, 64)  # fewer heads for keys
+    full, quarter = rope_frequencies(64), rope_frequencies(16)
+    row = torch.arange(5)  # the same positions for every text
+    padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])[:, None]
+
+    for name, x, positions, frequencies in (
+        ("q", q, row, full),
+        ("k", k, row, full),
+        ("left-padded", q, padded, full),
+        ("partial", q, row, quarter),
+    ):
+        turned = apply_rope(x, positions, frequencies, "half")
+        print(f"{name:<12}{tuple(positions.shape)!s:<11}", end="")
+        print(f"{tuple(frequencies.shape)!s:<6}{tuple(turned.shape)}")
+
+
+def with_a_cache():
+    q, k, v = torch.randn(3, 1, 8, 6, 64)
+    frequencies = rope_frequencies(64)
+
+    def turn(x, positions):
+        return apply_rope(x, positions, frequencies, "half")
+
+    six, last = torch.arange(6), torch.tensor([5])
+    whole = attend(turn(q, six), turn(k, six), v, is_causal=True)
+
+    cache = turn(k[..., :5, :], six[:5])  # turned once, then kept
+    keys = torch.cat((cache, turn(k[..., 5:, :], last)), dim=-2)
+    step = attend(turn(q[..., 5:, :], last), keys, v)
+
+    error = (step - whole[..., 5:, :]).abs().max()
+    assert error < 1e-5
+    print("the last row again:", tuple(step.shape))
+
+
+def convert():
+    heads, dim = 4, 16
+    x = torch.randn(10, 32, dtype=torch.float64)  # ten tokens
+    wq, wk = torch.randn(2, heads * dim, 32, dtype=torch.float64) / 6
+
+    def scores(wq, wk, layout):
+        q, k = ((x @ w.mT).view(10, heads, dim) for w in (wq, wk))
+        q, k = (
+            apply_rope(
+                part.transpose(0, 1),  # heads, tokens, channels
+                torch.arange(10),
+                rope_frequencies(dim),
+                layout,
+            )
+            for part in (q, k)
+        )
+        return q @ k.mT / math.sqrt(dim)
+
+    expected = scores(wq, wk, "interleaved")
+    other = [interleaved_to_half(w, heads) for w in (wq, wk)]
+    for name, made in (
+        ("converted, read as half", scores(*other, "half")),
+        ("not converted, read as half", scores(wq, wk, "half")),
+        ("converted, read as interleaved", scores(*other, "interleaved")),
+    ):
+        print(f"{name:<33}{(made - expected).abs().max():.0e}")
+    return {"deviation": expected.std()}
+
+
+def precision():
+    print("position    float32   float16  bfloat16")
+    frequencies = rope_frequencies(128)
+    for position in (100, 257, 4096, 131_071, 1_000_003):
+        exact = (position * frequencies).cos()
+        print(f"{position:>9,}", end="")
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            rounded = torch.tensor(position).to(dtype) * frequencies.to(dtype)
+            error = (rounded.double().cos() - exact).abs().max()
+            cell = f"{error:.0e}" if error.isfinite() else "overflow"
+            print(f"{cell:>10}", end="")
+        print()
+    return {"dim": 128}
+
+
+def looks_back():
+    trained, tested, back = 64, 512, 5
+    frequencies = rope_frequencies(64)
+    q, k = (0.3 * torch.randn(2, 64)).unbind()
+    q, k = q.requires_grad_(), k.requires_grad_()
+
+    def weights(count, step=1.0):
+        """The logarithms of what each query gives to each key."""
+        places = torch.arange(count) * step
+        queries, keys = (
+            apply_rope(x.expand(count, -1), places, frequencies, "half")
+            for x in (q, k)
+        )
+        later = torch.ones(count, count).triu(1) > 0
+        scores = queries @ keys.T / 8
+        return scores.masked_fill(later, -math.inf).log_softmax(-1)
+
+    optimizer = torch.optim.Adam([q, k], lr=0.04)
+    for _ in range(UPDATES):
+        optimizer.zero_grad()
+        loss = -weights(trained).diagonal(-back).mean()
+        loss.backward()
+        optimizer.step()
+    found = weights(tested).detach().exp().diagonal(-back)
+    squeezed = weights(tested, trained / tested).detach().exp()
+    return {
+        "trained": trained,
+        "tested": tested,
+        "back": back,
+        "inside": found[: trained - back].min(),
+        "outside": found[trained - back :].min(),
+        "divided": squeezed.diagonal(-back).mean(),
+    }
+
+
+def beyond_training():
+    """Two curves over distance on a logarithmic scale.
+
+    In the grey band, where training took place, the score of matching words
+    is high and level, and that of other words is low. To the right of it the
+    first curve sinks and the second rises, until they are close together.
+    """
+    trained, far, words, heads = 32, 1024, 16, 3
+    matches, others, shares, divided = zip(
+        *(
+            _train_to_match(trained, far, words, seed)
+            for seed in range(heads)
+        ),
+        strict=True,
+    )
+    shares = torch.stack(shares).mean(0)
+    fig, ax = plt.subplots(figsize=(4.4, 2.8))
+    shown = torch.logspace(0, math.log10(far - 1), 80).long().unique()
+    ax.axvspan(1, trained - 1, color="gray", alpha=0.2, linewidth=0)
+    ax.plot(shown, matches[0][shown], label="the same word")
+    ax.plot(shown, others[0][shown], "--", label="the best other word")
+    ax.set_xscale("log")
+    ax.set_xlabel("distance")
+    ax.set_ylabel("score")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {
+        "trained": trained,
+        "words": words,
+        "heads": heads,
+        "right": far // 2,
+        "inside": shares[:trained].min(),
+        "outside": shares[far // 2 :].mean(),
+        "divided": torch.stack(divided).min(),
+    }
+
+
+def _train_to_match(trained, far, words, seed):
+    """By distance: the score of a word with itself, that of the other word
+    that scores best, and the share of words that prefer themselves; then that
+    share again, with all distances divided to fit into the trained ones.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    frequencies, distances = rope_frequencies(32), torch.arange(far)
+    queries, keys = torch.randn(2, words, 32, generator=generator) * 0.3
+    queries, keys = queries.requires_grad_(), keys.requires_grad_()
+    optimizer = torch.optim.Adam([queries, keys], lr=0.02)
+    for _ in range(200):
+        asked = torch.randint(words, (32,), generator=generator)
+        target = torch.randint(trained, (32,), generator=generator)
+        text = torch.randint(1, words, (32, trained), generator=generator)
+        text = (text + asked[:, None]) % words  # anything but what is asked
+        text[torch.arange(32), target] = asked
+        seen = apply_rope(
+            keys[text], -distances[:trained], frequencies, "half"
+        )
+        scores = (seen @ queries[asked][..., None])[..., 0] / math.sqrt(32)
+        optimizer.zero_grad()
+        cross_entropy(scores, target).backward()
+        optimizer.step()
+    diagonal = torch.eye(words, dtype=torch.bool)
+
+    def judge(positions):
+        everywhere = keys[:, None].expand(-1, far, -1)
+        seen = apply_rope(everywhere, -positions, frequencies, "half")
+        scores = torch.einsum("qc,kdc->dqk", queries, seen) / math.sqrt(32)
+        itself = scores.diagonal(dim1=1, dim2=2)
+        other = scores.masked_fill(diagonal, -math.inf).amax(-1)
+        share = (itself > other).double().mean(-1)
+        return itself.mean(-1), other.mean(-1), share
+
+    with torch.no_grad():
+        _, _, divided = judge(distances * ((trained - 1) / (far - 1)))
+        return *judge(distances), divided

@@ -1,0 +1,81 @@
+"""What the chapter on RoPE says of its exhibits in words."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+from exhibits import rope
+from weave import figures
+
+
+@pytest.fixture(autouse=True, scope="module")
+def house_style():
+    figures.prepare()
+
+
+@pytest.fixture(autouse=True)
+def quiet(capsys):
+    yield
+    plt.close("all")
+    capsys.readouterr()
+
+
+def test_two_steps_apart_is_two_steps_apart_and_the_side_counts():
+    values = rope.by_hand()
+    assert values["at_5_3"] == pytest.approx(values["at_105_103"])
+    assert abs(values["at_5_3"] - values["at_3_5"]) > 1
+    assert values["length"].item() == pytest.approx(values["turned_length"].item())
+
+
+def test_the_second_pair_is_a_hundred_times_slower():
+    values = rope.two_hands()
+    assert (values["first"] / values["second"]).item() == pytest.approx(100)
+
+
+def test_the_map_is_strongest_six_keys_back_and_constant_along_diagonals():
+    _, values = rope.score_map()
+    assert values["best"] == -6
+    assert values["apart"] < 1e-12
+
+
+def test_three_queries_share_one_curve_over_the_offset():
+    _, values = rope.score_by_offset()
+    assert values["apart"] < 1e-12
+
+
+def test_mixed_layouts_swing_further_than_the_layouts_differ():
+    _, values = rope.mixed_layouts()
+    assert values["swing"] > 5 * abs(values["both_half"] - values["both_interleaved"])
+
+
+def test_a_larger_base_leaves_more_pairs_without_a_whole_turn():
+    _, values = rope.wavelengths()
+    counts = [values[f"{base}_unfinished"] for base in ("small", "large", "larger")]
+    assert counts == sorted(counts)
+    assert counts[1] == values["pairs"] / 2  # "half of the pairs"
+
+
+@pytest.mark.claim(
+    "rope-fixed-offset-head-extrapolates",
+    "A head with one query and one key for all tokens, trained with RoPE on 64 positions to look five "
+    "back, gives that token at least nine tenths of its weight up to position 511.",
+)
+def test_a_head_for_one_offset_goes_on_working():
+    values = rope.looks_back()
+    assert (values["trained"], values["back"], values["tested"]) == (64, 5, 512)
+    assert values["inside"] > 0.9
+    assert values["outside"] > 0.9
+    assert values["divided"] < 0.2  # "would be lost with it"
+
+
+@pytest.mark.claim(
+    "rope-content-head-fails-far-out",
+    "Three heads, trained with RoPE to find the same word among sixteen at distances below 32, prefer it "
+    "there for every word, and at distances from 512 to 1023 for less than half of them on average.",
+)
+def test_heads_for_content_fail_at_distances_that_they_never_saw():
+    _, values = rope.beyond_training()
+    assert (values["trained"], values["words"], values["heads"]) == (32, 16, 3)
+    assert values["inside"] == 1
+    assert values["right"] == 512
+    assert values["outside"] < 0.5
+    assert values["divided"] == 1  # "everywhere again"
