@@ -220,7 +220,8 @@ def decoding():
     is from the same token in one pass.
 
     With positions and mask right the line lies on zero. With the position
-    restarted, or a mask that starts at the first key, it is high throughout.
+    restarted it is above zero throughout, and with a mask that starts at the
+    first key several times as high.
     """
     prompt, tokens = 8, 40
     q, k, v = torch.randn(3, tokens, DIM, dtype=torch.float64)
@@ -270,9 +271,10 @@ def decoding():
 def who_looks_where():
     """Four curves of mean weight by steps back, ahead on the left.
 
-    ALiBi done right falls from step zero backwards and is zero ahead. With
-    the sign wrong it rises with distance. With the mask forgotten it falls to
-    both sides. Equal weights make a low line that falls as well.
+    ALiBi done right falls steeply from step zero backwards and is zero ahead.
+    Equal weights fall more slowly. With the sign wrong the line lies below
+    that of equal weights near by and above it far away. With the mask
+    forgotten it falls to both sides.
     """
     tokens, reach = 32, 31
     p = torch.arange(tokens)
@@ -304,8 +306,9 @@ def who_looks_where():
 def beyond():
     """Three curves of loss over position. All lie near zero up to position
     48, the trained range. Beyond it, the head with an offset stays there, the
-    one that starts its table again rises part of the way, and the one that
-    clamps rises above the loss of a guess.
+    one that starts its table again rises part of the way, with a leap nearly
+    to the loss of a guess at each new start, and the one that clamps lies far
+    above that of a guess.
     """
     trained, tokens, words = 48, 192, 16
     ids = torch.randint(words, (48, tokens))
@@ -351,7 +354,7 @@ def wrong_speeds():
     """Two rising lines on a logarithmic scale, wavelengths of all pairs.
 
     With squared frequencies the line is twice as steep, so that most pairs
-    have waves far longer than the text, which a dashed line marks.
+    have waves far longer than the text, which a dotted line marks.
     """
     tokens = 512
     right = sinusoidal_frequencies(DIM)

@@ -1,8 +1,8 @@
 """Checks of position for your own model: numbers without a unit.
 
-Each is a change measured by a change of the same kind. So none depends on the
-scale, and nothing passes by being the same everywhere. What does not fit is
-refused with a ValueError that says what was expected.
+Each compares like with like: a change with a change, a distance with others,
+weights with equal weights. What does not fit is refused with a ValueError that
+says what was expected.
 
 Source: arXiv:2104.09864, section 3.1 (scores by offset); arXiv:2108.12409,
 section 1 (what extrapolation is). The numbers are of this guide's own making.
@@ -24,8 +24,9 @@ def relativity_error(
     score takes the positions of queries and of keys, for contents that stay,
     and gives (..., tokens, tokens), -inf where a key is hidden. What all keys
     of a query share does not count, as in softmax. 0 if offsets alone count,
-    about 1 if places do; the worst shift decides. inf if a shift hides other
-    keys; nan if trading places changes nothing: such scores hold no position.
+    about 1 for a random table; the worst shift decides. inf if a shift hides
+    other keys, or changes scores that trading places does not; nan if neither
+    changes any: such scores hold no position.
 
     >>> relativity_error(lambda i, j: -abs(i[:, None] - j) / 8, torch.arange(9))
     tensor(0., dtype=torch.float64)
@@ -46,7 +47,8 @@ def row_similarity(
 ) -> Tensor:
     """Cosines of the rows, seen from their mean: (positions, positions).
 
-    Rows that differ by rounding alone get 1, though their angle may be noise.
+    Rows that differ by rounding alone get 1; a row that is the mean, up to
+    rounding, gets 0 with all others. Their angles would be noise.
 
     >>> row_similarity(torch.tensor([[2.0, 7.0], [2.0, 9.0], [2.0, 7.0]]))[0]
     tensor([ 1., -1.,  1.], dtype=torch.float64)
@@ -85,9 +87,10 @@ def skill_beyond(
 ) -> Tensor:
     """What is left of the skill in each block beyond trained: (blocks,).
 
-    losses are means over many texts at each position; guess is the loss without
-    skill, such as log(vocabulary). 1 is as good as the second half of trained,
-    0 a guess, below 0 worse than that; nan if there was no skill to lose.
+    losses are means over many texts at each position; guess is the loss of a
+    guess: by how frequent words are, or log(vocabulary) if all are alike. 1 is
+    as good as the second half of trained, 0 a guess, below 0 worse than that;
+    nan if there was no skill to lose.
 
     >>> skill_beyond(torch.tensor([4.0, 2, 2, 3, 5]), 3, guess=4.0, block=1)
     tensor([ 0.5000, -0.5000])
@@ -111,7 +114,8 @@ def attention_mass(
 
     steps is query minus key position: bin [..., reach] is step 0, those after
     it look back, those before it ahead; the two outermost hold all beyond.
-    visible is True where the mask shows a key; rows without any do not count.
+    visible is True where the mask shows a key; rows without any do not count,
+    whatever softmax made of them. Added up in float64.
 
     >>> i = torch.arange(2)
     >>> steps = i[:, None] - i
@@ -124,11 +128,14 @@ def attention_mass(
     _expect(reach > 0, "reach", "1 or more", reach)
     bins = (steps.clamp(-reach, reach) + reach).flatten()
     rows = visible.any(-1, keepdim=True)  # (queries, 1)
-    equal = visible / visible.sum(-1, keepdim=True).clamp(min=1)
-    both = torch.stack((weights, equal.to(weights).expand_as(weights)))
-    flat = (both * rows / rows.sum()).flatten(-2)
-    empty = flat.new_zeros(*flat.shape[:-1], 2 * reach + 1)
-    return empty.index_add(-1, bins, flat).unbind()  # (..., 2*reach + 1)
+    equal = visible.double() / visible.sum(-1, keepdim=True).clamp(min=1)
+    made = []
+    for each in (weights, equal):
+        flat = (each.double().where(rows, 0.0) / rows.sum()).flatten(-2)
+        empty = flat.new_zeros(*flat.shape[:-1], 2 * reach + 1)
+        made.append(empty.index_add(-1, bins, flat).to(weights.dtype))
+    mass, even = made  # (..., 2*reach + 1), (2*reach + 1)
+    return mass, even.expand_as(mass)
 
 
 def _change(here: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,7 +149,7 @@ def _change(here: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _apart(encoding: Tensor) -> tuple[Tensor, Tensor]:
-    """Distances of rows, 0 within rounding, and the rows from their mean."""
+    """Distances of rows, and the rows from their mean; 0 within rounding."""
     shape, dtype = tuple(encoding.shape), encoding.dtype
     fits = len(shape) == 2 and shape[0] > 1 and dtype.is_floating_point
     want = "(2 positions or more, dim) of a floating dtype"
@@ -150,6 +157,8 @@ def _apart(encoding: Tensor) -> tuple[Tensor, Tensor]:
     rounding = torch.finfo(dtype).eps * encoding.abs().max() * shape[1] ** 0.5
     rows = encoding.double() - encoding.double().mean(0)
     apart = torch.cdist(rows, rows, compute_mode="donot_use_mm_for_euclid_dist")
+    at_mean = rows.norm(dim=-1, keepdim=True) <= rounding  # (positions, 1)
+    rows = rows.masked_fill(at_mean, 0)  # (positions, dim)
     return apart.masked_fill(apart <= rounding, 0), rows
 
 

@@ -6,8 +6,9 @@ shown or saved until you do it:
 
     encoding_heatmap(encoding, theme="dark").savefig("encoding.png")
 
-Blue is negative and orange is positive; what is zero has the colour of the
-page. Every colour scale of values with a sign is the same on both sides.
+What is zero has the colour of the page. Of values with a sign, blue is negative
+and orange positive, on a scale that is the same on both sides. Attention has
+none: the bluer, the larger.
 
 Source: matplotlib.org/stable/gallery/user_interfaces/
 web_application_server_sgskip.html, for figures without pyplot.
@@ -57,11 +58,12 @@ def similarity_map(
     ValueError: similarity not square, or beyond -1 to 1; another theme.
     """
     square = _numbers("similarity", similarity, 2, "(positions, positions)")
-    shape, most = tuple(square.shape), square.abs().max().item()
+    shape, values = tuple(square.shape), square.flatten()
+    worst = values[values.abs().argmax()].item()
     if shape[0] != shape[1]:
         raise ValueError(f"similarity must be square, got {shape}")
-    if most > 1 + 1e-3:
-        raise ValueError(f"similarity must be -1 to 1, got {most:.3g}")
+    if abs(worst) > 1 + 1e-3:
+        raise ValueError(f"similarity must be -1 to 1, got {worst:.3g}")
     figure, (ax,), colors = _figure(theme, 1, (4.0, 3.4))
     _image(figure, [(ax, square)], colors, 1.0, signed=True)
     ax.set(xlabel="position", ylabel="position")

@@ -61,8 +61,8 @@ def rotated(layout="half", key_layout=None, dtype=torch.float64):
 @pytest.mark.claim(
     "diagnostics-relativity-tells-offsets-from-places",
     "relativity_error is below one in a million for the scores of RoPE, of ALiBi and of T5's bias with "
-    "fixed contents, and above a tenth for contents to which a random table, a ramp or sinusoids were "
-    "added.",
+    "fixed contents, and above a tenth for the products of standard normal contents to which a standard "
+    "normal table, a ramp along a standard normal vector, or sinusoids were added.",
 )
 @pytest.mark.parametrize(
     "score",
@@ -83,8 +83,8 @@ def test_scores_that_know_only_offsets_pass(score):
 @pytest.mark.claim(
     "diagnostics-relativity-tells-offsets-from-places",
     "relativity_error is below one in a million for the scores of RoPE, of ALiBi and of T5's bias with "
-    "fixed contents, and above a tenth for contents to which a random table, a ramp or sinusoids were "
-    "added.",
+    "fixed contents, and above a tenth for the products of standard normal contents to which a standard "
+    "normal table, a ramp along a standard normal vector, or sinusoids were added.",
 )
 @pytest.mark.parametrize("encoding", [table(), ramp(), sinusoid(), clamped()])
 def test_scores_that_know_places_fail(encoding):
@@ -124,6 +124,12 @@ def test_scores_without_position_do_not_pass(encoding):
     error = relativity_error(added(encoding.double()), PLACES)
     assert error.isnan()
     assert not error < 1e-6
+
+
+def test_scores_that_a_shift_changes_and_trading_does_not_are_infinite():
+    contents = added(torch.zeros(400, DIM, dtype=torch.float64))
+    error = relativity_error(lambda i, j: (1 + i[:, None]) * contents(i, j), PLACES)
+    assert error == math.inf
 
 
 def test_what_the_keys_of_a_query_share_does_not_count():
@@ -177,9 +183,9 @@ def test_broken_scores_do_not_pass():
 @given(SCALES, st.integers(0, 5))
 @pytest.mark.claim(
     "diagnostics-do-not-depend-on-scale",
-    "Multiplying the scores, the rows, or the losses together with the loss of a guess by any power of "
-    "ten from -60 to 60 changes relativity_error, row_margin, row_similarity and skill_beyond by rounding "
-    "alone.",
+    "In float64, multiplying the scores, the rows, or the losses together with the loss of a guess by any "
+    "power of ten from -60 to 60 changes relativity_error, row_margin, row_similarity and skill_beyond by "
+    "rounding alone.",
 )
 def test_no_check_depends_on_the_scale(scale, seed):
     encoding = table(170, seed=seed) + sinusoid(170)
@@ -314,9 +320,13 @@ def test_margin_and_similarity_written_out():
             assert_close(row_similarity(rows)[a, b], cosine)
 
 
-def test_a_row_at_the_mean_is_like_itself_alone():
-    similarity = row_similarity(torch.tensor([[-1.0], [0.0], [1.0]]))
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_row_at_the_mean_is_like_itself_alone(dtype):
+    similarity = row_similarity(torch.tensor([[-1.0], [0.0], [1.0]], dtype=dtype))
     assert similarity.tolist() == [[1, 0, -1], [0, 1, 0], [-1, 0, 1]]
+    line = torch.arange(-5.0, 6.0)[:, None].to(dtype) * ramp(2)[1:].to(dtype) + 0.3
+    similarity = row_similarity(line.to(dtype))
+    assert similarity[5].tolist() == [0] * 5 + [1] + [0] * 5  # the middle of a ramp, up to rounding
 
 
 def test_rows_that_are_not_numbers_do_not_pass():
@@ -500,11 +510,21 @@ def test_all_mass_is_somewhere(seed, reach):
 def test_padding_does_not_count():
     visible = CAUSAL.clone()
     visible[:5], visible[:, :5] = False, False
-    weights = weights_of(torch.zeros(N, N).masked_fill(~visible, -math.inf)).nan_to_num(nan=1 / N)
-    mass, even = attention_mass(weights, STEPS, visible)
+    weights = weights_of(torch.zeros(N, N).masked_fill(~visible, -math.inf))
+    assert weights[:5].isnan().all()  # what softmax makes of a row without keys
     alone = CAUSAL[5:, 5:] / CAUSAL[5:, 5:].sum(-1, keepdim=True)
-    assert_close(mass, attention_mass(alone, STEPS[5:, 5:], CAUSAL[5:, 5:])[0])
-    assert_close(mass, even)
+    for each in (weights, weights.nan_to_num(nan=1 / N)):
+        mass, even = attention_mass(each, STEPS, visible)
+        assert_close(mass, attention_mass(alone, STEPS[5:, 5:], CAUSAL[5:, 5:])[0])
+        assert_close(mass, even)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_no_mass_is_lost_among_many_small_weights(dtype):
+    places = torch.arange(2048)
+    steps = places[:, None] - places
+    even = attention_mass((steps >= 0).to(dtype), steps, steps >= 0)[1]
+    assert even.double().sum().item() == pytest.approx(1, rel=1e-6 if dtype == torch.float32 else 0.01)
 
 
 def test_reach_is_32_unless_another_is_given():
@@ -554,6 +574,18 @@ def test_a_finite_mask_drowns_what_places_do(number):
 
     assert relativity_error(lambda i, j: hidden(i, j, number), PLACES) < 1e-6
     assert relativity_error(lambda i, j: hidden(i, j, -math.inf), PLACES) > 0.1
+
+
+@pytest.mark.claim(
+    "diagnostics-relativity-misses-small-places",
+    "relativity_error can be below one in a hundred for scores that know places, if much larger scores "
+    "that know offsets alone are added to them.",
+)
+def test_a_steep_bias_or_large_sinusoids_hide_what_places_do():
+    score = added(table())
+    assert relativity_error(score, PLACES) > 0.1
+    assert relativity_error(lambda i, j: score(i, j) + 100 * (j - i[:, None]), PLACES) < 0.01
+    assert relativity_error(added(1000 * sinusoid()), PLACES) < 0.01  # their own products know offsets
 
 
 @pytest.mark.claim(

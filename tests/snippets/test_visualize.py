@@ -305,7 +305,7 @@ def test_refuses_what_has_no_color(bad):
 
 def test_refuses_a_similarity_that_is_none():
     refused("similarity must be square, got (2, 3)", similarity_map, torch.zeros(2, 3))
-    refused("similarity must be -1 to 1, got 2.5", similarity_map, torch.full((2, 2), -2.5))
+    refused("similarity must be -1 to 1, got -2.5", similarity_map, torch.full((2, 2), -2.5))
     assert similarity_map(torch.eye(2) + 1e-6)  # rounding is no fault
 
 
