@@ -15,6 +15,8 @@ from weave.project import DOCS
 # What the formulas use, by Unicode block or piece of one.
 CHARACTERS = (
     (0x20, 0x7E),  # Latin, digits, brackets
+    (0xA0, 0xA0),  # space
+    (0xAF, 0xAF),  # bar above
     (0xB1, 0xB1),  # plus-minus
     (0xB7, 0xB7),  # middle dot
     (0xD7, 0xD7),  # times

@@ -1,0 +1,610 @@
+"""What the chapter on the whole Transformer shows: one decoder with a switch
+for every encoding, and what padding, packing, a cache, scale, normalisation,
+dropout and tied weights do to positions.
+"""
+
+from itertools import permutations
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+from torch.nn.attention.flex_attention import (
+    create_block_mask,
+    flex_attention,
+)
+from torch.nn.functional import cross_entropy, layer_norm
+from torch.nn.functional import dropout as drop
+
+from snippets.alibi import alibi_bias
+from snippets.block import Decoder, Encoding
+from snippets.clipped_bias import ClippedBias
+from snippets.cope import CopeScores
+from snippets.deberta import DebertaScores
+from snippets.decoding import (
+    attend,
+    document_positions,
+    flex_bias,
+    flex_visible,
+    visible,
+)
+from snippets.fire import FireBias
+from snippets.kerple import KerpleLog
+from snippets.learned import AddLearned
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.sandwich import sandwich_bias
+from snippets.shaw import shaw_scores
+from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
+from snippets.t5_bias import T5Bias
+from snippets.transformer_xl import TransformerXLScores
+from snippets.xpos import apply_xpos
+
+DIM, HEADS, LENGTH = 32, 2, 64  # of the models of this chapter
+UPDATES = 80  # of the models that are taught which word came first
+WORDS = [".", "dog", "bites", "man", "the"]
+
+
+class Added(Encoding):
+    def __init__(self, add):
+        super().__init__()
+        self.add = add
+
+    def embed(self, x, positions):
+        return self.add(x, positions)
+
+
+class Rope(Encoding):
+    def rotate(self, x, positions, role):
+        frequencies = rope_frequencies(x.shape[-1])
+        return apply_rope(x, positions[:, None], frequencies, "half")
+
+
+class Xpos(Encoding):
+    def rotate(self, x, positions, role):
+        return apply_xpos(x, positions[:, None], role, centre=0)
+
+
+class Biased(Encoding):
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
+    def bias(self, query_positions, key_positions):
+        return self.make(query_positions, key_positions)
+
+
+class Scored(Encoding):
+    def __init__(self, scores):
+        super().__init__()
+        self.scores = scores
+
+    def score(self, q, k, query_positions, key_positions):
+        return self.scores(q, k, query_positions, key_positions)
+
+
+class Counted(Scored):  # by rows: it takes no positions
+    def score(self, q, k, query_positions, key_positions):
+        return self.scores(q, k)
+
+
+class ShawKeys(Encoding):  # Shaw's second table, for values, has no door
+    def __init__(self, clip):
+        super().__init__()
+        rows = torch.empty(2 * clip + 1, DIM // HEADS)
+        self.table = nn.Parameter(nn.init.xavier_uniform_(rows))
+
+    def score(self, q, k, query_positions, key_positions):
+        return shaw_scores(q, k, self.table, query_positions, key_positions)
+
+
+def _alibi(query_positions, key_positions):
+    return alibi_bias(query_positions, key_positions, HEADS)
+
+
+def _sandwich(query_positions, key_positions):
+    return sandwich_bias(query_positions, key_positions, HEADS)
+
+
+SWITCH = {
+    "none": Encoding,
+    "sinusoidal": lambda: Added(AddSinusoidal(DIM)),
+    "learned": lambda: Added(AddLearned(LENGTH, DIM)),
+    "RoPE": Rope,
+    "xPos": Xpos,
+    "ALiBi": lambda: Biased(_alibi),
+    "T5": lambda: Biased(T5Bias(HEADS, bidirectional=False)),
+    "clipped bias": lambda: Biased(ClippedBias(HEADS, max_distance=16)),
+    "KERPLE": lambda: Biased(KerpleLog(HEADS)),
+    "FIRE": lambda: Biased(FireBias(HEADS)),
+    "Sandwich": lambda: Biased(_sandwich),
+    "Shaw": lambda: ShawKeys(clip=16),
+    "DeBERTa": lambda: Scored(DebertaScores(DIM, HEADS, span=16)),
+    "Transformer-XL": lambda: Counted(TransformerXLScores(DIM, HEADS)),
+    "CoPE": lambda: Counted(CopeScores(DIM // HEADS, rows=16)),
+}
+DOORS = {
+    "embed": ("sinusoidal", "learned"),
+    "rotate": ("RoPE", "xPos"),
+    "bias": ("ALiBi", "T5", "clipped bias", "KERPLE", "FIRE", "Sandwich"),
+    "score": ("Shaw", "DeBERTa", "Transformer-XL", "CoPE"),
+}
+
+
+def _model(name, layers=2, vocabulary=64, trained=False):
+    """A decoder with random weights. With trained, what an encoding learns
+    is random too, as training would leave it anything but zero.
+    """
+    torch.manual_seed(0)
+    made = Decoder(Encoding(), vocabulary, DIM, HEADS, layers)
+    nn.init.normal_(made.tokens.weight)
+    for block in made.blocks:  # weights large enough to make a difference
+        nn.init.normal_(block.project.weight, std=2 * DIM**-0.5)
+    made.encoding = SWITCH[name]()
+    if trained:
+        for parameter in made.encoding.parameters():
+            nn.init.uniform_(parameter, 0.2, 1.0)
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter)
+    return made.double().requires_grad_(False)
+
+
+def _alone(decoder, ids, first=0):
+    """The scores that a text gets by itself, from position `first` on."""
+    positions = first + torch.arange(len(ids))[None]
+    return decoder(ids[None], positions, torch.ones_like(positions))[0][0]
+
+
+def seats():
+    """Three rows of eight seats. In the first, three are empty and the
+    numbers start at the first guest. In the second, two parties sit side by
+    side and each counts for itself. In the third, a guest comes later and
+    gets the next number.
+    """
+    rows = (
+        ("empty seats first", [0, 0, 0, 1, 1, 1, 1, 1], None),
+        ("two parties", [1, 1, 1, 2, 2, 2, 2, 2], None),
+        ("a guest comes later", [1, 1, 1, 1, 1, 1, 1, 1], 7),
+    )
+    fig, axes = plt.subplots(3, 1, figsize=(4.4, 2.9))
+    for ax, (title, documents, late) in zip(axes, rows, strict=True):
+        numbers = document_positions(torch.tensor(documents)).tolist()
+        for seat, (party, number) in enumerate(
+            zip(documents, numbers, strict=True)
+        ):
+            color = ("gray", "C0", "C1")[party]
+            if seat == late:
+                color = "C2"
+            box = plt.Rectangle(
+                (seat + 0.06, 0), 0.88, 1, fill=False, color=color
+            )
+            ax.add_patch(box)
+            if party:
+                ax.text(
+                    seat + 0.5,
+                    0.5,
+                    str(number + 1),
+                    ha="center",
+                    va="center",
+                    color=color,
+                    weight="bold",
+                )
+        ax.set_xlim(0, 8)
+        ax.set_ylim(-0.1, 1.1)
+        ax.axis("off")
+        ax.set_title(title, loc="left")
+    return fig
+
+
+def from_text_to_vectors():
+    text = "the dog bites the man ."
+    ids = torch.tensor([WORDS.index(word) for word in text.split()])
+    positions = torch.arange(len(ids))
+    embed = torch.randn(len(WORDS), 4)
+    waves = sinusoidal_encoding(positions, 4, base=100.0)
+    print("token   id  position   its vector      plus its position")
+    for n, word in enumerate(text.split()):
+        vector = "  ".join(f"{x:+.1f}" for x in embed[ids[n], :2])
+        both = "  ".join(f"{x:+.1f}" for x in (embed[ids[n]] + waves[n])[:2])
+        print(f"{word:<7}{ids[n]:>3}{n:>10}   {vector} …    {both} …")
+    return {"again": 3, "first": 0, "id": WORDS.index("the")}
+
+
+def _taught(name, layers):
+    """A decoder that was taught, in all six orders of three words, to say
+    after the full stop which word came first; and what it then says.
+    """
+    orders = torch.tensor([[*o, 0] for o in permutations((1, 2, 3))])
+    decoder = _model(name, layers, vocabulary=len(WORDS))
+    for block in decoder.blocks:  # begin by looking at all words alike
+        block.project.weight.mul_(0.25)
+    decoder.requires_grad_(True)
+    optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
+    at = torch.arange(4).expand(6, -1)
+    for _ in range(UPDATES):
+        scores, _ = decoder(orders, at, torch.ones_like(at))
+        loss = cross_entropy(scores[:, -1], orders[:, 0])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return orders, decoder(orders, at, torch.ones_like(at))[0][:, -1]
+
+
+def three_orders():
+    """Two groups of bars: what a small trained model answers after three
+    orders of the same words when asked which came first.
+
+    Without positions each order gets the same answer, a third for each of
+    the words. With RoPE each order gets its own, nearly always the right
+    one.
+    """
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.6), sharex=True)
+    right = {}
+    for ax, name in zip(axes, ("none", "RoPE"), strict=True):
+        orders, scores = _taught(name, layers=1)
+        chances = scores.detach().softmax(-1)
+        right[name] = chances.gather(1, orders[:, :1])
+        for shift, n in zip((-0.27, 0, 0.27), (0, 5, 2), strict=True):
+            label = " ".join(WORDS[i] for i in orders[n, :3])
+            places = torch.arange(3) + shift
+            ax.bar(places, chances[n, 1:4], width=0.25, label=label)
+        ax.set_title(
+            "without positions" if name == "none" else f"with {name}"
+        )
+        ax.set_ylabel("probability")
+        ax.set_ylim(0, 1.05)
+    axes[1].set_xticks(range(3), [f"“{word}”" for word in WORDS[1:4]])
+    axes[0].legend(ncols=1, loc="upper center", bbox_to_anchor=(0.5, 2.0))
+    orders, scores = _taught("none", layers=2)
+    deep = scores.softmax(-1).gather(1, orders[:, :1])
+    return fig, {
+        "updates": UPDATES,
+        "without_least": right["none"].min(),
+        "without_most": right["none"].max(),
+        "with_rope": right["RoPE"].min(),
+        "without_two_layers": deep.min(),
+    }
+
+
+def every_encoding():
+    ids = torch.arange(1, 11)
+    moved = torch.tensor([3, 1, 5, 2, 4, 9, 8, 6, 7, 10])
+    door_of = {name: door for door, names in DOORS.items() for name in names}
+    print("                        learned   the scores move by")
+    print("encoding        door    numbers   at first  random values")
+    silent = 0
+    for name in SWITCH:
+        gaps = []
+        for trained in (False, True):
+            decoder = _model(name, layers=1, trained=trained)
+            gap = _alone(decoder, ids)[-1] - _alone(decoder, moved)[-1]
+            gaps.append(gap.abs().max().item())
+        learned = sum(p.numel() for p in decoder.encoding.parameters())
+        shown = ("0" if gap < 1e-12 else f"{gap:.2f}" for gap in gaps)
+        first, later = shown
+        print(
+            f"{name:<16}{door_of.get(name, '–'):<8}{learned:>7}"
+            f"{first:>11}{later:>15}"
+        )
+        silent += gaps[0] < 1e-12
+    return {"silent_at_first": silent - 1}
+
+
+def masks():
+    """Three grids of which key each query sees, with the positions along
+    both edges: a left-padded row, two texts in one row, and two new tokens
+    with a cache. Each is made of triangles that touch the diagonal.
+    """
+    cases = (
+        ("left padding", [0, 0, 0, 1, 1, 1, 1], 0),
+        ("two texts", [1, 1, 2, 2, 2, 2, 2], 0),
+        ("cache", [1, 1, 1, 1, 1, 1, 1], 5),
+    )
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9))
+    for ax, (title, documents, old) in zip(axes, cases, strict=True):
+        documents = torch.tensor(documents)
+        at = document_positions(documents)
+        seen = visible(at[old:], at, documents[old:], documents)
+        ax.imshow(seen, vmin=0, vmax=1.4)
+        ax.set_xticks(range(len(at)), at.tolist())
+        ax.set_yticks(range(len(at) - old), at[old:].tolist())
+        ax.set_title(title)
+        ax.set_xlabel("key")
+    axes[0].set_ylabel("query")
+    return fig
+
+
+def _mistakes(name):
+    """How far the scores of a text move, as a share of their spread, when
+    positions are given wrongly in four ways.
+    """
+    decoder, ids = _model(name, trained=True), torch.arange(1, 9)
+    right, one = _alone(decoder, ids), torch.ones(1, 8, dtype=torch.int64)
+    at = torch.arange(8)[None]
+
+    def off(scores, last=8):
+        gap = scores[0, -last:] - right[-last:]
+        return (gap.abs().max() / right.std()).item()
+
+    counted, _ = decoder(ids[None], at + 3, one)
+    _, past = decoder(ids[None, :7], at[:, :7], one[:, :7])
+    ahead, _ = decoder(ids[None, 7:], at[:, 7:] + 3, one[:, 7:], past)
+    both, document = torch.cat((ids + 20, ids)), torch.arange(1, 3)
+    document = document.repeat_interleave(8)
+    runs_on, _ = decoder(both[None], torch.arange(16)[None], document[None])
+    as_one, _ = decoder(
+        both[None], torch.arange(16)[None], torch.ones_like(document)[None]
+    )
+    return {
+        "padding": off(counted),
+        "packing": off(runs_on),
+        "next": off(ahead, last=1),
+        "one text": off(as_one),
+    }
+
+
+def mistakes():
+    """A grid, one row for each of fifteen encodings, one column for each of
+    four mistakes.
+
+    Counting the padding, and letting positions run on through a packed row,
+    change the two encodings that are added to the embeddings and no other.
+    A wrong next position changes all that read positions. A packed row
+    taken for one text changes all.
+    """
+    found = {name: _mistakes(name) for name in SWITCH}
+    grid = torch.tensor([[*row.values()] for row in found.values()])
+    fig, ax = plt.subplots(figsize=(4.4, 4.9))
+    ax.imshow(grid > 1e-5, vmin=0, vmax=1.6, aspect="auto")
+    for i, row in enumerate(grid.tolist()):
+        for j, gap in enumerate(row):
+            text = "same" if gap < 1e-5 else f"{gap:.2g}"
+            ax.text(j, i, text, ha="center", va="center")
+    columns = (
+        "padding\ncounted",
+        "packing\nruns on",
+        "next one\nahead",
+        "packed as\none text",
+    )
+    ax.set_xticks(range(4), columns)
+    ax.xaxis.tick_top()
+    ax.set_yticks(range(len(found)), found)
+    hit = {
+        column: [name for name in found if found[name][column] > 1e-5]
+        for column in found["none"]
+    }
+    return fig, {
+        "encodings": len(found),
+        "padding_hits": len(hit["padding"]),
+        "packing_hits": len(hit["packing"]),
+        "next_hits": len(hit["next"]),
+        "one_text_hits": len(hit["one text"]),
+    }
+
+
+def _share(token, position):
+    """The position's share of the squared length, over many tokens."""
+    token, position = token.square().sum(-1), position.square().sum(-1)
+    return (position.mean() / (position.mean() + token.mean())).item()
+
+
+def loudness():
+    """A falling curve and a flat one, over how large the tokens are.
+
+    The share of the position in what enters the first layer is almost one
+    for tiny tokens and almost zero for large ones. If tokens are normalised
+    before the position is added, it is one third throughout.
+    """
+    dim, tokens = 512, 400
+    deviations = torch.logspace(-2, 1.7, 25)
+    p = sinusoidal_encoding(torch.arange(tokens), dim)
+    x = torch.randn(tokens, dim)
+    plain = [_share(s * x, p) for s in deviations]
+    first = [
+        _share(layer_norm(s * x, (dim,), eps=1e-12), p) for s in deviations
+    ]
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    ax.semilogx(deviations, plain, label="added")
+    ax.semilogx(deviations, first, "--", label="normalised, then added")
+    marks = (
+        ("0.02", 0.02, 0.87),
+        ("1/√d, times √d", 1.0, 0.4),
+        ("1, times √d", 5.0, 0.1),
+    )
+    for name, deviation, height in marks:
+        ax.text(deviation * 1.2, height, name)
+    for deviation in (0.02, 1.0, dim**0.5):
+        ax.plot(deviation, 1 / (1 + 2 * deviation**2), "o", color="C2")
+    ax.set_xlabel("standard deviation of the tokens")
+    ax.set_ylabel("share of the position")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {
+        "dim": dim,
+        "small": _share(0.02 * x, p),
+        "one": _share(x, p),
+        "large": _share(dim**0.5 * x, p),
+        "first": first[0],
+    }
+
+
+def norms():
+    dim, tokens = 512, 400
+    p = sinusoidal_encoding(torch.arange(tokens), dim)
+    drawn = torch.randn(tokens, dim)
+    print("share of the position        deviation of the tokens")
+    print("in what attention reads      0.02      1   22.6")
+
+    def centred(part):
+        return part - part.mean(-1, keepdim=True)
+
+    rows = {
+        "the sum": lambda x: _share(x, p),
+        "RMSNorm of the sum": lambda x: _share(
+            *(part / _rms(x + p) for part in (x, p))
+        ),
+        "LayerNorm of the sum": lambda x: _share(
+            *(
+                centred(part) / centred(x + p).std(-1)[:, None]
+                for part in (x, p)
+            )
+        ),
+        "LayerNorm, then the sum": lambda x: _share(
+            layer_norm(x, (dim,), eps=1e-12), p
+        ),
+    }
+    for name, share in rows.items():
+        cells = (share(s * drawn) for s in (0.02, 1.0, dim**0.5))
+        print(f"{name:<27}", *(f"{cell:6.3f}" for cell in cells))
+    whole = p.square().sum(-1).mean()
+    return {"lost": 1 - centred(p).square().sum(-1).mean() / whole}
+
+
+def _rms(x):
+    return x.square().mean(-1, keepdim=True).sqrt()
+
+
+def dropout():
+    """Three curves that begin at one and fall: how often a position is
+    still told right when some of its channels are dropped.
+
+    The wider the encoding, the more it may lose: with 16 channels the fall
+    begins at once, with 256 it comes late.
+    """
+    rates, positions = torch.linspace(0, 0.8, 9), torch.arange(256)
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    right = {}
+    for dim, line in ((256, "-"), (64, "--"), (16, ":")):
+        table = sinusoidal_encoding(positions, dim)
+        right[dim] = []
+        for rate in rates.tolist():
+            left = drop(table.expand(4, -1, -1), rate)
+            nearest = torch.cdist(left, table).argmin(-1)
+            right[dim].append((nearest == positions).float().mean())
+        ax.plot(rates, right[dim], line, label=f"{dim} channels")
+    ax.set_xlabel("dropout rate")
+    ax.set_ylabel("positions told right")
+    ax.legend()
+    return fig, {
+        "positions": len(positions),
+        "channels": 64,
+        "usual": rates[1],
+        "narrow": right[16][1],
+        "middle": right[64][1],
+        "half": rates[5],
+        "middle_half": right[64][5],
+        "wide_half": right[256][5],
+    }
+
+
+def tied_weights():
+    """Four bars: how often a word scores highest for itself before any layer
+    has run, with one matrix for tokens in and out.
+
+    Small words with sinusoidal positions hardly ever do. Small words with
+    small learned positions, scaled words with sinusoidal ones, and words
+    without added positions always do.
+    """
+    dim, vocabulary, tokens = 256, 1000, 32
+    drawn = torch.randn(vocabulary, dim)
+    waves = sinusoidal_encoding(torch.arange(tokens), dim)
+    table = 0.01 * torch.randn(tokens, dim)
+    cases = {
+        "small words\n+ sinusoidal": (0.02, 1.0, waves),
+        "small words\n+ small table": (0.02, 1.0, table),
+        "scaled words\n+ sinusoidal": (dim**-0.5, dim**0.5, waves),
+        "small words,\nRoPE or bias": (0.02, 1.0, 0 * waves),
+    }
+    itself = {}
+    for name, (deviation, scale, positions) in cases.items():
+        embed = deviation * drawn
+        x = scale * embed[:200, None] + positions  # (200, tokens, dim)
+        best = (x @ embed.T).argmax(-1)
+        itself[name] = (best == torch.arange(200)[:, None]).float().mean()
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    ax.barh(list(itself), list(itself.values()))
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.15)
+    for row, part in enumerate(itself.values()):
+        ax.text(part + 0.02, row, f"{part:.2f}", va="center")
+    ax.set_xlabel("share of words that score highest for themselves")
+    first, *others = itself.values()
+    return fig, {"lost": first, "kept": min(others), "dim": dim}
+
+
+def _first(past, tokens):
+    """A cache without what came after the first tokens."""
+    layers, at, of = past
+    layers = [(k[:, :, :tokens], v[:, :, :tokens]) for k, v in layers]
+    return layers, at[:, :tokens], of[:, :tokens]
+
+
+def _read(decoder, ids, start, past):
+    """The best next token after each of ids, and the cache with them."""
+    at = start + torch.arange(len(ids))[None]
+    tokens = torch.tensor(ids)[None]
+    scores, past = decoder(tokens, at, torch.ones_like(at), past)
+    return scores[0].argmax(-1).tolist(), past
+
+
+def _continue(decoder, text, tokens):
+    """The greedy continuation, token by token with a cache."""
+    text, past, start = list(text), None, 0
+    for _ in range(tokens):
+        best, past = _read(decoder, text[start:], start, past)
+        start = len(text)
+        text.append(best[-1])
+    return text
+
+
+def through_torch():
+    documents = torch.tensor([[1] * 5 + [2] * 3])  # two texts in one row
+    at = document_positions(documents)
+    q, k, v = torch.randn(3, 1, HEADS, 8, 16)
+
+    seen = visible(at, at, documents, documents)
+    one = attend(q, k, v, seen, alibi_bias(at, at, HEADS))
+
+    last = torch.tensor([7])  # no distance in the row is longer
+    nearest_first = alibi_bias(last, torch.arange(8), HEADS)[:, 0].flip(-1)
+    mask_mod = flex_visible(at, at, documents, documents)
+    block_mask = create_block_mask(mask_mod, 1, None, 8, 8, device="cpu")
+    score_mod = flex_bias(nearest_first, at, at)
+    other = flex_attention(q, k, v, score_mod, block_mask)
+    print(
+        "the same within a millionth:",
+        ((one - other).abs().max() < 1e-6).item(),
+    )
+
+
+def _letters(ids):
+    return " ".join(chr(ord("a") + n) for n in ids)
+
+
+def speculative():
+    target, draft = (_model("learned", vocabulary=26) for _ in range(2))
+    target.tokens.weight.mul_(0.05)
+    draft.tokens.weight.mul_(0.05)
+    for parameter in draft.parameters():  # a model that is nearly as good
+        parameter += 0.06 * parameter.std() * torch.randn_like(parameter)
+    prompt, most = [5, 9, 2], 15
+    text, past, calls = list(prompt), None, 0
+    print("guessed at once  right    taken over   cache")
+    while len(text) < len(prompt) + most:
+        guess = _continue(draft, text, 4)[len(text) :]
+        start = 0 if past is None else past[1].shape[1]
+        best, past = _read(target, text[start:] + guess, start, past)
+        best = best[-5:]  # after the last known token, and after each guess
+        right = 0
+        while right < 4 and guess[right] == best[right]:
+            right += 1
+        longer = past[1].shape[1]
+        past = _first(past, longer - 4 + right)  # forget the wrong guesses
+        text += best[: right + 1]
+        calls += 1
+        print(
+            f"{_letters(guess):<16}{right:>5}    ",
+            f"{_letters(best[: right + 1]):<12}",
+            f"{longer:>2} to {past[1].shape[1]:>2}",
+        )
+    made = len(text) - len(prompt)
+    same = text == _continue(target, prompt, made)
+    print("the same as one by one:", "yes" if same else "no")
+    return {"same": same, "made": made, "calls": calls}

@@ -1,0 +1,225 @@
+"""Decoding: a cache, padding and packing that leave each token its position.
+
+Each token has a position, counted from the start of its document, and the
+number of its document. Padding is a document too, which nobody reads. A query
+sees a key if
+
+    their documents are the same and key position <= query position
+
+wherever in the row the two stand. An encoding gets the same positions: at the
+embeddings; on q and on k before k is cached, where it turns them; and as
+bias(query_positions, cache.positions) or score(q, cache.k, ...), where it reads
+distances. CoPE and Transformer-XL count rows in place of positions: for them
+no padding may lie between a document's tokens. Where the length of the text
+moves an encoding, as with dynamic NTK or a moving centre of xPos, cache k as it
+was before, and apply it to all of cache.k at each step.
+
+Source: arXiv:2107.02027 for packing that changes no result; for positions under
+left padding generation/utils.py in github.com/huggingface/transformers at
+v5.23.0; scaled_dot_product_attention and flex_attention of torch 2.13.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def document_positions(
+    documents: Tensor,  # (..., tokens)
+) -> Tensor:
+    """Positions in whole rows, from 0 in each document: (..., tokens), int64.
+
+    documents has a number for each token, one unbroken run for each document.
+    A padding mask will do. The next token of a document has the next position.
+
+    >>> document_positions(torch.tensor([[0, 0, 1, 1, 1], [4, 4, 5, 5, 5]]))
+    tensor([[0, 1, 0, 1, 2],
+            [0, 1, 0, 1, 2]])
+
+    ValueError: documents no tensor of integers or bool.
+    """
+    _check_integers("documents", documents)
+    place = torch.arange(documents.shape[-1], device=documents.device)
+    begins = documents.diff(prepend=documents[..., :1]) != 0  # (..., tokens)
+    return place - (begins * place).cummax(-1).values  # (..., tokens)
+
+
+def visible(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    query_documents: Tensor,  # (..., queries)
+    key_documents: Tensor,  # (..., keys)
+    causal: bool = True,
+) -> Tensor:
+    """Which keys each query may see: (..., queries, keys), bool.
+
+    Every token sees itself, padding too: no row is all hidden, for which
+    softmax has no answer. Without causal, documents alone decide.
+
+    >>> documents = torch.tensor([0, 1, 1])  # left padding
+    >>> positions = document_positions(documents)
+    >>> visible(positions, positions, documents, documents).int()
+    tensor([[1, 0, 0],
+            [0, 1, 0],
+            [0, 1, 1]], dtype=torch.int32)
+
+    ValueError: not integers; shapes that do not fit.
+    """
+    _check_pair("query", query_positions, query_documents)
+    _check_pair("key", key_positions, key_documents)
+    same = query_documents[..., :, None] == key_documents[..., None, :]
+    if not causal:
+        return same  # (..., queries, keys)
+    earlier = key_positions[..., None, :] <= query_positions[..., :, None]
+    return same & earlier  # (..., queries, keys)
+
+
+class KeyValueCache:
+    """What later queries need of earlier tokens. It never changes.
+
+    k and v are (..., heads, keys, dim), positions and documents (..., keys).
+    extend(k, v, positions, documents) returns a longer one. The shorter is
+    still there: go back to it, or to first(keys) of the longer, when guessed
+    tokens are rejected. If rows of a batch reject different numbers, keep all
+    and give the rejected a document of their own.
+
+    >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
+    >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
+    >>> guess = prompt.extend(k, k, at + 3, torch.ones_like(at))
+    >>> guess.first(4).positions  # one of three was right
+    tensor([[0, 1, 2, 3]])
+
+    ValueError: shapes that do not fit; positions or documents no integers.
+    """
+
+    def __init__(
+        self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
+    ):
+        _check_pair("key", positions, documents)
+        want = (*positions.shape[:-1], "heads", *positions.shape[-1:], "dim")
+        for name, given in (("k", k), ("v", v)):
+            shape = tuple(given.shape)
+            if (*shape[:-3], *shape[-2:-1]) != tuple(positions.shape):
+                raise ValueError(f"{name} must be {want}, got {shape}")
+        self.k, self.v = k, v
+        self.positions, self.documents = positions, documents
+
+    def extend(
+        self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
+    ) -> "KeyValueCache":
+        new = KeyValueCache(k, v, positions, documents)
+        return KeyValueCache(
+            torch.cat((self.k, new.k), -2),
+            torch.cat((self.v, new.v), -2),
+            torch.cat((self.positions, new.positions), -1),
+            torch.cat((self.documents, new.documents), -1),
+        )
+
+    def first(self, keys: int) -> "KeyValueCache":
+        return KeyValueCache(
+            self.k[..., :keys, :],
+            self.v[..., :keys, :],
+            self.positions[..., :keys],
+            self.documents[..., :keys],
+        )
+
+
+def attend(
+    q: Tensor,  # (..., heads, queries, dim)
+    k: Tensor,  # (..., heads, keys, dim)
+    v: Tensor,  # (..., heads, keys, value_dim)
+    seen: Tensor,  # (..., queries, keys)
+    bias: Tensor | None = None,  # (..., heads, queries, keys)
+    scale: float | None = None,
+) -> Tensor:
+    """Attention by torch's kernel: (..., heads, queries, value_dim).
+
+    seen is that of visible, bias of any method that adds to the scores. A score
+    of its own is a bias too: bias=shaw_scores(q, k, ...) with scale=0. Never
+    is_causal besides: it hides keys by their index, from the first key on.
+
+    >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
+    >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
+    tensor([[[1.5000]]])
+
+    ValueError: seen not bool or not the queries and keys of q and k.
+    """
+    shape = (*q.shape[:-3], q.shape[-2], k.shape[-2])
+    if seen.dtype != torch.bool:
+        raise ValueError(f"seen must be bool, got {seen.dtype}")
+    if tuple(seen.shape) not in (shape, shape[-2:]):
+        raise ValueError(
+            f"seen must be {shape} or {shape[-2:]}, got {tuple(seen.shape)}"
+        )
+    mask = seen[..., None, :, :]  # one for all heads
+    if bias is not None:
+        mask = bias.masked_fill(~mask, -math.inf)  # (..., queries, keys)
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+
+
+def flex_visible(
+    query_positions: Tensor,  # (batch, queries)
+    key_positions: Tensor,  # (batch, keys)
+    query_documents: Tensor,  # (batch, queries)
+    key_documents: Tensor,  # (batch, keys)
+) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """visible as a mask_mod for create_block_mask of flex_attention.
+
+    ValueError: as visible.
+    """
+    _check_pair("query", query_positions, query_documents)
+    _check_pair("key", key_positions, key_documents)
+
+    def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        same = query_documents[b, i] == key_documents[b, j]
+        return same & (key_positions[b, j] <= query_positions[b, i])
+
+    return mask_mod
+
+
+def flex_bias(
+    by_distance: Tensor,  # (heads, distances)
+    query_positions: Tensor,  # (batch, queries)
+    key_positions: Tensor,  # (batch, keys)
+) -> Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]:
+    """A causal bias that reads distances only, as a score_mod.
+
+    by_distance is the bias of one query for the keys before it, nearest first:
+    for ALiBi alibi_bias(n, torch.arange(100), heads)[:, 0].flip(-1), where n
+    is torch.tensor([99]). No tensor of queries x keys is made.
+
+    ValueError: shapes that do not fit; positions no integers.
+    """
+    if by_distance.ndim != 2:
+        shape = tuple(by_distance.shape)
+        raise ValueError(f"by_distance must be (heads, distances), got {shape}")
+    _check_integers("query positions", query_positions)
+    _check_integers("key positions", key_positions)
+
+    def score_mod(
+        score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor
+    ) -> Tensor:
+        distance = query_positions[b, i] - key_positions[b, j]
+        return score + by_distance[h, distance.clamp(min=0)]
+
+    return score_mod
+
+
+def _check_pair(name: str, positions: Tensor, documents: Tensor) -> None:
+    _check_integers(f"{name} positions", positions)
+    _check_integers(f"{name} documents", documents)
+    if positions.shape != documents.shape or not positions.ndim:
+        raise ValueError(
+            f"{name} positions and documents must be of one shape, "
+            f"got {tuple(positions.shape)} and {tuple(documents.shape)}"
+        )
+
+
+def _check_integers(name: str, given: Tensor) -> None:
+    tensor = isinstance(given, Tensor)
+    kind = given.dtype if tensor else type(given).__name__
+    if not tensor or kind.is_floating_point or kind.is_complex:
+        raise ValueError(f"{name} must be a tensor of integers, got {kind}")

@@ -1,0 +1,316 @@
+"""block.py: one decoder, right with every encoding; and what scale, norms, dropout and tying do."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn.functional import dropout, layer_norm, rms_norm, scaled_dot_product_attention
+from torch.testing import assert_close
+
+from exhibits.in_a_transformer import DIM, DOORS, SWITCH, _model
+from snippets.block import Block, Decoder, Encoding
+from snippets.decoding import document_positions
+from snippets.sinusoidal import sinusoidal_encoding
+
+HEADS = 2
+EXACT = {"rtol": 0, "atol": 1e-10}
+every_encoding = pytest.mark.parametrize("name", SWITCH)
+
+
+def close(name):
+    """Sandwich makes its products in float32, and their rounding depends on how many there are."""
+    return {"rtol": 0, "atol": 1e-4} if name == "Sandwich" else EXACT
+
+
+def alone(decoder, ids, first=0):
+    at = first + torch.arange(len(ids))[None]
+    return decoder(ids[None], at, torch.ones_like(at))[0][0]
+
+
+def far_apart(a, b):
+    return (a - b).abs().max() > 0.01
+
+
+# --- what the source says
+
+
+def test_one_block_is_its_formula():
+    torch.manual_seed(1)
+    block, x = Block(8, 2).double(), torch.randn(1, 3, 8, dtype=torch.float64)
+    seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
+    made, (k, v) = block(x, Encoding(), torch.arange(3)[None], torch.arange(3)[None], seen)
+    q_all, k_all, v_all = block.project(block.norms[0](x[0])).split(8, -1)
+    attended = torch.zeros(3, 8, dtype=torch.float64)
+    for head in range(2):
+        part = slice(4 * head, 4 * head + 4)
+        assert torch.equal(k[0, head], k_all[:, part])
+        assert torch.equal(v[0, head], v_all[:, part])
+        for i in range(3):
+            scores = [(q_all[i, part] @ k_all[j, part] / 2).exp().item() for j in range(i + 1)]
+            for j, score in enumerate(scores):
+                attended[i, part] += score / sum(scores) * v_all[j, part]
+    between = x[0] + block.merge(attended)
+    assert_close(made[0], between + block.network(block.norms[1](between)))
+
+
+def test_agrees_with_gpt2(to_ledger):
+    modeling = pytest.importorskip("transformers.models.gpt2.modeling_gpt2")
+    config = modeling.GPT2Config(
+        vocab_size=64, n_positions=64, n_embd=DIM, n_layer=2, n_head=HEADS, activation_function="gelu"
+    )
+    theirs = modeling.GPT2LMHeadModel(config).double().eval()
+    ours = _model("learned", trained=True)
+    gpt = theirs.transformer
+    with torch.no_grad():
+        gpt.wte.weight.copy_(ours.tokens.weight)
+        gpt.wpe.weight.copy_(ours.encoding.add.table)
+        for old, new in zip(ours.blocks, gpt.h, strict=True):
+            new.attn.c_attn.weight.copy_(old.project.weight.T)
+            new.attn.c_proj.weight.copy_(old.merge.weight.T)
+            for a, b in ((old.network[0], new.mlp.c_fc), (old.network[2], new.mlp.c_proj)):
+                b.weight.copy_(a.weight.T)
+                b.bias.copy_(a.bias)
+            for attn_bias in (new.attn.c_attn.bias, new.attn.c_proj.bias):
+                attn_bias.zero_()
+        ids = torch.randint(64, (2, 9))
+        documents = torch.tensor([[1] * 9, [0] * 4 + [1] * 5])
+        at = document_positions(documents)
+        expected = theirs(ids, attention_mask=documents, position_ids=at).logits
+    made, _ = ours(ids, at, documents)
+    keep = documents.bool()
+    to_ledger("transformers.models.gpt2.modeling_gpt2.GPT2LMHeadModel", made[keep], expected[keep])
+
+
+def test_tokens_in_and_out_share_one_matrix():
+    decoder = Decoder(Encoding(), vocabulary=9, dim=8, heads=2, layers=1)
+    shapes = [tuple(p.shape) for p in decoder.parameters()]
+    assert shapes.count((9, 8)) == 1
+    scale = Decoder(Encoding(), 9, 8, 2, 1, scale=3.0)
+    scale.load_state_dict(decoder.state_dict())
+    tripled = copy.deepcopy(decoder)
+    ids = torch.tensor([4, 2])
+    tripled.tokens.weight.data.mul_(3)
+    assert_close(alone(scale, ids), alone(tripled, ids) / 3)
+
+
+# --- what holds for every encoding of the switch
+
+
+@every_encoding
+@pytest.mark.parametrize("pieces", [[1] * 6, [3, 2, 1]])
+def test_decoding_with_a_cache_gives_the_scores_of_the_whole(name, pieces):
+    decoder, ids = _model(name, trained=True), torch.randint(64, (1, 6))
+    start, past, made = 0, None, []
+    for tokens in pieces:
+        at = torch.arange(start, start + tokens)[None]
+        scores, past = decoder(ids[:, start : start + tokens], at, torch.ones_like(at), past)
+        made.append(scores)
+        start += tokens
+    assert_close(torch.cat(made, 1)[0], alone(decoder, ids[0]), **close(name))
+
+
+@every_encoding
+def test_padded_and_packed_texts_get_the_scores_that_they_get_alone(name):
+    decoder, ids = _model(name, trained=True), torch.randint(64, (2, 7))
+    documents = torch.tensor([[0, 0, 0, 1, 1, 1, 1], [3, 3, 4, 4, 4, 4, 4]])
+    made, _ = decoder(ids, document_positions(documents), documents)
+    for row, part in ((0, slice(3, 7)), (1, slice(0, 2)), (1, slice(2, 7))):
+        assert_close(made[row, part], alone(decoder, ids[row, part]), **close(name))
+
+
+def test_every_encoding_but_none_has_its_door():
+    named = [name for names in DOORS.values() for name in names]
+    assert sorted(named) == sorted(set(SWITCH) - {"none"})
+    for door, names in DOORS.items():
+        for name in names:
+            overridden = {d for d in DOORS if getattr(type(SWITCH[name]()), d) is not getattr(Encoding, d)}
+            assert overridden == {door}
+
+
+@pytest.mark.claim(
+    "switch-makes-order-heard",
+    "In one causal layer with random weights, another order of the earlier words changes the scores of "
+    "the next word with each encoding of the guide's switch, and without an encoding it does not.",
+)
+@every_encoding
+def test_one_layer_hears_the_order_with_every_encoding(name):
+    decoder, ids = _model(name, layers=1, trained=True), torch.arange(1, 11)
+    moved = torch.tensor([3, 1, 5, 2, 4, 9, 8, 6, 7, 10])
+    a, b = alone(decoder, ids)[-1], alone(decoder, moved)[-1]
+    if name == "none":
+        assert_close(a, b, **EXACT)
+    else:
+        assert far_apart(a, b)
+
+
+@pytest.mark.claim(
+    "zero-tables-start-silent",
+    "T5's bias, the clipped bias and CoPE, whose tables start at zero in the guide's code, give before "
+    "training exactly what no encoding gives.",
+)
+def test_tables_of_zeros_are_no_encoding_at_first():
+    ids = torch.randint(64, (8,))
+    silent = {name for name in SWITCH if torch.equal(alone(_model(name), ids), alone(_model("none"), ids))}
+    assert silent == {"none", "T5", "clipped bias", "CoPE"}
+
+
+# --- scale, normalisation, dropout, tied weights
+
+
+def share(token, position):
+    token, position = token.square().sum(-1), position.square().sum(-1)
+    return position / (position + token)
+
+
+@pytest.mark.claim(
+    "share-of-position",
+    "For tokens drawn independently with standard deviation s in each channel, a sinusoidal position "
+    "makes up 1 / (1 + 2 s^2) of the expected squared lengths of token and position, whatever the width.",
+)
+@pytest.mark.parametrize("dim", [64, 512])
+@pytest.mark.parametrize("deviation", [0.02, 0.3, 1.0, 5.0])
+def test_the_share_of_a_position_depends_on_the_scale_of_the_tokens_only(dim, deviation):
+    x = deviation * torch.randn(4000, dim, dtype=torch.float64)
+    p = sinusoidal_encoding(torch.arange(4000), dim, dtype=torch.float64)
+    x, p = x.square().sum(-1).mean(), p.square().sum(-1).mean()
+    assert (p / (p + x)).item() == pytest.approx(1 / (1 + 2 * deviation**2), rel=0.01)
+
+
+@pytest.mark.claim(
+    "norm-after-does-not-rebalance",
+    "RMSNorm of token plus position, with a weight of one, divides both parts by the same number: the "
+    "share of the position stays what it was.",
+)
+def test_rmsnorm_of_the_sum_keeps_the_share():
+    x = 0.02 * torch.randn(50, 64, dtype=torch.float64)
+    p = sinusoidal_encoding(torch.arange(50), 64, dtype=torch.float64)
+    length = (x + p).square().mean(-1, keepdim=True).sqrt()
+    assert_close(rms_norm(x + p, (64,), eps=0.0), x / length + p / length)
+    assert_close(share(x / length, p / length), share(x, p))
+    assert share(x, p).min() > 0.99
+
+
+@pytest.mark.claim(
+    "layernorm-after-drops-the-mean",
+    "LayerNorm of token plus sinusoidal position removes the mean of the position, and with it about a "
+    "sixth of its squared length at width 512 over the first 400 positions.",
+)
+def test_layernorm_of_the_sum_removes_the_mean_of_the_position():
+    x = torch.randn(400, 512, dtype=torch.float64)
+    p = sinusoidal_encoding(torch.arange(400), 512, dtype=torch.float64)
+    x0, p0 = (part - part.mean(-1, keepdim=True) for part in (x, p))
+    length = (x0 + p0).square().mean(-1, keepdim=True).sqrt()
+    assert_close(layer_norm(x + p, (512,), eps=0.0), x0 / length + p0 / length)
+    lost = 1 - p0.square().sum() / p.square().sum()
+    assert lost.item() == pytest.approx(1 / 6, abs=0.01)
+
+
+@pytest.mark.claim(
+    "norm-first-fixes-the-share",
+    "If tokens are normalised before a sinusoidal position is added, the position makes up one third of "
+    "the squared lengths, however large the tokens were.",
+)
+@pytest.mark.parametrize("deviation", [0.02, 1.0, 30.0])
+def test_tokens_that_are_normalised_first_leave_a_third_to_the_position(deviation):
+    x = deviation * torch.randn(50, 64, dtype=torch.float64)
+    p = sinusoidal_encoding(torch.arange(50), 64, dtype=torch.float64)
+    for norm in (layer_norm, rms_norm):
+        shares = share(norm(x, (64,), eps=1e-12), p)
+        assert_close(shares, torch.full_like(shares, 1 / 3), rtol=0, atol=1e-6)
+
+
+@pytest.mark.claim(
+    "dropped-positions-are-still-told",
+    "After dropout of a tenth of 64 channels, the nearest sinusoidal position is the right one for more "
+    "than 99 in 100 of the first 256 positions.",
+)
+def test_positions_survive_the_usual_dropout():
+    table = sinusoidal_encoding(torch.arange(256), 64)
+    nearest = torch.cdist(dropout(table.expand(20, -1, -1), 0.1), table).argmin(-1)
+    assert (nearest == torch.arange(256)).float().mean() > 0.99
+    rough = torch.cdist(dropout(table[:, :16].expand(20, -1, -1), 0.5), table[:, :16]).argmin(-1)
+    assert (rough == torch.arange(256)).float().mean() < 0.8
+
+
+@pytest.mark.claim(
+    "attention-dropout-ignores-eval",
+    "scaled_dot_product_attention drops weights whenever dropout_p is above zero: eval() does not reach it.",
+)
+def test_dropout_inside_the_kernel_does_not_know_of_eval():
+    class Attention(torch.nn.Module):
+        def forward(self, x, rate):
+            return scaled_dot_product_attention(x, x, x, dropout_p=rate)
+
+    attend, x = Attention().eval(), torch.randn(1, 4, 6, 8)
+    assert not torch.equal(attend(x, 0.5), attend(x, 0.5))
+    assert torch.equal(attend(x, 0.0), attend(x, 0.0))
+
+
+@pytest.mark.claim(
+    "tied-weights-hear-positions",
+    "With tied weights, words of standard deviation 0.02 and sinusoidal positions, at width 256 and "
+    "before any layer, fewer than 5 in 100 words score highest for themselves among 1,000; multiplied so "
+    "that their standard deviation is one, or without an added position, all do.",
+)
+def test_tied_weights_turn_loud_positions_into_votes_for_words():
+    drawn = torch.randn(1000, 256)
+    p = sinusoidal_encoding(torch.arange(32), 256)
+
+    def itself(words, x):
+        best = (x @ words.T).argmax(-1)
+        return (best == torch.arange(100)[:, None]).float().mean()
+
+    small, scaled = 0.02 * drawn, drawn / 16
+    assert itself(small, small[:100, None] + p) < 0.05
+    assert itself(scaled, 16 * scaled[:100, None] + p) == 1
+    assert itself(small, small[:100, None]) == 1
+
+
+# --- modules, gradients, compilation
+
+
+@every_encoding
+def test_what_an_encoding_learns_is_part_of_the_decoder(name):
+    decoder = _model(name).requires_grad_(True)
+    ids = torch.randint(64, (6,))
+    alone(decoder, ids).square().sum().backward()
+    assert all(p.grad is not None for p in decoder.encoding.parameters())
+    again = copy.deepcopy(decoder)
+    again.load_state_dict(decoder.state_dict())
+    assert torch.equal(alone(again, ids), alone(decoder, ids))
+
+
+@pytest.mark.parametrize("name", ["none", "sinusoidal", "RoPE", "ALiBi", "DeBERTa", "CoPE"])
+def test_compiles_into_one_graph(name):
+    torch.compiler.reset()
+    decoder = _model(name, layers=1, trained=True)
+    compiled = torch.compile(decoder, fullgraph=True, backend="aot_eager")
+    ids, at = torch.randint(64, (2, 5)), torch.arange(5).expand(2, -1)
+    expected, past = decoder(ids, at, torch.ones_like(at))
+    made, kept = compiled(ids, at, torch.ones_like(at))
+    assert_close(made, expected, **EXACT)
+    step = ids[:, :1], at[:, :1] + 5, torch.ones_like(at[:, :1])
+    assert_close(compiled(*step, kept)[0], decoder(*step, past)[0], **EXACT)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (0, 1), (4, 8)])
+def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
+    message = f"dim must be a multiple of heads, got {dim} and {heads}"
+    refused(message, Decoder, Encoding(), 9, dim, heads, 1)
+
+
+def test_refuses_ids_without_positions_and_documents_of_their_own():
+    decoder, two = _model("none"), torch.zeros(2, 3, dtype=torch.int64)
+    message = "ids, positions and documents must all be (batch, tokens), got"
+    refused(f"{message} [(1, 3), (2, 3)]", decoder, two, two[:1], two)
+    refused(f"{message} [(2, 3), (3,)]", decoder, two, two, two[0])
+    refused(f"{message} [(3,)]", decoder, two[0], two[0], two[0])

@@ -1,0 +1,744 @@
+"""decoding.py: whatever the method, a cache, padding, packing and rollback change no result."""
+
+import copy
+import math
+import types
+import warnings
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
+from snippets.attention import attention, scaled_dot_product
+from snippets.clipped_bias import ClippedBias
+from snippets.cope import CopeScores
+from snippets.deberta import DebertaScores
+from snippets.decoding import (
+    KeyValueCache,
+    attend,
+    document_positions,
+    flex_bias,
+    flex_visible,
+    visible,
+)
+from snippets.embed import packed_positions, padded_positions
+from snippets.fire import FireBias
+from snippets.kerple import KerpleLog, KerplePower
+from snippets.learned import AddLearned
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope_scaling import dynamic_ntk
+from snippets.sandwich import sandwich_bias
+from snippets.shaw import ShawTables
+from snippets.sinusoidal import AddSinusoidal
+from snippets.t5_bias import T5Bias
+from snippets.transformer_xl import TransformerXLScores
+from snippets.xpos import apply_xpos
+
+INF = math.inf
+HEADS, DIM, WIDTH = 2, 8, 16
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+# --- every method of the guide, at the place where it enters
+
+
+class Method(NamedTuple):
+    embed: object = None  # (x, positions) -> x
+    turn: object = None  # (q or k, positions, role) -> q or k
+    bias: object = None  # (query positions, key positions) -> bias
+    score: object = None  # (q, k, query positions, key positions) -> scores
+    values: object = None  # (weights, query positions, key positions) -> what the output gains
+
+
+def of_module(module):
+    """The module, in float64, with parameters that matter."""
+    module = module.double()
+    for parameter in module.parameters():
+        parameter.data.normal_().abs_().mul_(0.5) if parameter.ndim < 2 else parameter.data.normal_()
+    return module.requires_grad_(False)
+
+
+def rope(layout, pairs=DIM // 2):
+    frequencies = rope_frequencies(2 * pairs, base=50.0)
+    return Method(turn=lambda x, at, role: apply_rope(x, at[..., None, :], frequencies, layout))
+
+
+def xpos(centre=3):
+    def turn(x, at, role):
+        return apply_xpos(x, at[..., None, :], role, centre, base=50.0, scale_base=8.0)
+
+    return Method(turn=turn)
+
+
+def shaw():
+    tables = of_module(ShawTables(DIM, clip=2))
+    return Method(score=tables, values=tables.values)
+
+
+def counting(score):
+    """A method that counts rows and takes no positions."""
+    return Method(score=lambda q, k, i, j: score(q, k))
+
+
+METHODS = {
+    "none": lambda: Method(),
+    "sinusoidal": lambda: Method(embed=AddSinusoidal(WIDTH, base=50.0)),
+    "learned": lambda: Method(embed=of_module(AddLearned(12, WIDTH))),
+    "rope interleaved": lambda: rope("interleaved"),
+    "rope half": lambda: rope("half"),
+    "rope partial": lambda: rope("half", pairs=2),
+    "xpos": xpos,
+    "alibi": lambda: Method(bias=lambda i, j: alibi_bias(i, j, HEADS, torch.float64)),
+    "alibi symmetric": lambda: Method(bias=lambda i, j: alibi_bias_symmetric(i, j, HEADS, torch.float64)),
+    "t5": lambda: Method(bias=of_module(T5Bias(HEADS, 6, 8, bidirectional=False))),
+    "clipped": lambda: Method(bias=of_module(ClippedBias(HEADS, 3))),
+    "kerple log": lambda: Method(bias=of_module(KerpleLog(HEADS))),
+    "kerple power": lambda: Method(bias=of_module(KerplePower(HEADS))),
+    "fire": lambda: Method(bias=of_module(FireBias(HEADS, hidden=4, init_L=4.0))),
+    "sandwich": lambda: Method(bias=lambda i, j: sandwich_bias(i, j, HEADS, 8, torch.float64)),
+    "shaw": shaw,
+    "deberta": lambda: Method(score=of_module(DebertaScores(WIDTH, HEADS, span=3))),
+    "transformer-xl": lambda: counting(of_module(TransformerXLScores(WIDTH, HEADS))),
+    "cope": lambda: counting(of_module(CopeScores(DIM, rows=4))),
+}
+COUNTING = {"transformer-xl", "cope"}  # they count rows, and take no positions
+ABSOLUTE = {"sinusoidal", "learned"}
+every_method = pytest.mark.parametrize("name", METHODS)
+
+
+def close(name):
+    """Sandwich makes its products in float32, and their rounding depends on how many there are."""
+    return {"rtol": 0, "atol": 2e-6} if name == "sandwich" else EXACT
+
+
+class Layer:
+    """One causal attention layer with random weights, run by decoding.py."""
+
+    def __init__(self, name):
+        self.method = METHODS[name]()
+        self.weights = random(3, WIDTH, WIDTH) / 3
+
+    def project(self, x, positions):
+        x = self.method.embed(x, positions) if self.method.embed else x
+        q, k, v = ((x @ w).unflatten(-1, (HEADS, DIM)).transpose(-2, -3) for w in self.weights)
+        if self.method.turn:
+            q = self.method.turn(q, positions, "query")
+            k = self.method.turn(k, positions, "key")
+        return q, k, v
+
+    def __call__(self, x, positions, documents, past=None):
+        """The output of the new tokens, and the cache with them."""
+        q, k, v = self.project(x, positions)
+        new = (k, v, positions, documents)
+        kept = past.extend(*new) if past else KeyValueCache(*new)
+        seen = visible(positions, kept.positions, documents, kept.documents)
+        at = positions, kept.positions
+        bias = self.method.bias(*at) if self.method.bias else None
+        if self.method.score:
+            bias = self.method.score(q, kept.k, *at)
+        scale = 0.0 if self.method.score else None
+        output = attend(q, kept.k, kept.v, seen, bias, scale)
+        if self.method.values:
+            each = torch.eye(kept.k.shape[-2], dtype=q.dtype)  # values that show the weights
+            weights = attend(q, kept.k, each.expand(*kept.k.shape[:-1], -1), seen, bias, scale)
+            output = output + self.method.values(weights, *at)
+        return output.transpose(-2, -3).flatten(-2), kept
+
+    def alone(self, x):
+        """The output for one text from its first to its last token, by attention.py."""
+        at = torch.arange(len(x))
+        q, k, v = (part[0] for part in self.project(x[None], at[None]))
+        bias = self.method.bias(at, at) if self.method.bias else None
+        score = scaled_dot_product
+        if self.method.score:
+            score = lambda q, k: self.method.score(q, k, at, at)  # noqa: E731
+        output, weights = attention(q, k, v, bias, causal=True, score=score)
+        if self.method.values:
+            output = output + self.method.values(weights, at, at)
+        return output.transpose(-2, -3).flatten(-2)
+
+
+def counted(start, stop):
+    return torch.arange(start, stop)[None], torch.ones(1, stop - start, dtype=torch.int64)
+
+
+# --- what holds for every method
+
+
+@every_method
+def test_the_whole_text_at_once_is_attention_as_it_is_defined(name):
+    layer, x = Layer(name), random(7, WIDTH)
+    assert_close(layer(x[None], *counted(0, 7))[0][0], layer.alone(x), **close(name))
+
+
+@pytest.mark.claim(
+    "cached-equals-full",
+    "With any encoding of the guide, decoding with a cache in which each key keeps its position gives "
+    "what the whole text gives at once, in whichever pieces the tokens come.",
+)
+@every_method
+@pytest.mark.parametrize("pieces", [[1] * 7, [4, 1, 1, 1], [3, 4], [1, 2, 4]])
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(name, pieces):
+    layer, x = Layer(name), random(7, WIDTH)
+    start, past, made = 0, None, []
+    for tokens in pieces:
+        stop = start + tokens
+        output, past = layer(x[None, start:stop], *counted(start, stop), past)
+        made.append(output[0])
+        start = stop
+    assert_close(torch.cat(made), layer.alone(x), **close(name))
+
+
+@pytest.mark.claim(
+    "left-padding-changes-nothing",
+    "With any encoding of the guide, a text that is padded on the left gets the outputs that it gets "
+    "alone, at its prompt and at each token after it, if positions count from its first token and no "
+    "token sees padding.",
+)
+@every_method
+def test_left_padded_texts_get_what_they_get_alone(name):
+    layer, texts = Layer(name), [random(tokens, WIDTH) for tokens in (8, 5, 3)]
+    prompts = [6, 3, 1]  # two more tokens each
+    rows, documents = random(3, 6, WIDTH), torch.zeros(3, 6, dtype=torch.int64)
+    for row, text, tokens in zip(range(3), texts, prompts, strict=True):
+        rows[row, 6 - tokens :] = text[:tokens]
+        documents[row, 6 - tokens :] = 1
+    positions = document_positions(documents)
+    output, past = layer(rows, positions, documents)
+    made = [output]
+    for step in range(2):
+        new = torch.stack([text[n + step] for text, n in zip(texts, prompts, strict=True)])[:, None]
+        positions = positions[:, -1:] + 1
+        output, past = layer(new, positions, documents[:, -1:], past)
+        made.append(output)
+    made = torch.cat(made, 1)
+    for row, text in enumerate(texts):
+        assert_close(made[row, -len(text) :], layer.alone(text), **close(name))
+
+
+@pytest.mark.claim(
+    "packing-changes-nothing",
+    "With any encoding of the guide, texts packed into one row get the outputs that each gets alone, if "
+    "positions begin anew with each text and no token sees another text.",
+)
+@every_method
+def test_packed_texts_get_what_they_get_alone(name):
+    layer, texts = Layer(name), [random(tokens, WIDTH) for tokens in (3, 1, 5)]
+    documents = torch.tensor([[7] * 3 + [8] + [9] * 5])
+    output, _ = layer(torch.cat(texts)[None], document_positions(documents), documents)
+    for made, text in zip(output[0].split([3, 1, 5]), texts, strict=True):
+        assert_close(made, layer.alone(text), **close(name))
+
+
+@pytest.mark.claim(
+    "rollback-leaves-no-trace",
+    "Speculative decoding: tokens that are guessed at once get the outputs of decoding one by one, and "
+    "after the rejected ones are dropped from the cache nothing of them is left, with any encoding of the "
+    "guide.",
+)
+@every_method
+def test_rejected_guesses_leave_no_trace(name):
+    layer, x, wrong = Layer(name), random(8, WIDTH), random(2, WIDTH)
+    whole = layer.alone(x)
+    _, prompt = layer(x[None, :3], *counted(0, 3))
+    guess = torch.cat([x[3:5], wrong])[None]  # two of four are right
+    output, longer = layer(guess, *counted(3, 7), prompt)
+    assert_close(output[0, :2], whole[3:5], **close(name))
+    made, _ = layer(x[None, 5:], *counted(5, 8), longer.first(5))
+    assert_close(made[0], whole[5:], **close(name))
+    made, _ = layer(x[None, 3:], *counted(3, 8), prompt)  # the shorter one is as it was
+    assert_close(made[0], whole[3:], **close(name))
+
+
+def gap(name):
+    """Two rows, of which one has a token in its middle that does not belong to it; how far it is off."""
+    layer, x = Layer(name), random(2, 6, WIDTH)
+    documents = torch.ones(2, 4, dtype=torch.int64)
+    documents[1, 3] = 0
+    positions = torch.tensor([[0, 1, 2, 3], [0, 1, 2, 0]])
+    _, past = layer(x[:, :4], positions, documents)
+    output, _ = layer(x[:, 4:], torch.tensor([[4, 5], [3, 4]]), torch.ones_like(documents[:, :2]), past)
+    whole = layer.alone(x[0])
+    assert_close(output[0], whole[4:], **close(name))
+    return (output[1] - layer.alone(x[1, [0, 1, 2, 4, 5]])[3:]).abs().max()
+
+
+@every_method
+def test_a_row_may_hold_strangers_between_its_tokens_unless_rows_are_counted(name):
+    assert gap(name) > 0.001 if name in COUNTING else gap(name) < close(name)["atol"]
+
+
+@pytest.mark.claim(
+    "counting-rows-needs-unbroken-texts",
+    "CoPE and Transformer-XL count rows: right padding, or rejected tokens left in the cache, between a "
+    "text's tokens changes their outputs, though no token sees it. Methods that are given positions get "
+    "the same outputs.",
+)
+def test_methods_that_count_rows_need_unbroken_texts():
+    assert {name for name in METHODS if gap(name) > 0.001} == COUNTING
+
+
+# --- what goes wrong
+
+
+@pytest.mark.claim(
+    "wrong-start-hurts-absolute-only",
+    "If positions count the padding too, outputs change with sinusoidal and learned positions; with the "
+    "relative encodings of the guide they stay the same, FIRE up to its threshold, as long as prompt and "
+    "cache count alike.",
+)
+@every_method
+def test_counting_the_padding_changes_absolute_methods_only(name):
+    layer, x = Layer(name), random(6, WIDTH)
+    if name == "fire":
+        layer.method.bias.init_L = 100.0
+        layer.method.bias.L_multiplier.fill_(1.0)
+    positions, documents = counted(0, 6)
+    moved, _ = layer(x[None], positions + 3, documents)
+    apart = (moved[0] - layer.alone(x)).abs().max()
+    assert apart > 0.01 if name in ABSOLUTE else apart < max(1e-11, close(name)["atol"])
+
+
+def test_fire_knows_the_place_beyond_its_threshold():
+    layer, x = Layer("fire"), random(6, WIDTH)
+    positions, documents = counted(0, 6)
+    far, _ = layer(x[None], positions + 50, documents)
+    assert (far[0] - layer.alone(x)).abs().max() > 0.001
+
+
+@pytest.mark.claim(
+    "restarted-cache-hurts-every-method",
+    "If the positions of new tokens begin at zero again while the cache holds the text before them, the "
+    "outputs change with every encoding of the guide that is given positions.",
+)
+@every_method
+def test_positions_that_restart_during_decoding_change_every_method_that_reads_them(name):
+    layer, x = Layer(name), random(6, WIDTH)
+    layer.method = layer.method._replace(values=None)
+    _, past = layer(x[None, :4], *counted(0, 4))
+    zero, document = counted(0, 2)
+    q, k, v = layer.project(x[None, 4:], zero)
+    kept = past.extend(k, v, zero, document)
+    seen = torch.ones(1, 2, 6, dtype=torch.bool)
+    seen[..., 0, 5] = False  # causal by index, as most code has it
+    bias = layer.method.bias(zero, kept.positions) if layer.method.bias else None
+    if bias is not None:
+        bias = bias.nan_to_num(neginf=0.0)  # what a bias hides is not the point here
+    if layer.method.score:
+        bias = layer.method.score(q, kept.k, zero, kept.positions)
+    output = attend(q, kept.k, kept.v, seen, bias, 0.0 if layer.method.score else None)
+    right, _ = layer(x[None, 4:], *counted(4, 6), past)
+    apart = (output.transpose(-2, -3).flatten(-2) - right).abs().max()
+    assert apart < 1e-12 if name in COUNTING | {"none"} else apart > 1e-3
+
+
+@pytest.mark.claim(
+    "dynamic-ntk-needs-unrotated-keys",
+    "With dynamic NTK a cache of keys that were turned when they came differs from the whole text; keys "
+    "that are cached unturned and turned at each step, by the frequencies of that step, do not.",
+)
+def test_dynamic_ntk_needs_keys_that_are_turned_when_they_are_used():
+    q, k, v = random(3, 1, 1, 12, DIM)
+    plain = rope_frequencies(DIM)
+
+    def turned(x, positions, length):
+        return apply_rope(x, positions, dynamic_ntk(plain, 2.0, 6, length), "half")
+
+    at, documents = torch.arange(12), torch.ones(12, dtype=torch.int64)
+    seen = visible(at, at, documents, documents)
+    whole = attend(turned(q, at, 12), turned(k, at, 12), v, seen)[..., -1, :]
+    last = slice(11, 12)
+    late = attend(turned(q[..., last, :], at[last], 12), turned(k, at, 12), v, seen[last])
+    assert_close(late[..., 0, :], whole, **EXACT)
+    early = torch.cat([turned(k[..., [n], :], at[[n]], n + 1) for n in range(12)], -2)
+    stale = attend(turned(q[..., last, :], at[last], 12), early, v, seen[last])
+    assert (stale[..., 0, :] - whole).abs().max() > 0.001
+
+
+@pytest.mark.claim(
+    "xpos-centre-must-stay",
+    "xPos needs one centre for all queries and keys that meet: with any one centre the outputs are the "
+    "same, and a cache of keys scaled about another centre than the query changes them.",
+)
+def test_xpos_needs_one_centre_for_all_that_meet():
+    layer, x = Layer("xpos"), random(6, WIDTH)
+    _, past = layer(x[None, :5], *counted(0, 5))
+    right, _ = layer(x[None, 5:], *counted(5, 6), past)
+    assert_close(right[0, 0], layer.alone(x)[5], **EXACT)
+    elsewhere = copy.copy(layer)
+    elsewhere.method = xpos(centre=40)
+    assert_close(elsewhere.alone(x), layer.alone(x), **EXACT)
+    moved, _ = elsewhere(x[None, 5:], *counted(5, 6), past)
+    assert (moved - right).abs().max() > 0.01
+
+
+@pytest.mark.claim(
+    "is-causal-ignores-cache-and-padding",
+    "torch's is_causal=True without a mask lets tokens see padding on their left and the texts before "
+    "them in a packed row, and gives other outputs than each text alone.",
+)
+def test_is_causal_alone_sees_padding_and_other_texts():
+    layer, texts = Layer("rope half"), random(2, 3, WIDTH)
+    documents = torch.tensor([[0, 0, 0, 1, 1, 1]])
+    positions = document_positions(documents)
+    q, k, v = layer.project(texts.flatten(0, 1)[None], positions)
+    torchs = scaled_dot_product_attention(q, k, v, is_causal=True)[0].transpose(-2, -3).flatten(-2)
+    assert_close(torchs[:3], layer.alone(texts[0]), **EXACT)
+    assert (torchs[3:] - layer.alone(texts[1])).abs().max() > 0.01
+
+
+@pytest.mark.claim(
+    "sdpa-mask-and-is-causal",
+    "In torch 2.13 on a CPU, a mask together with is_causal=True is an error in one kernel of "
+    "scaled_dot_product_attention, and applied without a word, both of them, in another.",
+)
+def test_a_mask_and_is_causal_together_are_an_error_in_one_kernel_only():
+    q, k, v = random(3, 1, HEADS, 4, DIM)
+    mask = torch.ones(4, 4, dtype=torch.bool)
+    mask[:, 1] = False
+    with sdpa_kernel(SDPBackend.MATH), pytest.raises(RuntimeError, match="is_causal"):
+        scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=True)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        made = scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=True)
+    assert_close(made, scaled_dot_product_attention(q, k, v, attn_mask=mask.tril()), **EXACT)
+
+
+# --- positions and masks
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 4)), min_size=1, max_size=5))
+def test_positions_count_from_zero_in_every_run(runs):
+    runs = [run for n, run in enumerate(runs) if n == 0 or run[0] != runs[n - 1][0]]
+    documents = torch.tensor([number for number, length in runs for _ in range(length)])
+    want = [place for _, length in runs for place in range(length)]
+    assert document_positions(documents).tolist() == want
+    assert torch.equal(document_positions(documents), packed_positions(documents))
+
+
+@given(st.integers(0, 5), st.integers(1, 5))
+def test_a_padding_mask_is_a_document(padding, tokens):
+    mask = torch.tensor([0] * padding + [1] * tokens)
+    for given_mask in (mask, mask.bool(), mask.to(torch.uint8)):
+        made = document_positions(given_mask)
+        assert made.dtype == torch.int64
+        assert torch.equal(made[padding:], padded_positions(mask)[padding:])
+
+
+@given(st.integers(0, 10_000), st.booleans())
+def test_visible_is_its_definition(seed, causal):
+    generator = torch.Generator().manual_seed(seed)
+    i, j = (torch.randint(4, (2, n), generator=generator) for n in (3, 5))
+    a, b = (torch.randint(3, (2, n), generator=generator) for n in (3, 5))
+    made = visible(i, j, a, b, causal)
+    for row in range(2):
+        for query in range(3):
+            for key in range(5):
+                same = a[row, query] == b[row, key]
+                early = j[row, key] <= i[row, query] or not causal
+                assert made[row, query, key] == (same and early)
+
+
+def test_every_token_sees_itself_so_that_no_row_is_all_hidden():
+    documents = torch.tensor([[0, 0, 1, 1, 2], [3, 4, 4, 4, 0]])
+    positions = document_positions(documents)
+    for causal in (True, False):
+        seen = visible(positions, positions, documents, documents, causal)
+        assert seen.diagonal(dim1=-2, dim2=-1).all()
+
+
+def test_without_causal_packed_texts_see_all_of_themselves():
+    layer, texts = Layer("rope half"), random(2, 3, WIDTH)
+    documents = torch.tensor([[0, 0, 0, 1, 1, 1]])
+    positions = document_positions(documents)
+    q, k, v = layer.project(texts.flatten(0, 1)[None], positions)
+    made = attend(q, k, v, visible(positions, positions, documents, documents, causal=False))
+    for n in range(2):
+        part = layer.project(texts[[n]], positions[:, :3])
+        assert_close(made[..., 3 * n : 3 * n + 3, :], attention(*part)[0], **EXACT)
+
+
+# --- other libraries
+
+
+def test_agrees_with_the_positions_of_transformers(to_ledger):
+    utils = pytest.importorskip("transformers.generation.utils")
+    mask = (torch.arange(9) >= torch.tensor([[0], [3], [8]])).long()
+    self = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
+    theirs = utils.GenerationMixin._prepare_position_ids_for_generation(self, mask, {"attention_mask": mask})
+    ours = document_positions(mask)
+    to_ledger("transformers.generation.utils.GenerationMixin", ours * mask, theirs * mask)
+
+
+def test_agrees_with_the_document_mask_of_attention_gym(to_ledger):
+    masks = pytest.importorskip("attn_gym.masks")
+    document_mask = pytest.importorskip("attn_gym.masks.document_mask")
+    lengths = [3, 1, 5, 2]
+    offsets = document_mask.length_to_offsets(lengths, "cpu")
+    theirs = masks.generate_doc_mask_mod(masks.causal_mask, offsets)
+    documents = torch.arange(4).repeat_interleave(torch.tensor(lengths))
+    positions = document_positions(documents)
+    i, j = torch.arange(11)[:, None], torch.arange(11)
+    ours = visible(positions, positions, documents, documents)
+    to_ledger("attn_gym.masks.generate_doc_mask_mod", ours, theirs(0, 0, i, j))
+
+
+# --- flex_attention
+
+
+def flex(q, k, v, positions, documents, score_mod=None):
+    mask_mod = flex_visible(positions, positions, documents, documents)
+    tokens = q.shape[-2]
+    block = create_block_mask(mask_mod, len(q), None, tokens, tokens, device="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it was not compiled
+        return flex_attention(q, k, v, score_mod=score_mod, block_mask=block)
+
+
+DISTANCES = ("alibi", "t5", "clipped", "kerple log", "kerple power", "sandwich")
+
+
+@pytest.mark.claim(
+    "flex-agrees-with-sdpa",
+    "ALiBi, T5's bias, the clipped bias, KERPLE and Sandwich need one number for each head and distance: "
+    "through flex_attention with these numbers, outputs agree with a bias for each pair through "
+    "scaled_dot_product_attention.",
+)
+@pytest.mark.parametrize("name", DISTANCES)
+def test_biases_that_read_distances_fit_flex_attention(name):
+    bias = METHODS[name]().bias
+    documents = torch.tensor([[0, 0, 1, 1, 1, 1, 1], [2, 2, 2, 2, 3, 3, 3]])
+    positions = document_positions(documents)
+    q, k, v = random(3, 2, HEADS, 7, DIM)
+    expected = attend(
+        q, k, v, visible(positions, positions, documents, documents), bias(positions, positions)
+    )
+    by_distance = bias(torch.tensor([6]), torch.arange(7))[:, 0].flip(-1)
+    made = flex(q, k, v, positions, documents, flex_bias(by_distance, positions, positions))
+    assert_close(made, expected, rtol=0, atol=2e-6 if name == "sandwich" else 1e-12)
+
+
+@pytest.mark.parametrize("name", ["none", "rope half", "xpos", "sinusoidal"])
+def test_what_enters_before_the_scores_needs_the_mask_only(name):
+    layer, documents = Layer(name), torch.tensor([[0, 0, 1, 1, 1, 2]])
+    positions = document_positions(documents)
+    q, k, v = layer.project(random(1, 6, WIDTH), positions)
+    expected = attend(q, k, v, visible(positions, positions, documents, documents))
+    assert_close(flex(q, k, v, positions, documents), expected, **EXACT)
+
+
+def test_by_distance_is_nearest_first():
+    row = alibi_bias(torch.tensor([9]), torch.arange(10), 4)[:, 0].flip(-1)
+    assert_close(row, -alibi_slopes(4)[:, None] * torch.arange(10))
+
+
+def test_keys_that_the_mask_hides_need_no_distance_of_their_own():
+    at = torch.tensor([[3, 4, 9]])
+    score_mod = flex_bias(torch.tensor([[1.0, 5.0]]), at, at)
+    scores = [score_mod(torch.tensor(10.0), 0, 0, i, j).item() for i, j in ((1, 0), (1, 1), (1, 2), (0, 2))]
+    assert scores == [15, 11, 11, 11]
+    with pytest.raises(IndexError):
+        score_mod(torch.tensor(10.0), 0, 0, 2, 0)
+
+
+# --- kernels, dtypes, gradients, compilation
+
+
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("batched", [False, True])
+def test_one_mask_serves_all_rows_or_each_has_its_own(batched, biased):
+    q, k, v = random(2, HEADS, 3, DIM), random(2, HEADS, 4, DIM), random(2, HEADS, 4, 5)
+    seen = torch.rand(2, 3, 4) < 0.5 if batched else torch.rand(3, 4) < 0.5
+    seen[..., 0] = True
+    bias = random(HEADS, 3, 4) if biased else None
+    hidden = torch.zeros(2, HEADS, 3, 4, dtype=torch.float64)
+    hidden.masked_fill_(~(seen[:, None] if batched else seen), -INF)
+    expected = attention(q, k, v, hidden if bias is None else hidden + bias)[0]
+    assert_close(attend(q, k, v, seen, bias), expected, **EXACT)
+
+
+def test_a_scale_of_zero_leaves_the_bias_alone():
+    q, k, v, scores = random(2, 3, DIM), random(2, 4, DIM), random(2, 4, DIM), random(2, 3, 4)
+    seen = torch.ones(3, 4, dtype=torch.bool)
+    for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
+        with sdpa_kernel(backend):
+            made = attend(q[None], k[None], v[None], seen, scores[None], scale=0.0)[0]
+        assert_close(made, scores.softmax(-1) @ v, **EXACT)
+    scaled = attend(q, k, v, seen, scale=0.3)
+    assert_close(scaled, (0.3 * q @ k.mT).softmax(-1) @ v, **EXACT)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_attend_keeps_the_dtype(dtype):
+    exact = random(3, 1, HEADS, 5, DIM)
+    at, documents = torch.arange(5), torch.ones(5, dtype=torch.int64)
+    seen = visible(at, at, documents, documents)
+    for bias in (None, alibi_bias(at, at, HEADS, dtype)):
+        made = attend(*exact.to(dtype), seen, bias)
+        expected = attend(*exact, seen, None if bias is None else bias.double())
+        assert made.dtype == dtype
+        assert (made - expected).abs().max() < 16 * torch.finfo(dtype).eps
+
+
+def test_gradients():
+    q, k, v = (random(1, HEADS, 3, 4).requires_grad_() for _ in range(3))
+    bias = random(HEADS, 3, 3).requires_grad_()
+    seen = torch.ones(3, 3, dtype=torch.bool).tril()
+    assert torch.autograd.gradcheck(lambda q, k, v, b: attend(q, k, v, seen, b), (q, k, v, bias))
+
+
+def test_nothing_leaves_the_device():
+    documents = torch.ones(2, 3, dtype=torch.int64, device="meta")
+    positions = document_positions(documents)
+    seen = visible(positions, positions, documents, documents)
+    x = torch.zeros(2, HEADS, 3, DIM, device="meta")
+    kept = KeyValueCache(x, x, positions, documents).extend(x, x, positions, documents)
+    made = attend(x, x, x, seen)
+    assert {t.device.type for t in (positions, seen, made, kept.k, kept.first(1).documents)} == {"meta"}
+
+
+def test_a_step_compiles_into_one_graph():
+    def step(q, k, v, positions, documents):
+        old = KeyValueCache(
+            k[..., :3, :], v[..., :3, :], document_positions(documents[:, :3]), documents[:, :3]
+        )
+        kept = old.extend(k[..., 3:, :], v[..., 3:, :], positions, documents[:, 3:]).first(5)
+        seen = visible(positions, kept.positions, documents[:, 3:], kept.documents)
+        bias = alibi_bias(positions, kept.positions, HEADS, q.dtype)
+        return attend(q, kept.k, kept.v, seen, bias), kept.positions
+
+    torch.compiler.reset()
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    for documents in ([[0, 1, 1, 1, 1, 1]], [[1, 1, 1, 1, 1, 1]]):
+        documents = torch.tensor(documents)
+        positions = document_positions(documents)[:, 3:]
+        q, k, v = random(1, HEADS, 3, DIM), random(1, HEADS, 6, DIM), random(1, HEADS, 6, DIM)
+        assert_close(compiled(q, k, v, positions, documents), step(q, k, v, positions, documents), **EXACT)
+
+
+def test_flex_mods_compile_into_one_graph():
+    documents = torch.tensor([[0, 1, 1, 1]])
+    positions = document_positions(documents)
+    row = random(HEADS, 4)
+
+    def mods(score, i, j):
+        seen = flex_visible(positions, positions, documents, documents)(0, 0, i, j)
+        return flex_bias(row, positions, positions)(score, 0, 1, i, j), seen
+
+    torch.compiler.reset()
+    compiled = torch.compile(mods, fullgraph=True, backend="aot_eager")
+    arguments = random(4, 4), torch.arange(4)[:, None], torch.arange(4)
+    assert_close(compiled(*arguments), mods(*arguments))
+
+
+# --- the cache keeps what it is given
+
+
+def test_a_cache_is_left_as_it_is():
+    k, v = random(2, 1, HEADS, 3, DIM)
+    positions, documents = torch.tensor([[5, 2, 9]]), torch.tensor([[1, 4, 7]])
+    kept = KeyValueCache(k, v, positions, documents)
+    longer = kept.extend(k + 1, v + 1, positions + 3, documents + 1)
+    assert kept.k is k and kept.v is v and kept.positions is positions and kept.documents is documents
+    for part, old, new, axis in (
+        ("k", k, k + 1, -2),
+        ("v", v, v + 1, -2),
+        ("positions", positions, positions + 3, -1),
+        ("documents", documents, documents + 1, -1),
+    ):
+        assert torch.equal(getattr(longer, part), torch.cat((old, new), axis))
+        assert torch.equal(getattr(longer.first(2), part), old.narrow(axis, 0, 2))
+
+
+def test_values_may_be_of_another_width_than_keys():
+    positions, documents = counted(0, 3)
+    kept = KeyValueCache(random(1, HEADS, 3, DIM), random(1, HEADS, 3, 5), positions, documents)
+    assert kept.extend(kept.k, kept.v, positions, documents).v.shape == (1, HEADS, 6, 5)
+
+
+def test_a_cache_needs_no_batch():
+    kept = KeyValueCache(random(HEADS, 3, DIM), random(HEADS, 3, DIM), torch.arange(3), torch.arange(3))
+    assert kept.first(2).k.shape == (HEADS, 2, DIM)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments)
+    assert str(caught.value) == message
+
+
+NO_INTEGERS = [([0], "list"), (torch.zeros(1), "torch.float32"), (torch.zeros(1) + 0j, "torch.complex64")]
+
+
+@pytest.mark.parametrize(("given_one", "got"), NO_INTEGERS)
+def test_refuses_what_does_not_count(given_one, got):
+    one = torch.zeros(1, dtype=torch.int64)
+    refused(f"documents must be a tensor of integers, got {got}", document_positions, given_one)
+    for place, name in enumerate(("query positions", "key positions", "query documents", "key documents")):
+        arguments = [one] * 4
+        arguments[place] = given_one
+        message = f"{name} must be a tensor of integers, got {got}"
+        refused(message, visible, *arguments)
+        refused(message, flex_visible, *arguments)
+    refused(
+        f"query positions must be a tensor of integers, got {got}", flex_bias, random(2, 3), given_one, one
+    )
+    refused(f"key positions must be a tensor of integers, got {got}", flex_bias, random(2, 3), one, given_one)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (1, 3)])
+def test_refuses_positions_and_documents_of_two_shapes(shape):
+    three, other = torch.zeros(3, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    message = f"positions and documents must be of one shape, got {shape} and (3,)"
+    refused(f"query {message}", visible, other, three, three, three)
+    refused(f"key {message}", visible, three, other, three, three)
+    refused(f"key {message}", flex_visible, three, other, three, three)
+    k = torch.zeros(HEADS, 3, DIM)
+    refused(f"key {message}", KeyValueCache, k, k, other, three)
+
+
+def test_refuses_a_lone_position():
+    one = torch.tensor(0)
+    message = "query positions and documents must be of one shape, got () and ()"
+    refused(message, visible, one, one[None], one, one[None])
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 3, 4), (2, 2, 4, 4), (2, 3, 4), (2, 2, 3)])
+def test_refuses_keys_and_values_that_do_not_fit(shape):
+    at, right, wrong = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2, 3, 4), torch.zeros(shape)
+    want = "must be (2, 'heads', 3, 'dim')"
+    refused(f"k {want}, got {shape}", KeyValueCache, wrong, right, at, at)
+    refused(f"v {want}, got {shape}", KeyValueCache, right, wrong, at, at)
+    refused(f"v {want}, got {shape}", KeyValueCache(right, right, at, at).extend, right, wrong, at, at)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_refuses_a_mask_that_could_be_a_bias(dtype):
+    q = torch.zeros(1, 2, 3, 4)
+    refused(f"seen must be bool, got {dtype}", attend, q, q, q, torch.zeros(3, 3).to(dtype))
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (5, 3), (1, 3, 5), (2, 1, 3, 5), (3, 1)])
+def test_refuses_a_mask_that_would_have_to_be_stretched(shape):
+    q, k = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8)
+    message = f"seen must be (2, 3, 5) or (3, 5), got {shape}"
+    refused(message, attend, q, k, k, torch.ones(shape, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 2, 3)])
+def test_refuses_distances_without_heads(shape):
+    at = torch.zeros(1, 3, dtype=torch.int64)
+    refused(f"by_distance must be (heads, distances), got {shape}", flex_bias, torch.zeros(shape), at, at)
