@@ -98,16 +98,15 @@ def one_pair():
     frequencies, factor, pair = rope_frequencies(DIM), 2, 40
     slowed = position_interpolation(frequencies, factor)
     wavelengths = 2 * math.pi / frequencies
-    print(f"trained on {TRAINED} tokens, asked for {factor * TRAINED}")
-    print("pair  one turn in  offset   as it was   slowed")
     last = TRAINED - 1
+    print("pair   wave  offset   was   now")
     for p, offset in ((pair, last), (pair, factor * last), (0, 1)):
         was, now = (
             math.degrees(offset * w[p]) for w in (frequencies, slowed)
         )
         print(
-            f"{p:>4}  {wavelengths[p]:>11,.0f}  {offset:>6}"
-            f"  {was:>9.0f}°  {now:>6.0f}°"
+            f"{p:>4} {wavelengths[p]:>6.0f} {offset:>7}"
+            f"  {was:>3.0f}°  {now:>3.0f}°"
         )
     return {
         "pair": pair,
@@ -202,8 +201,9 @@ def neighbours():
     """Five falling curves over small offsets: the score of one query with
     equal keys.
 
-    Unchanged, it falls steeply within a few tokens; NTK-aware, by parts and
-    YaRN stay near it at first. Interpolation has made it almost level.
+    Unchanged, it falls steeply within a few tokens; by parts and YaRN stay
+    with it, NTK-aware a little above. Interpolation has made it almost
+    level.
     """
     frequencies, offsets = rope_frequencies(DIM), torch.arange(41)
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
@@ -300,18 +300,14 @@ def stale_keys():
         return apply_rope(x, torch.tensor([position]), used, "half")[0]
 
     query = turned(q, length - 1, length)
-    print(f"score of the token at {length - 1} with the same key")
-    print("key at   turned now   turned when it came   off by")
+    print("key at   turned now   when it came")
     errors = []
     for position in (8100, 7000, 6000, 5000, 4095):
         right = query @ turned(k, position, length) / math.sqrt(128)
         arrived = max(TRAINED, position + 1)
         stale = query @ turned(k, position, arrived) / math.sqrt(128)
         errors.append(abs(stale - right))
-        print(
-            f"{position:>6}   {right:>10.2f}   {stale:>19.2f}"
-            f"   {errors[-1]:>6.2f}"
-        )
+        print(f"{position:>6}   {right:>10.2f}   {stale:>12.2f}")
     return {"worst": max(errors), "length": length, "factor": factor}
 
 
@@ -319,7 +315,7 @@ def temperature():
     """Two curves over the factor, both from one upward: YaRN's and
     LongRoPE's.
 
-    They run close together, and YaRN's ends higher.
+    They start together, and YaRN's rises faster.
     """
     shown = torch.logspace(0, 6, 40, base=2).tolist()
     ours = [yarn_attention_factor(factor) ** 2 for factor in shown]
@@ -346,13 +342,10 @@ def llama3_counts():
     kept = (slower == 1).sum()
     divided = ((slower - 8).abs() < 1e-9).sum()
     blended = len(slower) - kept - divided
-    print(f"of {len(slower)} pairs, base 500,000, trained on 8192 tokens")
-    print(f"  {kept:>2} unchanged: 4 turns or more")
+    print(f"of {len(slower)} pairs, by turns in 8192 tokens")
+    print(f"  {kept:>2} unchanged, 4 turns or more")
     print(f"  {blended:>2} in between")
-    print(f"  {divided:>2} slowed by 8: less than one turn")
-    print("the same numbers by ntk_by_parts, alpha 1, beta 4:", end=" ")
-    same = ntk_by_parts(frequencies, 8, 8192, alpha=1, beta=4)
-    print(torch.equal(same, llama3(frequencies)))
+    print(f"  {divided:>2} slowed by 8, less than 1 turn")
     return {
         "pairs": len(slower),
         "kept": kept,
@@ -464,8 +457,9 @@ def beyond():
 
 
 def two_heads():
-    print("nats above the best     near head       far head")
-    print(f"at {STRETCH} times the length  as is  tuned    as is  tuned")
+    print(f"nats above the best, {STRETCH} times as long")
+    print("                  near         far")
+    print("             as is tuned as is tuned")
     rows, count = {}, OFFSETS_LEARNED * STRETCH
     columns = ("near", "near_tuned", "far", "far_tuned")
     for task in (_near, _far):
@@ -479,8 +473,8 @@ def two_heads():
     for name, row in rows.items():
         near, near_tuned, far, far_tuned = row
         print(
-            f"{name:<20}  {near:>7.2f} {near_tuned:>6.2f}"
-            f"  {far:>7.2f} {far_tuned:>6.2f}"
+            f"{name:<13}{near:>5.2f} {near_tuned:>5.2f}"
+            f" {far:>5.2f} {far_tuned:>5.2f}"
         )
     return {
         "stretch": STRETCH,
@@ -535,9 +529,7 @@ def xpos_centre():
         query = apply_xpos(q, here, "query", of_query)
         return (query @ apply_xpos(k, there, "key", of_key).T).item()
 
-    print("centre of the query   of the key   score")
+    print("centre: query    key   score")
     for centres in ((0, 0), (350, 350), (5000, 5000), (350, 0)):
-        print(
-            f"{centres[0]:>19}   {centres[1]:>10}   {score(*centres):>5.2f}"
-        )
+        print(f"{centres[0]:>13}  {centres[1]:>5}   {score(*centres):>5.2f}")
     return {"right": score(0, 0), "wrong": score(350, 0)}
