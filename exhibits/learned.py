@@ -224,9 +224,9 @@ def guesses():
 
 
 def rarely_trained():
-    """Dots that climb: the more often a row was trained, the longer it is, up
-    to a height at which they level off. The rows that were never trained lie
-    at the bottom left, close to zero.
+    """Dots that climb, with some scatter: rows that were trained more often
+    are mostly longer, up to a height at which they level off. The rows that
+    were never trained lie at the bottom left, close to zero.
     """
     table = AddLearned(DAYS, DIM).double().table
     before = table.detach().clone()
@@ -353,8 +353,9 @@ def past_the_end():
 def clamped():
     """Five curves of right guesses over the days. A stretched table stays
     high to the end. Fresh rows fall at the end of the table to the level of a
-    model without positions. A clamped table falls a little earlier. A wrapped
-    one lies below all others almost everywhere.
+    model without positions. A clamped table falls a little earlier, and
+    is low on the first day too. A wrapped one lies below all others almost
+    everywhere.
     """
     guesser, _, table = _trained()
     days = 2 * DAYS

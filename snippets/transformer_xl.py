@@ -107,8 +107,8 @@ class TransformerXLScores(nn.Module):
     """What a layer learns for its scores: W, u and v.
 
     forward(q, k) is a score for attention.py. dim is the width of the model
-    and of R, the heads are dim/heads wide. The paper's models share u and v
-    among their layers: set second.u = first.u.
+    and of R, the heads are dim/heads wide. The PyTorch code of the authors
+    shares u and v among layers: set second.u = first.u, and v alike.
 
     ValueError: as transformer_xl_scores; dim odd or not a multiple of heads.
     """

@@ -61,8 +61,8 @@ def test_shifting_all_positions_changes_nothing(i, j, shift):
 
 @pytest.mark.claim(
     "clipped-bias-shares-beyond",
-    "In the clipped bias, all keys at or beyond the maximum distance on one side of a query have the "
-    "same bias, and the next nearer one has another.",
+    "In the clipped bias, all keys at or beyond the maximum distance on one side of a query share a "
+    "number of the table, and the next nearer distance has another one.",
 )
 @given(st.integers(1, 20), st.integers(0, 500))
 def test_beyond_max_distance_all_keys_of_a_side_are_alike(max_distance, beyond):

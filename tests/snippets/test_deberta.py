@@ -66,8 +66,8 @@ def test_the_farthest_key_after_the_query_has_the_first_row():
 
 @pytest.mark.claim(
     "deberta-last-term",
-    "In the position-to-content term, transformers and the snippet count i - j as in the content-to- "
-    "position term; the paper's j - i gives other scores.",
+    "In the position-to-content term, transformers and the snippet count i - j, as in the "
+    "content-to-position term; the paper's j - i gives other scores.",
 )
 def test_the_last_term_of_the_paper_is_another_thing():
     q, k, key_rows, query_rows = heads_of(5), heads_of(5), heads_of(6), heads_of(6)
@@ -88,7 +88,7 @@ def test_the_last_term_of_the_paper_is_another_thing():
 @pytest.mark.claim(
     "deberta-scale",
     "DeBERTa divides the sum of its three terms by the square root of 3 dim, which gives scores of "
-    "unit variance for independent entries of unit variance.",
+    "unit variance for independent entries of mean zero and unit variance.",
 )
 def test_three_terms_over_the_root_of_three_dim_have_unit_variance():
     dim, at = 64, torch.arange(200)
@@ -201,8 +201,8 @@ def transformers_layer(span, buckets, share=False):
 
 @pytest.mark.claim(
     "deberta-last-term",
-    "In the position-to-content term, transformers and the snippet count i - j as in the content-to- "
-    "position term; the paper's j - i gives other scores.",
+    "In the position-to-content term, transformers and the snippet count i - j, as in the "
+    "content-to-position term; the paper's j - i gives other scores.",
 )
 @pytest.mark.claim(
     "deberta-agrees-with-transformers",

@@ -43,8 +43,8 @@ def test_every_position_gets_its_row():
 
 @pytest.mark.claim(
     "gpt2-position-init",
-    "OpenAI's GPT-2 code starts its table of positions from a normal distribution with a standard "
-    "deviation of 0.01, which is not cut off.",
+    "Started as in OpenAI's GPT-2 code, the snippet's table comes from a normal distribution with a "
+    "standard deviation of 0.01, which is not cut off.",
 )
 def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
     table = AddLearned(1024, 768).table
@@ -57,8 +57,8 @@ def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
 
 @pytest.mark.claim(
     "bert-position-init",
-    "Google's BERT code starts its table of positions from a normal distribution with a standard "
-    "deviation of 0.02 that is cut off at 0.04, so that the numbers spread by less than 0.018.",
+    "Started as in Google's BERT code, the snippet's table comes from a normal distribution with a "
+    "standard deviation of 0.02 that is cut off at 0.04, so that the numbers spread by less than 0.018.",
 )
 def test_bert_starts_from_two_hundredths_cut_off_at_twice_that():
     table = AddLearned(512, 768, init="bert").table
@@ -79,6 +79,10 @@ def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions()
     assert sum(p.numel() for p in AddLearned(1024, 768).parameters()) == 786_432
 
 
+@pytest.mark.claim(
+    "gpt2-position-parameters",
+    "The table of positions of GPT-2 small has 1024 times 768, that is 786,432, parameters.",
+)
 @pytest.mark.claim(
     "transformers-doubles-gpt2-init",
     "A fresh GPT-2 of Hugging Face Transformers 5.23 starts its table of positions with a standard "
@@ -278,8 +282,8 @@ def test_rows_may_be_renamed(order):
 
 @pytest.mark.claim(
     "unused-rows-stay-as-they-were",
-    "SGD and Adam leave the rows that no token used exactly at their initial values; AdamW's weight "
-    "decay shrinks them.",
+    "SGD and Adam without weight decay leave the rows that no token ever used exactly at their initial "
+    "values; AdamW's weight decay shrinks them.",
 )
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
 def test_unused_rows_stay_as_they_were_unless_they_decay(optimizer):

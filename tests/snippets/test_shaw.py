@@ -222,7 +222,7 @@ def test_with_clip_zero_the_weights_know_no_position():
 @pytest.mark.claim(
     "clip-is-blind-in-one-layer-only",
     "With Shaw's tables in the scores, swapping two tokens that are both beyond the clip on one side "
-    "of a query leaves its output in one layer as it was, and changes it in two.",
+    "of a query leaves its output in one layer as it was; in two layers with random weights it changes.",
 )
 def test_one_layer_is_blind_beyond_the_clip_and_two_are_not():
     at, x = torch.arange(12), random(12, 8)

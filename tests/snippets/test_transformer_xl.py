@@ -160,8 +160,8 @@ def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queri
 
 @pytest.mark.claim(
     "transformer-xl-agrees-with-xlnet",
-    "With XLNet's weights from transformers and keys after the query hidden, the snippet gives "
-    "XLNet's weights and outputs, to 1e-12 in float64.",
+    "With the parameters of transformers' XLNet attention and keys after the query hidden, the snippet "
+    "gives its attention weights and outputs, to 1e-12 in float64.",
 )
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
 def test_attention_agrees_with_xlnet(queries, keys, to_ledger):
