@@ -1,0 +1,190 @@
+"""What the chapter on choosing shows.
+
+The matrix is computed; methods and models are named in choosing.toml.
+"""
+
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import torch
+
+from snippets.alibi import alibi_bias
+from snippets.attention import scaled_dot_product
+from snippets.clipped_bias import ClippedBias
+from snippets.cope import CopeScores
+from snippets.deberta import DebertaScores
+from snippets.fire import FireBias
+from snippets.kerple import KerpleLog
+from snippets.learned import AddLearned
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.sandwich import sandwich_bias
+from snippets.shaw import ShawTables
+from snippets.sinusoidal import AddSinusoidal
+from snippets.t5_bias import T5Bias
+from snippets.transformer_xl import TransformerXLScores
+from snippets.xpos import apply_xpos
+
+WIDTH, HEADS, LENGTH, SHIFT = 768, 12, 1024, 700
+DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def _added(module):
+    """A function of tokens and positions for an encoding of the input."""
+
+    def scores(x, at):
+        y = module(x.transpose(0, 1).flatten(1), at)
+        y = y.unflatten(-1, (HEADS, -1)).transpose(0, 1)
+        return scaled_dot_product(y, y)
+
+    return scores
+
+
+def _biased(bias):
+    return lambda x, at: scaled_dot_product(x, x) + bias(at, at)
+
+
+def _rotated(rotate):
+    return lambda x, at: scaled_dot_product(*rotate(x, at))
+
+
+def _rope(x, at):
+    turned = apply_rope(x, at, rope_frequencies(x.shape[-1]), "half")
+    return turned, turned
+
+
+def _xpos(x, at):
+    return [apply_xpos(x, at, role, centre=0) for role in ("query", "key")]
+
+
+def _methods():
+    """Each method's learned module, if it has one, and its scores.
+
+    The order is that of choosing.toml.
+    """
+    dim = WIDTH // HEADS
+    learned, shaw = AddLearned(LENGTH, WIDTH), ShawTables(dim, clip=16)
+    xl, t5 = TransformerXLScores(WIDTH, HEADS), T5Bias(HEADS)
+    deberta = DebertaScores(WIDTH, HEADS, span=512)
+    clipped, kerple = ClippedBias(HEADS, 128), KerpleLog(HEADS)
+    fire, cope = FireBias(HEADS), CopeScores(dim, rows=64)
+    for module in (learned, shaw, xl, t5, deberta, clipped, fire, cope):
+        for table in module.parameters():
+            if not table.any():  # some start at zero, which says nothing yet
+                torch.nn.init.normal_(table)
+    return {
+        "none": (None, lambda x, at: scaled_dot_product(x, x)),
+        "sinusoidal": (None, _added(AddSinusoidal(WIDTH))),
+        "learned": (learned, _added(learned)),
+        "shaw": (shaw, lambda x, at: shaw(x, x, at, at)),
+        "transformer_xl": (xl, lambda x, at: xl(x, x)),
+        "t5_bias": (t5, _biased(t5)),
+        "clipped_bias": (clipped, _biased(clipped)),
+        "deberta": (deberta, lambda x, at: deberta(x, x, at, at)),
+        "rope": (None, _rotated(_rope)),
+        "xpos": (None, _rotated(_xpos)),
+        "alibi": (None, _biased(lambda i, j: alibi_bias(i, j, HEADS))),
+        "sandwich": (None, _biased(lambda i, j: sandwich_bias(i, j, HEADS))),
+        "kerple": (kerple, _biased(kerple)),
+        "fire": (fire, _biased(fire)),
+        "cope": (cope, lambda x, at: cope(x, x)),
+    }
+
+
+def _count(module):
+    return sum(p.numel() for p in module.parameters()) if module else 0
+
+
+@torch.no_grad()
+def _moves(scores, x):
+    """How far the scores change if the whole text stands SHIFT places on."""
+    at = torch.arange(x.shape[-2])
+    change = scores(x, at + SHIFT) - scores(x, at)
+    seen = torch.ones(len(at), len(at), dtype=torch.bool).tril()
+    return change[..., seen].abs().max().item()
+
+
+def matrix():
+    x = torch.randn(HEADS, 24, WIDTH // HEADS)
+    values = {}
+    print("| Method | Where it enters | Learned | After a shift | Paper |")
+    print("|---|---|--:|---|---|")
+    for row, (name, method) in zip(
+        DATA["method"], _methods().items(), strict=True
+    ):
+        module, scores = method
+        values[name] = _count(module)
+        values[f"{name}_moves"] = _moves(scores, x)
+        shift = (
+            "other scores" if values[f"{name}_moves"] > 1e-3 else "the same"
+        )
+        cells = (row["enters"], f"{_count(module):,}", shift, row["paper"])
+        print(f"| {row['method']} |", *(f"{cell} |" for cell in cells))
+    return values | {
+        "width": WIDTH,
+        "heads": HEADS,
+        "length": LENGTH,
+        "shift": SHIFT,
+    }
+
+
+def parameters():
+    """Bars on a logarithmic scale. DeBERTa learns most numbers, then the
+    learned table and Transformer-XL; Shaw, CoPE and clipped biases a few
+    thousand each; T5, FIRE and KERPLE fewer.
+    """
+    named = {row["snippet"]: row["short"] for row in DATA["method"]}
+    counts = {
+        named[name]: _count(module)
+        for name, (module, _) in _methods().items()
+    }
+    counts = {name: n for name, n in counts.items() if n}
+    ordered = sorted(counts, key=counts.get)
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    ax.barh(ordered, [counts[name] for name in ordered], color="C0")
+    ax.set_xscale("log")
+    ax.set_xlabel("learned numbers in one module")
+    return fig
+
+
+def models():
+    print("| Dated | Model | Encoding | In the code |")
+    print("|---|---|---|---|")
+    for row in sorted(DATA["model"], key=lambda row: row["released"]):
+        shown = [row["released"], row["name"], row["encoding"]]
+        print("| " + " | ".join(shown) + f" | `{row['shown']}` |")
+    return {"count": len(DATA["model"])}
+
+
+def families_by_year():
+    """Dots by date, a row for each kind of encoding. The rows begin one
+    after another: added ones, biases and scores of another kind, rotation,
+    rotation in some layers only, none at all. The first two rows end before
+    the last two begin; the newest dot rotates in some layers only.
+    """
+    kinds = [
+        "added",
+        "bias or score",
+        "rotation",
+        "rotation, some layers",
+        "none",
+    ]
+    days = [date.fromisoformat(row["released"]) for row in DATA["model"]]
+    placed = [row["kind"] for row in DATA["model"]]
+    fig, ax = plt.subplots(figsize=(4.4, 2.1))
+    for day, kind in zip(days, placed, strict=True):
+        row = kinds.index(kind)
+        year = day.year + (day.timetuple().tm_yday - 1) / 365
+        ax.plot(year, -row, "o", color=f"C{row}", ms=5)
+    ax.set_yticks([-n for n in range(len(kinds))], kinds)
+    ax.set_ylim(0.5 - len(kinds), 0.5)
+    ax.set_xlabel("year")
+    middle = min(days) + (max(days) - min(days)) / 2
+    late = [k for day, k in zip(days, placed, strict=True) if day >= middle]
+    turning = sum(kind.startswith("rotation") for kind in late)
+    return fig, {
+        "models": len(days),
+        "late": len(late),
+        "turning": turning,
+    }
