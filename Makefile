@@ -12,7 +12,7 @@ RUN := $(BIN)/python -m
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test browser-test goldens bench font clean
+.PHONY: help serve build test browser-test goldens bench mutants font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -35,8 +35,11 @@ goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippe
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
 	$(RUN) pytest tests/snippets -m peer --rewrite-goldens
 
-bench: $(VENV)/test ## build times and page weights
-	$(BIN)/python tests/bench.py
+bench: $(VENV)/test ## build times, page weights, and how fast the snippets are beside their peers
+	$(BIN)/python tests/bench
+
+mutants: $(VENV)/test ## change each snippet in small ways and see that a test notices each time
+	$(BIN)/python tests/mutants.py
 
 font: $(VENV)/test ## cut the mathematics font again
 	$(RUN) weave.mathfont

@@ -47,8 +47,10 @@ def alibi_bias(
 ) -> Tensor:
     """The causal bias: (..., heads, queries, keys), -inf for later keys.
 
-    Positions are integers, in tokens. Counted in float32, cast last. For q, k
-    and v of (batch, heads, tokens, dim):
+    Positions are integers, in tokens. Counted in float32, cast last; at its
+    peak that takes 4 * heads + 13 bytes per query and key (with 3 heads or
+    more), and 2 * heads more if the result has 16 bits. For q, k and v of
+    (batch, heads, tokens, dim):
 
         bias = alibi_bias(positions, positions, heads, q.dtype)
         scaled_dot_product_attention(q, k, v, attn_mask=bias)  # not is_causal

@@ -78,13 +78,15 @@ def apply_rope(
     angles = positions.double()[..., None] * frequencies.double()
     cos = angles.cos().to(x.device, dtype)  # (..., tokens, pairs)
     sin = angles.sin().to(x.device, dtype)  # (..., tokens, pairs)
-    if layout == "half":
+    if layout == "half":  # a cos t - b sin t, then a sin t + b cos t
         a, b = x.to(dtype).chunk(2, dim=-1)  # (..., tokens, pairs)
-        turned = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+        first = torch.addcmul(a * cos, b, sin, value=-1)
+        second = torch.addcmul(a * sin, b, cos)
+        turned = torch.cat((first, second), dim=-1)  # (..., tokens, dim)
     else:  # the same as complex numbers: (a + ib)(cos t + i sin t)
         a, b = x.to(dtype).unflatten(-1, (-1, 2)).unbind(-1)
         turned = torch.complex(a, b) * torch.complex(cos, sin)
-        turned = torch.view_as_real(turned).flatten(-2)
+        turned = torch.view_as_real(turned).flatten(-2)  # (..., tokens, dim)
     return turned.to(x.dtype)  # (..., tokens, dim)
 
 

@@ -33,7 +33,8 @@ def shaw_scores(
     """How well each key fits each query: (..., queries, keys).
 
     Positions are integers, in tokens: (tokens,) for all alike, or with the
-    leading axes of q and k before the axis of heads.
+    leading axes of q and k before the axis of heads. At its peak it holds three
+    tensors of the size of the scores, and 8 bytes more per query and key.
 
     >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
     >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1

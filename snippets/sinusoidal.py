@@ -64,7 +64,9 @@ def sinusoidal_encoding(
     _check_positions(positions)
     frequencies = sinusoidal_frequencies(dim, base, positions.device)
     sin, cos = _waves(positions, frequencies, dtype)  # (..., dim/2)
-    return torch.stack((sin, cos), dim=-1).flatten(-2)  # (..., dim)
+    encoding = sin.new_empty(*positions.shape, dim)  # (..., dim)
+    encoding[..., 0::2], encoding[..., 1::2] = sin, cos
+    return encoding
 
 
 def sinusoidal_encoding_t2t(

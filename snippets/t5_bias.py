@@ -71,7 +71,8 @@ def t5_bias(
     """The bias of a table: (..., heads, queries, keys), of the table's dtype.
 
     Positions are integers, in tokens. It hides no key: if not bidirectional,
-    mask later keys too.
+    mask later keys too. For a float32 table it takes 4 * heads + 8 bytes per
+    query and key at its peak.
 
     >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
     >>> t5_bias(torch.tensor([2]), torch.arange(4), table)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from memory import peak_bytes
 from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
@@ -304,6 +305,18 @@ def test_packed_texts_get_what_they_get_alone():
     for part in (slice(0, 3), slice(3, 8)):
         alone = alibi_bias(positions[part], positions[part], 4)
         assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0])
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("heads", [3, 8])
+def test_the_memory_it_takes_is_the_one_it_states(heads):
+    i, j = torch.arange(256), torch.arange(320)
+    for bias in (alibi_bias, alibi_bias_symmetric):
+        for dtype, more in ((torch.float32, 0), (torch.bfloat16, 2 * heads)):
+            each = peak_bytes(lambda b=bias, d=dtype: b(i, j, heads, d)) / (256 * 320)
+            assert 4 * heads < each <= 1.02 * (4 * heads + 13 + more)
 
 
 # --- dtypes, devices, compilation

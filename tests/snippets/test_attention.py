@@ -474,6 +474,7 @@ def refused(message, function, *arguments, **options):
 def test_refuses_vectors_that_do_not_fit():
     q, k, v = torch.zeros(2, 4), torch.zeros(3, 5), torch.zeros(4, 5)
     refused("k must be as wide as q, 4, got 5", scaled_dot_product, q, k)
+    refused("k must be as wide as q, 4, got 5", scaled_dot_product, q[None], k[None])
     refused("k must be as wide as q, 4, got 5", attention, q, k, v[:3])
     refused("v must have a row for each of 3 keys, got 4", attention, q, k[:, :4], v)
 
@@ -503,6 +504,7 @@ def test_refuses_a_bias_that_would_have_to_be_stretched(shape):
 @pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (8, -2), (0, 1), (4, 8)])
 def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
     refused(f"dim must be a multiple of heads, got {dim} and {heads}", SelfAttention, dim, heads)
+    assert SelfAttention(1, 1).merge.weight.shape == (1, 1)
 
 
 @pytest.mark.parametrize("shape", [(16,), (5, 15), (2, 16, 5)])

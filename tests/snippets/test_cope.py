@@ -313,6 +313,7 @@ def refused(message, function, *arguments, **options):
 
 def test_refuses_vectors_of_different_widths():
     refused("k must be as wide as q, 4, got 5", layer(), random(3, 4), random(3, 5))
+    refused("k must be as wide as q, 4, got 5", layer(), random(2, 3, 4), random(2, 3, 5))
 
 
 def test_refuses_queries_that_would_stand_before_the_first_key():
@@ -328,3 +329,7 @@ def test_refuses_a_table_that_does_not_fit(shape):
 @pytest.mark.parametrize(("dim", "rows"), [(0, 4), (4, 0), (-1, 4), (4, -1)])
 def test_refuses_an_empty_table(dim, rows):
     refused(f"dim and rows must be at least 1, got {dim} and {rows}", CopeScores, dim, rows)
+
+
+def test_the_smallest_table_has_one_number():
+    assert CopeScores(dim=1, rows=1).table.shape == (1, 1)

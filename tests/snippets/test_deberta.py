@@ -420,6 +420,7 @@ def test_spreads_the_smallest_buckets():
 def test_refuses_heads_that_do_not_share_the_channels_and_no_span(dim, heads, span):
     message = f"dim must be a multiple of heads and span at least 1, got {dim}, {heads} and {span}"
     refused(message, DebertaScores, dim, heads, span)
+    assert DebertaScores(1, 1, 1).table.shape == (2, 1)
 
 
 def test_refuses_vectors_without_heads():
@@ -475,3 +476,8 @@ def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
     positions = torch.zeros(queries).long(), torch.zeros(keys).long()
     message = f"positions must fit scores of (3, 2, 5, 7), got {queries} and {keys}"
     refused(message, layer(), q, k, *positions)
+
+
+def test_texts_of_a_batch_may_share_the_positions_of_fewer_queries_than_keys():
+    score, q, k, i, j = layer(), heads_of(5, 3), heads_of(7, 3), torch.arange(2, 7), torch.arange(7)
+    assert_close(score(q, k, i, j)[1], score(q[1], k[1], i, j), **EXACT)

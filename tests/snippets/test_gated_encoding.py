@@ -192,6 +192,7 @@ def refused(message, function, *arguments):
 @pytest.mark.parametrize("dim", [0, -2])
 def test_refuses_an_empty_width(dim):
     refused(f"dim must be at least 1, got {dim}", AddGated, dim, waves)
+    assert AddGated(1, waves).weight.shape == (1,)
 
 
 @pytest.mark.parametrize(("weight", "bias"), [((6, 1), ()), ((), ()), ((6,), (1,)), ((6,), (6,))])

@@ -361,6 +361,7 @@ def refused(message, function, *arguments):
 @pytest.mark.parametrize("kind", MODULES)
 def test_refuses_too_few_heads(kind, heads):
     refused(f"heads must be at least 1, got {heads}", kind, heads)
+    assert kind(1).r1.shape == (1,)
 
 
 @pytest.mark.parametrize(

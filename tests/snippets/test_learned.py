@@ -527,6 +527,10 @@ def test_refuses_an_empty_table(length, dim):
     refused(f"length and dim must be at least 1, got {length} and {dim}", AddLearned, length, dim)
 
 
+def test_the_smallest_table_has_one_number():
+    assert AddLearned(length=1, dim=1).table.shape == (1, 1)
+
+
 def test_refuses_an_unknown_init():
     refused("init must be 'gpt2' or 'bert', got 'opt'", AddLearned, 4, 4, "opt")
 
@@ -542,9 +546,22 @@ def test_refuses_embeddings_that_do_not_fit():
 def test_refuses_positions_that_would_have_to_be_stretched(shape):
     message = f"positions must be (2, 3) or (3,), got {shape}"
     refused(message, layer(), torch.zeros(2, 3, 4), torch.zeros(shape).long())
+    message = f"positions must be (5, 6, 7) or (7,), got {shape}"
+    refused(message, layer(), torch.zeros(5, 6, 7, 4), torch.zeros(shape).long())
+
+
+def test_rows_in_any_number_of_axes_share_their_positions():
+    add, x, at = layer(), random(2, 3, 5, 4), torch.arange(5)
+    assert torch.equal(add(x, at)[1, 2], add(x[1, 2], at))
 
 
 def test_refuses_masks_of_minus_infinity():
     mask = torch.tensor([-math.inf, 0, 0])
     refused("mask must be integers or bool, got torch.float32", padded_positions, mask)
     refused("documents must be integers or bool, got torch.float32", packed_positions, mask)
+
+
+def test_counted_positions_live_where_the_rows_do():
+    rows = torch.zeros(2, 3, dtype=torch.int64, device="meta")
+    assert padded_positions(rows).device.type == "meta"
+    assert packed_positions(rows).device.type == "meta"

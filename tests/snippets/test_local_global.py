@@ -255,6 +255,7 @@ def test_refuses_a_global_table_without_two_sides(shape):
 def test_refuses_keys_of_another_width():
     at = torch.arange(2)
     refused("k must be as wide as q, 4, got 1", layer(), random(2, 4), random(2, 1), at, at)
+    refused("k must be as wide as q, 4, got 1", layer(), random(3, 2, 4), random(3, 2, 1), at, at)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def permutation(dim):
 # --- what the sources say
 
 
-@pytest.mark.parametrize(("dim", "base"), [(2, 10000.0), (6, 10000.0), (10, 500.0), (128, 5e5)])
+@pytest.mark.parametrize(("dim", "base"), [(2, 10000.0), (6, 0.5), (10, 500.0), (128, 5e5)])
 def test_frequencies_are_their_formula(dim, base):
     made = rope_frequencies(dim, base)
     assert made.dtype == torch.float64
@@ -937,3 +937,4 @@ def test_refuses_projections_that_do_not_fit(convert):
         message = f"rotary_dim must be even, 2 to 8, got {width}"
         refused(message, convert, torch.zeros(16, 3), 2, width)
     refused("rotary_dim must be even, 2 to 7, got 7", convert, torch.zeros(14, 3), 2)
+    refused("rotary_dim must be even, 2 to 1, got 1", convert, torch.zeros(2, 3), 2)

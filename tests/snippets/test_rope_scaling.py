@@ -278,6 +278,7 @@ def test_attention_factors_by_hand():
     assert yarn_attention_factor(math.e) == pytest.approx(1.1)
     assert yarn_attention_factor(16) == pytest.approx(1.2773, abs=5e-5)
     assert longrope_attention_factor(1, 4096) == 1
+    assert longrope_attention_factor(8, 2) == pytest.approx(2)
     assert longrope_attention_factor(4096, 4096) == pytest.approx(math.sqrt(2))
     assert longrope_attention_factor(32, 4096) == pytest.approx(1.190238, abs=5e-7)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory import peak_bytes
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -155,6 +156,16 @@ def test_no_tensor_is_as_large_as_queries_x_keys_x_dim():
     assert pairs >= tokens * tokens * dim
     ours = largest(lambda: self_attend(shaw, q, k, v, at)[0])
     assert ours <= 2 * tokens * tokens  # one number for each head and pair, or an index of 8 bytes
+
+
+@pytest.mark.parametrize("dim", [16, 256])
+def test_the_memory_that_scores_take_is_the_one_they_state_at_any_width(dim):
+    heads, queries, keys = 4, 300, 400
+    q, k, table = (torch.randn(*shape, dim) for shape in ((heads, queries), (heads, keys), (17,)))
+    i, j = torch.arange(queries), torch.arange(keys)
+    scores, rows = 4 * heads * queries * keys, 8 * queries * keys
+    small = 4 * heads * queries * (dim + 17)  # the scaled q, and its product with each row
+    assert peak_bytes(lambda: shaw_scores(q, k, table, i, j)) <= 1.02 * (3 * scores + rows + small)
 
 
 # --- what holds for every size
@@ -380,6 +391,7 @@ def test_refuses_vectors_of_different_widths():
     at = torch.arange(3)
     q, k = torch.zeros(3, 4), torch.zeros(3, 5)
     refused("k must be as wide as q, 4, got 5", shaw_scores, q, k, torch.zeros(5, 4), at, at)
+    refused("k must be as wide as q, 4, got 5", shaw_scores, q[None], k[None], torch.zeros(5, 4), at, at)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (0, 4), (5, 3), (4,), (1, 5, 4)])
@@ -429,3 +441,7 @@ def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
 def test_refuses_tables_of_no_size(dim, clip):
     message = f"dim must be 1 or more and clip 0 or more, got {dim} and {clip}"
     refused(message, ShawTables, dim, clip)
+
+
+def test_the_smallest_tables_have_one_number():
+    assert ShawTables(dim=1, clip=0).key_table.shape == (1, 1)

@@ -561,3 +561,17 @@ def test_refuses_embeddings_that_do_not_fit():
 def test_refuses_positions_that_would_have_to_be_stretched(shape):
     message = f"positions must be (2, 3) or (3,), got {shape}"
     refused(message, AddSinusoidal(4), torch.zeros(2, 3, 4), torch.zeros(shape).long())
+    message = f"positions must be (5, 6, 7) or (7,), got {shape}"
+    refused(message, AddSinusoidal(4), torch.zeros(5, 6, 7, 4), torch.zeros(shape).long())
+
+
+def test_rows_in_any_number_of_axes_share_their_positions():
+    add, x, at = AddSinusoidal(4), torch.randn(2, 3, 5, 4), torch.arange(5)
+    assert torch.equal(add(x, at)[1, 2], add(x[1, 2], at))
+
+
+def test_the_base_of_the_paper_is_the_base_if_none_is_given():
+    at = torch.arange(2000)
+    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
+        assert torch.equal(function(at, 8), function(at, 8, 10_000.0))
+        assert not torch.equal(function(at, 8), function(at, 8, 10_001.0))

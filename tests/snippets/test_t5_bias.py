@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from memory import peak_bytes
 from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
@@ -315,6 +316,17 @@ def test_packed_texts_get_what_they_get_alone():
         assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
 
 
+# --- memory
+
+
+@MODES
+@pytest.mark.parametrize("heads", [1, 8])
+def test_the_memory_it_takes_is_the_one_it_states(heads, bidirectional):
+    i, j, table = torch.arange(256), torch.arange(320), torch.randn(32, heads)
+    each = peak_bytes(lambda: t5_bias(i, j, table, bidirectional=bidirectional)) / (256 * 320)
+    assert 4 * heads < each <= 1.02 * (4 * heads + 8)
+
+
 # --- gradients, dtypes, compilation, modules
 
 
@@ -390,6 +402,7 @@ def refused(message, function, *arguments):
 @pytest.mark.parametrize("heads", [0, -3])
 def test_refuses_too_few_heads(heads):
     refused(f"heads must be at least 1, got {heads}", T5Bias, heads)
+    assert T5Bias(1).table.shape == (32, 1)
 
 
 @pytest.mark.parametrize("buckets", [-2, 0, 2, 3, 7, 33])
@@ -442,3 +455,10 @@ def test_refuses_positions_that_do_not_count(positions, got):
 def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
     message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
     refused(message, T5Bias(2), torch.zeros(queries).long(), torch.zeros(keys).long())
+
+
+def test_t5_has_128_for_its_largest_distance():
+    i, j, table = torch.tensor([0]), torch.arange(200), torch.arange(32.0)[:, None]
+    made = t5_bias(j, i, table)
+    assert torch.equal(made, t5_bias(j, i, table, max_distance=128))
+    assert not torch.equal(made, t5_bias(j, i, table, max_distance=129))

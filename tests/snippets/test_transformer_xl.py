@@ -378,12 +378,14 @@ def refused(message, function, *arguments, **options):
 @pytest.mark.parametrize("width", [0, -2, 1, 7])
 def test_refuses_a_width_that_is_not_made_of_pairs(width):
     refused(f"width must be even and at least 2, got {width}", distance_rows, 3, width)
+    assert distance_rows(3, 2).shape == (3, 2)
 
 
 @pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (0, 1), (3, 3), (-8, 2), (4, 8)])
 def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
     message = f"dim must be even and a multiple of heads, got {dim} and {heads}"
     refused(message, TransformerXLScores, dim, heads)
+    assert TransformerXLScores(2, 1).u.shape == (1, 2)
 
 
 def test_refuses_vectors_without_heads():

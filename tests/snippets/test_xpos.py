@@ -303,6 +303,7 @@ def test_autocast_changes_nothing(role):
 def test_the_result_is_where_x_is(role):
     x = torch.empty(3, 4, device="meta")
     assert apply_xpos(x, torch.arange(3), role, 0).device.type == "meta"
+    assert apply_xpos(x, torch.arange(3, device="meta"), role, 0).device.type == "meta"
     assert xpos_decay(4, device=torch.device("meta")).device.type == "meta"
 
 
@@ -341,6 +342,13 @@ def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
     message = f"dim must be even and at least 2, got {dim}"
     refused(message, xpos_decay, dim)
     refused(message, apply_xpos, torch.zeros(2, dim), torch.arange(2), "key", 0)
+
+
+@every_role
+def test_any_positive_base_will_do(role):
+    x, positions = random(5, 8), torch.arange(5)
+    expected = apply_rope(x, positions, rope_frequencies(8, 0.5), "interleaved")
+    assert_close(apply_xpos(x, positions, role, 0, base=0.5, scale_base=1e15), expected, **EXACT)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])

@@ -1,0 +1,380 @@
+"""Would a test notice? Each small change to a snippet has to make one of its tests fail.
+
+make mutants                         every snippet
+python tests/mutants.py rope alibi   some, with --jobs 1 to leave a processor to others
+
+mutmut makes the mutants: for each operator, number, name, argument, assignment and condition of
+a snippet one or several copies of the file in which just that is changed. (mutmut runs them
+through a wrapper around every function. That would be what torch.compile, doctest and the checked
+shape comments see, so here each mutant is a whole file of its own, imported as a test imports the
+snippet.) It mutates no docstring and no annotation. One rule more: the wording of an error
+message is no mutant; that a message has a test is.
+
+A mutant meets the tests of its snippet and the examples in its docstrings, the quickest
+first, until one fails. The process that runs them is a fork of one that has imported torch and
+the peers. equivalent_mutants.toml says of each one that no test can notice why not. It fails if a
+mutant survives without a reason there, if a reason is left over, or if less than 95 % are killed.
+
+Outcomes are kept in .cache/mutants/ while the snippet, its tests and what both import of ours stay
+as they are. Only where there is fork: Linux, macOS.
+"""
+
+import argparse
+import ast
+import contextlib
+import dataclasses
+import difflib
+import gc
+import hashlib
+import importlib
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CACHE = ROOT / ".cache" / "mutants"
+REASONS = ROOT / "tests" / "snippets" / "equivalent_mutants.toml"
+EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstrings_give_what_they_show"
+ENOUGH = 0.95
+SURVIVED, KILLED = 0, (1, 2)  # how pytest exits: passed; failed, or could not be imported
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    name: str  # "rope.apply_rope"
+    was: str  # the lines that differ, stripped and joined
+    now: str
+    number: int  # 1, unless the same change can be made again further down the function
+    source: str
+
+    @property
+    def change(self):
+        return self.name, self.was, self.now, self.number
+
+    @property
+    def key(self):
+        return hashlib.sha256(repr(self.change).encode()).hexdigest()[:16]
+
+    def as_toml(self, reason):
+        entry = {"in": self.name, "was": self.was, "now": self.now}
+        lines = [f"{name} = {json.dumps(text, ensure_ascii=False)}" for name, text in entry.items()]
+        if self.number > 1:
+            lines.append(f"number = {self.number}")
+        return "\n".join(["[[mutant]]", *lines, f"why = {json.dumps(reason, ensure_ascii=False)}", ""])
+
+
+def difference(before, after):
+    """The lines that differ, as ("was", "now")."""
+    lines = [text.splitlines() for text in (before, after)]
+    was, now = [], []
+    for tag, i, j, k, m in difflib.SequenceMatcher(None, *lines, autojunk=False).get_opcodes():
+        if tag != "equal":
+            was += lines[0][i:j]
+            now += lines[1][k:m]
+    return tuple(" ".join(line.strip() for line in part) for part in (was, now))
+
+
+def mutants_of(stem, source):
+    """Every mutant of a snippet, in the order of its lines."""
+    import libcst
+    from mutmut.mutation.file_mutation import create_mutations
+
+    module, mutations, _, _ = create_mutations(f"snippets/{stem}.py", source)
+    wording = Wording()
+    module.visit(wording)
+    seen, times = {source}, Counter()
+    for mutation in mutations:
+        if mutation.original_node in wording.strings:
+            continue
+        text = module.deep_replace(mutation.original_node, mutation.mutated_node).code
+        function = mutation.contained_by_top_level_function
+        name = f"{stem}.{function.name.value}" if isinstance(function, libcst.FunctionDef) else stem
+        if text in seen or not parses(text):
+            continue
+        seen.add(text)
+        change = (name, *difference(source, text))
+        times[change] += 1
+        yield Mutant(*change, times[change], text)
+
+
+def Wording():
+    """A visitor that collects the string literals inside raise statements."""
+    import libcst
+
+    class Visitor(libcst.CSTVisitor):
+        def __init__(self):
+            super().__init__()
+            self.depth = 0
+            self.strings = set()
+
+        def visit_Raise(self, node):
+            self.depth += 1
+
+        def leave_Raise(self, original_node):
+            self.depth -= 1
+
+        def visit_SimpleString(self, node):
+            if self.depth:
+                self.strings.add(node)
+
+    return Visitor()
+
+
+def parses(source):
+    try:
+        ast.parse(source)
+    except SyntaxError:
+        return False
+    return True
+
+
+# --- one run of the tests of a snippet, in a fork
+
+
+class TestsFail(Exception):
+    """The tests of a snippet fail as it is."""
+
+
+class Mutated:
+    """A pytest plugin: the snippet is this source, and its tests run in this order."""
+
+    def __init__(self, path, source, order):
+        self.path = path
+        self.source = source
+        self.order = order
+        self.failed = ""
+        self.seconds = {}
+
+    def pytest_sessionstart(self):
+        loader = sys.modules["shape_comments"].Loader
+        read = loader.get_data
+
+        def get_data(this, path):
+            return self.source.encode() if Path(path) == self.path else read(this, path)
+
+        loader.get_data = get_data
+        from hypothesis import Phase, settings
+
+        found_is_enough = [Phase.explicit, Phase.generate]  # no smaller example, no explanation
+        settings.register_profile("mutants", settings.get_profile("guide"), phases=found_is_enough)
+        settings.load_profile("mutants")
+
+    def pytest_collection_modifyitems(self, items):
+        items.sort(key=lambda item: self.order.get(item.nodeid, 0))
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            self.failed = self.failed or "import"
+
+    def pytest_runtest_logreport(self, report):
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
+        if report.failed:
+            self.failed = self.failed or report.nodeid
+
+
+def fork(stem, source, order, answer, limit):
+    """Start the tests of a snippet with this source; the process id. What it says goes to a file."""
+    sys.stdout.flush()
+    if child := os.fork():
+        return child
+    code = 70
+    try:
+        import resource
+
+        with contextlib.suppress(OSError), Path(os.devnull).open("r+b") as nothing:
+            for stream in (0, 1, 2):
+                os.dup2(nothing.fileno(), stream)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
+        signal.alarm(int(60 + 10 * limit))  # others may have the processor: time on the wall is no measure
+        import pytest
+        import torch
+
+        torch.set_num_threads(1)
+        plugin = Mutated(ROOT / "snippets" / f"{stem}.py", source, order)
+        options = ["-x", "-q", "--tb=no"]
+        for unused in ("cacheprovider", "faulthandler", "unraisableexception", "xdist"):
+            options += ["-p", f"no:{unused}"]
+        what = [*map(str, tests_of(stem)), f"{EXAMPLES}[{stem}]"]
+        code = pytest.main([*options, *what], plugins=[plugin])
+        loaded = [name for name, module in sys.modules.items() if is_installed(module)]
+        answer.write_text(json.dumps({"failed": plugin.failed, "seconds": plugin.seconds, "loaded": loaded}))
+    finally:
+        os._exit(code)
+
+
+def is_installed(module):
+    """Whether a module is a library's, and none of ours, whose imports are the tests' own business."""
+    path = Path(getattr(module, "__file__", None) or ROOT)
+    return "site-packages" in path.parts or (ROOT not in path.parents and path != ROOT)
+
+
+def baseline(stem, source, folder):
+    """The tests with the snippet as it is: the seconds each one takes. They have to pass."""
+    answer = folder / f"{stem}.json"
+    _, status = os.waitpid(fork(stem, source, {}, answer, 600), 0)
+    said = json.loads(answer.read_text()) if answer.exists() else {"failed": f"status {status}"}
+    if status != 0:
+        raise TestsFail(f"{stem}: its tests have to pass before mutants can fail: {said['failed']}")
+    for name in said["loaded"]:  # what the forks would import again and again
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    gc.freeze()  # nor need they look at all that for garbage
+    return said["seconds"]
+
+
+def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
+    """For each mutant what killed it: a test, "import", "time", a signal, or "" if it lives."""
+    limit = 30 + 5 * sum(seconds.values())
+    running, outcomes, waiting = {}, {}, list(reversed(mutants))
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            order = dict(seconds)
+            order[earlier.get(mutant.key, "")] = -1  # what killed it before kills it again, mostly
+            child = fork(stem, mutant.source, order, folder / mutant.key, limit)
+            running[child] = mutant
+        child, status = os.wait()
+        mutant = running.pop(child)
+        if os.WIFSIGNALED(status):
+            by = os.WTERMSIG(status)
+            late = by in (signal.SIGALRM, signal.SIGXCPU, signal.SIGKILL)
+            outcomes[mutant.key] = "time" if late else signal.Signals(by).name
+        elif (code := os.WEXITSTATUS(status)) in (SURVIVED, *KILLED):
+            failed = json.loads((folder / mutant.key).read_text())["failed"]
+            outcomes[mutant.key] = failed if code != SURVIVED else ""
+        else:
+            raise SystemExit(f"pytest exits with {code} for {mutant.name}: {mutant.now}")
+        tell(outcomes)
+    return outcomes
+
+
+# --- what is known already
+
+
+def imported(test):
+    """The snippets that a test file imports."""
+    return set(re.findall(r"\bsnippets\.(\w+)", test.read_text(encoding="utf-8")))
+
+
+def tests_of(stem):
+    """The test file of that name, or all that import the snippet if there is none."""
+    files = sorted((ROOT / "tests" / "snippets").glob("test_*.py"))
+    own = [path for path in files if path.stem == f"test_{stem}"]
+    return own or [path for path in files if stem in imported(path)]
+
+
+def depends_on(stem):
+    """The files that decide the outcomes of a snippet's mutants."""
+    tests = tests_of(stem)
+    used = {stem}.union(*map(imported, tests))
+    ours = [ROOT / "snippets" / f"{name}.py" for name in sorted(used)]
+    return [*tests, ROOT / "tests" / "conftest.py", ROOT / "tests" / "shape_comments.py", *ours]
+
+
+def state_of(stem):
+    digest = hashlib.sha256()
+    for path in depends_on(stem):
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
+
+
+def read_cache(stem):
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads((CACHE / f"{stem}.json").read_text())
+    return {"state": "", "outcomes": {}, "earlier": {}}
+
+
+def write_cache(stem, state, outcomes, earlier):
+    CACHE.mkdir(parents=True, exist_ok=True)
+    said = {"state": state, "outcomes": outcomes, "earlier": {**earlier, **outcomes}}
+    part = CACHE / f"{stem}.part"
+    part.write_text(json.dumps(said, indent=0))
+    part.replace(CACHE / f"{stem}.json")
+
+
+def mutants_met(stem, folder, jobs):
+    """Every mutant of a snippet and what killed it."""
+    source = (ROOT / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
+    mutants = list(mutants_of(stem, source))
+    state, cached = state_of(stem), read_cache(stem)
+    known = cached["outcomes"] if cached["state"] == state else {}
+    earlier = cached["earlier"]
+    unknown = [mutant for mutant in mutants if mutant.key not in known]
+    if unknown:
+        seconds = baseline(stem, source, folder)
+
+        def tell(outcomes):
+            write_cache(stem, state, {**known, **outcomes}, earlier)
+            if sys.stderr.isatty():
+                print(f"\r{stem} {len(outcomes)} of {len(unknown)}\033[K", end="\r", file=sys.stderr)
+
+        known = {**known, **killers(stem, unknown, seconds, earlier, folder, jobs, tell)}
+    return [(mutant, known[mutant.key]) for mutant in mutants]
+
+
+# --- the verdict
+
+
+def read_reasons(path=REASONS):
+    """{change: why no test can notice it}"""
+    entries = tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", [])
+    reasons = {(e["in"], e["was"], e["now"], e.get("number", 1)): e["why"].strip() for e in entries}
+    assert len(reasons) == len(entries), f"{path.name}: a mutant stands there twice"
+    assert all(reasons.values()), f"{path.name}: a mutant without a reason"
+    return reasons
+
+
+def verdict(outcomes, reasons):
+    """What is wrong, line by line, given [(mutant, what killed it)] of every snippet."""
+    alive = [mutant for mutant, killer in outcomes if not killer]
+    for mutant in alive:
+        if mutant.change not in reasons:
+            yield "survives, and nothing says why:\n" + mutant.as_toml("")
+    for change in sorted(set(reasons) - {mutant.change for mutant in alive}):
+        yield f"a reason is left over, the mutant is dead or gone: {' | '.join(map(str, change))}"
+    if outcomes and len(alive) > (1 - ENOUGH) * len(outcomes):
+        yield f"{len(alive)} of {len(outcomes)} survive, more than {1 - ENOUGH:.0%}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("snippets", nargs="*", help="all of them if none is named")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    os.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")  # threads do not survive a fork
+    files = sorted((ROOT / "snippets").glob("[!_]*.py"), key=lambda path: path.stat().st_size)
+    stems = arguments.snippets or [path.stem for path in files]
+    outcomes, wrong = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        for stem in stems:
+            start = time.perf_counter()
+            try:
+                tested = mutants_met(stem, Path(folder), arguments.jobs)
+            except TestsFail as error:
+                print(error, flush=True)
+                wrong.append(str(error))
+                continue
+            killed = sum(bool(killer) for _, killer in tested)
+            share, seconds = killed / max(len(tested), 1), time.perf_counter() - start
+            line = f"{stem:<16}{killed:>5} of {len(tested):>4} killed{share:>8.1%}{seconds:>8.0f} s"
+            print(line, flush=True)
+            outcomes += tested
+    reasons = {change: why for change, why in read_reasons().items() if change[0].split(".")[0] in stems}
+    killed = sum(bool(killer) for _, killer in outcomes)
+    print(f"\n{killed} of {len(outcomes)} killed, {killed / max(len(outcomes), 1):.1%}\n")
+    wrong += verdict(outcomes, reasons)
+    print("\n".join(wrong))
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

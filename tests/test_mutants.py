@@ -1,0 +1,67 @@
+"""The verdict on mutants, without making any: what survives needs a reason, and no reason is left over."""
+
+import mutants
+import pytest
+from mutants import Mutant, difference, read_reasons, verdict
+
+
+def mutant(now="a - b"):
+    return Mutant("rope.turn", "a + b", now, 1, "")
+
+
+def dead(count):
+    return [(mutant(f"dead {n}"), "a test") for n in range(count)]
+
+
+WHY = {("rope.turn", "a + b", "a - b", 1): "b is 0 there"}
+
+
+def test_all_is_well_if_every_survivor_has_its_reason():
+    assert list(verdict([*dead(20), (mutant(), "")], WHY)) == []
+    assert list(verdict(dead(20), {})) == []
+
+
+def test_a_survivor_without_a_reason_is_shown_as_the_file_wants_it():
+    (wrong,) = verdict([*dead(20), (mutant(), "")], {})
+    assert 'in = "rope.turn"\nwas = "a + b"\nnow = "a - b"\nwhy = ""' in wrong
+
+
+def test_a_reason_must_not_outlive_its_mutant():
+    (wrong,) = verdict([*dead(20), (mutant(), "a test")], WHY)
+    assert "rope.turn | a + b | a - b | 1" in wrong
+    (wrong,) = verdict(dead(20), WHY)
+    assert "rope.turn | a + b | a - b | 1" in wrong
+
+
+def test_of_a_hundred_five_may_survive():
+    reasons = {("rope.turn", "a + b", f"alive {n}", 1): "why" for n in range(6)}
+    alive = [(mutant(f"alive {n}"), "") for n in range(6)]
+    assert list(verdict(dead(95) + alive[:5], dict(list(reasons.items())[:5]))) == []
+    assert list(verdict(dead(94) + alive, reasons)) == ["6 of 100 survive, more than 5%"]
+
+
+def test_the_difference_is_the_lines_that_changed():
+    before = "def f(a):\n    b = (\n        a + 1\n    )\n    return b\n"
+    assert difference(before, before.replace("+", "-")) == ("a + 1", "a - 1")
+    assert difference(before, before.replace("(\n        a + 1\n    )", "None")) == (
+        "b = ( a + 1 )",
+        "b = None",
+    )
+
+
+def test_reasons_come_back_as_they_are_printed(tmp_path):
+    path = tmp_path / "reasons.toml"
+    twice = Mutant("rope.turn", 'f"{a}"', "π", 2, "")
+    path.write_text(mutant().as_toml("one") + "\n" + twice.as_toml("two"), encoding="utf-8")
+    assert read_reasons(path) == {mutant().change: "one", twice.change: "two"}
+    for wrong in (mutant().as_toml(""), mutant().as_toml("one") + mutant().as_toml("two")):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(AssertionError):
+            read_reasons(path)
+
+
+def test_every_reason_is_about_code_that_stands():
+    for name, was, _, _ in read_reasons():
+        snippet = mutants.ROOT / "snippets" / f"{name.partition('.')[0]}.py"
+        lines = snippet.read_text(encoding="utf-8").splitlines()
+        assert was in " ".join(line.strip() for line in lines), f"{name}: {was}"
