@@ -217,6 +217,12 @@ def test_both_tables_start_with_vectors_of_length_one_on_average():
         assert table.square().sum(-1).mean().item() == pytest.approx(1, rel=0.05)
 
 
+def test_a_batch_of_several_axes_may_have_positions_of_its_own():
+    score, q, k = layer(), random(2, 3, 4, 5, 4), random(2, 3, 4, 6, 4)
+    i, j = torch.randint(0, 40, (2, 3, 5)), torch.randint(0, 40, (2, 3, 6))
+    assert_close(score(q, k, i, j)[1, 2], score(q[1, 2], k[1, 2], i[1, 2], j[1, 2]))
+
+
 # --- what is refused, and in which words
 
 
