@@ -342,8 +342,8 @@ def _mistakes(name):
 
 
 def mistakes():
-    """A grid, one row for each of fifteen encodings, one column for each of
-    four mistakes.
+    """A grid, one row for each of fourteen encodings and for none, one column
+    for each of four mistakes.
 
     Counting the padding, and letting positions run on through a packed row,
     change the two encodings that are added to the embeddings and no other.

@@ -164,8 +164,9 @@ def share(token, position):
 
 @pytest.mark.claim(
     "share-of-position",
-    "For tokens drawn independently with standard deviation s in each channel, a sinusoidal position "
-    "makes up 1 / (1 + 2 s^2) of the expected squared lengths of token and position, whatever the width.",
+    "For tokens drawn independently with mean zero and standard deviation s in each channel, a sinusoidal "
+    "position makes up 1 / (1 + 2 s^2) of the expected squared lengths of token and position, whatever the "
+    "width.",
 )
 @pytest.mark.parametrize("dim", [64, 512])
 @pytest.mark.parametrize("deviation", [0.02, 0.3, 1.0, 5.0])
@@ -208,7 +209,8 @@ def test_layernorm_of_the_sum_removes_the_mean_of_the_position():
 @pytest.mark.claim(
     "norm-first-fixes-the-share",
     "If tokens are normalised before a sinusoidal position is added, the position makes up one third of "
-    "the squared lengths, however large the tokens were.",
+    "the squared lengths, however large the tokens were, if the epsilon of the normalisation is small beside "
+    "their variance.",
 )
 @pytest.mark.parametrize("deviation", [0.02, 1.0, 30.0])
 def test_tokens_that_are_normalised_first_leave_a_third_to_the_position(deviation):
