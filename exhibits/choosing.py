@@ -108,8 +108,8 @@ def _moves(scores, x):
 def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
     values = {}
-    print("| Method | Where it enters | Learned | After a shift | Paper |")
-    print("|---|---|--:|---|---|")
+    print("| Method | Learned | After a shift | Where it enters | Paper |")
+    print("|---|--:|---|---|---|")
     for row, (name, method) in zip(
         DATA["method"], _methods().items(), strict=True
     ):
@@ -119,7 +119,7 @@ def matrix():
         shift = (
             "other scores" if values[f"{name}_moves"] > 1e-3 else "the same"
         )
-        cells = (row["enters"], f"{_count(module):,}", shift, row["paper"])
+        cells = (f"{_count(module):,}", shift, row["enters"], row["paper"])
         print(f"| {row['method']} |", *(f"{cell} |" for cell in cells))
     return values | {
         "width": WIDTH,
@@ -149,11 +149,11 @@ def parameters():
 
 
 def models():
-    print("| Dated | Model | Encoding | In the code |")
-    print("|---|---|---|---|")
+    print("| Model, dated | Encoding | In the code |")
+    print("|---|---|---|")
     for row in sorted(DATA["model"], key=lambda row: row["released"]):
-        shown = [row["released"], row["name"], row["encoding"]]
-        print("| " + " | ".join(shown) + f" | `{row['shown']}` |")
+        model = f"{row['name']}<br>{row['released']}"
+        print(f"| {model} | {row['encoding']} | `{row['shown']}` |")
     return {"count": len(DATA["model"])}
 
 
