@@ -98,9 +98,10 @@
     undone.observe(box, { attributeFilter: ["tabindex"] });
   }
 
-  /* The theme wraps every copy button in a landmark of its own; a page needs no dozens of them. */
+  /* The theme wraps every copy button in a landmark of its own; a page needs no dozens of them. It wraps tables, too. */
   const tame = () => {
     for (const nav of document.querySelectorAll("nav.md-code__nav")) nav.setAttribute("role", "none");
+    for (const box of document.querySelectorAll(".md-typeset__scrollwrap")) sizes.observe(box);
   };
   new MutationObserver(tame).observe(document.querySelector("article") ?? document.body, { childList: true, subtree: true });
   tame();
