@@ -3,6 +3,7 @@ for every encoding, and what padding, packing, a cache, scale, normalisation,
 dropout and tied weights do to positions.
 """
 
+import warnings
 from itertools import permutations
 
 import matplotlib.pyplot as plt
@@ -37,6 +38,9 @@ from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
 from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos
+
+# Small enough to do without torch.compile, which torch would have.
+warnings.filterwarnings("ignore", "flex_attention called without")
 
 DIM, HEADS, LENGTH = 32, 2, 64  # of the models of this chapter
 UPDATES = 80  # of the models that are taught which word came first

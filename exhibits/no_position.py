@@ -155,7 +155,7 @@ def dilution():
     growing = 1 / (1 + (keys - 1) * (-grown).exp())
     fig, ax = plt.subplots()
     ax.semilogx(keys, fixed, label="the same lead at any length")
-    ax.semilogx(keys, growing, "--", label="lead × log of the length")
+    ax.semilogx(keys, growing, "--", label="lead ∝ log of the length")
     ax.axvline(trained, color="gray", linestyle=":")
     ax.set_xlabel("keys")
     ax.set_ylabel("weight of the leading key")
