@@ -671,6 +671,19 @@ def test_a_cache_needs_no_batch():
     assert kept.first(2).k.shape == (HEADS, 2, DIM)
 
 
+@pytest.mark.parametrize("leading", [(), (2, 3)])
+def test_a_cache_may_have_any_leading_axes(leading):
+    k, at = random(*leading, HEADS, 3, DIM), torch.arange(3).expand(*leading, 3)
+    longer = KeyValueCache(k, k, at, at).extend(k, k, at + 3, at)
+    assert longer.k.shape == longer.v.shape == (*leading, HEADS, 6, DIM)
+    assert longer.positions.shape == longer.documents.shape == (*leading, 6)
+    assert torch.equal(longer.first(3).k, k)
+    want = str((*leading, "heads", 3, "dim"))
+    with pytest.raises(ValueError) as caught:
+        KeyValueCache(k[..., :2, :], k, at, at)
+    assert str(caught.value) == f"k must be {want}, got {(*leading, HEADS, 2, DIM)}"
+
+
 # --- what is refused, and in which words
 
 
