@@ -168,7 +168,7 @@ def mass_by_distance():
 
 def slopes():
     """Dots on three lines over a logarithmic scale of slopes: eight evenly
-    spaced ones, twelve in the released code with pairs close together on the
+    spaced ones, twelve in the released code that stand closer together on the
     right, and twelve evenly spaced ones, of which four match.
     """
     naive = 2 ** (-8 * torch.arange(1, 13) / 12)
@@ -292,7 +292,7 @@ def window():
             shown + 1, reach[name][shown], line, color=color, label=name
         )
     ax.minorticks_off()
-    ax.set_xlabel("keys before the query")
+    ax.set_xlabel("keys up to the query")
     ax.set_ylabel(f"nearest keys that hold {SHARE:.0%}")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.45, 1))
     gentle, log = reach["ALiBi 1/256"], reach["KERPLE, log"]

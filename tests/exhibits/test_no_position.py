@@ -78,16 +78,24 @@ EVERY_FOURTH = [1, 1, 1, 0] * 3
 def test_a_one_in_no_rope_layers_means_rope():
     llama4 = pytest.importorskip("transformers.models.llama4.modeling_llama4")
     smollm3 = pytest.importorskip("transformers.models.smollm3.modeling_smollm3")
-    config = llama4.Llama4TextConfig(num_hidden_layers=12)
+    small = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1}
+    config = llama4.Llama4TextConfig(num_hidden_layers=12, attn_implementation="eager", head_dim=8, **small)
     assert config.no_rope_layers == EVERY_FOURTH
     spans = ["chunked_attention" if one else "full_attention" for one in EVERY_FOURTH]
     assert config.layer_types == spans
-    small = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1}
+    x = torch.randn(1, 5, 16)
+    angles = torch.outer(torch.arange(5.0), torch.tensor([1.0, 0.1, 0.01, 0.001]))[None]
+    for layer, one in enumerate(EVERY_FOURTH[:4]):
+        attend = llama4.Llama4TextAttention(config, layer).eval()
+        turned, unturned = (
+            attend(x, position_embeddings=torch.polar(torch.ones_like(a), a), attention_mask=None)[0]
+            for a in (angles, 0 * angles)
+        )
+        assert torch.equal(turned, unturned) == (not one)
     config = smollm3.SmolLM3Config(num_hidden_layers=12, attn_implementation="eager", **small)
     assert config.no_rope_layers == EVERY_FOURTH
     assert config.layer_types == ["full_attention"] * 12
-    x = torch.randn(1, 5, 16)
-    angles = torch.outer(torch.arange(5.0), torch.tensor([1.0, 0.1, 0.01, 0.001])).repeat(1, 2)[None]
+    angles = angles.repeat(1, 1, 2)
     for layer, one in enumerate(EVERY_FOURTH[:4]):
         attend = smollm3.SmolLM3Attention(config, layer).eval()
         turned, unturned = (

@@ -50,7 +50,8 @@ def test_every_score_is_its_formula(queries, keys, rows):
 
 @pytest.mark.claim(
     "cope-open-gates-count-tokens",
-    "If all gates are open, CoPE's position of a key is its distance from the query plus one.",
+    "If all gates are open, CoPE's position of a key is its distance from the query plus one, as far as "
+    "the table reaches.",
 )
 def test_open_gates_count_every_token():
     q, k = torch.ones(6, 1), torch.full((6, 1), 100.0)
@@ -63,7 +64,7 @@ def test_open_gates_count_every_token():
 @pytest.mark.claim(
     "cope-counts-sentences",
     "If the gates open at the ends of sentences only, CoPE's position of a key is the number of such "
-    "ends from it to the query.",
+    "ends from it to the query, as far as the table reaches.",
 )
 def test_gates_of_one_kind_of_token_count_those_only():
     ends = torch.tensor([0, 1, 0, 0, 1, 0, 1.0])  # a token that ends a sentence
@@ -162,8 +163,8 @@ def test_what_lies_before_a_key_does_not_move_it(seed, memory):
 
 @pytest.mark.claim(
     "cope-position-at-most-distance",
-    "CoPE's positions rise with the distance, by less than one at each step, so that they never "
-    "exceed the distance plus one.",
+    "Up to the table's last row, CoPE's positions rise with the distance, by less than one at each step, "
+    "so that they never exceed the distance plus one.",
 )
 @settings(max_examples=15)
 @given(SEEDS)
