@@ -331,7 +331,8 @@ def test_for_given_vectors_the_score_may_rise_with_distance():
 
 @pytest.mark.claim(
     "rope-random-spread",
-    "The RoPE scores of q and k drawn from normal distributions spread alike at distances from 0 to 10,000.",
+    "The RoPE scores of independent q and k with independent standard normal channels spread alike at "
+    "distances from 0 to 10,000.",
 )
 def test_random_scores_spread_alike_at_every_distance():
     q, k = random(2, 20_000, 64)

@@ -353,8 +353,8 @@ def test_no_pair_is_asked_for_new_angles_by_what_interpolates_slow_pairs(pairs, 
 
 @pytest.mark.claim(
     "ntk-asks-for-new-angles",
-    "NTK-aware scaling asks every pair that did not complete a turn in training, except the slowest, for "
-    "angles that it never had.",
+    "Up to factor times the trained length, NTK-aware scaling by a factor above 1 asks every pair that did "
+    "not complete a turn in training, except the slowest, for angles that it never had.",
 )
 @given(PAIRS, BASES, st.floats(1.5, 64), LENGTHS)
 def test_ntk_aware_asks_all_slow_pairs_but_the_last_for_new_angles(pairs, base, factor, length):
@@ -390,8 +390,8 @@ FLOAT32 = {"rtol": 2e-6, "atol": 0}  # they work in float32
 
 @pytest.mark.claim(
     "scaling-agrees-with-peers",
-    "Position interpolation, dynamic NTK, YaRN and the scaling of Llama 3.1 agree with "
-    "transformers within the rounding of float32 frequencies.",
+    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1 and LongRoPE agree with "
+    "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
 )
 @every_setting
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
@@ -420,6 +420,11 @@ def test_transformers_agrees(dim, base, factor, to_ledger):
     assert attention_factor == 1
 
 
+@pytest.mark.claim(
+    "scaling-agrees-with-peers",
+    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1 and LongRoPE agree with "
+    "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
+)
 @every_setting
 def test_transformers_agrees_on_longrope(dim, base, to_ledger):
     w, short = rope_frequencies(dim, base), 1 + torch.rand(dim // 2)
