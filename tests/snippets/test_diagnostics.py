@@ -308,6 +308,19 @@ def test_noise_of_the_size_of_rounding_is_none():
     assert row_margin(rows.double()) > 0.1  # to float64 the same differences are real
 
 
+def test_rounding_grows_with_the_root_of_the_width():
+    rows = torch.ones(2, 64, dtype=torch.float64)
+    rows[1, 0] += 20 * torch.finfo(torch.float64).eps  # above 8 roundings and below 32
+    assert row_margin(rows) > 0
+
+
+def test_near_rows_among_far_ones_keep_their_distance():
+    rows = torch.arange(40, dtype=torch.float64)[:, None] * 1e-9
+    rows[-1] = 1.0
+    pairs = 40 * 39 / 2
+    assert row_margin(rows).item() == pytest.approx(1e-9 / math.sqrt(39 / pairs), rel=1e-4)
+
+
 def test_margin_and_similarity_written_out():
     rows = table(7, 5)
     centred = rows - rows.mean(0)
@@ -386,6 +399,10 @@ def test_a_clamped_table_loses_its_skill_and_an_offset_keeps_it():
     guess = math.log(VOCABULARY)
     assert skill_beyond(clamped_losses, TRAINED - 1, guess, block=28).max() < 0.2
     assert skill_beyond(losses_of(relative_model), TRAINED - 1, guess, block=28).min() > 0.99
+
+
+def test_one_trained_position_and_one_beyond_are_enough():
+    assert_close(skill_beyond(torch.tensor([1.0, 3.0]), 1, guess=4.0, block=1), torch.tensor([1 / 3]))
 
 
 def test_skill_written_out():
