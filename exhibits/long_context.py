@@ -426,9 +426,9 @@ def beyond():
     range.
 
     Within the band the unchanged curve rises at once and then is almost
-    level. Beyond it, it falls below every score that training has made, and
-    climbs above, again and again. With interpolation the curve has the shape
-    of the trained part, stretched.
+    level. Beyond it, it climbs again and again above every score that
+    training has made, and once falls below all of them. With interpolation
+    the curve has the shape of the trained part, stretched.
     """
     frequencies, head = _head(_far)
     count = OFFSETS_LEARNED * STRETCH
