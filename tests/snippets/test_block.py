@@ -37,6 +37,8 @@ def far_apart(a, b):
 def test_one_block_is_its_formula():
     torch.manual_seed(1)
     block, x = Block(8, 2).double(), torch.randn(1, 3, 8, dtype=torch.float64)
+    for weight in block.norms.parameters():
+        torch.nn.init.normal_(weight)
     seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
     made, (k, v) = block(x, Encoding(), torch.arange(3)[None], torch.arange(3)[None], seen)
     q_all, k_all, v_all = block.project(block.norms[0](x[0])).split(8, -1)

@@ -135,6 +135,12 @@ def test_more_tokens_make_a_larger_figure():
     assert (many > few + 5).all()
 
 
+def test_a_single_panel_is_as_wide_as_a_phone_and_less_high():
+    heatmap, similarity, _, distance = every_figure()
+    sizes = [tuple(figure.get_size_inches()) for figure in (heatmap, similarity, distance)]
+    assert sizes == [(4.4, 3.4), (4.0, 3.4), (4.4, 2.9)]
+
+
 def test_a_token_with_dollar_signs_is_drawn_as_it_is():
     words = ["$x^$", "$$", "a$b", "$\\frac$"]
     assert drawn(attention_heads(heads(1), words)).size
