@@ -23,7 +23,7 @@ FLAGS = [
 ]
 DESKTOP, PHONE, NARROWEST = (1350, 940), (360, 740), (320, 640)
 WINDOWS = {"desktop": DESKTOP, "phone": PHONE}
-ACTION_LIMIT_MS = 5_000
+ACTION_LIMIT_MS = 10_000
 
 
 def find_chromium():

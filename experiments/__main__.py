@@ -1,0 +1,58 @@
+"""Train what is missing or was made by other code, and keep each result as soon as it is there.
+
+    make experiments
+    python -m experiments language tasks --jobs 2 --device cpu
+
+A run that was cut off is made again the next time; those that had ended are kept. joblib spreads the
+runs: --backend names another of its backends, such as dask or ray, where that is installed and set up.
+"""
+
+import argparse
+from pathlib import Path
+
+import joblib
+import torch
+from tqdm import tqdm
+
+from experiments.runs import RESULTS, runs
+
+EXPERIMENTS = ("language", "shuffled", "extensions", "tasks")
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    wanted = [run for name in options.experiments for run in runs(name)]
+    stale = [run for run in wanted if not run.is_current(options.folder)]
+    print(f"{len(wanted) - len(stale)} of {len(wanted)} results are current, {len(stale)} to make")
+    device = best_device() if options.device == "auto" else options.device
+    tasks = (joblib.delayed(run.carry_out)(options.folder, device, {}) for run in stale)
+    with joblib.parallel_config(backend=options.backend, n_jobs=options.jobs):
+        ended = joblib.Parallel(return_as="generator_unordered")(tasks)
+        progress = tqdm(ended, total=len(stale), unit="run")
+        for run in progress:
+            progress.write(f"made {run.name}")
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__.partition("\n")[0])
+    parser.add_argument("experiments", nargs="*", metavar="experiment", help=", ".join(EXPERIMENTS))
+    parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="runs at a time")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
+    parser.add_argument("--backend", default="loky", help="of joblib: loky, dask, ray")
+    parser.add_argument("--folder", type=Path, default=RESULTS, help="where results are kept")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.experiments) - set(EXPERIMENTS):
+        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
+    options.experiments = options.experiments or EXPERIMENTS
+    return options
+
+
+def best_device():
+    for name in ("cuda", "mps"):
+        if getattr(torch, name).is_available():
+            return name
+    return "cpu"
+
+
+if __name__ == "__main__":
+    main()

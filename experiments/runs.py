@@ -1,0 +1,147 @@
+"""Runs, and where their results are kept: one small file for each, with all that it was made with.
+
+An experiment is a module of this folder with METHODS, SEEDS and run(method, seed, device, **sizes),
+which returns numbers. METHODS names, for each method, the modules that it uses and the others do not.
+
+A result is current as long as the code behind it is: the experiment, what it imports of ours, and what
+METHODS names. Comments, docstrings and layout are no code.
+"""
+
+import ast
+import hashlib
+import importlib
+import json
+import os
+import platform
+import re
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = Path(__file__).resolve().parent / "results"
+PACKAGES = ("experiments", "snippets")
+
+
+@dataclass(frozen=True)
+class Run:
+    experiment: str
+    method: str
+    seed: int
+
+    @property
+    def module(self):
+        return importlib.import_module(f"experiments.{self.experiment}")
+
+    @property
+    def name(self):
+        slug = re.sub(r"[^a-z0-9]+", "-", self.method.lower()).strip("-")
+        return f"{self.experiment}/{slug}-{self.seed}"
+
+    def path(self, folder):
+        return folder / f"{self.name}.json"
+
+    def fingerprint(self):
+        """SHA-256 of the code that this run depends on."""
+        methods = self.module.METHODS
+        special = {module.__name__ for modules in methods.values() for module in modules}
+        own = {module.__name__ for module in methods[self.method]}
+        names = sorted(imported(f"experiments.{self.experiment}") - special | own)
+        return hashlib.sha256("".join(map(code, names)).encode()).hexdigest()
+
+    def is_current(self, folder):
+        """Whether there is a whole result of the code as it is now."""
+        try:
+            kept = json.loads(self.path(folder).read_text(encoding="utf-8"))
+            return kept["made_with"]["code"] == self.fingerprint()
+        except (OSError, ValueError, KeyError):
+            return False
+
+    def carry_out(self, folder, device, sizes):
+        """Run, and keep the result. The file appears whole or not at all."""
+        torch.set_num_threads(1)
+        start = time.perf_counter()
+        result = self.module.run(self.method, self.seed, device, **sizes)
+        made_with = {
+            "code": self.fingerprint(),
+            "sizes": sizes,
+            "seconds": round(time.perf_counter() - start),
+            "device": device,
+            "machine": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+        }
+        made_with |= getattr(self.module, "provenance", dict)()
+        kept = {"method": self.method, "seed": self.seed, "made_with": made_with, "result": result}
+        path = self.path(folder)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}")
+        aside.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        aside.replace(path)
+        return self
+
+
+def runs(experiment):
+    """Every run of an experiment."""
+    module = importlib.import_module(f"experiments.{experiment}")
+    return [Run(experiment, method, seed) for seed in module.SEEDS for method in module.METHODS]
+
+
+def load(experiment, folder=RESULTS):
+    """The kept results: a dictionary from method to what each seed gave, in the order of METHODS."""
+    found = {}
+    for run in sorted(runs(experiment), key=lambda run: run.seed):
+        kept = json.loads(run.path(folder).read_text(encoding="utf-8"))
+        found.setdefault(run.method, []).append(kept["result"])
+    return found
+
+
+def made_with(experiment, folder=RESULTS):
+    """What the kept results were made with: a list, one entry for each run."""
+    kept = [json.loads(run.path(folder).read_text(encoding="utf-8")) for run in runs(experiment)]
+    return [each["made_with"] for each in kept]
+
+
+@cache
+def imported(module):
+    """The module and all of ours that it imports, by name, directly or through another."""
+    found = {module}
+    for node in ast.walk(ast.parse(source(module))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        for name in names:
+            if name.partition(".")[0] in PACKAGES and "." in name and is_module(name):
+                found |= imported(name)
+    return frozenset(found)
+
+
+def is_module(name):
+    return file_of(name).is_file()
+
+
+def file_of(module):
+    return ROOT / f"{module.replace('.', '/')}.py"
+
+
+def source(module):
+    return file_of(module).read_text(encoding="utf-8")
+
+
+@cache
+def code(module):
+    """What a module does, as text: without comments, docstrings and layout."""
+    tree = ast.parse(source(module))
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
+            and ast.get_docstring(node) is not None
+        ):
+            node.body = node.body[1:]
+    return ast.dump(tree)
