@@ -13,27 +13,28 @@ LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2t
 HELD_OUT = 10  # one file in so many is never trained on
 
 
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+
+
 def sources():
-    """The files, in an order that does not depend on the machine."""
-    library = Path(sysconfig.get_path("stdlib"))
-    found = [path.relative_to(library) for path in library.rglob("*.py")]
-    kept = [path for path in found if not LEFT_OUT & set(path.parts)]
-    return [library / path for path in sorted(kept, key=Path.as_posix)]
+    """The files, as paths below LIBRARY, in an order that does not depend on the machine."""
+    found = (path.relative_to(LIBRARY).as_posix() for path in LIBRARY.rglob("*.py"))
+    return sorted(name for name in found if not LEFT_OUT & set(name.split("/")))
 
 
-def is_held_out(path):
-    """By the file's name alone, so that a file never changes sides."""
-    return hashlib.sha256(path.name.encode()).digest()[0] % HELD_OUT == 0
+def is_held_out(name):
+    """By the path alone, so that a file never changes sides."""
+    return hashlib.sha256(name.encode()).digest()[0] % HELD_OUT == 0
 
 
 @cache
 def corpus():
     """The bytes to train on and the bytes held out, each file followed by END: two int64 tensors."""
     parts = [], []
-    for path in sources():
-        text = path.read_bytes()
+    for name in sources():
+        text = (LIBRARY / name).read_bytes()
         if END not in text:
-            parts[is_held_out(path)].append(text + bytes([END]))
+            parts[is_held_out(name)].append(text + bytes([END]))
     return tuple(torch.frombuffer(bytearray(b"".join(part)), dtype=torch.uint8).long() for part in parts)
 
 

@@ -9,14 +9,16 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from experiments import corpus
-from experiments.encodings import alike, switch
+from experiments.encodings import SNIPPETS, alike, switch
 from snippets.block import Decoder, Encoding
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
 TRAINED, ASKED, BIN = 128, 1024, 16  # lengths, and the positions that one figure is the mean of
-BATCH, UPDATES, RATE = 16, 1000, 3e-3
+BATCH, UPDATES, RATE = 16, 800, 3e-3
 WINDOWS = 64  # of ASKED bytes, the same for every model
 
+METHODS = SNIPPETS
+SEEDS = range(3)
 ENCODINGS = switch(DIM, HEADS, ASKED, CLIP)
 
 
@@ -88,6 +90,5 @@ def run(method, seed, device, updates=UPDATES, count=WINDOWS, shuffled=False):
     }
 
 
-def run_shuffled(method, seed, device, **sizes):
-    """The control: the bytes of each window come in a random order, in training and after."""
-    return run(method, seed, device, shuffled=True, **sizes)
+def provenance():
+    return {"corpus": corpus.provenance()}

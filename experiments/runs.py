@@ -136,12 +136,17 @@ def source(module):
 
 @cache
 def code(module):
-    """What a module does, as text: without comments, docstrings and layout."""
-    tree = ast.parse(source(module))
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef))
-            and ast.get_docstring(node) is not None
-        ):
-            node.body = node.body[1:]
-    return ast.dump(tree)
+    """What a module does, as text: without comments, docstrings and layout, the same under every Python."""
+    return json.dumps(bare(ast.parse(source(module))))
+
+
+def bare(node):
+    """A syntax tree as lists, without docstrings and without what is empty."""
+    if isinstance(node, list):
+        return [bare(each) for each in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+        del node.body[0]
+    fields = [(name, bare(value)) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return [type(node).__name__, *fields]

@@ -10,7 +10,7 @@ One small decoder learns all three at once. Its answers are judged where there i
 import torch
 from torch.nn.functional import cross_entropy
 
-from experiments.encodings import alike, switch
+from experiments.encodings import SNIPPETS, alike, switch
 from snippets.block import Decoder, Encoding
 
 LETTERS = 16  # 0 to 15; copying, and the noise and the values of recall
@@ -26,6 +26,8 @@ LENGTHS = (64, 128, 256, 512)  # asked about
 BATCH, UPDATES, RATE = 64, 1200, 3e-3
 ROWS = 128  # asked about, of each task and length
 
+METHODS = SNIPPETS
+SEEDS = range(3)
 ENCODINGS = switch(DIM, HEADS, max(LENGTHS), CLIP)
 
 
