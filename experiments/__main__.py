@@ -14,18 +14,26 @@ import joblib
 import torch
 from tqdm import tqdm
 
-from experiments.runs import RESULTS, runs
+from experiments.runs import RESULTS, ROOT, runs
 
-EXPERIMENTS = ("language", "shuffled", "extensions", "tasks")
+# The experiments, and the sizes of runs that take seconds.
+EXPERIMENTS = {
+    "language": {"updates": 20, "count": 1},
+    "shuffled": {"updates": 20, "count": 1},
+    "extensions": {"updates": 20, "count": 1, "tuning": {"updates": 20, "length": 256}},
+    "tasks": {"updates": 20, "rows": 2},
+}
+TRIED = ROOT / ".cache" / "experiments"
 
 
 def main(arguments=None):
     options = parse(arguments)
     wanted = [run for name in options.experiments for run in runs(name)]
-    stale = [run for run in wanted if not run.is_current(options.folder)]
+    sizes = {name: EXPERIMENTS[name] if options.smoke else {} for name in options.experiments}
+    stale = [run for run in wanted if not run.is_current(options.folder, sizes[run.experiment])]
     print(f"{len(wanted) - len(stale)} of {len(wanted)} results are current, {len(stale)} to make")
     device = best_device() if options.device == "auto" else options.device
-    tasks = (joblib.delayed(run.carry_out)(options.folder, device, {}) for run in stale)
+    tasks = (joblib.delayed(run.carry_out)(options.folder, device, sizes[run.experiment]) for run in stale)
     with joblib.parallel_config(backend=options.backend, n_jobs=options.jobs):
         ended = joblib.Parallel(return_as="generator_unordered")(tasks)
         progress = tqdm(ended, total=len(stale), unit="run")
@@ -39,8 +47,10 @@ def parse(arguments):
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="runs at a time")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
     parser.add_argument("--backend", default="loky", help="of joblib: loky, dask, ray")
-    parser.add_argument("--folder", type=Path, default=RESULTS, help="where results are kept")
+    parser.add_argument("--smoke", action="store_true", help="tiny runs, kept in .cache/experiments")
+    parser.add_argument("--folder", type=Path, help="where results are kept")
     options = parser.parse_args(arguments)
+    options.folder = options.folder or (TRIED if options.smoke else RESULTS)
     if unknown := set(options.experiments) - set(EXPERIMENTS):
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
     options.experiments = options.experiments or EXPERIMENTS

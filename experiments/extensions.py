@@ -103,7 +103,7 @@ def search(model, device, seed):
     return torch.tensor(min(pool, key=judge))
 
 
-def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS, tuning=None):
+def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS, tuning=TUNING):
     """Train once; then every method, untuned and tuned."""
     model = language.train(language.decoder("RoPE", seed), seed, device, updates)
     windows = language.held_out(count)
@@ -112,6 +112,6 @@ def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS, 
     for name, scaled in methods(factors).items():
         results["untuned"][name] = language.binned(by_position(model, scaled, windows, device))
         tuned = with_frequencies(copy.deepcopy(model), *scaled(ASKED))
-        language.train(tuned, seed + 1000, device, **(tuning or TUNING))
+        language.train(tuned, seed + 1000, device, **tuning)
         results["tuned"][name] = language.binned(by_position(tuned, scaled, windows, device))
     return results

@@ -14,7 +14,7 @@ from snippets.block import Decoder, Encoding
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
 TRAINED, ASKED, BIN = 128, 1024, 16  # lengths, and the positions that one figure is the mean of
-BATCH, UPDATES, RATE = 16, 800, 3e-3
+BATCH, UPDATES, RATE = 16, 500, 3e-3
 WINDOWS = 64  # of ASKED bytes, the same for every model
 
 METHODS = SNIPPETS

@@ -50,23 +50,24 @@ class Run:
         special = {module.__name__ for modules in methods.values() for module in modules}
         own = {module.__name__ for module in methods[self.method]}
         names = sorted(imported(f"experiments.{self.experiment}") - special | own)
-        return hashlib.sha256("".join(map(code, names)).encode()).hexdigest()
+        return hashlib.sha256("".join(map(bare_code, names)).encode()).hexdigest()
 
-    def is_current(self, folder):
-        """Whether there is a whole result of the code as it is now."""
+    def is_current(self, folder, sizes):
+        """Whether there is a whole result of these sizes and of the code as it is now."""
         try:
-            kept = json.loads(self.path(folder).read_text(encoding="utf-8"))
-            return kept["made_with"]["code"] == self.fingerprint()
-        except (OSError, ValueError, KeyError):
+            made_with = json.loads(self.path(folder).read_text(encoding="utf-8"))["made_with"]
+            return made_with["code"] == self.fingerprint() and made_with["sizes"] == sizes
+        except (OSError, ValueError, KeyError, TypeError):
             return False
 
     def carry_out(self, folder, device, sizes):
         """Run, and keep the result. The file appears whole or not at all."""
         torch.set_num_threads(1)
+        code = self.fingerprint()  # of what was imported, whatever is edited meanwhile
         start = time.perf_counter()
         result = self.module.run(self.method, self.seed, device, **sizes)
         made_with = {
-            "code": self.fingerprint(),
+            "code": code,
             "sizes": sizes,
             "seconds": round(time.perf_counter() - start),
             "device": device,
@@ -90,19 +91,24 @@ def runs(experiment):
     return [Run(experiment, method, seed) for seed in module.SEEDS for method in module.METHODS]
 
 
+def kept(run, folder):
+    try:
+        return json.loads(run.path(folder).read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"no result {run.name}: make experiments makes it") from error
+
+
 def load(experiment, folder=RESULTS):
     """The kept results: a dictionary from method to what each seed gave, in the order of METHODS."""
     found = {}
-    for run in sorted(runs(experiment), key=lambda run: run.seed):
-        kept = json.loads(run.path(folder).read_text(encoding="utf-8"))
-        found.setdefault(run.method, []).append(kept["result"])
+    for run in runs(experiment):  # seed by seed
+        found.setdefault(run.method, []).append(kept(run, folder)["result"])
     return found
 
 
 def made_with(experiment, folder=RESULTS):
     """What the kept results were made with: a list, one entry for each run."""
-    kept = [json.loads(run.path(folder).read_text(encoding="utf-8")) for run in runs(experiment)]
-    return [each["made_with"] for each in kept]
+    return [kept(run, folder)["made_with"] for run in runs(experiment)]
 
 
 @cache
@@ -135,7 +141,7 @@ def source(module):
 
 
 @cache
-def code(module):
+def bare_code(module):
     """What a module does, as text: without comments, docstrings and layout, the same under every Python."""
     return json.dumps(bare(ast.parse(source(module))))
 

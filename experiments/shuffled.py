@@ -6,7 +6,7 @@ There is no order to know about, so that an encoding can only be in the way.
 from experiments import language
 from experiments.encodings import SNIPPETS
 
-METHODS = {name: SNIPPETS[name] for name in ("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5")}
+METHODS = {name: SNIPPETS[name] for name in ("none", "sinusoidal", "RoPE", "ALiBi")}
 SEEDS = language.SEEDS
 provenance = language.provenance
 

@@ -13,20 +13,23 @@ from torch.nn.functional import cross_entropy
 from experiments.encodings import SNIPPETS, alike, switch
 from snippets.block import Decoder, Encoding
 
-LETTERS = 16  # 0 to 15; copying, and the noise and the values of recall
-DIGITS = 16  # the answer n in counting is token 16 + n
+LETTERS = 8  # 0 to 7: what is copied, and the noise and the values of recall
+DIGITS = 8  # the answer n in counting is token 8 + n
 MOST = 9  # ticks
-REPEAT, MARK, ASK, TICK, RESET, PAUSE = range(26, 32)
-VOCABULARY = 32
+REPEAT, MARK, ASK, TICK, RESET, PAUSE = range(18, 24)
+VOCABULARY = 24
 NOTHING = -100  # where no answer is judged
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
-SHORTEST, LONGEST = 16, 64  # of the training
-LENGTHS = (64, 128, 256, 512)  # asked about
-BATCH, UPDATES, RATE = 64, 1200, 3e-3
+SHORTEST, LONGEST = 8, 32  # of the training
+LENGTHS = (32, 64, 128, 256)  # asked about
+BATCH, UPDATES, RATE = 32, 2400, 2e-3
 ROWS = 128  # asked about, of each task and length
 
-METHODS = SNIPPETS
+METHODS = {
+    name: SNIPPETS[name]
+    for name in ("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5", "FIRE", "Shaw", "CoPE")
+}
 SEEDS = range(3)
 ENCODINGS = switch(DIM, HEADS, max(LENGTHS), CLIP)
 

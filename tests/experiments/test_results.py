@@ -1,0 +1,35 @@
+"""The committed results are those of the code as it is, and say what they were made with."""
+
+import json
+
+import pytest
+
+from experiments.__main__ import EXPERIMENTS
+from experiments.runs import RESULTS, runs
+
+WANTED = [run for name in EXPERIMENTS for run in runs(name)]
+
+
+@pytest.mark.parametrize("run", WANTED, ids=[run.name for run in WANTED])
+def test_each_result_was_made_by_the_code_as_it_is(run):
+    assert run.is_current(RESULTS, {}), f"{run.name} is missing or was made by other code: make experiments"
+
+
+def test_no_result_is_left_over():
+    assert {path for path in RESULTS.rglob("*") if path.is_file()} == {run.path(RESULTS) for run in WANTED}
+
+
+@pytest.mark.parametrize("run", WANTED, ids=[run.name for run in WANTED])
+def test_each_result_says_what_it_was_made_with(run):
+    kept = json.loads(run.path(RESULTS).read_text(encoding="utf-8"))
+    assert (kept["method"], kept["seed"]) == (run.method, run.seed)
+    made_with = kept["made_with"]
+    assert {"code", "sizes", "seconds", "device", "machine", "python", "torch"} <= set(made_with)
+    if run.experiment in ("language", "shuffled", "extensions"):
+        assert set(made_with["corpus"]) == {"train_bytes", "held_out_bytes", "sha256"}
+
+
+def test_each_experiment_has_three_seeds():
+    for name in EXPERIMENTS:
+        methods = {run.method for run in runs(name)}
+        assert all(len({run.seed for run in runs(name) if run.method == each}) >= 3 for each in methods)
