@@ -12,7 +12,7 @@ RUN := $(BIN)/python -m
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test browser-test goldens bench mutants font clean
+.PHONY: help serve build test browser-test goldens experiments bench mutants font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -29,11 +29,14 @@ test: $(VENV)/test ## check style, then run every test that needs no browser
 	$(RUN) pytest -m "not browser" --numprocesses auto --dist loadfile
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
-	$(RUN) pytest -m browser --numprocesses auto
+	$(RUN) pytest -m browser --numprocesses auto --reruns 1
 
 goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
 	$(RUN) pytest tests/snippets -m peer --rewrite-goldens
+
+experiments: $(VENV)/test ## train again what is missing or was made by other code; goes on where it was stopped
+	$(RUN) experiments
 
 bench: $(VENV)/test ## build times, page weights, and how fast the snippets are beside their peers
 	$(BIN)/python tests/bench

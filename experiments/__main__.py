@@ -3,8 +3,8 @@
     make experiments
     python -m experiments language tasks --jobs 2 --device cpu
 
-A run that was cut off is made again the next time; those that had ended are kept. joblib spreads the
-runs: --backend names another of its backends, such as dask or ray, where that is installed and set up.
+A run that was cut off is made again the next time; those that had ended are kept. --dask
+spreads the runs over the workers of a Dask scheduler, which need this folder and these versions.
 """
 
 import argparse
@@ -33,11 +33,13 @@ def main(arguments=None):
     stale = [run for run in wanted if not run.is_current(options.folder, sizes[run.experiment])]
     print(f"{len(wanted) - len(stale)} of {len(wanted)} results are current, {len(stale)} to make")
     device = best_device() if options.device == "auto" else options.device
-    tasks = (joblib.delayed(run.carry_out)(options.folder, device, sizes[run.experiment]) for run in stale)
-    with joblib.parallel_config(backend=options.backend, n_jobs=options.jobs):
+    tasks = (joblib.delayed(carry_out)(run, device, sizes[run.experiment]) for run in stale)
+    engine = {"backend": "dask", "scheduler_host": options.dask} if options.dask else {"n_jobs": options.jobs}
+    with joblib.parallel_config(**engine):
         ended = joblib.Parallel(return_as="generator_unordered")(tasks)
         progress = tqdm(ended, total=len(stale), unit="run")
-        for run in progress:
+        for run, made in progress:
+            run.keep(options.folder, made)
             progress.write(f"made {run.name}")
 
 
@@ -46,7 +48,7 @@ def parse(arguments):
     parser.add_argument("experiments", nargs="*", metavar="experiment", help=", ".join(EXPERIMENTS))
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="runs at a time")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
-    parser.add_argument("--backend", default="loky", help="of joblib: loky, dask, ray")
+    parser.add_argument("--dask", metavar="HOST:PORT", help="a Dask scheduler whose workers take the runs")
     parser.add_argument("--smoke", action="store_true", help="tiny runs, kept in .cache/experiments")
     parser.add_argument("--folder", type=Path, help="where results are kept")
     options = parser.parse_args(arguments)
@@ -55,6 +57,10 @@ def parse(arguments):
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
     options.experiments = options.experiments or EXPERIMENTS
     return options
+
+
+def carry_out(run, device, sizes):
+    return run, run.carry_out(device, sizes)
 
 
 def best_device():

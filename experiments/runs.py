@@ -60,8 +60,8 @@ class Run:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def carry_out(self, folder, device, sizes):
-        """Run, and keep the result. The file appears whole or not at all."""
+    def carry_out(self, device, sizes):
+        """Run; what is to be kept of it."""
         torch.set_num_threads(1)
         code = self.fingerprint()  # of what was imported, whatever is edited meanwhile
         start = time.perf_counter()
@@ -76,13 +76,15 @@ class Run:
             "torch": torch.__version__,
         }
         made_with |= getattr(self.module, "provenance", dict)()
-        kept = {"method": self.method, "seed": self.seed, "made_with": made_with, "result": result}
+        return {"method": self.method, "seed": self.seed, "made_with": made_with, "result": result}
+
+    def keep(self, folder, made):
+        """Write what carry_out gave. The file appears whole or not at all."""
         path = self.path(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        aside.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
         aside.replace(path)
-        return self
 
 
 def runs(experiment):

@@ -83,7 +83,8 @@ def test_a_result_depends_on_the_code_that_made_it_and_on_no_other(project, file
 
 
 def test_a_result_is_current_for_its_code_and_its_sizes(tmp_path):
-    run = Run("language", "none", 0).carry_out(tmp_path, "cpu", SIZES)
+    run = Run("language", "none", 0)
+    run.keep(tmp_path, run.carry_out("cpu", SIZES))
     assert run.is_current(tmp_path, SIZES)
     assert not run.is_current(tmp_path, {})
     kept = json.loads(run.path(tmp_path).read_text(encoding="utf-8"))

@@ -1,0 +1,153 @@
+"""What the experiments on text hold fixed and measure, and in a few seconds the direction of the results."""
+
+import math
+
+import pytest
+import torch
+
+from experiments import corpus, extensions, language, shuffled
+from experiments.encodings import SNIPPETS
+from snippets import rope_scaling
+from snippets.rope import rope_frequencies
+
+
+@pytest.mark.claim(
+    "evidence-same-start-and-data",
+    "In the experiments every encoding meets the same initial weights outside the encoding and the same windows "
+    "in the same order",
+)
+def test_every_encoding_starts_from_the_same_weights_and_meets_the_same_windows(monkeypatch):
+    seen = {}
+    for name in ("none", "learned", "FIRE", "DeBERTa"):
+        met = []
+        monkeypatch.setattr(
+            language,
+            "losses",
+            lambda model, w, met=met, real=language.losses: (met.append(w), real(model, w))[1],
+        )
+        model = language.decoder(name, 1)
+        outside = {k: v.clone() for k, v in model.state_dict().items() if not k.startswith("encoding")}
+        language.train(model, 1, "cpu", updates=11, length=8, batch=2)
+        monkeypatch.undo()
+        seen[name] = outside, torch.stack(met)
+    first = seen.pop("none")
+    assert len(first[0]) > 10
+    for weights, windows in seen.values():
+        assert weights.keys() == first[0].keys()
+        assert all(torch.equal(weights[key], first[0][key]) for key in weights)
+        assert torch.equal(windows, first[1])
+    other = language.decoder("none", 2).state_dict()
+    assert not torch.equal(other["tokens.weight"], first[0]["tokens.weight"])
+
+
+def test_files_held_out_are_not_trained_on():
+    names = corpus.sources()
+    apart = [corpus.is_held_out(name) for name in names]
+    assert 0.05 < sum(apart) / len(names) < 0.2
+    train, held_out = corpus.corpus()
+    assert len(train) > 5 * len(held_out) > 1_000_000
+    files = [(corpus.LIBRARY / name).read_bytes() for name, out in zip(names, apart, strict=True) if out]
+    assert bytes(held_out.tolist()) == b"".join(text + bytes([corpus.END]) for text in files if 0 not in text)
+    assert (train == corpus.END).sum() + (held_out == corpus.END).sum() <= len(names)
+
+
+def test_windows_are_stretches_of_the_text():
+    text = torch.arange(50)
+    windows = corpus.windows(text, 200, 8, torch.Generator().manual_seed(0))
+    assert windows.shape == (200, 8) and (windows.diff() == 1).all()
+    assert windows.min() == 0 and windows.max() == 49
+
+
+def test_the_loss_is_that_of_the_next_byte():
+    model = language.decoder("RoPE", 0).double()
+    windows = language.held_out(2)[:, :9]
+    found = language.losses(model, windows)
+    assert found.shape == (2, 8)
+    at = torch.arange(8).expand(2, -1)
+    scores = model(windows[:, :-1], at, torch.ones_like(at))[0]
+    for row, place in ((0, 0), (1, 3), (1, 7)):
+        chances = scores[row, place].softmax(-1)
+        assert found[row, place].item() == pytest.approx(-math.log(chances[windows[row, place + 1]]))
+
+
+def test_a_bin_is_the_mean_of_its_positions():
+    assert language.binned(torch.arange(32.0)) == [7.5, 23.5]
+
+
+def test_shuffling_keeps_the_bytes_of_each_window():
+    windows = language.held_out(3)
+    mixed = language.shuffle(windows, torch.Generator().manual_seed(1))
+    assert torch.equal(mixed.sort(-1).values, windows.sort(-1).values)
+    assert (mixed != windows).float().mean() > 0.5
+
+
+def test_the_control_is_asked_about_shuffled_windows_too(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        language, "by_position", lambda model, windows, device: asked.append(windows) or torch.zeros(1024)
+    )
+    shuffled.run("none", 0, "cpu", updates=11, count=2)
+    assert not torch.equal(asked[0], language.held_out(2))
+    assert torch.equal(asked[0].sort(-1).values, language.held_out(2).sort(-1).values)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Small runs: the mean loss within the trained length and from position 512 on."""
+    torch.set_num_threads(1)
+    found = {}
+    for name in ("none", "RoPE", "ALiBi", "sinusoidal"):
+        loss = torch.tensor(language.run(name, 0, "cpu", updates=120, count=4)["loss"])
+        found[name] = loss[:8].mean().item(), loss[32:].mean().item()
+    return found
+
+
+def test_a_few_updates_show_that_order_helps(trained):
+    assert trained["RoPE"][0] < trained["none"][0] - 0.03
+    assert trained["ALiBi"][0] < trained["none"][0] - 0.03
+
+
+def test_a_few_updates_show_who_fails_far_out(trained):
+    rise = {name: far - near for name, (near, far) in trained.items()}
+    assert rise["sinusoidal"] > rise["none"] + 0.1
+    assert rise["RoPE"] > rise["ALiBi"] + 0.05
+
+
+def test_another_frequency_leaves_the_model_itself_as_it_is():
+    model = language.decoder("RoPE", 0)
+    before = model.encoding.frequencies.clone()
+    other = extensions.with_frequencies(model, before / 2, 1.0)
+    assert torch.equal(model.encoding.frequencies, before)
+    assert torch.equal(other.encoding.frequencies, before / 2)
+    assert other.blocks is model.blocks
+
+
+def test_a_frequency_that_depends_on_the_length_is_that_of_the_text_so_far():
+    model, device = language.decoder("RoPE", 0), "cpu"
+    frequencies = rope_frequencies(extensions.WIDTH)
+    windows = language.held_out(2)
+    scaled = extensions.methods(torch.ones(extensions.WIDTH // 2))["dynamic NTK"]
+    found = extensions.by_position(model, scaled, windows, device)
+    for length in (64, 192, 1024):
+        now = rope_scaling.dynamic_ntk(frequencies, 1.0, 128, length)
+        whole = language.by_position(
+            extensions.with_frequencies(model, now, 1.0), windows[:, : length + 1], device
+        )
+        assert torch.allclose(found[length - 64 : length], whole[-64:], atol=1e-5)
+
+
+def test_the_search_finds_factors_that_rise_and_are_no_worse_than_where_it_began():
+    model = language.decoder("RoPE", 0)
+    factors = extensions.search(model, "cpu", seed=0)
+    assert factors.shape == (extensions.WIDTH // 2,)
+    assert (factors.diff() >= 0).all() and factors.min() >= 1 and factors.max() <= extensions.FACTOR
+
+
+def test_every_encoding_of_the_switch_can_be_trained():
+    for name in SNIPPETS:
+        model = language.decoder(name, 0)
+        before = [each.clone() for each in model.encoding.parameters()]
+        language.train(model, 0, "cpu", updates=11, length=8, batch=2)
+        assert all(
+            (old != new).any() for old, new in zip(before, model.encoding.parameters(), strict=True)
+        ), name
