@@ -16,11 +16,9 @@ from torch.nn.attention.flex_attention import (
 from torch.nn.functional import cross_entropy, layer_norm
 from torch.nn.functional import dropout as drop
 
+from experiments.encodings import switch
 from snippets.alibi import alibi_bias
 from snippets.block import Decoder, Encoding
-from snippets.clipped_bias import ClippedBias
-from snippets.cope import CopeScores
-from snippets.deberta import DebertaScores
 from snippets.decoding import (
     attend,
     document_positions,
@@ -28,16 +26,7 @@ from snippets.decoding import (
     flex_visible,
     visible,
 )
-from snippets.fire import FireBias
-from snippets.kerple import KerpleLog
-from snippets.learned import AddLearned
-from snippets.rope import apply_rope, rope_frequencies
-from snippets.sandwich import sandwich_bias
-from snippets.shaw import shaw_scores
-from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
-from snippets.t5_bias import T5Bias
-from snippets.transformer_xl import TransformerXLScores
-from snippets.xpos import apply_xpos
+from snippets.sinusoidal import sinusoidal_encoding
 
 # Small enough to do without torch.compile, which torch would have.
 warnings.filterwarnings("ignore", "flex_attention called without")
@@ -47,84 +36,7 @@ UPDATES = 80  # of the models that are taught which word came first
 WORDS = [".", "dog", "bites", "man", "the"]
 
 
-class Added(Encoding):
-    def __init__(self, add):
-        super().__init__()
-        self.add = add
-
-    def embed(self, x, positions):
-        return self.add(x, positions)
-
-
-class Rope(Encoding):
-    def rotate(self, x, positions, role):
-        frequencies = rope_frequencies(x.shape[-1])
-        return apply_rope(x, positions[:, None], frequencies, "half")
-
-
-class Xpos(Encoding):
-    def rotate(self, x, positions, role):
-        return apply_xpos(x, positions[:, None], role, centre=0)
-
-
-class Biased(Encoding):
-    def __init__(self, make):
-        super().__init__()
-        self.make = make
-
-    def bias(self, query_positions, key_positions):
-        return self.make(query_positions, key_positions)
-
-
-class Scored(Encoding):
-    def __init__(self, scores):
-        super().__init__()
-        self.scores = scores
-
-    def score(self, q, k, query_positions, key_positions):
-        return self.scores(q, k, query_positions, key_positions)
-
-
-class Counted(Scored):  # by rows: it takes no positions
-    def score(self, q, k, query_positions, key_positions):
-        return self.scores(q, k)
-
-
-class ShawKeys(Encoding):  # Shaw's second table, for values, has no door
-    def __init__(self, clip):
-        super().__init__()
-        rows = torch.empty(2 * clip + 1, DIM // HEADS)
-        self.table = nn.Parameter(nn.init.xavier_uniform_(rows))
-
-    def score(self, q, k, query_positions, key_positions):
-        return shaw_scores(q, k, self.table, query_positions, key_positions)
-
-
-def _alibi(query_positions, key_positions):
-    return alibi_bias(query_positions, key_positions, HEADS)
-
-
-def _sandwich(query_positions, key_positions):
-    return sandwich_bias(query_positions, key_positions, HEADS)
-
-
-SWITCH = {
-    "none": Encoding,
-    "sinusoidal": lambda: Added(AddSinusoidal(DIM)),
-    "learned": lambda: Added(AddLearned(LENGTH, DIM)),
-    "RoPE": Rope,
-    "xPos": Xpos,
-    "ALiBi": lambda: Biased(_alibi),
-    "T5": lambda: Biased(T5Bias(HEADS, bidirectional=False)),
-    "clipped bias": lambda: Biased(ClippedBias(HEADS, max_distance=16)),
-    "KERPLE": lambda: Biased(KerpleLog(HEADS)),
-    "FIRE": lambda: Biased(FireBias(HEADS)),
-    "Sandwich": lambda: Biased(_sandwich),
-    "Shaw": lambda: ShawKeys(clip=16),
-    "DeBERTa": lambda: Scored(DebertaScores(DIM, HEADS, span=16)),
-    "Transformer-XL": lambda: Counted(TransformerXLScores(DIM, HEADS)),
-    "CoPE": lambda: Counted(CopeScores(DIM // HEADS, rows=16)),
-}
+SWITCH = switch(DIM, HEADS, LENGTH, clip=16)
 DOORS = {
     "embed": ("sinusoidal", "learned"),
     "rotate": ("RoPE", "xPos"),

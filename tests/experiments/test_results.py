@@ -10,6 +10,10 @@ from experiments.runs import RESULTS, runs
 WANTED = [run for name in EXPERIMENTS for run in runs(name)]
 
 
+@pytest.mark.claim(
+    "evidence-belongs-to-its-code",
+    "Each kept result carries the fingerprint of the code that makes it now",
+)
 @pytest.mark.parametrize("run", WANTED, ids=[run.name for run in WANTED])
 def test_each_result_was_made_by_the_code_as_it_is(run):
     assert run.is_current(RESULTS, {}), f"{run.name} is missing or was made by other code: make experiments"
