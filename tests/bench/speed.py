@@ -17,6 +17,8 @@ from pathlib import Path
 
 import torch
 
+from experiments.peers import CASES, SIZES, check_same, outputs
+
 ROUNDS, FEWEST = 31, 9
 SECONDS = 3.0  # for all rounds of one comparison, if that leaves enough of them
 TURN = 0.005  # seconds at least, by calling again
@@ -29,23 +31,6 @@ METHOD = (
     "time to copy once as many bytes as come out. Memory is kept by the allocator. Outputs were compared "
     "before."
 )
-
-
-def outputs(way):
-    made = way.run()
-    return list(made) if isinstance(made, (tuple, list)) else [made]
-
-
-def check_same(case):
-    """AssertionError unless the peers' numbers are the snippet's."""
-    with torch.no_grad():
-        ours = outputs(case.ours)
-        for peer in case.peers:
-            for expected, made in zip(ours, outputs(peer), strict=True):
-                assert made.shape == expected.shape, (case.what, peer.name)
-                seen = expected > -1e29  # some hide a key by -inf, some by a large number
-                far = (made - expected)[seen].abs().max().item()
-                assert far <= case.close, f"{case.what}, {peer.name}: {far}"
 
 
 def forward(way):
@@ -170,8 +155,6 @@ def show(row):
 def bench(only=()):
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    from cases import CASES, SIZES
-
     heading = f"{'snippet':<39}{'size':<27}{'us':>8}{'floor':>7}{'there':>7}{'back':>7}  beside"
     print(heading)
     rows = []

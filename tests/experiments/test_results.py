@@ -33,7 +33,7 @@ def test_each_result_says_what_it_was_made_with(run):
         assert set(made_with["corpus"]) == {"train_bytes", "held_out_bytes", "sha256"}
 
 
-def test_each_experiment_has_three_seeds():
-    for name in EXPERIMENTS:
+def test_what_is_trained_is_trained_with_three_seeds():
+    for name in set(EXPERIMENTS) - {"cost"}:  # whose ratios have to come from one run
         methods = {run.method for run in runs(name)}
         assert all(len({run.seed for run in runs(name) if run.method == each}) >= 3 for each in methods)

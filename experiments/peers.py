@@ -1,9 +1,9 @@
 """What is timed: for each snippet the same work, done by it and by its peers.
 
-The same work begins with the same inputs and ends with the same numbers, which is checked before
-anything is timed. Nobody may keep a result from one call to the next: peers that do are told not
-to. Where a peer does less, its `less` says what it leaves out or makes coarser, and the snippet need
-not be as fast.
+The peers are libraries of requirements-test.txt. The same work begins with the same inputs and ends
+with the same numbers, which check_same makes sure of. Nobody may keep a result from one call to the
+next: peers that do are told not to. Where a peer does less, its `less` says what it leaves out or
+makes coarser, and the snippet need not be as fast.
 """
 
 import dataclasses
@@ -77,6 +77,23 @@ def learnable(*shape):
 
 def wants_grad(*modules):
     return [parameter for module in modules for parameter in module.parameters()]
+
+
+def outputs(way):
+    made = way.run()
+    return list(made) if isinstance(made, (tuple, list)) else [made]
+
+
+def check_same(case):
+    """AssertionError unless the peers' numbers are the snippet's."""
+    with torch.no_grad():
+        ours = outputs(case.ours)
+        for peer in case.peers:
+            for expected, made in zip(ours, outputs(peer), strict=True):
+                assert made.shape == expected.shape, (case.what, peer.name)
+                seen = expected > -1e29  # some hide a key by -inf, some by a large number
+                far = (made - expected)[seen].abs().max().item()
+                assert far <= case.close, f"{case.what}, {peer.name}: {far}"
 
 
 # --- turning q and k, from positions to turned vectors

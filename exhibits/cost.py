@@ -1,0 +1,271 @@
+"""What the page on evidence shows of time and memory, from the kept
+measurement of experiments/cost.py.
+"""
+
+import math
+from statistics import median
+
+import matplotlib.pyplot as plt
+
+from experiments.runs import load, made_with
+
+FAMILIES = {
+    "added to the input": ["sinusoidal", "learned"],
+    "turning q and k": ["RoPE", "xPos"],
+    "added to scores": [
+        "ALiBi",
+        "T5",
+        "clipped bias",
+        "KERPLE",
+        "FIRE",
+        "Sandwich",
+    ],
+    "inside the score": ["Shaw", "DeBERTa", "Transformer-XL", "CoPE"],
+}
+LINEAR = FAMILIES["added to the input"] + FAMILIES["turning q and k"]
+QUADRATIC = FAMILIES["added to scores"] + FAMILIES["inside the score"]
+METHODS = LINEAR + QUADRATIC
+SHORT = {
+    "float64 angles": "exact angles",
+    "attention with transformer_xl_scores": "attention, Transformer-XL",
+    "XLNet, which has rows for later keys too": "XLNet",
+    "x-transformers and a causal mask": "x-transformers",
+}
+
+
+def _measured():
+    return load("cost")["all"][0]
+
+
+def _part(name):
+    return _measured()["encodings"][name]
+
+
+def _times(part, method):
+    """The shortest time at each length."""
+    return [min(thirds) for thirds in part["seconds"][method]]
+
+
+def _ratios(part, method):
+    """Time relative to no encoding at each length."""
+    pairs = zip(_times(part, method), _times(part, "none"), strict=True)
+    return [ours / none for ours, none in pairs]
+
+
+def _bounds(part, method):
+    """The same ratio from each part of the rounds alone: least, greatest."""
+    every = zip(part["seconds"][method], part["seconds"]["none"], strict=True)
+    by_part = [
+        [ours / none for ours, none in zip(*pair, strict=True)]
+        for pair in every
+    ]
+    return [min(each) for each in by_part], [max(each) for each in by_part]
+
+
+def _space(part, method):
+    """Memory relative to no encoding at the greatest length."""
+    return part["bytes"][method][-1] / part["bytes"]["none"][-1]
+
+
+def _exponent(amounts):
+    """The power of the length with which the last two doublings went."""
+    return math.log2(amounts[-1] / amounts[-3]) / 2
+
+
+def how():
+    measured, (made,) = _measured(), made_with("cost")
+    training, decoding = (
+        measured["encodings"][part] for part in ("training", "decoding")
+    )
+    spreads = [
+        greatest / least - 1
+        for method in METHODS
+        for least, greatest in zip(*_bounds(training, method), strict=True)
+    ]
+    return {
+        "width": measured["width"],
+        "heads": measured["heads"],
+        "rounds": measured["rounds"],
+        "shortest": training["lengths"][0],
+        "longest": training["lengths"][-1],
+        "cache": decoding["lengths"][-1],
+        "processor": made["processor"],
+        "system": made["machine"],
+        "python": made["python"],
+        "torch": made["torch"],
+        "minutes": made["seconds"] / 60,
+        "spread": median(spreads),
+        "widest": max(spreads),
+    }
+
+
+def table():
+    parts = _measured()["encodings"]
+    values = {}
+    print(
+        "| Method | Own time | Own memory | Forward | Training | "
+        "Training memory | Decoding | Kernel | Kernel memory |"
+    )
+    print("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+    for method in ("none", *METHODS):
+        row = {
+            "own_time": _exponent(_times(parts["own"], method)),
+            "own_memory": _exponent(parts["own"]["bytes"][method]),
+            "forward": _ratios(parts["forward"], method)[-1],
+            "training": _ratios(parts["training"], method)[-1],
+            "training_memory": _space(parts["training"], method),
+            "decoding": _ratios(parts["decoding"], method)[-1],
+            "kernel": _ratios(parts["kernel"], method)[-1],
+            "kernel_memory": _space(parts["kernel"], method),
+        }
+        cells = " | ".join(f"{value:.2f}" for value in row.values())
+        print(f"| {method} | {cells} |")
+        name = method.replace(" ", "_").replace("-", "_")
+        values |= {f"{name}_{key}": value for key, value in row.items()}
+    return values
+
+
+def growth():
+    """Two marks for each method, at the power of the length with which its
+    own work grows: a circle for time, a cross for memory. For encodings that
+    are added to the input or turn queries and keys, both stand near one. For
+    biases and scores both stand near two, as for the plain scores of no
+    encoding at all.
+    """
+    part = _part("own")
+    names = [*METHODS, "none"]
+    rows = range(len(names))
+    time = [_exponent(_times(part, name)) for name in names]
+    memory = [_exponent(part["bytes"][name]) for name in names]
+    fig, ax = plt.subplots(figsize=(4.4, 4.2))
+    for power in (1, 2):
+        ax.axvline(power, color="gray", linewidth=0.8)
+    ax.plot(memory, rows, "x", color="C1", markersize=7, label="memory")
+    ax.plot(time, rows, "o", color="C0", markersize=4, label="time")
+    ax.set_yticks(rows, [*METHODS, "the plain scores"])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 3)
+    ax.set_xlabel("power of the length")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.4, 1))
+    return fig, {
+        "rotation": time[names.index("RoPE")],
+        "rotation_memory": memory[names.index("RoPE")],
+        "scores": time[-1],
+        "scores_memory": memory[-1],
+        "shorter": part["lengths"][-3],
+        "longer": part["lengths"][-1],
+    }
+
+
+def training():
+    """Four small plots, one for each place where an encoding enters: the time
+    of a training step against the length, relative to no encoding. Added and
+    turning encodings stay close to one. FIRE among the biases and CoPE among
+    the scores rise far above it as the text grows, the others less.
+    """
+    part = _part("training")
+    fig, axes = plt.subplots(2, 2, figsize=(4.4, 5), sharex=True, sharey=True)
+    for ax, (family, methods) in zip(
+        axes.flat, FAMILIES.items(), strict=True
+    ):
+        ax.axhline(1, color="gray", linewidth=0.8)
+        for number, method in enumerate(methods):
+            ax.plot(
+                part["lengths"],
+                _ratios(part, method),
+                color=f"C{number}",
+                marker="os^Dv*"[number],
+                markersize=3,
+                linewidth=1,
+                label=method,
+            )
+            least, most = _bounds(part, method)
+            ax.vlines(part["lengths"], least, most, f"C{number}", linewidth=1)
+        ax.set_title(family)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(part["lengths"], [str(n) for n in part["lengths"]])
+        ax.minorticks_off()
+        ax.legend(loc="upper left", fontsize=7)
+    for ax in axes[1]:
+        ax.set_xlabel("length")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("time, relative to none")
+    none = _times(part, "none")
+    ratio = {method: _ratios(part, method)[-1] for method in METHODS}
+    return fig, {
+        "most": ratio["FIRE"],
+        "rotation": ratio["RoPE"],
+        "none_exponent": _exponent(none),
+    }
+
+
+def kernel_memory():
+    """Lines on logarithmic scales: the memory that attention takes against
+    the length, when torch's own function makes it. Those of no encoding and
+    of RoPE are lowest and rise slowly. ALiBi, Shaw and FIRE lie far above
+    and rise about twice as steeply, FIRE highest.
+    """
+    part = _part("kernel")
+    fig, ax = plt.subplots(figsize=(4.4, 3))
+    for number, method in enumerate(
+        ("FIRE", "Shaw", "ALiBi", "RoPE", "none")
+    ):
+        ax.loglog(
+            part["lengths"],
+            [size / 2**20 for size in part["bytes"][method]],
+            color=f"C{number}",
+            marker="os^Dv"[number],
+            markersize=4,
+            label=method,
+        )
+    ax.set_xticks(part["lengths"], [str(n) for n in part["lengths"]])
+    ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
+    ax.minorticks_off()
+    ax.set_xlabel("length")
+    ax.set_ylabel("memory (MiB)")
+    ax.legend(loc="upper left")
+    times = {method: _ratios(part, method)[-1] for method in METHODS}
+    return fig, {
+        "none_exponent": _exponent(part["bytes"]["none"]),
+        "rope_exponent": _exponent(part["bytes"]["RoPE"]),
+        "alibi_exponent": _exponent(part["bytes"]["ALiBi"]),
+        "rope": _space(part, "RoPE"),
+        "alibi": _space(part, "ALiBi"),
+        "rope_time": times["RoPE"],
+        "alibi_time": times["ALiBi"],
+        "length": part["lengths"][-1],
+    }
+
+
+def peers():
+    rows = _measured()["peers"]
+    lengths = rows[0]["lengths"]
+    heads = " | ".join(f"{length:,}" for length in lengths)
+    print(f"| Work | Fastest peer | {heads} | Memory |")
+    print("|---|---|" + "--:|" * (len(lengths) + 1))
+    times = {"same": [], "less": []}
+    for row in rows:
+        ours, *others = row["ways"]
+        same = [way for way in others if not way["less"]] or others
+        peer = min(same, key=lambda way: min(way["seconds"][-1]))
+        ratios = [
+            min(a) / min(b)
+            for a, b in zip(ours["seconds"], peer["seconds"], strict=True)
+        ]
+        space = ours["bytes"][-1] / peer["bytes"][-1]
+        cells = " | ".join(f"{ratio:.2f}" for ratio in ratios)
+        name = _short(peer["name"]) + ("*" if peer["less"] else "")
+        print(f"| {_short(row['what'])} | {name} | {cells} | {space:.2f} |")
+        times["less" if peer["less"] else "same"].append(ratios[-1])
+    return {
+        "slowest": max(times["same"]),
+        "slowest_less": max(times["less"]),
+        "works": len(rows),
+        "length": lengths[-1],
+    }
+
+
+def _short(name):
+    for long, short in SHORT.items():
+        name = name.replace(long, short)
+    return name

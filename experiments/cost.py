@@ -1,0 +1,179 @@
+"""What does each encoding cost? Time and memory against length, beside no encoding and beside peers.
+
+Ratios hold only between what was measured together. So there is one run, "all": in each round every
+method at every length has its turn. It measures one thread of the CPU, whatever device others train on.
+
+    own        what the encoding itself does: the marks, the turned q and k, the bias, or the scores
+    forward    one block: attention that makes all scores, and the network after it
+    training   the same with the gradients of everything learned and of the input
+    decoding   the block for one new token with a cache
+    kernel     attention alone, by torch's own function, which need not make the scores
+    peers      the snippets' own work and that of other libraries: those of requirements-test.txt
+"""
+
+import math
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from experiments.encodings import alike, switch
+from experiments.measure import keep_memory, peak_bytes, processor, seconds
+from snippets.block import Block, Encoding
+
+METHODS = {"all": ()}
+SEEDS = range(1)
+
+DIM, HEADS, CLIP = 256, 4, 64
+LENGTHS = (256, 512, 1024, 2048)
+CACHES = (1024, 2048, 4096, 8192)  # decoding: tokens in the cache
+ROUNDS, PARTS = 6, 3  # parts of the rounds that each give a time, so that their spread is known
+
+ENCODINGS = switch(DIM, HEADS, max(CACHES) + 1, CLIP)
+DOORS = ("embed", "rotate", "bias", "score")
+
+
+class Ways:
+    """The ways to spend time on one encoding at one length, each a function without arguments."""
+
+    def __init__(self, name, length):
+        torch.manual_seed(0)
+        self.block, self.encoding = Block(DIM, HEADS), alike(ENCODINGS[name]())
+        self.x = torch.randn(1, length, DIM, requires_grad=True)
+        self.q, self.k, self.v = torch.randn(3, 1, HEADS, length, DIM // HEADS)
+        self.positions = torch.arange(length)[None]
+        self.seen = torch.ones(1, length, length, dtype=torch.bool).tril()
+        self.upstream = torch.randn(1, length, DIM)
+        self.token = torch.randn(1, 1, DIM)
+
+    def doors(self):
+        """The doors that the encoding uses; for none that of the scores, to compare with."""
+        used = [door for door in DOORS if getattr(type(self.encoding), door) is not getattr(Encoding, door)]
+        return used or ["score"]
+
+    @torch.no_grad()
+    def own(self):
+        encoding, at = self.encoding, self.positions
+        work = {
+            "embed": lambda: encoding.embed(self.x, at),
+            "rotate": lambda: (encoding.rotate(self.q, at, "query"), encoding.rotate(self.k, at, "key")),
+            "bias": lambda: encoding.bias(at, at),
+            "score": lambda: encoding.score(self.q, self.k, at, at),
+        }
+        return [work[door]() for door in self.doors()]
+
+    def through(self):
+        x = self.encoding.embed(self.x, self.positions)
+        return self.block(x, self.encoding, self.positions, self.positions, self.seen)[0]
+
+    @torch.no_grad()
+    def forward(self):
+        return self.through()
+
+    def training(self):
+        leaves = [self.x, *self.block.parameters(), *self.encoding.parameters()]
+        return torch.autograd.grad(self.through(), leaves, self.upstream, allow_unused=True)
+
+    @torch.no_grad()
+    def decoding(self):
+        length = self.positions.shape[1]
+        at, keys = torch.tensor([[length]]), torch.arange(length + 1)[None]
+        x = self.encoding.embed(self.token, at)
+        seen = torch.ones(1, 1, length + 1, dtype=torch.bool)
+        return self.block(x, self.encoding, at, keys, seen, (self.k, self.v))[0]
+
+    @torch.no_grad()
+    def kernel(self):
+        encoding, at = self.encoding, self.positions
+        q, k = encoding.rotate(self.q, at, "query"), encoding.rotate(self.k, at, "key")
+        if "score" in self.doors() and type(encoding) is not Encoding:
+            scores = encoding.score(q, k, at, at).masked_fill(~self.seen, -math.inf)
+            return scaled_dot_product_attention(q, k, self.v, attn_mask=scores, scale=0.0)
+        bias = encoding.bias(at, at)
+        if bias is None:
+            return scaled_dot_product_attention(q, k, self.v, is_causal=True)
+        return scaled_dot_product_attention(q, k, self.v, attn_mask=bias.masked_fill(~self.seen, -math.inf))
+
+
+PLAN = {"own": LENGTHS, "forward": LENGTHS, "training": LENGTHS, "decoding": CACHES, "kernel": LENGTHS}
+
+
+def encodings(plan, rounds, seed):
+    """Seconds and bytes of each part of the plan, by method and then by length."""
+    ways = {
+        (part, name, length): getattr(Ways(name, length), part)
+        for part, lengths in plan.items()
+        for name in ENCODINGS
+        for length in lengths
+    }
+    space, time = measured(ways, rounds, seed)
+    return {
+        part: {
+            "lengths": list(lengths),
+            "seconds": {name: [time[part, name, n] for n in lengths] for name in ENCODINGS},
+            "bytes": {name: [space[part, name, n] for n in lengths] for name in ENCODINGS},
+        }
+        for part, lengths in plan.items()
+    }
+
+
+def peers(lengths, rounds, seed):
+    """For each piece of work that another library does too: seconds and bytes of each, by length."""
+    try:
+        from experiments.peers import CASES, check_same
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"cost is measured beside other libraries, and one is missing ({error}): "
+            "pip install -r requirements-test.txt"
+        ) from error
+    made = {}
+    for case in CASES:
+        at = [case(1, HEADS, length) for length in lengths]
+        if at[0].peers and at[0].snippet not in ("attention", "rope_scaling"):
+            check_same(at[0])
+            made[at[0].what] = at
+    ways = {
+        (what, way.name, length): torch.no_grad()(way.run)
+        for what, at in made.items()
+        for length, case in zip(lengths, at, strict=True)
+        for way in (case.ours, *case.peers)
+    }
+    space, time = measured(ways, rounds, seed)
+    return [
+        {
+            "what": what,
+            "lengths": list(lengths),
+            "ways": [
+                {
+                    "name": way.name,
+                    "less": way.less,
+                    "seconds": [time[what, way.name, n] for n in lengths],
+                    "bytes": [space[what, way.name, n] for n in lengths],
+                }
+                for way in (at[0].ours, *at[0].peers)
+            ],
+        }
+        for what, at in made.items()
+    ]
+
+
+def measured(ways, rounds, seed):
+    """Bytes and seconds of each way; seconds of each part of the rounds, with three digits: more is noise."""
+    space = {name: peak_bytes(way) for name, way in ways.items()}
+    taken = seconds(ways, rounds, PARTS, seed)
+    return space, {name: [float(f"{each:.3g}") for each in times] for name, times in taken.items()}
+
+
+def run(method, seed, device, plan=PLAN, lengths=LENGTHS, rounds=ROUNDS):
+    """Measure everything. plan and lengths say how long texts are, the latter beside peers."""
+    keep_memory()
+    return {
+        "width": DIM,
+        "heads": HEADS,
+        "rounds": rounds,
+        "peers": peers(lengths, rounds, seed),
+        "encodings": encodings(plan, rounds, seed),
+    }
+
+
+def provenance():
+    return {"device": "cpu", "processor": processor(), "threads": 1}

@@ -1,0 +1,124 @@
+"""What the page on evidence says of cost in words, from the kept measurement."""
+
+import matplotlib.pyplot as plt
+import pytest
+
+from exhibits import cost
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """The table's values as {method: {column: value}}."""
+    values = cost.table()
+    found = {}
+    for method in ("none", *cost.METHODS):
+        name = method.replace(" ", "_").replace("-", "_")
+        known = {key.removeprefix(f"{name}_"): v for key, v in values.items() if key.startswith(f"{name}_")}
+        found[method] = known
+    return found
+
+
+def greatest(rows, column, count=1):
+    return set(sorted(rows, key=lambda method: rows[method][column])[-count:])
+
+
+def drawn(exhibit):
+    figure, values = exhibit()
+    plt.close(figure)
+    return values
+
+
+def test_every_method_of_the_measurement_stands_in_one_family():
+    assert sorted(["none", *cost.METHODS]) == sorted(cost._part("own")["bytes"])
+
+
+@pytest.mark.claim(
+    "cost-turning-is-linear-scores-are-not",
+    "In the kept measurement the time of what is added or turned grows with a power of the length below 1.5, "
+    "and that of every bias and every score, the plain ones included, with a power above 1.5.",
+)
+def test_turning_goes_with_the_length_and_scores_with_its_square(rows):
+    assert all(rows[method]["own_time"] < 1.5 for method in cost.LINEAR)
+    assert all(rows[method]["own_time"] > 1.5 for method in ("none", *cost.QUADRATIC))
+
+
+@pytest.mark.claim(
+    "cost-of-training",
+    "In the kept measurement a training step of one block over 2,048 tokens takes at most 1.25 times as long "
+    "with an encoding that is added or turns as with none, longest with FIRE, and second longest with CoPE.",
+)
+def test_a_training_step_is_hardly_longer_with_what_is_added_or_turned(rows):
+    assert all(0.8 < rows[method]["training"] < 1.25 for method in cost.LINEAR)
+    ordered = sorted(rows, key=lambda method: rows[method]["training"])
+    assert ordered[-2:] == ["CoPE", "FIRE"]
+    assert rows["FIRE"]["training"] > 1.75
+    assert cost.how()["longest"] == 2048
+
+
+def test_what_is_made_for_each_pair_takes_memory_in_training_and_the_rest_hardly_any(rows):
+    assert all(0.95 < rows[method]["training_memory"] < 1.05 for method in cost.LINEAR)
+    assert all(rows[method]["training_memory"] > 1.08 for method in cost.QUADRATIC)
+    assert greatest(rows, "training_memory") == {"FIRE"}
+
+
+def test_fire_is_the_bias_that_takes_most_and_the_other_biases_less_than_a_network_of_pairs(rows):
+    others = [method for method in cost.FAMILIES["added to scores"] if method != "FIRE"]
+    assert max(rows[method]["training"] for method in others) < rows["FIRE"]["training"] / 1.25
+
+
+@pytest.mark.claim(
+    "cost-of-decoding",
+    "In the kept measurement three encodings make the block for one new token with a cache of 8,192 more "
+    "than 1.5 times as slow as no encoding: Transformer-XL, DeBERTa and Sandwich.",
+)
+def test_three_encodings_make_decoding_slow(rows):
+    slow = {method for method in rows if rows[method]["decoding"] > 1.5}
+    assert slow == {"Transformer-XL", "DeBERTa", "Sandwich"} == greatest(rows, "decoding", 3)
+    assert cost.how()["cache"] == 8192
+
+
+@pytest.mark.claim(
+    "cost-through-the-kernel",
+    "In the kept measurement attention over 2,048 tokens through torch's own function takes at most 1.4 "
+    "times as long with RoPE or xPos as with none, and more than 1.5 times as long with any bias or score.",
+)
+def test_the_kernel_stays_fast_with_what_turns_and_not_with_a_bias(rows):
+    assert all(rows[method]["kernel"] < 1.4 for method in cost.LINEAR)
+    assert all(rows[method]["kernel"] > 1.5 for method in cost.QUADRATIC)
+    assert all(rows[method]["kernel_memory"] > 10 for method in cost.QUADRATIC)
+    assert drawn(cost.kernel_memory)["length"] == 2048
+
+
+def test_the_kernel_takes_less_time_than_attention_written_out():
+    kernel, whole = cost._part("kernel"), cost._part("forward")
+    assert cost._times(kernel, "none")[-1] < cost._times(whole, "none")[-1] / 2
+
+
+def test_a_block_lies_between_the_length_and_its_square():
+    assert 1 < drawn(cost.training)["none_exponent"] < 2
+
+
+def test_figures_and_table_tell_the_same(rows):
+    training, growth = drawn(cost.training), drawn(cost.growth)
+    assert (training["most"], training["rotation"]) == (rows["FIRE"]["training"], rows["RoPE"]["training"])
+    assert (growth["rotation"], growth["scores"]) == (rows["RoPE"]["own_time"], rows["none"]["own_time"])
+    assert growth["rotation_memory"] == pytest.approx(1, abs=0.02)
+    assert growth["scores_memory"] == pytest.approx(2, abs=0.02)
+
+
+def test_a_ratio_lies_within_its_bounds():
+    part = cost._part("training")
+    for method in cost.METHODS:
+        least, most = cost._bounds(part, method)
+        within = zip(least, cost._ratios(part, method), most, strict=True)
+        assert all(low <= ratio <= high for low, ratio, high in within)
+
+
+def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsys):
+    values = cost.peers()
+    assert values["slowest"] < 1.25 < values["slowest_less"]
+    printed = capsys.readouterr().out.splitlines()[2:]
+    assert len(printed) == values["works"]
+    starred = {line.split(" | ")[0].removeprefix("| ") for line in printed if "*" in line}
+    named = ["apply_xpos, q and k", "sandwich_bias", "sinusoidal_encoding", "sinusoidal_encoding_t2t"]
+    assert sorted(starred) == named
