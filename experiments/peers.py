@@ -15,9 +15,12 @@ import torch
 from attn_gym import mods
 from rotary_embedding_torch import RotaryEmbedding, apply_rotary_emb
 from torch import nn
-from transformers import DebertaV2Config, LlamaConfig, T5Config, XLNetConfig
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import DebertaV2Config, GPT2Config, LlamaConfig, T5Config, XLNetConfig, masking_utils
+from transformers.cache_utils import DynamicLayer
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.deberta_v2.modeling_deberta_v2 import DisentangledSelfAttention
+from transformers.models.gpt2.modeling_gpt2 import GPT2LMHeadModel
 from transformers.models.gptj import modeling_gptj as gptj
 from transformers.models.llama import modeling_llama as llama
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100SinusoidalPositionalEmbedding
@@ -29,12 +32,17 @@ from x_transformers import x_transformers
 
 from snippets.alibi import alibi_bias, alibi_bias_symmetric
 from snippets.attention import SelfAttention, attention, scaled_dot_product
+from snippets.block import Decoder, Encoding
 from snippets.clipped_bias import clipped_bias
 from snippets.cope import cope_scores
 from snippets.deberta import DebertaScores
+from snippets.decoding import KeyValueCache, attend, document_positions, visible
+from snippets.embed import Embed
 from snippets.fire import FireBias
+from snippets.gated_encoding import gated_encoding
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.learned import AddLearned
+from snippets.local_global import local_global_rows, local_global_scores
 from snippets.rope import apply_rope, rope_frequencies
 from snippets.rope_scaling import llama3, longrope, yarn
 from snippets.sandwich import sandwich_bias
@@ -72,7 +80,7 @@ class Case:
 
 
 def learnable(*shape):
-    return torch.randn(*shape, requires_grad=True)
+    return torch.randn(shape, requires_grad=True)
 
 
 def wants_grad(*modules):
@@ -92,7 +100,7 @@ def check_same(case):
             for expected, made in zip(ours, outputs(peer), strict=True):
                 assert made.shape == expected.shape, (case.what, peer.name)
                 seen = expected > -1e29  # some hide a key by -inf, some by a large number
-                far = (made - expected)[seen].abs().max().item()
+                far = (made.double() - expected.double())[seen].abs().max().item()
                 assert far <= case.close, f"{case.what}, {peer.name}: {far}"
 
 
@@ -278,6 +286,44 @@ def learned(batch, heads, tokens):
             ),
             Way("x-transformers", lambda: x + absolute(x, positions), [x, absolute.emb.weight]),
         ],
+        [x],
+    )
+
+
+def embed(batch, heads, tokens):
+    dim, words = heads * DIM, 4096
+    ids, positions = torch.randint(words, (batch, tokens)), torch.arange(tokens)
+    ours = Embed(nn.Embedding(words, dim), AddLearned(tokens, dim), scale=dim**0.5)
+    word, place = (nn.Embedding.from_pretrained(w.data, freeze=False) for w in wants_grad(ours))
+
+    return Case(
+        "embed",
+        "Embed with AddLearned",
+        f"{batch} × {tokens} × {dim}, {words} words",
+        Way("", lambda: ours(ids, positions), wants_grad(ours)),
+        [
+            Way(
+                "torch.nn.Embedding, twice",
+                lambda: dim**0.5 * word(ids) + place(positions),
+                [word.weight, place.weight],
+                "the range of the positions, where the snippet names what the table lacks",
+            )
+        ],
+        [torch.zeros(batch, tokens, dim)],
+    )
+
+
+def gated(batch, heads, tokens):
+    dim = heads * DIM
+    x, table = learnable(batch, tokens, dim), learnable(tokens, dim)
+    weight, bias = learnable(dim), learnable()
+    leaves = [x, table, weight, bias]
+    return Case(
+        "gated_encoding",
+        "gated_encoding",
+        f"{batch} × {tokens} × {dim}",
+        Way("", lambda: gated_encoding(*leaves), leaves),
+        [],
         [x],
     )
 
@@ -540,6 +586,177 @@ def cope(batch, heads, tokens):
     )
 
 
+def local_global(batch, heads, tokens):
+    q, k = turning(batch, heads, tokens)
+    window, width, rings, positions = 16, 32, 8, torch.arange(tokens)
+    tables = [learnable(2 * window + 1, DIM), learnable(2, rings, DIM)]
+    return Case(
+        "local_global",
+        "local_global_scores",
+        score_size(batch, heads, tokens),
+        Way("", lambda: local_global_scores(q, k, *tables, positions, positions, width), [q, k, *tables]),
+    )
+
+
+def local_global_picks(batch, heads, tokens):
+    positions = torch.arange(tokens)
+    return Case(
+        "local_global",
+        "local_global_rows",
+        f"{tokens} × {tokens}",
+        Way("", lambda: local_global_rows(positions, positions, window=16, width=32, rings=8)),
+        [],
+        [torch.zeros(tokens, tokens, dtype=torch.int64)],
+    )
+
+
+# --- in use
+
+
+def packed(batch, tokens):
+    """Documents of 100 tokens, one after the other in each row, and their positions."""
+    documents = (torch.arange(tokens) // 100).expand(batch, -1).contiguous()
+    return document_positions(documents), documents
+
+
+def mask(batch, heads, tokens):
+    positions, documents = packed(batch, tokens)
+
+    def transformers():
+        same = masking_utils.packed_sequence_mask_function(documents)
+        function = masking_utils.and_masks(masking_utils.causal_mask_function, same)
+        made = masking_utils.sdpa_mask(
+            batch, tokens, tokens, mask_function=function, allow_is_causal_skip=False
+        )
+        return made[:, 0]
+
+    return Case(
+        "decoding",
+        "visible, packed rows",
+        f"{batch} × {tokens} × {tokens}",
+        Way("", lambda: visible(positions, positions, documents, documents)),
+        [
+            Way(
+                "transformers' sdpa_mask",
+                transformers,
+                [],
+                "keys that do not stand in the order of their positions, as in a cache with padding",
+            )
+        ],
+        [torch.zeros(batch, tokens, tokens, dtype=torch.bool)],
+    )
+
+
+def attending(batch, heads, tokens):
+    q, k = turning(batch, heads, tokens)
+    v = learnable(batch, heads, tokens, DIM)
+    positions, documents = packed(batch, tokens)
+    seen = visible(positions, positions, documents, documents)
+    return Case(
+        "decoding",
+        "attend",
+        score_size(batch, heads, tokens),
+        Way("", lambda: attend(q, k, v, seen), [q, k, v]),
+        [
+            Way(
+                "torch's scaled_dot_product_attention",
+                lambda: scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None]),
+                [q, k, v],
+            )
+        ],
+    )
+
+
+def caching(batch, heads, tokens):
+    k, v = (torch.randn(batch, heads, tokens, DIM) for _ in range(2))
+    new = [torch.randn(batch, heads, 1, DIM) for _ in range(2)]
+    at, documents = torch.arange(tokens).expand(batch, -1), torch.ones(batch, tokens, dtype=torch.int64)
+    cache = KeyValueCache(k, v, at, documents)
+    now = at[:, -1:] + 1, documents[:, :1]
+
+    def ours():
+        longer = cache.extend(*new, *now)
+        return longer.k, longer.v
+
+    def transformers():
+        layer = DynamicLayer()
+        layer.keys, layer.values, layer.is_initialized = k, v, True
+        return layer.update(*new)
+
+    return Case(
+        "decoding",
+        "KeyValueCache, one more token",
+        f"{batch} × {heads} × {tokens} × {DIM}, k and v",
+        Way("", ours),
+        [
+            Way(
+                "transformers' DynamicLayer",
+                transformers,
+                [],
+                "positions and documents, which it does not keep",
+            )
+        ],
+        [k, v],
+    )
+
+
+class Learned(Encoding):
+    def __init__(self, tokens, dim):
+        super().__init__()
+        self.add = AddLearned(tokens, dim)
+
+    def embed(self, x, positions):
+        return self.add(x, positions)
+
+
+def decoder(batch, heads, tokens):
+    dim, words = heads * DIM, 1024
+    ids, at = torch.randint(words, (batch, tokens)), torch.arange(tokens).expand(batch, -1)
+    documents = torch.ones_like(at)
+    ours = Decoder(Learned(tokens, dim), words, dim, heads, layers=1)
+    peers = []
+    for kind, less in (("eager", ""), ("sdpa", "the tensor of scores, which an encoding may change")):
+        config = GPT2Config(
+            vocab_size=words,
+            n_positions=tokens,
+            n_embd=dim,
+            n_layer=1,
+            n_head=heads,
+            activation_function="gelu",
+            attn_implementation=kind,
+            bos_token_id=0,
+            eos_token_id=0,
+        )
+        theirs = GPT2LMHeadModel(config).eval()
+        like(ours, theirs.transformer)
+
+        def gpt2(theirs=theirs):
+            return theirs(ids, attention_mask=documents, position_ids=at).logits
+
+        peers.append(Way(f"transformers' GPT-2, {kind}", gpt2, wants_grad(theirs), less))
+    return Case(
+        "block",
+        "Decoder of one layer, learned positions",
+        f"{batch} × {tokens} × {dim}, {heads} heads, {words} words",
+        Way("", lambda: ours(ids, at, documents)[0], wants_grad(ours)),
+        peers,
+        close=1e-3,
+    )
+
+
+def like(ours, gpt2):
+    """Give GPT-2 the weights of a decoder with learned positions."""
+    with torch.no_grad():
+        gpt2.wte.weight.copy_(ours.tokens.weight)
+        gpt2.wpe.weight.copy_(ours.encoding.add.table)
+        for old, new in zip(ours.blocks, gpt2.h, strict=True):
+            new.attn.c_attn.weight.copy_(old.project.weight.T)
+            new.attn.c_proj.weight.copy_(old.merge.weight.T)
+            for a, b in ((old.network[0], new.mlp.c_fc), (old.network[2], new.mlp.c_proj)):
+                b.weight.copy_(a.weight.T)
+                b.bias.copy_(a.bias)
+
+
 def self_attention(batch, heads, tokens):
     dim = heads * DIM
     x = learnable(batch, tokens, dim)
@@ -595,6 +812,8 @@ CASES = [
     sinusoids,
     sinusoids_t2t,
     learned,
+    embed,
+    gated,
     alibi_causal,
     alibi_symmetric,
     t5(bidirectional=True),
@@ -609,7 +828,13 @@ CASES = [
     transformer_xl,
     deberta,
     cope,
+    local_global,
+    local_global_picks,
+    mask,
+    attending,
+    caching,
     self_attention,
+    decoder,
     stretching("yarn", lambda w: yarn(w, 8.0, 4096), factor=8.0),
     stretching(
         "llama3", lambda w: llama3(w, 8.0, 4096), factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0

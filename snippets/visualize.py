@@ -63,7 +63,7 @@ def similarity_map(
     if shape[0] != shape[1]:
         raise ValueError(f"similarity must be square, got {shape}")
     if abs(worst) > 1 + 1e-3:
-        raise ValueError(f"similarity must be -1 to 1, got {worst:.3g}")
+        raise ValueError(f"similarity must be -1 to 1, got {worst:.4g}")
     figure, (ax,), colors = _figure(theme, 1, (4.0, 3.4))
     _image(figure, [(ax, square)], colors, 1.0, signed=True)
     ax.set(xlabel="position", ylabel="position")

@@ -259,9 +259,9 @@ def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
 # --- what is known already
 
 
-def imported(test):
-    """The snippets that a test file imports."""
-    return set(re.findall(r"\bsnippets\.(\w+)", test.read_text(encoding="utf-8")))
+def imported(file, package="snippets"):
+    """The modules of a package that a file imports."""
+    return set(re.findall(rf"\b{package}\.(\w+)", file.read_text(encoding="utf-8")))
 
 
 def tests_of(stem):
@@ -273,10 +273,12 @@ def tests_of(stem):
 
 def depends_on(stem):
     """The files that decide the outcomes of a snippet's mutants."""
-    tests = tests_of(stem)
-    used = {stem}.union(*map(imported, tests))
+    files = tests_of(stem)
+    exhibits = set().union(*(imported(test, "exhibits") for test in files))
+    files += [ROOT / "exhibits" / f"{name}.py" for name in sorted(exhibits)]
+    used = {stem}.union(*map(imported, files))
     ours = [ROOT / "snippets" / f"{name}.py" for name in sorted(used)]
-    return [*tests, ROOT / "tests" / "conftest.py", ROOT / "tests" / "shape_comments.py", *ours]
+    return [*files, ROOT / "tests" / "conftest.py", ROOT / "tests" / "shape_comments.py", *ours]
 
 
 def state_of(stem):

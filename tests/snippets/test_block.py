@@ -34,13 +34,27 @@ def far_apart(a, b):
 # --- what the source says
 
 
-def test_one_block_is_its_formula():
+class Fixed(Encoding):
+    """The same bias for all texts, or None."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.table = table
+
+    def bias(self, query_positions, key_positions):
+        return self.table
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_one_block_is_its_formula(biased):
     torch.manual_seed(1)
     block, x = Block(8, 2).double(), torch.randn(1, 3, 8, dtype=torch.float64)
     for weight in block.norms.parameters():
         torch.nn.init.normal_(weight)
     seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
-    made, (k, v) = block(x, Encoding(), torch.arange(3)[None], torch.arange(3)[None], seen)
+    bias = torch.randn(1, 2, 3, 3, dtype=torch.float64)
+    encoding, at = Fixed(bias if biased else None), torch.arange(3)[None]
+    made, (k, v) = block(x, encoding, at, at, seen)
     q_all, k_all, v_all = block.project(block.norms[0](x[0])).split(8, -1)
     attended = torch.zeros(3, 8, dtype=torch.float64)
     for head in range(2):
@@ -48,9 +62,12 @@ def test_one_block_is_its_formula():
         assert torch.equal(k[0, head], k_all[:, part])
         assert torch.equal(v[0, head], v_all[:, part])
         for i in range(3):
-            scores = [(q_all[i, part] @ k_all[j, part] / 2).exp().item() for j in range(i + 1)]
-            for j, score in enumerate(scores):
-                attended[i, part] += score / sum(scores) * v_all[j, part]
+            scores = [q_all[i, part] @ k_all[j, part] / 2 for j in range(i + 1)]
+            if biased:
+                scores = [score + bias[0, head, i, j] for j, score in enumerate(scores)]
+            weights = [score.exp().item() for score in scores]
+            for j, weight in enumerate(weights):
+                attended[i, part] += weight / sum(weights) * v_all[j, part]
     between = x[0] + block.merge(attended)
     assert_close(made[0], between + block.network(block.norms[1](between)))
 
@@ -93,6 +110,20 @@ def test_tokens_in_and_out_share_one_matrix():
     ids = torch.tensor([4, 2])
     tripled.tokens.weight.data.mul_(3)
     assert_close(alone(scale, ids), alone(tripled, ids) / 3)
+
+
+def test_tokens_start_with_the_deviation_of_gpt2():
+    config = pytest.importorskip("transformers").GPT2Config()
+    drawn = Decoder(Encoding(), vocabulary=500, dim=64, heads=2, layers=1).tokens.weight
+    assert drawn.std().item() == pytest.approx(config.initializer_range, rel=0.02)
+    assert drawn.mean().abs() < 0.001
+
+
+def test_one_head_and_one_channel_are_enough():
+    decoder = Decoder(Encoding(), vocabulary=5, dim=1, heads=1, layers=2)
+    made = alone(decoder, torch.tensor([4, 0, 3]))
+    assert made.shape == (3, 5)
+    assert made.isfinite().all()
 
 
 # --- what holds for every encoding of the switch
@@ -318,3 +349,12 @@ def test_refuses_ids_without_positions_and_documents_of_their_own():
     refused(f"{message} [(1, 3), (2, 3)]", decoder, two, two[:1], two)
     refused(f"{message} [(2, 3), (3,)]", decoder, two, two, two[0])
     refused(f"{message} [(3,)]", decoder, two[0], two[0], two[0])
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_refuses_the_past_of_a_decoder_with_another_number_of_layers(layers):
+    decoder, ids = _model("none", layers=2), torch.randint(64, (1, 4))
+    at = torch.arange(4)[None]
+    _, past = _model("none", layers=layers)(ids, at, torch.ones_like(at))
+    with pytest.raises(ValueError, match="zip"):
+        decoder(ids, at + 4, torch.ones_like(at), past)

@@ -129,10 +129,57 @@ def test_heads_stand_in_rows_of_four_and_no_panel_is_empty(count, rows, columns)
     assert axes[0].get_subplotspec().get_gridspec().get_geometry() == (rows, columns)
 
 
-def test_more_tokens_make_a_larger_figure():
-    few = attention_heads(heads(1, 4, 4), WORDS).get_size_inches()
-    many = attention_heads(heads(1, 30, 30), ["x"] * 30).get_size_inches()
-    assert (many > few + 5).all()
+@pytest.mark.parametrize(
+    ("count", "queries", "keys", "rows", "columns"),
+    [(1, 1, 1, 1, 1), (1, 5, 10, 1, 1), (3, 10, 5, 1, 3), (6, 5, 10, 2, 4), (9, 30, 30, 3, 4)],
+)
+def test_every_head_and_every_token_gets_the_same_room(count, queries, keys, rows, columns):
+    figure = attention_heads(heads(count, queries, keys), ["x"] * queries, ["y"] * keys)
+    labels, token, bar = 0.9, 0.22, 0.8  # inches
+    wide, high = (labels + token * tokens for tokens in (keys, queries))
+    assert figure.get_size_inches().tolist() == pytest.approx([bar + columns * wide, rows * high])
+
+
+def test_the_bar_stands_beside_all_heads_and_is_as_high_as_they_are():
+    figure = attention_heads(heads(6), WORDS)
+    figure.draw_without_rendering()
+    *panels, bar = (ax.get_position() for ax in figure.axes)
+    assert bar.x0 > max(panel.x1 for panel in panels)
+    assert bar.y0 == pytest.approx(min(panel.y0 for panel in panels), abs=0.01)
+    assert bar.y1 == pytest.approx(max(panel.y1 for panel in panels), abs=0.01)
+
+
+def test_texts_of_keys_stand_upright_and_those_of_queries_lie():
+    for ax in attention_heads(heads(), WORDS).axes[:-1]:
+        assert {label.get_rotation() for label in ax.get_xticklabels()} == {90}
+        assert {label.get_rotation() for label in ax.get_yticklabels()} == {0}
+
+
+@pytest.mark.parametrize("word", ["a", "uncharacteristically"])
+def test_no_text_is_cut_off(word):
+    for figure in [*every_figure(), attention_heads(heads(5), [word] * 4)]:
+        figure.draw_without_rendering()
+        inside, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
+        assert min(inside.x0, inside.y0) >= 0
+        assert inside.x1 <= width
+        assert inside.y1 <= height
+
+
+def test_small_type_is_8_points_and_a_title_9():
+    for ax in [ax for figure in every_figure() for ax in figure.axes]:
+        small = [*ax.get_xticklabels(), *ax.get_yticklabels()]
+        if ax.get_legend():
+            small += ax.get_legend().get_texts()
+        assert {text.get_fontsize() for text in small} == {8}
+        assert not ax.get_title() or ax.title.get_fontsize() == 9
+
+
+@pytest.mark.parametrize("shape", [(40, 2), (2, 40)])
+def test_a_picture_of_any_shape_fills_its_panel(shape):
+    figure = encoding_heatmap(torch.rand(shape))
+    figure.draw_without_rendering()
+    room = figure.axes[0].get_position()
+    assert min(room.width, room.height) > 0.6
 
 
 def test_a_single_panel_is_as_wide_as_a_phone_and_less_high():
@@ -160,9 +207,28 @@ def test_lines_hold_the_mass_of_each_head_and_that_of_equal_weights():
     assert len(attention_by_distance(mass).axes[0].lines) == 3
 
 
-def test_sixteen_heads_have_sixteen_looks():
-    lines = attention_by_distance(torch.rand(16, 5)).axes[0].lines
-    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 16
+def test_sixteen_heads_have_sixteen_looks_and_then_they_come_again():
+    lines = attention_by_distance(torch.rand(20, 5)).axes[0].lines
+    looks = [(line.get_color(), line.get_linestyle()) for line in lines]
+    assert len(set(looks[:16])) == 16
+    assert looks[16:] == looks[:4]
+
+
+def test_equal_weights_are_a_grey_line_twice_as_wide_as_a_head():
+    grey, *lines = attention_by_distance(torch.rand(4, 5), torch.rand(5)).axes[0].lines
+    _, _, color, *series = dict(THEMES)["light"].split()
+    assert grey.get_color() == color
+    assert [line.get_color() for line in lines] == series
+    assert {grey.get_linewidth() / line.get_linewidth() for line in lines} == {2}
+
+
+@pytest.mark.parametrize(("count", "columns"), [(1, 1), (5, 1), (6, 2), (10, 2), (11, 3)])
+def test_a_legend_has_up_to_five_lines_a_column_and_no_frame(count, columns):
+    figure = attention_by_distance(torch.rand(count, 5))
+    figure.draw_without_rendering()
+    legend = figure.axes[0].get_legend()
+    assert len({round(text.get_window_extent().x0) for text in legend.get_texts()}) == columns
+    assert not legend.get_frame_on()
 
 
 def test_distances_are_whole_numbers():
@@ -178,6 +244,22 @@ def test_tensors_of_any_dtype_with_or_without_gradient_are_drawn(dtype):
     before = encoding.detach().clone()
     assert encoding_heatmap(encoding).axes[0].images[0].get_array().tolist() == before.tolist()
     assert torch.equal(encoding, before)
+
+
+class OnADevice(torch.Tensor):
+    """Like a tensor on a GPU: numpy gets it only once it is on the CPU."""
+
+    def to(self, device):
+        return self.as_subclass(torch.Tensor) if device == "cpu" else self
+
+    def numpy(self):
+        raise TypeError("copy the tensor to host memory first")
+
+
+def test_tensors_on_another_device_are_drawn():
+    mass = torch.rand(3, 4)
+    lines = attention_by_distance(mass.as_subclass(OnADevice)).axes[0].lines
+    assert torch.equal(torch.tensor([line.get_ydata().tolist() for line in lines]), mass)
 
 
 # --- light and dark
@@ -199,6 +281,16 @@ def test_every_text_and_line_can_be_read_on_its_page(theme):
             assert {to_hex(line.get_color()) for line in ax.lines} <= {grey, *series}
             edges = [*ax.spines.values()] if ax.images or ax.lines else [ax.spines["outline"]]
             assert {to_hex(edge.get_edgecolor()) for edge in edges} == {grey}
+            ticks = [*ax.get_xticklines(), *ax.get_yticklines()]
+            assert {to_hex(tick.get_markeredgecolor()) for tick in ticks} == {grey}
+
+
+def test_panels_are_open_above_and_on_the_right():
+    for figure in every_figure():
+        panels = [ax for ax in figure.axes if ax.images or ax.lines]
+        assert panels
+        for ax in panels:
+            assert {side for side, edge in ax.spines.items() if edge.get_visible()} == {"bottom", "left"}
 
 
 @both_themes
@@ -232,9 +324,10 @@ def test_no_setting_is_changed_and_no_color_map_is_registered():
     assert list(matplotlib.colormaps) == maps
 
 
-def test_settings_of_the_reader_do_not_turn_or_cover_the_picture():
+@pytest.mark.parametrize("grid", [True, False])
+def test_settings_of_the_reader_do_not_turn_or_cover_the_picture(grid):
     with matplotlib.rc_context(
-        {"image.origin": "lower", "axes.grid": True, "image.interpolation": "bicubic"}
+        {"image.origin": "lower", "axes.grid": grid, "image.interpolation": "bicubic"}
     ):
         ax = encoding_heatmap(torch.rand(3, 2)).axes[0]
     assert ax.get_ylim() == (2.5, -0.5)
@@ -312,7 +405,9 @@ def test_refuses_what_has_no_color(bad):
 def test_refuses_a_similarity_that_is_none():
     refused("similarity must be square, got (2, 3)", similarity_map, torch.zeros(2, 3))
     refused("similarity must be -1 to 1, got -2.5", similarity_map, torch.full((2, 2), -2.5))
-    assert similarity_map(torch.eye(2) + 1e-6)  # rounding is no fault
+    refused("similarity must be -1 to 1, got 1.002", similarity_map, torch.full((2, 2), 1.002))
+    most = torch.full((2, 2), 1 + 1e-3, dtype=torch.float64)  # rounding is no fault
+    assert similarity_map(most).axes[0].images[0].get_clim() == (-1.0, 1.0)
 
 
 def test_refuses_negative_weights():
