@@ -10,13 +10,14 @@ from pygments.lexers import PythonLexer
 from pygments.token import Name, Operator, Punctuation, Text
 
 from weave import claims as claims_
-from weave import diagrams, symbols
+from weave import diagrams, labs, symbols
 from weave import reference as reference_
 from weave.project import DOCS
 
 SHOWN = ("figure", "output", "code", "table")
 # Folded code is for who opens it: it would drown the prose in search results.
 FOLD = '<details class="code" data-search-exclude>'
+SOLVED = '<details class="success" data-search-exclude>'
 
 
 class BlockError(Exception):
@@ -160,6 +161,83 @@ def _gap(number):
         return "none"
     digits, _, power = f"{number:.0e}".partition("e")
     return f"{digits} × 10<sup>{str(int(power)).replace('-', '−')}</sup>"
+
+
+def lab(page, results, name, site):
+    """A lab: its cells in their order, what each gives below it, solutions folded below their hints.
+
+    Below a check stands what it says to the untouched starter; its words on a solution stand with that.
+    """
+    try:
+        cells = labs.cells(name)
+        page.shows(labs.file(name))
+        result = results.get(f"lab-{name}")
+        parts, solutions = [], []
+        for number, cell in enumerate(cells):
+            given = result["solved"][number]
+            if cell.prose:
+                parts.append(cell.lines)
+            elif cell.tag == "solution":
+                solutions.append(_code_of(page, cell))
+            elif cell.tag == "judge":
+                parts.append(_folded_cell(page, "What the check knows", html.escape(cell.text + "\n")))
+            elif cell.tag == "check":
+                said = _box(page, "printed", html.escape(result["started"][number]))
+                parts += [_code_of(page, cell), _label("What it says to the starter"), said]
+                said = _box(page, "printed", html.escape(given["output"]))
+                solutions.append(_label("What the check says to it") + said)
+            else:
+                starter = cell.tag == "starter"
+                parts += [_label("The starter, yours to change")] if starter else []
+                parts.append(_code_of(page, cell))
+                parts += [_box(page, "printed", html.escape(given["output"]))] if given["output"] else []
+                parts += [f"<figure>{given['figure']}</figure>"] if given["figure"] else []
+            if number == 0:
+                parts.append(_notebooks(name, site))
+            if solutions and _step_ends(cells, number):
+                parts.append(f"{SOLVED}<summary>A solution</summary>{''.join(solutions)}</details>")
+                solutions = []
+    except labs.LabError as error:
+        raise BlockError(str(error)) from None
+    return parts
+
+
+def _step_ends(cells, number):
+    """Whether a cell is the last of a step: the hints below a check, or a check without hints."""
+
+    def hints(at):
+        return at < len(cells) and cells[at].prose and "<details" in cells[at].text
+
+    if hints(number):
+        return cells[number - 1].tag == "check"
+    return cells[number].tag == "check" and not hints(number + 1)
+
+
+def _folded_cell(page, title, code):
+    return f"{FOLD}<summary>{title}</summary>{_box(page, 'highlight', code)}</details>"
+
+
+def _label(text):
+    return f'<p class="place">{text}</p>'
+
+
+def _code_of(page, cell):
+    return _box(page, "highlight", _highlighted(cell.lines))
+
+
+def _notebooks(name, site):
+    """The line that offers both notebooks, each whole in its link: it needs no server."""
+    home = f"{site}/" if site else ""
+    links = []
+    for solved, kind in ((False, "exercise"), (True, "solution")):
+        text = urllib.parse.quote(labs.notebook(name, solved, home), safe="/:,=()[]{}*!$@;")
+        address = f"data:application/x-ipynb+json;charset=utf-8,{text}"
+        file = f"{name}.ipynb" if kind == "exercise" else f"{name}-{kind}.ipynb"
+        links.append(f'<a href="{address}" download="{file}">{kind} notebook</a>')
+    return (
+        f"<p>Work on it in Jupyter: download the {' or the '.join(links)}. "
+        "They bring all their files along and need torch and matplotlib only.</p>"
+    )
 
 
 def diagram(page, body):

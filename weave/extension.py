@@ -9,6 +9,7 @@ On lines of their own:
     ```reference snippets/file.py ```   the reference page of a snippet, below its prose
     ```mermaid … ```                    a diagram
     ```claims … ```                     the list of all claims (the body stays empty)
+    ```lab name ```                     a lab: its prose, its code, what that gives, its notebooks
     --8<-- "snippets/file.py@symbol"    the source of a symbol, or of the whole file
 
 Within a sentence:
@@ -26,6 +27,7 @@ import logging
 import posixpath
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 from urllib.parse import unquote
 
 from markdown.extensions import Extension
@@ -39,7 +41,7 @@ from math_core import LatexError, LatexToMathML
 from weave import blocks, glossary
 from weave.claims import ClaimError, registry
 from weave.errors import WeaveError
-from weave.project import DOCS
+from weave.project import DOCS, ROOT
 from weave.results import Results, Unavailable
 
 VALUE = r"(?<!`)`#!val\s+([^\s`]+)(?:\s+([^`]*?))?\s*`(?!`)"
@@ -52,13 +54,16 @@ OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not c
 class WeaveExtension(Extension):
     """Register the parts; see the module's docstring for what they read."""
 
-    config = {"repository": ["", "address of the repository, to link files on its main branch"]}
+    config = {
+        "repository": ["", "address of the repository, to link files on its main branch"],
+        "site": ["", "address of the home page, for the links in notebooks"],
+    }
 
     def extendMarkdown(self, md):
         self.page = Page(md)
-        repository = self.getConfig("repository").rstrip("/")
+        addresses = {name: self.getConfig(name).rstrip("/") for name in self.config}
         # Before the fences of SuperFences (25), after normalized white space (30).
-        md.preprocessors.register(Directives(md, self.page, repository), "weave", 28)
+        md.preprocessors.register(Directives(md, self.page, addresses), "weave", 28)
         # Before inline code (190).
         md.inlinePatterns.register(Value(VALUE, md, self.page), "weave-value", 195)
         md.inlinePatterns.register(ClaimMark(CLAIM, md, self.page), "weave-claim", 194)
@@ -80,10 +85,15 @@ class Page:
         self._ids = 0
         self._named = set()
         self._lines = 0
+        self._files = []
 
     def begin(self, lines):
         """Remember how many lines there are: the builder has taken some away at the front."""
         self._lines = len("\n".join(lines).rstrip().split("\n"))
+
+    def shows(self, file):
+        """Remember that text of this file of the project stands on the page."""
+        self._files.append(file)
 
     def fresh_id(self, kind):
         """An id that no other box of the page has."""
@@ -117,10 +127,11 @@ class Page:
 
     def where(self, *texts):
         """The place where a piece of the page's text, the first that is there, first stands."""
-        page = (DOCS / self.path()).read_text(encoding="utf-8")
         for text in texts:
-            if (start := page.find(text)) >= 0:
-                return f"docs/{self.path()}:{page.count(chr(10), 0, start) + 1}"
+            for file in (f"docs/{self.path()}", *self._files):
+                page = (ROOT / file).read_text(encoding="utf-8")
+                if (start := page.find(text)) >= 0:
+                    return f"{file}:{page.count(chr(10), 0, start) + 1}"
         return f"docs/{self.path()}"
 
     def words(self):
@@ -140,13 +151,13 @@ class Directives(Preprocessor):
     FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*(?P<kind>[\w-]*)(?P<rest>[^`]*)$")
     LISTING = re.compile(r'^(?P<indent>\s*)--8<--\s+"(?P<file>[^"@]+)(?:@(?P<symbol>[^"]+))?"\s*$')
     MISPLACED = re.compile(
-        r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|reference|claims)\b)", re.I
+        r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|reference|claims|lab)\b)", re.I
     )
 
-    def __init__(self, md, page, repository):
+    def __init__(self, md, page, addresses):
         super().__init__(md)
         self.page = page
-        self.repository = repository
+        self.addresses = addresses
 
     def run(self, lines):
         RESULTS.forget()
@@ -188,7 +199,9 @@ class Directives(Preprocessor):
         elif fence["kind"] == "reference":
             parts = self._make(blocks.reference, line, rest)
         elif fence["kind"] == "claims":
-            parts = self._make(blocks.claims, line, self.repository)
+            parts = self._make(blocks.claims, line, self.addresses["repository"])
+        elif fence["kind"] == "lab":
+            parts = self._make(blocks.lab, line, RESULTS, rest, self.addresses["site"])
         else:
             return None
         return self._place(parts, fence["indent"])
@@ -413,6 +426,17 @@ class Mathematics(Postprocessor):
         return mathml
 
 
+def _line_of(text, *files):
+    """The place of a text in the first of these files that has it, else the first line of the first."""
+    for file in files:
+        if (ROOT / file).is_file():
+            lines = (ROOT / file).read_text(encoding="utf-8").split("\n")
+            for number, line in enumerate(lines, 1):
+                if text in line:
+                    return f"{file}:{number}"
+    return f"{files[0]}:1"
+
+
 class _LineNumbers(logging.Filter):
     """MkDocs names a bad link's page but not its line; add it."""
 
@@ -420,9 +444,10 @@ class _LineNumbers(logging.Filter):
 
     def filter(self, record):
         if found := self.BAD_LINK.search(record.getMessage()):
-            lines = (DOCS / found["page"]).read_text(encoding="utf-8").split("\n")
-            number = next((n for n, line in enumerate(lines, 1) if f"({found['link']}" in line), 1)
-            record.msg, record.args = f"docs/{found['page']}:{number}: {record.getMessage()}", ()
+            place = _line_of(
+                f"({found['link']}", f"docs/{found['page']}", f"labs/{Path(found['page']).stem}.py"
+            )
+            record.msg, record.args = f"{place}: {record.getMessage()}", ()
         return True
 
 

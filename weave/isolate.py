@@ -1,10 +1,13 @@
-"""Run one exhibit in this process, which does nothing else, and say what it used.
+"""Run one exhibit or lab in this process, which does nothing else, and say what it used.
 
 An exhibit is a plain function in `exhibits/`. Everything that it prints is its
 output; a matplotlib figure that it returns is its figure; a dictionary that it
 returns holds its values. It may return a figure and a dictionary as a pair.
+
+A lab is a file of cells in `labs/`. What its cells print and draw is kept for each.
 """
 
+import ast
 import contextlib
 import importlib.machinery
 import inspect
@@ -15,6 +18,7 @@ import random
 import re
 import sys
 import traceback
+import types
 
 from weave import figures
 from weave.project import ROOT, digest, relative
@@ -22,6 +26,15 @@ from weave.project import ROOT, digest, relative
 
 class ExhibitError(Exception):
     """The exhibit ran, but what it returned cannot be shown."""
+
+
+class CellError(Exception):
+    """A cell of a lab raised; `error` is what, `place` is where."""
+
+    def __init__(self, error, place):
+        super().__init__(f"{error} in the cell at {place}")
+        self.error = error
+        self.place = place
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
@@ -81,13 +94,17 @@ class Recorder:
 
 
 def run(name):
-    """Run exhibit `module.function`; a dictionary of what it gave and which files it used."""
+    """Run exhibit `module.function` or lab `lab-name`; a dictionary of what it gave and the files it used."""
     recorder = Recorder()
     outcome = {"exhibit": name}
     try:
-        outcome["result"] = _result(name)
+        lab = name.removeprefix("lab-")
+        outcome["result"] = _result(name) if lab == name else _lab(lab)
+    except CellError as cell:
+        place = cell.place
+        outcome["failure"] = f"{_explain(cell.error, lambda: place)}, in the cell at {place}"
     except Exception as error:  # whatever an exhibit raises is for its reader to see
-        outcome["failure"] = _explain(error, name)
+        outcome["failure"] = _explain(error, lambda: _definition(name))
     outcome["files"] = dict(sorted(recorder.files.items()))
     return outcome
 
@@ -104,6 +121,62 @@ def _result(name):
     if figure is not None:
         result["figure"] = figures.to_svg(figure, name, _alternative(exhibit))
     return result
+
+
+def _lab(name):
+    """What each cell of a lab gives with the solutions, and what it prints with the starters."""
+    from weave import labs  # not above: no exhibit depends on how labs are made
+
+    cells = labs.cells(name)
+    figures.prepare()
+    solved = list(_ran(name, cells, "starter"))
+    started = [given["output"] for given in _ran(name, cells, "solution")]
+    return {"solved": solved, "started": started}
+
+
+def _ran(name, cells, left_out):
+    """What each cell of a lab prints and draws, all in one module, those with one tag left out."""
+    import matplotlib.pyplot as plt
+
+    _seed()
+    plt.show = lambda *_, **__: None
+    module = sys.modules[f"labs.{name}"] = types.ModuleType(f"labs.{name}")
+    module.__file__ = str(ROOT / "labs" / f"{name}.py")
+    plt.close("all")
+    for number, cell in enumerate(cells, 1):
+        printed, figure = io.StringIO(), None
+        if not cell.prose and cell.tag != left_out:
+            try:
+                with contextlib.redirect_stdout(printed):
+                    _execute(cell, module)
+                if left_out == "starter":
+                    figure = _drawn(cell, f"lab-{name}-{number}", plt)
+            except Exception as error:
+                raise CellError(error, f"labs/{name}.py:{cell.line}") from error
+        yield {"output": printed.getvalue(), "figure": figure}
+
+
+def _execute(cell, module):
+    """Run a cell as a notebook would, which shows the value of a last expression: it must be None."""
+    tree = ast.parse("\n" * (cell.line - 1) + cell.text, module.__file__)
+    last = tree.body.pop().value if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, module.__file__, "exec"), vars(module))
+    if last is not None:
+        value = eval(compile(ast.Expression(last), module.__file__, "eval"), vars(module))
+        if value is not None:
+            raise ExhibitError("it ends in a value that a notebook would show: print it or give it a name")
+
+
+def _drawn(cell, name, plt):
+    """The figure that a cell left open, as SVG."""
+    drawn = [plt.figure(number) for number in plt.get_fignums()]
+    plt.close("all")
+    if len(drawn) > 1:
+        raise ExhibitError(f"a cell draws one figure, this one draws {len(drawn)}")
+    if bool(drawn) is not bool(cell.alt):
+        what = "draws a figure, so it needs" if drawn else "draws no figure, and has"
+        raise ExhibitError(f'it {what} alt="…", which says what the figure shows')
+    return figures.to_svg(drawn[0], name, cell.alt) if drawn else None
 
 
 def _seed():
@@ -160,7 +233,7 @@ def _alternative(exhibit):
     return " ".join(paragraph.split())
 
 
-def _explain(error, name):
+def _explain(error, otherwise):
     """One line: what was raised, and the last project line it passed."""
     own = isinstance(error, (ExhibitError, figures.FigureError))
     cause = " ".join((str(error) if own else f"{type(error).__name__}: {error}").split())
@@ -171,10 +244,12 @@ def _explain(error, name):
     ]
     if isinstance(error, SyntaxError) and error.filename and relative(error.filename):
         places.append(f"{relative(error.filename)}:{error.lineno}")
-    return f"{cause} (at {places[-1] if places else _definition(name)})"
+    return f"{cause} (at {places[-1] if places else otherwise()})"
 
 
 def _definition(name):
+    if name.startswith("lab-"):
+        return f"labs/{name.removeprefix('lab-')}.py"
     module, _, function = name.partition(".")
     exhibit = inspect.unwrap(getattr(sys.modules[f"exhibits.{module}"], function))
     return f"exhibits/{module}.py:{exhibit.__code__.co_firstlineno}"

@@ -1,4 +1,4 @@
-"""What exhibits gave, kept until something that they used changes.
+"""What exhibits and labs gave, kept until something that they used changes.
 
 A result is used again only while every project file that its exhibit imported or
 opened is the same, byte for byte, and so are Python, the platform and the libraries
@@ -22,11 +22,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from weave import labs
 from weave.project import CACHE, ROOT, digest
 
 KEPT = 4  # entries an exhibit keeps, so that an edit taken back finds its result again
 LIBRARIES = ("torch", "numpy", "matplotlib")
-ROOMS = ("snippets", "exhibits", "experiments", "weave")
+ROOMS = ("snippets", "exhibits", "experiments", "labs", "weave")
 
 
 class Unavailable(Exception):
@@ -56,8 +57,19 @@ def exhibit_names():
     return names
 
 
+def lab_names():
+    """Every lab, as lab-name, which no exhibit can be called."""
+    return [f"lab-{name}" for name in labs.names()]
+
+
+def called(name):
+    """What a message calls an exhibit or a lab."""
+    lab = name.removeprefix("lab-")
+    return f"exhibit {name!r}" if lab == name else f"lab {lab!r}"
+
+
 class Results:
-    """The results of all exhibits, brought up to date together and on demand."""
+    """The results of all exhibits and labs, brought up to date together and on demand."""
 
     def __init__(self):
         self._worker = None
@@ -68,12 +80,12 @@ class Results:
         self._took = {}  # exhibit -> how many seconds it last ran
 
     def get(self, name):
-        """The up-to-date result of exhibit `module.function`."""
+        """The up-to-date result of exhibit `module.function` or lab `lab-name`."""
         with self._lock:
             if not self._fresh:
                 self.refresh()
             if name in self._failures:
-                raise Unavailable(f"exhibit {name!r} failed: {self._failures[name][1]}")
+                raise Unavailable(f"{called(name)} failed: {self._failures[name][1]}")
             if name not in self._loaded:
                 raise Unavailable(self._unknown(name))
             return self._loaded[name]["result"]
@@ -85,7 +97,7 @@ class Results:
 
     def refresh(self):
         """Load what is still true and run what is not; a line for each that ran."""
-        names = exhibit_names()
+        names = exhibit_names() + lab_names()
         now = _Now()
         self._loaded = {name: entry for name in names if (entry := self._entry(name, now))}
         self._failures = {name: failure for name, failure in self._failures.items() if failure[0] == now.code}

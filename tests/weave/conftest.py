@@ -7,13 +7,13 @@ from mkdocs.config import load_config
 from mkdocs.utils import meta
 
 from tests.weave.projects import FILES, Folder, Project
-from weave import blocks, claims, diagrams, extension, glossary, project, reference, results, symbols
+from weave import blocks, claims, diagrams, extension, glossary, labs, project, reference, results, symbols
 
 
 def move(monkeypatch, folder):
     """Let weave, in this process, take a folder for the project."""
     places = {"ROOT": folder, "DOCS": folder / "docs", "CACHE": folder / ".cache" / "weave"}
-    for module in (blocks, claims, diagrams, extension, glossary, project, reference, results, symbols):
+    for module in (blocks, claims, diagrams, extension, glossary, labs, project, reference, results, symbols):
         for name in places.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, places[name])
 

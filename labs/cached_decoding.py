@@ -1,0 +1,1036 @@
+# %% [markdown]
+# # Lab: decode from a cache, with offsets
+#
+# Let a decoder write from a cache, for several texts at once, so that each of its numbers is the one that the text
+# would get alone and without a cache.
+#
+# **Goal.** Positions, mask, cache and decoding loop, written by you, so that cached and padded equals alone and
+# whole, up to rounding.
+#
+# **Time.** About sixty minutes.
+#
+# **You need.** [In a Transformer](../guide/in-a-transformer.md), up to its Intermediate level; what
+# [RoPE](../guide/rope.md) does to queries and keys; tensors in torch.
+#
+# Nothing here raises an error when it is wrong. Shapes fit, the model writes, and its texts are merely worse. So this
+# lab compares: each text alone in one piece is the truth, and everything else must agree with it.
+
+# %%
+import math
+
+import matplotlib.pyplot as plt
+import torch
+
+from labs.judge import judge
+from snippets.decoding import (
+    KeyValueCache,
+    attend,
+    document_positions,
+    visible,
+)
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.sinusoidal import sinusoidal_encoding
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# Here are the model and its texts. The model is tiny, random, and in float64, so that a mistake is told from rounding.
+# Its attention is a function that you will write. `turn` is what the encoding does to queries and keys: with RoPE it
+# turns them by their positions, and with sinusoids, which are added to the tokens at the start, nothing.
+#
+# Prompts of different lengths share a batch. Short ones are filled up **on the left**, so that the last column is the
+# last token of each, and the new tokens follow on.
+
+# %%
+WIDTH, HEADS, VOCABULARY = 32, 2, 26
+FREQUENCIES = rope_frequencies(WIDTH // HEADS)
+
+
+def rope(x, positions):
+    """x, (batch, heads, tokens, dim), turned: like x."""
+    return apply_rope(x, positions[:, None], FREQUENCIES, "half")
+
+
+def still(x, positions):
+    return x
+
+
+class Model:
+    """Scores of the next token, and a cache for each layer."""
+
+    def __init__(self, attention, encoding="rope", layers=2):
+        made = torch.Generator().manual_seed(3)
+
+        def draw(*shape):
+            return torch.randn(*shape, generator=made, dtype=torch.float64)
+
+        self.attention = attention
+        self.encoding = encoding
+        self.tokens = draw(VOCABULARY, WIDTH)
+        self.out = draw(WIDTH, VOCABULARY)
+        self.layers = [
+            (draw(WIDTH, 3 * WIDTH) / 4, draw(WIDTH, WIDTH) / 4)
+            for _ in range(layers)
+        ]
+
+    def __call__(self, ids, positions, real, caches=None):
+        x = self.tokens[ids]
+        turn = rope
+        if self.encoding == "sinusoids":
+            x = x + sinusoidal_encoding(positions, WIDTH, dtype=x.dtype)
+            turn = still
+        kept = []
+        for n, (inwards, outwards) in enumerate(self.layers):
+            q, k, v = (
+                part.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+                for part in (x @ inwards).chunk(3, -1)
+            )
+            cache = caches[n] if caches else None
+            y, cache = self.attention(q, k, v, positions, real, cache, turn)
+            x = x / 2 + (y.transpose(1, 2).flatten(-2) @ outwards).tanh()
+            kept.append(cache)
+        return x @ self.out, kept
+
+
+def batch(*texts):
+    """Letters to ids and which are real: two tensors (texts, longest)."""
+    longest = max(len(text) for text in texts)
+    rows = [text.rjust(longest, "_") for text in texts]
+    ids = [[max(0, ord(c) - ord("a")) for c in row] for row in rows]
+    return torch.tensor(ids), torch.tensor(
+        [[c != "_" for c in r] for r in rows]
+    )
+
+
+ids, real = batch("positions", "count", "tokens")
+print("ids\n", ids)
+print("real\n", real.int())
+
+# %% [markdown]
+# ## Step one: a position for each token
+#
+# The position of a token is how many tokens *of its own text* come before it. Padding is no part of the text. Compute
+# the positions from `real`, which is true where a token is.
+#
+# Padding needs a position too, since tensors have no holes. Nobody will read it, so any whole number from zero on will do.
+# A number below zero will not: a table would be read from its end, and, as step two shows, a row of the mask can be left
+# empty.
+
+
+# %% tags=["starter"]
+def positions_of(real):
+    """The position of each token in its text: int64, like real."""
+    columns = torch.arange(real.shape[-1])
+    return columns.expand(real.shape)  # yours: change this
+
+
+# %% tags=["solution"]
+def positions_of(real):
+    """The position of each token in its text: int64, like real."""
+    return (real.cumsum(-1) - 1).clamp(min=0)
+
+
+# %% tags=["judge"]
+def check_positions(yours):
+    """Look at the positions of tokens only, and at padding below zero."""
+
+    def mask(*texts):
+        return batch(*texts)[1]
+
+    def look(function, real):
+        positions = function(real)
+        if not isinstance(positions, torch.Tensor):
+            return positions
+        below = (positions < 0).any().int()
+        if positions.shape == real.shape:
+            positions = positions * real
+        return {"positions of tokens": positions, "below zero": below}
+
+    cases = {
+        "one text": (mask("count"),),
+        "texts of one length": (mask("count", "shift"),),
+        "padding on the left": (mask("positions", "count", "a"),),
+    }
+
+    def count(real):
+        return real.cumsum(-1)
+
+    def columns(real):
+        return torch.arange(real.shape[-1]).expand(real.shape)
+
+    mistakes = [
+        (
+            columns,
+            "You number the columns, so padding counts: the first token of a "
+            "short row stands at a position above 0. Count tokens, not "
+            "columns. Without padding both are the same, which is why nobody "
+            "notices.",
+        ),
+        (
+            lambda real: columns(real)[0],
+            "You number the columns, once for all rows. Each row has its own "
+            "padding, so each has its own positions: return the shape of "
+            "`real`.",
+        ),
+        (
+            count,
+            "Your positions are one too high: the first token of a text has "
+            "position 0. A running count of tokens includes the token "
+            "itself.",
+        ),
+        (
+            lambda real: count(real) - 1,
+            "The tokens are right. Padding gets a number below zero, which "
+            "would read a table from its end and, with many a mask, see "
+            "nothing at all. Keep it at 0 or above: clamp(min=0).",
+        ),
+        (
+            lambda real: count(~real),
+            "You count padding in place of tokens: every token of a row gets "
+            "the same number.",
+        ),
+        (
+            lambda real: (count(real) - 1).clamp(min=0).flip(-1),
+            "You count from the right: the last token of a text has the "
+            "highest position, not 0.",
+        ),
+        (
+            lambda real: count(real).long() - count(real).amax(-1, True),
+            "You count back from the last token. That is relative, and the "
+            "first token of each text has another number: begin at 0.",
+        ),
+    ]
+    floating = (
+        "The numbers are right, but of a floating dtype. Positions are whole "
+        "numbers: masks and tables want those."
+    )
+    for dtype in (torch.float32, torch.float64):
+        mistakes.append(
+            (lambda x, to=dtype: document_positions(x).to(to), floating)
+        )
+    return judge(yours, document_positions, cases, mistakes, call=look)
+
+
+# %% tags=["check"]
+passed = check_positions(positions_of)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# Write the positions of the three texts above by hand, below the ones and zeros of `real`.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# A running sum over `real` counts the tokens so far, the token itself included.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# `real.cumsum(-1)` is one more than you want, and zero at padding. Subtract one, and keep it from falling below zero.
+#
+# </details>
+
+# %%
+print(positions_of(real))
+
+# %% [markdown]
+# ## Step two: who may see whom
+#
+# Queries and keys come from different tensors now: the queries are the new tokens, and the keys are those of the cache
+# with the new ones behind. A real query may see a key if
+#
+# - the key is real, and
+# - the key's position is not above the query's own.
+#
+# Go by positions and not by the place in the tensor. One new token is row zero, and yet it may see the whole cache. And
+# some caches are rings, where the newest key takes the place of the oldest.
+#
+# Padding as a query: nobody reads its result. But do let it see something, since a softmax over nothing is `nan`, and in
+# the next layer a weight of zero times `nan` is `nan` again, for everybody.
+
+
+# %% tags=["starter"]
+def may_see(query_positions, key_positions, query_real, key_real):
+    """Which keys each query may see: bool, (batch, queries, keys).
+
+    Positions are int64, real is bool: (batch, queries) and (batch, keys).
+    """
+    rows, queries = query_positions.shape
+    keys = key_positions.shape[-1]
+    return torch.ones(rows, queries, keys, dtype=torch.bool)  # yours
+
+
+# %% tags=["solution"]
+def may_see(query_positions, key_positions, query_real, key_real):
+    """Which keys each query may see: bool, (batch, queries, keys).
+
+    Positions are int64, real is bool: (batch, queries) and (batch, keys).
+    """
+    earlier = key_positions[:, None, :] <= query_positions[:, :, None]
+    alike = key_real[:, None, :] == query_real[:, :, None]
+    return earlier & alike
+
+
+# %% tags=["judge"]
+def check_may_see(yours):
+    """Look at what tokens see, and at rows of the mask that are empty."""
+
+    def look(function, i, j, query_real, key_real):
+        seen = function(i, j, query_real, key_real)
+        if not isinstance(seen, torch.Tensor) or seen.dtype != torch.bool:
+            return seen
+        if seen.shape != (*i.shape, j.shape[-1]):
+            return seen
+        tokens = seen & query_real[:, :, None]
+        empty = (~seen.any(-1)).any().int()
+        return {"what tokens see": tokens, "empty rows": empty}
+
+    def case(real, new=None, ring=0):
+        at = document_positions(real)
+        new = real.shape[-1] if new is None else new
+        i, of = at[:, -new:], real[:, -new:]
+        return i, at.roll(ring, -1), of, real.roll(ring, -1)
+
+    _, uneven = batch("counts", "two")
+    _, even = batch("ring", "cups")
+    cases = {
+        "whole texts": case(even),
+        "one new token behind a cache": case(even, 1),
+        "two new tokens behind a padded cache": case(uneven, 2),
+        "a padded prompt": case(uneven),
+        "a ring, whose newest key stands first": case(even, 2, 1),
+    }
+
+    def right(i, j, query_real, key_real):
+        return visible(i, j, query_real.long(), key_real.long())
+
+    def parts(i, j, query_real, key_real):
+        earlier = j[:, None, :] <= i[:, :, None]
+        queries, keys = query_real[:, :, None], key_real[:, None, :]
+        return earlier, queries, keys
+
+    def strict(i, j, query_real, key_real):
+        return (j[:, None, :] < i[:, :, None]) & key_real[:, None, :]
+
+    def triangle(i, j, query_real, key_real, last=False, pads=True):
+        rows, queries, keys = *i.shape, j.shape[-1]
+        ones = torch.ones(rows, queries, keys, dtype=torch.bool)
+        shown = ones.tril(keys - queries if last else 0)
+        of = query_real[:, :, None] if pads else torch.tensor(True)
+        return shown & (key_real[:, None, :] == of)
+
+    def turned(i, j, query_real, key_real):
+        later = j[:, None, :] >= i[:, :, None]
+        return later & (key_real[:, None, :] == query_real[:, :, None])
+
+    def both_real(*given):
+        earlier, queries, keys = parts(*given)
+        return earlier & queries & keys
+
+    def only_queries(*given):
+        earlier, queries, _ = parts(*given)
+        return earlier & queries
+
+    mistakes = [
+        (
+            lambda *given: torch.ones_like(right(*given)),
+            "Everybody sees everybody, later tokens and padding too. Two "
+            "conditions are missing.",
+        ),
+        (
+            lambda *given: parts(*given)[0],
+            "Padding is visible: its position is as low as that of the first "
+            "tokens, so no rule about positions hides it. Ask for real keys "
+            "too.",
+        ),
+        (
+            only_queries,
+            "You ask whether the query is real. It is the key that must be: "
+            "padding among the keys is what a token should not see.",
+        ),
+        (
+            lambda *given: parts(*given)[2].expand(right(*given).shape),
+            "Padding is hidden, and later tokens are not. Compare positions: "
+            "a key above the query's position comes later.",
+        ),
+        (
+            lambda *given: right(*given).mT,
+            "Queries and keys have changed places: return (batch, queries, "
+            "keys). `[:, :, None]` belongs to what is about queries.",
+        ),
+        (
+            turned,
+            "You show the later keys and hide the earlier ones. A key may be "
+            "seen if its position is at most the query's.",
+        ),
+        (
+            strict,
+            "A token does not see itself: you ask for positions below its "
+            "own. Its own counts too. The first token of a text would see "
+            "nothing at all, and its softmax has no answer (nan).",
+        ),
+        (
+            triangle,
+            "You hide by row and column: tril lets query 0 see key 0 only. "
+            "Behind a cache, query 0 is the newest token, and it sees one "
+            "key instead of all. Compare the positions that you are given.",
+        ),
+        (
+            lambda *given: triangle(*given, last=True),
+            "You hide by row and column, counted from the last one. That is "
+            "right as long as keys stand in the order of the text. In a "
+            "ring, where the newest key has taken the first place, it is "
+            "not. Compare the positions that you are given.",
+        ),
+        (
+            both_real,
+            "What tokens see is right. But padding as a query sees nothing: "
+            "its softmax is nan, and in the next layer 0 times nan is nan "
+            "for all. Ask that query and key are alike, both real or both "
+            "not.",
+        ),
+        (
+            lambda *given: right(*given).int(),
+            "The numbers are right, but not of dtype bool. As numbers, a "
+            "mask is easily added to scores, where 1 and 0 hide nothing.",
+        ),
+        (
+            lambda *given: ~right(*given),
+            "Your mask is turned round: true where a key must be hidden. "
+            "Here true means visible, as in scaled_dot_product_attention.",
+        ),
+    ]
+    for last in (False, True):  # and once more without alike padding
+        alike = next(
+            says
+            for variant, says in mistakes
+            if ("counted from the last one" if last else "tril") in says
+        )
+        mistakes.append(
+            (
+                lambda *given, last=last: triangle(*given, last, pads=False),
+                alike,
+            )
+        )
+    return judge(yours, right, cases, mistakes, call=look)
+
+
+# %% tags=["check"]
+passed = check_may_see(may_see)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# Each condition alone is a table of queries times keys. Make the two tables, and join them with `&`.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# `x[:, :, None]` lets `x` vary with the query, and `y[:, None, :]` lets `y` vary with the key. Comparing the two fills
+# the table.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# `key_positions[:, None, :] <= query_positions[:, :, None]` is the first. For the second, ask that key and query are
+# alike: then tokens see tokens, padding sees padding, and no row is empty.
+#
+# </details>
+
+# %% alt="Two maps of queries and keys. On the left a padded prompt: a triangle for its tokens, and a square for the padding, which sees only itself. On the right two new tokens see all tokens of the prompt and what came before them, and no padding."
+_, padded = batch("positions", "count")
+padded = padded[1:]  # four of padding, then five tokens
+grown = torch.cat((padded, torch.ones(1, 2, dtype=torch.bool)), -1)
+old, new = positions_of(padded), positions_of(grown)
+maps = {
+    "the prompt": may_see(old, old, padded, padded)[0],
+    "two new tokens": may_see(new[:, -2:], new, grown[:, -2:], grown)[0],
+}
+fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6))
+for ax, (title, seen) in zip(axes, maps.items()):
+    ax.imshow(seen.int(), vmin=0, vmax=1)
+    ax.set(title=title, xlabel="key")
+    ax.set_yticks(range(len(seen)))
+axes[0].set_ylabel("query")
+plt.show()
+
+# %% [markdown]
+# ## Step three: attention with a cache
+#
+# Now the heart of it. Your function gets queries, keys and values of the *new* tokens, none of them turned, with
+# their positions, and what you returned as `cache` last time (at first `None`). It returns the attention's result for
+# the new tokens, and the next cache.
+#
+# What the cache is, you decide; nobody else looks inside. It needs whatever later queries need of earlier tokens.
+#
+# - `turn(x, positions)` turns queries and keys, each by its own position. Turn each of them **once**.
+# - The positions that come in are those of the text already. Use them as they are.
+# - The new keys are among the keys: a token sees itself.
+# - A score is the product of query and key over the root of `dim`. Values are never turned.
+
+
+# %% tags=["starter"]
+def attend_step(q, k, v, positions, real, cache, turn):
+    """Attention for new tokens: like q, and the cache for the next call.
+
+    q, k, v are (batch, heads, tokens, dim), positions and real are
+    (batch, tokens), cache is what you returned before, or None.
+    """
+    q, k = turn(q, positions), turn(k, positions)
+    seen = may_see(positions, positions, real, real)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    scores = scores.masked_fill(~seen[:, None], -math.inf)
+    return scores.softmax(-1) @ v, cache  # yours: nothing is kept so far
+
+
+# %% tags=["solution"]
+def attend_step(q, k, v, positions, real, cache, turn):
+    """Attention for new tokens: like q, and the cache for the next call.
+
+    q, k, v are (batch, heads, tokens, dim), positions and real are
+    (batch, tokens), cache is what you returned before, or None.
+    """
+    q, k = turn(q, positions), turn(k, positions)
+    at, of = positions, real
+    if cache is not None:
+        k = torch.cat((cache[0], k), -2)
+        v = torch.cat((cache[1], v), -2)
+        at = torch.cat((cache[2], at), -1)
+        of = torch.cat((cache[3], of), -1)
+    seen = may_see(positions, at, real, of)
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    scores = scores.masked_fill(~seen[:, None], -math.inf)
+    return scores.softmax(-1) @ v, (k, v, at, of)
+
+
+# %% tags=["judge"]
+def _step(q, k, v, positions, real, cache, turn, slip=""):
+    """attend_step from the tested files, with one slip if asked for."""
+    past = 0 if cache is None else cache.positions.shape[-1]
+    places = torch.arange(q.shape[-2]).expand(positions.shape)
+    at = {
+        "from zero": places,
+        "all from zero": places,
+        "twice": positions + past,
+        "late": positions + (1 if past else 0),
+        "soon": positions - (1 if past else 0),
+    }.get(slip, positions)
+    place = places if slip == "all from zero" else positions  # for the mask
+    raw = k
+    q = q if slip == "q" else turn(q, at)
+    k = k if slip in ("k", "all again") else turn(k, at)
+    v = turn(v, at) if slip == "v" else v
+
+    def grow(k):
+        new = k, v, place, real.long()
+        return cache.extend(*new) if past else KeyValueCache(*new)
+
+    own = KeyValueCache(k, v, place, real.long())
+    kept = read = grow(k)
+    if slip in ("all again", "raw now"):
+        turned = turn(kept.k, kept.positions)
+        read = KeyValueCache(turned, kept.v, kept.positions, kept.documents)
+        kept = read if slip == "all again" else kept
+    elif slip in ("alone", "alone and open"):
+        read = own
+    elif slip == "raw":
+        kept = grow(raw)
+    elif slip == "forget":
+        kept = own
+    elif slip == "first" and past:
+        kept = cache
+    elif slip == "blind" and past:
+        read = cache
+    elif slip == "order":
+        read = KeyValueCache(
+            kept.k, kept.v.flip(-2), kept.positions, kept.documents
+        )
+    seen = visible(place, read.positions, real.long(), read.documents)
+    if slip in ("open", "alone and open"):
+        seen = torch.ones_like(seen)
+    elif slip == "padding" or (slip == "old padding" and past):
+        seen = read.positions[:, None, :] <= place[:, :, None]
+    elif slip == "later":
+        seen = (read.documents[:, None, :] == 1).expand(seen.shape)
+    elif slip in ("index", "index, by hand"):
+        seen = seen & torch.ones_like(seen).tril()
+    elif slip == "triangle":
+        seen = torch.ones_like(seen).tril()
+    scale = {"scale": 1.0, "scale twice": 1 / q.shape[-1]}.get(slip)
+    if slip == "index, by hand":  # where a softmax over nothing is nan
+        scores = q @ read.k.mT / math.sqrt(q.shape[-1])
+        scores = scores.masked_fill(~seen[:, None], -math.inf)
+        return scores.softmax(-1) @ read.v, kept
+    return attend(q, read.k, read.v, seen, scale=scale), kept
+
+
+_SLIPS = {
+    "alone": "New tokens see each other and nothing of the cache: everything "
+    "before them is forgotten. Keep k, v, positions and real, and put the "
+    "new ones behind them with torch.cat.",
+    "alone and open": "New tokens see nothing of the cache, and in their own "
+    "call everybody sees everybody. If your `may_see` is not right yet, "
+    "finish step two first. Then keep k, v, positions and real, and put the "
+    "new ones behind them with torch.cat.",
+    "from zero": "The offset is ignored: in each call you count the new "
+    "tokens from 0 again. The ninth token is then turned as if it were the "
+    "first. Use the positions that come in.",
+    "twice": "The offset is counted twice: you add the length of the cache "
+    "to positions that go on from it already.",
+    "late": "Behind a cache, your tokens are turned by one position too "
+    "many. If the cache holds 5 tokens, the last is at 4 and the next at 5. "
+    "Use the positions that come in.",
+    "soon": "Behind a cache, your tokens are turned by one position too few: "
+    "the next token gets the position of the last. If the cache holds 5 "
+    "tokens, the next is at 5. Use the positions that come in.",
+    "all again": "Cached keys are turned again in each call: you cache them "
+    "as turned, and then turn all of them once more. After three calls the "
+    "first key has turned three times. Turn only the new keys, or cache them "
+    "as they came and turn all for reading only.",
+    "raw": "Your cache holds keys as they came, and nothing turns them "
+    "later: in its own call a key is turned, in all later calls it is not. "
+    "Cache what you read: the turned keys.",
+    "raw now": "The new keys are turned twice, once before they are cached "
+    "and once with all the others. Turn each key once.",
+    "q": "The queries are not turned. The score then depends on where the "
+    "key stands, and not on how far it is. Turn q by the positions too.",
+    "k": "The keys are not turned. The score then depends on where the query "
+    "stands, and not on how far the key is. Turn k by the positions too.",
+    "v": "You turn the values. Only queries and keys are turned: their "
+    "product reads the distance. Nothing turns values back.",
+    "forget": "Your cache holds the last call only. Put the new tokens "
+    "behind the old ones, and return all of them.",
+    "first": "Your cache never grows: it stays what the first call made. "
+    "Return the longer one, with the new tokens in it.",
+    "blind": "Behind a cache, a token sees the old keys and not itself: you "
+    "read the cache before the new keys are in. Put them in first.",
+    "open": "No mask is at work: later tokens and padding get weight. Hide "
+    "the scores where may_see is false, before the softmax.",
+    "padding": "Padding gets weight. Its positions are as low as those of "
+    "the first tokens, so the mask must ask for real keys: cache `real` too.",
+    "later": "Padding is hidden, but later tokens are not: compare positions "
+    "of queries and keys, as may_see does.",
+    "index": "Your mask goes by row and column: behind a cache, the first "
+    "row belongs to the newest token, and tril (or is_causal=True) shows it "
+    "the first key only. Use may_see with the positions.",
+    "scale": "The scores are not divided by the root of dim.",
+    "scale twice": "The scores are divided by dim: take its root. "
+    "(scaled_dot_product_attention divides by itself; do not do it again.)",
+    "order": "Keys and values are in different orders: the weight of a key "
+    "falls on the value of another token. Join both in the same order.",
+}
+
+
+def check_attend_step(yours):
+    """Drive it over texts in pieces, and compare what tokens get."""
+    made = torch.Generator().manual_seed(4)
+
+    def case(real, *pieces):
+        shape = (3, len(real), 2, real.shape[-1], 8)
+        drawn = torch.randn(shape, generator=made, dtype=torch.float64)
+        return drawn, document_positions(real), real, pieces
+
+    def drive(function, drawn, positions, real, pieces):
+        cache, made = None, []
+        parts = zip(
+            drawn.split(pieces, -2),
+            positions.split(pieces, -1),
+            real.split(pieces, -1),
+        )
+        for (q, k, v), at, of in parts:
+            given = q, k, v, at, of, cache, turn
+            answer = function(*given)
+            if answer is None or answer is ...:
+                return None
+            if not isinstance(answer, tuple) or len(answer) != 2:
+                raise ValueError(
+                    "two things are wanted, the result and the next cache, "
+                    f"and what comes is a {type(answer).__name__}"
+                )
+            y, cache = answer
+            if not isinstance(y, torch.Tensor) or y.shape != q.shape:
+                raise ValueError(
+                    f"the result must be a tensor like q, {tuple(q.shape)}, "
+                    f"got {tuple(getattr(y, 'shape', ()))}"
+                )
+            made.append(y.masked_fill(~of[:, None, :, None], 0.0))
+        return torch.cat(made, -2)
+
+    def turn(x, positions):
+        return apply_rope(x, positions[:, None], rope_frequencies(8), "half")
+
+    _, even = batch("decoding", "position")
+    _, uneven = batch("decoding", "cache")
+    cases = {
+        "a prompt in one call": case(even, 8),
+        "a prompt, then one token at a time": case(even, 5, 1, 1, 1),
+        "a prompt in two pieces": case(even, 4, 4),
+        "a padded prompt, then one token at a time": case(uneven, 5, 1, 1, 1),
+    }
+
+    def slipping(name):
+        return lambda *given: _step(*given, slip=name)
+
+    mistakes = [(slipping(name), says) for name, says in _SLIPS.items()]
+    for name, same in (
+        ("all from zero", "from zero"),
+        ("old padding", "padding"),
+        ("index, by hand", "index"),
+        ("triangle", "index"),
+    ):
+        mistakes.append((slipping(name), _SLIPS[same]))
+    return judge(yours, _step, cases, mistakes, call=drive)
+
+
+# %% tags=["check"]
+passed = check_attend_step(attend_step)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# What does a later query need of an earlier token? Its key, its value, and what `may_see` asks about keys.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# Turn the new queries and keys first. Then join: the old keys in front, the new ones behind, and the same for values,
+# positions and `real`. All that follows is what the starter does, with the joined ones as keys. The joined ones are the
+# next cache.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# If `cache` is not `None`, take `torch.cat((cache[0], k), -2)` and the same for `v`; positions and `real` are joined
+# along `-1`. The mask is `may_see(positions, joined_positions, real, joined_real)`. Return the result and the four
+# joined tensors.
+#
+# </details>
+
+# %%
+if passed:
+    model = Model(attend_step)
+    whole, _ = model(ids, positions_of(real), real)
+    at, caches, pieces = positions_of(real), None, []
+    for n in range(ids.shape[-1]):
+        one = slice(n, n + 1)
+        scores, caches = model(ids[:, one], at[:, one], real[:, one], caches)
+        pieces.append(scores)
+    apart = (torch.cat(pieces, 1) - whole)[real].abs().max().item()
+    print(f"one by one and whole differ by {apart:.0e}")
+else:
+    print("Finish step three, and see whether one by one equals whole.")
+
+# %% [markdown]
+# ## Step four: write
+#
+# Continue every text of the batch by the likeliest token, again and again. In the first call the model reads the prompts.
+# In each later call it reads one new token of each text, with the cache of the call before:
+#
+# `scores, caches = model(ids, positions, real, caches)`
+#
+# Which position does the new token have? It follows on the last token **of its own text**. The length of the cache will
+# not tell you: it counts the padding.
+
+
+# %% tags=["starter"]
+def continue_texts(model, ids, real, steps):
+    """The next tokens of each text, the likeliest ones: (texts, steps)."""
+    scores, _caches = model(ids, positions_of(real), real, None)
+    token = scores[:, -1:].argmax(-1)  # the first new token of each text
+    return token.repeat(1, steps)  # yours: change this
+
+
+# %% tags=["solution"]
+def continue_texts(model, ids, real, steps):
+    """The next tokens of each text, the likeliest ones: (texts, steps)."""
+    positions, caches, written = positions_of(real), None, []
+    for _ in range(steps):
+        scores, caches = model(ids, positions, real, caches)
+        ids = scores[:, -1:].argmax(-1)
+        written.append(ids)
+        positions = positions[:, -1:] + 1
+        real = torch.ones_like(ids, dtype=torch.bool)
+    return torch.cat(written, -1)
+
+
+# %% tags=["judge"]
+class _Watched:
+    """A model that notes what it is asked. Its cache is a count of tokens."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, ids, positions, real, caches=None):
+        past = 0 if caches is None else caches
+        shapes = [tuple(each.shape) for each in (ids, positions, real)]
+        if len(set(shapes)) > 1 or len(shapes[0]) != 2:
+            raise ValueError(
+                "ids, positions and real must all be (texts, new tokens), "
+                f"got {shapes[0]}, {shapes[1]} and {shapes[2]}"
+            )
+        note = ids * real, positions * real, real.int(), past
+        self.calls.append(note)
+        likely = (3 * ids + positions + past + 1) % 7
+        scores = torch.nn.functional.one_hot(likely, 7).double()
+        return scores, past + ids.shape[-1]
+
+
+def _write(model, ids, real, steps, slip=""):
+    """continue_texts, with one slip if asked for."""
+    at, caches, written = document_positions(real), None, []
+    if slip == "columns" or slip == "columns on":
+        at = torch.arange(real.shape[-1]).expand(real.shape)
+    tokens, width = real.sum(-1, keepdim=True), real.shape[-1]
+    prompt = ids if slip == "with prompt" else ids[:, :0]
+    for n in range(steps):
+        scores, new = model(ids, at, real, caches)
+        place = 0 if slip == "first" else -1
+        token = scores[:, place].argmax(-1, keepdim=True)
+        written.append(token)
+        caches = None if slip == "forget" else new
+        if slip == "all columns":
+            ids, at = scores.argmax(-1), at + 1
+            continue
+        own = torch.ones_like(token, dtype=torch.bool)
+        if slip == "whole" or slip == "again":
+            ids, real = (
+                torch.cat((ids, token), -1),
+                torch.cat((real, own), -1),
+            )
+            at = document_positions(real)
+            caches = None if slip == "whole" else caches
+            continue
+        at = {
+            "zero": 0 * tokens,
+            "count": 0 * tokens + n,
+            "padded": 0 * tokens + width + n,
+            "columns": tokens + n,
+            "stuck": tokens,
+            "last": tokens - 1 + n,
+            "skip": tokens + 1 + n,
+            "longest": 0 * tokens + tokens.amax() + n,
+            "twice": tokens + width + 2 * n,
+        }.get(slip, at[:, -1:] + 1)
+        ids, real = token, own & (slip != "unreal")
+    return torch.cat((prompt, *written), -1)
+
+
+_LOOPS = {
+    "zero": "Every new token gets position 0: the offset is ignored. It "
+    "follows on the last token of its text.",
+    "count": "The new tokens are counted from 0, as if a new text began. "
+    "They follow on the last token of theirs.",
+    "padded": "You take the length of the cache for the next position. It "
+    "counts the padding: right for a row without any, and too high for all "
+    "others. Take the last position of each row, plus one.",
+    "columns on": "You number columns in the prompt, and go on from there: "
+    "padding counts throughout. RoPE would forgive it, since all distances "
+    "are right. Added encodings do not: use positions_of.",
+    "columns": "The new tokens are right, but in the prompt you number the "
+    "columns: use positions_of(real).",
+    "stuck": "The position does not move on: each new token gets that of the "
+    "first new one. Add one in each call.",
+    "last": "Off by one: the first new token gets the position that the last "
+    "token of the prompt has. A text of 5 tokens ends at position 4, and the "
+    "next is 5.",
+    "skip": "Off by one: you leave out a position between the prompt and the "
+    "first new token. A text of 5 tokens ends at position 4, and the next is "
+    "5.",
+    "longest": "All rows get one position, that of the longest text. Each "
+    "row has its own.",
+    "twice": "The offset is counted twice: the number of tokens and the "
+    "length of the cache. Position plus one is all.",
+    "first": "You read the scores of the first column. The next token is "
+    "told by the last: scores[:, -1].",
+    "all columns": "You go on with the likeliest token of every column, so "
+    "the next call reads as many tokens as the prompt has. Only the last "
+    "column tells the next token: scores[:, -1:].",
+    "with prompt": "You return the prompt too. Only what is written is "
+    "wanted: (texts, steps).",
+    "forget": "You do not hand the caches on, so each new token is read as "
+    "if nothing stood before it.",
+    "whole": "Right, and slow: you read the whole text again in each call "
+    "and never use the caches. Give the model the new token only, and the "
+    "caches of the call before.",
+    "again": "You hand on the caches *and* the whole text: the model reads "
+    "every token twice. Give it the new token only.",
+    "unreal": "New tokens are marked as padding, so later ones do not see "
+    "them. They are real: true in `real`.",
+}
+
+
+def check_continue(yours):
+    """Watch what the model is asked, in which positions, with which cache."""
+
+    def watch(function, ids, real, steps):
+        model = _Watched()
+        written = function(model, ids, real, steps)
+        if written is None or written is ...:
+            return None
+        calls = model.calls[:steps]
+        report = {"number of calls": len(calls)}
+        for n in range(steps):
+            parts = calls[n] if n < len(calls) else (0, 0, 0, 0)
+            names = "tokens", "positions", "real", "tokens in the cache"
+            for name, part in zip(names, parts):
+                report[f"{name} of call {n + 1}"] = part
+        return report | {"tokens written": written}
+
+    cases = {
+        "one text": (*batch("count"), 3),
+        "texts of different lengths": (*batch("_counts", "two"), 4),
+    }
+
+    def once(model, ids, real, steps, columns=False):
+        at = document_positions(real)
+        at = (
+            torch.arange(real.shape[-1]).expand(real.shape) if columns else at
+        )
+        scores, _ = model(ids, at, real, None)
+        return scores[:, -1:].argmax(-1).repeat(1, steps)
+
+    def slipping(name):
+        return lambda *given: _write(*given, slip=name)
+
+    mistakes = [
+        (
+            once,
+            "The model is asked once, and its first answer is repeated. Ask "
+            "it again with the new token, the next position, true in `real`, "
+            "and the caches.",
+        ),
+        (
+            lambda *given: once(*given, columns=True),
+            "The model is asked once, and its first answer is repeated; and "
+            "it is given columns for positions. If `positions_of` is not "
+            "right yet, finish step one first. Then ask again with the new "
+            "token, the next position, true in `real`, and the caches.",
+        ),
+    ]
+    mistakes += [(slipping(name), says) for name, says in _LOOPS.items()]
+    return judge(yours, _write, cases, mistakes, call=watch)
+
+
+# %% tags=["check"]
+passed = check_continue(continue_texts)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# Four things change from call to call: the tokens, their positions, which are real, and the caches. Write down what each
+# of them is in the second call.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# The last column of the positions is that of the last token in every row, because padding is on the left. One more is
+# the next.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# A loop of `steps` rounds: ask the model; take the likeliest of the last column; keep it; then
+# `positions = positions[:, -1:] + 1`, and `real` is true for the new token of each text. Join what you have kept at the
+# end.
+#
+# </details>
+
+# %% [markdown]
+# ## Put it together
+#
+# The three texts, continued together from a cache behind padding, and each alone, read anew for every token. The letters
+# mean nothing, for the weights are random; that they are the same means a lot.
+
+# %%
+PROMPTS = "positions", "count", "tokens"
+
+
+def letters(row):
+    return "".join(chr(97 + n) for n in row.tolist())
+
+
+def alone(encoding, text, steps):
+    """Continued without a cache and without padding, by tested files."""
+    model = Model(_step, encoding)
+    for _ in range(steps):
+        ids, real = batch(text)
+        scores, _ = model(ids, document_positions(real), real)
+        text += letters(scores[0, -1:].argmax(-1))
+    return text[-steps:]
+
+
+for encoding in ("rope", "sinusoids") if passed else ():
+    model = Model(attend_step, encoding)
+    together = continue_texts(model, *batch(*PROMPTS), 8)
+    for text, row in zip(PROMPTS, together):
+        theirs = alone(encoding, text, 8)
+        same = "same" if letters(row) == theirs else "NOT the same"
+        print(f"{encoding:9} {text:>9} + {letters(row)} {same}")
+if not passed:
+    print("Finish the four steps, and see your texts agree.")
+
+# %% [markdown]
+# Which mistake hurts whom? Count the padding on purpose, all the way or only from the first new token on, and see how
+# far the scores of the last token move for the shortest text. Guess first: which of the four is harmless?
+
+# %%
+RULES = {  # is padding counted in the prompt, and in what follows?
+    "positions of the text": (0, 0),
+    "padding counted all the way": (1, 1),
+    "padding counted by new tokens": (0, 1),
+}
+
+
+def last_scores(encoding, rule):
+    """Read a padded prompt, then three tokens, by one of the rules."""
+    model = Model(attend_step, encoding)
+    ids, real = batch("positionsabc", "countabc")
+    padding = (~real).sum(-1, keepdim=True)
+    at = positions_of(real) + padding * real * rule[0]
+    _, caches = model(ids[:, :-3], at[:, :-3], real[:, :-3])
+    at = positions_of(real) + padding * rule[1]
+    scores, _ = model(ids[:, -3:], at[:, -3:], real[:, -3:], caches)
+    return scores[1, -1]
+
+
+if passed:
+    moved = {}
+    for name, rule in RULES.items():
+        for encoding in ("rope", "sinusoids"):
+            ids, real = batch("countabc")
+            model = Model(_step, encoding)
+            truth, _ = model(ids, document_positions(real), real)
+            apart = last_scores(encoding, rule) - truth[0, -1]
+            moved[name, encoding] = apart.abs().max().item()
+    print(f"{'':30} {'RoPE':>7} {'sinusoids':>9}")
+    for name in RULES:
+        a, b = (moved[name, each] for each in ("rope", "sinusoids"))
+        print(f"{name:30} {a:7.0e} {b:9.0e}")
+else:
+    print("Finish the four steps first.")
+
+# %% [markdown]
+# RoPE forgives a shift that all positions of a text share: it reads differences. It does not forgive a shift between
+# prompt and new tokens. What is added to the tokens forgives neither. So a test with RoPE alone can pass with padding
+# counted, and the same code is wrong for another model: count tokens of the text, and you need not know the encoding.
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can give each token its position under padding and a cache, hide keys by position, turn each query and key once,
+# and decode a batch of texts of different lengths. You have the test for any decoder: a text alone in one piece
+# against the same text padded, cached, and in a batch; in float64 the two agree to many digits, or something is wrong.
+#
+# Back to the chapter: [two numbers for every token](../guide/in-a-transformer.md#the-idea),
+# [where it breaks](../guide/in-a-transformer.md#where-it-breaks), and [RoPE](../guide/rope.md). Copy the tested files:
+# [`decoding.py`](../reference/decoding.md) has the mask and a cache, [`block.py`](../reference/block.md) a whole decoder.
+# For biases, which need the positions in the cache too, there is [the lab on T5's buckets](t5_buckets.md).

@@ -1,0 +1,764 @@
+# %% [markdown]
+# # Lab: Three broken encodings
+#
+# Three functions run without an error. Each is wrong in more than one way, and you find out in which.
+#
+# **Goal.** Mend a sinusoidal encoding, a RoPE and an ALiBi, led by measurements whose right answers you know.
+#
+# **Time.** About fifty minutes.
+#
+# **You need.** The formulas of [sinusoidal encoding](../guide/sinusoidal.md), [RoPE](../guide/rope.md) and
+# [ALiBi](../guide/bias.md), and the idea of [debugging](../guide/debugging.md): ask what you know the answer to.
+#
+# Each step has a *suspect*, some *probes* (small measurements), and what they say to a healthy function. Mend the
+# suspect where it stands and run its cell again, or write the whole function into the starter below it. Then run the
+# check. It does not tell you everything at once: it names the first thing that is still wrong, and how to see it.
+
+# %%
+import matplotlib.pyplot as plt
+import torch
+
+from labs.judge import judge
+from snippets.alibi import alibi_bias
+from snippets.diagnostics import relativity_error
+from snippets.rope import apply_rope, rope_frequencies
+from snippets.sinusoidal import sinusoidal_encoding
+
+_ = torch.manual_seed(0)
+
+# %% [markdown]
+# ## Step one: rows of sines and cosines
+#
+# This function should return the encoding of the paper. For positions $t$, a width $d$, a base $b$ and the pairs
+# $p = 0, \dots, d/2 - 1$, whose frequencies are $\omega_p = b^{-2p/d}$:
+#
+# $$
+# PE_{t,\,2p} = \sin(t\,\omega_p), \quad PE_{t,\,2p+1} = \cos(t\,\omega_p)
+# $$
+#
+# Here is the suspect:
+
+
+# %%
+def suspect_rows(positions, dim, base=10000.0):
+    """Sines in even channels, cosines in odd ones: (positions, dim)."""
+    i = torch.arange(dim)
+    angles = positions[:, None] / base ** (2 * i / dim)
+    rows = angles.sin()
+    rows[:, 1::2] = angles[:, 1::2].cos()
+    return rows
+
+
+# %% [markdown]
+# Two things you know of a healthy one. Every row has the length $\sqrt{d/2}$, since each pair adds
+# $\sin^2 + \cos^2 = 1$. And the slowest pair turns by $b^{2/d - 1}$ radians a step: with the usual base and a few
+# hundred positions, that is little, but every channel moves.
+
+
+# %%
+def probe_rows(rows):
+    """Shortest row, longest row, and the number of channels at rest."""
+    lengths = rows.norm(dim=-1)
+    moved = rows.amax(dim=0) - rows.amin(dim=0)
+    at_rest = (moved < 0.001).sum()
+    print(f"shortest row      {lengths.min():6.3f}")
+    print(f"longest row       {lengths.max():6.3f}")
+    print(f"channels at rest  {at_rest:6d} of {rows.shape[-1]}")
+
+
+positions = torch.arange(512)
+print("the suspect")
+probe_rows(suspect_rows(positions, 64))
+print("\nhealthy")
+probe_rows(sinusoidal_encoding(positions, 64))
+
+# %% alt="Length of each row over the position: a level line for the healthy rows, a ragged line for the suspect's."
+plt.figure(figsize=(4.4, 2.2))
+for name, rows, color in (
+    ("healthy", sinusoidal_encoding(positions, 64), "gray"),
+    ("suspect", suspect_rows(positions, 64), "C1"),
+):
+    plt.plot(rows.norm(dim=-1)[:128], color=color, label=name)
+plt.xlabel("position")
+plt.ylabel("length of the row")
+plt.legend()
+plt.show()
+
+# %% [markdown]
+# Position zero proves nothing here: all angles are zero there, whatever the frequencies, and the first row is right.
+
+
+# %% tags=["starter"]
+def mended_rows(positions, dim, base=10000.0):
+    """Sines in even channels, cosines in odd ones: (positions, dim)."""
+    return suspect_rows(positions, dim, base)  # yours, if not mended above
+
+
+# %% tags=["solution"]
+def mended_rows(positions, dim, base=10000.0):
+    """Sines in even channels, cosines in odd ones: (positions, dim)."""
+    i = torch.arange(0, dim, 2)
+    angles = positions[:, None] / base ** (i / dim)
+    rows = torch.zeros(len(positions), dim)
+    rows[:, 0::2] = angles.sin()
+    rows[:, 1::2] = angles.cos()
+    return rows
+
+
+# %% tags=["judge"]
+def _rows(
+    exponent, even=torch.sin, odd=torch.cos, join="turns", by=torch.div
+):
+    """A variant: exponent(channel, dim) is the power of the base."""
+
+    def variant(positions, dim, base=10000.0):
+        channels = torch.arange(dim)
+        angles = by(positions[:, None], base ** exponent(channels, dim))
+        first, second = even(angles[:, 0::2]), odd(angles[:, 1::2])
+        if join == "halves":
+            return torch.cat((first, second), dim=-1)
+        if join == "narrow":
+            first[:, 1::2] = second[:, 1::2]
+            return first
+        return torch.stack((first, second), dim=-1).flatten(1)
+
+    return variant
+
+
+def _good(channels, dim):
+    return 2 * (channels // 2) / dim
+
+
+_GROWING = (
+    "The sign of the exponent is wrong: your frequencies grow from pair to "
+    "pair, up to thousands of radians a step. Divide by the power, or "
+    "multiply by the power with a minus in the exponent."
+)
+_NARROW = (
+    "There is one angle for each pair now, so your rows are half as wide "
+    "as they should be. Make `rows` of width `dim`, and put the sines of "
+    "all angles at 0::2, the cosines of all angles at 1::2."
+)
+
+
+def check_rows(yours):
+    """Compare with the guide's own encoding, then with what goes wrong."""
+    cases = {
+        "a text from position zero": (torch.arange(32), 8),
+        "positions that begin at forty": (torch.arange(40, 50), 12),
+        "another base": (torch.arange(20), 6, 100.0),
+    }
+    mistakes = [
+        (
+            _rows(lambda c, d: 2 * c / d),
+            "The first thing that is wrong: rows differ in length. Print "
+            "`mended_rows(positions, 64).norm(dim=-1)`: all should be "
+            "sqrt(32). In each pair, the sine and the cosine must be of one "
+            "angle; here `i` counts every channel, so that each has an "
+            "angle of its own. There is more.",
+        ),
+        (
+            _rows(lambda c, d: 2 * _good(c, d)),
+            "Rows have the right length now. What is left: too many "
+            "channels are at rest, because every frequency is squared. "
+            "Your `i` runs over the even channels 0, 2, 4, ..., and `2 * i` "
+            "doubles it again. The exponent is `i / dim`.",
+        ),
+        (
+            _rows(lambda c, d: c / d),
+            "The even channels are right. The odd ones still have angles of "
+            "their own: the cosine of a pair must be of the angle of its "
+            "sine, or rows differ in length. Let `i` run over the even "
+            "channels alone.",
+        ),
+        (
+            _rows(lambda c, d: (c // 2) / d),
+            "You count pairs, 0, 1, 2, ..., and lost the factor two of the "
+            "exponent: each frequency is the square root of the right one, "
+            "and all but the first pair turn too fast. The exponent is "
+            "`2 * pair / dim`, or `i / dim` for even `i`.",
+        ),
+        (_rows(lambda c, d: -_good(c, d)), _GROWING),
+        (_rows(_good, by=torch.mul), _GROWING),
+        (
+            _rows(lambda c, d: 2 * _good(c, d), join="narrow"),
+            _NARROW + " There is more.",
+        ),
+        (_rows(_good, join="narrow"), _NARROW),
+        (
+            _rows(_good, torch.cos, torch.sin),
+            "Frequencies and lengths are right. Sine and cosine are swapped: "
+            "position zero should be 0, 1, 0, 1, ... Sines belong into the "
+            "even channels, 0::2.",
+        ),
+        (
+            _rows(_good, odd=torch.sin),
+            "Sines stand in the odd channels as well: position zero is all "
+            "zeros, and rows differ in length. 1::2 takes the cosines.",
+        ),
+        (
+            _rows(_good, join="halves"),
+            "All numbers are right, in another order: you put all sines "
+            "before all cosines, as some released code does. Here they take "
+            "turns: sines at 0::2, cosines at 1::2.",
+        ),
+        (
+            lambda positions, *rest: _rows(_good)(
+                torch.arange(len(positions)), *rest
+            ),
+            "You number the rows from zero and ignore `positions`. A text "
+            "that begins later, as in decoding with a cache, then gets the "
+            "wrong rows.",
+        ),
+    ]
+    return judge(yours, sinusoidal_encoding, cases, mistakes)
+
+
+# %% tags=["check"]
+passed = check_rows(mended_rows)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# Rows of unequal length: which two numbers have to make $\sin^2 + \cos^2$? Print `angles[1]` for a width of eight, and
+# see which angles come twice.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# The paper writes the exponent as $2i/d$ and means by $i$ the number of the pair. In the suspect, `i` is something else. Decide
+# what your `i` counts, pairs or even channels, and use the same for sine and cosine.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# ```python
+# i = torch.arange(0, dim, 2)  # the even channels: twice the pair's number
+# angles = positions[:, None] / base ** (i / dim)  # (positions, dim/2)
+# ```
+#
+# There is one angle for each pair now. `angles.sin()` fills the channels `0::2`, `angles.cos()` the channels `1::2`.
+#
+# </details>
+
+# %%
+print("yours")
+probe_rows(mended_rows(positions, 64))
+
+# %% [markdown]
+# ## Step two: a rotation
+#
+# RoPE turns a query or a key $x$ at position $t$. This suspect is meant for the *half* layout: channels $p$ and
+# $p + d/2$ make pair $p$, an arrow $(a, b)$ that turns by the angle $t\,\omega_p$:
+#
+# $$
+# \begin{aligned}
+# a' &= a \cos t\omega_p - b \sin t\omega_p \\
+# b' &= a \sin t\omega_p + b \cos t\omega_p
+# \end{aligned}
+# $$
+
+
+# %%
+def suspect_turn(x, positions, frequencies):
+    """Turn the pairs (p, p + dim/2) of x: (tokens, dim), like x."""
+    angles = positions[:, None] * frequencies  # (tokens, dim/2)
+    angles = angles.repeat_interleave(2, dim=-1)  # (tokens, dim)
+    a, b = x.chunk(2, dim=-1)
+    partner = torch.cat((-b, a), dim=-1)
+    return x * angles.sin() + partner * angles.cos()
+
+
+# %% [markdown]
+# Three things that you know of a rotation. It keeps lengths. At position zero it turns by nothing. And for given
+# queries and keys, scores know the offset alone: the
+# [relativity error](../guide/debugging.md#build-it) is zero up to rounding.
+
+# %%
+queries, keys = torch.randn(2, 24, 16, dtype=torch.float64)
+frequencies = rope_frequencies(16)
+
+
+def healthy_turn(x, positions, frequencies):
+    return apply_rope(x, positions, frequencies, "half")
+
+
+def probe_turn(turn):
+    """Change of length, change at position zero, relativity error."""
+    places = torch.arange(24)
+
+    def score(i, j):
+        return turn(queries, i, frequencies) @ turn(keys, j, frequencies).T
+
+    turned = turn(queries, places, frequencies)
+    stretch = (turned.norm(dim=-1) / queries.norm(dim=-1) - 1).abs().max()
+    at_zero = (turned[0] - queries[0]).norm() / queries[0].norm()
+    relativity = relativity_error(score, places)
+    print(f"largest change of a length  {stretch:8.4f}")
+    print(f"change at position zero     {at_zero:8.4f}")
+    print(f"relativity error            {relativity:8.4f}")
+
+
+print("the suspect")
+probe_turn(suspect_turn)
+print("\nhealthy")
+probe_turn(healthy_turn)
+
+
+# %% alt="Score over the offset for three places of the text. Healthy, the three curves are one; the suspect's differ."
+def draw_scores(turn, axis, title):
+    """One query and one key: their score at each offset, at three places."""
+    query, key = queries[:1], keys[:1]
+    for place, color in ((0, "C0"), (20, "C1"), (50, "C2")):
+        here = turn(query, torch.tensor([place]), frequencies)
+        offsets = torch.arange(16)
+        there = turn(key.expand(16, -1), place + offsets, frequencies)
+        axis.plot(offsets, (there @ here.T)[:, 0], color=color)
+    axis.set_title(title)
+    axis.set_xlabel("offset")
+
+
+figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.2), sharey=True)
+draw_scores(healthy_turn, axes[0], "healthy")
+draw_scores(suspect_turn, axes[1], "suspect")
+axes[0].set_ylabel("score")
+plt.show()
+
+# %% [markdown]
+# Each colour is the same query and key at another place of the text. Healthy, the three curves lie on one another.
+
+
+# %% tags=["starter"]
+def mended_turn(x, positions, frequencies):
+    """Turn the pairs (p, p + dim/2) of x: (tokens, dim), like x."""
+    return suspect_turn(x, positions, frequencies)  # yours, as before
+
+
+# %% tags=["solution"]
+def mended_turn(x, positions, frequencies):
+    """Turn the pairs (p, p + dim/2) of x: (tokens, dim), like x."""
+    angles = positions[:, None] * frequencies  # (tokens, dim/2)
+    angles = torch.cat((angles, angles), dim=-1)  # (tokens, dim)
+    a, b = x.chunk(2, dim=-1)
+    partner = torch.cat((-b, a), dim=-1)
+    return x * angles.cos() + partner * angles.sin()
+
+
+# %% tags=["judge"]
+def _twice(angles):
+    return torch.cat((angles, angles), dim=-1)
+
+
+def _each_twice(angles):
+    return angles.repeat_interleave(2, dim=-1)
+
+
+def _halves(x):
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((-b, a), dim=-1)
+
+
+def _neighbours(x):
+    return torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
+
+
+def _turn(spread, partner, swapped=False, sign=1, from_zero=False):
+    """A variant: how angles spread, which channel is whose partner."""
+
+    def variant(x, positions, frequencies):
+        if from_zero:
+            positions = torch.arange(len(positions))
+        angles = spread(positions[:, None] * frequencies)
+        cos, sin = angles.cos(), angles.sin()
+        if swapped:
+            cos, sin = sin, cos
+        return x * cos + sign * partner(x) * sin
+
+    return variant
+
+
+def _no_minus(x):
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat((b, a), dim=-1)
+
+
+def check_turn(yours):
+    """Compare with the guide's own RoPE, then with what goes wrong."""
+    made = torch.Generator().manual_seed(1)
+    wide = torch.randn(10, 8, generator=made, dtype=torch.float64)
+    late = torch.randn(3, 12, generator=made, dtype=torch.float64)
+    cases = {
+        "ten tokens from position zero": (
+            wide,
+            torch.arange(10),
+            rope_frequencies(8),
+        ),
+        "three tokens in the middle of a text": (
+            late,
+            torch.arange(70, 73),
+            rope_frequencies(12),
+        ),
+    }
+    mistakes = [
+        (
+            _turn(_each_twice, _halves, swapped=True),
+            "The first thing that is wrong: lengths change. The two channels "
+            "of a pair must turn by the same angle. `repeat_interleave` "
+            "gives one angle to neighbours, 0 and 1, but `chunk` makes pairs "
+            "of p and p + dim/2. There is more.",
+        ),
+        (
+            _turn(_twice, _halves, swapped=True),
+            "Lengths stay and scores know offsets alone: these are "
+            "rotations. What is left: at position zero nothing may turn, "
+            "and yours turns by a right angle. Sine and cosine are swapped. "
+            "Read the formula at angle zero.",
+        ),
+        (
+            _turn(_each_twice, _halves),
+            "Position zero is right now. What is left: lengths change, "
+            "because two layouts are mixed. `repeat_interleave` gives one "
+            "angle to neighbours, `chunk` pairs p with p + dim/2. Repeat "
+            "the angles in the layout of the pairs.",
+        ),
+        (
+            _turn(_twice, _neighbours),
+            "Lengths change, because two layouts are mixed the other way "
+            "round: your angles belong to p and p + dim/2, your partners "
+            "are neighbours.",
+        ),
+        (
+            _turn(_each_twice, _neighbours),
+            "A healthy RoPE, in the other layout: you turn neighbours, 2p "
+            "and 2p + 1. All three probes pass, and a checkpoint that was "
+            "trained with half gets other scores. The docstring asks for p "
+            "and p + dim/2; only a comparison with known code shows it.",
+        ),
+        (
+            _turn(_each_twice, _neighbours, swapped=True),
+            "Angles and partners agree now, in the layout of neighbours; the "
+            "docstring asks for p and p + dim/2. And position zero turns by "
+            "a right angle, where nothing may turn: sine and cosine are "
+            "swapped.",
+        ),
+        (
+            _turn(_twice, _halves, sign=-1),
+            "Lengths, position zero and relativity are right, but you turn "
+            "backwards. The first channel of a pair gets minus b sin t, the "
+            "second plus a sin t: `partner` is (-b, a). No probe here sees "
+            "it; a trained checkpoint gets other scores.",
+        ),
+        (
+            _turn(_twice, _no_minus),
+            "Lengths change: no minus is left. One of the two channels of a "
+            "pair must lose what the other gains: `partner` is (-b, a).",
+        ),
+        (
+            _turn(_twice, _halves, from_zero=True),
+            "You count tokens from zero and ignore `positions`. All of a "
+            "text at once comes out right, a piece from its middle does "
+            "not.",
+        ),
+    ]
+    return judge(yours, healthy_turn, cases, mistakes)
+
+
+# %% tags=["check"]
+passed = check_turn(mended_turn)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# Begin with the lengths. For a width of eight, print `angles[1]` after the line with `repeat_interleave`, and write
+# down which channel `chunk` makes the partner of which. Which two channels share an angle, and which two a pair?
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# At position one, the angles should read $\omega_0, \omega_1, \dots$ and then once more from $\omega_0$ on, since
+# channel $p + d/2$ belongs to pair $p$. When lengths are right, look at position zero: is the sine one there, or the
+# cosine?
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# ```python
+# angles = torch.cat((angles, angles), dim=-1)
+# ```
+#
+# `partner` was right all along: $(-b, a)$. What multiplies `x` has to be one at angle zero, and what multiplies
+# `partner` has to be zero.
+#
+# </details>
+
+# %%
+print("yours")
+probe_turn(mended_turn)
+
+# %% [markdown]
+# Swapped sines and cosines are worth a second look. With them, pairs turn by $\pi/2 - t\omega$ in place of
+# $t\omega$: lengths stay, and so does relativity, although everything turns backwards from a wrong start. **A
+# measurement that passes excludes only the faults that it can see.** Try it: swap `cos` and `sin` in your function,
+# and run the probes.
+
+# %% [markdown]
+# ## Step three: a penalty on distance
+#
+# ALiBi takes something off each score for every step between query $i$ and key $j$. For $H$ heads, a power of two, head
+# $h = 1, \dots, H$ has the slope $m_h = 2^{-8h/H}$, and the bias is
+#
+# $$
+# b^{(h)}_{ij} = \begin{cases} -m_h\,(i - j) & j \le i \\ -\infty & j > i \end{cases}
+# $$
+#
+# Here is the last suspect. It has three faults.
+
+
+# %%
+def suspect_bias(query_positions, key_positions, heads):
+    """What joins the scaled scores: (heads, queries, keys)."""
+    h = torch.arange(heads)
+    slopes = 2.0 ** (-8 * h / heads)
+    steps = query_positions[:, None] - key_positions
+    return slopes[:, None, None] * steps
+
+
+# %% [markdown]
+# Give all keys the same score, so that the bias alone decides. Then each query of the first head looks nearby, no
+# query gives any weight to what comes later, and the last head has the slope $2^{-8}$, however many heads there are.
+
+
+# %%
+def probe_bias(bias):
+    """Weights of the first head, and the slopes, for equal scores."""
+    made = bias(torch.arange(16), torch.arange(16), 8)
+    weights = made[0].softmax(dim=-1)
+    slopes = (made[:, 5, 5] - made[:, 5, 4]).abs()
+    print(f"last query, weight on itself  {weights[-1, -1]:.4f}")
+    print(f"last query, on the first key  {weights[-1, 0]:.4f}")
+    print(f"first query, on later keys    {weights[0, 1:].sum():.4f}")
+    print(f"slope of the first head       {slopes[0]:.4f}")
+    print(f"slope of the last head        {slopes[-1]:.4f}")
+
+
+print("the suspect")
+probe_bias(suspect_bias)
+print("\nhealthy")
+probe_bias(alibi_bias)
+
+# %% alt="Weight over the key's position, two heads. Healthy ones rise towards the query and are zero after it; the suspect's fall."
+figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.2), sharey=True)
+places = torch.arange(16)
+for axis, title, bias in zip(
+    axes, ("healthy", "suspect"), (alibi_bias, suspect_bias), strict=True
+):
+    weights = bias(places, places, 8).softmax(dim=-1)
+    for head, color in ((0, "C0"), (3, "C1")):
+        axis.plot(places, weights[head, 10], ".-", color=color)
+    axis.axvline(10, color="gray", linestyle=":")
+    axis.set_title(title)
+    axis.set_xlabel("key")
+axes[0].set_ylabel("weight")
+plt.show()
+
+# %% [markdown]
+# The dotted line is where the query stands. Blue is the first head, orange the fourth.
+
+
+# %% tags=["starter"]
+def mended_bias(query_positions, key_positions, heads):
+    """What joins the scaled scores: (heads, queries, keys)."""
+    return suspect_bias(query_positions, key_positions, heads)  # yours
+
+
+# %% tags=["solution"]
+def mended_bias(query_positions, key_positions, heads):
+    """What joins the scaled scores: (heads, queries, keys)."""
+    h = torch.arange(1, heads + 1)
+    slopes = 2.0 ** (-8 * h / heads)
+    steps = query_positions[:, None] - key_positions
+    bias = -slopes[:, None, None] * steps
+    return bias.masked_fill(steps < 0, -torch.inf)
+
+
+# %% tags=["judge"]
+def _bias(first=1, sign=-1, hide="later", power=None, from_zero=False):
+    """A variant: number of the first head, sign, and which keys it hides."""
+
+    def variant(query_positions, key_positions, heads):
+        i, j = query_positions, key_positions
+        if from_zero:
+            i, j = torch.arange(len(i)), torch.arange(len(j))
+        h = torch.arange(first, first + heads)
+        slopes = 2.0 ** (power(h) if power else -8 * h / heads)
+        steps = i[:, None] - j
+        if hide == "symmetric":
+            steps = steps.abs()
+        made = sign * slopes[:, None, None] * steps
+        hidden = {
+            "later": steps < 0,
+            "itself": steps <= 0,
+            "earlier": steps > 0,
+        }.get(hide)
+        if hide == "zero":
+            return made.masked_fill(steps < 0, 0.0)
+        if hide == "tril":
+            return made.tril()
+        if hide == "large":
+            return made.masked_fill(steps < 0, -1e9)
+        if hide == "too soon":
+            return made.masked_fill(steps < 0, torch.inf)
+        return (
+            made if hidden is None else made.masked_fill(hidden, -torch.inf)
+        )
+
+    return variant
+
+
+_SIGN = (
+    "The farther a key, the larger its weight: the bias is a reward. A "
+    "penalty is `-slope * (i - j)`, or `slope * (j - i)`. Look at "
+    "`mended_bias(...)[0, -1].softmax(-1)`: it should rise towards the end."
+)
+_MASK = (
+    "Later keys are not hidden: the first query gives them weight, and "
+    "with the right sign they even get a reward, since `i - j` is negative "
+    "there. Put `-torch.inf` where the key stands after the query, "
+    "`steps < 0`."
+)
+_SLOPE = (
+    "The slopes begin one head too early: the first should be "
+    "2 ** (-8 / heads), and yours is one. Heads count from one here, to "
+    "`heads`, so that the last has 2 ** -8."
+)
+
+
+def check_bias(yours):
+    """Compare with the guide's own ALiBi, then with what goes wrong."""
+    whole = torch.arange(6)
+    cases = {
+        "a whole text and eight heads": (whole, whole, 8),
+        "two heads": (whole, whole, 2),
+        "one new query after seven keys": (
+            torch.tensor([7]),
+            torch.arange(8),
+            4,
+        ),
+    }
+    more, last = " There is more.", "What is left: "
+    mistakes = [
+        (_bias(0, 1, None), "The first thing that is wrong. " + _SIGN + more),
+        (_bias(1, 1, None), "The slopes are right now. " + _SIGN + more),
+        (_bias(0, 1), "The mask is right now. " + _SIGN + more),
+        (_bias(1, 1), "Slopes and mask are right. " + last + _SIGN),
+        (_bias(0, -1, None), "The sign is right now. " + _MASK + more),
+        (_bias(1, -1, None), "Sign and slopes are right. " + last + _MASK),
+        (_bias(0, -1), "Sign and mask are right. " + last + _SLOPE),
+        (
+            _bias(hide="symmetric"),
+            "The penalty falls to both sides and hides no key: a head looks "
+            "nearby and still sees what comes later. ALiBi needs a mask "
+            "as well: `-torch.inf` where `i - j` is negative.",
+        ),
+        (
+            _bias(hide="zero"),
+            "You give later keys zero, which is the bias of the query's own "
+            "key: they are seen as if they stood beside it. What hides a "
+            "key is `-torch.inf`, which softmax turns into zero.",
+        ),
+        (
+            _bias(hide="tril"),
+            "You give later keys zero, which is the bias of the query's own "
+            "key: they are seen as if they stood beside it. What hides a "
+            "key is `-torch.inf`. And `tril` goes by rows and columns, not "
+            "by positions: a single new query comes out wrong.",
+        ),
+        (
+            _bias(hide="large"),
+            "A large negative number hides later keys in float32, as long as "
+            "no score is as large. Asked is `-torch.inf`: it hides them "
+            "whatever the scores, and a check can tell hidden from faint.",
+        ),
+        (
+            _bias(hide="earlier"),
+            "You hide the keys before the query and leave those after it. "
+            "A query may see itself and what stands before: hide where "
+            "`i - j` is negative.",
+        ),
+        (
+            _bias(hide="itself"),
+            "You hide the query's own key as well: the first query sees "
+            "nothing, and its softmax is `nan`. Hide where `i - j` is below "
+            "zero, not where it is zero.",
+        ),
+        (
+            _bias(hide="too soon"),
+            "You hide keys before you multiply by the slopes, and the minus "
+            "turns your `-torch.inf` into `inf`. Multiply first, then hide.",
+        ),
+        (
+            _bias(power=lambda h: -h),
+            "Your slopes 1/2, 1/4, 1/8, ... are right for eight heads only. "
+            "The exponent is -8 * h / heads: whatever the number of heads, "
+            "the last slope is 2 ** -8.",
+        ),
+        (
+            _bias(from_zero=True),
+            "You count queries and keys from zero and ignore their "
+            "positions. One new query after a cache of keys then sees the "
+            "first key alone.",
+        ),
+    ]
+    return judge(yours, alibi_bias, cases, mistakes)
+
+
+# %% tags=["check"]
+passed = check_bias(mended_bias)
+
+# %% [markdown]
+# <details markdown="1"><summary>Hint 1</summary>
+#
+# Print `suspect_bias(torch.arange(4), torch.arange(4), 2)` and read the last row of the first head: a penalty is
+# zero at the query itself and negative before it. Then read the first row, all of whose keys but one come later.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 2</summary>
+#
+# Three places, three faults: the first number of `h`, the sign in the last line, and a line that is missing, which
+# hides the keys with `steps < 0`.
+#
+# </details>
+#
+# <details markdown="1"><summary>Hint 3</summary>
+#
+# ```python
+# h = torch.arange(1, heads + 1)
+# bias = -slopes[:, None, None] * steps
+# bias = bias.masked_fill(steps < 0, -torch.inf)
+# ```
+#
+# </details>
+
+# %%
+print("yours")
+probe_bias(mended_bias)
+
+# %% [markdown]
+# ## What you can do now
+#
+# You can put a function on trial by what it must do, before you read its code: lengths, position zero, relativity,
+# the weights of a head. And you know that each probe is blind to something: squared frequencies keep lengths, swapped
+# sines keep relativity, and the other layout passes everything but a comparison with known code.
+#
+# - Checks for a whole model, what each cannot see, and further mistakes:
+#   [debugging](../guide/debugging.md#where-it-breaks).
+# - The layouts of RoPE, at length: [the lab on converting a checkpoint](rope_layouts.md).
+# - The chapters: [sinusoidal encoding](../guide/sinusoidal.md#where-it-breaks), [RoPE](../guide/rope.md#build-it),
+#   [ALiBi](../guide/bias.md#where-it-breaks).
+# - Code to copy: [sinusoidal](../reference/sinusoidal.md), [rope](../reference/rope.md),
+#   [alibi](../reference/alibi.md), [diagnostics](../reference/diagnostics.md).

@@ -1,0 +1,263 @@
+"""Every lab: its solution passes, its check teaches, its notebooks run anywhere."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pytest
+import yaml
+
+from tests.docs.test_prose import typed_numbers
+from tests.labs.rehearsal import Rehearsal
+from weave import labs
+from weave.project import DOCS, ROOT
+
+LABS = labs.names()
+HOME = "https://example.org/guide/"
+every_lab = pytest.mark.parametrize("name", LABS)
+
+
+def mistakes(name):
+    path = ROOT / "tests" / "labs" / f"{name}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))["mistake"]
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """A function that gives a lab run with its solutions, once for all tests."""
+    done = {}
+    return lambda name: done.get(name) or done.setdefault(name, Rehearsal(name))
+
+
+def prose(name):
+    return "\n\n".join(cell.text for cell in labs.cells(name) if cell.prose)
+
+
+def test_there_are_labs():
+    assert LABS
+
+
+@every_lab
+def test_every_check_accepts_the_solution(solved, name):
+    assert solved(name).verdicts
+    for passed, said in solved(name).verdicts:
+        assert passed is True and said.startswith("Right."), said
+
+
+@every_lab
+def test_every_check_says_what_the_starter_lacks(name):
+    for passed, said in Rehearsal(name, left_out="solution").verdicts:
+        assert passed is False and said.startswith("Not yet."), said
+        assert len(said.split()) >= 8, "say what is missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "mistake"),
+    [
+        pytest.param(name, mistake, id=f"{name}-{number}")
+        for name in LABS
+        for number, mistake in enumerate(mistakes(name), 1)
+    ],
+)
+def test_a_typical_mistake_is_named(solved, name, mistake):
+    assert solved(name).solution().count(mistake["was"]) == 1
+    said = solved(name).with_mistake(mistake["was"], mistake["now"])
+    assert any(" ".join(mistake["says"].split()) in each for each in said), said
+
+
+@every_lab
+def test_five_mistakes_or_more_are_tried(name):
+    assert len({mistake["says"] for mistake in mistakes(name)}) >= 5
+    assert len({(mistake["was"], mistake["now"]) for mistake in mistakes(name)}) == len(mistakes(name))
+
+
+@every_lab
+def test_a_lab_says_what_for_how_long_and_what_is_needed(name):
+    cells = labs.cells(name)
+    first, last = cells[0].text, cells[-1].text
+    assert cells[0].prose and first.startswith("# Lab: ")
+    for word in ("Goal", "Time", "You need"):
+        assert re.search(rf"^\*\*{word}\.\*\* \S", first, re.M), word
+    assert re.search(r"\]\(\.\./guide/\w", first.partition("**You need.**")[2]), "name a chapter"
+    assert cells[-1].prose and re.search(r"^## What you can do now$", last, re.M)
+    assert "](../" in last, "link back"
+    assert len(re.findall(r"^# ", prose(name), re.M)) == 1
+
+
+@every_lab
+def test_each_step_has_a_starter_a_solution_a_check_and_hints(name):
+    cells = labs.cells(name)
+    steps = [cell.tag for cell in cells if cell.tag]
+    assert re.fullmatch(r"((starter )+(solution )+(judge )+check )+", " ".join([*steps, ""])), steps
+    hints = re.findall(r'<details markdown="1"><summary>Hint \d</summary>\n\n', prose(name))
+    assert len(hints) >= 3
+    assert prose(name).count("<details") == prose(name).count("\n\n</details>") == len(hints)
+    for cell in cells:
+        if cell.tag == "check":
+            assert cell.lines[-1].startswith("passed = check_")
+
+
+def functions(cell):
+    return {node.name: ast.unparse(node.args) for node in ast.parse(cell.text).body if hasattr(node, "args")}
+
+
+@every_lab
+def test_a_starter_and_its_solution_are_called_alike(name):
+    found = {"starter": {}, "solution": {}}
+    for cell in labs.cells(name):
+        if cell.tag in found:
+            found[cell.tag] |= functions(cell)
+    public = {key: value for key, value in found["solution"].items() if not key.startswith("_")}
+    assert found["starter"].items() <= public.items()
+
+
+@every_lab
+def test_no_number_in_a_sentence_is_typed(name, tmp_path):
+    text = re.sub(r"^```.*?^```$|<summary>Hint \d</summary>", "", prose(name), flags=re.M | re.S)
+    (tmp_path / f"{name}.md").write_text(text, encoding="utf-8")
+    assert typed_numbers(tmp_path / f"{name}.md") == [], "print it by a cell"
+
+
+@every_lab
+def test_nothing_is_said_that_only_the_site_understands(name):
+    for sign in (r"`#!", r"^--8<--", r"^(!!!|\?\?\?)", r"\{:", r"^```(exhibit|mermaid|lab)"):
+        assert not re.search(sign, prose(name), re.M), sign
+
+
+@every_lab
+def test_code_and_output_fit_a_phone_or_nearly(solved, name):
+    code = [line for cell in labs.cells(name) if not cell.prose for line in cell.lines]
+    assert [line for line in code if len(line) > 78] == []
+    printed = "\n".join(solved(name).printed)
+    assert [line for line in printed.splitlines() if len(line) > 60] == []
+
+
+@every_lab
+def test_a_lab_has_its_page_and_a_row_in_the_list(name):
+    text = (DOCS / "labs" / f"{name}.md").read_text(encoding="utf-8")
+    _, front, body = text.split("---\n", 2)
+    assert body.split() == ["```lab", name, "```"]
+    title = yaml.safe_load(front)["title"]
+    assert f"| [{title}]({name}.md) |" in (DOCS / "labs" / "index.md").read_text(encoding="utf-8")
+
+
+@every_lab
+def test_a_chapter_sends_its_readers_to_the_lab(name):
+    chapters = (DOCS / "guide").glob("*.md")
+    assert any(f"](../labs/{name}.md" in path.read_text(encoding="utf-8") for path in chapters)
+
+
+@every_lab
+def test_jupytext_reads_the_same_cells(name):
+    text = (ROOT / labs.file(name)).read_text(encoding="utf-8")
+    theirs = jupytext.reads(text, "py:percent").cells
+    ours = labs.cells(name)
+    assert [cell.source for cell in theirs] == [cell.text for cell in ours]
+    assert [cell.cell_type == "markdown" for cell in theirs] == [cell.prose for cell in ours]
+    assert [cell.metadata.get("tags", []) for cell in theirs] == [[c.tag] if c.tag else [] for c in ours]
+
+
+# Notebooks
+
+
+@pytest.fixture(scope="module", params=LABS)
+def notebooks(request):
+    """A lab's name and its notebooks, exercise and solution, as text."""
+    return request.param, *(labs.notebook(request.param, solved, HOME) for solved in (False, True))
+
+
+def test_a_notebook_is_well_formed(notebooks):
+    for text in notebooks[1:]:
+        nbformat.validate(json.loads(text))
+
+
+def tagged(text, tag):
+    return [cell for cell in json.loads(text)["cells"] if tag in cell["metadata"].get("tags", ())]
+
+
+def test_the_exercise_has_no_solution_and_the_solution_no_starter(notebooks):
+    _, exercise, solution = notebooks
+    assert tagged(exercise, "starter") and not tagged(exercise, "solution")
+    assert tagged(solution, "solution") and not tagged(solution, "starter")
+    assert len(tagged(exercise, "check")) == len(tagged(solution, "check")) > 0
+
+
+def test_a_notebook_says_first_how_to_install_what_it_imports(notebooks):
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    for text in notebooks[1:]:
+        cells = json.loads(text)["cells"]
+        (command,) = re.findall(r"^pip install (.+)$", cells[0]["source"], re.M)
+        assert set(command.split()) <= set(pins)
+        written = {cell["source"].split()[1].removesuffix(".py") for cell in cells if is_written(cell)}
+        installed = {package.partition("==")[0] for package in command.split()}
+        assert imports(cells) <= installed | written | sys.stdlib_module_names
+
+
+def is_written(cell):
+    return cell["source"].startswith("%%writefile ")
+
+
+def imports(cells):
+    """The packages that the cells and the files that they write import."""
+    found = set()
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            for node in ast.walk(ast.parse(re.sub(r"\A%%writefile .*\n", "", cell["source"]))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name.partition(".")[0] for alias in node.names}
+                if isinstance(node, ast.ImportFrom):
+                    found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_links_of_a_notebook_lead_to_the_site(notebooks):
+    for text in notebooks[1:]:
+        prose = [cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+        links = re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```|\$[^$]+\$|`[^`]+`", "", "\n".join(prose)))
+        assert links
+        for link in links:
+            assert link.startswith("https://"), link
+            if link.startswith(HOME):
+                page = link.removeprefix(HOME).partition("#")[0].removesuffix("/")
+                assert any((DOCS / f"{each}.md").is_file() for each in (page, f"{page}/index", "index"))
+
+
+def test_the_notebooks_run_in_an_empty_folder_without_the_project(notebooks, tmp_path):
+    _, exercise, solution = notebooks
+    paths = ["exercise.ipynb", "solution.ipynb"]
+    for path, text in zip(paths, (exercise, solution), strict=True):
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    # The project is installed here: the kernel that runs the notebooks must not find it.
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    (apart / "sitecustomize.py").write_text(
+        f"import sys\nsys.path = [path for path in sys.path if path != {str(ROOT)!r}]\n", encoding="utf-8"
+    )
+    settings = {
+        "PYTHONPATH": str(apart),
+        "PYTHONSAFEPATH": "",
+        "IPYTHONDIR": str(apart),
+        "JUPYTER_CONFIG_DIR": str(apart),
+        "JUPYTER_RUNTIME_DIR": str(apart),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", *paths]
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | settings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    said = [printed((tmp_path / path).read_text(encoding="utf-8"), "check") for path in paths]
+    assert all(words.startswith("Not yet.") for words in said[0]) and said[0]
+    assert all(words.startswith("Right.") for words in said[1]) and said[1]
+    assert not any(Path(tmp_path / path).is_dir() for path in ("snippets", "labs"))
+
+
+def printed(text, tag):
+    """What the cells with a tag printed."""
+    return ["".join("".join(each["text"]) for each in cell["outputs"]) for cell in tagged(text, tag)]

@@ -1,0 +1,224 @@
+"""What the judge of the labs says, one test a sentence."""
+
+import math
+
+import pytest
+import torch
+
+from labs.judge import judge
+
+X = torch.tensor([1.0, -2.0, 3.0])
+CASES = {"three numbers": (X,), "a matrix": (torch.arange(6.0).reshape(2, 3),)}
+MISTAKES = [
+    (lambda x: x, "You return x itself."),
+    (lambda x: x**2, "You square x."),
+    (lambda x: x.mT, "You transpose."),
+    (lambda x: 2 * x.sum(), "You add up."),
+]
+
+
+def twice(x):
+    return 2 * x
+
+
+@pytest.fixture
+def said(capsys):
+    """A function that gives the verdict and the words, the line breaks taken out."""
+
+    def said(yours, right=twice, cases=CASES, mistakes=MISTAKES, **how):
+        verdict = judge(yours, right, cases, mistakes, **how)
+        text = capsys.readouterr().out
+        assert all(len(line) <= 60 for line in text.splitlines())
+        assert text.endswith("\n") and text.startswith("Right." if verdict else "Not yet.")
+        return verdict, " ".join(text.split())
+
+    return said
+
+
+def named(function, name="yours"):
+    function.__name__ = name
+    return function
+
+
+def test_what_is_right_is_right(said):
+    assert said(twice) == (True, "Right. `twice` agrees with the reference: three numbers; a matrix.")
+
+
+def test_rounding_is_right(said):
+    assert said(lambda x: x * 2 * (1 + 1e-6))[0]
+    assert not said(lambda x: x * 2 * (1 + 1e-3))[0]
+    assert said(lambda x: x * 2 * (1 + 1e-3), tolerance=1e-2)[0]
+
+
+def test_a_typical_mistake_is_named(said):
+    assert said(lambda x: x + 0) == (False, "Not yet. You return x itself.")
+    assert said(lambda x: x * x) == (False, "Not yet. You square x.")
+    assert said(lambda x: (x + x).sum()) == (False, "Not yet. You add up.")
+
+
+def test_a_typical_mistake_is_named_whatever_its_dtype(said):
+    assert said(lambda x: x.double()) == (False, "Not yet. You return x itself.")
+
+
+def test_a_mistake_must_fit_every_case(said):
+    def yours(x):
+        return x if x.ndim == 1 else 2 * x
+
+    assert said(yours)[1] == (
+        "Not yet. For three numbers, `yours` returns 1 at index [0]; expected is 2. 3 of 3 numbers differ. "
+        "Right so far: a matrix."
+    )
+
+
+def test_a_mistake_that_is_right_on_these_cases_is_not_blamed(said):
+    words = said(lambda x: (2 * x).double(), mistakes=[(twice, "You are right.")])[1]
+    assert words == (
+        "Not yet. For three numbers, `<lambda>` returns torch.float64; expected is torch.float32."
+    )
+
+
+@pytest.mark.parametrize("nothing", [None, ..., (X, None), [...]])
+def test_nothing_returned(said, nothing):
+    assert said(named(lambda x: nothing)) == (
+        False,
+        "Not yet. `yours` returns nothing yet. Compute the result and hand it back with `return`.",
+    )
+
+
+def test_an_error_is_explained_with_its_line(said):
+    def yours(x):
+        y = x @ x
+        return y @ y
+
+    verdict, words = said(yours)
+    assert not verdict
+    assert words.startswith("Not yet. For three numbers, `yours` stops: RuntimeError: ")
+    assert words.endswith("It happens in the line `return y @ y`.")
+
+
+def test_an_error_without_words_is_explained(said):
+    def yours(x):
+        raise KeyError
+
+    assert "stops: KeyError: no more is said. It happens in the line `raise KeyError`." in said(yours)[1]
+
+
+def test_an_error_below_the_function_is_laid_to_the_line_of_the_function(said):
+    def helper(x):
+        return x[9]
+
+    def yours(x):
+        return helper(x)
+
+    assert said(yours)[1].endswith("It happens in the line `return helper(x)`.")
+
+
+def test_a_function_that_changes_its_input_is_told_so(said):
+    def yours(x):
+        x *= 2
+        return x
+
+    before = X.clone()
+    assert said(yours)[1] == (
+        "Not yet. For three numbers, `yours` changes the tensor that it was given. "
+        "Make a new one: the caller still needs the old."
+    )
+    assert torch.equal(X, before)
+
+
+def test_inputs_may_be_nested_and_a_change_in_them_is_seen(said):
+    def yours(parts):
+        parts["a"][0].add_(1)
+        return parts["a"][0] - 1
+
+    assert "changes the tensor" in said(yours, lambda p: p["a"][0] + 0, {"a part": ({"a": [X]},)}, [])[1]
+
+
+def test_a_change_that_the_reference_makes_too_is_wanted(said):
+    def fill(x):
+        x.fill_(1.0)
+        return x
+
+    assert said(fill, fill)[0]
+
+
+@pytest.mark.parametrize(
+    ("yours", "words"),
+    [
+        (lambda x: (2 * x)[None], "returns the shape (1, 3); expected is (3,)."),
+        (lambda x: (2 * x).int(), "returns torch.int32; expected is torch.float32."),
+        (lambda x: [2.0], "returns a result of type list; expected is a tensor."),
+        (lambda x: 3, "returns a result of type int; expected is a tensor."),
+        (lambda x: "x", "returns a result of type str; expected is a tensor."),
+        (lambda x: 2 * x + (x == 3), "returns 7 at index [2]; expected is 6. 1 of 3 numbers differ."),
+        (lambda x: 2 * x / (x != 3), "returns inf at index [2]; expected is 6. 1 of 3 numbers differ."),
+        (lambda x: torch.full_like(x, math.nan), "returns nan at index [0]; expected is 2. 3 of 3 numbers"),
+    ],
+)
+def test_the_first_difference_is_shown(said, yours, words):
+    verdict, text = said(named(yours))
+    assert not verdict
+    assert text.startswith(f"Not yet. For three numbers, `yours` {words}")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        (0.5, 0.25, "returns 0.25; expected is 0.5."),
+        (0.5, "half", "returns a result of type str; expected is a number."),
+        (0.5, X, "returns a result of type Tensor; expected is a number."),
+        ("half", "interleaved", "returns 'interleaved'; expected is 'half'."),
+        ("half", 1, "returns 1; expected is 'half'."),
+        (True, False, "returns 0; expected is 1."),
+        ((1, 2), [1, 2], "returns a result of type list and length 2; expected is a tuple of 2."),
+        ((1, 2), (1, 2, 3), "returns a result of type tuple and length 3; expected is a tuple of 2."),
+        ((1, 2), 1, "returns a result of type int; expected is a tuple of 2."),
+        ((1, X), (1, -X), "returns, as part 1, -1 at index [0]; expected is 1. 3 of 3 numbers differ."),
+        ({"q": X}, {"k": X}, "returns nothing under 'q'."),
+        ({"q": X}, {"q": X[:2]}, "returns, as part 'q', the shape (2,); expected is (3,)."),
+    ],
+)
+def test_results_may_be_numbers_text_and_collections(said, right, wrong, words):
+    case = {"nothing given": ()}
+    assert said(lambda: right, lambda: right, case, [])[0]
+    verdict, text = said(named(lambda: wrong), lambda: right, case, [])
+    assert not verdict
+    assert text == f"Not yet. For nothing given, `yours` {words}"
+
+
+def test_one_number_may_be_a_tensor_of_one_number(said):
+    assert said(lambda: torch.tensor([0.5]), lambda: 0.5, {"nothing": ()}, [])[0]
+
+
+@pytest.mark.parametrize("right", [torch.tensor([0.0, math.inf, -math.inf, math.nan]), torch.zeros(2), X[:0]])
+def test_infinities_and_zeros_are_compared_as_they_are(said, right):
+    assert said(lambda: right.clone(), lambda: right, {"nothing": ()}, [])[0]
+    if len(right):
+        assert not said(lambda: right.nan_to_num(posinf=9.0) + 1, lambda: right, {"nothing": ()}, [])[0]
+
+
+def test_a_function_is_tried_as_the_lab_says(said):
+    def call(function, start, times):
+        for _ in range(times):
+            start = function(start)
+        return start
+
+    assert said(twice, cases={"three steps": (X, 3)}, mistakes=[], call=call)[0]
+    assert said(lambda x: x * x, cases={"three steps": (X, 3)}, call=call)[1] == "Not yet. You square x."
+
+
+def test_a_mistake_that_cannot_take_a_case_is_passed_over(said):
+    def raises(x):
+        raise ValueError
+
+    mistakes = [(raises, "You raise."), (lambda x: -x, "You turn the sign.")]
+    assert said(lambda x: -x, mistakes=mistakes)[1] == "Not yet. You turn the sign."
+
+
+def test_the_file_needs_torch_only():
+    from tests.labs.test_every_lab import imports
+    from weave.project import ROOT
+
+    source = (ROOT / "labs" / "judge.py").read_text(encoding="utf-8")
+    found = imports([{"cell_type": "code", "source": source}])
+    assert found == {"copy", "textwrap", "torch", "traceback"}

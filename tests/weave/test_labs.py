@@ -1,0 +1,337 @@
+"""A lab in weave: its cells, its page, its notebooks, when it runs again, and what stops the build."""
+
+import contextlib
+import json
+import re
+from urllib.parse import unquote
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from tests.weave.projects import FILES, Project
+from weave import labs
+from weave.errors import WeaveError
+
+LAB = """
+    # %% [markdown]
+    # # Lab: scale
+    #
+    # Scale $x^2$, see [home](../index.md#scaling) and [elsewhere](https://example.org/a.md).
+
+    # %%
+    import torch
+
+    from labs.judge import judge
+    from snippets.scale import scaled
+
+    print(scaled(1.0), "<")
+
+    # %% tags=["starter"]
+    def half(x):
+        return x
+
+
+    # %% tags=["solution"]
+    def half(x):
+        return x / 2
+
+
+    # %% tags=["judge"]
+    def check_half(yours):
+        return judge(yours, 2.0)
+
+
+    # %% tags=["check"]
+    passed = check_half(half)
+
+    # %% [markdown]
+    # <details markdown="1"><summary>Hint 1</summary>
+    #
+    # Divide by **two**.
+    #
+    # </details>
+
+    # %% alt="A line that falls."
+    import matplotlib.pyplot as plt
+
+    plt.plot([half(2.0), 0])
+    plt.show()
+
+    # %% [markdown]
+    # The end.
+    """
+
+JUDGE = """
+    def judge(yours, x):
+        print("right" if yours(x) == 1 else f"wrong, {yours(x)}")
+    """
+
+PROJECT = FILES | {
+    "labs/__init__.py": "",
+    "labs/judge.py": JUDGE,
+    "labs/scaling.py": LAB,
+    "requirements.txt": "matplotlib==3.1\ntorch==2.1\ntorchvision==9\n",
+    "docs/labs/scaling.md": "---\ntitle: Scaling\n---\n\n```lab scaling\n```\n",
+    "docs/reference/scale.md": "# Scale\n",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return Project(tmp_path_factory.mktemp("labs"), files=PROJECT)
+
+
+@pytest.fixture(scope="module")
+def built(project):
+    done = project.build()
+    assert done.code == 0, done.output
+    assert "lab-scaling" in done.ran()
+    return project
+
+
+@pytest.fixture
+def soup(built):
+    return BeautifulSoup(built.page("labs/scaling/index.html"), "html.parser")
+
+
+def test_the_cells_stand_on_the_page_in_their_order_with_the_solution_below_the_hints(soup):
+    text = soup.get_text()
+    order = [
+        "Lab: scale",
+        "import torch",
+        "2.0 <",
+        "return x\n",
+        "check_half(yours)",
+        "passed =",
+        "wrong, 2.0",
+    ]
+    order += ["Hint 1", "Divide by", "A solution", "return x / 2", "right", "import matplotlib", "The end."]
+    assert [words for words in order if words not in text] == []
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+
+
+def test_prose_of_a_lab_is_prose_of_the_page(soup):
+    assert soup.select_one("h1").get_text().startswith("Lab: scale")
+    assert soup.select_one("p math")
+    assert soup.select_one("a[href='../../#scaling']")
+    hint = next(each for each in soup.select("details") if each.summary.text == "Hint 1")
+    assert hint.strong.text == "two"
+
+
+def test_solution_and_check_are_folded_and_starter_and_figure_are_not(soup):
+    folded = {each.summary.text: each for each in soup.select("details")}
+    assert set(folded) == {"What the check knows", "Hint 1", "A solution"}
+    assert not any(each.has_attr("open") for each in folded.values())
+    assert folded["A solution"].select_one(".printed").text == "right\n"
+    figure = soup.select_one("figure svg.figure")
+    assert figure["aria-label"] == "A line that falls."
+    assert not figure.find_parent("details")
+
+
+@contextlib.contextmanager
+def edited(project, name, old, new):
+    """The project with an edit, which is then taken back."""
+    before = (project.root / name).read_bytes()
+    project.edit(name, old, new)
+    try:
+        yield
+    finally:
+        (project.root / name).write_bytes(before)
+
+
+def downloads(soup):
+    return {
+        link["download"]: json.loads(unquote(link["href"].partition(",")[2]))
+        for link in soup.select("a[download]")
+    }
+
+
+def test_the_page_offers_both_notebooks_whole(soup):
+    found = downloads(soup)
+    assert set(found) == {"scaling.ipynb", "scaling-solution.ipynb"}
+    for notebook in found.values():
+        nbformat.validate(notebook)
+        sources = [cell["source"] for cell in notebook["cells"]]
+        assert sources[1:3] == [
+            "%%writefile judge.py\n" + sources[1].partition("\n")[2],
+            "%%writefile scale.py\n" + sources[2].partition("\n")[2],
+        ]
+        assert "def judge(yours, x):" in sources[1] and "def scaled(x):" in sources[2]
+        assert "from judge import judge\nfrom scale import scaled\n" in sources[3]
+        assert "pip install torch==2.1 matplotlib==3.1\n" in sources[0]
+    tags = {name: [c["metadata"].get("tags") for c in found[name]["cells"]] for name in found}
+    assert ["starter"] in tags["scaling.ipynb"] and ["solution"] not in tags["scaling.ipynb"]
+    assert ["solution"] in tags["scaling-solution.ipynb"] and ["starter"] not in tags[
+        "scaling-solution.ipynb"
+    ]
+
+
+def test_links_of_a_notebook_lead_to_the_site_and_hints_are_for_jupyter(soup):
+    first = downloads(soup)["scaling.ipynb"]["cells"][0]["source"]
+    assert "[home](http://127.0.0.1:8000/#scaling)" in first
+    assert "[elsewhere](https://example.org/a.md)" in first
+    assert "<http://127.0.0.1:8000/labs/scaling/>" in first
+    assert "markdown=" not in json.dumps(downloads(soup))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "runs"),
+    [
+        ("snippets/scale.py", "2.0", "3.0", {"lab-scaling", "lines.rising"}),
+        ("labs/judge.py", "wrong,", "not so,", {"lab-scaling"}),
+        ("labs/scaling.py", "The end.", "It ends.", {"lab-scaling"}),
+        ("exhibits/words.py", "seven", "six", {"words.spoken"}),
+    ],
+)
+def test_an_edit_runs_the_labs_that_use_it(built, name, old, new, runs):
+    with edited(built, name, old, new):
+        done = built.build()
+    assert done.ran() == runs, done.output
+
+
+def test_the_page_shows_what_an_edit_changed(built):
+    with edited(built, "snippets/scale.py", "2.0", "3.0"):
+        built.build("other")
+    text = BeautifulSoup(built.page("labs/scaling/index.html", "other"), "html.parser").get_text()
+    assert "3.0 <" in text and "2.0 <" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        (
+            "labs/scaling.py",
+            'print(scaled(1.0), "<")',
+            "print(scaled(1.0) / 0)",
+            "lab 'scaling' failed: ZeroDivisionError: float division by zero (at labs/scaling.py:12), "
+            "in the cell at labs/scaling.py:7",
+        ),
+        (
+            "labs/judge.py",
+            "print(",
+            "raise ValueError(",
+            "lab 'scaling' failed: ValueError: right (at labs/judge.py:2), in the cell at labs/scaling.py:30",
+        ),
+        (
+            "labs/scaling.py",
+            "    return x\n",
+            "    return {}\n",
+            "(at labs/scaling.py:42), in the cell at labs/scaling.py:40",
+        ),
+        (
+            "labs/scaling.py",
+            "plt.plot([half(2.0), 0])",
+            "plt.plot([float(half(2.0)), 0])\nplt.figure()",
+            "lab 'scaling' failed: a cell draws one figure, this one draws 2 (at labs/scaling.py:40), "
+            "in the cell at labs/scaling.py:40",
+        ),
+        (
+            "labs/scaling.py",
+            ' alt="A line that falls."',
+            "",
+            "lab 'scaling' failed: it draws a figure, so it needs alt=\"…\"",
+        ),
+        (
+            "labs/scaling.py",
+            "\nplt.plot([half(2.0), 0])\n",
+            "\n",
+            "lab 'scaling' failed: it draws no figure, and has alt=\"…\"",
+        ),
+        (
+            "labs/scaling.py",
+            "passed = check_half(half)",
+            "half(2.0)",
+            "lab 'scaling' failed: it ends in a value that a notebook would show",
+        ),
+        (
+            "labs/scaling.py",
+            "def half(x):\n    return x / 2",
+            "def half(x:\n    return x / 2",
+            "lab 'scaling' failed: SyntaxError: '(' was never closed (scaling.py, line 20) "
+            "(at labs/scaling.py:20), in the cell at labs/scaling.py:20",
+        ),
+    ],
+    ids=["cell", "file", "starter", "two figures", "no alt", "no figure", "value", "syntax"],
+)
+def test_what_goes_wrong_in_a_cell_stops_the_build_with_its_place(built, name, old, new, said):
+    with edited(built, name, old, new):
+        done = built.build()
+    assert done.code != 0
+    assert "docs/labs/scaling.md:5: lab 'scaling' failed: " in done.output, done.output
+    assert said in done.output, done.output
+
+
+# Cells
+
+
+@pytest.fixture
+def lab(here):
+    """A function that writes a lab and reads its cells."""
+
+    def lab(text):
+        here.write({"labs/trial.py": text})
+        return labs.cells("trial")
+
+    return lab
+
+
+def test_cells_know_what_and_where_they_are(lab):
+    first, second = lab(
+        '# %% [markdown]\n# Text\n#\n#     more\n\n# %% tags=["judge"] alt="A \\"b\\"."\n\n\nx = 1\n\n'
+    )
+    assert first == (True, "", "", 2, ["Text", "", "    more"])
+    assert second == (False, "judge", 'A "b".', 9, ["x = 1"])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\n", "a lab begins with a cell, '# %% [markdown]' (at labs/trial.py:1)"),
+        ("", "a lab begins with a cell, '# %% [markdown]' (at labs/trial.py:1)"),
+        ('# %%\nx = 1\n# %% tags=["check", "judge"]\ny = 1\n', "(at labs/trial.py:3)"),
+        ('# %% tags=["chek"]\ny = 1\n', "one of the tags starter, solution, judge, check, got"),
+        ("# %% title\ny = 1\n", "got '# %% title' (at labs/trial.py:1)"),
+        ('# %% title="A"\ny = 1\n', "(at labs/trial.py:1)"),
+        ("# %%\n\n# %%\nx = 1\n", "the cell is empty (at labs/trial.py:1)"),
+        ("# %% [markdown]\n# a\nb\n", "a line of prose begins with '# ' (at labs/trial.py:3)"),
+    ],
+)
+def test_a_file_that_is_no_lab_is_refused(lab, text, said):
+    with pytest.raises(labs.LabError, match=re.escape(said)):
+        lab(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import snippets.scale", "from snippets import scale", "    from snippets.a import b", "import labs"],
+)
+def test_an_import_that_a_notebook_could_not_have_is_refused(lab, line):
+    lab(f"# %% [markdown]\n# a\n\n# %%\nif True:\n    pass\n{line}\n")
+    with pytest.raises(labs.LabError, match=re.escape(f"got {line!r} (at labs/trial.py:7)")):
+        labs.files("trial")
+
+
+def test_only_files_of_cells_are_labs(here):
+    here.write({"labs/judge.py": "x = 1\n", "labs/b.py": "# %%\nx = 1\n", "labs/a.py": "# %%\nx = 1\n"})
+    assert labs.names() == ["a", "b"]
+
+
+def test_a_page_that_names_no_lab_is_refused(page):
+    with pytest.raises(WeaveError, match=re.escape("docs/index.md:3: no file labs/gone.py")):
+        page("# A\n\n```lab gone\n```\n")
+
+
+def test_bad_mathematics_in_a_lab_is_found_in_its_file(here, page):
+    here.write(
+        {
+            "labs/trial.py": "# %% [markdown]\n# # A\n#\n# So $\\frac{a}$.\n",
+            "requirements.txt": "torch==1\nmatplotlib==1\n",
+        }
+    )
+    with pytest.raises(WeaveError, match=re.escape("labs/trial.py:4: bad TeX")):
+        page(
+            "```lab trial\n```\n",
+            **{"lab-trial": {"solved": [{"output": "", "figure": None}], "started": [""]}},
+        )

@@ -1,0 +1,182 @@
+"""Labs: a file of cells in labs/ becomes a page and two notebooks.
+
+The file is Python in jupytext's percent format and runs from top to bottom. A cell
+begins with `# %%`, for prose with `# %% [markdown]`; `tags=["starter"]` and
+`alt="…"` may follow. CONTRIBUTING.md says what the tags mean.
+"""
+
+import json
+import posixpath
+import re
+from typing import NamedTuple
+
+from weave.project import DOCS, ROOT
+
+HEAD = re.compile(r"^# %%(?P<kind> \[markdown\])?(?P<options>.*)$")
+OPTION = re.compile(r' (?P<key>\w+)=(?P<value>\[[^\]]*\]|"(?:[^"\\]|\\.)*")')
+TAGS = ("starter", "solution", "judge", "check")
+ROOMS = re.compile(r"\b(?:import|from) +(?:snippets|labs|exhibits|experiments|weave)\b")
+OURS = re.compile(r"^from (?P<room>snippets|labs)\.(?P<file>\w+) import ", re.M)
+LINK = re.compile(r"\]\((?P<path>[^():#\s]+)\.md(?P<anchor>#[\w-]+)?\)")
+NEEDED = ("torch", "matplotlib")
+
+
+class LabError(Exception):
+    """The lab cannot be read; the message says what is wrong, and where."""
+
+
+class Cell(NamedTuple):
+    prose: bool
+    tag: str  # one of TAGS, or ""
+    alt: str  # what its figure shows, in words
+    line: int  # of its first line, in the file
+    lines: list[str]
+
+    @property
+    def text(self):
+        return "\n".join(self.lines)
+
+
+def file(name):
+    return f"labs/{name}.py"
+
+
+def names():
+    """Every lab: the files in labs/ that begin with a cell."""
+    found = sorted((ROOT / "labs").glob("*.py"))
+    return [path.stem for path in found if path.read_text(encoding="utf-8").startswith("# %%")]
+
+
+def cells(name):
+    """The cells of a lab, prose without its comment signs."""
+    path = ROOT / file(name)
+    if not path.is_file():
+        raise LabError(f"no file {file(name)}")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    starts = [number for number, line in enumerate(lines) if line.startswith("# %%")]
+    if starts[:1] != [0]:
+        raise LabError(f"a lab begins with a cell, '# %% [markdown]' (at {file(name)}:1)")
+    return [
+        _cell(name, start, lines[start:end])
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    ]
+
+
+def _cell(name, start, lines):
+    head, where = HEAD.match(lines[0]), f"(at {file(name)}:{start + 1})"
+    options = {option["key"]: json.loads(option["value"]) for option in OPTION.finditer(head["options"])}
+    tags = options.pop("tags", [])
+    alt = options.pop("alt", "")
+    if OPTION.sub("", head["options"]).strip() or options or len(tags) > 1 or set(tags) - set(TAGS):
+        ways = ", ".join(TAGS)
+        raise LabError(f'a cell takes alt="…" and one of the tags {ways}, got {lines[0]!r} {where}')
+    first = next((n for n, line in enumerate(lines[1:], 1) if line), len(lines))
+    body = lines[first:]
+    while body and not body[-1]:
+        body.pop()
+    if not body:
+        raise LabError(f"the cell is empty {where}")
+    if head["kind"]:
+        for number, line in enumerate(body, start + first + 1):
+            if line != "#" and not line.startswith("# "):
+                raise LabError(f"a line of prose begins with '# ' (at {file(name)}:{number})")
+        body = [line[2:] for line in body]
+    return Cell(bool(head["kind"]), "".join(tags), alt, start + first + 1, body)
+
+
+def notebook(name, solved, site):
+    """The lab as the text of a notebook that needs no other file; with the solution or with the starter.
+
+    `site` is the address of the home page, which links to our pages begin with.
+    """
+    left_out = "starter" if solved else "solution"
+    kept = [cell for cell in cells(name) if cell.tag != left_out]
+    title, rest = kept[0], kept[1:]
+    made = [_prose(f"{_addressed(title.text, site)}\n\n{_before(name, solved, site)}")]
+    made += [_written(path) for path in files(name)]
+    for cell in rest:
+        made.append(_prose(_addressed(cell.text, site)) if cell.prose else _code(cell))
+    for number, cell in enumerate(made):
+        cell["id"] = f"cell-{number}"
+    whole = {
+        "cells": made,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(whole, ensure_ascii=False) + "\n"
+
+
+def files(name):
+    """The files of ours that a lab imports, relative to the root, in that order."""
+    found = {f"{match['room']}/{match['file']}.py": None for match in OURS.finditer(_python(name))}
+    return list(found)
+
+
+def _python(name):
+    """The code of a lab; an import of ours in a form that a notebook could not have is refused."""
+    text = []
+    for cell in cells(name):
+        if cell.prose:
+            continue
+        for number, line in enumerate(cell.lines, cell.line):
+            if ROOMS.search(line) and not OURS.match(line):
+                where = f"(at {file(name)}:{number})"
+                raise LabError(f"expected 'from snippets.x import y' at the margin, got {line!r} {where}")
+        text.append(cell.text)
+    return "\n".join(text)
+
+
+def _before(name, solved, site):
+    """What a notebook says of itself: where it is from, and what it needs."""
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+    needed = " ".join(re.search(rf"^{package}==\S+", pins, re.M)[0] for package in NEEDED)
+    which = "the solution of the lab" if solved else "the exercise of the lab"
+    return (
+        f"**Before you start.** This notebook is {which} at <{site}labs/{name}/>. It needs\n\n"
+        f"```\npip install {needed}\n```\n\n"
+        "and nothing else: the first cells below write the files that it uses beside it. "
+        "Run the cells in their order."
+    )
+
+
+def _written(path):
+    source = (ROOT / path).read_text(encoding="utf-8").rstrip("\n")
+    return _cell_of_code(f"%%writefile {posixpath.basename(path)}\n{source}", folded=True)
+
+
+def _addressed(text, site):
+    """Prose for a notebook: links to our pages lead to the site."""
+
+    def address(link):
+        path = posixpath.normpath(posixpath.join("labs", link["path"]))
+        if not (DOCS / f"{path}.md").is_file():
+            return link[0]
+        folder = path.removesuffix("index")
+        return f"]({site}{folder}{'/' if folder == path else ''}{link['anchor'] or ''})"
+
+    return LINK.sub(address, text).replace('<details markdown="1">', "<details>")
+
+
+def _code(cell):
+    return _cell_of_code(OURS.sub(r"from \g<file> import ", cell.text), [cell.tag], cell.tag == "judge")
+
+
+def _prose(text):
+    return {"cell_type": "markdown", "metadata": {}, "source": text}
+
+
+def _cell_of_code(text, tags=("",), folded=False):
+    metadata = {"tags": list(tags)} if any(tags) else {}
+    if folded:
+        metadata["jupyter"] = {"source_hidden": True}
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": metadata,
+        "outputs": [],
+        "source": text,
+    }
