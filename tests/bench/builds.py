@@ -8,7 +8,18 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("docs", "exhibits", "overrides", "snippets", "tests", "weave", "mkdocs.yml", "pyproject.toml")
+COPIED = (
+    "docs",
+    "exhibits",
+    "experiments",
+    "labs",
+    "overrides",
+    "snippets",
+    "tests",
+    "weave",
+    "mkdocs.yml",
+    "pyproject.toml",
+)
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
 CONSTANT = "base: float = 10000.0"
 

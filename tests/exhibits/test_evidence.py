@@ -162,16 +162,21 @@ def shares():
 
 @pytest.mark.claim(
     "evidence-recall-breaks-with-rope",
-    "In our runs recall is right at the trained length with every encoding; at eight times that length "
-    "RoPE's answers are near guessing and all others right nine times in ten or more, in each seed",
+    "In our runs every encoding but sinusoids learns recall in each seed, and every one of these but RoPE is "
+    "right at eight times the trained length too, where RoPE has less than half right",
 )
 def test_recall_is_kept_by_all_but_rope(shares):
     for name, share in shares["recall"].items():
+        if name == "sinusoidal":
+            continue
         assert (share[:, 0] > 0.98).all(), name
-        if name == "RoPE":
-            assert (share[:, -1] < 0.3).all()
-        else:
-            assert (share[:, -1] > 0.9).all(), name
+        assert (share[:, -1] < 0.5).all() if name == "RoPE" else (share[:, -1] > 0.98).all(), name
+
+
+def test_one_seed_of_sinusoids_did_not_learn_recall_and_the_others_kept_it(shares):
+    share = shares["recall"]["sinusoidal"]
+    assert (share[:, 0] < 0.3).sum() == 1
+    assert (share[share[:, 0] > 0.98][:, -1] > 0.9).sum() == 2
 
 
 @pytest.mark.claim(
@@ -186,17 +191,18 @@ def test_copying_fades_for_all_and_last_for_fire_and_alibi(shares):
 
 
 @pytest.mark.claim(
-    "evidence-counting-is-best-without-positions",
-    "In our runs a model without positions counts best at eight times the trained length, in each seed",
+    "evidence-counting-needs-no-places",
+    "In our runs CoPE and a model without positions count best at eight times the trained length, "
+    "in each seed",
 )
-def test_counting_is_best_without_positions(shares):
-    counting = shares["counting"]
-    for name, share in counting.items():
-        if name != "none":
-            assert (share[:, -1] < counting["none"][:, -1]).all(), name
-            assert share[:, 0].mean() < counting["none"][:, 0].mean(), name
-            assert share[:, -1].mean() < 0.3, name
-    assert counting["none"][:, -1].mean() > 0.35
+def test_counting_is_best_with_cope_and_without_positions(shares):
+    far = {name: share[:, -1] for name, share in shares["counting"].items()}
+    best = [far.pop(name) for name in ("CoPE", "none")]
+    for name, share in far.items():
+        assert all((each > share).all() for each in best), name
+    within = {name: share[:, 0].mean() for name, share in shares["counting"].items()}
+    assert set(sorted(within, key=within.get)[-2:]) == {"CoPE", "none"}
+    assert within["CoPE"] > 0.98
 
 
 def test_the_trained_length_is_the_first_that_is_asked_about():

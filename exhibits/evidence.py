@@ -1,0 +1,396 @@
+"""What the chapter on evidence shows: the kept results of experiments/, which
+`make experiments` makes. Nothing is trained here.
+"""
+
+import math
+
+import matplotlib.pyplot as plt
+import torch
+
+from experiments import extensions as stretching
+from experiments import language as models
+from experiments import tasks as puzzles
+from experiments.runs import load, made_with
+
+TRAINED, ASKED, BIN = models.TRAINED, models.ASKED, models.BIN
+BANDS = {  # of positions, from and to
+    "within": (16, TRAINED),
+    "just past": (TRAINED, 2 * TRAINED),
+    "far": (ASKED // 2, ASKED),
+}
+KINDS = {
+    "C0": ("none", "sinusoidal", "learned"),
+    "C1": ("RoPE", "xPos"),
+    "C2": ("ALiBi", "T5", "clipped bias", "KERPLE", "FIRE", "Sandwich"),
+    "C3": ("Shaw", "DeBERTa", "Transformer-XL", "CoPE"),
+}
+COLORS = {name: color for color, names in KINDS.items() for name in names}
+HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
+SMOOTH = 4  # bins that a point of a line is the mean of
+
+
+def _losses(experiment="language"):
+    """For each method a tensor: (seeds, bins)."""
+    return {
+        name: torch.tensor([result["loss"] for result in results])
+        for name, results in load(experiment).items()
+    }
+
+
+def _stretched(when):
+    """For each method a tensor: (seeds, bins). when is untuned or tuned."""
+    results = load("extensions")["RoPE stretched"]
+    return {
+        name: torch.tensor([result[when][name] for result in results])
+        for name in results[0][when]
+    }
+
+
+def _band(loss, band):
+    """The mean loss of each seed over a band of positions: (seeds,)."""
+    first, last = BANDS[band]
+    return loss[:, first // BIN : last // BIN].mean(-1)
+
+
+def _smooth(loss, bins=SMOOTH):
+    """Means over neighbouring bins, and the middles of their positions."""
+    means = loss.unflatten(-1, (-1, bins)).mean(-1)
+    width = bins * BIN
+    return torch.arange(means.shape[-1]) * width + width / 2, means
+
+
+def _spread(values):
+    """Half the distance between the lowest and the highest seed."""
+    return (values.max() - values.min()) / 2
+
+
+def _spaced(heights, gap):
+    """Heights, lowest first, moved up so that none is nearer than gap."""
+    placed = []
+    for height in heights:
+        placed.append(max([height, *(each + gap for each in placed[-1:])]))
+    return placed
+
+
+def nats():
+    return {
+        "high": HIGH,
+        "low": LOW,
+        "sure": -math.log(HIGH),
+        "doubt": -math.log(LOW),
+    }
+
+
+def by_position():
+    """Fifteen lines of loss against position, marked where training ended.
+    Before the mark they lie in one band, with no encoding and the learned
+    table at its upper edge. After it most stay level or rise a little; those
+    of sinusoids and RoPE rise far above all others. The names stand at the
+    right, ordered by the loss at the end.
+    """
+    losses = {name: loss.mean(0) for name, loss in _losses().items()}
+    fig, ax = plt.subplots(figsize=(4.4, 4.4))
+    ends = {}
+    for name, loss in losses.items():
+        at, smooth = _smooth(loss)
+        ax.plot(at, smooth, color=COLORS[name], lw=1.2)
+        ends[name] = smooth[-1].item()
+    ax.axvline(TRAINED, color="gray", ls=":")
+    order = sorted(ends, key=ends.get)
+    low, high = ax.get_ylim()
+    places = _spaced([ends[name] for name in order], (high - low) / 21)
+    for name, place in zip(order, places, strict=True):
+        ax.plot(
+            [ASKED - 32, ASKED + 30],
+            [ends[name], place],
+            color="gray",
+            lw=0.4,
+        )
+        ax.text(ASKED + 40, place, name, color=COLORS[name], va="center")
+    ax.set_xlim(0, ASKED * 1.42)
+    ax.set_ylim(low, max(high, places[-1] + 0.05))
+    ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])
+    ax.set_xlabel("position")
+    ax.set_ylabel("loss, nats per byte")
+    return fig, {"smoothed": SMOOTH * BIN}
+
+
+def one_by_one():
+    """Fifteen small panels, one for each encoding, each with three thin lines
+    for three seeds over a gray line for the model without positions. The
+    three agree closely. In the panels of RoPE and sinusoids the lines leave
+    the gray one upwards where training ended.
+    """
+    losses = _losses()
+    fig, axes = plt.subplots(
+        5, 3, figsize=(4.4, 6.2), sharex=True, sharey=True
+    )
+    at, control = _smooth(losses["none"].mean(0))
+    for ax, (name, loss) in zip(axes.flat, losses.items(), strict=True):
+        ax.plot(at, control, color="gray", lw=1)
+        for seed in _smooth(loss)[1]:
+            ax.plot(at, seed, color=COLORS[name], lw=0.8)
+        ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
+        ax.set_title(name, loc="left")
+        ax.set_xticks([TRAINED, ASKED])
+    fig.supxlabel("position", fontsize=9)
+    fig.supylabel("loss, nats per byte", fontsize=9)
+    return fig
+
+
+def table():
+    """Every encoding, the best far out first."""
+    losses = _losses()
+    far = {name: _band(loss, "far").mean() for name, loss in losses.items()}
+    learned = {
+        name: results[0]["encoding_parameters"]
+        for name, results in load("language").items()
+    }
+    print("| Encoding | Within | Just past | Far | Spread | Learned |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name in sorted(far, key=far.get):
+        bands = [
+            _band(losses[name], band)
+            for band in ("within", "just past", "far")
+        ]
+        cells = [f"{band.mean():.2f}" for band in bands]
+        spread = max(_spread(band) for band in bands)
+        print(f"| {name} |", *(f"{cell} |" for cell in cells), end=" ")
+        print(f"±{spread:.2f} | {learned[name]:,} |")
+    return _sizes() | _main_results(losses)
+
+
+def _sizes():
+    parameters = load("language")["none"][0]["parameters"]
+    return {
+        "trained": TRAINED,
+        "asked": ASKED,
+        "windows": models.WINDOWS,
+        "updates": models.UPDATES,
+        "batch": models.BATCH,
+        "bytes": models.UPDATES * models.BATCH * TRAINED,
+        "seeds": len(models.SEEDS),
+        "layers": models.LAYERS,
+        "heads": models.HEADS,
+        "width": models.DIM,
+        "clip": models.CLIP,
+        "parameters": parameters,
+        "first_within": BANDS["within"][0],
+        "first_far": BANDS["far"][0],
+    }
+
+
+def _main_results(losses):
+    """The bands of each encoding, and what the text says of them in words."""
+    values = {}
+    for name, loss in losses.items():
+        key = name.lower().replace(" ", "_").replace("-", "_")
+        within, far = _band(loss, "within"), _band(loss, "far")
+        values[f"{key}_within"] = within.mean()
+        values[f"{key}_far"] = far.mean()
+        values[f"{key}_rise"] = (far - within).mean()
+        values[f"{key}_over_none"] = (
+            far - _band(losses["none"], "far")
+        ).min()
+        values[f"{key}_gain"] = (
+            _band(losses["none"], "within") - within
+        ).min()
+    gains = [values[key] for key in values if key.endswith("_gain")]
+    rope = losses["RoPE"].mean(0)
+    level = values["rope_within"] + 0.25
+    worse = (rope > level).nonzero()[0].item() * BIN
+    return values | {
+        "least_gain": sorted(gains)[1],  # after that of none itself
+        "most_gain": max(gains),
+        "rope_holds_until": worse,
+    }
+
+
+def control():
+    """Two panels. On the left, text in order: the encodings differ. On the
+    right, the same bytes in random order: near the beginning all four lines
+    lie on one another, and none is below that of the model without positions.
+    """
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6), sharey=True)
+    ordered, shuffled = _losses(), _losses("shuffled")
+    colors = dict(zip(shuffled, ("gray", "C0", "C1", "C2"), strict=True))
+    for ax, losses in zip(axes, (ordered, shuffled), strict=True):
+        for name, color in colors.items():
+            at, smooth = _smooth(losses[name].mean(0))
+            ax.plot(at, smooth, color=color, label=name)
+        ax.axvline(TRAINED, color="gray", ls=":")
+        ax.set_xticks([TRAINED, ASKED])
+        ax.set_xlabel("position")
+    axes[0].set_title("text", loc="left")
+    axes[1].set_title("shuffled", loc="left")
+    axes[0].set_ylabel("loss, nats per byte")
+    fig.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=4,
+        handlelength=1,
+        columnspacing=1,
+    )
+    within = {name: _band(loss, "within") for name, loss in shuffled.items()}
+    gains = [
+        (within["none"] - loss).max()
+        for name, loss in within.items()
+        if name != "none"
+    ]
+    return fig, {
+        "largest_gain": max(gains),
+        "gain_in_order": _band(ordered["none"], "within").mean()
+        - _band(ordered["RoPE"], "within").mean(),
+    }
+
+
+def stretched():
+    """Eight panels, one for RoPE as it is and one for each way to stretch it;
+    in each a line for the model as trained and one after a few updates at
+    the full length. As trained, RoPE's line rises far beyond the mark; the
+    stretched ones rise less. After the updates all lie lower.
+    """
+    untuned, tuned = _stretched("untuned"), _stretched("tuned")
+    fig, axes = plt.subplots(
+        4, 2, figsize=(4.4, 5.6), sharex=True, sharey=True
+    )
+    for ax, name in zip(axes.flat, untuned, strict=True):
+        for loss, color, label in (
+            (untuned, "C1", "as trained"),
+            (tuned, "C0", "tuned"),
+        ):
+            at, smooth = _smooth(loss[name].mean(0))
+            ax.plot(at, smooth, color=color, label=label)
+        ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
+        ax.set_title(name, loc="left")
+        ax.set_xticks([TRAINED, ASKED])
+    fig.legend(
+        *axes.flat[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+    )
+    fig.supylabel("loss, nats per byte", fontsize=9)
+    return fig
+
+
+def stretched_table():
+    """RoPE as it is, and each way to stretch it."""
+    untuned, tuned = _stretched("untuned"), _stretched("tuned")
+    print(
+        "| Frequencies | Within | Far | Tuned, within | Tuned, far | Spread |"
+    )
+    print("|---|--:|--:|--:|--:|--:|")
+    for name in untuned:
+        bands = [
+            _band(losses[name], band)
+            for losses in (untuned, tuned)
+            for band in ("within", "far")
+        ]
+        spread = max(_spread(band) for band in bands)
+        print(
+            f"| {name} |", *(f"{band.mean():.2f} |" for band in bands), end=""
+        )
+        print(f" ±{spread:.2f} |")
+    gains = {
+        name: _band(untuned["RoPE"], "far") - _band(loss, "far")
+        for name, loss in untuned.items()
+    }
+    prices = {
+        name: _band(loss, "within") - _band(untuned["RoPE"], "within")
+        for name, loss in untuned.items()
+    }
+    return {
+        "least_gain": min(
+            each.min() for n, each in gains.items() if n != "RoPE"
+        ),
+        "best": max(each.mean() for each in gains.values()),
+        "highest_price": max(each.mean() for each in prices.values()),
+        "pi_price": prices["position interpolation"].mean(),
+        "factor": stretching.FACTOR,
+        "updates": stretching.TUNING["updates"],
+        "batch": stretching.TUNING["batch"],
+        "trials": stretching.TRIALS,
+        "tuned_rope_far": _band(tuned["RoPE"], "far").mean(),
+        "tuned_best_far": min(_band(x, "far").mean() for x in tuned.values()),
+    }
+
+
+def _accuracies():
+    """For each method and task a tensor: (seeds, lengths)."""
+    return {
+        name: {
+            task: torch.tensor([each["accuracy"][task] for each in results])
+            for task in puzzles.TASKS
+        }
+        for name, results in load("tasks").items()
+    }
+
+
+def tasks():
+    """Three grids of shares of right answers: a row for each encoding, a
+    column for each length, the trained one first. For copying all rows fade
+    to the right. For recall all stay full but those of RoPE and sinusoids.
+    For counting the rows of CoPE and of no encoding are the fullest.
+    """
+    found = _accuracies()
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 3.0), sharey=True)
+    for ax, task in zip(axes, puzzles.TASKS, strict=True):
+        grid = torch.stack([found[name][task].mean(0) for name in found])
+        ax.imshow(grid, cmap="amount", vmin=0, vmax=1.6)
+        for row, shares in enumerate(grid.tolist()):
+            for column, share in enumerate(shares):
+                ax.text(
+                    column,
+                    row,
+                    f"{100 * share:.0f}",
+                    ha="center",
+                    va="center",
+                    fontsize=7,
+                )
+        ax.set_title(task, loc="left")
+        ax.set_xticks(
+            range(len(puzzles.LENGTHS)), puzzles.LENGTHS, fontsize=8
+        )
+        ax.set_yticks(range(len(found)), found)
+        ax.tick_params(length=0)
+    fig.supxlabel("length", fontsize=9)
+    values = {"trained": puzzles.LONGEST, "longest": max(puzzles.LENGTHS)}
+    for name, shares in found.items():
+        for task, share in shares.items():
+            values[f"{task}_{name}"] = share[:, 0].mean()
+            values[f"{task}_{name}_far"] = share[:, -1].mean()
+    return fig, values | {
+        "updates": puzzles.UPDATES,
+        "guess_letter": 1 / puzzles.LETTERS,
+        "guess_count": 1 / (puzzles.MOST + 1),
+        "letters": puzzles.LETTERS,
+        "most": puzzles.MOST,
+        "spread": max(
+            _spread(share[:, column])
+            for shares in found.values()
+            for share in shares.values()
+            for column in range(len(puzzles.LENGTHS))
+        ),
+    }
+
+
+def provenance():
+    """What the kept results were made with."""
+    entries = [
+        entry
+        for name in ("language", "shuffled", "extensions", "tasks")
+        for entry in made_with(name)
+    ]
+    for key in ("machine", "device", "python", "torch"):
+        print(f"{key}:", ", ".join(sorted({entry[key] for entry in entries})))
+    corpora = {e["corpus"]["sha256"] for e in entries if "corpus" in e}
+    for digest in sorted(corpora):
+        print("corpus:", digest[:16])
+    corpus = next(e["corpus"] for e in entries if "corpus" in e)
+    return {
+        "runs": len(entries),
+        "minutes": sum(entry["seconds"] for entry in entries) / 60,
+        "train_bytes": corpus["train_bytes"],
+        "held_out_bytes": corpus["held_out_bytes"],
+        "corpora": len(corpora),
+    }
