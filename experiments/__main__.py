@@ -22,6 +22,8 @@ EXPERIMENTS = {
     "shuffled": {"updates": 20, "count": 1},
     "extensions": {"updates": 20, "count": 1, "tuning": {"updates": 20, "length": 256}},
     "tasks": {"updates": 20, "rows": 2},
+    "translator": {"updates": 20, "asked": 4},
+    "generator": {"updates": 20, "count": 1, "rows": 2},
     "cost": {
         "plan": {"own": [16], "forward": [16], "training": [16], "decoding": [16], "kernel": [16]},
         "lengths": [16],

@@ -146,6 +146,11 @@ def test_what_stretching_costs_within(stretched):
     assert sum(each > 0.02 for each in price.values()) >= 4
 
 
+def test_the_searched_factors_are_best_far_out_as_trained(stretched):
+    far = {name: found["far"].mean() for name, found in stretched["untuned"].items()}
+    assert min(far, key=far.get) == "LongRoPE"
+
+
 def test_tuned_rope_comes_close_to_the_best(stretched):
     far = {name: found["far"].mean() for name, found in stretched["tuned"].items()}
     best = min(far.values())
@@ -181,13 +186,19 @@ def test_one_seed_of_sinusoids_did_not_learn_recall_and_the_others_kept_it(share
 
 @pytest.mark.claim(
     "evidence-copying-fades-for-all",
-    "In our runs copying falls below half right letters with every encoding at eight times the trained "
-    "length, and FIRE and ALiBi have the most right there",
+    "In our runs copying falls below half right letters with every encoding at eight times the trained length, "
+    "in each seed",
 )
-def test_copying_fades_for_all_and_last_for_fire_and_alibi(shares):
-    far = {name: share[:, -1].mean() for name, share in shares["copying"].items()}
-    assert max(far.values()) < 0.5
+def test_copying_fades_for_all(shares):
+    for name, share in shares["copying"].items():
+        assert (share[:, -1] < 0.5).all(), name
+
+
+def test_fire_and_alibi_copy_longest_but_one_seed_of_fire_never_learned_it(shares):
+    copying = shares["copying"]
+    far = {name: share[:, -1].mean() for name, share in copying.items()}
     assert set(sorted(far, key=far.get)[-2:]) == {"FIRE", "ALiBi"}
+    assert (copying["FIRE"][:, 0] < 0.5).sum() == 1
 
 
 @pytest.mark.claim(
