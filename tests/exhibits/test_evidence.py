@@ -186,8 +186,8 @@ def test_one_seed_of_sinusoids_did_not_learn_recall_and_the_others_kept_it(share
 
 @pytest.mark.claim(
     "evidence-copying-fades-for-all",
-    "In our runs copying falls below half right letters with every encoding at eight times the trained length, "
-    "in each seed",
+    "In our runs copying falls below half right letters with every encoding at eight times the trained "
+    "length, in each seed",
 )
 def test_copying_fades_for_all(shares):
     for name, share in shares["copying"].items():
