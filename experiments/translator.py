@@ -1,0 +1,234 @@
+"""A translator of dates, from German to American English.
+
+An encoder reads "21. November 2026", a decoder writes "November 21, 2026". In
+four styles, from "21.11.26" on, day and month change places, zeros are dropped
+and numbers become names. Each digit is a token, so that nothing but order tells
+a day from a month.
+
+Every encoding of position meets the same initial weights and the same dates in
+the same order. What it writes for dates never trained on is right only if all
+of it is.
+"""
+
+import babel
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.optim.lr_scheduler import OneCycleLR
+
+from experiments.dates import (
+    END,
+    LONGEST,
+    PAD,
+    START,
+    STYLES,
+    batch,
+    items,
+    mirrored,
+    tokens,
+    vocabulary,
+)
+from experiments.encodings import SNIPPETS, Biased, switch
+from snippets.alibi import alibi_bias_symmetric
+from snippets.block import Block, Encoding
+from snippets.decoding import document_positions, visible
+from snippets.t5_bias import T5Bias
+
+DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 16
+BATCH, UPDATES, RATE = 32, 500, 3e-3
+ASKED, MIRRORED, SHOWN = 400, 200, 8  # texts asked about, and kept
+SEEDS = range(3)
+
+
+def alibi_both_ways(query_positions, key_positions):
+    return alibi_bias_symmetric(query_positions, key_positions, HEADS)
+
+
+# A decoder looks back. An encoder looks both ways: for that T5 has a form of
+# its own, and ALiBi one that is not in its paper.
+DECODING = switch(DIM, HEADS, LONGEST, CLIP)
+ENCODING = DECODING | {
+    "ALiBi": lambda: Biased(alibi_both_ways),
+    "T5": lambda: Biased(T5Bias(HEADS)),
+}
+PLACES = {  # method: encoding of the encoder, of the decoder
+    "none": ("none", "none"),
+    "sinusoidal": ("sinusoidal", "sinusoidal"),
+    "learned": ("learned", "learned"),
+    "RoPE": ("RoPE", "RoPE"),
+    "RoPE in the encoder only": ("RoPE", "none"),
+    "RoPE in the decoder only": ("none", "RoPE"),
+    "T5": ("T5", "T5"),
+    "Shaw": ("Shaw", "Shaw"),
+    "ALiBi": ("ALiBi", "ALiBi"),
+}
+METHODS = {name: {*SNIPPETS[encoder], *SNIPPETS[decoder]} for name, (encoder, decoder) in PLACES.items()}
+
+
+class Look(nn.Module):
+    """Cross-attention, added to x. It is told no positions."""
+
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.LayerNorm(dim)
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.project = nn.Linear(dim, 2 * dim, bias=False)
+        self.merge = nn.Linear(dim, dim, bias=False)
+
+    def forward(self, x, memory, seen):
+        """x (batch, queries, dim) looks at memory (batch, keys, dim).
+
+        The new x and the weights, (batch, heads, queries, keys).
+        """
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in (
+                self.query(self.norm(x)),
+                *self.project(memory).chunk(2, -1),
+            )
+        )
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(~seen[:, None], -torch.inf)
+        weights = scores.softmax(-1)
+        each = (weights @ v).transpose(1, 2).flatten(-2)
+        return x + self.merge(each), weights
+
+
+class Translator(nn.Module):
+    """An encoder of whole blocks, and a decoder that looks at it after each.
+
+    source and target are the encodings of position of the two.
+    """
+
+    def __init__(self, size, dim=DIM, heads=HEADS, layers=LAYERS):
+        super().__init__()
+        self.source, self.target = Encoding(), Encoding()
+        self.tokens = nn.Embedding(size, dim)
+        nn.init.normal_(self.tokens.weight, std=dim**-0.5)
+        self.readers = nn.ModuleList(Block(dim, heads) for _ in range(layers))
+        self.writers = nn.ModuleList(Block(dim, heads) for _ in range(layers))
+        self.looks = nn.ModuleList(Look(dim, heads) for _ in range(layers))
+        self.norms = nn.ModuleList([nn.LayerNorm(dim), nn.LayerNorm(dim)])
+
+    def enter(self, ids, encoding, causal):
+        """What a stack begins with: x (batch, tokens, dim), the positions
+        (batch, tokens), and who sees whom, (batch, tokens, tokens)."""
+        documents = (ids != PAD).long()  # padding is a document of its own
+        positions = document_positions(documents)
+        pairs = positions, positions, documents, documents
+        scale = self.tokens.embedding_dim**0.5
+        x = encoding.embed(scale * self.tokens(ids), positions)
+        return x, positions, visible(*pairs, causal=causal)
+
+    def encode(self, ids):
+        """German ids (batch, keys) to their memory, (batch, keys, dim)."""
+        x, positions, seen = self.enter(ids, self.source, causal=False)
+        for block in self.readers:
+            x, _ = block(x, self.source, positions, positions, seen)
+        return self.norms[0](x)
+
+    def decode(self, ids, memory, source):
+        """English ids (batch, queries) to scores of the token after each,
+        (batch, queries, vocabulary), and the last look's weights."""
+        x, positions, seen = self.enter(ids, self.target, causal=True)
+        there = (source != PAD)[:, None].expand(-1, ids.shape[1], -1)
+        for block, look in zip(self.writers, self.looks, strict=True):
+            x, _ = block(x, self.target, positions, positions, seen)
+            x, weights = look(x, memory, there)
+        return self.norms[1](x) @ self.tokens.weight.T, weights
+
+    def forward(self, source, target):
+        return self.decode(target, self.encode(source), source)
+
+
+def translator(method, seed):
+    """A translator whose weights, but for those of its encodings, are the same
+    for every method."""
+    torch.manual_seed(seed)
+    made = Translator(len(vocabulary()))
+    encoder, decoder = PLACES[method]
+    made.source, made.target = ENCODING[encoder](), DECODING[decoder]()
+    return made
+
+
+def train(model, seed, device, updates):
+    """Learn from random dates, in an order that the seed decides."""
+    model.to(device).train()
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = torch.optim.AdamW(model.parameters(), RATE)
+    schedule = OneCycleLR(optimizer, RATE, updates, pct_start=0.1)
+    for _ in range(updates):
+        german, english = zip(*items(BATCH, False, generator), strict=True)
+        source = batch(german).to(device)
+        target = batch(english, [START], [END]).to(device)
+        scores, _ = model(source, target[:, :-1])
+        loss = cross_entropy(scores.mT, target[:, 1:], ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return model.eval()
+
+
+@torch.no_grad()
+def translate(model, german, device):
+    """The best next token, again and again until END: a text for each."""
+    source = batch(german).to(device)
+    memory = model.encode(source)
+    ids = torch.full((len(german), 1), START, device=device)
+    while ids.shape[1] < LONGEST and not (ids == END).any(-1).all():
+        scores, _ = model.decode(ids, memory, source)
+        ids = torch.cat((ids, scores[:, -1:].argmax(-1)), -1)
+    said = []
+    for row in ids.tolist():
+        row = row[: row.index(END)] if END in row else row
+        said.append("".join(vocabulary()[id] for id in row))
+    return said
+
+
+def share(right):
+    return round(sum(right) / len(right), 4)
+
+
+@torch.no_grad()
+def looks(model, german, english, device):
+    """Where the next token of the right translation is looked for, in percent:
+    a line of whole numbers for each, the mean over the last layer's heads."""
+    ids = batch([german]).to(device), batch([english], [START]).to(device)
+    weights = 100 * model(*ids)[1][0].mean(0)  # (queries, keys)
+    rows = weights.round().int().tolist()
+    return {
+        "source": tokens(german),
+        "target": [*tokens(english), "end"],
+        "percent": [" ".join(map(str, row)) for row in rows],
+    }
+
+
+def run(method, seed, device, updates=UPDATES, asked=ASKED):
+    """Train one translator and count what it translates without a mistake."""
+    model = train(translator(method, seed), seed, device, updates)
+
+    def ask(questions):
+        german, english = zip(*questions, strict=True)
+        said = translate(model, german, device)
+        right = [a == b for a, b in zip(said, english, strict=True)]
+        return list(zip(german, said, english, strict=True)), right
+
+    held_out = items(asked, True, torch.Generator().manual_seed(0))
+    translations, right = ask(held_out)
+    by_style = {style: share(right[n :: len(STYLES)]) for n, style in enumerate(STYLES)}
+    result = {
+        "parameters": sum(each.numel() for each in model.parameters()),
+        "exact": share(right),
+        "by_style": by_style,
+        "mirrored": share(ask(mirrored(MIRRORED))[1]),
+        "translations": translations[:SHOWN],
+    }
+    if seed == SEEDS[0]:
+        result["looks"] = looks(model, *held_out[SHOWN - 1], device)
+    return result
+
+
+def provenance():
+    return {"babel": babel.__version__}
