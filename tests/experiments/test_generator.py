@@ -372,8 +372,8 @@ def test_greedy_text_repeats_itself(results):
 @pytest.mark.claim(
     "generator-counts-words-fairly",
     "Counted as different known words in stretches of 128 bytes, one word for ever is worth at most two (a "
-    "stretch may begin or end within it), shuffled bytes of real text less than a fifth in the mean, and real "
-    "text more than seven.",
+    "stretch may begin or end within it), shuffled bytes of real text less than a fifth in the mean, and "
+    "real text more than seven.",
 )
 def test_neither_repetition_nor_noise_is_worth_much(results):
     for word in (b"return ", b"self.", b"    def "):
