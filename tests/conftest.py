@@ -13,6 +13,8 @@ import shape_comments
 
 shape_comments.install("snippets")
 
+torch.set_num_threads(1)  # several workers with threads of their own would wait for one another
+
 settings.register_profile("guide", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("guide")
 

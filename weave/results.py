@@ -26,7 +26,7 @@ from weave import labs
 from weave.project import CACHE, ROOT, digest
 
 KEPT = 4  # entries an exhibit keeps, so that an edit taken back finds its result again
-LIBRARIES = ("torch", "numpy", "matplotlib")
+LIBRARIES = ("torch", "numpy", "matplotlib", "babel")
 ROOMS = ("snippets", "exhibits", "experiments", "labs", "weave")
 
 
