@@ -1,6 +1,7 @@
 """What directives become. Each function returns parts: HTML, or lists of Markdown lines."""
 
 import html
+import re
 import urllib.parse
 
 from pygments import highlight
@@ -182,9 +183,9 @@ def lab(page, results, name, site):
             elif cell.tag == "judge":
                 parts.append(_folded_cell(page, "What the check knows", html.escape(cell.text + "\n")))
             elif cell.tag == "check":
-                said = _box(page, "printed", html.escape(result["started"][number]))
+                said = _said(page, result["started"][number])
                 parts += [_code_of(page, cell), _label("What it says to the starter"), said]
-                said = _box(page, "printed", html.escape(given["output"]))
+                said = _said(page, given["output"])
                 solutions.append(_label("What the check says to it") + said)
             else:
                 starter = cell.tag == "starter"
@@ -211,6 +212,12 @@ def _step_ends(cells, number):
     if hints(number):
         return cells[number - 1].tag == "check"
     return cells[number].tag == "check" and not hints(number + 1)
+
+
+def _said(page, output):
+    """What a check says: sentences, which a page breaks into lines of its own."""
+    sentences = re.sub(r"(?<=\S)\n(?=\S)", " ", output)
+    return _box(page, "printed said", html.escape(sentences), "said")
 
 
 def _folded_cell(page, title, code):
@@ -325,12 +332,12 @@ def _printed(page, result):
     return _box(page, "printed", html.escape(result["output"]))
 
 
-def _box(page, kind, text):
+def _box(page, kind, text, name=None):
     """Preformatted text. The theme names its copy button after the box, so each box has an id.
 
     Every page loads the search index, so code stays out of it.
     """
-    head = f'<div class="{kind}" id="{page.fresh_id(kind)}" data-search-exclude>'
+    head = f'<div class="{kind}" id="{page.fresh_id(name or kind)}" data-search-exclude>'
     return f"{head}<pre><code>{text}</code></pre></div>"
 
 

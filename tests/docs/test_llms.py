@@ -23,7 +23,8 @@ def listing(entry, depth=2):
 def line_for(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     front = yaml.safe_load(re.match(r"---\n(.*?)\n---\n", text, flags=re.S)[1])
-    address = "./" if page == "index.md" else page.removesuffix(".md") + "/"
+    folder = page.removesuffix(".md").removesuffix("index").removesuffix("/")
+    address = f"{folder or '.'}/"
     return f"- [{front['title']}]({address}): {front.get('description', 'the front page').strip()}"
 
 

@@ -64,7 +64,7 @@ LAB = """
 
 JUDGE = """
     def judge(yours, x):
-        print("right" if yours(x) == 1 else f"wrong, {yours(x)}")
+        print("right" if yours(x) == 1 else f"wrong,\\n{yours(x)}")
     """
 
 PROJECT = FILES | {
