@@ -1,10 +1,11 @@
 """Runs, and where their results are kept: one small file for each, with all that it was made with.
 
 An experiment is a module of this folder with METHODS, SEEDS and run(method, seed, device, **sizes),
-which returns numbers. METHODS names, for each method, the modules that it uses and the others do not.
+which returns numbers. METHODS names, for each method, the snippets that its encoding uses.
 
 A result is current as long as the code behind it is: the experiment, what it imports of ours, and what
-METHODS names. Comments, docstrings and layout are no code.
+METHODS names; but not every snippet that encodings.py imports for some other method. Comments, docstrings
+and layout are no code.
 """
 
 import ast
@@ -24,6 +25,7 @@ import torch
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
 PACKAGES = ("experiments", "snippets")
+SWITCH = "experiments.encodings"
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,8 @@ class Run:
 
     def fingerprint(self):
         """SHA-256 of the code that this run depends on."""
-        methods = self.module.METHODS
-        special = {module.__name__ for modules in methods.values() for module in modules}
-        own = {module.__name__ for module in methods[self.method]}
-        names = sorted(imported(f"experiments.{self.experiment}") - special | own)
+        own = {module.__name__ for module in self.module.METHODS[self.method]}
+        names = sorted(imported(f"experiments.{self.experiment}") | own)
         return hashlib.sha256("".join(map(bare_code, names)).encode()).hexdigest()
 
     def is_current(self, folder, sizes):
@@ -115,7 +115,10 @@ def made_with(experiment, folder=RESULTS):
 
 @cache
 def imported(module):
-    """The module and all of ours that it imports, by name, directly or through another."""
+    """The module and all of ours that it imports, by name, directly or through another.
+
+    Of the snippets that encodings.py imports only the one that every method needs.
+    """
     found = {module}
     for node in ast.walk(ast.parse(source(module))):
         if isinstance(node, ast.Import):
@@ -125,6 +128,8 @@ def imported(module):
         else:
             continue
         for name in names:
+            if module == SWITCH and name.startswith("snippets.") and name != "snippets.block":
+                continue
             if name.partition(".")[0] in PACKAGES and "." in name and is_module(name):
                 found |= imported(name)
     return frozenset(found)

@@ -36,7 +36,9 @@ def forget():
 def fingerprints():
     forget()
     return {
-        (e, m): Run(e, m, 0).fingerprint() for e in ("language", "tasks") for m in ("ALiBi", "RoPE", "none")
+        (e, m): Run(e, m, 0).fingerprint()
+        for e in ("language", "shuffled")
+        for m in ("ALiBi", "RoPE", "none")
     }
 
 
@@ -50,7 +52,7 @@ def changed_by(project, file, was, now):
     return {run for run in before if before[run] != after[run]}
 
 
-EVERY = {(e, m) for e in ("language", "tasks") for m in ("ALiBi", "RoPE", "none")}
+EVERY = {(e, m) for e in ("language", "shuffled") for m in ("ALiBi", "RoPE", "none")}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ EVERY = {(e, m) for e in ("language", "tasks") for m in ("ALiBi", "RoPE", "none"
     [
         ("snippets/alibi.py", "import torch\n", "import torch  # a remark\n\n", set()),
         ("snippets/alibi.py", '"""', '"""Once more: ', set()),
-        ("snippets/alibi.py", "** ", "** 2 ** ", {("language", "ALiBi"), ("tasks", "ALiBi")}),
+        ("snippets/alibi.py", "** ", "** 2 ** ", {("language", "ALiBi"), ("shuffled", "ALiBi")}),
         ("snippets/rope_scaling.py", "0.1 * math.log", "0.2 * math.log", set()),
         ("snippets/block.py", "4 * dim", "3 * dim", EVERY),
         ("experiments/encodings.py", "self.temperature * turned", "turned", EVERY),
@@ -66,14 +68,21 @@ EVERY = {(e, m) for e in ("language", "tasks") for m in ("ALiBi", "RoPE", "none"
             "experiments/language.py",
             "= 128, 1024",
             "= 127, 1024",
-            {run for run in EVERY if run[0] == "language"},
+            EVERY,
         ),
         (
             "experiments/corpus.py",
             "HELD_OUT = 10",
             "HELD_OUT = 9",
-            {run for run in EVERY if run[0] == "language"},
+            EVERY,
         ),
+        (
+            "experiments/shuffled.py",
+            "shuffled=True",
+            "shuffled=1",
+            {run for run in EVERY if run[0] == "shuffled"},
+        ),
+        ("snippets/xpos.py", "return ", "return 0 + ", set()),
         ("experiments/__main__.py", "unit=", "desc=", set()),
         ("experiments/runs.py", "indent=1", "indent=2", set()),
     ],
