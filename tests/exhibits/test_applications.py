@@ -29,7 +29,7 @@ def quiet(capsys):
 def test_every_run_is_kept_and_made_by_the_code_as_it_is(kept):
     assert set(kept) == {*READS, *BLIND}
     assert all(len(seeds) == 3 for seeds in kept.values())
-    assert [run.name for run in runs.runs("translator") if not run.is_current(runs.RESULTS)] == []
+    assert [run.name for run in runs.runs("translator") if not run.is_current(runs.RESULTS, {})] == []
 
 
 @pytest.mark.claim(

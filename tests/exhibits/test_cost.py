@@ -120,5 +120,13 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
     printed = capsys.readouterr().out.splitlines()[2:]
     assert len(printed) == values["works"]
     starred = {line.split(" | ")[0].removeprefix("| ") for line in printed if "*" in line}
-    named = ["apply_xpos, q and k", "sandwich_bias", "sinusoidal_encoding", "sinusoidal_encoding_t2t"]
+    named = [
+        "Embed with AddLearned",
+        "KeyValueCache, one more token",
+        "apply_xpos, q and k",
+        "sandwich_bias",
+        "sinusoidal_encoding",
+        "sinusoidal_encoding_t2t",
+        "visible, packed rows",
+    ]
     assert sorted(starred) == named

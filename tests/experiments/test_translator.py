@@ -277,8 +277,9 @@ def test_looks_are_shares_of_one_hundred_percent():
 
 
 def test_a_run_is_carried_out_and_kept(tmp_path):
-    run = Run("translator", "RoPE", 0).carry_out(tmp_path, "cpu", {"updates": 2, "asked": 8})
-    assert run.is_current(tmp_path)
+    run, sizes = Run("translator", "RoPE", 0), {"updates": 2, "asked": 8}
+    run.keep(tmp_path, run.carry_out("cpu", sizes))
+    assert run.is_current(tmp_path, sizes)
 
 
 def test_soon_the_order_of_the_source_helps():
