@@ -112,7 +112,8 @@ print("real\n", real.int())
 # The position of a token is how many tokens *of its own text* come before it. Padding is no part of the text. Compute
 # the positions from `real`, which is true where a token is.
 #
-# Padding needs a position too, since tensors have no holes. Nobody will read it, so any whole number from zero on will do.
+# Padding needs a position too, since tensors have no holes. Nobody will read it, so any position that a text of this
+# batch has will do; zero always does.
 # A number below zero will not: a table would be read from its end, and, as step two shows, a row of the mask can be left
 # empty.
 

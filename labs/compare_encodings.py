@@ -12,8 +12,9 @@
 # [sinusoidal encoding](../guide/sinusoidal.md), [learned tables](../guide/learned.md), [RoPE](../guide/rope.md) and
 # [ALiBi](../guide/bias.md).
 #
-# A measurement is easily fooled: by a unit, by what softmax ignores, by words that moved along. So each of yours is a
-# quotient of two like things, and each check looks for the ways in which it could be fooled.
+# A measurement is easily fooled: by a unit, by what softmax ignores, by words that moved along. So the first
+# measures only what softmax can see, and
+# the other three are quotients of two like things; each check looks for the ways in which it could be fooled.
 
 # %%
 import math

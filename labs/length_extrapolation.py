@@ -4,7 +4,8 @@
 # Train two small attention heads on short texts, see what becomes of them in longer ones, and mend it.
 #
 # **Goal.** You measure what a head does at distances that it was never trained on, in a way that does not fool you; you
-# find the pairs of RoPE that are to blame; and you change their frequencies so that both heads work again.
+# find the pairs of RoPE that are to blame; and you change their
+# frequencies so that the finder works there again and the looker still does.
 #
 # **Time.** About an hour.
 #

@@ -560,8 +560,10 @@ passed = check_dynamic_ntk(dynamic_ntk)
 # </details>
 
 # %% [markdown]
-# **A trap.** While a model writes, it keeps its turned keys in a cache. With dynamic NTK, each new token changes the
-# frequencies, and a key that was turned long ago stands at an angle of its own time. Here are the scores of the last
+# **A trap.** While a model writes, it keeps its turned keys in a cache. With dynamic NTK, each new token beyond the
+# trained length changes
+# the frequencies, and a key that was turned long ago stands at an angle of its own time. Here are the scores of the
+# last
 # token with four keys. Left, all are turned for the length of now; right, each is turned for the length at which it
 # came.
 
@@ -590,7 +592,8 @@ for position in (8000, 7000, 6000, 4000):
 #
 # You can compute the base for NTK-aware scaling, say why it is not simply the base times the factor, apply it to
 # frequencies of unknown base, and let it grow with the text. You know which pairs it leaves with unseen angles, and
-# why a cache and dynamic NTK do not go together.
+# why dynamic NTK must not read
+# keys that were turned before they were cached.
 #
 # - Go on with the labs on [YaRN](yarn.md) and on [what happens beyond the trained length](length_extrapolation.md).
 # - Read again: [stretching RoPE](../guide/long-context.md#where-it-breaks) and

@@ -5,7 +5,7 @@
 # gets worse. You write the conversion that makes it right.
 #
 # **Goal.** A function that takes a whole attention layer from the interleaved layout to half, for any number of heads,
-# for shared keys, for biases and for partial rotary, and a picture that shows that nothing else has changed.
+# for shared keys, for biases and for partial rotary, and a picture that shows that the scores are as before.
 #
 # **Time.** About forty minutes.
 #
@@ -465,8 +465,10 @@ plt.show()
 #
 # ## What you can do now
 #
-# You can read which layout a piece of code has, convert a checkpoint for it, and prove that nothing else has changed: same
-# scores, before and after. You know why values and the output projection stay, and that shared keys and biases are where
+# You can read which layout a piece of code has, convert a checkpoint for it, and show that the
+# scores are the same before and after. Scores do not see values and output: that these stayed, compare tensor by
+# tensor. If a model normalises queries and keys with a weight for each channel, that weight needs the same order.
+# You know why values and the output projection stay, and that shared keys and biases are where
 # conversions go wrong.
 #
 # - The tested functions, both ways: [`rope.py`](../reference/rope.md).

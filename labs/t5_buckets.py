@@ -4,7 +4,8 @@
 # Write the rule that gives every distance a row of T5's table, looking back only and looking both ways, and
 # put it into the head of a decoder.
 #
-# **Goal.** Four short functions that agree with a tested file for every offset, and an eye for the ways in which
+# **Goal.** Five short functions, from offsets to weights, whose buckets agree with a tested file, and an eye for
+# the ways in which
 # such code goes wrong without an error.
 #
 # **Time.** About forty-five minutes.
@@ -380,8 +381,8 @@ for name, far in (("m", 16), ("2m", 32), ("4m", 64)):
 # It is not the maximum distance. The formula reaches bucket $N$ at $D$, and rounding down reaches $N - 1$ some way
 # before. The maximum distance says how fast the buckets widen, and only roughly where they end.
 #
-# Twice as far is the same number of buckets farther on, from wherever you start in the shared half, up to
-# rounding: that is what a logarithm does.
+# Twice as far is the same number of buckets farther on, up to
+# rounding, until the last bucket stops it: that is what a logarithm does.
 
 # %% [markdown]
 # ## Step three: looking both ways

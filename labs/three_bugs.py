@@ -529,7 +529,8 @@ def suspect_bias(query_positions, key_positions, heads):
 
 # %% [markdown]
 # Give all keys the same score, so that the bias alone decides. Then each query of the first head looks nearby, no
-# query gives any weight to what comes later, and the last head has the slope $2^{-8}$, however many heads there are.
+# query gives any weight to what comes later, and the last head has the slope
+# $2^{-8}$, for every power of two. (For other numbers of heads ALiBi's code has another rule.)
 
 
 # %%
@@ -703,7 +704,7 @@ def check_bias(yours):
         (
             _bias(power=lambda h: -h),
             "Your slopes 1/2, 1/4, 1/8, ... are right for eight heads only. "
-            "The exponent is -8 * h / heads: whatever the number of heads, "
+            "The exponent is -8 * h / heads: for every power of two "
             "the last slope is 2 ** -8.",
         ),
         (

@@ -600,7 +600,8 @@ print(f"  slowed by {frequencies[pair] / paper[pair]:.2f} by the paper")
 print(f"  slowed by {frequencies[pair] / code[pair]:.2f} by the code")
 
 # %% [markdown]
-# The ends agree, the middle does not. Neither is wrong, but a model that was tuned with one of them needs that one, and
+# For this head the ends agree, the middle does not. Neither is wrong, but a model that was tuned with one of them
+# needs that one, and
 # with the other nothing raises an error:
 
 # %% alt="By pair, interpolation slows all alike. The paper's ramp leaves the first pairs, then rises at once and flattens. The code's starts at the same place, stays lower in the middle and reaches the same end."

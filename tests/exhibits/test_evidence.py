@@ -88,6 +88,11 @@ def test_a_fade_removes_most_of_ropes_rise(bands):
     assert 0 < rise["xPos"] < rise["RoPE"] / 2
 
 
+def test_the_learned_table_ends_just_above_no_encoding(bands):
+    over = bands["learned"]["far"] - bands["none"]["far"]
+    assert (over > 0).all() and over.mean() < 0.15
+
+
 def test_tables_that_start_at_zero_lag_behind_given_shapes(bands):
     for slow in ("T5", "clipped bias"):
         for quick in ("FIRE", "KERPLE"):
