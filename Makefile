@@ -29,7 +29,7 @@ test: $(VENV)/test ## check style, then run every test that needs no browser
 	$(RUN) pytest -m "not browser" --numprocesses auto --dist loadfile
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
-	$(RUN) pytest -m browser --numprocesses auto --reruns 1
+	$(RUN) pytest -m browser --numprocesses auto --reruns 1 -r fER
 
 goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
