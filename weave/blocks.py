@@ -291,7 +291,7 @@ def _test(page, test, repository):
     source = html.escape("\n".join(symbols.find(test.file, test.name).lines) + "\n")
     return (
         f"{FOLD}<summary><code>{test.name}</code></summary>"
-        f"<p>{place}</p>{_box(page, 'test', source)}</details>"
+        f"{place}{_box(page, 'test no-copy', source)}</details>"
     )
 
 
