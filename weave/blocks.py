@@ -13,6 +13,7 @@ from pygments.token import Name, Operator, Punctuation, Text
 from weave import claims as claims_
 from weave import diagrams, labs, symbols
 from weave import reference as reference_
+from weave.kept import kept
 from weave.project import DOCS
 
 SHOWN = ("figure", "output", "code", "table")
@@ -352,6 +353,11 @@ def _plain_names(self, lexer, stream, options):
 
 
 def _highlighted(lines):
+    return _coloured("\n".join(lines) + "\n")
+
+
+@kept
+def _coloured(code):
     lexer = PythonLexer(stripnl=False)
     lexer.add_filter(_plain_names())
-    return highlight("\n".join(lines) + "\n", lexer, HtmlFormatter(nowrap=True))
+    return highlight(code, lexer, HtmlFormatter(nowrap=True))

@@ -5,10 +5,10 @@ states it by `#!claim id` in backticks. Both are read from the text of the files
 """
 
 import ast
-import functools
 import re
 from typing import NamedTuple
 
+from weave.kept import kept
 from weave.project import DOCS, ROOT
 
 TITLE = re.compile(r"^title: (.+)$", re.M)
@@ -36,7 +36,8 @@ def registry():
     claims = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         file = path.relative_to(ROOT).as_posix()
-        for id, statement, test in _marked(file, path.read_bytes()):
+        for id, statement, name, line in _marked(file, path.read_text(encoding="utf-8")):
+            test = Test(name, file, line)
             claim = claims.setdefault(id, Claim(id, statement, []))
             if statement != claim.statement:
                 other = claim.tests[0]
@@ -47,15 +48,15 @@ def registry():
     return claims
 
 
-@functools.cache
+@kept
 def _marked(file, source):
-    """Each claim mark of a test file, as (id, statement, test)."""
+    """Each claim mark of a test file, as [id, statement, name of the test, its line]."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
         raise ClaimError(f"{error.msg} (at {file}:{error.lineno})") from None
     return [
-        (id, statement, Test(name, file, node.lineno))
+        [id, statement, name, node.lineno]
         for name, node in _tests(tree.body)
         for id, statement in _marks(node, file)
     ]

@@ -6,8 +6,7 @@ import re
 
 import mermaidx
 
-from weave.project import CACHE
-from weave.results import write_whole
+from weave.project import CACHE, write_whole
 
 SETTINGS = {"htmlLabels": False, "flowchart": {"htmlLabels": False, "nodeSpacing": 28, "rankSpacing": 36}}
 DESCRIBED = re.compile(r"^\s*acc(Title|Descr)\s*:\s*\S", re.M)

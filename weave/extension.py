@@ -86,10 +86,18 @@ class Page:
         self._named = set()
         self._lines = 0
         self._files = []
+        self._claims = None
 
     def begin(self, lines):
         """Remember how many lines there are: the builder has taken some away at the front."""
+        self._claims = None
         self._lines = len("\n".join(lines).rstrip().split("\n"))
+
+    def claims(self):
+        """The registry of claims, read once for each time that the page is made."""
+        if self._claims is None:
+            self._claims = registry()
+        return self._claims
 
     def shows(self, file):
         """Remember that text of this file of the project stands on the page."""
@@ -275,7 +283,7 @@ class ClaimMark(Inline):
 
     def handleMatch(self, match, data):
         try:
-            claims = registry()
+            claims = self.page.claims()
         except ClaimError as error:
             raise WeaveError(f"{self.page.where(match[0], match[1])}: {error}") from None
         if match[1] not in claims:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +33,15 @@ def digest(name):
         return hashlib.sha256(content).hexdigest()
     except OSError:
         return None
+
+
+def write_whole(path, text):
+    """Write a file so that no reader, and no kill, ever leaves half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    Path(temporary).replace(path)
 
 
 def _names(folder):

@@ -5,9 +5,9 @@ opened is the same, byte for byte, and so are Python, the platform and the libra
 that computed and drew it.
 """
 
-import ast
 import contextlib
 import difflib
+import functools
 import hashlib
 import importlib.metadata
 import json
@@ -16,14 +16,13 @@ import os
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import threading
-from pathlib import Path
 
 from tqdm import tqdm
 
 from weave import labs
-from weave.project import CACHE, ROOT, digest
+from weave.project import CACHE, ROOT, digest, write_whole
+from weave.symbols import table
 
 KEPT = 4  # entries an exhibit keeps, so that an edit taken back finds its result again
 LIBRARIES = ("torch", "numpy", "matplotlib", "babel")
@@ -48,11 +47,11 @@ def exhibit_names():
     names = []
     for path in sorted((ROOT / "exhibits").glob("*.py")):
         with contextlib.suppress(SyntaxError):  # reported when one of its exhibits runs
-            body = ast.parse(path.read_bytes()).body
+            symbols = table(path.read_text(encoding="utf-8")).items()
             names += [
-                f"{path.stem}.{node.name}"
-                for node in body
-                if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+                f"{path.stem}.{name}"
+                for name, symbol in symbols
+                if symbol["kind"] == "FunctionDef" and not name.startswith("_")
             ]
     return names
 
@@ -112,14 +111,14 @@ class Results:
         return known if known and now.holds(known) else load(name, now)
 
     def _renew(self, stale, now, kept):
-        failed = 0
+        code, failed = now.code, 0  # as it was before they ran
         with tqdm(total=len(stale), unit="exhibit", disable=None, leave=False) as bar:
             for outcome in self.run(stale):
                 name, seconds = outcome["exhibit"], outcome["seconds"]
                 self._took[name] = seconds
                 if why := outcome.get("failure"):
                     failed += 1
-                    self._failures[name] = (now.code, why)
+                    self._failures[name] = (code, why)
                 else:
                     self._loaded[name] = store(name, outcome["files"], outcome["result"])
                 bar.write(f"{'failed' if why else 'ran':>6}  {seconds:6.2f} s  {name}", file=sys.stderr)
@@ -158,9 +157,21 @@ class _Now:
     def __init__(self):
         self.environment = environment()
         self._digests = {}
+
+    @functools.cached_property
+    def code(self):
+        """One digest of all that an exhibit which failed might have used."""
         code = sorted(p for room in ROOMS for p in (ROOT / room).rglob("*") if p.is_file())
         state = [(str(p), self.digest(p.relative_to(ROOT).as_posix())) for p in code if p.suffix != ".pyc"]
-        self.code = hashlib.sha256(json.dumps(state).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(state).encode()).hexdigest()
+
+    @functools.cached_property
+    def stored(self):
+        """The files of all entries, by exhibit."""
+        found = {}
+        for path in CACHE.glob("*.json"):
+            found.setdefault(path.name.rsplit(".", 2)[0], []).append(path)
+        return found
 
     def digest(self, name):
         if name not in self._digests:
@@ -177,7 +188,7 @@ class _Now:
 def _unreadable(file):
     """Why a Python file cannot be read, or None."""
     try:
-        ast.parse((ROOT / file).read_bytes())
+        table((ROOT / file).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return f"no file {file}"
     except SyntaxError as error:
@@ -187,7 +198,7 @@ def _unreadable(file):
 
 def load(name, now):
     """The stored entry of an exhibit that still holds, else None. A damaged entry does not hold."""
-    for path in CACHE.glob(f"{name}.*.json"):
+    for path in now.stored.get(name, ()):
         try:
             entry = json.loads(path.read_bytes())
             if entry.pop("checksum") == _checksum(entry) and now.holds(entry):
@@ -207,15 +218,6 @@ def store(name, files, result):
         for path in entries[:-KEPT]:
             path.unlink()
     return entry
-
-
-def write_whole(path, text):
-    """Write a file so that no reader, and no kill, ever leaves half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    Path(temporary).replace(path)
 
 
 def _checksum(entry):

@@ -1,9 +1,9 @@
 """Find a symbol's source text in a Python file."""
 
 import ast
-import functools
 from typing import NamedTuple
 
+from weave.kept import kept
 from weave.project import ROOT
 
 
@@ -22,27 +22,40 @@ def find(file, symbol=None):
     path = ROOT / file
     if not path.is_file():
         raise SymbolError(f"no file {file}")
-    text = path.read_bytes()
+    text = path.read_text(encoding="utf-8")
     try:
-        scope = _parse(text)
+        scope = table(text)
     except SyntaxError as error:
         raise SymbolError(f"{error.msg} (at {file}:{error.lineno})") from None
-    lines = text.decode().splitlines()
+    lines = text.splitlines()
     if symbol is None:
         return Source(file, 1, lines)
     for part in symbol.split("."):
-        known = {name: node for node in getattr(scope, "body", []) for name in _names(node)}
-        if part not in known:
-            raise SymbolError(f"no symbol {symbol!r} in {file}; it has {', '.join(known) or 'none'}")
-        scope = known[part]
-    first = min([scope.lineno, *(d.lineno for d in getattr(scope, "decorator_list", []))])
-    block = lines[first - 1 : scope.end_lineno]
-    return Source(file, first, [line[scope.col_offset :] for line in block])
+        if part not in scope:
+            raise SymbolError(f"no symbol {symbol!r} in {file}; it has {', '.join(scope) or 'none'}")
+        found, scope = scope[part], scope[part]["within"]
+    block = lines[found["first"] - 1 : found["last"]]
+    return Source(file, found["first"], [line[found["column"] :] for line in block])
 
 
-@functools.lru_cache(maxsize=64)
-def _parse(text):
-    return ast.parse(text)
+@kept
+def table(text):
+    """Every symbol of a file's text by its name: its kind, its lines, its column, and the symbols within."""
+    return _table(ast.parse(text))
+
+
+def _table(scope):
+    return {name: _entry(node) for node in getattr(scope, "body", []) for name in _names(node)}
+
+
+def _entry(node):
+    return {
+        "kind": type(node).__name__,
+        "first": min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]),
+        "last": node.end_lineno,
+        "column": node.col_offset,
+        "within": _table(node),
+    }
 
 
 def _names(node):

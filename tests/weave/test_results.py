@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from weave import results
+from weave import project, results
 
 STORED = "lines.rising"
 
@@ -252,7 +252,7 @@ def test_an_exhibit_keeps_its_last_results_and_no_more(here):
 
 def test_what_is_stored_is_stored_whole(here, monkeypatch):
     """A process that dies while it writes leaves no entry, and the name of no entry."""
-    monkeypatch.setattr(results.Path, "replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(project.Path, "replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         results.store("a.b", {}, {})
     assert not list((here.root / ".cache" / "weave").glob("*.json"))
