@@ -292,7 +292,8 @@ passed = check_to_half_partial(to_half_partial)
 # ## Step three: the whole layer
 #
 # Now decide what to convert. `layer` is a dictionary of tensors as above; return a new one with the same names. Ask of
-# each tensor: do the channels that RoPE turns lie along its rows? How many heads has it?
+# each tensor: do the channels that RoPE turns lie along its rows? How many heads has it? Many models have no biases:
+# convert those that are there.
 
 
 # %% tags=["starter"]
@@ -306,11 +307,10 @@ def convert(layer, heads, kv_heads, rotary_dim):
     """An interleaved attention layer for code that runs half."""
     converted = dict(layer)
     for name, count in (("q", heads), ("k", kv_heads)):
-        for kind in ("weight", "bias"):
-            rows = layer[f"{name}.{kind}"]
-            converted[f"{name}.{kind}"] = to_half_partial(
-                rows, count, rotary_dim
-            )
+        for key in (f"{name}.weight", f"{name}.bias"):
+            if key in layer:
+                rows = layer[key]
+                converted[key] = to_half_partial(rows, count, rotary_dim)
     return converted
 
 
@@ -356,7 +356,9 @@ def _layer(heads, kv_heads, dim, width):
 
 
 def check_convert(yours):
-    """A layer with shared keys, and one with partial rotary."""
+    """Layers with shared keys, with partial rotary, without biases."""
+    bare = _layer(2, 2, 8, 3)
+    del bare["q.bias"], bare["k.bias"]
     cases = {
         "four heads that share two heads of keys": (
             _layer(4, 2, 12, 3),
@@ -370,6 +372,7 @@ def check_convert(yours):
             1,
             6,
         ),
+        "two heads without biases": (bare, 2, 2, 8),
     }
     mistakes = [
         (
@@ -436,7 +439,7 @@ passed = check_convert(convert)
 # <details markdown="1"><summary>Hint 3</summary>
 #
 # Start from `converted = dict(layer)`, loop over `("q", heads), ("k", kv_heads)` and over `"weight", "bias"`, and
-# replace these four tensors by `to_half_partial(..., rotary_dim)`.
+# replace those of these four tensors that the layer has by `to_half_partial(..., rotary_dim)`.
 #
 # </details>
 

@@ -384,7 +384,8 @@ for pair in (0, 16, 24, 32, 40, 48, 63):
 #
 # with $d$ channels and base $b$. The ramp runs from pair $p(\beta)$ to pair $p(\alpha)$, both rounded outwards to
 # whole numbers, and on it the share that is *slowed* grows in a straight line with the pair's index $p$. The lower end
-# is held at zero or above, the upper end at $d - 1$ or below.
+# is held at zero or above, the upper end at $d - 1$ or below. (Should both ends fall on the same pair, the released code
+# moves them a little apart. Here they never do.)
 
 
 # %% tags=["starter"]
