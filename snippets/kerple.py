@@ -8,7 +8,8 @@ Each head learns two positive numbers. The variants, log and power:
 Both are conditionally positive definite kernels of i and j: for the positions
 of a text some constant, which the softmax does not notice, would turn them into
 inner products (for r2 = 2 in the power, none does). The power with r2 = 1 is
-ALiBi with a learned slope. Added to the scaled score.
+ALiBi with a learned slope. Added to the scaled score, as in the code; equation 1
+of the paper divides the bias by sqrt(dim) as well.
 
 Source: arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
 github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and r2

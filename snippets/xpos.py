@@ -1,4 +1,4 @@
-"""xPos: RoPE whose score fades with distance, the faster pairs the sooner.
+"""xPos: RoPE whose pairs fade from the score with distance, fast ones sooner.
 
 Pair p of a query at position i or a key at position j turns as in RoPE and is
 scaled by a power of its decay zeta[p], inverse for queries and keys:
