@@ -26,6 +26,7 @@ KINDS = {
 }
 COLORS = {name: color for color, names in KINDS.items() for name in names}
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
+WORSE = 0.25  # nats above the loss within: an encoding holds no longer
 SMOOTH = 4  # bins that a point of a line is the mean of
 
 
@@ -118,8 +119,9 @@ def by_position():
 def one_by_one():
     """Fifteen small panels, one for each encoding, each with three thin lines
     for three seeds over a gray line for the model without positions. The
-    three agree closely. In the panels of RoPE and sinusoids the lines leave
-    the gray one upwards where training ended.
+    three agree closely, but for sinusoids, RoPE and xPos past the mark. In
+    the panels of RoPE and sinusoids the lines leave the gray one upwards
+    where training ended.
     """
     losses = _losses()
     fig, axes = plt.subplots(
@@ -146,12 +148,12 @@ def table():
         name: results[0]["encoding_parameters"]
         for name, results in load("language").items()
     }
-    print("| Encoding | Within | Just past | Far | Spread | Learned |")
+    print("| Encoding | Within | Far | Just past | Spread | Learned |")
     print("|---|--:|--:|--:|--:|--:|")
     for name in sorted(far, key=far.get):
         bands = [
             _band(losses[name], band)
-            for band in ("within", "just past", "far")
+            for band in ("within", "far", "just past")
         ]
         cells = [f"{band.mean():.2f}" for band in bands]
         spread = max(_spread(band) for band in bands)
@@ -197,12 +199,13 @@ def _main_results(losses):
         ).min()
     gains = [values[key] for key in values if key.endswith("_gain")]
     rope = losses["RoPE"].mean(0)
-    level = values["rope_within"] + 0.25
+    level = values["rope_within"] + WORSE
     worse = (rope > level).nonzero()[0].item() * BIN
     return values | {
         "least_gain": sorted(gains)[1],  # after that of none itself
         "most_gain": max(gains),
         "rope_holds_until": worse,
+        "worse": WORSE,
     }
 
 
@@ -299,7 +302,12 @@ def stretched_table():
         name: _band(loss, "within") - _band(untuned["RoPE"], "within")
         for name, loss in untuned.items()
     }
+    tuning = [
+        _band(loss, "within") - _band(untuned["RoPE"], "within")
+        for loss in tuned.values()
+    ]
     return {
+        "least_tuning_price": min(each.min() for each in tuning),
         "least_gain": min(
             each.min() for n, each in gains.items() if n != "RoPE"
         ),
@@ -310,6 +318,7 @@ def stretched_table():
         "updates": stretching.TUNING["updates"],
         "batch": stretching.TUNING["batch"],
         "trials": stretching.TRIALS,
+        "step": stretching.STEP,
         "tuned_rope_far": _band(tuned["RoPE"], "far").mean(),
         "tuned_best_far": min(_band(x, "far").mean() for x in tuned.values()),
     }

@@ -13,6 +13,7 @@ from snippets.block import Decoder, Encoding
 
 WIDTH = 58  # characters that a phone shows
 WARM = "0.8"
+WORSE = 0.3  # nats above the loss within: a model holds no longer
 SHOWN = {
     "none": ("black", ":"),
     "sinusoidal": ("C3", "-."),
@@ -114,14 +115,14 @@ def by_position():
     ax.set_xlabel("position")
     ax.set_ylabel("loss in nats a byte")
     ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
-    return fig, values | {"reach": _reach(results["RoPE"])}
+    return fig, values | {"reach": _reach(results["RoPE"]), "worse": WORSE}
 
 
 def _reach(runs):
     """How far past the trained length no seed is much worse than before."""
     losses = torch.tensor([run["loss"] for run in runs])
     within = losses[:, : TRAINED // BIN].mean(1, keepdim=True)
-    worse = (losses > within + 0.3).any(0)
+    worse = (losses > within + WORSE).any(0)
     worse[: TRAINED // BIN] = False
     return int(worse.int().argmax()) * BIN - TRAINED
 
@@ -136,7 +137,6 @@ def temperatures():
 
 def by_temperature():
     results = load("generator")
-    print("different known words in the first stretch")
     heats = [str(heat) for heat in TEMPERATURES]
     print(f"{'temperature':<12}" + "".join(f"{heat:>7}" for heat in heats))
     for name, runs in results.items():
@@ -144,7 +144,7 @@ def by_temperature():
         print(f"{name:<12}" + "".join(f"{found:7.1f}" for found in row))
     first = results["none"][0]["words"]
     for name in ("held out", "shuffled"):
-        print(f"{name:<12}{first[name][0]:7.1f}")
+        print(f"{name}, at no temperature: {first[name][0]:.1f}")
 
 
 def chances():

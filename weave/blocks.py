@@ -192,7 +192,7 @@ def lab(page, results, name, site):
                 starter = cell.tag == "starter"
                 parts += [_label("The starter, yours to change")] if starter else []
                 parts.append(_code_of(page, cell))
-                parts += [_box(page, "printed", html.escape(given["output"]))] if given["output"] else []
+                parts += [_printed(page, given)] if given["output"] else []
                 parts += [f"<figure>{given['figure']}</figure>"] if given["figure"] else []
             if number == 0:
                 parts.append(_notebooks(name, site))
@@ -218,7 +218,7 @@ def _step_ends(cells, number):
 def _said(page, output):
     """What a check says: sentences, which a page breaks into lines of its own."""
     sentences = re.sub(r"(?<=\S)\n(?=\S)", " ", output)
-    return _box(page, "printed said", html.escape(sentences), "said")
+    return _box(page, "no-copy printed said", html.escape(sentences))
 
 
 def _folded_cell(page, title, code):
@@ -292,7 +292,7 @@ def _test(page, test, repository):
     source = html.escape("\n".join(symbols.find(test.file, test.name).lines) + "\n")
     return (
         f"{FOLD}<summary><code>{test.name}</code></summary>"
-        f"{place}{_box(page, 'test no-copy', source)}</details>"
+        f"{place}{_box(page, 'no-copy test', source)}</details>"
     )
 
 
@@ -330,15 +330,16 @@ def _code(page, source):
 
 
 def _printed(page, result):
-    return _box(page, "printed", html.escape(result["output"]))
+    return _box(page, "no-copy printed", html.escape(result["output"]))
 
 
-def _box(page, kind, text, name=None):
+def _box(page, kind, text):
     """Preformatted text. The theme names its copy button after the box, so each box has an id.
 
-    Every page loads the search index, so code stays out of it.
+    What nobody copies is no-copy: on a phone the button would lie on the text. Every page loads
+    the search index, so code stays out of it.
     """
-    head = f'<div class="{kind}" id="{page.fresh_id(name or kind)}" data-search-exclude>'
+    head = f'<div class="{kind}" id="{page.fresh_id(kind.split()[-1])}" data-search-exclude>'
     return f"{head}<pre><code>{text}</code></pre></div>"
 
 
