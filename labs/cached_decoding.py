@@ -133,19 +133,27 @@ def positions_of(real):
 
 # %% tags=["judge"]
 def check_positions(yours):
-    """Look at the positions of tokens only, and at padding below zero."""
+    """Look at the positions of tokens, and at padding out of range."""
 
     def mask(*texts):
         return batch(*texts)[1]
 
     def look(function, real):
         positions = function(real)
+        if positions is None or positions is ...:
+            return None
         if not isinstance(positions, torch.Tensor):
-            return positions
+            kind = type(positions).__name__
+            raise ValueError(f"expected a tensor like `real`, got a {kind}")
         below = (positions < 0).any().int()
+        beyond = (positions >= real.sum(-1).max()).any().int()
         if positions.shape == real.shape:
             positions = positions * real
-        return {"positions of tokens": positions, "below zero": below}
+        return {
+            "positions of tokens": positions,
+            "below zero": below,
+            "beyond all texts": beyond,
+        }
 
     cases = {
         "one text": (mask("count"),),
@@ -184,6 +192,11 @@ def check_positions(yours):
             "The tokens are right. Padding gets a number below zero, which "
             "would read a table from its end and, with many a mask, see "
             "nothing at all. Keep it at 0 or above: clamp(min=0).",
+        ),
+        (
+            lambda real: document_positions(real).masked_fill(~real, 10**6),
+            "The tokens are right. Padding gets a position that no text here "
+            "has, and a table may have no row for it. Zero will always do.",
         ),
         (
             lambda real: count(~real),
@@ -276,18 +289,34 @@ def may_see(query_positions, key_positions, query_real, key_real):
 
 
 # %% tags=["judge"]
+def _refuse_no_mask(seen, shape):
+    """Raise for what is no mask at all; its axes may be swapped."""
+    have = f"a {type(seen).__name__}"
+    if isinstance(seen, torch.Tensor):
+        swapped = (shape[0], shape[2], shape[1])
+        fits = seen.shape in (shape, swapped)
+        if fits and ((seen == 0) | (seen == 1)).all():
+            return
+        have = f"{seen.dtype}, {tuple(seen.shape)}"
+    raise ValueError(
+        f"the mask must be torch.bool, (batch, queries, keys), here {shape}, "
+        "true where a key is seen, with no axis for heads; got " + have
+    )
+
+
 def check_may_see(yours):
     """Look at what tokens see, and at rows of the mask that are empty."""
 
     def look(function, i, j, query_real, key_real):
         seen = function(i, j, query_real, key_real)
-        if not isinstance(seen, torch.Tensor) or seen.dtype != torch.bool:
-            return seen
-        if seen.shape != (*i.shape, j.shape[-1]):
-            return seen
-        tokens = seen & query_real[:, :, None]
-        empty = (~seen.any(-1)).any().int()
-        return {"what tokens see": tokens, "empty rows": empty}
+        if seen is None or seen is ...:
+            return None
+        shape = (*i.shape, j.shape[-1])
+        _refuse_no_mask(seen, shape)
+        empty = (seen == 0).all(-1).any().int()
+        if seen.shape == shape:
+            seen = seen * query_real[:, :, None]
+        return {"what tokens see": seen, "empty rows": empty}
 
     def case(real, new=None, ring=0):
         at = document_positions(real)
@@ -394,16 +423,17 @@ def check_may_see(yours):
             "not.",
         ),
         (
-            lambda *given: right(*given).int(),
-            "The numbers are right, but not of dtype bool. As numbers, a "
-            "mask is easily added to scores, where 1 and 0 hide nothing.",
-        ),
-        (
             lambda *given: ~right(*given),
             "Your mask is turned round: true where a key must be hidden. "
             "Here true means visible, as in scaled_dot_product_attention.",
         ),
     ]
+    numbers = (
+        "The numbers are right, but not of dtype bool. As numbers, a mask is "
+        "easily added to scores, where 1 and 0 hide nothing."
+    )
+    for dtype in (torch.int32, torch.int64, torch.float32, torch.float64):
+        mistakes.append((lambda *x, to=dtype: right(*x).to(to), numbers))
     for last in (False, True):  # and once more without alike padding
         alike = next(
             says
@@ -648,10 +678,12 @@ def check_attend_step(yours):
             answer = function(*given)
             if answer is None or answer is ...:
                 return None
-            if not isinstance(answer, tuple) or len(answer) != 2:
+            several = isinstance(answer, (tuple, list))
+            if not several or len(answer) != 2:
+                number = f" of {len(answer)}" if several else ""
                 raise ValueError(
                     "two things are wanted, the result and the next cache, "
-                    f"and what comes is a {type(answer).__name__}"
+                    f"and what comes is a {type(answer).__name__}{number}"
                 )
             y, cache = answer
             if not isinstance(y, torch.Tensor) or y.shape != q.shape:

@@ -86,6 +86,14 @@ def _change(here, there, off="row", end="rms"):
     return ends[end]()
 
 
+def _number(function, *given):
+    """What it returns, with a float made a tensor: both are right."""
+    made = function(*given)
+    if isinstance(made, (int, float)):
+        made = torch.tensor(made)
+    return made.double() if isinstance(made, torch.Tensor) else made
+
+
 def check_change(yours):
     """Compare with the reference, then with what often goes wrong."""
     made = torch.Generator().manual_seed(1)
@@ -148,7 +156,7 @@ def check_change(yours):
             "asks for the root mean square of all.",
         ),
     ]
-    return judge(yours, _change, cases, mistakes)
+    return judge(yours, _change, cases, mistakes, call=_number)
 
 
 # %% tags=["check"]
@@ -295,6 +303,16 @@ def check_relativity(yours):
     def mixed(i, j):  # mostly distance, a little of places
         return content - (i[:, None] - j).abs() + 0.1 * rows[i] @ rows[j].T
 
+    def number_or_say(function, *given):
+        try:
+            return _number(function, *given)
+        except ZeroDivisionError:
+            raise ZeroDivisionError(
+                "plain numbers cannot be divided by zero. Tensors can, and "
+                "zero by zero gives `nan`: leave off .item() and float(), in "
+                "`visible_change` too"
+            ) from None
+
     cases = {
         "a table of rows": (places, torch.arange(6), 5),
         "distances with a little of places": (mixed, torch.arange(6), 3),
@@ -372,7 +390,7 @@ def check_relativity(yours):
             "pass its check? Go back to step one.",
         ),
     ]
-    return judge(yours, _moved(), cases, mistakes)
+    return judge(yours, _moved(), cases, mistakes, call=number_or_say)
 
 
 # %% tags=["check"]
@@ -581,7 +599,7 @@ def check_order_gap(yours):
             "`plain.norm()`.",
         ),
     ]
-    return judge(yours, _gap(), cases, mistakes)
+    return judge(yours, _gap(), cases, mistakes, call=_number)
 
 
 # %% tags=["check"]
@@ -744,7 +762,7 @@ def check_skill(yours):
             "That is what is lost. Return what is left.",
         ),
     ]
-    return judge(yours, _left(), cases, mistakes)
+    return judge(yours, _left(), cases, mistakes, call=_number)
 
 
 # %% tags=["check"]

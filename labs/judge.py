@@ -137,8 +137,9 @@ def _differ(got, expected, tolerance, exact=True):
         same = isinstance(got, str) and got == expected
         return "" if same else f"returns {got!r}; expected is {expected!r}."
     plain = not isinstance(expected, torch.Tensor)
+    wide = torch.float64 if plain else None
     try:
-        a = torch.as_tensor(got)
+        a = torch.as_tensor(got, dtype=wide)
     except (TypeError, ValueError, RuntimeError):
         a = None
     if (
@@ -149,14 +150,16 @@ def _differ(got, expected, tolerance, exact=True):
         kind = "number" if plain else "tensor"
         have = type(got).__name__
         return f"returns a result of type {have}; expected is a {kind}."
-    b = torch.as_tensor(expected)
+    b = torch.as_tensor(expected, dtype=wide)
     if plain:
         a = a.reshape(b.shape)
     elif a.shape != b.shape:
         have, want = tuple(a.shape), tuple(b.shape)
         return f"returns the shape {have}; expected is {want}."
     elif exact and a.dtype != b.dtype:
-        return f"returns {a.dtype}; expected is {b.dtype}."
+        wrong = _values_differ(a.double(), b.double(), tolerance)
+        have = a.dtype if wrong else f"the right numbers, but as {a.dtype}"
+        return f"returns {have}; expected is {b.dtype}."
     return _values_differ(a.double(), b.double(), tolerance)
 
 
@@ -166,22 +169,28 @@ def _values_differ(a, b, tolerance):
     bad = ~(close | (a == b) | (a.isnan() & b.isnan()))
     if not bad.any():
         return ""
-    if not bad.ndim:
-        return f"returns {a.item():.5g}; expected is {b.item():.5g}."
     place = bad.nonzero()[0].tolist()
-    at = tuple(place)
+    have, want = _apart(a[tuple(place)].item(), b[tuple(place)].item())
+    if not place:
+        return f"returns {have}; expected is {want}."
     return (
-        f"returns {a[at].item():.5g} at index {place}; expected is "
-        f"{b[at].item():.5g}. {int(bad.sum())} of {bad.numel()} numbers "
-        "differ."
+        f"returns {have} at index {place}; expected is {want}. "
+        f"{int(bad.sum())} of {bad.numel()} numbers differ."
     )
+
+
+def _apart(a, b):
+    """Two numbers in few digits, or in more where few show no difference."""
+    few = f"{a:.5g}", f"{b:.5g}"
+    return few if len(set(few)) > 1 else (f"{a:.9g}", f"{b:.9g}")
 
 
 def _parts_differ(got, expected, tolerance, exact):
     kind = type(expected).__name__
-    if type(got) is not type(expected) or len(got) != len(expected):
+    if not isinstance(got, type(expected)) or len(got) != len(expected):
         have = f"result of type {type(got).__name__}"
-        have += f" and length {len(got)}" if hasattr(got, "__len__") else ""
+        if isinstance(got, (tuple, list, dict)):
+            have += f" and length {len(got)}"
         return f"returns a {have}; expected is a {kind} of {len(expected)}."
     keys = expected if kind == "dict" else range(len(expected))
     for key in keys:

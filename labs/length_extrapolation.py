@@ -387,6 +387,7 @@ def check_meets_new_angles(yours):
         "texts eight times as long": (rope_frequencies(32), 64, 512),
         "texts a little longer": (rope_frequencies(64), 1000, 1100),
         "texts that are shorter": (rope_frequencies(32), 512, 64),
+        "texts four times as long": (rope_frequencies(32), 64, 256),
     }
 
     def each(new):
@@ -463,6 +464,14 @@ def check_meets_new_angles(yours):
             "You mark only pairs that come round in the longer text and did "
             "not in training. The slower ones go further than in training "
             "as well, and what they reach is new.",
+        ),
+        (
+            lambda w, trained, asked: (
+                (asked * w) % (2 * math.pi) > trained * w
+            ),
+            "You look only at where each pair stands at the end of the "
+            "longer text. On its way there it passes all angles between: "
+            "ask who had not come round in training.",
         ),
     ]
     return judge(yours, _new, cases, mistakes)

@@ -208,7 +208,8 @@ print(f"slowest pair slowed by {slowed_by[-1]:.4f}")
 def ntk_aware(frequencies, factor):
     """The slowest pair slower by factor, the fastest unchanged: (pairs,).
 
-    frequencies  (pairs,), in radians per position, the fastest first
+    frequencies  (pairs,), in radians per position, the fastest first,
+                 float64 like the result
     """
     return frequencies  # change this
 
@@ -217,7 +218,8 @@ def ntk_aware(frequencies, factor):
 def ntk_aware(frequencies, factor):
     """The slowest pair slower by factor, the fastest unchanged: (pairs,).
 
-    frequencies  (pairs,), in radians per position, the fastest first
+    frequencies  (pairs,), in radians per position, the fastest first,
+                 float64 like the result
     """
     pairs = len(frequencies)
     share = torch.arange(pairs) / (pairs - 1)  # from 0 to 1
@@ -405,7 +407,8 @@ print(f"NTK-aware      {asked_for_new(ntk_aware(frequencies, FACTOR)):>3}")
 def dynamic_ntk(frequencies, factor, trained, length):
     """NTK-aware by a factor that grows with the text: (pairs,).
 
-    frequencies  (pairs,), in radians per position, the fastest first
+    frequencies  (pairs,), in radians per position, the fastest first,
+                 float64 like the result
     factor       s in the formula
     trained      tokens in the texts of the training, L
     length       tokens in the text so far, T
@@ -417,7 +420,8 @@ def dynamic_ntk(frequencies, factor, trained, length):
 def dynamic_ntk(frequencies, factor, trained, length):
     """NTK-aware by a factor that grows with the text: (pairs,).
 
-    frequencies  (pairs,), in radians per position, the fastest first
+    frequencies  (pairs,), in radians per position, the fastest first,
+                 float64 like the result
     factor       s in the formula
     trained      tokens in the texts of the training, L
     length       tokens in the text so far, T
@@ -442,6 +446,12 @@ def check_dynamic_ntk(yours):
             2,
             4096,
             4096,
+        ),
+        "one a little longer": (
+            rope_frequencies(8),
+            4,
+            4096,
+            5120,
         ),
         "one somewhat longer": (
             rope_frequencies(8),
@@ -480,6 +490,11 @@ def check_dynamic_ntk(yours):
             "You switch to the whole factor at the trained length, and "
             "there it stays. It has to start from one there and to grow "
             "with the text.",
+        ),
+        (
+            by(lambda s, L, T: min(s, s * max(T, L) / L - (s - 1))),
+            "Your factor stops at s. Beyond that the text still grows, and "
+            "so must the factor.",
         ),
         (
             by(lambda s, L, T: s * T / L - (s - 1)),

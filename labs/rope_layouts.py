@@ -221,6 +221,20 @@ def _only_first_head(weight, heads, rotary_dim):
     return torch.cat((interleaved_to_half(rows, 1), weight[rotary_dim:]))
 
 
+def _as_one_head(weight, heads, rotary_dim):
+    each = weight.unflatten(0, (heads, -1))
+    turned, rest = each[:, :rotary_dim], each[:, rotary_dim:]
+    mixed = interleaved_to_half(turned.flatten(0, 1), 1)
+    return torch.cat((mixed.view_as(turned), rest), dim=1).flatten(0, 1)
+
+
+def _all_turned_first(weight, heads, rotary_dim):
+    each = interleaved_to_half(weight, heads, rotary_dim)
+    each = each.unflatten(0, (heads, -1))
+    parts = each[:, :rotary_dim], each[:, rotary_dim:]
+    return torch.cat([part.flatten(0, 1) for part in parts])
+
+
 def check_to_half_partial(yours):
     """Heads of ten channels of which six turn, and all of them."""
     cases = {
@@ -259,6 +273,16 @@ def check_to_half_partial(yours):
             _only_first_head,
             "You reorder the first rows of the whole weight, which is the "
             "first head only. Split the rows into heads first.",
+        ),
+        (
+            _as_one_head,
+            "You call `to_half` with one head: the turned rows of all heads "
+            "are then mixed. Give it `heads`.",
+        ),
+        (
+            _all_turned_first,
+            "All turned rows come before all others. Put each head's rest "
+            "back behind its own turned rows: join along dim=1.",
         ),
     ]
     return judge(yours, interleaved_to_half, cases, mistakes)

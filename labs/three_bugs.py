@@ -161,8 +161,9 @@ def check_rows(yours):
             _rows(lambda c, d: 2 * _good(c, d)),
             "Rows have the right length now. What is left: too many "
             "channels are at rest, because every frequency is squared. "
-            "Your `i` runs over the even channels 0, 2, 4, ..., and `2 * i` "
-            "doubles it again. The exponent is `i / dim`.",
+            "The channels whose angles you use are 0, 2, 4, ..., twice the "
+            "number of the pair, and `2 * i` doubles them again. The "
+            "exponent is `i / dim`.",
         ),
         (
             _rows(lambda c, d: c / d),
@@ -587,7 +588,13 @@ def mended_bias(query_positions, key_positions, heads):
 
 
 # %% tags=["judge"]
-def _bias(first=1, sign=-1, hide="later", power=None, from_zero=False):
+def _exponent(h, heads):
+    return -8 * h / heads
+
+
+def _bias(
+    first=1, sign=-1, hide="later", exponent=_exponent, from_zero=False
+):
     """A variant: number of the first head, sign, and which keys it hides."""
 
     def variant(query_positions, key_positions, heads):
@@ -595,7 +602,7 @@ def _bias(first=1, sign=-1, hide="later", power=None, from_zero=False):
         if from_zero:
             i, j = torch.arange(len(i)), torch.arange(len(j))
         h = torch.arange(first, first + heads)
-        slopes = 2.0 ** (power(h) if power else -8 * h / heads)
+        slopes = 2.0 ** exponent(h, heads)
         steps = i[:, None] - j
         if hide == "symmetric":
             steps = steps.abs()
@@ -636,6 +643,10 @@ _SLOPE = (
     "2 ** (-8 / heads), and yours is one. Heads count from one here, to "
     "`heads`, so that the last has 2 ** -8."
 )
+_WHOLE = (
+    "You divide with //, which leaves whole exponents only: with more than "
+    "eight heads, some share a slope. Use /: -8 * h / heads."
+)
 
 
 def check_bias(yours):
@@ -644,6 +655,7 @@ def check_bias(yours):
     cases = {
         "a whole text and eight heads": (whole, whole, 8),
         "two heads": (whole, whole, 2),
+        "sixteen heads": (whole, whole, 16),
         "one new query after seven keys": (
             torch.tensor([7]),
             torch.arange(8),
@@ -702,11 +714,13 @@ def check_bias(yours):
             "turns your `-torch.inf` into `inf`. Multiply first, then hide.",
         ),
         (
-            _bias(power=lambda h: -h),
+            _bias(exponent=lambda h, heads: -h),
             "Your slopes 1/2, 1/4, 1/8, ... are right for eight heads only. "
             "The exponent is -8 * h / heads: for every power of two "
             "the last slope is 2 ** -8.",
         ),
+        (_bias(exponent=lambda h, heads: -(8 * h // heads)), _WHOLE),
+        (_bias(exponent=lambda h, heads: -8 * h // heads), _WHOLE),
         (
             _bias(from_zero=True),
             "You count queries and keys from zero and ignore their "

@@ -39,7 +39,7 @@ frequencies = rope_frequencies(DIM, BASE)
 def turns(frequencies, trained):
     """How many times each pair turns in the texts of the training: (pairs,).
 
-    frequencies  (pairs,), in radians per position
+    frequencies  (pairs,), in radians per position, float64 like the result
     trained      tokens in the texts of the training
     """
     return frequencies  # change this
@@ -49,7 +49,7 @@ def turns(frequencies, trained):
 def turns(frequencies, trained):
     """How many times each pair turns in the texts of the training: (pairs,).
 
-    frequencies  (pairs,), in radians per position
+    frequencies  (pairs,), in radians per position, float64 like the result
     trained      tokens in the texts of the training
     """
     return trained * frequencies / (2 * math.pi)
@@ -166,7 +166,7 @@ print(f"{(counted < 1).sum()} of {len(counted)} pairs do not come round once")
 def by_parts(frequencies, factor, trained, alpha=1.0, beta=32.0):
     """Slow pairs slower by factor, fast ones unchanged: (pairs,).
 
-    frequencies  (pairs,), in radians per position
+    frequencies  (pairs,), in radians per position, float64 like the result
     factor       how many times longer the texts are to be
     trained      tokens in the texts of the training
     alpha, beta  turns: where slowing in full ends, where all of it ends
@@ -178,7 +178,7 @@ def by_parts(frequencies, factor, trained, alpha=1.0, beta=32.0):
 def by_parts(frequencies, factor, trained, alpha=1.0, beta=32.0):
     """Slow pairs slower by factor, fast ones unchanged: (pairs,).
 
-    frequencies  (pairs,), in radians per position
+    frequencies  (pairs,), in radians per position, float64 like the result
     factor       how many times longer the texts are to be
     trained      tokens in the texts of the training
     alpha, beta  turns: where slowing in full ends, where all of it ends
@@ -390,7 +390,7 @@ for pair in (0, 16, 24, 32, 40, 48, 63):
 
 # %% tags=["starter"]
 def as_released(dim, base, factor, trained, alpha=1.0, beta=32.0):
-    """The frequencies of YaRN by its released code: (dim/2,).
+    """The frequencies of YaRN by its released code: (dim/2,), float64.
 
     dim, base    those of the RoPE: its channels, its base
     factor       how many times longer the texts are to be
@@ -402,7 +402,7 @@ def as_released(dim, base, factor, trained, alpha=1.0, beta=32.0):
 
 # %% tags=["solution"]
 def as_released(dim, base, factor, trained, alpha=1.0, beta=32.0):
-    """The frequencies of YaRN by its released code: (dim/2,).
+    """The frequencies of YaRN by its released code: (dim/2,), float64.
 
     dim, base    those of the RoPE: its channels, its base
     factor       how many times longer the texts are to be
@@ -433,8 +433,16 @@ def _floor_ceil(low, high):
     return math.floor(low), math.ceil(high)
 
 
+def _hold(low, high, dim):
+    return max(low, 0), min(high, dim - 1)
+
+
 def _indexed(
-    rounded=_floor_ceil, held=True, pair=_pair, longer=False, first=0
+    rounded=_floor_ceil,
+    hold=_hold,
+    pair=_pair,
+    longer=False,
+    index=torch.arange,
 ):
     """The released YaRN, or what a change in its ends makes of it."""
 
@@ -443,13 +451,19 @@ def _indexed(
         low, high = rounded(
             pair(beta, dim, base, length), pair(alpha, dim, base, length)
         )
-        if held:
-            low, high = max(low, 0), min(high, dim - 1)
-        p = torch.arange(first, dim // 2 + first)
+        low, high = hold(low, high, dim)
+        p = index(dim // 2)
         slowed = ((p - low) / (high - low)).clamp(0, 1)
         return _mix(rope_frequencies(dim, base), factor, 1 - slowed.double())
 
     return made
+
+
+_LOW = (
+    "Where no pair turns beta times, as in the model trained on few tokens, "
+    "your lower end falls below zero and the ramp starts before the first "
+    "pair. Hold it: max(low, 0)."
+)
 
 
 def check_as_released(yours):
@@ -458,6 +472,14 @@ def check_as_released(yours):
         "a head of 128 channels": (128, 10_000.0, 16, 4096, 1, 32),
         "a head of 64 channels": (64, 500_000.0, 8, 9000, 1, 16),
         "a model trained on 128 tokens": (32, 10_000.0, 4, 128, 1, 32),
+        "a head whose pairs all turn often": (
+            32,
+            100.0,
+            4,
+            131_072,
+            1,
+            4096,
+        ),
     }
 
     def paper(dim, base, factor, trained, alpha, beta):
@@ -521,10 +543,28 @@ def check_as_released(yours):
             "ceil.",
         ),
         (
-            _indexed(held=False),
-            "Where no pair turns beta times, as in the model trained on "
-            "few tokens, your lower end falls below zero and the ramp "
-            "starts before the first pair. Hold it: max(low, 0).",
+            _indexed(hold=lambda low, high, dim: (low, min(high, dim - 1))),
+            _LOW,
+        ),
+        (
+            _indexed(hold=lambda low, high, dim: (low, high)),
+            _LOW + " Hold the upper end, too: min(high, dim - 1).",
+        ),
+        (
+            _indexed(hold=lambda low, high, dim: (max(low, 0), high)),
+            "Where all pairs turn often, your upper end goes beyond the "
+            "number of channels. Hold it: min(high, dim - 1).",
+        ),
+        (
+            _indexed(
+                hold=lambda low, high, dim: (
+                    max(low, 0),
+                    min(high, dim // 2 - 1),
+                )
+            ),
+            "You hold the upper end at the last pair, dim // 2 - 1. The "
+            "released code holds it at the number of channels less one, "
+            "dim - 1, so that the ramp may end beyond all pairs.",
         ),
         (
             _indexed(pair=lambda *given: 2 * _pair(*given)),
@@ -533,9 +573,13 @@ def check_as_released(yours):
         ),
         (
             _indexed(pair=lambda *given: _pair(*given) / 2),
-            "Your ramp comes half way too early. Either the number of pairs "
-            "stands for d, which is the number of channels, or p counts "
-            "channels where it should count pairs, 0, 1, 2 and so on.",
+            "Your ramp comes half way too early: the number of pairs stands "
+            "for d, which is the number of channels.",
+        ),
+        (
+            _indexed(index=lambda pairs: 2 * torch.arange(pairs)),
+            "Your ramp comes half way too early: p counts channels where it "
+            "should count pairs, 0, 1, 2 and so on.",
         ),
         (
             _indexed(pair=without_bracket),
@@ -544,7 +588,7 @@ def check_as_released(yours):
             "n.",
         ),
         (
-            _indexed(first=1),
+            _indexed(index=lambda pairs: 1 + torch.arange(pairs)),
             "You count the pairs from one. The fastest pair is p = 0.",
         ),
         (

@@ -72,6 +72,48 @@ def test_a_typical_mistake_is_named(solved, name, mistake):
     assert any(" ".join(mistake["says"].split()) in each for each in said), said
 
 
+@pytest.mark.parametrize(
+    ("name", "was", "now"),
+    [
+        (
+            "compare_encodings",
+            "return (back - plain).norm() / plain.norm()",
+            "return float((back - plain).norm() / plain.norm())",
+        ),
+        ("compare_encodings", "return beyond / within", "return (beyond / within).item()"),
+        (
+            "compare_encodings",
+            "return visible_change(here, moved) / visible_change(here, traded)",
+            "return float(visible_change(here, moved) / visible_change(here, traded))",
+        ),
+        (
+            "cached_decoding",
+            "return scores.softmax(-1) @ v, (k, v, at, of)",
+            "return [scores.softmax(-1) @ v, (k, v, at, of)]",
+        ),
+        (
+            "cached_decoding",
+            "return (real.cumsum(-1) - 1).clamp(min=0)",
+            "return real.cumsum(-1) - real.int()",
+        ),
+        (
+            "rope_layouts",
+            "converted = dict(layer)",
+            "from collections import OrderedDict; converted = OrderedDict(layer)",
+        ),
+    ],
+)
+def test_what_is_right_in_other_words_is_accepted(solved, name, was, now):
+    assert solved(name).solution().count(was) == 1
+    assert solved(name).with_mistake(was, now) == []
+
+
+def test_a_plain_number_is_right_until_zero_is_divided_by_zero(solved):
+    end = "gap.square().mean().sqrt()"
+    (said,) = solved("compare_encodings").with_mistake(end, f"{end}.item()")
+    assert "`relativity` stops: ZeroDivisionError: plain numbers cannot be divided by zero." in said
+
+
 @every_lab
 def test_five_mistakes_or_more_are_tried(name):
     assert len({mistake["says"] for mistake in mistakes(name)}) >= 5

@@ -1,6 +1,7 @@
 """What the judge of the labs says, one test a sentence."""
 
 import math
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -73,7 +74,8 @@ def test_a_mistake_must_fit_every_case(said):
 def test_a_mistake_that_is_right_on_these_cases_is_not_blamed(said):
     words = said(lambda x: (2 * x).double(), mistakes=[(twice, "You are right.")])[1]
     assert words == (
-        "Not yet. For three numbers, `<lambda>` returns torch.float64; expected is torch.float32."
+        "Not yet. For three numbers, `<lambda>` returns the right numbers, but as torch.float64; "
+        "expected is torch.float32."
     )
 
 
@@ -146,7 +148,11 @@ def test_a_change_that_the_reference_makes_too_is_wanted(said):
     ("yours", "words"),
     [
         (lambda x: (2 * x)[None], "returns the shape (1, 3); expected is (3,)."),
-        (lambda x: (2 * x).int(), "returns torch.int32; expected is torch.float32."),
+        (
+            lambda x: (2 * x).int(),
+            "returns the right numbers, but as torch.int32; expected is torch.float32.",
+        ),
+        (lambda x: (3 * x).double(), "returns torch.float64; expected is torch.float32."),
         (lambda x: [2.0], "returns a result of type list; expected is a tensor."),
         (lambda x: 3, "returns a result of type int; expected is a tensor."),
         (lambda x: "x", "returns a result of type str; expected is a tensor."),
@@ -173,17 +179,34 @@ def test_the_first_difference_is_shown(said, yours, words):
         ((1, 2), [1, 2], "returns a result of type list and length 2; expected is a tuple of 2."),
         ((1, 2), (1, 2, 3), "returns a result of type tuple and length 3; expected is a tuple of 2."),
         ((1, 2), 1, "returns a result of type int; expected is a tuple of 2."),
+        ((1, 2), X.sum(), "returns a result of type Tensor; expected is a tuple of 2."),
+        ((1, 2), X, "returns a result of type Tensor; expected is a tuple of 2."),
         ((1, X), (1, -X), "returns, as part 1, -1 at index [0]; expected is 1. 3 of 3 numbers differ."),
         ({"q": X}, {"k": X}, "returns nothing under 'q'."),
         ({"q": X}, {"q": X[:2]}, "returns, as part 'q', the shape (2,); expected is (3,)."),
+        (
+            {"q": X},
+            {"q": X.double()},
+            "returns, as part 'q', the right numbers, but as torch.float64; expected is torch.float32.",
+        ),
+        (651.9, 651.9009, "returns 651.9009; expected is 651.9."),
+        (
+            torch.tensor([651.9], dtype=torch.float64),
+            torch.tensor([651.9009], dtype=torch.float64),
+            "returns 651.9009 at index [0]; expected is 651.9. 1 of 1 numbers differ.",
+        ),
     ],
 )
 def test_results_may_be_numbers_text_and_collections(said, right, wrong, words):
     case = {"nothing given": ()}
     assert said(lambda: right, lambda: right, case, [])[0]
-    verdict, text = said(named(lambda: wrong), lambda: right, case, [])
+    verdict, text = said(named(lambda: wrong), lambda: right, case, [], tolerance=1e-6)
     assert not verdict
     assert text == f"Not yet. For nothing given, `yours` {words}"
+
+
+def test_a_dictionary_may_be_an_ordered_one(said):
+    assert said(lambda: OrderedDict(q=X), lambda: {"q": X}, {"nothing": ()}, [])[0]
 
 
 def test_one_number_may_be_a_tensor_of_one_number(said):
