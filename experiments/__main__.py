@@ -4,7 +4,8 @@
     python -m experiments language tasks --jobs 2 --device cpu
 
 A run that was cut off is made again the next time; those that had ended are kept. --dask
-spreads the runs over the workers of a Dask scheduler, which need this folder and these versions.
+spreads the runs over the workers of a Dask scheduler, which need this folder and these versions;
+dask and distributed, which nothing else here needs, are installed by hand.
 """
 
 import argparse
@@ -30,6 +31,7 @@ EXPERIMENTS = {
         "rounds": 3,
     },
 }
+DASK = "a Dask scheduler whose workers take the runs; first: pip install dask distributed"
 TRIED = ROOT / ".cache" / "experiments"
 
 
@@ -55,7 +57,7 @@ def parse(arguments):
     parser.add_argument("experiments", nargs="*", metavar="experiment", help=", ".join(EXPERIMENTS))
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="runs at a time")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
-    parser.add_argument("--dask", metavar="HOST:PORT", help="a Dask scheduler whose workers take the runs")
+    parser.add_argument("--dask", metavar="HOST:PORT", help=DASK)
     parser.add_argument("--smoke", action="store_true", help="tiny runs, kept in .cache/experiments")
     parser.add_argument("--folder", type=Path, help="where results are kept")
     options = parser.parse_args(arguments)

@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import re
+import sys
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -63,9 +64,11 @@ class Run:
     def carry_out(self, device, sizes):
         """Run; what is to be kept of it."""
         torch.set_num_threads(1)
-        code = self.fingerprint()  # of what was imported, whatever is edited meanwhile
+        module = self.module
+        remember_sources()
+        code = self.fingerprint()
         start = time.perf_counter()
-        result = self.module.run(self.method, self.seed, device, **sizes)
+        result = module.run(self.method, self.seed, device, **sizes)
         made_with = {
             "code": code,
             "sizes": sizes,
@@ -75,7 +78,7 @@ class Run:
             "python": platform.python_version(),
             "torch": torch.__version__,
         }
-        made_with |= getattr(self.module, "provenance", dict)()
+        made_with |= getattr(module, "provenance", dict)()
         return {"method": self.method, "seed": self.seed, "made_with": made_with, "result": result}
 
     def keep(self, folder, made):
@@ -135,6 +138,16 @@ def imported(module):
     return frozenset(found)
 
 
+def remember_sources():
+    """Read the text of every module of ours that this process has imported.
+
+    It is what this process runs, whatever is edited from now on.
+    """
+    for name in list(sys.modules):
+        if name.partition(".")[0] in PACKAGES and is_module(name):
+            source(name)
+
+
 def is_module(name):
     return file_of(name).is_file()
 
@@ -143,7 +156,9 @@ def file_of(module):
     return ROOT / f"{module.replace('.', '/')}.py"
 
 
+@cache
 def source(module):
+    """The text of a module, as it was when it was first asked for."""
     return file_of(module).read_text(encoding="utf-8")
 
 

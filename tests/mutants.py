@@ -42,6 +42,14 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "mutants"
 REASONS = ROOT / "tests" / "snippets" / "equivalent_mutants.toml"
 EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstrings_give_what_they_show"
+ALWAYS = (  # what every test of a snippet stands on, in tests/
+    "conftest.py",
+    "peers.py",
+    "shape_comments.py",
+    "snippets/conftest.py",
+    "snippets/goldens/peers.json",
+    "snippets/test_every_snippet.py",
+)
 ENOUGH = 0.95
 SURVIVED, KILLED = 0, (1, 2)  # how pytest exits: passed; failed, or could not be imported
 
@@ -273,12 +281,12 @@ def tests_of(stem):
 
 def depends_on(stem):
     """The files that decide the outcomes of a snippet's mutants."""
-    files = tests_of(stem)
-    exhibits = set().union(*(imported(test, "exhibits") for test in files))
-    files += [ROOT / "exhibits" / f"{name}.py" for name in sorted(exhibits)]
+    files = [*tests_of(stem), *(ROOT / "tests" / name for name in ALWAYS)]
+    for room in ("exhibits", "experiments"):
+        used = set().union(*(imported(file, room) for file in files))
+        files += [ROOT / room / f"{name}.py" for name in sorted(used)]
     used = {stem}.union(*map(imported, files))
-    ours = [ROOT / "snippets" / f"{name}.py" for name in sorted(used)]
-    return [*files, ROOT / "tests" / "conftest.py", ROOT / "tests" / "shape_comments.py", *ours]
+    return [*files, *(ROOT / "snippets" / f"{name}.py" for name in sorted(used))]
 
 
 def state_of(stem):

@@ -65,3 +65,20 @@ def test_every_reason_is_about_code_that_stands():
         snippet = mutants.ROOT / "snippets" / f"{name.partition('.')[0]}.py"
         lines = snippet.read_text(encoding="utf-8").splitlines()
         assert was in " ".join(line.strip() for line in lines), f"{name}: {was}"
+
+
+def test_an_outcome_depends_on_all_that_decides_it():
+    names = {path.relative_to(mutants.ROOT).as_posix() for path in mutants.depends_on("alibi")}
+    assert names >= {
+        "experiments/measure.py",
+        "snippets/alibi.py",
+        "snippets/attention.py",
+        "tests/conftest.py",
+        "tests/peers.py",
+        "tests/shape_comments.py",
+        "tests/snippets/conftest.py",
+        "tests/snippets/goldens/peers.json",
+        "tests/snippets/test_alibi.py",
+        "tests/snippets/test_every_snippet.py",
+    }
+    assert all((mutants.ROOT / name).is_file() for name in names)

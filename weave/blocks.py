@@ -263,10 +263,9 @@ def claims(page, repository):
     except claims_.ClaimError as error:
         raise BlockError(str(error)) from None
     stated = claims_.citations()
-    for claim in known.values():
-        if claim.id not in stated:
-            test = claim.tests[0]
-            raise BlockError(f"no page states the claim {claim.id!r} of {test.file}:{test.line}")
+    for claim in claims_.unstated(known, stated):
+        test = claim.tests[0]
+        raise BlockError(f"no page states the claim {claim.id!r} of {test.file}:{test.line}")
     for id in stated.keys() - known.keys():
         raise BlockError(f"no test holds the claim {id!r} of docs/{stated[id][0]}")
     parts, chapter = [], None

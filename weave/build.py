@@ -21,6 +21,11 @@ def build(site):
     """Build strictly into `site`; on any error `site` stays as it was. The exit code of MkDocs."""
     aside = ROOT / ".cache"
     aside.mkdir(exist_ok=True)
+    if _disk(site) != _disk(aside):
+        raise SystemExit(
+            f"{site} is on another disk than {aside}, where the site is made, so it could not be put in place"
+            " at once: name a folder on the same disk, and copy it"
+        )
     _tidy(aside)
     with tempfile.TemporaryDirectory(prefix="build-", dir=aside) as folder:
         made = Path(folder) / "site"
@@ -29,6 +34,13 @@ def build(site):
         if code == 0:
             _swap(made, site, Path(folder))
     return code
+
+
+def _disk(path):
+    """The disk that a folder is on, or will be on once it is made."""
+    while not path.exists():
+        path = path.parent
+    return path.stat().st_dev
 
 
 def _tidy(aside):

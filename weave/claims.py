@@ -101,7 +101,6 @@ def title(path):
     return found[1] if found else path
 
 
-def unstated():
-    """The claims that a test holds and no page states."""
-    stated = citations()
-    return [claim for claim in registry().values() if claim.id not in stated]
+def unstated(known, stated):
+    """The claims of a registry that no page states."""
+    return [claim for claim in known.values() if claim.id not in stated]

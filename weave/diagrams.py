@@ -3,12 +3,15 @@
 import hashlib
 import importlib.metadata
 import re
+from pathlib import Path
 
 import mermaidx
 
 from weave.project import CACHE, write_whole
 
 SETTINGS = {"htmlLabels": False, "flowchart": {"htmlLabels": False, "nodeSpacing": 28, "rankSpacing": 36}}
+LIBRARIES = ("mermaidx", "novasvg")
+CODE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 DESCRIBED = re.compile(r"^\s*acc(Title|Descr)\s*:\s*\S", re.M)
 
 
@@ -17,11 +20,11 @@ class DiagramError(Exception):
 
 
 def render(source):
-    """The diagram as SVG; drawn once for each version of the library and of this file."""
+    """The diagram as SVG; drawn once for each version of the libraries and of this file."""
     if {match[1] for match in DESCRIBED.finditer(source)} != {"Title", "Descr"}:
         raise DiagramError("it needs a line 'accTitle: …' and a line 'accDescr: …', its text alternative")
-    version = importlib.metadata.version("mermaidx")
-    key = hashlib.sha256(f"{version}\n{SETTINGS}\n{source}".encode()).hexdigest()[:16]
+    versions = [importlib.metadata.version(name) for name in LIBRARIES]
+    key = hashlib.sha256(f"{versions}\n{CODE}\n{source}".encode()).hexdigest()[:16]
     stored = CACHE / "diagrams" / f"{key}.svg"
     if (text := _load(stored)) is None:
         text = _draw(source)

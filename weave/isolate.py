@@ -57,9 +57,12 @@ class FromSource(importlib.machinery.PathFinder):
 
 
 class Recorder:
-    """Every project file that is read and folder that is listed from now on, with its digest at that moment.
+    """Every project file opened and every folder listed from now on, with its digest at that moment.
 
-    A file that was looked for and is missing has no digest: it is a dependency all the same.
+    A file that could not be opened because it is missing has no digest: it is a dependency all the same.
+    Python says nothing of other ways to learn of a file: whether it exists, an import that finds none
+    and is caught, and what other processes read. So exhibits, snippets and labs use none of these, as
+    tests/exhibits/test_hearing.py makes sure.
     """
 
     def __init__(self):

@@ -64,12 +64,16 @@ def cells(name):
 
 def _cell(name, start, lines):
     head, where = HEAD.match(lines[0]), f"(at {file(name)}:{start + 1})"
-    options = {option["key"]: json.loads(option["value"]) for option in OPTION.finditer(head["options"])}
+    try:
+        options = {option["key"]: json.loads(option["value"]) for option in OPTION.finditer(head["options"])}
+    except ValueError:
+        options = {"unreadable": True}
     tags = options.pop("tags", [])
     alt = options.pop("alt", "")
-    if OPTION.sub("", head["options"]).strip() or options or len(tags) > 1 or set(tags) - set(TAGS):
-        ways = ", ".join(TAGS)
-        raise LabError(f'a cell takes alt="…" and one of the tags {ways}, got {lines[0]!r} {where}')
+    fits = tags in ([], *([tag] for tag in TAGS)) and isinstance(alt, str)
+    if OPTION.sub("", head["options"]).strip() or options or not fits:
+        ways = ", ".join(f'tags=["{tag}"]' for tag in TAGS)
+        raise LabError(f'a cell takes alt="…" and one of {ways}, got {lines[0]!r} {where}')
     first = next((n for n, line in enumerate(lines[1:], 1) if line), len(lines))
     body = lines[first:]
     while body and not body[-1]:
@@ -81,6 +85,8 @@ def _cell(name, start, lines):
             if line != "#" and not line.startswith("# "):
                 raise LabError(f"a line of prose begins with '# ' (at {file(name)}:{number})")
         body = [line[2:] for line in body]
+    elif all(not line.strip() or line.lstrip().startswith("#") for line in body):
+        raise LabError(f"expected code, the cell has only comments {where}")
     return Cell(bool(head["kind"]), "".join(tags), alt, start + first + 1, body)
 
 
@@ -133,7 +139,7 @@ def _python(name):
 def _before(name, solved, site):
     """What a notebook says of itself: where it is from, and what it needs."""
     pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
-    needed = " ".join(re.search(rf"^{package}==\S+", pins, re.M)[0] for package in NEEDED)
+    needed = " ".join(_pin(package, pins) for package in NEEDED)
     which = "the solution of the lab" if solved else "the exercise of the lab"
     return (
         f"**Before you start.** This notebook is {which} at <{site}labs/{name}/>. It needs\n\n"
@@ -141,6 +147,13 @@ def _before(name, solved, site):
         "and nothing else: the first cells below write the files that it uses beside it. "
         "Run the cells in their order."
     )
+
+
+def _pin(package, pins):
+    found = re.search(rf"^{package}==\S+", pins, re.M)
+    if not found:
+        raise LabError(f"expected a line '{package}==…', which notebooks ask for (at requirements.txt:1)")
+    return found[0]
 
 
 def _written(path):

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -15,15 +16,35 @@ def relative(path):
     """The path from the project's root with forward slashes, or None for a file that is not ours.
 
     Not ours: what lies outside, in a virtual environment, in a hidden folder
-    such as the cache, and bytecode.
+    such as the cache, and bytecode. A link in the project is ours, wherever it leads.
     """
-    path = Path(os.fsdecode(path)).resolve()
-    if not path.is_relative_to(ROOT) or path.is_relative_to(Path(sys.prefix).resolve()):
+    path = _absolute(os.fsdecode(path))
+    if not path.is_relative_to(ROOT):
+        path = path.resolve()
+    if not path.is_relative_to(ROOT) or any(map(path.is_relative_to, _installed())):
         return None
     parts = path.relative_to(ROOT).parts
     if path.suffix == ".pyc" or any(part.startswith(".") for part in parts):
         return None
     return "/".join(parts)
+
+
+def _absolute(path):
+    """Without dots, and with links as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
+
+
+def _installed():
+    """The folders of what is installed: the environment, or parts of it if the project lies inside."""
+    prefixes = {_absolute(sys.prefix), Path(sys.prefix).resolve()}
+    if not any(map(ROOT.is_relative_to, prefixes)):
+        return prefixes
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib", "scripts", "include")
+    return {
+        Path(sysconfig.get_path(kind, vars={"base": prefix, "platbase": prefix}))
+        for prefix in prefixes
+        for kind in kinds
+    }
 
 
 def digest(name):

@@ -25,7 +25,7 @@ from weave.project import CACHE, ROOT, digest, write_whole
 from weave.symbols import table
 
 KEPT = 4  # entries an exhibit keeps, so that an edit taken back finds its result again
-LIBRARIES = ("torch", "numpy", "matplotlib", "babel")
+LIBRARIES = ("torch", "numpy", "matplotlib", "pillow", "kiwisolver", "contourpy", "babel")
 ROOMS = ("snippets", "exhibits", "experiments", "labs", "weave")
 
 
@@ -72,10 +72,11 @@ class Results:
 
     def __init__(self):
         self._worker = None
+        self._environment = None  # in which the worker was started: it keeps the libraries that it has loaded
         self._lock = threading.Lock()
         self._fresh = False
         self._loaded = {}  # exhibit -> entry
-        self._failures = {}  # exhibit -> (state of the code, why)
+        self._failures = {}  # exhibit -> entry, with why and the state of all code instead of a result
         self._took = {}  # exhibit -> how many seconds it last ran
 
     def get(self, name):
@@ -84,7 +85,7 @@ class Results:
             if not self._fresh:
                 self.refresh()
             if name in self._failures:
-                raise Unavailable(f"{called(name)} failed: {self._failures[name][1]}")
+                raise Unavailable(f"{called(name)} failed: {self._failures[name]['why']}")
             if name not in self._loaded:
                 raise Unavailable(self._unknown(name))
             return self._loaded[name]["result"]
@@ -99,7 +100,8 @@ class Results:
         names = exhibit_names() + lab_names()
         now = _Now()
         self._loaded = {name: entry for name in names if (entry := self._entry(name, now))}
-        self._failures = {name: failure for name, failure in self._failures.items() if failure[0] == now.code}
+        failures = self._failures.items()
+        self._failures = {name: entry for name, entry in failures if now.holds(entry)}
         stale = [name for name in names if name not in self._loaded | self._failures]
         if stale:
             stale.sort(key=lambda name: self._took.get(name, math.inf), reverse=True)  # none long at the end
@@ -112,35 +114,62 @@ class Results:
 
     def _renew(self, stale, now, kept):
         code, failed = now.code, 0  # as it was before they ran
-        with tqdm(total=len(stale), unit="exhibit", disable=None, leave=False) as bar:
-            for outcome in self.run(stale):
+        bar = tqdm(total=len(stale), unit="exhibit", disable=None, leave=False)
+        with bar, contextlib.closing(self.run(stale)) as outcomes:
+            for outcome in outcomes:
                 name, seconds = outcome["exhibit"], outcome["seconds"]
                 self._took[name] = seconds
+                used = {"environment": self._environment, "files": outcome.get("files", {})}
                 if why := outcome.get("failure"):
                     failed += 1
-                    self._failures[name] = (code, why)
+                    self._failures[name] = used | {"code": code, "why": why}
                 else:
-                    self._loaded[name] = store(name, outcome["files"], outcome["result"])
+                    self._loaded[name] = store(name, used | {"result": outcome["result"]})
                 bar.write(f"{'failed' if why else 'ran':>6}  {seconds:6.2f} s  {name}", file=sys.stderr)
                 bar.update()
         counts = f"{len(stale) - failed} exhibits ran, {kept} cached"
         print(counts + (f", {failed} failed" if failed else ""), file=sys.stderr)
 
     def run(self, names):
-        """Run exhibits whatever is stored; yields what each gave, as it ends, and stores nothing."""
-        if self._worker is None or self._worker.poll() is not None:
+        """Run exhibits whatever is stored; yields what each gave, as it ends, and stores nothing.
+
+        Who does not take all answers loses the worker: the next question would get those left over.
+        """
+        worker, complete = self._ready(), False
+        try:
+            worker.stdin.write(json.dumps(names) + "\n")
+            worker.stdin.flush()
+            for _ in names:
+                yield json.loads(worker.stdout.readline())
+            complete = True
+        except (OSError, ValueError) as error:
+            code = self._leave()
+            raise Unavailable(f"the process that runs exhibits ended with exit code {code}") from error
+        finally:
+            if not complete:
+                self._leave()
+
+    def _ready(self):
+        """The worker; a new one if there is none, or if the libraries are others than when it started."""
+        now = environment()
+        if self._worker and (self._worker.poll() is not None or self._environment != now):
+            self._leave()
+        if not self._worker:
             try:
-                self._worker = _start_worker()
+                self._worker, self._environment = _start_worker(), now
             except OSError as error:
                 raise Unavailable(f"the process that runs exhibits cannot start: {error}") from error
-        try:
-            self._worker.stdin.write(json.dumps(names) + "\n")
-            self._worker.stdin.flush()
-            for _ in names:
-                yield json.loads(self._worker.stdout.readline())
-        except (OSError, ValueError) as error:
-            code = self._worker.wait()
-            raise Unavailable(f"the process that runs exhibits ended with exit code {code}") from error
+        return self._worker
+
+    def _leave(self):
+        """End the worker, which takes what it still runs along; its exit code."""
+        worker, self._worker = self._worker, None
+        if worker:
+            with contextlib.suppress(OSError):  # it has ended already, and cannot read what was written
+                worker.stdin.close()
+            worker.stdout.close()
+            return worker.wait()
+        return None
 
     def _unknown(self, name):
         module, _, function = name.partition(".")
@@ -180,8 +209,10 @@ class _Now:
 
     def holds(self, entry):
         """Is everything that the entry's exhibit used still the same?"""
-        return entry["environment"] == self.environment and all(
-            self.digest(file) == found for file, found in entry["files"].items()
+        return (
+            entry["environment"] == self.environment
+            and all(self.digest(file) == found for file, found in entry["files"].items())
+            and ("code" not in entry or entry["code"] == self.code)
         )
 
 
@@ -208,10 +239,9 @@ def load(name, now):
     return None
 
 
-def store(name, files, result):
+def store(name, entry):
     """Keep a result, whole or not at all, and drop the oldest of the exhibit's entries."""
-    entry = {"environment": environment(), "files": files, "result": result}
-    key = _checksum({"environment": entry["environment"], "files": files})[:16]
+    key = _checksum({part: entry[part] for part in ("environment", "files")})[:16]
     write_whole(CACHE / f"{name}.{key}.json", json.dumps(entry | {"checksum": _checksum(entry)}))
     with contextlib.suppress(FileNotFoundError):  # another build may tidy up at the same time
         entries = sorted(CACHE.glob(f"{name}.*.json"), key=lambda path: path.stat().st_mtime_ns)

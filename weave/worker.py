@@ -18,6 +18,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 LIMIT = 600  # seconds one exhibit may take
+REST = 10  # seconds its process may take to end once it has answered
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
@@ -38,17 +39,23 @@ def run_one(name):
     process = CONTEXT.Process(target=in_child, args=(name, sending), daemon=True)
     process.start()
     sending.close()
-    outcome = {"exhibit": name, "files": {}}
+    outcome, died = {"exhibit": name, "files": {}}, False
     try:
         if receiving.poll(LIMIT):
             outcome = receiving.recv()
         else:
             process.kill()
+            process.join()
             outcome["failure"] = f"it did not end within {LIMIT} seconds"
     except EOFError:
+        died = True
+    process.join(REST)
+    if process.is_alive():
+        process.kill()
         process.join()
+        outcome["failure"] = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
+    elif died:
         outcome["failure"] = f"its process died with exit code {process.exitcode}"
-    process.join()
     return outcome | {"seconds": time.perf_counter() - start}
 
 

@@ -19,6 +19,8 @@ COPIED = (
     "weave",
     "mkdocs.yml",
     "pyproject.toml",
+    "requirements-test.txt",
+    "requirements.txt",
 )
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
 CONSTANT = "base: float = 10000.0"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 
+from experiments.measure import keep_memory, processor
 from experiments.peers import CASES, SIZES, check_same, outputs
 
 ROUNDS, FEWEST = 31, 9
@@ -124,12 +125,8 @@ def rounded(value):
 
 
 def machine():
-    model = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        model = next((line.partition(":")[2].strip() for line in lines if "model name" in line), model)
     return {
-        "cpu": model,
+        "cpu": processor(),
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -153,6 +150,7 @@ def show(row):
 
 
 def bench(only=()):
+    keep_memory()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     heading = f"{'snippet':<39}{'size':<27}{'us':>8}{'floor':>7}{'there':>7}{'back':>7}  beside"

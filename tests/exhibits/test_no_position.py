@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from exhibits import no_position
+from tests.peers import peer
 
 
 @pytest.fixture(autouse=True)
@@ -76,8 +77,8 @@ EVERY_FOURTH = [1, 1, 1, 0] * 3
     "RoPE and a zero one that does not; by default every fourth layer does not.",
 )
 def test_a_one_in_no_rope_layers_means_rope():
-    llama4 = pytest.importorskip("transformers.models.llama4.modeling_llama4")
-    smollm3 = pytest.importorskip("transformers.models.smollm3.modeling_smollm3")
+    llama4 = peer("transformers.models.llama4.modeling_llama4")
+    smollm3 = peer("transformers.models.smollm3.modeling_smollm3")
     small = {"hidden_size": 16, "num_attention_heads": 2, "num_key_value_heads": 1}
     config = llama4.Llama4TextConfig(num_hidden_layers=12, attn_implementation="eager", head_dim=8, **small)
     assert config.no_rope_layers == EVERY_FOURTH
@@ -111,7 +112,7 @@ def test_a_one_in_no_rope_layers_means_rope():
     "attention use no positions; by default every fourth layer has full attention.",
 )
 def test_cohere2_rotates_in_layers_with_a_window_only():
-    cohere2 = pytest.importorskip("transformers.models.cohere2.modeling_cohere2")
+    cohere2 = peer("transformers.models.cohere2.modeling_cohere2")
     config = cohere2.Cohere2Config(
         num_hidden_layers=12,
         hidden_size=16,

@@ -29,6 +29,7 @@ def project(tmp_path, monkeypatch):
 
 
 def forget():
+    runs.source.cache_clear()
     runs.bare_code.cache_clear()
     runs.imported.cache_clear()
 
@@ -89,6 +90,21 @@ EVERY = {(e, m) for e in ("language", "shuffled") for m in ("ALiBi", "RoPE", "no
 )
 def test_a_result_depends_on_the_code_that_made_it_and_on_no_other(project, file, was, now, whose):
     assert changed_by(project, file, was, now) == whose
+
+
+def test_a_worker_that_outlives_an_edit_says_which_code_it_ran(project, monkeypatch):
+    """Its first run imports all snippets, also those that only later ones use."""
+    runs_ = [Run("language", method, 0) for method in ("none", "ALiBi")]
+    monkeypatch.setattr(runs_[0].module, "run", lambda *_: {})
+    forget()
+    before = runs_[1].fingerprint()
+    forget()
+    runs_[0].carry_out("cpu", {})
+    path = project / "snippets" / "alibi.py"
+    path.write_text(path.read_text(encoding="utf-8").replace("** ", "** 2 ** "), encoding="utf-8")
+    assert runs_[1].carry_out("cpu", {})["made_with"]["code"] == before
+    forget()
+    assert runs_[1].fingerprint() != before
 
 
 def test_a_result_is_current_for_its_code_and_its_sizes(tmp_path):

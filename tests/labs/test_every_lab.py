@@ -267,8 +267,8 @@ def test_links_of_a_notebook_lead_to_the_site(notebooks):
         for link in links:
             assert link.startswith("https://"), link
             if link.startswith(HOME):
-                page = link.removeprefix(HOME).partition("#")[0].removesuffix("/")
-                assert any((DOCS / f"{each}.md").is_file() for each in (page, f"{page}/index", "index"))
+                page = link.removeprefix(HOME).partition("#")[0].removesuffix("/") or "index"
+                assert any((DOCS / f"{each}.md").is_file() for each in (page, f"{page}/index")), link
 
 
 def test_the_notebooks_run_in_an_empty_folder_without_the_project(notebooks, tmp_path):

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
+from tests.peers import peer
 
 INF = math.inf
 BOTH = [alibi_bias, alibi_bias_symmetric]
@@ -94,7 +95,7 @@ def test_every_entry_is_its_formula(heads, queries):
 
 
 def test_agrees_with_x_transformers(to_ledger):
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     for heads in (1, 2, 3, 8, 12, 20, 40):
         theirs = module.AlibiPositionalBias(heads)
         i, j = torch.randint(0, 3000, (5,)), torch.randint(0, 3000, (9,))
@@ -111,7 +112,7 @@ def test_agrees_with_x_transformers(to_ledger):
     "so that for 6 and 12 heads they are not those of the released code, and for 8 they are.",
 )
 def test_attention_gym_uses_one_geometric_row_for_any_number_of_heads():
-    generate = pytest.importorskip("attn_gym.mods").generate_alibi_bias
+    generate = peer("attn_gym.mods").generate_alibi_bias
     for heads in (6, 8, 12):
         h, zero, one = torch.arange(heads), torch.tensor(0), torch.tensor(1)
         slopes = generate(heads)(torch.zeros(heads), zero, h, one, zero).neg()
@@ -121,12 +122,12 @@ def test_attention_gym_uses_one_geometric_row_for_any_number_of_heads():
 
 
 def bloom(heads, tokens):
-    module = pytest.importorskip("transformers.models.bloom.modeling_bloom")
+    module = peer("transformers.models.bloom.modeling_bloom")
     return module.build_alibi_tensor(torch.ones(1, tokens), heads, torch.float32)
 
 
 def mpt(heads, tokens):
-    module = pytest.importorskip("transformers.models.mpt.modeling_mpt")
+    module = peer("transformers.models.mpt.modeling_mpt")
     return module.build_mpt_alibi_tensor(heads, tokens)
 
 

@@ -11,6 +11,7 @@ from exhibits.in_a_transformer import DIM, DOORS, SWITCH, _model
 from snippets.block import Block, Decoder, Encoding
 from snippets.decoding import document_positions
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.peers import peer
 
 HEADS = 2
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -73,7 +74,7 @@ def test_one_block_is_its_formula(biased):
 
 
 def test_agrees_with_gpt2(to_ledger):
-    modeling = pytest.importorskip("transformers.models.gpt2.modeling_gpt2")
+    modeling = peer("transformers.models.gpt2.modeling_gpt2")
     config = modeling.GPT2Config(
         vocab_size=64, n_positions=64, n_embd=DIM, n_layer=2, n_head=HEADS, activation_function="gelu"
     )
@@ -113,7 +114,7 @@ def test_tokens_in_and_out_share_one_matrix():
 
 
 def test_tokens_start_with_the_deviation_of_gpt2():
-    config = pytest.importorskip("transformers").GPT2Config()
+    config = peer("transformers").GPT2Config()
     drawn = Decoder(Encoding(), vocabulary=500, dim=64, heads=2, layers=1).tokens.weight
     assert drawn.std().item() == pytest.approx(config.initializer_range, rel=0.02)
     assert drawn.mean().abs() < 0.001

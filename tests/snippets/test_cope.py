@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
+from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 10_000)
@@ -102,7 +103,7 @@ def test_the_table_starts_at_zero_and_then_adds_nothing():
 @pytest.mark.parametrize("rows", [1, 2, 5, 64])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (9, 9), (4, 30)])
 def test_agrees_with_x_transformers(queries, keys, rows, to_ledger):
-    x_transformers = pytest.importorskip("x_transformers.x_transformers")
+    x_transformers = peer("x_transformers.x_transformers")
     score = layer(rows=rows)
     theirs = x_transformers.CoPE(dim=4, heads=3, max_pos=rows).double()
     theirs.pos_emb.data.copy_(score.table)
@@ -121,7 +122,7 @@ def test_agrees_with_x_transformers(queries, keys, rows, to_ledger):
     "not.",
 )
 def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before():
-    x_transformers = pytest.importorskip("x_transformers.x_transformers")
+    x_transformers = peer("x_transformers.x_transformers")
     theirs = x_transformers.CoPE(dim=4, heads=1, max_pos=9).double()
     torch.nn.init.normal_(theirs.pos_emb)
     q, k = random(1, 1, 7, 4), random(1, 1, 7, 4)

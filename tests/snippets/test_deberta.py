@@ -11,6 +11,7 @@ from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
+from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 NEAR = {"rtol": 0, "atol": 1e-6}  # transformers keeps the scale in float32
@@ -154,7 +155,7 @@ def test_buckets_rise_to_the_last_and_stay_there(half, more):
     ("span", "max_distance"), [(256, 512), (4, 4), (8, 50), (32, 128), (64, 512), (256, 1024)]
 )
 def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_distance, to_ledger):
-    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
     distances = torch.arange(1 - max_distance, max_distance)
     expected = modeling.make_log_bucket_position(distances, span, max_distance).long()
     made = log_buckets(distances, span, max_distance)
@@ -169,7 +170,7 @@ def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_dist
     "up to 511 they agree.",
 )
 def test_transformers_counts_on_where_microsoft_stops():
-    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
     far = torch.tensor([-600, -512, 512, 600])
     near = torch.arange(-511, 512)
     assert torch.equal(modeling.make_log_bucket_position(near, 256, 512).long(), log_buckets(near, 256, 512))
@@ -183,7 +184,7 @@ def test_transformers_counts_on_where_microsoft_stops():
 
 
 def transformers_layer(span, buckets, share=False):
-    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
     config = modeling.DebertaV2Config(
         hidden_size=8,
         num_attention_heads=2,
@@ -252,7 +253,7 @@ def test_a_layer_agrees_with_transformers(span, buckets):
 
 
 def test_transformers_counts_from_key_to_query_too():
-    modeling = pytest.importorskip("transformers.models.deberta_v2.modeling_deberta_v2")
+    modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
     q = random(1, 5, 4)
     at = torch.arange(5)
     assert torch.equal(modeling.build_relative_position(q, q)[0], at[:, None] - at)

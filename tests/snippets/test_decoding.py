@@ -40,6 +40,7 @@ from snippets.sinusoidal import AddSinusoidal
 from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos
+from tests.peers import peer
 
 INF = math.inf
 HEADS, DIM, WIDTH = 2, 8, 16
@@ -472,7 +473,7 @@ def test_without_causal_packed_texts_see_all_of_themselves():
 
 
 def test_agrees_with_the_positions_of_transformers(to_ledger):
-    utils = pytest.importorskip("transformers.generation.utils")
+    utils = peer("transformers.generation.utils")
     mask = (torch.arange(9) >= torch.tensor([[0], [3], [8]])).long()
     self = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
     theirs = utils.GenerationMixin._prepare_position_ids_for_generation(self, mask, {"attention_mask": mask})
@@ -481,8 +482,8 @@ def test_agrees_with_the_positions_of_transformers(to_ledger):
 
 
 def test_agrees_with_the_document_mask_of_attention_gym(to_ledger):
-    masks = pytest.importorskip("attn_gym.masks")
-    document_mask = pytest.importorskip("attn_gym.masks.document_mask")
+    masks = peer("attn_gym.masks")
+    document_mask = peer("attn_gym.masks.document_mask")
     lengths = [3, 1, 5, 2]
     offsets = document_mask.length_to_offsets(lengths, "cpu")
     theirs = masks.generate_doc_mask_mod(masks.causal_mask, offsets)

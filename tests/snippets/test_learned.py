@@ -14,6 +14,7 @@ from snippets.attention import SelfAttention
 from snippets.embed import Embed, packed_positions, padded_positions
 from snippets.learned import AddLearned, learned_encoding
 from snippets.sinusoidal import AddSinusoidal
+from tests.peers import peer
 
 WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 
@@ -89,7 +90,7 @@ def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions()
     "deviation of 0.02, twice that of OpenAI's code.",
 )
 def test_transformers_starts_gpt2_with_twice_the_deviation():
-    transformers = pytest.importorskip("transformers")
+    transformers = peer("transformers")
     theirs = transformers.GPT2Model(transformers.GPT2Config(n_layer=0, vocab_size=2)).wpe.weight
     assert theirs.shape == (1024, 768)
     assert theirs.std().item() == pytest.approx(2 * AddLearned(1024, 768).table.std().item(), rel=0.01)
@@ -104,7 +105,7 @@ def test_transformers_starts_gpt2_with_twice_the_deviation():
     "Face Transformers give, up to one rounding of float64.",
 )
 def test_agrees_with_gpt2(to_ledger):
-    transformers = pytest.importorskip("transformers")
+    transformers = peer("transformers")
     config = transformers.GPT2Config(n_layer=0, n_positions=9, n_embd=4, n_head=1, vocab_size=11)
     theirs = transformers.GPT2Model(config).double().eval()
     theirs.ln_f = torch.nn.Identity()
@@ -126,7 +127,7 @@ def test_agrees_with_gpt2(to_ledger):
     "Face Transformers give, up to one rounding of float64.",
 )
 def test_agrees_with_bert(to_ledger):
-    modeling = pytest.importorskip("transformers.models.bert.modeling_bert")
+    modeling = peer("transformers.models.bert.modeling_bert")
     config = modeling.BertConfig(hidden_size=4, vocab_size=11, max_position_embeddings=9)
     theirs = modeling.BertEmbeddings(config).double().eval()
     theirs.LayerNorm = torch.nn.Identity()
@@ -145,7 +146,7 @@ def test_agrees_with_bert(to_ledger):
     "p + 2, and padding on the left has row 1.",
 )
 def test_opt_keeps_two_rows_more_and_gives_padding_the_second(to_ledger):
-    modeling = pytest.importorskip("transformers.models.opt.modeling_opt")
+    modeling = peer("transformers.models.opt.modeling_opt")
     theirs = modeling.OPTLearnedPositionalEmbedding(9, 4).double()
     assert len(theirs.weight) == 11
     mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
@@ -163,7 +164,7 @@ def test_opt_keeps_two_rows_more_and_gives_padding_the_second(to_ledger):
     "even with an attention mask, unless position ids are passed that count from its first token.",
 )
 def test_gpt2_needs_position_ids_for_left_padding():
-    transformers = pytest.importorskip("transformers")
+    transformers = peer("transformers")
     config = transformers.GPT2Config(n_layer=2, n_positions=9, n_embd=8, n_head=2, vocab_size=11)
     theirs = transformers.GPT2Model(config).double().eval()
     torch.nn.init.normal_(theirs.wpe.weight)

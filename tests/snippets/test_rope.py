@@ -19,6 +19,7 @@ from snippets.rope import (
     rope_frequencies,
 )
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 LAYOUTS = ["interleaved", "half"]
@@ -123,9 +124,9 @@ def test_the_score_is_the_sum_over_pairs_of_the_definition(seed, pairs, base, i,
 
 
 def hf_llama(x, angles, positions, base):
-    module = pytest.importorskip("transformers.models.llama.modeling_llama")
+    module = peer("transformers.models.llama.modeling_llama")
     if angles is None:
-        config = pytest.importorskip("transformers").LlamaConfig(
+        config = peer("transformers").LlamaConfig(
             hidden_size=x.shape[-1],
             num_attention_heads=1,
             rope_parameters={"rope_type": "default", "rope_theta": base},
@@ -140,9 +141,9 @@ def hf_llama(x, angles, positions, base):
 
 
 def hf_gpt_neox(x, angles, positions, base):
-    module = pytest.importorskip("transformers.models.gpt_neox.modeling_gpt_neox")
+    module = peer("transformers.models.gpt_neox.modeling_gpt_neox")
     if angles is None:
-        config = pytest.importorskip("transformers").GPTNeoXConfig(
+        config = peer("transformers").GPTNeoXConfig(
             hidden_size=x.shape[-1],
             num_attention_heads=1,
             rope_parameters={
@@ -159,7 +160,7 @@ def hf_gpt_neox(x, angles, positions, base):
 
 
 def hf_gptj(x, angles, positions, base):
-    module = pytest.importorskip("transformers.models.gptj.modeling_gptj")
+    module = peer("transformers.models.gptj.modeling_gptj")
     if angles is None:
         table = module.create_sinusoidal_positions(int(positions.max()) + 1, x.shape[-1])
         sin, cos = table[positions].chunk(2, -1)
@@ -169,7 +170,7 @@ def hf_gptj(x, angles, positions, base):
 
 
 def rotary_embedding_torch(x, angles, positions, base):
-    module = pytest.importorskip("rotary_embedding_torch")
+    module = peer("rotary_embedding_torch")
     if angles is None:
         angles = module.RotaryEmbedding(x.shape[-1], theta=base).forward(positions[0].float())
     else:
@@ -178,7 +179,7 @@ def rotary_embedding_torch(x, angles, positions, base):
 
 
 def x_transformers(x, angles, positions, base):
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     if angles is None:
         angles, _ = module.RotaryEmbedding(x.shape[-1], base=base)(positions)
     else:

@@ -20,6 +20,7 @@ from snippets.rope_scaling import (
     yarn,
     yarn_attention_factor,
 )
+from tests.peers import peer
 
 CLOSE = {"rtol": 1e-13, "atol": 0}
 PAIRS = st.integers(2, 64)
@@ -369,8 +370,8 @@ def test_ntk_aware_asks_all_slow_pairs_but_the_last_for_new_angles(pairs, base, 
 
 
 def hf(kind, dim, base, length=None, **parameters):
-    transformers = pytest.importorskip("transformers")
-    utils = pytest.importorskip("transformers.modeling_rope_utils")
+    transformers = peer("transformers")
+    utils = peer("transformers.modeling_rope_utils")
     original = parameters.get("original_max_position_embeddings", 4096)
     longer = int(original * parameters.get("factor", 1)) if kind == "longrope" else original
     config = transformers.LlamaConfig(
@@ -448,11 +449,11 @@ def test_transformers_agrees_on_longrope(dim, base, to_ledger):
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
 def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, to_ledger):
     w = rope_frequencies(dim, base)
-    module = pytest.importorskip("rotary_embedding_torch")
+    module = peer("rotary_embedding_torch")
     theirs = module.RotaryEmbedding(dim, theta=base, theta_rescale_factor=factor).freqs.detach()
     assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
     to_ledger("rotary_embedding_torch.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     theirs = module.RotaryEmbedding(dim, base=base, base_rescale_factor=factor).inv_freq
     assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
     to_ledger("x_transformers.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
@@ -464,8 +465,8 @@ def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, to_ledger):
     "square, as in transformers.",
 )
 def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers():
-    transformers = pytest.importorskip("transformers")
-    module = pytest.importorskip("transformers.models.llama.modeling_llama")
+    transformers = peer("transformers")
+    module = peer("transformers.models.llama.modeling_llama")
     config = transformers.LlamaConfig(
         hidden_size=32,
         num_attention_heads=1,

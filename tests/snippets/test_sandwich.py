@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from snippets.attention import attention
 from snippets.sandwich import sandwich_bias
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.peers import peer
 
 HEADS = st.integers(1, 40)
 DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
@@ -55,7 +56,7 @@ def test_is_the_dot_product_of_sinusoidal_encodings_shrunk_per_head():
 
 
 def test_agrees_with_attention_gym(to_ledger):
-    module = pytest.importorskip("attn_gym.mods")
+    module = peer("attn_gym.mods")
     i, j = torch.randint(0, 60, (5,)), torch.randint(0, 60, (9,))
     for heads in (1, 3, 8, 12):
         modify = module.generate_sandwich_bias(heads, 60)

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from experiments.measure import peak_bytes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
+from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 10_000)
@@ -102,7 +103,7 @@ def test_the_tables_have_two_rows_per_step_and_one_for_the_token_itself():
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (30, 30), (4, 9)])
 @pytest.mark.parametrize("clip", [1, 3, 8])
 def test_agrees_with_wav2vec2_bert(queries, keys, clip, to_ledger):
-    modeling = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
+    modeling = peer("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
     shaw = tables(8, clip)
     theirs = types.SimpleNamespace(
         left_max_position_embeddings=clip,

@@ -18,6 +18,7 @@ from snippets.sinusoidal import (
     sinusoidal_encoding_t2t,
     sinusoidal_frequencies,
 )
+from tests.peers import peer
 
 DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
 BASES = st.floats(1.5, 1e6)
@@ -173,30 +174,30 @@ def test_two_settings_in_one_process_do_not_mix():
 
 
 def gptj(positions, dim, base):
-    module = pytest.importorskip("transformers.models.gptj.modeling_gptj")
+    module = peer("transformers.models.gptj.modeling_gptj")
     return interleaved(module.create_sinusoidal_positions(positions, dim))
 
 
 def roformer(positions, dim, base):
-    module = pytest.importorskip("transformers.models.roformer.modeling_roformer")
+    module = peer("transformers.models.roformer.modeling_roformer")
     embedding = module.RoFormerSinusoidalPositionalEmbedding(positions, dim)
     return interleaved(embedding.create_weight())
 
 
 def x_transformers(positions, dim, base):
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     embedding = module.ScaledSinusoidalEmbedding(dim, theta=base)
     scaled = embedding(torch.zeros(1, positions, dim)).detach()
     return interleaved(scaled / embedding.scale.detach())
 
 
 def m2m_100(positions, dim, base):
-    module = pytest.importorskip("transformers.models.m2m_100.modeling_m2m_100")
+    module = peer("transformers.models.m2m_100.modeling_m2m_100")
     return module.M2M100SinusoidalPositionalEmbedding.get_embedding(positions, dim)
 
 
 def whisper(positions, dim, base):
-    module = pytest.importorskip("transformers.models.whisper.modeling_whisper")
+    module = peer("transformers.models.whisper.modeling_whisper")
     return module.sinusoids(positions, dim, base)
 
 

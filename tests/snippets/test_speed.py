@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.peers import peer
+
 ROOT = Path(__file__).resolve().parents[2]
 LEDGER = json.loads((ROOT / "tests" / "snippets" / "goldens" / "speed.json").read_text(encoding="utf-8"))
 ROWS = LEDGER["rows"]
@@ -18,6 +20,13 @@ def test_it_says_where_when_and_how_it_was_measured():
 def test_every_row_is_about_a_snippet_that_stands():
     stems = {path.stem for path in (ROOT / "snippets").glob("[!_]*.py")}
     assert {row["snippet"] for row in ROWS} <= stems
+
+
+def test_every_snippet_that_can_be_timed_was():
+    peer("transformers"), peer("attn_gym"), peer("rotary_embedding_torch"), peer("x_transformers")
+    cases = peer("experiments.peers").CASES
+    missing = {case(1, 8, 16).snippet for case in cases} - {row["snippet"] for row in ROWS}
+    assert not missing, "`make bench` writes it"
 
 
 def test_every_piece_of_work_was_measured_at_two_sizes():

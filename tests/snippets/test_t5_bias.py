@@ -15,6 +15,7 @@ from torch.testing import assert_close
 from experiments.measure import peak_bytes
 from snippets.attention import attention, scaled_dot_product
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets
+from tests.peers import peer
 
 OFFSETS = torch.arange(-1200, 1201)
 POSITIONS = st.lists(st.integers(-400, 400), min_size=1, max_size=6).map(torch.tensor)
@@ -120,12 +121,12 @@ def test_every_entry_is_its_formula(queries, bidirectional):
 
 
 def hugging_face(offsets, buckets, max_distance, bidirectional):
-    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    module = peer("transformers.models.t5.modeling_t5")
     return module.T5Attention._relative_position_bucket(offsets, bidirectional, buckets, max_distance)
 
 
 def x_transformers(offsets, buckets, max_distance, bidirectional):
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     function = module.RelativePositionBias._relative_position_bucket
     return function(offsets, not bidirectional, buckets, max_distance)
 
@@ -155,7 +156,7 @@ def test_buckets_are_those_of_other_libraries(peer, bidirectional, to_ledger):
 
 @MODES
 def test_weights_of_hugging_face_give_its_bias(bidirectional):
-    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    module = peer("transformers.models.t5.modeling_t5")
     config = module.T5Config(
         num_heads=5,
         d_model=8,
@@ -174,7 +175,7 @@ def test_weights_of_hugging_face_give_its_bias(bidirectional):
 
 @MODES
 def test_weights_of_x_transformers_give_its_bias(bidirectional):
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     theirs = module.RelativePositionBias(scale=1.0, causal=not bidirectional, heads=4)
     ours = T5Bias(4, bidirectional=bidirectional)
     ours.load_state_dict({"table": theirs.relative_attention_bias.weight})
@@ -188,7 +189,7 @@ def test_weights_of_x_transformers_give_its_bias(bidirectional):
 )
 @MODES
 def test_a_layer_of_hugging_face_adds_the_bias_to_unscaled_scores(bidirectional):
-    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    module = peer("transformers.models.t5.modeling_t5")
     config = module.T5Config(num_heads=2, d_model=8, d_kv=4, is_decoder=not bidirectional)
     config._attn_implementation = "eager"
     theirs = module.T5Attention(config, has_relative_attention_bias=True, layer_idx=0).double().eval()
@@ -213,7 +214,7 @@ def test_a_layer_of_hugging_face_adds_the_bias_to_unscaled_scores(bidirectional)
     "of 3 layers each have 2 tables in all, and cross-attention has none.",
 )
 def test_all_layers_of_a_stack_share_one_table():
-    module = pytest.importorskip("transformers.models.t5.modeling_t5")
+    module = peer("transformers.models.t5.modeling_t5")
     config = module.T5Config(num_heads=2, d_model=8, d_kv=4, d_ff=8, num_layers=3, vocab_size=10)
     names = [name for name, _ in module.T5Model(config).named_parameters() if "relative" in name]
     place = "block.0.layer.0.SelfAttention.relative_attention_bias.weight"

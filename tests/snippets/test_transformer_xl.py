@@ -16,6 +16,7 @@ from snippets.transformer_xl import (
     relative_shift,
     transformer_xl_scores,
 )
+from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 10_000)
@@ -127,7 +128,7 @@ def test_u_and_v_start_near_zero():
 
 
 def xlnet(heads, dim, width):
-    modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    modeling = peer("transformers.models.xlnet.modeling_xlnet")
     config = modeling.XLNetConfig(d_model=width, n_head=heads, dropout=0.0)
     assert config.d_head == dim
     made = modeling.XLNetRelativeAttention(config).double()
@@ -137,7 +138,7 @@ def xlnet(heads, dim, width):
 
 
 def test_rows_agree_with_xlnet(to_ledger):
-    modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    modeling = peer("transformers.models.xlnet.modeling_xlnet")
     frequencies = 1 / 10000 ** (torch.arange(0, 16, 2, dtype=torch.float64) / 16)
     distances = torch.arange(99, -1, -1, dtype=torch.float64)
     expected = modeling.XLNetModel.positional_embedding(distances, frequencies)
@@ -148,7 +149,7 @@ def test_rows_agree_with_xlnet(to_ledger):
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (3, 8)])
 def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queries, keys):
-    modeling = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    modeling = peer("transformers.models.xlnet.modeling_xlnet")
     x = random(2, 3, queries, queries + keys)  # distances keys, ..., 1 - queries
     other = modeling.XLNetRelativeAttention
     expected = other.rel_shift_bnij(x, klen=keys)

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies
 from snippets.xpos import apply_xpos, xpos_decay
+from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 ROLES = ["query", "key"]
@@ -121,13 +122,13 @@ def test_the_paper_fades_in_one_token_as_far_as_torchscale_in_512(seed, pairs, d
 
 
 def rotary_embedding_torch(q, k):
-    module = pytest.importorskip("rotary_embedding_torch")
+    module = peer("rotary_embedding_torch")
     rotary = module.RotaryEmbedding(q.shape[-1], use_xpos=True, cache_if_possible=False)
     return rotary.rotate_queries_and_keys(q, k)
 
 
 def x_transformers(q, k):
-    module = pytest.importorskip("x_transformers.x_transformers")
+    module = peer("x_transformers.x_transformers")
     rotary = module.RotaryEmbedding(q.shape[-1], use_xpos=True)
     angles, scale = rotary(torch.arange(q.shape[-2]))
     turned = module.apply_rotary_pos_emb(q, angles, scale)

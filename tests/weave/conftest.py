@@ -1,5 +1,7 @@
 """weave at work in a temporary folder, without building a site."""
 
+import functools
+
 import markdown
 import pytest
 from markdown.treeprocessors import Treeprocessor
@@ -7,7 +9,19 @@ from mkdocs.config import load_config
 from mkdocs.utils import meta
 
 from tests.weave.projects import FILES, Folder, Project
-from weave import blocks, claims, diagrams, extension, glossary, labs, project, reference, results, symbols
+from weave import (
+    blocks,
+    claims,
+    diagrams,
+    extension,
+    glossary,
+    kept,
+    labs,
+    project,
+    reference,
+    results,
+    symbols,
+)
 
 
 def move(monkeypatch, folder):
@@ -16,6 +30,9 @@ def move(monkeypatch, folder):
     for module in (blocks, claims, diagrams, extension, glossary, labs, project, reference, results, symbols):
         for name in places.keys() & vars(module).keys():
             monkeypatch.setattr(module, name, places[name])
+    texts = folder / ".cache" / "texts.json"
+    monkeypatch.setattr(kept, "FILE", texts)
+    monkeypatch.setattr(kept, "_known", functools.cache(lambda: kept.Store(texts)))
 
 
 @pytest.fixture

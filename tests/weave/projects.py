@@ -18,7 +18,6 @@ MATERIAL = "theme:\n  name: material\n  font: false\n"
 TORCH = """
 def manual_seed(seed): pass
 def set_num_threads(count): pass
-def use_deterministic_algorithms(yes): pass
 """
 
 FILES = {

@@ -401,6 +401,18 @@ def test_a_swap_succeeds_although_another_build_put_its_site_there_meanwhile(tmp
     assert (site / "page").read_text() == "made"
 
 
+def test_a_folder_on_another_disk_is_refused_before_anything_is_built(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    monkeypatch.setattr(build, "_disk", lambda path: 1 if path == tmp_path / "there" else 2)
+    monkeypatch.setattr(build.subprocess, "run", lambda *_, **__: pytest.fail("it builds"))
+    with pytest.raises(SystemExit, match=r"there is on another disk than .*: name a folder on the same disk"):
+        build.build(tmp_path / "there")
+
+
+def test_the_disk_of_a_folder_that_is_not_there_is_that_of_the_next_one_above(tmp_path):
+    assert build._disk(tmp_path / "not" / "yet") == tmp_path.stat().st_dev
+
+
 def test_only_old_folders_of_builds_are_cleared_away(tmp_path):
     old, young, other = folders(tmp_path, "build-old", "build-young", "weave")
     for folder in (old, other):

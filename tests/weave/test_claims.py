@@ -85,4 +85,4 @@ def test_a_claim_is_stated_where_pages_cite_it(here):
 
 def test_a_claim_that_no_page_cites_is_unstated(here):
     here.write({"tests/test_two.py": IN_A_CLASS, "docs/a.md": "Once `#!claim order-is-lost`."})
-    assert [claim.id for claim in claims.unstated()] == ["second"]
+    assert [claim.id for claim in claims.unstated(claims.registry(), claims.citations())] == ["second"]

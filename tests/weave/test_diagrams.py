@@ -1,7 +1,9 @@
 """Mermaid diagrams become SVG of the site's colours."""
 
+import hashlib
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 
@@ -93,11 +95,24 @@ def test_a_damaged_entry_is_drawn_again(render, engine, here, damage):
     assert len(engine) == 2
 
 
-def test_another_version_of_the_library_draws_again(render, engine, monkeypatch):
+@pytest.mark.parametrize("library", ["mermaidx", "novasvg"])
+def test_another_version_of_a_library_draws_again(render, engine, monkeypatch, library):
+    version = diagrams.importlib.metadata.version
     render(DIAGRAM)
-    monkeypatch.setattr(diagrams.importlib.metadata, "version", lambda name: "another")
+    monkeypatch.setattr(
+        diagrams.importlib.metadata, "version", lambda name: "0" if name == library else version(name)
+    )
     render(DIAGRAM)
     assert len(engine) == 2
+
+
+def test_another_version_of_this_code_draws_again(render, engine, monkeypatch):
+    render(DIAGRAM)
+    monkeypatch.setattr(diagrams, "CODE", "edited")
+    render(DIAGRAM)
+    assert len(engine) == 2
+    monkeypatch.undo()
+    assert hashlib.sha256(Path(diagrams.__file__).read_bytes()).hexdigest() == diagrams.CODE
 
 
 def test_a_diagram_that_brings_its_own_colours_is_refused(render, drawn, monkeypatch):

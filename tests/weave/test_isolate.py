@@ -480,6 +480,32 @@ def test_no_bytecode_is_read_or_written_for_the_projects_code(project, answers):
     assert not list((project.root / "snippets").rglob("*.pyc"))
 
 
+def test_an_exhibit_that_leaves_a_thread_is_ended_and_told(project):
+    project.write(
+        {
+            "exhibits/thread.py": """
+                import threading
+                import time
+
+
+                def left():
+                    threading.Thread(target=time.sleep, args=(300,)).start()
+                """
+        }
+    )
+    driver = "from weave import worker; worker.REST = 1; print(worker.run_one('thread.left')['failure'])"
+    done = subprocess.run(
+        [sys.executable, "-c", driver],
+        cwd=project.root,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.stdout == "its process still ran 1 seconds after its answer: does it leave a thread?\n", done
+
+
 @pytest.mark.skipif(os.name != "posix", reason="there is no fork")
 def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(project):
     """Also the reason why an interrupted build leaves no process behind."""

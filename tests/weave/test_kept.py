@@ -1,6 +1,7 @@
 """What functions made of text outlives the process, and is forgotten when it may be wrong."""
 
 import json
+import re
 
 import pytest
 
@@ -11,14 +12,13 @@ from weave import kept as kept_
 def process(monkeypatch, tmp_path):
     """Begin as a new process would; it returns the decorator and a function that ends the process."""
     monkeypatch.setattr(kept_, "FILE", tmp_path / "texts.json")
-    monkeypatch.setattr(kept_.atexit, "register", lambda save: None)
 
     def begin():
-        kept_._known.cache_clear()
-        return kept_.kept, kept_._known().save
+        store = kept_.Store(kept_.FILE)
+        monkeypatch.setattr(kept_, "_known", lambda: store)
+        return kept_.kept, store.save
 
-    yield begin
-    kept_._known.cache_clear()
+    return begin
 
 
 def count(asked):
@@ -45,20 +45,50 @@ def test_a_result_is_made_once_for_all_processes(process):
 def test_a_changed_file_of_the_package_forgets_everything(process, monkeypatch):
     asked = []
     for state in ("before", "after", "before"):
-        monkeypatch.setattr(kept_, "_state", lambda state=state: state)
+        monkeypatch.setattr(kept_, "STATE", state)
         kept, end = process()
         kept(count(asked))("one")
         end()
     assert asked == ["one", "one"]  # and an edit taken back finds its results again
 
 
-def test_the_state_is_that_of_the_code_and_of_what_colours_it(monkeypatch):
-    kept_._state.cache_clear()
+def test_the_state_is_that_of_the_code_and_of_what_colours_it(monkeypatch, tmp_path):
+    assert kept_._state() == kept_.STATE  # read with the code itself, whatever is edited afterwards
+    monkeypatch.setattr(kept_, "__file__", str(tmp_path / "kept.py"))
+    code = tmp_path / "symbols.py"
+    code.write_text("x = 1\n")
     before = kept_._state()
-    kept_._state.cache_clear()
+    code.write_text("x = 2\n")
+    assert kept_._state() != before
+    code.write_text("x = 1\n")
+    assert kept_._state() == before
     monkeypatch.setattr(kept_.pygments, "__version__", "0")
     assert kept_._state() != before
-    kept_._state.cache_clear()
+
+
+def test_a_damaged_result_is_made_again(process):
+    kept, end = process()
+    assert kept(count([]))("one two") == [2, "one two"]
+    end()
+    whole = kept_.FILE.read_text()
+    for damaged in (
+        whole.replace("[2,", "[3,"),
+        re.sub(r"\[.*\]", "[]", whole),
+        re.sub(r"\[.*\]", "7", whole),
+    ):
+        assert damaged != whole
+        kept_.FILE.write_text(damaged)
+        kept, end = process()
+        assert kept(count([]))("one two") == [2, "one two"]
+        end()
+        assert kept_.FILE.read_text() == whole
+
+
+def test_a_moved_project_keeps_its_results_where_it_is(here):
+    known = kept_._known()
+    assert known.file == kept_.FILE
+    assert known.file.is_relative_to(here.root)
+    assert known.stored == {}
 
 
 def test_a_damaged_file_is_made_again(process):

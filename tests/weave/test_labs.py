@@ -291,7 +291,12 @@ def test_cells_know_what_and_where_they_are(lab):
         ("x = 1\n", "a lab begins with a cell, '# %% [markdown]' (at labs/trial.py:1)"),
         ("", "a lab begins with a cell, '# %% [markdown]' (at labs/trial.py:1)"),
         ('# %%\nx = 1\n# %% tags=["check", "judge"]\ny = 1\n', "(at labs/trial.py:3)"),
-        ('# %% tags=["chek"]\ny = 1\n', "one of the tags starter, solution, judge, check, got"),
+        ('# %% tags=["chek"]\ny = 1\n', 'one of tags=["starter"], tags=["solution"], tags=["judge"]'),
+        ("# %% tags=['starter']\ny = 1\n", "got \"# %% tags=['starter']\" (at labs/trial.py:1)"),
+        ('# %% tags="starter"\ny = 1\n', "(at labs/trial.py:1)"),
+        ('# %% tags=[{"a": 1}]\ny = 1\n', "(at labs/trial.py:1)"),
+        ('# %% alt=["A"]\ny = 1\n', "(at labs/trial.py:1)"),
+        ("# %%\n# only\n\n    # words\n", "expected code, the cell has only comments (at labs/trial.py:1)"),
         ("# %% title\ny = 1\n", "got '# %% title' (at labs/trial.py:1)"),
         ('# %% title="A"\ny = 1\n', "(at labs/trial.py:1)"),
         ("# %%\n\n# %%\nx = 1\n", "the cell is empty (at labs/trial.py:1)"),
@@ -311,6 +316,13 @@ def test_an_import_that_a_notebook_could_not_have_is_refused(lab, line):
     lab(f"# %% [markdown]\n# a\n\n# %%\nif True:\n    pass\n{line}\n")
     with pytest.raises(labs.LabError, match=re.escape(f"got {line!r} (at labs/trial.py:7)")):
         labs.files("trial")
+
+
+def test_a_notebook_without_a_version_to_ask_for_is_refused(here, lab):
+    lab("# %% [markdown]\n# # A\n")
+    here.write({"requirements.txt": "matplotlib==1\n"})
+    with pytest.raises(labs.LabError, match=re.escape("expected a line 'torch==…'")):
+        labs.notebook("trial", True, "")
 
 
 def test_only_files_of_cells_are_labs(here):

@@ -43,7 +43,7 @@ def known(lively):
     known = results.Results()
     known.get(STORED)
     yield known
-    known._worker.stdin.close()
+    known._leave()
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_a_damaged_entry_is_made_again_without_a_word(lively, ask, known, damage
     path.write_bytes(damage(whole))
     assert path.read_bytes() != whole
     fresh = results.Results()
-    fresh._worker = known._worker
+    fresh._worker, fresh._environment = known._worker, known._environment
     capfd.readouterr()
     assert fresh.get(STORED) == before
     said = capfd.readouterr().err
@@ -227,10 +227,14 @@ def holds(path):
     return results._Now().holds(json.loads(path.read_bytes()))
 
 
+def keep(name, files, result):
+    results.store(name, {"environment": results.environment(), "files": files, "result": result})
+
+
 def test_a_damaged_entry_can_hide_no_other(here):
     here.write({"snippets/a.py": "x = 1\n"})
     files = {"snippets/a.py": results.digest("snippets/a.py")}
-    results.store("a.b", files, {"values": {}})
+    keep("a.b", files, {"values": {}})
     for number in range(3):
         here.write({f".cache/weave/a.b.{number}.json": "{"})
     assert results.load("a.b", results._Now())["result"] == {"values": {}}
@@ -239,8 +243,8 @@ def test_a_damaged_entry_can_hide_no_other(here):
 def test_an_exhibit_keeps_its_last_results_and_no_more(here):
     for number in range(results.KEPT + 3):
         here.write({"snippets/a.py": f"x = {number}\n"})
-        results.store("a.b", {"snippets/a.py": results.digest("snippets/a.py")}, number)
-    results.store("a.bc", {}, "another exhibit's")
+        keep("a.b", {"snippets/a.py": results.digest("snippets/a.py")}, number)
+    keep("a.bc", {}, "another exhibit's")
     kept = []
     for number in range(results.KEPT + 3):
         here.write({"snippets/a.py": f"x = {number}\n"})
@@ -254,7 +258,7 @@ def test_what_is_stored_is_stored_whole(here, monkeypatch):
     """A process that dies while it writes leaves no entry, and the name of no entry."""
     monkeypatch.setattr(project.Path, "replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        results.store("a.b", {}, {})
+        keep("a.b", {}, {})
     assert not list((here.root / ".cache" / "weave").glob("*.json"))
     assert results.load("a.b", results._Now()) is None
 
@@ -270,6 +274,101 @@ def test_a_failure_is_told_again_without_running_until_the_code_changes(known, a
     files.edit("exhibits/bad.py", "raise RuntimeError('no')", "print('yes')")
     known.forget()
     assert known.get("bad.one")["output"] == "yes\n"
+
+
+def test_a_failure_does_not_outlive_a_file_that_is_no_code(known, ask, files):
+    files.write(
+        {
+            "exhibits/bad.py": """
+                from pathlib import Path
+
+
+                def one():
+                    print(Path("data/words.txt").read_text())
+                """
+        }
+    )
+    for words in (None, "yes"):
+        known.forget()
+        if words:
+            files.write({"data/words.txt": words})
+            assert known.get("bad.one")["output"] == "yes\n"
+        else:
+            with pytest.raises(results.Unavailable, match="FileNotFoundError"):
+                known.get("bad.one")
+    shutil.rmtree(files.root / "data")
+
+
+def test_a_failure_does_not_outlive_a_library(known, ask, files, monkeypatch, capfd):
+    files.write({"exhibits/bad.py": "def one():\n    raise RuntimeError('no')\n"})
+    for version in ("1", "2", "2"):
+        upgrade(monkeypatch, version)
+        known.forget()
+        with pytest.raises(results.Unavailable, match="no"):
+            known.get("bad.one")
+    assert capfd.readouterr().err.count("failed") == 2 + 2  # a line for it, and one with the counts
+
+
+def upgrade(monkeypatch, version):
+    """Let a library have this version from now on."""
+    real = results.importlib.metadata.version
+    monkeypatch.setattr(
+        results.importlib.metadata,
+        "version",
+        lambda name: version if name == "matplotlib" else real(name),
+    )
+
+
+def test_another_library_is_loaded_by_another_worker(known, ask, files, monkeypatch):
+    before = known._worker
+    upgrade(monkeypatch, "0")
+    assert ask() == set(results.exhibit_names())
+    assert before.poll() == 0 and known._worker is not before
+    assert known._loaded[STORED]["environment"] == results.environment()
+
+
+def test_a_result_bears_the_libraries_that_its_worker_has_loaded(known, ask, files, monkeypatch):
+    """They are upgraded while it runs."""
+    before, store = results.environment(), results.store
+
+    def late(name, entry):
+        upgrade(monkeypatch, "0")
+        return store(name, entry)
+
+    monkeypatch.setattr(results, "store", late)
+    files.edit("exhibits/words.py", "seven", "ten")
+    assert ask() == {"words.spoken"}
+    assert known._loaded["words.spoken"]["environment"] == before != results.environment()
+
+
+def test_answers_that_nobody_took_are_not_for_the_next_question(known, ask):
+    first = next(known.run(["lines.rising", "words.spoken"]))
+    for name in ("words.spoken", "lines.rising"):
+        assert [each["exhibit"] for each in known.run([name])] == [name]
+    assert first["exhibit"] in ("lines.rising", "words.spoken")
+
+
+def test_an_error_between_answers_leaves_no_answer_behind(known, ask, files, monkeypatch):
+    def full(*_):
+        raise OSError("no space left")
+
+    files.edit("exhibits/reader.py", "HERE = ", "HERE= ")
+    with monkeypatch.context() as context, pytest.raises(OSError, match="no space left"):
+        context.setattr(results, "store", full)
+        ask()
+    ask()
+    assert value(known, "reader.a_file.text") == "one"
+    assert value(known, "reader.perhaps.text") == "none"
+
+
+def test_what_a_link_leads_to_is_used(known, ask, files, tmp_path):
+    outside = tmp_path / "outside.txt"
+    outside.write_text("one")
+    (files.root / "exhibits" / "data" / "maybe.txt").symlink_to(outside)
+    assert ask() == {"reader.perhaps", "reader.a_folder"}
+    outside.write_text("two")
+    assert ask() == {"reader.perhaps"}
+    assert value(known, "reader.perhaps.text") == "two"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from bs4 import BeautifulSoup
 
 from tests.weave.projects import FILES, MATERIAL, Project
 
-pytest.importorskip("zensical")
-
 PAGE = FILES["docs/index.md"].replace(
     "# Scaling\n",
     "# Scaling\n\n        $$\n        \\frac{a}{b}\n        $$\n\n        See [how](#scaling-basic).\n",

@@ -1,0 +1,26 @@
+"""A comparison with others is skipped only where they are not installed."""
+
+import pytest
+
+from tests.peers import peer
+from weave.project import ROOT
+
+
+def test_a_module_of_an_installed_package_is_imported():
+    assert peer("xml.dom.minidom").__name__ == "xml.dom.minidom"
+
+
+def test_a_package_that_is_not_installed_skips_by_name():
+    with pytest.raises(pytest.skip.Exception, match="no_such_package is not installed"):
+        peer("no_such_package.module")
+
+
+def test_a_module_that_has_moved_is_an_error():
+    with pytest.raises(ModuleNotFoundError, match=r"xml\.no_such_module"):
+        peer("xml.no_such_module")
+
+
+def test_no_test_skips_in_another_way():
+    word = "import" + "orskip"
+    found = [path.name for path in (ROOT / "tests").rglob("*.py") if word in path.read_text(encoding="utf-8")]
+    assert not found
