@@ -473,16 +473,16 @@ def _continue(decoder, text, tokens):
 def through_torch():
     documents = torch.tensor([[1] * 5 + [2] * 3])  # two texts in one row
     at = document_positions(documents)
-    q, k, v = torch.randn(3, 1, HEADS, 8, 16)
+    q, k, v = torch.randn(3, 1, 2, 8, 16)  # two heads
 
     seen = visible(at, at, documents, documents)
-    one = attend(q, k, v, seen, alibi_bias(at, at, HEADS))
+    one = attend(q, k, v, seen, alibi_bias(at, at, heads=2))
 
     last = torch.tensor([7])  # no distance in the row is longer
-    nearest_first = alibi_bias(last, torch.arange(8), HEADS)[:, 0].flip(-1)
+    by_key = alibi_bias(last, torch.arange(8), heads=2)[:, 0]
     mask_mod = flex_visible(at, at, documents, documents)
     block_mask = create_block_mask(mask_mod, 1, None, 8, 8, device="cpu")
-    score_mod = flex_bias(nearest_first, at, at)
+    score_mod = flex_bias(by_key.flip(-1), at, at)  # nearest first
     other = flex_attention(q, k, v, score_mod, block_mask)
     print(
         "the same within a millionth:",

@@ -11,6 +11,7 @@ Nothing in it knows i or j but the bias and the causal mask. Encodings enter
   2. through rotate, which turns q and k;
   3. through bias, which is added to the scores;
   4. through score, which takes the place of the scaled dot product.
+Shaw's second table, which is added to the values, has no place here.
 
 Source: arXiv:1706.03762, section 3.2.1 (equation 1), heads: section 3.2.2.
 """
@@ -28,12 +29,14 @@ def scaled_dot_product(
 ) -> Tensor:
     """How well each key fits each query: (..., queries, keys).
 
-    ValueError: q and k of different widths.
+    ValueError: q and k of different widths, or of leading axes that differ and
+    are not 1.
     """
     dim = q.shape[-1]
     if k.shape[-1] != dim:
         raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
-    return q @ k.mT / math.sqrt(dim)  # (..., queries, keys)
+    _check_leading("k", k, q)
+    return q / math.sqrt(dim) @ k.mT  # (..., queries, keys)
 
 
 def attention(
@@ -55,7 +58,7 @@ def attention(
     >>> attention(q, k, v=k)
     (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
 
-    ValueError: k or v that does not fit; a bias that is not floating;
+    ValueError: k or v that does not fit; v or a bias that is not floating;
     causal with more queries than keys.
     """
     if k.shape[-2] != v.shape[-2]:
@@ -63,7 +66,10 @@ def attention(
             f"v must have a row for each of {k.shape[-2]} keys, "
             f"got {v.shape[-2]}"
         )
+    if not v.is_floating_point():
+        raise ValueError(f"v must be of a floating dtype, got {v.dtype}")
     scores = score(q, k)  # (..., queries, keys)
+    _check_leading("v", v, scores)
     if bias is not None:
         _check_bias(bias, scores)
         scores = scores + bias  # (..., queries, keys)
@@ -79,6 +85,15 @@ def attention(
     weights = weights.masked_fill(blind, 0).to(v.dtype)  # (..., queries, keys)
     output = weights @ v  # (..., queries, value_dim)
     return output, weights
+
+
+def _check_leading(name: str, given: Tensor, other: Tensor) -> None:
+    have, want = tuple(given.shape), tuple(other.shape)
+    leading = zip(have[-3::-1], want[-3::-1], strict=False)
+    if any(a != b and 1 not in (a, b) for a, b in leading):
+        raise ValueError(
+            f"{name} must have the leading axes of {want}, or 1, got {have}"
+        )
 
 
 def _check_bias(bias: Tensor, scores: Tensor) -> None:

@@ -10,7 +10,8 @@ An encoding answers four questions, and most answer one of them:
 Encoding answers all of them "as if there were no positions". Override one, give
 it to Decoder, and nothing else changes. Every token comes with its position and
 the number of its document, so that padding, packing and a cache come out right;
-decoding.py says how to make both.
+decoding.py says how to make both. Shaw's second table, which is added to the
+values, has no place here.
 
 Source: arXiv:1706.03762, section 3, with normalisation before each part and one
 matrix for tokens in and out, as in github.com/openai/gpt-2 at 9b63575,
@@ -55,7 +56,7 @@ class Encoding(nn.Module):
         query_positions: Tensor,  # (batch, queries)
         key_positions: Tensor,  # (batch, keys)
     ) -> Tensor:
-        return q @ k.mT / math.sqrt(q.shape[-1])
+        return q / math.sqrt(q.shape[-1]) @ k.mT
 
 
 class Block(nn.Module):

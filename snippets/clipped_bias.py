@@ -21,8 +21,9 @@ def clipped_bias(
 ) -> Tensor:
     """The bias of a table: (..., heads, queries, keys), of the table's dtype.
 
-    Positions are integers, in tokens. The table has 2 max_distance + 1 rows.
-    It hides no key: in a causal model mask later keys too.
+    Positions are integers, in tokens, and may stay on the CPU. The table has
+    2 max_distance + 1 rows. It hides no key: in a causal model mask later keys
+    too.
 
     >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
     >>> clipped_bias(torch.tensor([2]), torch.arange(5), table)
@@ -37,7 +38,7 @@ def clipped_bias(
             f"got {tuple(table.shape)}"
         )
     most = len(table) // 2
-    offsets = _offsets(query_positions, key_positions)
+    offsets = _offsets(query_positions, key_positions, table.device)
     row = offsets.clamp_(-most, most).add_(most)  # (..., queries, keys)
     bias = table.T.index_select(1, row.flatten()).unflatten(1, row.shape)
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
@@ -63,7 +64,9 @@ class ClippedBias(nn.Module):
         return clipped_bias(query_positions, key_positions, self.table)
 
 
-def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device
+) -> Tensor:
     """Key position minus query position: (..., queries, keys), int64."""
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     for given in (query_positions, key_positions):
@@ -71,7 +74,8 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
         kind = given.dtype if tensor else type(given).__name__
         if kind not in whole:
             raise ValueError(
-                f"positions must be tensors of integers, got {kind}"
+                "positions must be tensors of uint8 or int8 to int64, "
+                f"got {kind}"
             )
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
@@ -79,5 +83,5 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
-    i = query_positions.long()[..., :, None]  # (..., queries, 1)
-    return key_positions[..., None, :] - i  # (..., queries, keys)
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

@@ -42,6 +42,12 @@ def cope_scores(
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
     if k.shape[-1] != dim:
         raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
+    leading = zip(k.shape[-3::-1], q.shape[-3::-1], strict=False)
+    if k.ndim > q.ndim or any(n not in (1, of) for n, of in leading):
+        raise ValueError(
+            f"k must have the leading axes of q, {tuple(q.shape)}, or 1, "
+            f"got {tuple(k.shape)}"
+        )
     if queries > keys:
         raise ValueError(f"{queries} queries need as many keys, got {keys}")
     if table.ndim != 2 or table.shape[1] != dim or len(table) == 0:

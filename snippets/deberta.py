@@ -8,8 +8,10 @@
 
 The rows are one learned table of 2 span distances, projected for each head as
 keys and as queries. d counts from query to key, so the farthest key after the
-query has row 0. In its last term the paper has j - i in place of i - j; the
-released code has i - j in both, and so has this file.
+query has row 0, or row 1 with max_distance, where row 0 is never read. Beyond
+max_distance transformers counts on and reads it. In its last term the paper has
+j - i in place of i - j; the released code has i - j in both, and so has this
+file.
 
 Source: arXiv:2006.03654, section 3.1, equations 3 and 4; reference code:
 disentangled_attention.py and, for the buckets, da_utils.py in
@@ -32,14 +34,17 @@ def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
     >>> log_buckets(torch.tensor([-3, 128, 129, 200, 511, 9999]), 256, 512)
     tensor([ -3, 128, 129, 169, 255, 255])
 
-    ValueError: span odd or below 4, max_distance not above span // 2 + 1.
+    ValueError: distances no tensor of integers; span odd or below 4;
+    max_distance not above span // 2 + 1.
     """
+    _check_integers("distances", distances)
     middle, far = span // 2, max_distance - 1
     if span < 4 or span % 2 or far <= middle:
         raise ValueError(
             "span must be even, at least 4 and below 2 max_distance - 2, "
             f"got {span} and {max_distance}"
         )
+    distances = distances.long()
     near = distances.abs().clamp(min=middle)
     part = (near / middle).log() / math.log(far / middle)  # 0 to 1
     bucket = middle + (part * (middle - 1)).ceil().long().clamp(max=middle - 1)
@@ -59,8 +64,8 @@ def deberta_scores(
     """How well each key fits each query: (..., heads, queries, keys).
 
     Positions are integers, in tokens: (tokens,) for all alike, or with the
-    leading axes of q and k before the axis of heads. With max_distance,
-    i - j goes through log_buckets first.
+    leading axes of q and k before the axis of heads. They may stay on the CPU.
+    With max_distance, i - j goes through log_buckets first.
 
     ValueError: shapes that do not fit; positions that are no integers.
     """
@@ -78,7 +83,7 @@ def deberta_scores(
     ):
         if tuple(given) != wanted:
             raise ValueError(f"{name} must be {wanted}, got {tuple(given)}")
-    distances = _distances(query_positions, key_positions, shape)
+    distances = _distances(query_positions, key_positions, shape, q.device)
     if max_distance is not None:
         distances = log_buckets(distances, span, max_distance)
     rows = (distances + span).clamp(0, 2 * span - 1).expand(shape)
@@ -96,10 +101,11 @@ class DebertaScores(nn.Module):
     dim is the width of the model, the heads are dim/heads wide. All layers of
     the paper's models share the table: set second.table = first.table. Give
     max_distance for the buckets of versions 2 and 3: there span is 256 and
-    max_distance 512. The released version 3 has no projections for the table: it
-    normalises the rows and projects them with those of the content.
+    max_distance 512. The released version 3 has no projections for the table:
+    it normalises the rows and projects them with those of the content.
 
-    ValueError: as deberta_scores; dim not a multiple of heads, span below 1.
+    ValueError: as deberta_scores; dim not a multiple of heads, span below 1;
+    with max_distance, as log_buckets.
     """
 
     def __init__(
@@ -111,6 +117,8 @@ class DebertaScores(nn.Module):
                 "dim must be a multiple of heads and span at least 1, "
                 f"got {dim}, {heads} and {span}"
             )
+        if max_distance is not None:  # refuse now what has no buckets
+            log_buckets(torch.tensor(0), span, max_distance)
         self.heads = heads
         self.max_distance = max_distance
         self.table = nn.Parameter(torch.empty(2 * span, dim))
@@ -140,18 +148,25 @@ class DebertaScores(nn.Module):
         )
 
 
+def _check_integers(name: str, given: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    tensor = isinstance(given, Tensor)
+    kind = given.dtype if tensor else type(given).__name__
+    if kind not in whole:
+        raise ValueError(
+            f"{name} must be a tensor of uint8 or int8 to int64, got {kind}"
+        )
+
+
 def _distances(
-    query_positions: Tensor, key_positions: Tensor, shape: torch.Size
+    query_positions: Tensor,
+    key_positions: Tensor,
+    shape: torch.Size,
+    device: torch.device,
 ) -> Tensor:
     """Query minus key position, int64: (..., 1, queries, keys)."""
-    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     for positions in (query_positions, key_positions):
-        tensor = isinstance(positions, Tensor)
-        given = positions.dtype if tensor else type(positions).__name__
-        if given not in whole:
-            raise ValueError(
-                f"positions must be a tensor of integers, got {given}"
-            )
+        _check_integers("positions", positions)
     have = tuple(query_positions.shape), tuple(key_positions.shape)
     want = tuple(shape[-2:])
     each = tuple((*shape[:-3], tokens) for tokens in want)
@@ -160,6 +175,6 @@ def _distances(
             f"positions must fit scores of {tuple(shape)}, "
             f"got {have[0]} and {have[1]}"
         )
-    i = query_positions[..., :, None]  # (..., queries, 1)
-    j = key_positions.long()[..., None, :]  # (..., 1, keys)
+    i = query_positions.to(device)[..., :, None]  # (..., queries, 1)
+    j = key_positions.to(device, torch.int64)[..., None, :]
     return (i - j)[..., None, :, :]

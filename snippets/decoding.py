@@ -34,6 +34,7 @@ def document_positions(
 
     documents has a number for each token, one unbroken run for each document.
     A padding mask will do. The next token of a document has the next position.
+    packed_positions of embed.py is the same function.
 
     >>> document_positions(torch.tensor([[0, 0, 1, 1, 1], [4, 4, 5, 5, 5]]))
     tensor([[0, 1, 0, 1, 2],
@@ -41,7 +42,7 @@ def document_positions(
 
     ValueError: documents no tensor of integers or bool.
     """
-    _check_integers("documents", documents)
+    _check_integers("documents", documents, torch.bool)
     place = torch.arange(documents.shape[-1], device=documents.device)
     begins = documents.diff(prepend=documents[..., :1]) != 0  # (..., tokens)
     return place - (begins * place).cummax(-1).values  # (..., tokens)
@@ -70,6 +71,7 @@ def visible(
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
+    _check_sides(query_positions, key_positions)
     same = query_documents[..., :, None] == key_documents[..., None, :]
     if not causal:
         return same  # (..., queries, keys)
@@ -92,7 +94,8 @@ class KeyValueCache:
     >>> guess.first(4).positions  # one of three was right
     tensor([[0, 1, 2, 3]])
 
-    ValueError: shapes that do not fit; positions or documents no integers.
+    ValueError: shapes that do not fit; positions or documents no integers;
+    first of more keys than there are.
     """
 
     def __init__(
@@ -102,8 +105,13 @@ class KeyValueCache:
         want = (*positions.shape[:-1], "heads", *positions.shape[-1:], "dim")
         for name, given in (("k", k), ("v", v)):
             shape = tuple(given.shape)
-            if (*shape[:-3], *shape[-2:-1]) != tuple(positions.shape):
+            fits = (*shape[:-3], *shape[-2:-1]) == tuple(positions.shape)
+            if not fits or len(shape) != len(want):
                 raise ValueError(f"{name} must be {want}, got {shape}")
+        if k.shape[-3] != v.shape[-3]:
+            raise ValueError(
+                f"v must have {k.shape[-3]} heads, as k, got {v.shape[-3]}"
+            )
         self.k, self.v = k, v
         self.positions, self.documents = positions, documents
 
@@ -111,6 +119,11 @@ class KeyValueCache:
         self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
     ) -> "KeyValueCache":
         new = KeyValueCache(k, v, positions, documents)
+        for name, old, more in (("k", self.k, k), ("v", self.v, v)):
+            *rows, _, dim = old.shape
+            if [*more.shape[:-2], more.shape[-1]] != [*rows, dim]:
+                want, got = (*rows, "keys", dim), tuple(more.shape)
+                raise ValueError(f"{name} must be {want}, got {got}")
         return KeyValueCache(
             torch.cat((self.k, new.k), -2),
             torch.cat((self.v, new.v), -2),
@@ -119,6 +132,9 @@ class KeyValueCache:
         )
 
     def first(self, keys: int) -> "KeyValueCache":
+        most = self.positions.shape[-1]
+        if not 0 <= keys <= most:
+            raise ValueError(f"keys must be 0 to {most}, got {keys}")
         return KeyValueCache(
             self.k[..., :keys, :],
             self.v[..., :keys, :],
@@ -145,7 +161,8 @@ def attend(
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
     tensor([[[1.5000]]])
 
-    ValueError: seen not bool or not the queries and keys of q and k.
+    ValueError: seen not bool or not the queries and keys of q and k; a bias
+    that is not floating, which would not keep what seen hides.
     """
     shape = (*q.shape[:-3], q.shape[-2], k.shape[-2])
     if seen.dtype != torch.bool:
@@ -156,6 +173,10 @@ def attend(
         )
     mask = seen[..., None, :, :]  # one for all heads
     if bias is not None:
+        if not bias.is_floating_point():
+            raise ValueError(
+                f"bias must be of a floating dtype, got {bias.dtype}"
+            )
         mask = bias.masked_fill(~mask, -math.inf)  # (..., queries, keys)
     return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
 
@@ -172,6 +193,7 @@ def flex_visible(
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
+    _check_sides(query_positions, key_positions, "batch")
 
     def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         same = query_documents[b, i] == key_documents[b, j]
@@ -189,9 +211,9 @@ def flex_bias(
 
     by_distance is the bias of one query for the keys before it, nearest first:
     for ALiBi alibi_bias(n, torch.arange(100), heads)[:, 0].flip(-1), where n
-    is torch.tensor([99]). No tensor of queries x keys is made. It must reach the
-    largest distance of any key before a query, hidden or not: beyond its end is
-    torch's own index error.
+    is torch.tensor([99]). No tensor of queries x keys is made. It must reach
+    the largest distance of any key before a query, hidden or not: beyond its
+    end is torch's own index error.
 
     ValueError: shapes that do not fit; positions no integers.
     """
@@ -200,6 +222,7 @@ def flex_bias(
         raise ValueError(f"by_distance must be (heads, distances), got {shape}")
     _check_integers("query positions", query_positions)
     _check_integers("key positions", key_positions)
+    _check_sides(query_positions, key_positions, "batch")
 
     def score_mod(
         score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor
@@ -212,7 +235,7 @@ def flex_bias(
 
 def _check_pair(name: str, positions: Tensor, documents: Tensor) -> None:
     _check_integers(f"{name} positions", positions)
-    _check_integers(f"{name} documents", documents)
+    _check_integers(f"{name} documents", documents, torch.bool)
     if positions.shape != documents.shape or not positions.ndim:
         raise ValueError(
             f"{name} positions and documents must be of one shape, "
@@ -220,8 +243,23 @@ def _check_pair(name: str, positions: Tensor, documents: Tensor) -> None:
         )
 
 
-def _check_integers(name: str, given: Tensor) -> None:
+def _check_sides(queries: Tensor, keys: Tensor, rows: str = "...") -> None:
+    have = tuple(queries.shape), tuple(keys.shape)
+    batched = rows == "..." or queries.ndim == 2
+    if have[0][:-1] != have[1][:-1] or not batched:
+        raise ValueError(
+            f"positions must be ({rows}, queries) and ({rows}, keys), "
+            f"got {have[0]} and {have[1]}"
+        )
+
+
+def _check_integers(name: str, given: Tensor, *others: torch.dtype) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     tensor = isinstance(given, Tensor)
     kind = given.dtype if tensor else type(given).__name__
-    if not tensor or kind.is_floating_point or kind.is_complex:
-        raise ValueError(f"{name} must be a tensor of integers, got {kind}")
+    if kind not in (*whole, *others):
+        either = "bool, " if others else ""
+        raise ValueError(
+            f"{name} must be a tensor of {either}uint8 or int8 to int64, "
+            f"got {kind}"
+        )

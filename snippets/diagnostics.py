@@ -32,7 +32,7 @@ def relativity_error(
     tensor(0., dtype=torch.float64)
     """
     _expect(positions.ndim == 1, "positions", "(tokens,)", positions.shape)
-    _expect(len(shifts) > 0, "shifts", "one number or more", shifts)
+    _expect(any(shifts), "shifts", "one number or more, not all 0", shifts)
     here, n = score(positions, positions), len(positions)
     _expect(here.shape[-2:] == (n, n), "scores", f"(..., {n}, {n})", here.shape)
     moved = [score(positions + s, positions + s) for s in shifts]
@@ -48,12 +48,15 @@ def row_similarity(
     """Cosines of the rows, seen from their mean: (positions, positions).
 
     Rows that differ by rounding alone get 1; a row that is the mean, up to
-    rounding, gets 0 with all others. Their angles would be noise.
+    rounding, gets 0 with all others. Their angles would be noise. Whether all
+    numbers are finite is not checked in a compiled graph.
 
     >>> row_similarity(torch.tensor([[2.0, 7.0], [2.0, 9.0], [2.0, 7.0]]))[0]
     tensor([ 1., -1.,  1.], dtype=torch.float64)
     """
     apart, rows = _apart(encoding)
+    if not torch.compiler.is_compiling():  # there it would break the graph
+        _expect(encoding.isfinite().all(), "encoding", "finite", "nan or inf")
     length = rows.norm(dim=-1, keepdim=True)  # (positions, 1)
     rows = rows / length.where(length > 0, 1.0)  # (positions, dim)
     return (rows @ rows.mT).where(apart > 0, 1.0)  # (positions, positions)
@@ -151,7 +154,8 @@ def _change(here: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
 def _apart(encoding: Tensor) -> tuple[Tensor, Tensor]:
     """Distances of rows, and the rows from their mean; 0 within rounding."""
     shape, dtype = tuple(encoding.shape), encoding.dtype
-    fits = len(shape) == 2 and shape[0] > 1 and dtype.is_floating_point
+    fits = len(shape) == 2 and shape[0] > 1 and shape[1] > 0
+    fits = fits and dtype.is_floating_point
     want = "(2 positions or more, dim) of a floating dtype"
     _expect(fits, "encoding", want, f"{shape} of {dtype}")
     rounding = torch.finfo(dtype).eps * encoding.abs().max() * shape[1] ** 0.5

@@ -27,7 +27,7 @@ def padded_positions(
     tensor([[0, 0, 0, 1, 2],
             [0, 1, 2, 3, 3]])
 
-    ValueError: mask neither of bool nor of integers.
+    ValueError: mask no tensor of integers or bool.
     """
     _check_integers("mask", mask)
     count = mask.bool().cumsum(-1)  # (..., tokens)
@@ -40,12 +40,12 @@ def packed_positions(
     """Positions in rows of several documents: (..., tokens), int64.
 
     documents has the number of each token's document; where it changes, a new
-    document begins.
+    document begins. document_positions of decoding.py is the same function.
 
     >>> packed_positions(torch.tensor([7, 7, 7, 8, 8, 7]))
     tensor([0, 1, 2, 0, 1, 0])
 
-    ValueError: documents neither of bool nor of integers.
+    ValueError: documents no tensor of integers or bool.
     """
     _check_integers("documents", documents)
     tokens = documents.shape[-1]
@@ -81,5 +81,11 @@ class Embed(nn.Module):
 
 
 def _check_integers(name: str, given: Tensor) -> None:
-    if given.is_floating_point() or given.is_complex():
-        raise ValueError(f"{name} must be integers or bool, got {given.dtype}")
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    tensor = isinstance(given, Tensor)
+    kind = given.dtype if tensor else type(given).__name__
+    if kind not in (torch.bool, *whole):
+        raise ValueError(
+            f"{name} must be a tensor of bool, uint8 or int8 to int64, "
+            f"got {kind}"
+        )

@@ -22,9 +22,9 @@ class FireBias(nn.Module):
     """The causal bias: (..., heads, queries, keys), -inf for later keys.
 
     Positions are integers from 0 on, in tokens, as is L = L_multiplier *
-    init_L; the multiplier is learned. Counted in float32 or better, whatever
-    the parameters are; the result has their dtype. It needs memory for hidden
-    numbers per query and key.
+    init_L; the multiplier is learned. Positions may stay on the CPU. Counted in
+    float32 or better, whatever the parameters are; the result has their dtype.
+    It needs memory for hidden numbers per query and key.
 
     >>> fire = FireBias(heads=2)
     >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
@@ -64,12 +64,12 @@ class FireBias(nn.Module):
         query_positions: Tensor,  # (..., queries)
         key_positions: Tensor,  # (..., keys)
     ) -> Tensor:
-        offsets = _offsets(query_positions, key_positions)
+        offsets = _offsets(query_positions, key_positions, self.c.device)
         dtype = torch.promote_types(self.c.dtype, torch.float32)
         c = self.c.to(dtype).abs()
         L = (self.L_multiplier.to(dtype) * self.init_L).abs()
         distance = (-offsets).clamp(min=0).to(dtype)  # (..., queries, keys)
-        reach = query_positions.to(dtype).maximum(L)  # (..., queries)
+        reach = query_positions.to(L.device, dtype).maximum(L)
         whole = (c * reach).log1p()[..., None] + 1e-6  # (..., queries, 1)
         share = (c * distance).log1p() / whole  # (..., queries, keys)
         # mlp with all pairs in the last axis, so that each head is contiguous
@@ -85,7 +85,9 @@ class FireBias(nn.Module):
         return bias.to(self.c.dtype)  # (..., heads, queries, keys)
 
 
-def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device
+) -> Tensor:
     """Key position minus query position: (..., queries, keys), int64."""
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     for given in (query_positions, key_positions):
@@ -93,7 +95,8 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
         kind = given.dtype if tensor else type(given).__name__
         if kind not in whole:
             raise ValueError(
-                f"positions must be tensors of integers, got {kind}"
+                "positions must be tensors of uint8 or int8 to int64, "
+                f"got {kind}"
             )
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
@@ -101,5 +104,5 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
-    i = query_positions.long()[..., :, None]  # (..., queries, 1)
-    return key_positions[..., None, :] - i  # (..., queries, keys)
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

@@ -8,8 +8,8 @@ Each head learns two positive numbers. The variants, log and power:
 Both are conditionally positive definite kernels of i and j: for the positions
 of a text some constant, which the softmax does not notice, would turn them into
 inner products (for r2 = 2 in the power, none does). The power with r2 = 1 is
-ALiBi with a learned slope. Added to the scaled score, as in the code; equation 1
-of the paper divides the bias by sqrt(dim) as well.
+ALiBi with a learned slope. Added to the scaled score, as in the code; equation
+1 of the paper divides the bias by sqrt(dim) as well.
 
 Source: arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
 github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and r2
@@ -28,9 +28,10 @@ def kerple_log_bias(
 ) -> Tensor:
     """The log variant: (..., heads, queries, keys), of the dtype of r1.
 
-    Positions are integers, in tokens; r1 is in units of the score, r2 per
-    token. Counted in float32 or better, cast last. It hides no key: in a
-    causal model mask later keys too.
+    Positions are integers, in tokens, and may stay on the CPU; r1 is in units
+    of the score, r2 per token. That they are in range is not checked: KerpleLog
+    and KerplePower keep them there. Counted in float32 or better, cast last. It
+    hides no key: in a causal model mask later keys too.
 
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
     >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
@@ -117,12 +118,15 @@ def _prepare(
             f"got {r1.dtype} {tuple(r1.shape)} and {r2.dtype} {tuple(r2.shape)}"
         )
     dtype = torch.promote_types(r1.dtype, torch.float32)
-    distance = _offsets(query_positions, key_positions).abs().to(dtype)
+    offsets = _offsets(query_positions, key_positions, r1.device)
+    distance = offsets.abs().to(dtype)  # (..., queries, keys)
     r1, r2 = (r.to(dtype)[:, None, None] for r in (r1, r2))  # (heads, 1, 1)
     return distance[..., None, :, :], r1, r2
 
 
-def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device
+) -> Tensor:
     """Key position minus query position: (..., queries, keys), int64."""
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     for given in (query_positions, key_positions):
@@ -130,7 +134,8 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
         kind = given.dtype if tensor else type(given).__name__
         if kind not in whole:
             raise ValueError(
-                f"positions must be tensors of integers, got {kind}"
+                "positions must be tensors of uint8 or int8 to int64, "
+                f"got {kind}"
             )
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
@@ -138,5 +143,5 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
-    i = query_positions.long()[..., :, None]  # (..., queries, 1)
-    return key_positions[..., None, :] - i  # (..., queries, keys)
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

@@ -39,7 +39,9 @@ def learned_encoding(
     given = positions.dtype if tensor else type(positions).__name__
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     if given not in whole:
-        raise ValueError(f"positions must be a tensor of integers, got {given}")
+        raise ValueError(
+            f"positions must be a tensor of uint8 or int8 to int64, got {given}"
+        )
     positions = positions.long()
     visible = positions.device.type == "cpu" and positions.numel() > 0
     if visible and not torch.compiler.is_compiling():

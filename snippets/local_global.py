@@ -74,8 +74,8 @@ def local_global_scores(
     """How well each key fits each query: (..., queries, keys).
 
     Positions are (tokens,) for all alike, or have the leading axes of q and k
-    before the axis of heads. It hides no key: in a causal model mask later
-    keys too.
+    before the axis of heads, and may stay on the CPU. It hides no key: in a
+    causal model mask later keys too.
 
     >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
     >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)
@@ -88,6 +88,12 @@ def local_global_scores(
     dim = q.shape[-1]
     if k.shape[-1] != dim:
         raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
+    leading = zip(k.shape[-3::-1], q.shape[-3::-1], strict=False)
+    if k.ndim > q.ndim or any(n not in (1, of) for n, of in leading):
+        raise ValueError(
+            f"k must have the leading axes of q, {tuple(q.shape)}, or 1, "
+            f"got {tuple(k.shape)}"
+        )
     have = tuple(local_table.shape), tuple(global_table.shape)
     _check_tables(*have, dim)
     window, rings = have[0][0] // 2, have[1][1]
@@ -96,6 +102,7 @@ def local_global_scores(
     )
     q = q / math.sqrt(dim)  # (..., queries, dim)
     content = q @ k.mT  # (..., queries, keys)
+    rows = rows.to(q.device)
     if rows.ndim > 2:
         rows = rows[..., None, :, :]  # one for all heads
     want = tuple(content.shape)
@@ -163,7 +170,8 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
         kind = given.dtype if tensor else type(given).__name__
         if kind not in whole:
             raise ValueError(
-                f"positions must be tensors of integers, got {kind}"
+                "positions must be tensors of uint8 or int8 to int64, "
+                f"got {kind}"
             )
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:

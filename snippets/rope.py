@@ -13,9 +13,9 @@ through their difference. Two layouts say which channels make pair p:
     half           p and p + dim/2      GPT-NeoX, LLaMA in transformers
 
 Source: arXiv:2104.09864, sections 3.2.2 and 3.4.2 (equations 15 and 34). Half:
-github.com/EleutherAI/gpt-neox at ea7aefd, megatron/model/
-positional_embeddings.py. Interleaved: github.com/meta-llama/llama at 689c7f2,
-llama/model.py.
+github.com/EleutherAI/gpt-neox at ea7aefd,
+megatron/model/positional_embeddings.py. Interleaved:
+github.com/meta-llama/llama at 689c7f2, llama/model.py.
 """
 
 import math
@@ -156,8 +156,8 @@ def _check(
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     if given not in (*whole, torch.float32, torch.float64):
         raise ValueError(
-            "positions must be a tensor of integers, float32 or float64, "
-            f"got {given}"
+            "positions must be a tensor of uint8, int8 to int64, float32 or "
+            f"float64, got {given}"
         )
     want, have = tuple(x.shape[:-1]), tuple(positions.shape)
     leading = zip(have[:-1], want, strict=False)

@@ -104,10 +104,7 @@ def ntk_by_parts(
     0 <= alpha <= beta.
     """
     _check(frequencies, factor=factor, original_length=original_length)
-    if not 0 <= alpha <= beta < math.inf:
-        raise ValueError(
-            f"0 <= alpha <= beta must hold, got {alpha} and {beta}"
-        )
+    _check_ramp(alpha=alpha, beta=beta)
     turns = original_length * frequencies / (2 * math.pi)  # (pairs)
     kept = (turns - alpha) / max(beta - alpha, 1e-9)  # (pairs)
     return _blend(frequencies, factor, kept.clamp(0, 1))  # (pairs)
@@ -128,8 +125,9 @@ def llama3(
     >>> llama3(torch.tensor([1.0, 0.002, 0.0001]))
     tensor([1.0000e+00, 1.1878e-03, 1.2500e-05])
 
-    ValueError: as ntk_by_parts.
+    ValueError: as ntk_by_parts, for low and high.
     """
+    _check_ramp(low=low, high=high)
     return ntk_by_parts(frequencies, factor, original_length, low, high)
 
 
@@ -146,8 +144,9 @@ def yarn(
     As in ntk_by_parts the ramp lies between beta_slow and beta_fast turns, but
     on it the share kept is linear in p, the index of the pair, and truncate
     rounds its ends outwards to whole pairs. In its middle it keeps more.
-    frequencies must be those of RoPE itself, each the same multiple of the one
-    before: the first and the last tell which pair would turn how often.
+    frequencies must be those of RoPE itself, positive and each the same
+    multiple of the one before: the first and the last tell which pair would
+    turn how often. This is not checked.
 
     >>> yarn(torch.tensor([1.0, 0.1, 0.01]), factor=4, original_length=4096)
     tensor([1.0000, 0.1000, 0.0062])
@@ -197,21 +196,23 @@ def longrope(
 
     The long factors are for texts of more than original_length tokens, the
     short ones for all others. The paper leaves the first few tokens as they
-    were, which transformers does not; neither does this.
+    were, which transformers does not; neither does this. That factors are
+    positive is not checked.
 
     >>> w, short, long = torch.tensor([[1.0, 0.1], [1.0, 1.0], [1.0, 40.0]])
     >>> longrope(w, short, long, original_length=4096, length=4097)
     tensor([1.0000, 0.0025])
 
-    ValueError: as position_interpolation; factors of another shape than
-    frequencies; original_length or length below 1.
+    ValueError: as position_interpolation; factors that are no tensor of the
+    shape of frequencies; original_length or length below 1.
     """
     _check(frequencies, original_length=original_length, length=length)
     want = tuple(frequencies.shape)
     for factors in (short_factors, long_factors):
-        if tuple(factors.shape) != want:
-            have = tuple(factors.shape)
-            raise ValueError(f"factors must be {want}, got {have}")
+        tensor = isinstance(factors, Tensor)
+        have = tuple(factors.shape) if tensor else type(factors).__name__
+        if have != want:
+            raise ValueError(f"factors must be a tensor of {want}, got {have}")
     long = length > original_length
     return frequencies / (long_factors if long else short_factors)  # (pairs)
 
@@ -252,6 +253,14 @@ def _check(
     for name, value in lengths.items():
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
+
+
+def _check_ramp(**ends: float) -> None:
+    (low, least), (high, most) = ends.items()
+    if not 0 <= least <= most < math.inf:
+        raise ValueError(
+            f"0 <= {low} <= {high} must hold, got {least} and {most}"
+        )
 
 
 def _check_factor(factor: float) -> None:

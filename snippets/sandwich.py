@@ -67,7 +67,8 @@ def _check_positions(query_positions: Tensor, key_positions: Tensor) -> None:
         kind = given.dtype if tensor else type(given).__name__
         if kind not in whole:
             raise ValueError(
-                f"positions must be tensors of integers, got {kind}"
+                "positions must be tensors of uint8 or int8 to int64, "
+                f"got {kind}"
             )
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:

@@ -33,8 +33,9 @@ def shaw_scores(
     """How well each key fits each query: (..., queries, keys).
 
     Positions are integers, in tokens: (tokens,) for all alike, or with the
-    leading axes of q and k before the axis of heads. At its peak it holds three
-    tensors of the size of the scores, and 8 bytes more per query and key.
+    leading axes of q and k before the axis of heads. They may stay on the CPU.
+    At its peak it holds three tensors of the size of the scores, and 8 bytes
+    more per query and key.
 
     >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
     >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1
@@ -46,10 +47,16 @@ def shaw_scores(
     dim = q.shape[-1]
     if k.shape[-1] != dim:
         raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
+    leading = zip(k.shape[-3::-1], q.shape[-3::-1], strict=False)
+    if k.ndim > q.ndim or any(n not in (1, of) for n, of in leading):
+        raise ValueError(
+            f"k must have the leading axes of q, {tuple(q.shape)}, or 1, "
+            f"got {tuple(k.shape)}"
+        )
     clip = _clip_of(key_table, dim)
     q = q / math.sqrt(dim)  # (..., queries, dim)
     content = q @ k.mT  # (..., queries, keys)
-    rows = _rows(query_positions, key_positions, clip, content.shape)
+    rows = _rows(query_positions, key_positions, clip, content)
     by_row = q @ key_table.mT  # (..., queries, 2 * clip + 1)
     return content + by_row.gather(-1, rows)  # (..., queries, keys)
 
@@ -72,7 +79,7 @@ def shaw_values(
     """
     dim = value_table.shape[-1]
     clip = _clip_of(value_table, dim)
-    rows = _rows(query_positions, key_positions, clip, weights.shape)
+    rows = _rows(query_positions, key_positions, clip, weights)
     exact = weights.to(torch.promote_types(weights.dtype, torch.float32))
     by_row = exact.new_zeros(*weights.shape[:-1], 2 * clip + 1)
     by_row = by_row.scatter_add(-1, rows, exact).to(weights.dtype)
@@ -128,18 +135,20 @@ def _clip_of(table: Tensor, dim: int) -> int:
 
 
 def _rows(
-    query_positions: Tensor, key_positions: Tensor, clip: int, shape: torch.Size
+    query_positions: Tensor, key_positions: Tensor, clip: int, scores: Tensor
 ) -> Tensor:
-    """The row that each query has for each key: int64, of the given shape."""
+    """The row that each query has for each key: int64, for these scores."""
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     for positions in (query_positions, key_positions):
         tensor = isinstance(positions, Tensor)
         given = positions.dtype if tensor else type(positions).__name__
         if given not in whole:
             raise ValueError(
-                f"positions must be a tensor of integers, got {given}"
+                "positions must be a tensor of uint8 or int8 to int64, "
+                f"got {given}"
             )
     have = tuple(query_positions.shape), tuple(key_positions.shape)
+    shape, device = scores.shape, scores.device
     want = tuple(shape[-2:])
     each = tuple((*shape[:-3], tokens) for tokens in want)
     if have not in (((want[0],), (want[1],)), each):
@@ -147,8 +156,8 @@ def _rows(
             f"positions must fit scores of {tuple(shape)}, "
             f"got {have[0]} and {have[1]}"
         )
-    i = query_positions[..., :, None]  # (..., queries, 1)
-    j = key_positions.long()[..., None, :]  # (..., 1, keys)
+    i = query_positions.to(device)[..., :, None]  # (..., queries, 1)
+    j = key_positions.to(device, torch.int64)[..., None, :]
     rows = (j - i).clamp(-clip, clip) + clip
     if rows.ndim > 2:
         rows = rows[..., None, :, :]  # one for all heads

@@ -70,9 +70,9 @@ def t5_bias(
 ) -> Tensor:
     """The bias of a table: (..., heads, queries, keys), of the table's dtype.
 
-    Positions are integers, in tokens. It hides no key: if not bidirectional,
-    mask later keys too. For a float32 table it takes 4 * heads + 8 bytes per
-    query and key at its peak.
+    Positions are integers, in tokens, and may stay on the CPU. It hides no key:
+    if not bidirectional, mask later keys too. For a float32 table it takes
+    4 * heads + 8 bytes per query and key at its peak.
 
     >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
     >>> t5_bias(torch.tensor([2]), torch.arange(4), table)
@@ -89,7 +89,7 @@ def t5_bias(
     span = torch.arange(-most, most + 1, device=table.device)
     bucket = t5_buckets(span, len(table), most, bidirectional)
     rows = table.T[:, bucket]  # (heads, 2*most+1)
-    offsets = _offsets(query_positions, key_positions)
+    offsets = _offsets(query_positions, key_positions, table.device)
     place = offsets.clamp_(-most, most).add_(most)  # (..., queries, keys)
     bias = rows.index_select(1, place.flatten()).unflatten(1, place.shape)
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
@@ -133,10 +133,14 @@ def _check_integers(name: str, given: Tensor) -> None:
     tensor = isinstance(given, Tensor)
     kind = given.dtype if tensor else type(given).__name__
     if kind not in whole:
-        raise ValueError(f"{name} must be a tensor of integers, got {kind}")
+        raise ValueError(
+            f"{name} must be a tensor of uint8 or int8 to int64, got {kind}"
+        )
 
 
-def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device
+) -> Tensor:
     """Key position minus query position: (..., queries, keys), int64."""
     _check_integers("query_positions", query_positions)
     _check_integers("key_positions", key_positions)
@@ -146,5 +150,5 @@ def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
-    i = query_positions.long()[..., :, None]  # (..., queries, 1)
-    return key_positions[..., None, :] - i  # (..., queries, keys)
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

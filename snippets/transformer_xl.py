@@ -36,10 +36,12 @@ def distance_rows(
     tensor([[0.8415, 0.0100, 0.5403, 0.9999],
             [0.0000, 0.0000, 1.0000, 1.0000]])
 
-    ValueError: width odd or below 2.
+    ValueError: width odd or below 2; dtype not floating.
     """
     if width < 2 or width % 2:
         raise ValueError(f"width must be even and at least 2, got {width}")
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
     exact = torch.promote_types(dtype, torch.float32)
     p = torch.arange(width // 2, dtype=exact, device=device)
     distance = torch.arange(keys - 1, -1, -1, dtype=exact, device=device)

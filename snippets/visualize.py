@@ -10,8 +10,8 @@ What is zero has the colour of the page. Of values with a sign, blue is negative
 and orange positive, on a scale that is the same on both sides. Attention has
 none: the bluer, the larger.
 
-Source: matplotlib.org/stable/gallery/user_interfaces/
-web_application_server_sgskip.html, for figures without pyplot.
+Source: for figures without pyplot
+matplotlib.org/stable/gallery/user_interfaces/web_application_server_sgskip.html
 """
 
 import math
@@ -118,10 +118,15 @@ def attention_by_distance(
     equal is drawn in grey: what equal weights would put there. Without it a
     causal head seems to prefer near keys even if it prefers none.
 
-    ValueError: mass not (heads, distances); equal of another length; another
-    theme.
+    ValueError: mass not (heads, distances), or of more than 16 heads; equal of
+    another length; another theme.
     """
     lines = _numbers("mass", mass, 2, "(heads, distances)")
+    if len(lines) > 16:  # more would look alike
+        raise ValueError(
+            "mass must be of 16 heads or fewer, such as mass[:16], "
+            f"got {len(lines)}"
+        )
     figure, (ax,), colors = _figure(theme, 1, (4.4, 2.9))
     if equal is not None:
         one = _numbers("equal", equal, 1, "(distances,)")
@@ -132,7 +137,7 @@ def attention_by_distance(
             one.numpy(), color=colors[2], linewidth=3, label="equal weights"
         )
     for number, line in enumerate(lines):
-        style, color = STYLES[number // 4 % 4], colors[3 + number % 4]
+        style, color = STYLES[number // 4], colors[3 + number % 4]
         ax.plot(line.numpy(), style, color=color, label=f"head {number}")
     ax.set(xlabel="distance in tokens", ylabel="mean weight")
     ax.xaxis.get_major_locator().set_params(integer=True)

@@ -12,9 +12,9 @@ In the score the centre cancels and zeta[p] ^ ((i - j) / scale_base) is left.
 For keys after the query it would grow: xPos is for causal attention only.
 
 Source: arXiv:2212.10554, section 3.2 (equations 9 and 10, algorithm 1), which
-has zeta ^ n, without scale_base. That and gamma are from torchscale: xpos_
-relative_position.py in github.com/microsoft/torchscale at 4d1e0e8, torchscale/
-component.
+has zeta ^ n, without scale_base. That and gamma are from
+github.com/microsoft/torchscale at 4d1e0e8,
+torchscale/component/xpos_relative_position.py.
 """
 
 import math
@@ -99,8 +99,8 @@ def _check(x: Tensor, positions: Tensor, role: str) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     if given not in (*whole, torch.float32, torch.float64):
         raise ValueError(
-            "positions must be a tensor of integers, float32 or float64, "
-            f"got {given}"
+            "positions must be a tensor of uint8, int8 to int64, float32 or "
+            f"float64, got {given}"
         )
     want, have = tuple(x.shape[:-1]), tuple(positions.shape)
     stretched = zip(have[:-1], want[:-1], strict=False)

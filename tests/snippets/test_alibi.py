@@ -382,10 +382,11 @@ def test_refuses_too_few_heads(heads):
         (torch.zeros(2), "torch.float32"),
         (torch.zeros(2).bfloat16(), "torch.bfloat16"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
 def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of integers, got {got}"
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
     for function in BOTH:
         refused(message, function, positions, torch.arange(2), 2)
         refused(message, function, torch.arange(2), positions, 2)

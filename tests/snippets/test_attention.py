@@ -479,6 +479,39 @@ def test_refuses_vectors_that_do_not_fit():
     refused("v must have a row for each of 3 keys, got 4", attention, q, k[:, :4], v)
 
 
+def test_refuses_keys_and_values_of_other_leading_axes():
+    q = torch.zeros(2, 8, 3, 4)
+    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (4, 3, 4), (1, 2, 2, 3, 4)):
+        other = torch.zeros(shape)
+        message = f"must have the leading axes of (2, 8, 3, 4), or 1, got {shape}"
+        refused(f"k {message}", scaled_dot_product, q, other)
+        refused(f"k {message}", attention, q, other, q)
+        refused(f"v {message.replace('3, 4)', '3, 3)', 1)}", attention, q, q, other)
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
+def test_keys_and_values_may_be_one_for_all(shape):
+    q, k, v = random(2, 8, 3, 4), random(*shape), random(*shape)
+    every = k.expand(2, 8, 5, 4), v.expand(2, 8, 5, 4)
+    for made, expected in zip(attention(q, k, v), attention(q, *every), strict=True):
+        assert_close(made, expected, **EXACT)
+    assert_close(scaled_dot_product(k, q), k @ q.mT / 2, **EXACT)
+
+
+def test_float16_scores_overflow_no_sooner_than_those_of_torch():
+    q = torch.full((1, 1, 2, 32), 50.0, dtype=torch.float16)  # 80,000 before the scaling
+    v = random(1, 1, 2, 32).half()
+    expected = scaled_dot_product_attention(q, q, v)
+    assert expected.isfinite().all()
+    assert_close(attention(q, q, v)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+def test_refuses_values_that_have_no_mean(dtype):
+    q = torch.zeros(2, 4)
+    refused(f"v must be of a floating dtype, got {dtype}", attention, q, q, torch.ones(2, 4).to(dtype))
+
+
 def test_refuses_causal_queries_that_would_stand_before_the_first_key():
     q, k = torch.zeros(3, 4), torch.zeros(2, 4)
     refused("causal needs 3 keys or more, got 2", attention, q, k, k, causal=True)

@@ -359,3 +359,11 @@ def test_refuses_the_past_of_a_decoder_with_another_number_of_layers(layers):
     _, past = _model("none", layers=layers)(ids, at, torch.ones_like(at))
     with pytest.raises(ValueError, match="zip"):
         decoder(ids, at + 4, torch.ones_like(at), past)
+
+
+def test_float16_scores_overflow_no_sooner_than_those_of_torch():
+    q = torch.full((1, 1, 2, 32), 50.0, dtype=torch.float16)  # 80,000 before the scaling
+    v, at = torch.randn(1, 1, 2, 32).half(), torch.arange(2)[None]
+    expected = scaled_dot_product_attention(q, q, v)
+    assert expected.isfinite().all()
+    assert_close(Encoding().score(q, q, at, at).softmax(-1) @ v, expected)

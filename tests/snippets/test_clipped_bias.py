@@ -176,6 +176,13 @@ def test_the_module_can_be_copied_saved_and_moved():
     assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
 
 
+def test_positions_go_to_the_device_of_the_parameters():
+    made, i = filled(), torch.arange(9)
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(i.to("meta"), i.to("meta"))
+    assert made.to("meta")(i, i).device.type == "meta"
+
+
 def test_a_new_table_says_nothing():
     assert (ClippedBias(4, 2)(torch.arange(9), torch.arange(9)) == 0).all()
 
@@ -209,10 +216,11 @@ def test_refuses_a_table_without_a_middle(shape):
         (torch.zeros(2), "torch.float32"),
         (torch.zeros(2).bfloat16(), "torch.bfloat16"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
 def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of integers, got {got}"
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
     refused(message, ClippedBias(2, 3), positions, torch.arange(2))
     refused(message, ClippedBias(2, 3), torch.arange(2), positions)
 

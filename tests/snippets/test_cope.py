@@ -318,6 +318,21 @@ def test_refuses_vectors_of_different_widths():
     refused("k must be as wide as q, 4, got 5", layer(), random(2, 3, 4), random(2, 3, 5))
 
 
+def test_refuses_keys_of_other_leading_axes_than_the_queries():
+    q = torch.zeros(2, 8, 3, 4)
+    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (2, 3, 4), (1, 2, 8, 3, 4)):
+        message = f"k must have the leading axes of q, (2, 8, 3, 4), or 1, got {shape}"
+        refused(message, layer(), q, torch.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
+def test_keys_may_be_one_for_all(shape):
+    q, k = random(2, 8, 3, 4), random(*shape)
+    every = k.expand(2, 8, 5, 4)
+    score = layer()
+    assert_close(score(q, k), score(q, every), **EXACT)
+
+
 def test_refuses_queries_that_would_stand_before_the_first_key():
     refused("3 queries need as many keys, got 2", layer(), random(3, 4), random(2, 4))
 

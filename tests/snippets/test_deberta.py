@@ -385,6 +385,15 @@ def test_the_module_can_be_copied_saved_and_moved():
     assert score.to("meta")(q, k, at, at).device.type == "meta"
 
 
+def test_positions_go_to_the_device_of_the_queries():
+    made, q, at = layer(), heads_of(5), torch.arange(5)
+    nowhere = at.to("meta")
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(q, q, nowhere, nowhere)
+    q = q.to("meta")
+    assert made.to("meta")(q, q, at, at).device.type == "meta"
+
+
 def test_layers_may_share_the_table():
     first, second = layer(), layer()
     second.table = first.table
@@ -404,13 +413,14 @@ def refused(message, function, *arguments, **options):
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize(("span", "far"), [(2, 9), (5, 9), (0, 9), (8, 5), (8, 0), (-4, 9)])
+@pytest.mark.parametrize(("span", "far"), [(2, 9), (5, 9), (15, 64), (0, 9), (8, 5), (8, 0), (-4, 9)])
 def test_refuses_buckets_that_cannot_be_spread(span, far):
     message = f"span must be even, at least 4 and below 2 max_distance - 2, got {span} and {far}"
     refused(message, log_buckets, torch.arange(3), span, far)
     if span > 0:
-        at = torch.arange(5)
-        refused(message, layer(span=span, max_distance=far), heads_of(5), heads_of(5), at, at)
+        at, rows = torch.arange(5), torch.zeros(2, 2 * span, 4)
+        refused(message, deberta_scores, heads_of(5), heads_of(5), rows, rows, at, at, far)
+        refused(message, DebertaScores, 8, 2, span, far)
 
 
 def test_spreads_the_smallest_buckets():
@@ -428,6 +438,21 @@ def test_refuses_vectors_without_heads():
     at = torch.arange(5)
     message = "q must be (..., heads, queries, dim), got (5, 4)"
     refused(message, layer(), random(5, 4), random(5, 4), at, at)
+
+
+@pytest.mark.parametrize(
+    ("distances", "got"), [([0, 1], "list"), (torch.zeros(2), "torch.float32"), (3, "int")]
+)
+def test_refuses_distances_that_are_no_integers(distances, got):
+    message = f"distances must be a tensor of uint8 or int8 to int64, got {got}"
+    refused(message, log_buckets, distances, 4, 9)
+
+
+def test_buckets_of_small_integers_are_int64():
+    distances = torch.arange(-128, 128)
+    expected = log_buckets(distances, 64, 100)
+    assert torch.equal(log_buckets(distances.to(torch.int8), 64, 100), expected)
+    assert log_buckets(distances[128:].to(torch.uint8), 64, 100).dtype == torch.int64
 
 
 @pytest.mark.parametrize(
@@ -450,12 +475,17 @@ def test_refuses_parts_that_do_not_fit(name, place, shape, want):
 
 @pytest.mark.parametrize(
     ("positions", "got"),
-    [([0, 1, 2], "list"), (torch.zeros(3), "torch.float32"), (torch.ones(3) > 0, "torch.bool")],
+    [
+        ([0, 1, 2], "list"),
+        (torch.zeros(3), "torch.float32"),
+        (torch.ones(3) > 0, "torch.bool"),
+        (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
+    ],
 )
 def test_refuses_positions_that_are_no_integers(positions, got):
     score, q, at = layer(), heads_of(3), torch.arange(3)
     for pair in ((positions, at), (at, positions)):
-        refused(f"positions must be a tensor of integers, got {got}", score, q, q, *pair)
+        refused(f"positions must be a tensor of uint8 or int8 to int64, got {got}", score, q, q, *pair)
 
 
 @pytest.mark.parametrize(

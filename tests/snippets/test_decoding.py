@@ -694,23 +694,38 @@ def refused(message, function, *arguments):
     assert str(caught.value) == message
 
 
-NO_INTEGERS = [([0], "list"), (torch.zeros(1), "torch.float32"), (torch.zeros(1) + 0j, "torch.complex64")]
+NO_INTEGERS = [
+    ([0], "list"),
+    (torch.zeros(1), "torch.float32"),
+    (torch.zeros(1) + 0j, "torch.complex64"),
+    (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
+]
 
 
 @pytest.mark.parametrize(("given_one", "got"), NO_INTEGERS)
 def test_refuses_what_does_not_count(given_one, got):
     one = torch.zeros(1, dtype=torch.int64)
-    refused(f"documents must be a tensor of integers, got {got}", document_positions, given_one)
+    whole = "uint8 or int8 to int64"
+    message = f"documents must be a tensor of bool, {whole}, got {got}"
+    refused(message, document_positions, given_one)
     for place, name in enumerate(("query positions", "key positions", "query documents", "key documents")):
         arguments = [one] * 4
         arguments[place] = given_one
-        message = f"{name} must be a tensor of integers, got {got}"
+        either = "bool, " if name.endswith("documents") else ""
+        message = f"{name} must be a tensor of {either}{whole}, got {got}"
         refused(message, visible, *arguments)
         refused(message, flex_visible, *arguments)
-    refused(
-        f"query positions must be a tensor of integers, got {got}", flex_bias, random(2, 3), given_one, one
-    )
-    refused(f"key positions must be a tensor of integers, got {got}", flex_bias, random(2, 3), one, given_one)
+    message = f"positions must be a tensor of {whole}, got {got}"
+    refused(f"query {message}", flex_bias, random(2, 3), given_one, one)
+    refused(f"key {message}", flex_bias, random(2, 3), one, given_one)
+
+
+def test_documents_may_be_a_mask_and_positions_may_not():
+    at, mask = torch.arange(2)[None], torch.ones(1, 2, dtype=torch.bool)
+    assert torch.equal(visible(at, at, mask, mask), torch.ones(1, 2, 2).tril() > 0)
+    message = "positions must be a tensor of uint8 or int8 to int64, got torch.bool"
+    refused(f"query {message}", visible, mask, at, mask, mask)
+    refused(f"key {message}", flex_bias, random(2, 3), at, mask)
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (1, 3)])
@@ -756,3 +771,57 @@ def test_refuses_a_mask_that_would_have_to_be_stretched(shape):
 def test_refuses_distances_without_heads(shape):
     at = torch.zeros(1, 3, dtype=torch.int64)
     refused(f"by_distance must be (heads, distances), got {shape}", flex_bias, torch.zeros(shape), at, at)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [((2, 3), (4, 5)), ((2, 3), (1, 5)), ((3,), (1, 5))])
+def test_refuses_queries_and_keys_of_two_batches(queries, keys):
+    i, j = torch.zeros(queries).long(), torch.zeros(keys).long()
+    message = "positions must be ({0}, queries) and ({0}, keys), " + f"got {queries} and {keys}"
+    refused(message.format("..."), visible, i, j, i, j)
+    refused(message.format("..."), visible, i, j, i, j, False)
+    refused(message.format("batch"), flex_visible, i, j, i, j)
+    refused(message.format("batch"), flex_bias, torch.zeros(2, 9), i, j)
+
+
+@pytest.mark.parametrize("leading", [(), (2, 2)])
+def test_flex_attention_needs_one_axis_of_rows(leading):
+    at = torch.zeros(*leading, 3).long()
+    message = f"positions must be (batch, queries) and (batch, keys), got {(*leading, 3)} and {(*leading, 3)}"
+    refused(message, flex_visible, at, at, at, at)
+    refused(message, flex_bias, torch.zeros(2, 9), at, at)
+
+
+def test_refuses_keys_without_heads():
+    at, right, wrong = torch.arange(3), torch.zeros(2, 3, 4), torch.zeros(3, 4)
+    refused("k must be ('heads', 3, 'dim'), got (3, 4)", KeyValueCache, wrong, right, at, at)
+    refused("v must be ('heads', 3, 'dim'), got (3, 4)", KeyValueCache, right, wrong, at, at)
+
+
+def test_refuses_values_of_other_heads_than_the_keys():
+    at, k = torch.zeros(2, 3).long(), torch.zeros(2, 4, 3, 5)
+    refused("v must have 4 heads, as k, got 2", KeyValueCache, k, k[:, :2], at, at)
+
+
+def test_refuses_new_keys_that_do_not_fit_the_old():
+    at, k = torch.zeros(2, 3).long(), torch.zeros(2, 4, 3, 5)
+    kept = KeyValueCache(k, k, at, at)
+    want = "must be (2, 4, 'keys', 5)"
+    refused(f"k {want}, got (1, 4, 3, 5)", kept.extend, k[:1], k[:1], at[:1], at[:1])
+    refused(f"k {want}, got (2, 2, 3, 5)", kept.extend, k[:, :2], k[:, :2], at, at)
+    refused(f"k {want}, got (2, 4, 3, 1)", kept.extend, k[..., :1], k, at, at)
+    refused(f"v {want}, got (2, 4, 3, 1)", kept.extend, k, k[..., :1], at, at)
+
+
+@pytest.mark.parametrize("keys", [-1, 4])
+def test_refuses_more_keys_than_a_cache_has(keys):
+    at, k = torch.arange(3), torch.zeros(2, 3, 4)
+    kept = KeyValueCache(k, k, at, at)
+    refused(f"keys must be 0 to 3, got {keys}", kept.first, keys)
+    assert [kept.first(n).positions.tolist() for n in (0, 3)] == [[], [0, 1, 2]]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
+def test_refuses_a_bias_that_would_show_what_is_hidden(dtype):
+    q, seen = torch.zeros(1, 2, 3, 4), torch.ones(3, 3, dtype=torch.bool).tril()
+    bias = torch.ones(1, 2, 3, 3).to(dtype)
+    refused(f"bias must be of a floating dtype, got {dtype}", attend, q, q, q, seen, bias)

@@ -711,8 +711,11 @@ def test_refuses_positions_that_are_no_row(positions):
     refused(message, relativity_error, added(table()), positions)
 
 
-def test_refuses_no_shift():
-    refused("shifts must be one number or more, got []", relativity_error, added(table()), PLACES, [])
+@pytest.mark.parametrize("shifts", [[], [0], (0, 0)])
+def test_refuses_no_shift(shifts):
+    message = f"shifts must be one number or more, not all 0, got {shifts}"
+    refused(message, relativity_error, added(table()), PLACES, shifts)
+    assert relativity_error(added(table()), PLACES, (0, 3)) == relativity_error(added(table()), PLACES, [3])
 
 
 def test_refuses_scores_of_another_shape():
@@ -722,11 +725,19 @@ def test_refuses_scores_of_another_shape():
 
 @pytest.mark.parametrize("function", [row_margin, row_similarity])
 @pytest.mark.parametrize(
-    "encoding", [torch.zeros(3), torch.zeros(1, 3), torch.zeros(2, 3, 4), torch.zeros(3, 4).long()]
+    "encoding",
+    [torch.zeros(3), torch.zeros(1, 3), torch.zeros(2, 0), torch.zeros(2, 3, 4), torch.zeros(3, 4).long()],
 )
 def test_refuses_an_encoding_that_is_no_table(function, encoding):
     got = f"{tuple(encoding.shape)} of {encoding.dtype}"
     refused(f"encoding must be (2 positions or more, dim) of a floating dtype, got {got}", function, encoding)
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_refuses_an_encoding_in_which_all_rows_would_seem_the_same(number):
+    encoding = table(9)
+    encoding[4, 0] = number
+    refused("encoding must be finite, got nan or inf", row_similarity, encoding)
 
 
 def test_refuses_losses_that_are_not_means():

@@ -348,6 +348,14 @@ def test_the_module_can_be_copied_saved_and_moved(kind):
     assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
 
 
+@pytest.mark.parametrize("kind", MODULES)
+def test_positions_go_to_the_device_of_the_parameters(kind):
+    made, i = kind(3), torch.arange(9)
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(i.to("meta"), i.to("meta"))
+    assert made.to("meta")(i, i).device.type == "meta"
+
+
 # --- what is refused, and in which words
 
 
@@ -393,11 +401,12 @@ def test_refuses_parameters_that_are_not_one_for_each_head(r1, r2):
         (torch.zeros(2), "torch.float32"),
         (torch.zeros(2).bfloat16(), "torch.bfloat16"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
 @pytest.mark.parametrize("kind", MODULES)
 def test_refuses_positions_that_do_not_count(kind, positions, got):
-    message = f"positions must be tensors of integers, got {got}"
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
     refused(message, kind(2), positions, torch.arange(2))
     refused(message, kind(2), torch.arange(2), positions)
 

@@ -513,12 +513,13 @@ def refused(message, function, *arguments, **options):
         (3, "int"),
         ([0, 1], "list"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
         (torch.zeros(1), "torch.float32"),
         (torch.zeros(1).bfloat16(), "torch.bfloat16"),
     ],
 )
 def test_refuses_positions_that_are_no_integers(positions, got):
-    message = f"positions must be a tensor of integers, got {got}"
+    message = f"positions must be a tensor of uint8 or int8 to int64, got {got}"
     refused(message, learned_encoding, positions, torch.zeros(3, 4))
     refused(message, layer(), random(1, 4), positions)
 
@@ -558,8 +559,14 @@ def test_rows_in_any_number_of_axes_share_their_positions():
 
 def test_refuses_masks_of_minus_infinity():
     mask = torch.tensor([-math.inf, 0, 0])
-    refused("mask must be integers or bool, got torch.float32", padded_positions, mask)
-    refused("documents must be integers or bool, got torch.float32", packed_positions, mask)
+    wanted = "must be a tensor of bool, uint8 or int8 to int64"
+    for given_one, got in (
+        (mask, "torch.float32"),
+        ([0, 1], "list"),
+        (mask.to(torch.uint16), "torch.uint16"),
+    ):
+        refused(f"mask {wanted}, got {got}", padded_positions, given_one)
+        refused(f"documents {wanted}, got {got}", packed_positions, given_one)
 
 
 def test_counted_positions_live_where_the_rows_do():

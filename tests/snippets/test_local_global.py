@@ -211,6 +211,15 @@ def test_the_module_can_be_copied_saved_and_moved():
     assert both.to("meta")(q, q, at, at).device.type == "meta"
 
 
+def test_positions_go_to_the_device_of_the_queries():
+    made, q, at = layer(), random(5, 4), torch.arange(5)
+    nowhere = at.to("meta")
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(q, q, nowhere, nowhere)
+    q = q.to("meta")
+    assert made.to("meta")(q, q, at, at).device.type == "meta"
+
+
 def test_both_tables_start_with_vectors_of_length_one_on_average():
     both = LocalGlobal(64, 100, 3, 100)
     for table in both.parameters():
@@ -264,6 +273,21 @@ def test_refuses_keys_of_another_width():
     refused("k must be as wide as q, 4, got 1", layer(), random(3, 2, 4), random(3, 2, 1), at, at)
 
 
+def test_refuses_keys_of_other_leading_axes_than_the_queries():
+    q, at = torch.zeros(2, 8, 3, 4), torch.arange(3)
+    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (2, 3, 4), (1, 2, 8, 3, 4)):
+        message = f"k must have the leading axes of q, (2, 8, 3, 4), or 1, got {shape}"
+        refused(message, layer(), q, torch.zeros(shape), at, at)
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
+def test_keys_may_be_one_for_all(shape):
+    q, k = random(2, 8, 3, 4), random(*shape)
+    every = k.expand(2, 8, 5, 4)
+    both, i, j = layer(), torch.arange(2, 5), torch.arange(5)
+    assert_close(both(q, k, i, j), both(q, every, i, j), **EXACT)
+
+
 @pytest.mark.parametrize(
     ("positions", "got"),
     [
@@ -272,10 +296,11 @@ def test_refuses_keys_of_another_width():
         (torch.zeros(2), "torch.float32"),
         (torch.zeros(2).bfloat16(), "torch.bfloat16"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
 def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of integers, got {got}"
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
     refused(message, local_global_rows, positions, torch.arange(2), 2, 3, 3)
     refused(message, local_global_rows, torch.arange(2), positions, 2, 3, 3)
 

@@ -901,13 +901,14 @@ def test_refuses_frequencies_that_a_cast_has_spoiled(dtype):
         (10, "int"),
         ([0, 1], "list"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
         (torch.tensor([1j]), "torch.complex64"),
         (torch.zeros(1).half(), "torch.float16"),
         (torch.zeros(1).bfloat16(), "torch.bfloat16"),
     ],
 )
 def test_refuses_positions_that_cannot_count(positions, got):
-    message = f"positions must be a tensor of integers, float32 or float64, got {got}"
+    message = f"positions must be a tensor of uint8, int8 to int64, float32 or float64, got {got}"
     refused(message, apply_rope, torch.zeros(1, 4), positions, rope_frequencies(4), "half")
 
 

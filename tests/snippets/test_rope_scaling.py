@@ -633,6 +633,7 @@ def test_refuses_a_ramp_that_runs_backwards(low, high):
     w = rope_frequencies(8)
     message = f"0 <= alpha <= beta must hold, got {low} and {high}"
     refused(message, ntk_by_parts, w, 2, 4096, low, high)
+    message = f"0 <= low <= high must hold, got {low} and {high}"
     refused(message, llama3, w, 2, 4096, low, high)
     message = f"0 < beta_slow <= beta_fast must hold, got {low} and {high}"
     refused(message, yarn, w, 2, 4096, high, low)
@@ -641,6 +642,12 @@ def test_refuses_a_ramp_that_runs_backwards(low, high):
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (4, 1), (2, 4)])
 def test_refuses_factors_that_are_not_one_for_each_pair(shape):
-    w, message = rope_frequencies(8), f"factors must be (4,), got {shape}"
+    w, message = rope_frequencies(8), f"factors must be a tensor of (4,), got {shape}"
     refused(message, longrope, w, torch.ones(shape), w, 4096, 8)
     refused(message, longrope, w, w, torch.ones(shape), 4096, 8)
+
+
+def test_refuses_factors_that_are_no_tensor():
+    w, message = rope_frequencies(8), "factors must be a tensor of (4,), got list"
+    refused(message, longrope, w, [1.0] * 4, w, 4096, 8)
+    refused(message, longrope, w, w, [1.0] * 4, 4096, 8)

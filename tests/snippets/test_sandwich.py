@@ -220,10 +220,11 @@ def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
         (torch.zeros(2), "torch.float32"),
         (torch.zeros(2).bfloat16(), "torch.bfloat16"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
 def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of integers, got {got}"
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
     refused(message, sandwich_bias, positions, torch.arange(2), 2)
     refused(message, sandwich_bias, torch.arange(2), positions, 2)
 

@@ -379,6 +379,18 @@ def test_the_module_can_be_copied_saved_and_moved():
     assert shaw.values(q @ k.mT, at, at).device.type == "meta"
 
 
+def test_positions_go_to_the_device_of_the_queries():
+    made, q, at = tables(), random(5, 4), torch.arange(5)
+    nowhere = at.to("meta")
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(q, q, nowhere, nowhere)
+    with pytest.raises(NotImplementedError, match="meta"):
+        made.values(q @ q.mT, nowhere, nowhere)
+    q = q.to("meta")
+    assert made.to("meta")(q, q, at, at).device.type == "meta"
+    assert made.values(q @ q.mT, at, at).device.type == "meta"
+
+
 # --- what is refused, and in which words
 
 
@@ -395,6 +407,21 @@ def test_refuses_vectors_of_different_widths():
     refused("k must be as wide as q, 4, got 5", shaw_scores, q[None], k[None], torch.zeros(5, 4), at, at)
 
 
+def test_refuses_keys_of_other_leading_axes_than_the_queries():
+    q, at = torch.zeros(2, 8, 3, 4), torch.arange(3)
+    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (2, 3, 4), (1, 2, 8, 3, 4)):
+        message = f"k must have the leading axes of q, (2, 8, 3, 4), or 1, got {shape}"
+        refused(message, tables(), q, torch.zeros(shape), at, at)
+
+
+@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
+def test_keys_may_be_one_for_all(shape):
+    q, k = random(2, 8, 3, 4), random(*shape)
+    every = k.expand(2, 8, 5, 4)
+    shaw, i, j = tables(), torch.arange(2, 5), torch.arange(5)
+    assert_close(shaw(q, k, i, j), shaw(q, every, i, j), **EXACT)
+
+
 @pytest.mark.parametrize("shape", [(4, 4), (0, 4), (5, 3), (4,), (1, 5, 4)])
 def test_refuses_a_table_without_a_middle_or_of_another_width(shape):
     q, at = torch.zeros(3, 4), torch.arange(3)
@@ -406,11 +433,16 @@ def test_refuses_a_table_without_a_middle_or_of_another_width(shape):
 
 @pytest.mark.parametrize(
     ("positions", "got"),
-    [([0, 1, 2], "list"), (torch.zeros(3), "torch.float32"), (torch.ones(3) > 0, "torch.bool")],
+    [
+        ([0, 1, 2], "list"),
+        (torch.zeros(3), "torch.float32"),
+        (torch.ones(3) > 0, "torch.bool"),
+        (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
+    ],
 )
 def test_refuses_positions_that_are_no_integers(positions, got):
     shaw, q, at = tables(), random(3, 4), torch.arange(3)
-    message = f"positions must be a tensor of integers, got {got}"
+    message = f"positions must be a tensor of uint8 or int8 to int64, got {got}"
     for pair in ((positions, at), (at, positions)):
         refused(message, shaw, q, q, *pair)
         refused(message, shaw.values, q @ q.mT, *pair)

@@ -387,6 +387,13 @@ def test_the_module_can_be_copied_saved_and_moved():
     assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
 
 
+def test_positions_go_to_the_device_of_the_parameters():
+    made, i = filled(max_distance=50), torch.arange(9)
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(i.to("meta"), i.to("meta"))
+    assert made.to("meta")(i, i).device.type == "meta"
+
+
 def test_a_new_table_says_nothing():
     assert (T5Bias(4)(torch.arange(9), torch.arange(9)) == 0).all()
 
@@ -444,12 +451,20 @@ def test_refuses_a_table_of_another_shape(shape):
         (torch.zeros(2), "torch.float32"),
         (torch.zeros(2).bfloat16(), "torch.bfloat16"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
 def test_refuses_positions_that_do_not_count(positions, got):
-    refused(f"query_positions must be a tensor of integers, got {got}", T5Bias(2), positions, OFFSETS)
-    refused(f"key_positions must be a tensor of integers, got {got}", T5Bias(2), OFFSETS, positions)
-    refused(f"offsets must be a tensor of integers, got {got}", t5_buckets, positions)
+    refused(
+        f"query_positions must be a tensor of uint8 or int8 to int64, got {got}",
+        T5Bias(2),
+        positions,
+        OFFSETS,
+    )
+    refused(
+        f"key_positions must be a tensor of uint8 or int8 to int64, got {got}", T5Bias(2), OFFSETS, positions
+    )
+    refused(f"offsets must be a tensor of uint8 or int8 to int64, got {got}", t5_buckets, positions)
 
 
 @pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])

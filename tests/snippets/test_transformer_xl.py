@@ -395,6 +395,11 @@ def test_refuses_vectors_without_heads():
     refused(message, score, random(5, 4), random(5, 4))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+def test_refuses_rows_that_could_not_hold_a_sine(dtype):
+    refused(f"dtype must be a floating dtype, got {dtype}", distance_rows, 3, 4, dtype)
+
+
 def test_refuses_queries_that_would_stand_before_the_first_key():
     refused("3 queries need as many keys, got 2", layer(), heads_of(3), heads_of(2))
 

@@ -374,12 +374,13 @@ def test_refuses_x_that_is_no_tokens_of_channels():
         (10, "int"),
         ([0, 1], "list"),
         (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
         (torch.zeros(1).half(), "torch.float16"),
         (torch.zeros(1).bfloat16(), "torch.bfloat16"),
     ],
 )
 def test_refuses_positions_that_cannot_count(positions, got):
-    message = f"positions must be a tensor of integers, float32 or float64, got {got}"
+    message = f"positions must be a tensor of uint8, int8 to int64, float32 or float64, got {got}"
     refused(message, apply_xpos, torch.zeros(1, 4), positions, "key", 0)
 
 
