@@ -22,7 +22,7 @@ WIDTH = language.DIM // language.HEADS
 TRAINED, ASKED = language.TRAINED, language.ASKED
 FACTOR = ASKED / TRAINED
 TUNING = {"updates": 40, "length": ASKED, "batch": 2, "rate": 1e-3}
-STEP = 64  # positions that share a length, where the frequencies depend on the length
+STEP = 128  # positions that share a length, where the frequencies depend on the length
 TRIALS, SEARCHED = 48, 4  # of the search for LongRoPE's factors, and the windows that it looks at
 
 
