@@ -103,7 +103,7 @@ def test_figures_and_table_tell_the_same(rows):
     assert (training["most"], training["rotation"]) == (rows["FIRE"]["training"], rows["RoPE"]["training"])
     assert (growth["rotation"], growth["scores"]) == (rows["RoPE"]["own_time"], rows["none"]["own_time"])
     assert growth["rotation_memory"] == pytest.approx(1, abs=0.02)
-    assert growth["scores_memory"] == pytest.approx(2, abs=0.02)
+    assert 1.9 < growth["scores_memory"] < 2  # the queries are scaled first, which is linear
 
 
 def test_a_ratio_lies_within_its_bounds():

@@ -128,12 +128,13 @@ def test_a_frequency_that_depends_on_the_length_is_that_of_the_text_so_far():
     windows = language.held_out(2)
     scaled = extensions.methods(torch.ones(extensions.WIDTH // 2))["dynamic NTK"]
     found = extensions.by_position(model, scaled, windows, device)
-    for length in (64, 192, 1024):
+    for length in (128, 384, 1024):
         now = rope_scaling.dynamic_ntk(frequencies, 1.0, 128, length)
         whole = language.by_position(
             extensions.with_frequencies(model, now, 1.0), windows[:, : length + 1], device
         )
-        assert torch.allclose(found[length - 64 : length], whole[-64:], atol=1e-5)
+        end = slice(length - extensions.STEP, length)
+        assert torch.allclose(found[end], whole[end], atol=1e-5)
 
 
 def test_the_search_finds_factors_that_rise_and_are_no_worse_than_where_it_began():
