@@ -1,5 +1,6 @@
 """What every test relies on: checked shape comments, and the same random numbers in each run."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import shape_comments
 shape_comments.install("snippets")
 
 torch.set_num_threads(1)  # several workers with threads of their own would wait for one another
+
+# What a script starts in the background ignores interrupts, as would the programs that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("guide", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("guide")
