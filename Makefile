@@ -18,7 +18,7 @@ help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
 
 serve: $(VENV)/site ## read the site at http://127.0.0.1:8000, rebuilt as you edit
-	$(RUN) mkdocs serve
+	$(RUN) weave.serve
 
 build: $(VENV)/site ## build the site into site/, strictly, and only if it is whole
 	$(RUN) weave.build

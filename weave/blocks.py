@@ -11,7 +11,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Name, Operator, Punctuation, Text
 
 from weave import claims as claims_
-from weave import diagrams, figures, labs, project, symbols
+from weave import diagrams, labs, project, symbols
 from weave import reference as reference_
 from weave.cached import cached
 
@@ -25,13 +25,13 @@ class BlockError(Exception):
     """The directive cannot be made; the message says why."""
 
 
-def exhibit(page, results, argument, caption):
+def exhibit(page, argument, caption):
     """What an exhibit drew or printed, with its code folded; or, for show=code, its code first and open.
 
     For show=table, what it printed is a table in Markdown.
     """
     name, show = _exhibit_argument(argument)
-    result = results.get(name)
+    result = page.result(name)
     show = show or ("figure" if result["figure"] else "output")
     module, _, function = name.partition(".")
     source = symbols.find(f"exhibits/{module}.py", function)
@@ -44,7 +44,7 @@ def exhibit(page, results, argument, caption):
                 f"exhibit {name!r} draws a figure but has no docstring, whose first paragraph is the figure's"
                 f" text alternative (at {source.file}:{source.first})"
             )
-        figure = figures.described(result["figure"], source.says)
+        figure = _described(result["figure"], source.says)
         return [figure, caption, _folded(page, "The code that drew this", source)]
     if not result["output"]:
         raise BlockError(f"exhibit {name!r} prints nothing")
@@ -53,6 +53,11 @@ def exhibit(page, results, argument, caption):
     if show == "output":
         return [_printed(page, result), caption, _folded(page, "The code that printed this", source)]
     return [*_placed(page, source), _printed(page, result), caption]
+
+
+def _described(svg, alternative):
+    """The figure with the words that stand for it, which are no part of its result: they need no run."""
+    return svg.replace(' role="img"', f' role="img" aria-label="{html.escape(alternative)}"', 1)
 
 
 def _table(name, result):
@@ -172,7 +177,7 @@ def _gap(number):
     return f"{digits} × 10<sup>{str(int(power)).replace('-', '−')}</sup>"
 
 
-def lab(page, results, name, site):
+def lab(page, name, site):
     """A lab: its cells in their order, what each gives below it, solutions folded below their hints.
 
     Below a check stands what it says to the untouched starter; its words on a solution stand with that.
@@ -180,7 +185,7 @@ def lab(page, results, name, site):
     try:
         cells = labs.cells(name)
         page.shows(labs.file(name))
-        result = results.get(f"lab-{name}")
+        result = page.result(f"lab-{name}")
         parts, solutions = [], []
         for number, cell in enumerate(cells):
             given = result["solved"][number]
@@ -201,7 +206,7 @@ def lab(page, results, name, site):
                 parts.append(_code_of(page, cell))
                 parts += [_printed(page, given)] if given["output"] else []
                 if given["figure"]:
-                    parts.append(f"<figure>{figures.described(given['figure'], cell.alt)}</figure>")
+                    parts.append(f"<figure>{_described(given['figure'], cell.alt)}</figure>")
             if number == 0:
                 parts.append(_notebooks(name, site))
             if solutions and _step_ends(cells, number):

@@ -43,9 +43,8 @@ class DiagramError(Exception):
     """The diagram cannot be drawn; the message is Mermaid's own."""
 
 
-def undrawn(folder):
-    """The diagrams on the pages of a folder that are not in the cache."""
-    pages = [path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))]
+def undrawn(pages):
+    """The diagrams in the texts of pages that are not in the cache."""
     found = [match for page in pages for match in FENCE.finditer(page)]
     sources = [re.sub(rf"^{match['indent']}", "", match["body"], flags=re.M) for match in found]
     return [source for source in dict.fromkeys(sources) if not draw.is_known(source)]

@@ -22,6 +22,7 @@ Within a sentence:
 Levels are `??? level-basic "Basic: …"` blocks (pymdownx.details).
 """
 
+import functools
 import html
 import logging
 import posixpath
@@ -38,7 +39,7 @@ from markdown.treeprocessors import Treeprocessor
 from markdown.util import AMP_SUBSTITUTE, AtomicString
 from math_core import LatexError, LatexToMathML
 
-from weave import blocks, glossary, project
+from weave import blocks, glossary, pages, project
 from weave.claims import ClaimError, registry
 from weave.errors import WeaveError
 from weave.results import Results, Unavailable
@@ -75,6 +76,11 @@ class WeaveExtension(Extension):
         md.treeprocessors.register(Dollars(md, self.page), "weave-dollars", 2)
         md.postprocessors.register(Mathematics(md, self.page), "weave-math", -10)
         md.postprocessors.register(Marks(md), "weave-marks", -11)
+        md.convert = functools.partial(self._convert, md)
+
+    def _convert(self, md, text):
+        RESULTS.visit(self.page.path(), text)
+        return pages.converted(text, md, self.page, RESULTS, WARNINGS)
 
 
 class Page:
@@ -87,6 +93,7 @@ class Page:
         self._lines = 0
         self._files = []
         self._claims = None
+        self.shown = {}  # exhibit or lab -> result
 
     def begin(self, lines):
         """Remember how many lines there are: the builder has taken some away at the front."""
@@ -98,6 +105,11 @@ class Page:
         if self._claims is None:
             self._claims = registry()
         return self._claims
+
+    def result(self, name):
+        """The result of an exhibit or a lab, which the page shows."""
+        self.shown[name] = RESULTS.get(name)
+        return self.shown[name]
 
     def shows(self, file):
         """Remember that text of this file of the project stands on the page."""
@@ -168,7 +180,6 @@ class Directives(Preprocessor):
         self.addresses = addresses
 
     def run(self, lines):
-        RESULTS.visit(self.page.path())
         self.page.begin(lines)
         made, number = [], 0
         while number < len(lines):
@@ -201,7 +212,7 @@ class Directives(Preprocessor):
         body = [text.removeprefix(fence["indent"]) for text in body]
         rest = fence["rest"].strip()
         if fence["kind"] == "exhibit":
-            parts = self._make(blocks.exhibit, line, RESULTS, rest, body)
+            parts = self._make(blocks.exhibit, line, rest, body)
         elif fence["kind"] == "mermaid":
             parts = self._make(blocks.diagram, line, body)
         elif fence["kind"] == "reference":
@@ -209,7 +220,7 @@ class Directives(Preprocessor):
         elif fence["kind"] == "claims":
             parts = self._make(blocks.claims, line, self.addresses["repository"])
         elif fence["kind"] == "lab":
-            parts = self._make(blocks.lab, line, RESULTS, rest, self.addresses["site"])
+            parts = self._make(blocks.lab, line, rest, self.addresses["site"])
         else:
             return None
         return self._place(parts, fence["indent"])
@@ -265,7 +276,7 @@ class Value(Inline):
 
     def _format(self, name, how):
         exhibit, _, key = name.rpartition(".")
-        values = RESULTS.get(exhibit)["values"]
+        values = self.page.result(exhibit)["values"]
         if key not in values:
             known = ", ".join(values) or "none"
             raise Unavailable(f"exhibit {exhibit!r} returns no value {key!r}; it returns {known}")
@@ -461,12 +472,14 @@ def _line_of(text, *files):
     return f"{files[0]}:1"
 
 
-class _LineNumbers(logging.Filter):
-    """MkDocs names a bad link's page but not its line; add it."""
+class Warnings(logging.Filter):
+    """What MkDocs says of links. It names a bad link's page but not its line: add it."""
 
     BAD_LINK = re.compile(r"Doc file '(?P<page>[^']+)' contains a(?:n \w+)? link '(?P<link>[^']+)'")
+    count = 0
 
     def filter(self, record):
+        self.count += 1
         if found := self.BAD_LINK.search(record.getMessage()):
             place = _line_of(
                 f"({found['link']}", f"docs/{found['page']}", f"labs/{Path(found['page']).stem}.py"
@@ -475,4 +488,5 @@ class _LineNumbers(logging.Filter):
         return True
 
 
-logging.getLogger("mkdocs.structure.pages").addFilter(_LineNumbers())
+WARNINGS = Warnings()
+logging.getLogger("mkdocs.structure.pages").addFilter(WARNINGS)

@@ -6,7 +6,6 @@ and dark palette. Two colour maps fade to the page's background, whatever it is:
 `amount` for what starts at zero, `signed` for what has a sign.
 """
 
-import html
 import io
 import re
 import xml.etree.ElementTree as ElementTree
@@ -80,7 +79,7 @@ def prepare():
 def to_svg(figure, name):
     """The figure as inline SVG: its colours are CSS variables, its text is text.
 
-    `name` makes the ids unique on a page that holds several figures. `described` adds the text alternative.
+    `name` makes the ids unique on a page that holds several figures.
     """
     _check_colormaps(figure)
     buffer = io.StringIO()
@@ -108,11 +107,6 @@ def _check_colormaps(figure):
         name = image.get_cmap().name
         if image.get_array().ndim == 2 and name in matplotlib.colormaps and name not in MAPS:
             raise FigureError(f"the figure uses the colour map {name!r}; expected {' or '.join(MAPS)}")
-
-
-def described(svg, alternative):
-    """The figure with the words that stand for it, which are no part of its result: they need no run."""
-    return svg.replace(' role="img"', f' role="img" aria-label="{html.escape(alternative)}"', 1)
 
 
 def standalone(svg):

@@ -18,6 +18,7 @@ import traceback
 from weave import figures
 from weave.project import relative
 from weave.recorder import Recorder, Refused
+from weave.worker import Outcome
 
 
 class ExhibitError(Exception):
@@ -25,23 +26,22 @@ class ExhibitError(Exception):
 
 
 def run(name):
-    """Run exhibit `module.function` or lab `lab-name`; a dictionary of what it gave and what it used."""
-    recorder = Recorder()
-    outcome = {"exhibit": name}
+    """The outcome of exhibit `module.function` or lab `lab-name`."""
+    recorder, outcome = Recorder(), Outcome(name)
     try:
         lab = name.removeprefix("lab-")
         if lab != name:
             from weave.rehearse import rehearsed  # not above: no exhibit depends on how labs are made
 
-            outcome["result"] = rehearsed(lab, recorder)
+            outcome.result = rehearsed(lab, recorder)
         else:
-            outcome["result"] = _result(name, recorder)
+            outcome.result = _result(name, recorder)
     except Exception as error:  # whatever an exhibit raises is for its reader to see
-        outcome["failure"] = _explain(error, name)
+        outcome.failure = _explain(error, name)
     functions = recorder.functions
-    outcome["files"] = dict(sorted(recorder.files.items()))
-    outcome["modules"] = dict(sorted(recorder.modules.items()))
-    outcome["functions"] = functions and {file: sorted(names) for file, names in sorted(functions.items())}
+    outcome.files = dict(sorted(recorder.files.items()))
+    outcome.modules = dict(sorted(recorder.modules.items()))
+    outcome.functions = functions and {file: sorted(names) for file, names in sorted(functions.items())}
     return outcome
 
 

@@ -101,8 +101,8 @@ def notebook(name, solved, site):
     `site` is the address of the home page, which links to our pages begin with.
     """
     left_out = "starter" if solved else "solution"
-    kept = [cell for cell in cells(name) if cell.tag != left_out]
-    title, rest = kept[0], kept[1:]
+    shown = [cell for cell in cells(name) if cell.tag != left_out]
+    title, rest = shown[0], shown[1:]
     made = [_prose(f"{_addressed(title.text, site)}\n\n{_before(name, solved, site)}")]
     made += [_written(path) for path in files(name)]
     if (project.ROOT / mistakes(name)).is_file():

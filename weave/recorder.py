@@ -52,30 +52,75 @@ class FromSource:
         return spec
 
 
-class Recorder:
-    """Records from now on; within `watching()` also which functions run.
+class Listener:
+    """Notes every project file that this thread opens and every folder that it lists.
 
-    `files`: every project file opened and every folder listed, with its digest at that moment. A file that
-    could not be opened because it is missing has no digest: it is a dependency all the same. `modules`: every
-    project module imported, with the digest of its source. `functions`: the names of those that ran, by file;
-    None if code was read in ways other than running it, so that every module counts whole.
-
-    Python says nothing of other ways to learn of a file: whether it exists, and an import that finds none and
-    is caught. So exhibits, snippets and labs use none of these, as tests/exhibits/test_unheard.py makes sure.
+    `files` holds their digests at that moment; None while nobody listens. A file that could not be opened
+    because it is missing has no digest: it is a dependency all the same. Python says nothing of other ways to
+    learn of a file: whether it exists, and an import that finds none and is caught.
     """
 
     def __init__(self):
+        self.files = None
+        self._busy = False
+        self._thread = threading.get_ident()
+        sys.addaudithook(self._on_audit)
+
+    @contextlib.contextmanager
+    def listening(self):
+        """The files noted from now on in this thread."""
+        self.files, self._thread = {}, threading.get_ident()
+        try:
+            yield self.files
+        finally:
+            self.files = None
+
+    def _note(self, name):
+        if name not in self.files:
+            self.files[name] = digest(name)
+
+    def _on_audit(self, event, arguments):
+        heard = event in ("open", "os.listdir", "os.scandir") and self.files is not None
+        if heard and not self._busy and threading.get_ident() == self._thread:
+            self._busy = True  # what follows opens files itself
+            try:
+                self._on_file(event, arguments)
+            finally:
+                self._busy = False
+
+    def _on_file(self, event, arguments):
+        path = "." if arguments[0] is None else arguments[0]
+        if not isinstance(path, (str, bytes, os.PathLike)) or (name := relative(path)) is None:
+            return
+        if _caller().startswith("<frozen importlib"):
+            return
+        if event != "open":
+            self._note(f"{name or '.'}/")
+        elif not arguments[2] & os.O_WRONLY and not (project.ROOT / name).is_dir():
+            self._note(name)
+
+
+class Recorder(Listener):
+    """Records what one run uses, from now on; within `watching()` also which functions run.
+
+    `modules`: every project module imported, with the digest of its source. `functions`: the names of those
+    that ran, by file; None if code was read in ways other than running it, so that every module counts whole.
+    Exhibits, snippets and labs use files in no way that a Listener misses, as tests/exhibits/test_unheard.py
+    makes sure.
+    """
+
+    def __init__(self):
+        super().__init__()
         self.files = {}
         self.modules = {}
         self.functions = {}
         self._paths = {}  # of modules, as their code objects name them
-        self._busy = False
         self._watching = False
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] == "weave":
                 self._note(relative(module.__file__))
         sys.meta_path.insert(0, FromSource(self._on_import))
-        sys.addaudithook(self._on_audit)
+        sys.addaudithook(self._refuse)
 
     @contextlib.contextmanager
     def watching(self):
@@ -102,10 +147,6 @@ class Recorder:
                 name = entry.code.co_qualname.partition(".<locals>")[0]
                 self.functions.setdefault(file, set()).add(name)
 
-    def _note(self, name):
-        if name not in self.files:
-            self.files[name] = digest(name)
-
     def _on_import(self, path, data):
         name = self._paths[path] = relative(path)
         if name in self.modules or name.startswith("weave/"):  # read as text, or run unwatched
@@ -114,28 +155,11 @@ class Recorder:
         if REFLECTIVE.search(data):
             self.functions = None
 
-    def _on_audit(self, event, arguments):
+    def _refuse(self, event, _):
         if self._watching and REFUSED.fullmatch(event):
             raise Refused(f"expected work in one process, got {event}")
         if self._watching and event == "sys.setprofile":  # from here on, ours may see nothing
             self.functions = None
-        if event in ("open", "os.listdir", "os.scandir") and not self._busy:
-            self._busy = True  # what follows opens files itself
-            try:
-                self._on_file(event, arguments)
-            finally:
-                self._busy = False
-
-    def _on_file(self, event, arguments):
-        path = "." if arguments[0] is None else arguments[0]
-        if not isinstance(path, (str, bytes, os.PathLike)) or (name := relative(path)) is None:
-            return
-        if _caller().startswith("<frozen importlib"):
-            return
-        if event != "open":
-            self._note(f"{name or '.'}/")
-        elif not arguments[2] & os.O_WRONLY and not (project.ROOT / name).is_dir():
-            self._note(name)
 
 
 def _refuse_thread(thread):

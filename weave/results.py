@@ -1,43 +1,28 @@
-"""What exhibits and labs gave, cached until something that they used changes.
+"""What exhibits and labs give, run when the store has nothing current.
 
-A result is used again only while all that decided it is the same: of every project module that its exhibit
-imported the skeleton, and the functions that ran (see provenance.py); every other project file that it
-opened, byte for byte; Python, the platform and the libraries that computed and drew it.
+    python -m weave.results
 
-python -m weave.results brings all results up to date.
+brings all results up to date; with --background at the lowest priority, and while its standard input is open.
 """
 
 import contextlib
 import difflib
 import functools
-import hashlib
-import importlib.metadata
-import json
 import math
+import os
+import re
 import sys
-import sysconfig
 import threading
 
 from tqdm import tqdm
 
 from weave import diagrams, labs, project
-from weave.project import digest, write_whole
-from weave.provenance import parts
+from weave.entries import Entry, Snapshot, environment, load, store, stored, used
 from weave.symbols import table
 from weave.worker import DIAGRAM, Unavailable, Worker
 
-ENTRIES = 4  # of each exhibit, so that an edit taken back finds its result again
-LIBRARIES = ("torch", "numpy", "matplotlib", "pillow", "kiwisolver", "contourpy", "babel")
-ROOMS = ("snippets", "exhibits", "experiments", "labs", "weave")
-
-
-def environment():
-    """All that a result depends on besides the project's files."""
-    try:
-        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
-    except importlib.metadata.PackageNotFoundError as error:
-        raise Unavailable(f"{error.name} is not installed here, and exhibits need it") from None
-    return {"python": sys.version, "platform": sysconfig.get_platform(), **versions}
+LOWEST = 19  # the priority that leaves the processors to others
+NAMED = re.compile(r"(?:\bexhibit|#!val)\s+(?P<exhibit>\w+\.\w+)|\blab\s+(?P<lab>\w+)")
 
 
 def exhibit_names():
@@ -59,6 +44,11 @@ def lab_names():
     return [f"lab-{name}" for name in labs.names()]
 
 
+def named(text):
+    """What the text of a page may show, as exhibits and labs are called."""
+    return {match["exhibit"] or f"lab-{match['lab']}" for match in NAMED.finditer(text)}
+
+
 def called(name):
     """What a message calls an exhibit or a lab."""
     lab = name.removeprefix("lab-")
@@ -66,57 +56,67 @@ def called(name):
 
 
 class Results:
-    """The results of all exhibits and labs, brought up to date together and on demand."""
+    """The results of all exhibits and labs, brought up to date together, or if `lazy` page by page."""
 
-    def __init__(self):
+    def __init__(self, lazy=False):
+        self._lazy = lazy
         self._worker = None
         self._environment = None  # in which the worker was started: it keeps the libraries that it has loaded
-        self._lock = threading.Lock()
-        self._fresh = False
-        self._pages = set()  # that this build has made
-        self._loaded = {}  # exhibit -> entry
-        self._failures = {}  # exhibit -> entry, with why and the state of all code instead of a result
+        self._lock = threading.RLock()
+        self._entries = {}  # exhibit -> its last entry, None if there is none that is current
         self._took = {}  # exhibit -> how many seconds it last ran
-
-    def get(self, name):
-        """The up-to-date result of exhibit `module.function` or lab `lab-name`."""
-        with self._lock:
-            if not self._fresh:
-                self.refresh()
-            if name in self._failures:
-                raise Unavailable(f"{called(name)} failed: {self._failures[name]['why']}")
-            if name not in self._loaded:
-                raise Unavailable(self._unknown(name))
-            return self._loaded[name]["result"]
-
-    def visit(self, page):
-        """A build makes each page once. When one comes again, another build has begun."""
-        with self._lock:
-            again = page in self._pages
-            self._pages = {page} if again else self._pages | {page}
-        if again:
-            self.invalidate()
+        self.invalidate()
 
     def invalidate(self):
         """Look at the files again before the next answer."""
         with self._lock:
-            self._fresh = False
+            self.digest = functools.cache(project.digest)  # of a file, looked at once a build
+            self._now = None
+            self._names = []
+            self._current = set()  # the exhibits whose entries have been compared with the files as they are
+            self._pages = set()  # that this build has made
 
-    def refresh(self):
+    def visit(self, page, text):
+        """Bring up to date what a page shows. When a page comes again, another build has begun."""
+        with self._lock:
+            if page in self._pages:
+                self.invalidate()
+            self._pages.add(page)
+            if wanted := named(text):
+                with contextlib.suppress(Unavailable):  # who asks for it is told
+                    self.refresh(wanted, [text])
+
+    def get(self, name):
+        """The up-to-date result of exhibit `module.function` or lab `lab-name`."""
+        with self._lock:
+            if name not in self._current:
+                self.refresh({name})
+            if name not in self._current:
+                raise Unavailable(self._unknown(name))
+            entry = self._entries[name]
+            if entry.why:
+                raise Unavailable(f"{called(name)} failed: {entry.why}")
+            return entry.result
+
+    def refresh(self, wanted=(), pages=()):
         """Load what is still true and run what is not; a line for each that ran."""
-        names = exhibit_names() + lab_names()
-        now = Snapshot()
-        self._loaded = {name: entry for name in names if (entry := self._entry(name, now))}
-        failures = self._failures.items()
-        self._failures = {name: entry for name, entry in failures if now.is_current(entry)}
-        stale = [name for name in names if name not in self._loaded | self._failures]
-        if stale:
+        self._now = now = self._now or Snapshot(self.digest)
+        self._names = self._names or exhibit_names() + lab_names()
+        names = [name for name in self._names if name in wanted or not self._lazy]
+        asked = [name for name in names if name not in self._current]
+        paths = stored() if asked else {}
+        for name in asked:
+            known = self._entries.get(name)
+            self._entries[name] = known if known and now.is_current(known) else load(paths.get(name, ()), now)
+        if stale := [name for name in asked if not self._entries[name]]:
             stale.sort(key=lambda name: self._took.get(name, math.inf), reverse=True)  # none long at the end
-            self._renew(stale, now, cached=len(names) - len(stale))
-        self._fresh = True
+            if not self._lazy:
+                pages = (path.read_text(encoding="utf-8") for path in sorted(project.DOCS.rglob("*.md")))
+            self._renew(stale, diagrams.undrawn(pages), cached=len(asked) - len(stale))
+        self._current.update(asked)
 
     def run(self, names):
-        """Run exhibits whatever is cached; yields what each gave, as it ends, and stores nothing."""
+        """Run exhibits whatever is stored; yields what each gave, as it ends, and stores nothing."""
         now = environment()
         if self._worker and not (self._worker.is_alive() and self._environment == now):
             self.close()
@@ -134,104 +134,42 @@ class Results:
             self._worker.close()
             self._worker = None
 
-    def _entry(self, name, now):
-        known = self._loaded.get(name)
-        return known if known and now.is_current(known) else load(name, now)
-
-    def _renew(self, stale, now, cached):
-        code, failed = now.code, 0  # as it was before they ran
-        drawings = [DIAGRAM + text for text in diagrams.undrawn(project.DOCS)]
+    def _renew(self, stale, undrawn, cached):
+        code, failed = self._now.code, 0  # as it was before they ran
+        drawings = [DIAGRAM + text for text in undrawn]
         bar = tqdm(total=len(stale) + len(drawings), unit="exhibit", disable=None, leave=False)
         with bar, contextlib.closing(self.run(drawings + stale)) as outcomes:
             for outcome in outcomes:
-                name, seconds, why = outcome["exhibit"], outcome["seconds"], outcome.get("failure")
+                name, why = outcome.name, outcome.failure
                 if name.startswith(DIAGRAM):
                     if not why:  # else its page tells, with the line
-                        diagrams.draw.prime(outcome["result"], name.removeprefix(DIAGRAM))
+                        diagrams.draw.prime(outcome.result, name.removeprefix(DIAGRAM))
                 else:
-                    self._took[name] = seconds
+                    self._took[name] = outcome.seconds
                     failed += bool(why)
-                    self._take(name, outcome, code)
-                    said = f"{name}: {why}" if why else name
-                    bar.write(f"{'failed' if why else 'ran':>6}  {seconds:6.2f} s  {said}", file=sys.stderr)
+                    self._take(outcome, code)
+                    said = f"{'failed' if why else 'ran':>6}  {outcome.seconds:6.2f} s  {name}"
+                    bar.write(f"{said}: {why}" if why else said, file=sys.stderr)
                 bar.update()
         counts = f"{len(stale) - failed} exhibits ran, {cached} cached"
         print(counts + (f", {failed} failed" if failed else ""), file=sys.stderr)
 
-    def _take(self, name, outcome, code):
-        """Keep what an exhibit gave, or why it failed."""
-        entry = {"environment": self._environment, **_used(outcome)}
-        if why := outcome.get("failure"):
-            self._failures[name] = entry | {"code": code, "why": why}
+    def _take(self, outcome, code):
+        """Store what an exhibit gave; of one that failed, remember why."""
+        entry = Entry(self._environment, *used(outcome), outcome.result, outcome.failure)
+        self._entries[outcome.name] = entry
+        if entry.why:
+            entry.code = code
         else:
-            self._loaded[name] = store(name, entry | {"result": outcome["result"]})
+            store(outcome.name, entry)
 
     def _unknown(self, name):
         module, _, function = name.partition(".")
         if why := _unreadable(f"exhibits/{module}.py"):
             return f"exhibit {name!r} failed: {why}"
-        near = difflib.get_close_matches(name, self._loaded | self._failures, n=1)
+        near = difflib.get_close_matches(name, self._names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"unknown exhibit {name!r}: no function {function!r} in exhibits/{module}.py{hint}"
-
-
-class Snapshot:
-    """The state of the files and libraries during one refresh, each read once."""
-
-    def __init__(self):
-        self.environment = environment()
-        self.digest = functools.cache(digest)
-        self.parts = functools.cache(_parts)
-
-    @functools.cached_property
-    def code(self):
-        """One digest of all that an exhibit which failed might have used."""
-        code = sorted(p for room in ROOMS for p in (project.ROOT / room).rglob("*") if p.is_file())
-        state = [
-            (str(p), self.digest(p.relative_to(project.ROOT).as_posix())) for p in code if p.suffix != ".pyc"
-        ]
-        return hashlib.sha256(json.dumps(state).encode()).hexdigest()
-
-    @functools.cached_property
-    def stored(self):
-        """The files of all entries, by exhibit."""
-        found = {}
-        for path in project.CACHE.glob("*.json"):
-            found.setdefault(path.name.rsplit(".", 2)[0], []).append(path)
-        return found
-
-    def is_current(self, entry):
-        """Is everything that decided the entry's result still the same?"""
-        return (
-            entry["environment"] == self.environment
-            and all(self.digest(file) == found for file, found in entry["files"].items())
-            and all(self._has(file, used) for file, used in entry["modules"].items())
-            and ("code" not in entry or entry["code"] == self.code)
-        )
-
-    def _has(self, file, used):
-        return self.digest(file) == used["whole"] or used["parts"].items() <= self.parts(file).items()
-
-
-def _parts(file):
-    """The parts of a module; none of one that cannot be read."""
-    with contextlib.suppress(OSError, ValueError, SyntaxError):
-        return parts((project.ROOT / file).read_text(encoding="utf-8"))
-    return {}
-
-
-def _used(outcome):
-    """What an exhibit used: whole files by digest, and modules by the parts that decided its result."""
-    files, modules = dict(outcome.get("files", {})), {}
-    functions = outcome.get("functions")
-    for file, whole in outcome.get("modules", {}).items():
-        names = {"", *functions.get(file, ())} if functions is not None else set()
-        known = _parts(file) if names and digest(file) == whole else {}  # not what it was when it ran
-        if known:
-            modules[file] = {"whole": whole, "parts": {name: known[name] for name in names & known.keys()}}
-        else:
-            files[file] = whole
-    return {"files": files, "modules": modules}
 
 
 def _unreadable(file):
@@ -245,27 +183,13 @@ def _unreadable(file):
     return None
 
 
-def load(name, now):
-    """The stored entry of an exhibit that is still current, else None."""
-    for path in now.stored.get(name, ()):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # not an entry
-            entry = json.loads(path.read_bytes())
-            if now.is_current(entry) and "result" in entry:
-                return entry
-    return None
-
-
-def store(name, entry):
-    """Write an entry, whole or not at all, and drop the oldest of the exhibit's entries."""
-    decided_by = [entry[part] for part in ("environment", "files", "modules")]
-    key = hashlib.sha256(json.dumps(decided_by).encode()).hexdigest()[:16]
-    write_whole(project.CACHE / f"{name}.{key}.json", json.dumps(entry))
-    with contextlib.suppress(FileNotFoundError):  # another build may tidy up at the same time
-        entries = sorted(project.CACHE.glob(f"{name}.*.json"), key=lambda path: path.stat().st_mtime_ns)
-        for path in entries[:-ENTRIES]:
-            path.unlink()
-    return entry
+def _end_with_input():
+    sys.stdin.read()
+    os._exit(1)
 
 
 if __name__ == "__main__":
+    if "--background" in sys.argv:
+        getattr(os, "nice", int)(LOWEST)
+        threading.Thread(target=_end_with_input, daemon=True).start()
     Results().refresh()

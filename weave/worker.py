@@ -3,8 +3,7 @@
     python -m weave.worker
 
 reads lines of JSON, each a list of exhibits and of diagrams (their text), and answers a
-line for each as it ends: what `weave.isolate.run` returned, or the drawing, and the
-seconds it took. It lives as long as its standard input, so that a server pays for
+line for each as it ends, its `Outcome`. It lives as long as its standard input, so that a server pays for
 importing torch once, and takes the exhibits that still run with it, so that an
 interrupted build leaves none behind. `Worker` is its other end.
 """
@@ -19,6 +18,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from weave import project
 
@@ -32,6 +32,19 @@ CONTEXT = multiprocessing.get_context(METHOD)
 
 class Unavailable(Exception):
     """There is no such result, or it cannot be made; the message says which and why."""
+
+
+@dataclass
+class Outcome:
+    """What an exhibit, a lab or a diagram gave or why it failed, and what it used (see recorder.py)."""
+
+    name: str
+    result: dict | str | None = None
+    failure: str = ""
+    files: dict = field(default_factory=dict)
+    modules: dict = field(default_factory=dict)
+    functions: dict | None = None
+    seconds: float = 0.0
 
 
 class Worker:
@@ -58,13 +71,13 @@ class Worker:
             raise Unavailable(f"the process that runs exhibits cannot start: {error}") from error
 
     def run(self, names):
-        """What each gave, as it ends. Who does not take all answers closes the worker."""
+        """The outcome of each, as it ends. Who does not take all answers closes the worker."""
         complete = False
         try:
             self.process.stdin.write(json.dumps(names) + "\n")
             self.process.stdin.flush()
             for _ in names:
-                yield json.loads(self.process.stdout.readline())
+                yield Outcome(**json.loads(self.process.stdout.readline()))
             complete = True
         except (OSError, ValueError) as error:
             code = self.close()
@@ -92,16 +105,17 @@ def in_child(name, connection):
     if name.startswith(DIAGRAM):
         from weave import diagrams
 
-        outcome = {"exhibit": name}
+        outcome = Outcome(name)
         try:
-            outcome["result"] = diagrams.draw.__wrapped__(name.removeprefix(DIAGRAM))
+            outcome.result = diagrams.draw.__wrapped__(name.removeprefix(DIAGRAM))
         except diagrams.DiagramError as error:
-            outcome["failure"] = str(error)
+            outcome.failure = str(error)
     else:
         from weave import isolate
 
         outcome = isolate.run(name)
-    connection.send(outcome)
+    with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+        connection.send(vars(outcome))
     connection.close()
 
 
@@ -112,24 +126,25 @@ def run_one(name):
     process = CONTEXT.Process(target=in_child, args=(name, sending), daemon=True)
     process.start()
     sending.close()
-    outcome, died = {"exhibit": name}, False
+    outcome, died = Outcome(name), False
     try:
         if receiving.poll(LIMIT):
-            outcome = receiving.recv()
+            outcome = Outcome(**receiving.recv())
         else:
             process.kill()
             process.join()
-            outcome["failure"] = f"it did not end within {LIMIT} seconds"
+            outcome.failure = f"it did not end within {LIMIT} seconds"
     except EOFError:
         died = True
     process.join(REST)
     if process.is_alive():
         process.kill()
         process.join()
-        outcome["failure"] = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
+        outcome.failure = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
     elif died:
-        outcome["failure"] = f"its process died with exit code {process.exitcode}"
-    return outcome | {"seconds": time.perf_counter() - start}
+        outcome.failure = f"its process died with exit code {process.exitcode}"
+    outcome.seconds = time.perf_counter() - start
+    return outcome
 
 
 def answer(name, answers, lock):
@@ -137,9 +152,9 @@ def answer(name, answers, lock):
     try:
         outcome = run_one(name)
     except Exception as error:  # no process, no memory: an answer that never comes would be waited for
-        outcome = {"exhibit": name, "seconds": 0, "failure": f"{type(error).__name__}: {error}"}
+        outcome = Outcome(name, failure=f"{type(error).__name__}: {error}")
     with lock:
-        print(json.dumps(outcome), file=answers, flush=True)
+        print(json.dumps(vars(outcome)), file=answers, flush=True)
 
 
 def main():

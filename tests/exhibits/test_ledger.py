@@ -28,11 +28,11 @@ def gives(request):
     results = Results()
     if not request.config.getoption("--cold"):
         return results.get
-    outcomes = {outcome["exhibit"]: outcome for outcome in results.run(exhibit_names())}
+    outcomes = {outcome.name: outcome for outcome in results.run(exhibit_names())}
 
     def cold(name):
-        assert "failure" not in outcomes[name], outcomes[name]["failure"]
-        return outcomes[name]["result"]
+        assert not outcomes[name].failure, outcomes[name].failure
+        return outcomes[name].result
 
     return cold
 

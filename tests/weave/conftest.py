@@ -49,8 +49,9 @@ class StubResults:
 
     def __init__(self, known):
         self.known = known
+        self.digest = functools.cache(project.digest)
 
-    def visit(self, page):
+    def visit(self, page, text):
         pass
 
     def get(self, name):

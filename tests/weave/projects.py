@@ -1,5 +1,6 @@
 """Small projects for weave to work on: a copy of weave, a few exhibits and pages, in a temporary folder."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -223,3 +224,12 @@ def is_running(pid):
         return False
     except FileNotFoundError:
         return not Path("/proc/self").exists()
+
+
+def running_in(folder):
+    """The processes that run in a folder."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):  # it has just ended
+            found += [place.parent.name] if place.readlink() == folder else []
+    return found

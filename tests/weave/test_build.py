@@ -3,13 +3,10 @@
 import os
 import re
 import signal
-import socket
-import time
-import urllib.request
 
 import pytest
 
-from tests.weave.projects import FILES, MATERIAL, Project, is_running, until
+from tests.weave.projects import MATERIAL, Project, is_running, running_in, until
 from weave import build
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups are POSIX's")
@@ -226,26 +223,6 @@ def start_slow_build(house, seconds):
     return process, exhibit
 
 
-def builders(process):
-    """The processes of a group that still run."""
-    found = []
-    for stat in process_stats():
-        fields = stat.rpartition(")")[2].split()
-        if int(fields[2]) == process.pid and fields[0] != "Z":
-            found.append(stat)
-    return found
-
-
-def process_stats():
-    from pathlib import Path
-
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            yield path.read_text()
-        except OSError:
-            continue
-
-
 @posix
 def test_a_killed_build_harms_nothing_and_leaves_nobody_behind(house, site):
     process, exhibit = start_slow_build(house, 300)
@@ -273,7 +250,7 @@ def test_an_interrupted_build_ends_without_a_traceback_and_takes_its_processes_a
     output, _ = process.communicate(timeout=30)
     assert process.returncode == 130
     assert "Traceback" not in output
-    until(lambda: not is_running(exhibit) and not builders(process), 20)
+    until(lambda: not is_running(exhibit) and not running_in(house.root), 20)
     assert house.site() == site
     assert not list(house.root.glob(".site-*"))
 
@@ -367,50 +344,3 @@ def test_two_cold_builds_in_different_folders_are_the_same_bytes(tmp_path_factor
     one, another = (project.site() for project in projects)
     assert "sitemap.xml.gz" in one
     assert one == another
-
-
-# Serving
-
-
-def fetch(address):
-    try:
-        with urllib.request.urlopen(address, timeout=5) as answer:
-            return answer.read().decode()
-    except OSError:
-        return ""
-
-
-@posix
-def test_a_server_follows_edits_outlives_errors_and_ends_with_all_its_processes(cold, tmp_path_factory):
-    project = Project(tmp_path_factory.mktemp("served"), files=FILES)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    log = project.root / "log"
-    with log.open("w") as output:
-        server = project.start("mkdocs", "serve", "--dev-addr", address, output=output)
-    page = f"http://{address}/"
-    try:
-        until(lambda: ">2.00<" in fetch(page))
-
-        start = time.monotonic()
-        project.edit("snippets/scale.py", "2.0", "3.0")
-        until(lambda: ">3.00<" in fetch(page))
-        print(f"an edit was served after {time.monotonic() - start:.2f} s")
-        assert re.findall(r"^\d exhibits ran.*", log.read_text(), re.M) == [
-            "2 exhibits ran, 0 cached",
-            "1 exhibits ran, 1 cached",
-        ]
-
-        project.edit("snippets/scale.py", "return SCALE * x", "return SCALE * y")
-        message = "exhibit 'lines.rising' failed: NameError: name 'y' is not defined (at snippets/scale.py:8)"
-        until(lambda: message in log.read_text())
-        assert is_running(server.pid)
-        project.edit("snippets/scale.py", "return SCALE * y", "return SCALE * x + 1")
-        until(lambda: ">4.00<" in fetch(page))
-    finally:
-        os.killpg(server.pid, signal.SIGINT)
-        code = server.wait(30)
-    assert code == 0
-    until(lambda: not builders(server), 20)
-    assert "Traceback" not in log.read_text()

@@ -88,17 +88,15 @@ def test_the_quicker_search_draws_the_same(drawn, monkeypatch):
     assert diagrams.draw.__wrapped__(DIAGRAM) == drawn
 
 
-def test_the_diagrams_of_pages_are_found_as_the_pages_give_them(here, monkeypatch):
+def test_the_diagrams_of_pages_are_found_as_the_pages_give_them(monkeypatch):
     """So that they can be drawn at the same time as exhibits run."""
     monkeypatch.setattr(diagrams, "draw", SimpleNamespace(is_known=lambda source: source == "known"))
-    here.write(
-        {
-            "docs/a.md": "# A\n\n```mermaid\none\n  two\n```\n\n```python\nx\n```\n",
-            "docs/b.md": "??? note\n\n    ````mermaid\n    three\n      four\n    ````\n",
-            "docs/deep/c.md": "```mermaid\nknown\n```\n",
-        }
-    )
-    assert diagrams.undrawn(here.root / "docs") == ["one\n  two", "three\n  four"]
+    pages = [
+        "# A\n\n```mermaid\none\n  two\n```\n\n```python\nx\n```\n",
+        "??? note\n\n    ````mermaid\n    three\n      four\n    ````\n",
+        "```mermaid\nknown\n```\n",
+    ]
+    assert diagrams.undrawn(pages) == ["one\n  two", "three\n  four"]
 
 
 def test_a_diagram_that_brings_its_own_colours_is_refused(render, drawn, monkeypatch):

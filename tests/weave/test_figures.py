@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy
 import pytest
 
-from weave import figures
+from weave import blocks, figures
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def draw():
 
 
 def svg(figure, name="chapter.thing", alternative="What it shows."):
-    return figures.described(figures.to_svg(figure, name), alternative)
+    return blocks._described(figures.to_svg(figure, name), alternative)
 
 
 def elements(text, tag):

@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from tests.weave.projects import Project, is_running, until
+from weave.worker import Outcome
 
 EXHIBITS = {
     "snippets/__init__.py": "",
@@ -358,7 +360,8 @@ def answers(project):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    first, second = json.loads(done.stdout)
+    rounds = json.loads(done.stdout)
+    first, second = ({name: Outcome(**each) for name, each in answers.items()} for answers in rounds)
     assert first.keys() == set(names)
     return first, second, done.stderr
 
@@ -373,7 +376,7 @@ rounds = []
 for names in names, again:
     print(json.dumps(names), file=worker.stdin, flush=True)
     answers = [json.loads(worker.stdout.readline()) for _ in names]
-    rounds.append({answer["exhibit"]: answer for answer in answers})
+    rounds.append({answer["name"]: answer for answer in answers})
 worker.stdin.close()
 assert worker.wait(20) == 0
 assert not worker.stdout.read()
@@ -388,7 +391,7 @@ def outcome(answers):
 
 @pytest.fixture(scope="module")
 def result(outcome):
-    return lambda name: outcome(name)["result"]
+    return lambda name: outcome(name).result
 
 
 @pytest.fixture(scope="module")
@@ -397,7 +400,7 @@ def files(outcome, project):
 
     def used(name):
         always = {f"exhibits/{name.partition('.')[0]}.py", "exhibits/__init__.py", "snippets/__init__.py"}
-        found = outcome(name)["files"] | outcome(name)["modules"]
+        found = outcome(name).files | outcome(name).modules
         return {f for f in found if not f.startswith("weave/")} - always
 
     return used
@@ -441,21 +444,21 @@ def test_the_same_exhibit_gives_the_same_again(answers):
     first, second, _ = answers
     assert {"chance.numbers", "kinds.both"} <= second.keys()
     for name, answer in second.items():
-        assert answer | {"seconds": 0} == first[name] | {"seconds": 0}
-    assert "tensor" in first["chance.numbers"]["result"]["output"]
+        assert replace(answer, seconds=0) == replace(first[name], seconds=0)
+    assert "tensor" in first["chance.numbers"].result["output"]
 
 
 def test_each_exhibit_starts_afresh(answers):
     """chance.spoil changes what chance.numbers relies on, before the second round."""
     first, second, _ = answers
-    assert "failure" not in second["chance.spoil"]
-    assert second["chance.numbers"]["result"]["values"] == {
+    assert not second["chance.spoil"].failure
+    assert second["chance.numbers"].result["values"] == {
         "threads": 1,
         "dtype": "torch.float32",
         "seed": 0,
         "random-hashes": 0,
     }
-    assert first["chance.numbers"]["result"] == second["chance.numbers"]["result"]
+    assert first["chance.numbers"].result == second["chance.numbers"].result
 
 
 def test_only_what_python_prints_in_the_exhibit_is_its_output(answers, result):
@@ -511,26 +514,26 @@ def test_only_what_python_prints_in_the_exhibit_is_its_output(answers, result):
     ],
 )
 def test_what_went_wrong_is_one_line_that_names_a_file_and_a_line(outcome, name, message):
-    assert outcome(f"wrong.{name}")["failure"] == message
-    assert "result" not in outcome(f"wrong.{name}")
+    assert outcome(f"wrong.{name}").failure == message
+    assert outcome(f"wrong.{name}").result is None
 
 
 def test_an_import_that_fails_names_where(outcome):
-    assert outcome("unreadable.a")["failure"] == (
+    assert outcome("unreadable.a").failure == (
         "SyntaxError: invalid syntax (broken.py, line 2) (at snippets/broken.py:2)"
     )
-    assert "cannot import name 'gone'" in outcome("lost.a")["failure"]
-    assert outcome("lost.a")["failure"].endswith("(at exhibits/lost.py:2)")
+    assert "cannot import name 'gone'" in outcome("lost.a").failure
+    assert outcome("lost.a").failure.endswith("(at exhibits/lost.py:2)")
 
 
 def test_the_files_imported_are_recorded_and_no_others(outcome, files):
     assert files("reading.nothing_else") == {"snippets/scale.py"}
     imported = {"exhibits/reading.py", "exhibits/__init__.py", "snippets/__init__.py", "snippets/scale.py"}
-    assert set(outcome("reading.nothing_else")["modules"]) == imported
+    assert set(outcome("reading.nothing_else").modules) == imported
 
 
 def test_what_makes_figures_is_recorded_and_what_makes_pages_is_not(outcome):
-    used = {name for name in outcome("reading.nothing_else")["files"] if name.startswith("weave/")}
+    used = {name for name in outcome("reading.nothing_else").files if name.startswith("weave/")}
     assert {"weave/isolate.py", "weave/figures.py"} <= used
     assert not {"weave/extension.py", "weave/blocks.py"} & used
 
@@ -545,14 +548,14 @@ def test_what_makes_figures_is_recorded_and_what_makes_pages_is_not(outcome):
     ],
 )
 def test_the_functions_that_ran_are_recorded_and_no_others(outcome, name, ran):
-    assert set(outcome(f"calling.{name}")["functions"]["exhibits/calling.py"]) == ran | {"<module>", "Thing"}
+    assert set(outcome(f"calling.{name}").functions["exhibits/calling.py"]) == ran | {"<module>", "Thing"}
 
 
 @pytest.mark.parametrize(
     "name", ["compiled.by_dynamo", "reflecting.a_docstring", "profiled.by_its_own_profiler"]
 )
 def test_code_that_is_read_and_not_run_counts_whole(outcome, name):
-    assert outcome(name)["functions"] is None
+    assert outcome(name).functions is None
 
 
 @pytest.mark.parametrize(
@@ -576,9 +579,9 @@ def test_files_read_and_folders_listed_are_recorded(files, name, used):
 def test_each_file_is_recorded_with_its_digest_and_a_missing_one_with_none(outcome, project):
     from hashlib import sha256
 
-    recorded = outcome("reading.a_file")["files"] | outcome("reading.a_file")["modules"]
+    recorded = outcome("reading.a_file").files | outcome("reading.a_file").modules
     assert recorded["snippets/data.txt"] == sha256(b"data\n").hexdigest()
-    assert outcome("reading.a_missing_file")["files"]["snippets/missing.txt"] is None
+    assert outcome("reading.a_missing_file").files["snippets/missing.txt"] is None
     for name, found in recorded.items():
         assert found == sha256((project.root / name).read_bytes()).hexdigest()
 
@@ -601,7 +604,7 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(project):
                 """
         }
     )
-    driver = "from weave import worker; worker.REST = 1; print(worker.run_one('thread.left')['failure'])"
+    driver = "from weave import worker; worker.REST = 1; print(worker.run_one('thread.left').failure)"
     done = subprocess.run(
         [sys.executable, "-c", driver],
         cwd=project.root,

@@ -68,7 +68,7 @@ def test_exhibits_run_in_a_project_that_is_its_own_virtual_environment(tmp_path)
     libraries = sysconfig.get_path("purelib", vars={"base": str(home.root), "platbase": str(home.root)})
     (home.root / libraries / "real.pth").write_text(sysconfig.get_path("purelib"))
     python = sysconfig.get_path("scripts", vars={"base": str(home.root)}) + "/python"
-    ask = "import json; from weave import isolate; print(json.dumps(isolate.run('words.spoken')))"
+    ask = "import json; from weave import isolate; print(json.dumps(vars(isolate.run('words.spoken'))))"
     done = subprocess.run(
         [python, "-c", ask], cwd=home.root, env=home.environment, capture_output=True, text=True, check=False
     )

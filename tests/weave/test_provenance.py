@@ -8,7 +8,7 @@ import pytest
 
 from tests.weave.conftest import move
 from tests.weave.projects import REAL
-from weave import provenance, results
+from weave import entries, provenance, results
 from weave.worker import Worker
 
 SAMPLE = (
@@ -117,12 +117,12 @@ def gutted(text, ran):
 
 def without_what_did_not_run(folder, outcome, worker):
     """What an exhibit gives once every function that it did not run raises."""
-    texts = {file: (folder / file).read_text(encoding="utf-8") for file in outcome["modules"]}
+    texts = {file: (folder / file).read_text(encoding="utf-8") for file in outcome.modules}
     for file, text in texts.items():
-        if outcome["functions"] is not None and file not in outcome["files"]:
-            (folder / file).write_text(gutted(text, outcome["functions"].get(file, ())), encoding="utf-8")
+        if outcome.functions is not None and file not in outcome.files:
+            (folder / file).write_text(gutted(text, outcome.functions.get(file, ())), encoding="utf-8")
     try:
-        (again,) = worker.run([outcome["exhibit"]])
+        (again,) = worker.run([outcome.name])
         return again
     finally:
         for file, text in texts.items():
@@ -137,13 +137,13 @@ def names(request):
 def test_code_that_did_not_run_has_no_say(tmp_path, monkeypatch, which):
     """Each exhibit gives the same bytes although all that it did not run raises."""
     wanted = names(which)
-    for room in results.ROOMS:
+    for room in entries.ROOMS:
         shutil.copytree(REAL / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REAL / "requirements.txt", tmp_path)
     move(monkeypatch, tmp_path.resolve())
     worker = Worker()
     for outcome in list(worker.run(list(wanted))):
-        assert "failure" not in outcome, outcome
+        assert not outcome.failure, outcome
         again = without_what_did_not_run(tmp_path, outcome, worker)
-        assert again.get("result") == outcome["result"], again.get("failure", outcome["exhibit"])
+        assert again.result == outcome.result, again.failure or outcome.name
     worker.close()

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from weave import project, results, worker
+from weave import entries, project, results, worker
 
 STORED = "lines.rising"
 
@@ -67,13 +67,13 @@ def ask(known, capfd):
 @pytest.fixture
 def files(lively):
     """The project, whose exhibits, snippets and weave are as before once the test has ended."""
-    kept = {name: lively.root / name for name in ("exhibits", "snippets", "weave")}
-    for name, folder in kept.items():
-        shutil.copytree(folder, lively.root / ".kept" / name)
+    folders = {name: lively.root / name for name in ("exhibits", "snippets", "weave")}
+    for name, folder in folders.items():
+        shutil.copytree(folder, lively.root / ".before" / name)
     yield lively
-    for name, folder in kept.items():
+    for name, folder in folders.items():
         shutil.rmtree(folder)
-        shutil.move(lively.root / ".kept" / name, folder)
+        shutil.move(lively.root / ".before" / name, folder)
 
 
 def value(known, name):
@@ -87,11 +87,11 @@ def test_nothing_runs_twice(ask):
 
 def test_the_files_are_looked_at_once_a_build(known, ask, files, capfd):
     for page in ("one.md", "two.md"):
-        known.visit(page)
+        known.visit(page, "")
     files.edit("exhibits/words.py", "seven", "eight")
-    known.visit("three.md")
+    known.visit("three.md", "```exhibit words.spoken\n```")
     assert known.get("words.spoken")["output"] == "seven < eight\n"
-    known.visit("one.md")
+    known.visit("one.md", "")
     assert known.get("words.spoken")["output"] == "eight < eight\n"
     capfd.readouterr()
 
@@ -235,22 +235,22 @@ def test_a_new_exhibit_runs_and_a_removed_one_is_unknown(known, ask, files):
         known.get("fresh.one")
 
 
-@pytest.mark.parametrize("library", results.LIBRARIES)
+@pytest.mark.parametrize("library", entries.LIBRARIES)
 def test_another_version_of_a_library_runs_all(ask, monkeypatch, library):
-    version = results.importlib.metadata.version
+    version = entries.importlib.metadata.version
     monkeypatch.setattr(
-        results.importlib.metadata, "version", lambda name: "0" if name == library else version(name)
+        entries.importlib.metadata, "version", lambda name: "0" if name == library else version(name)
     )
-    assert results.load(STORED, results.Snapshot()) is None
+    assert stored(STORED) is None
     monkeypatch.undo()
 
 
 def test_another_python_runs_all(monkeypatch, known):
-    assert "python" in results.environment()
-    now = results.Snapshot()
-    assert results.load(STORED, now)
+    assert "python" in entries.environment()
+    now = entries.Snapshot()
+    assert stored(STORED, now)
     now.environment = now.environment | {"python": "3.0"}
-    assert results.load(STORED, now) is None
+    assert stored(STORED, now) is None
 
 
 @pytest.mark.parametrize(
@@ -286,45 +286,48 @@ def is_entry(path):
     """Is this the entry of STORED for the files as they are?"""
     if not path.name.startswith(f"{STORED}."):
         return False
-    return results.Snapshot().is_current(json.loads(path.read_bytes()))
+    return entries.Snapshot().is_current(entries.Entry(**json.loads(path.read_bytes())))
 
 
-def keep(name, files, result):
-    results.store(
-        name, {"environment": results.environment(), "files": files, "modules": {}, "result": result}
-    )
+def stored(name, now=None):
+    """The entry of an exhibit that is on disk and current."""
+    return entries.load(entries.stored().get(name, ()), now or entries.Snapshot())
+
+
+def store(name, files, result):
+    entries.store(name, entries.Entry(entries.environment(), files, {}, result))
 
 
 def test_a_damaged_entry_can_hide_no_other(here):
     here.write({"snippets/a.py": "x = 1\n"})
-    files = {"snippets/a.py": results.digest("snippets/a.py")}
-    keep("a.b", files, {"values": {}})
+    files = {"snippets/a.py": project.digest("snippets/a.py")}
+    store("a.b", files, {"values": {}})
     for number in range(3):
         here.write({f".cache/weave/a.b.{number}.json": "{"})
-    assert results.load("a.b", results.Snapshot())["result"] == {"values": {}}
+    assert stored("a.b").result == {"values": {}}
 
 
 def test_an_exhibit_keeps_its_last_results_and_no_more(here):
-    for number in range(results.ENTRIES + 3):
+    for number in range(entries.ENTRIES + 3):
         here.write({"snippets/a.py": f"x = {number}\n"})
-        keep("a.b", {"snippets/a.py": results.digest("snippets/a.py")}, number)
-    keep("a.bc", {}, "another exhibit's")
-    kept = []
-    for number in range(results.ENTRIES + 3):
+        store("a.b", {"snippets/a.py": project.digest("snippets/a.py")}, number)
+    store("a.bc", {}, "another exhibit's")
+    found = []
+    for number in range(entries.ENTRIES + 3):
         here.write({"snippets/a.py": f"x = {number}\n"})
-        entry = results.load("a.b", results.Snapshot())
-        kept.append(entry and entry["result"])
-    assert kept == [None] * 3 + list(range(3, results.ENTRIES + 3))
-    assert results.load("a.bc", results.Snapshot())
+        entry = stored("a.b")
+        found.append(entry and entry.result)
+    assert found == [None] * 3 + list(range(3, entries.ENTRIES + 3))
+    assert stored("a.bc")
 
 
 def test_what_is_stored_is_stored_whole(here, monkeypatch):
     """A process that dies while it writes leaves no entry, and the name of no entry."""
     monkeypatch.setattr(project.Path, "replace", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        keep("a.b", {}, {})
+        store("a.b", {}, {})
     assert not list((here.root / ".cache" / "weave").glob("*.json"))
-    assert results.load("a.b", results.Snapshot()) is None
+    assert stored("a.b") is None
 
 
 def test_a_failure_is_told_again_without_running_until_the_code_changes(known, ask, files, capfd):
@@ -375,9 +378,9 @@ def test_a_failure_does_not_outlive_a_library(known, ask, files, monkeypatch, ca
 
 def upgrade(monkeypatch, version):
     """Let a library have this version from now on."""
-    real = results.importlib.metadata.version
+    real = entries.importlib.metadata.version
     monkeypatch.setattr(
-        results.importlib.metadata,
+        entries.importlib.metadata,
         "version",
         lambda name: version if name == "matplotlib" else real(name),
     )
@@ -388,28 +391,28 @@ def test_another_library_is_loaded_by_another_worker(known, ask, files, monkeypa
     upgrade(monkeypatch, "0")
     assert ask() == set(results.exhibit_names())
     assert before.process.poll() == 0 and known._worker is not before
-    assert known._loaded[STORED]["environment"] == results.environment()
+    assert known._entries[STORED].environment == entries.environment()
 
 
 def test_a_result_bears_the_libraries_that_its_worker_has_loaded(known, ask, files, monkeypatch):
     """They are upgraded while it runs."""
-    before, store = results.environment(), results.store
+    before, stores = entries.environment(), results.store
 
     def late(name, entry):
         upgrade(monkeypatch, "0")
-        return store(name, entry)
+        return stores(name, entry)
 
     monkeypatch.setattr(results, "store", late)
     files.edit("exhibits/words.py", "seven", "ten")
     assert ask() == {"words.spoken"}
-    assert known._loaded["words.spoken"]["environment"] == before != results.environment()
+    assert known._entries["words.spoken"].environment == before != entries.environment()
 
 
 def test_answers_that_nobody_took_are_not_for_the_next_question(known, ask):
     first = next(known.run(["lines.rising", "words.spoken"]))
     for name in ("words.spoken", "lines.rising"):
-        assert [each["exhibit"] for each in known.run([name])] == [name]
-    assert first["exhibit"] in ("lines.rising", "words.spoken")
+        assert [each.name for each in known.run([name])] == [name]
+    assert first.name in ("lines.rising", "words.spoken")
 
 
 def test_an_error_between_answers_leaves_no_answer_behind(known, ask, files, monkeypatch):
@@ -481,7 +484,7 @@ def test_a_worker_that_dies_is_told_and_replaced(known, ask, files):
 
 
 def test_a_library_that_is_missing_is_named(here, monkeypatch):
-    monkeypatch.setattr(results, "LIBRARIES", ("numpy", "no-such-library"))
+    monkeypatch.setattr(entries, "LIBRARIES", ("numpy", "no-such-library"))
     with pytest.raises(results.Unavailable, match="no-such-library is not installed here"):
         results.Results().get("a.b")
 
@@ -510,10 +513,9 @@ def test_what_took_longest_runs_first(here, monkeypatch):
     def run(self, names):
         asked.append(list(names))
         for name in names:
-            result = {"figure": None, "output": "", "values": {}}
-            modules = {"exhibits/a.py": results.digest("exhibits/a.py")}
-            used = {"files": {}, "modules": modules, "functions": {"exhibits/a.py": [name[2:]]}}
-            yield {"exhibit": name, "seconds": took[name], "result": result} | used
+            modules = {"exhibits/a.py": project.digest("exhibits/a.py")}
+            functions = {"exhibits/a.py": [name[2:]]}
+            yield worker.Outcome(name, {}, "", {}, modules, functions, took[name])
 
     monkeypatch.setattr(results.Results, "run", run)
     known = results.Results()
