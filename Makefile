@@ -45,7 +45,7 @@ goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippe
 experiments: $(VENV)/test ## train again what is missing or was made by other code; goes on where it was stopped
 	$(RUN) experiments
 
-bench: $(VENV)/test ## build times, page weights, and how fast the snippets are beside their peers
+bench: $(VENV)/test ## build times beside goals and others, page weights, and how fast the snippets are beside their peers
 	$(BIN)/python tests/bench
 
 mutants: $(VENV)/test ## change each snippet in small ways and see that a test notices each time

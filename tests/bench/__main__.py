@@ -1,6 +1,8 @@
 """Build times, page weights and the speed of the snippets, measured now on this machine.
 
 make bench                              everything
+python tests/bench builds               what building takes, beside its goals and beside others
+python tests/bench tests                what `make test` takes
 python tests/bench speed rope alibi     only the speed of these snippets
 
 The speed of all snippets goes to tests/snippets/goldens/speed.json, which the pages show.
@@ -13,20 +15,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
-WHAT = ["builds", "speed"]
+WHAT = ["builds", "speed", "tests"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", nargs="?", choices=WHAT, help="both if not given")
+    parser.add_argument("what", nargs="?", choices=WHAT, help="builds and speed if not given")
     parser.add_argument("snippets", nargs="*", help="with speed: only these")
     arguments = parser.parse_args()
-    what = [arguments.what] if arguments.what else WHAT
+    what = [arguments.what] if arguments.what else ["builds", "speed"]
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n", flush=True)
     if "builds" in what:
         import builds
 
         builds.bench()
+    if "tests" in what:
+        import builds
+
+        builds.show("`make test`", builds.run(["make", "test"], ROOT).seconds, 210)
     if "speed" in what:
         import speed
 

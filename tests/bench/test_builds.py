@@ -1,20 +1,19 @@
-"""The copy of the project that `make bench` builds has all that a build reads."""
+"""The copy of the project that `make bench` builds has all that a build reads, and its edits are edits."""
 
-import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
 
-from weave import labs, project, reference
+from weave import labs, project, provenance, reference
 
-SOURCE = Path(__file__).with_name("builds.py")
+sys.path.append(str(Path(__file__).parent))
+
+import builds
 
 
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
-    spec = importlib.util.spec_from_file_location("builds", SOURCE)
-    builds = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(builds)
     builds.copy(tmp_path)
     monkeypatch.setattr(project, "ROOT", tmp_path)
     monkeypatch.setattr(project, "DOCS", tmp_path / "docs")
@@ -25,3 +24,31 @@ def test_notebooks_and_reference_pages_can_be_made_in_it(copied):
     assert all("pip install" in labs.notebook(name, False, "") for name in labs.names())
     snippets = {path.stem for path in (copied / "snippets").glob("[!_]*.py")}
     assert any(reference.peers(name) for name in snippets)
+
+
+def test_an_edit_changes_one_function_and_nothing_else():
+    for function in {function.file: function for function in builds.functions(project.ROOT)}.values():
+        text = (project.ROOT / function.file).read_text(encoding="utf-8")
+        before, after = provenance.parts(text), provenance.parts(function.edited(text))
+        assert {name for name in after if before[name] != after[name]} == {function.name}
+
+
+def test_plain_mkdocs_is_the_same_without_weave():
+    configuration = (project.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    plain = builds.PLAIN.sub("", configuration)
+    assert set(configuration.splitlines()) - set(plain.splitlines()) == {
+        "  - weave:",
+        '      repository: !ENV [REPOSITORY_URL, ""]',
+        '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',
+    }
+
+
+def test_the_page_of_an_edit_shows_what_the_edit_concerns(copied):
+    function = next(each for each in builds.functions(copied) if each.name == "apply_rope")
+    assert builds.page_of(copied, function) == "reference/rope/"
+    entries = copied / ".cache" / "weave"
+    entries.mkdir(parents=True)
+    used = '{"files": {}, "modules": {"snippets/rope.py": {"parts": {"FUNCTION": ""}}}}'
+    (entries / "rope.spread.0.json").write_text(used.replace("FUNCTION", "apply_rope"))
+    (entries / "bias.two_ways.0.json").write_text(used.replace("FUNCTION", "rope_frequencies"))
+    assert builds.page_of(copied, function) == "guide/rope/"

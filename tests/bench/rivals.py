@@ -1,0 +1,104 @@
+"""The same exhibits, run by others: mkdocs-jupyter as notebooks, sphinx-gallery as scripts.
+
+Each has a document a chapter, as its users would write it: a cell that prepares, then one for each exhibit.
+What a build here does besides is left out: labs, prose, claims, diagrams. Notebooks run one after another:
+mkdocs-jupyter knows no other way. Scripts run on all cores.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+from weave.results import exhibit_names
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+HOME = ROOT / ".cache" / "rivals"
+
+CHAPTER = '''"""
+{chapter}
+{line}
+"""
+
+# %%
+import random
+
+import numpy
+import torch
+
+from exhibits import {chapter}
+from weave import figures
+
+figures.prepare()
+torch.set_num_threads(1)
+'''
+EXHIBIT = """
+# %%
+random.seed(0), numpy.random.seed(0), torch.manual_seed(0)
+{exhibit}()
+"""
+MKDOCS = """
+site_name: Exhibits
+theme: material
+plugins:
+  - search
+  - mkdocs-jupyter:
+      execute: true
+      allow_errors: false
+"""
+SPHINX = """
+project = "Exhibits"
+extensions = ["sphinx_gallery.gen_gallery"]
+exclude_patterns = ["docs", "gallery"]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "made",
+    "filename_pattern": "",
+    "abort_on_example_error": True,
+    "parallel": os.cpu_count(),
+}
+"""
+RIVALS = {
+    "mkdocs-jupyter": ["mkdocs", "build", "--strict"],
+    "sphinx-gallery": ["sphinx", "-b", "html", "-W", ".", "html"],
+}
+
+
+def python():
+    """The Python of their environment, which borrows from ours all that they do not bring themselves."""
+    folder = HOME / ("Scripts" if os.name == "nt" else "bin")
+    mark = HOME / REQUIREMENTS.name
+    if not mark.exists() or mark.read_bytes() != REQUIREMENTS.read_bytes():
+        venv.create(HOME, with_pip=True, clear=True)
+        libraries = Path(sysconfig.get_path("purelib", vars={"base": str(HOME)}))
+        (libraries / "ours.pth").write_text(sysconfig.get_path("purelib"))
+        install = ["pip", "install", "--disable-pip-version-check", "--quiet", "--requirement", REQUIREMENTS]
+        subprocess.run([folder / "python", "-m", *install], check=True)
+        mark.write_bytes(REQUIREMENTS.read_bytes())
+    return folder / "python"
+
+
+def write(folder):
+    """A document for each chapter, once for each of them, and their configurations."""
+    chapters = {}
+    for name in exhibit_names():
+        chapters.setdefault(name.partition(".")[0], []).append(EXHIBIT.format(exhibit=name))
+    for room in ("docs", "gallery"):
+        (folder / room).mkdir()
+        for chapter, exhibits in chapters.items():
+            text = CHAPTER.format(chapter=chapter, line="=" * len(chapter)) + "".join(exhibits)
+            (folder / room / f"{chapter}.py").write_text(text)
+    (folder / "mkdocs.yml").write_text(MKDOCS)
+    (folder / "conf.py").write_text(f"import os\n{SPHINX}")
+    (folder / "gallery" / "README.rst").write_text("Exhibits\n========\n")
+    (folder / "index.rst").write_text("Exhibits\n========\n\n.. toctree::\n\n   made/index\n")
+
+
+def commands():
+    """Each rival's name, and its command and environment."""
+    jupyter = Path(sys.prefix) / "share" / "jupyter"  # the templates of nbconvert, which is ours
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JUPYTER_PATH": str(jupyter)}
+    return {name: ([python(), "-m", *command], environment) for name, command in RIVALS.items()}
