@@ -25,7 +25,7 @@ settings.load_profile("guide")
 
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
-    parser.addoption("--cold", action="store_true", help="believe no cache: run every exhibit for the ledger")
+    parser.addoption("--cold", action="store_true", help="believe no cache, and look at every page whole")
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,17 @@ class BuiltSite:
         block = re.compile(r"<details\b[^>]*\blevel-")
         return [p for p in self.pages if block.search(self.file(p).read_text(encoding="utf-8"))]
 
+    @cached_property
+    def samples(self):
+        """Pages that together show the whole template: each has a part that no smaller page has."""
+        seen, found = set(), set()
+        for path in sorted([*self.pages, NOT_FOUND], key=lambda path: self.file(path).stat().st_size):
+            parts = set(_template(self.soup(path).body))
+            if parts - seen:
+                found.add(path)
+            seen |= parts
+        return found
+
     def file(self, path):
         name = path + "index.html" if not path or path.endswith("/") else path
         return self.root / name
@@ -85,6 +96,19 @@ class BuiltSite:
         if not target.startswith(self.url):
             return None, fragment
         return unquote(target.removeprefix(self.url)), unquote(fragment)
+
+
+# Attributes of the template that are another on each page; that they have a value is all that counts.
+OF_THE_PAGE = {"href", "id", "for", "title", "aria-label", "aria-labelledby"}
+
+
+def _template(tag, above=""):
+    """What rules and styles tell elements beside the article by: names and attributes, from the body down."""
+    for child in tag.find_all(lambda each: each.name != "article", recursive=False):
+        values = {name: bool(child[name]) if name in OF_THE_PAGE else child[name] for name in child.attrs}
+        here = f"{above} > {child.name} {values} {bool(child.get_text(strip=True))}"
+        yield here
+        yield from _template(child, here)
 
 
 SITE = BuiltSite(DIRECTORY)

@@ -4,35 +4,26 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+from visits import FRAME
+
 HERE = Path(__file__).parent
 AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"
 ON_COLOURS = ["color-contrast", "link-in-text-block"]  # of the rules that axe runs unless told otherwise
 NO_AXE = "axe-core is not installed: npm ci --prefix tests/site"
-FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
 
 
-def axe(visit):
-    """Violations of any axe-core rule, as the page loads and again with all details open.
+def axe(visit, state, part="page"):
+    """Violations of any axe-core rule in one part of the page: `page`, `article`, or `closed details`.
 
-    In the dark, of the rules on colours: nothing else is another than by light.
+    The article brings the rules on whole documents, and closed details bring all headings. In the dark,
+    of the rules those on colours: nothing else is another than by light.
     """
     if not AXE.is_file():
         return [NO_AXE]
-    visit.page.evaluate(AXE.read_text(encoding="utf-8"))
-    loaded = _run_axe(visit, "as loaded")
-    visit.ask("openAll")
-    visit.page.evaluate(FRAME)  # what the page does about its new size, it does in the next frame
-    opened = _run_axe(visit, "details open")
-    return list((opened | loaded).values())
-
-
-def _run_axe(visit, state):
-    only = f", runOnly: {ON_COLOURS}" if visit.theme == "dark" else ""
-    run = f"axe.run(document, {{resultTypes: ['violations']{only}}}).then(result => result.violations)"
-    found = visit.page.evaluate(run)
-    return {
-        (rule["id"], node["html"]): _violation(rule, node, state) for rule in found for node in rule["nodes"]
-    }
+    if not visit.page.evaluate("'axe' in window"):
+        visit.page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = visit.ask("violations", part, ON_COLOURS if visit.theme == "dark" else None)
+    return [_violation(rule, node, f"{visit.theme}, {state}") for rule in found for node in rule["nodes"]]
 
 
 def _violation(rule, node, state):

@@ -6,6 +6,7 @@ The site is taken from `site/` ($SITE_DIR to test another folder). It is served 
 """
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -39,13 +40,13 @@ def built():
 
 
 @pytest.fixture(scope="session")
-def browser():
+def visits():
     from playwright.sync_api import sync_playwright
-    from visits import launch
+    from visits import Visits, launch
 
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        yield browser
+        yield Visits(browser)
         browser.close()
 
 
@@ -56,20 +57,15 @@ def origin(built):
 
 
 @pytest.fixture
-def visit(browser, origin, built):
-    """`visit("guide/rope/", theme="dark", window="phone")` opens a page in a fresh context."""
-    from visits import Visit
+def visit(visits, origin, built):
+    """`visit("guide/rope/", theme="dark", window="phone")` opens a page as a new reader would."""
+    with ExitStack() as stack:
 
-    opened = []
+        def open_page(path="", **how):
+            base = built.base if path == NOT_FOUND else BASE
+            return stack.enter_context(visits.lend(origin + base, **how)).go(path)
 
-    def open_page(path="", query="", **how):
-        base = built.base if path == NOT_FOUND else BASE
-        opened.append(Visit(browser, origin + base, **how))
-        return opened[-1].go(path + query)
-
-    yield open_page
-    for each in opened:
-        each.context.close()
+        yield open_page
 
 
 @pytest.fixture

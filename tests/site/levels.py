@@ -4,10 +4,10 @@ import re
 from collections import Counter
 from functools import cache
 
+import visits
 from built import LEVELS
 
 DEFAULT = "basic"
-SECONDS = 5
 TOUCH = 44  # px
 
 
@@ -155,7 +155,6 @@ def lands_still(visit, path):
     """A page that opens at a heading, with a depth remembered, does not jump while it loads."""
     problems = choose(visit, "advanced")
     heading = visit.ask("lastHeading")
-    visit.page.add_init_script(WATCH_SHIFTS)
     visit.page.goto("about:blank")
     visit.go(f"{path}#{heading}")
     problems += _arrived(visit, heading, "opened by address, at advanced")
@@ -165,12 +164,6 @@ def lands_still(visit, path):
 
 
 STILL = 0.05  # half of what the Web Vitals call good
-WATCH_SHIFTS = """
-  window.shiftUnderTest = 0;
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) window.shiftUnderTest += entry.value;
-  }).observe({ type: "layout-shift", buffered: true });
-"""
 
 
 def survives_nonsense_in_storage(visit, path):
@@ -244,7 +237,7 @@ FOLLOWINGS = {
 
 def _arrived(visit, target, how, question="reached"):
     """Problems that remain after a while; scrolling may take a moment."""
-    for _ in range(SECONDS * 10):
+    for _ in range(visits.SECONDS * 10):
         problem = visit.ask(question, target)
         if not problem:
             return []
@@ -280,7 +273,7 @@ def search_hit_in_address(visit, path, word):
 
 
 def _until(visit, question, word, when):
-    for _ in range(SECONDS * 10):
+    for _ in range(visits.SECONDS * 10):
         problem = visit.ask(question, word)
         if not problem:
             return []
@@ -305,7 +298,7 @@ def _click_hit(page, path, word):
     (opener if opener.is_visible() else query).click()
     query.press_sequentially(word)
     hit = page.locator(f".md-search-result a[href*='{path}?h={word}']").first
-    hit.click(timeout=8_000)
+    hit.click()
     page.wait_for_url(f"**/{path}*")
     page.wait_for_load_state("load")
 

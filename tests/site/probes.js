@@ -213,6 +213,20 @@
         }).map((el) => `${where(el)} lies on #${id}`);
       },
 
+      /* What axe finds in a part of the page (see checks.py), by all rules unless some are named. */
+      async violations(part, rules) {
+        const article = document.querySelector('article');
+        const beside = [...document.body.querySelectorAll('*')].filter((el) =>
+          el.parentElement.contains(article) && !el.contains(article) && !article.contains(el));
+        const contexts = {
+          page: document,
+          article: { exclude: beside },
+          'closed details': { include: [...document.querySelectorAll('details:not([open]), h1, h2, h3, h4, h5, h6')] },
+        };
+        const runOnly = rules ? { runOnly: rules } : {};
+        return (await axe.run(contexts[part], { resultTypes: ['violations'], ...runOnly })).violations;
+      },
+
       elements: () => document.querySelectorAll('*').length,
 
       background: () => getComputedStyle(document.body).backgroundColor,
@@ -374,8 +388,12 @@
         };
       },
 
-      /* How far the page has jumped by itself, once something watches (see levels.py). */
-      shift: () => window.shiftUnderTest,
+      /* How far the page has jumped by itself since it began to load. */
+      shift() {
+        const observer = new PerformanceObserver(() => {});
+        observer.observe({ type: 'layout-shift', buffered: true });
+        return observer.takeRecords().reduce((sum, { value }) => sum + value, 0);
+      },
 
       firstHeading: () => main().querySelector(':is(h2, h3)[id]').id,
 

@@ -93,7 +93,7 @@ class _Server(ThreadingHTTPServer):
 def serve(root, *bases):
     """Serve `root` below each base path; yields the origin, e.g. http://127.0.0.1:41234."""
     server = _Server(("127.0.0.1", 0), partial(_Handler, Path(root).resolve(), bases))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
     finally:

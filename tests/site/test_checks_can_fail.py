@@ -3,10 +3,13 @@
 `specimen.html` is the good page; a case replaces one piece of it. A piece that is not found fails.
 """
 
+from contextlib import ExitStack
+
 import checks
 import levels
 import links
 import pytest
+import visits as visiting
 from budgets import Budget
 from built import BuiltSite
 from conftest import BASE
@@ -22,22 +25,22 @@ OTHER = (
 )
 
 
+@pytest.fixture(autouse=True)
+def little_patience(monkeypatch):
+    """The good page does everything within a second, so that a fault is seen after one."""
+    monkeypatch.setattr(visiting, "SECONDS", 1)
+
+
 @pytest.fixture
-def specimen(tmp_path, browser):
+def specimen(tmp_path, visits):
     """`specimen(old, new, ...)` opens the good page with one piece replaced."""
-    from visits import Visit
+    with serve(tmp_path, BASE) as origin, ExitStack() as stack:
 
-    opened = []
+        def open_specimen(old="", new="", **how):
+            write_site(tmp_path, old, new)
+            return stack.enter_context(visits.lend(origin + BASE, **how)).go()
 
-    def open_specimen(old="", new="", **how):
-        write_site(tmp_path, old, new)
-        opened.append(Visit(browser, origin + BASE, **how))
-        return opened[-1].go()
-
-    with serve(tmp_path, BASE) as origin:
         yield open_specimen
-        for each in opened:
-            each.context.close()
 
 
 def write_site(folder, old="", new=""):
@@ -77,10 +80,24 @@ def tidy(visit):
     return checks.tidy(visit)
 
 
+def axe(part):
+    return lambda visit: checks.axe(visit, "tried", part)
+
+
+axe_closed = axe("closed details")
+
+
+def axe_open(visit):
+    visit.ask("openAll")
+    return checks.axe(visit, "tried", "article")
+
+
 def small(name):
     return lambda visit: checks.weight(visit, Budget(**{name: 1}))
 
 
+BLANK = "<button></button>"
+FAINT = "color: #777; background: #999"
 WIDE = "<p style='inline-size: 900px'>wide</p>"
 LINE = "<p style='inline-size: 9em'>nine letters"
 MATH = "<math><mi>x</mi></math>"
@@ -136,8 +153,13 @@ FAULTS = {
         MAIN + "<img src='https://example.org/x.png' alt='x'>",
         "outside the site: https://example.org/x.png",
     ),
-    "axe as loaded": (checks.axe, MAIN, MAIN + "<button></button>", "axe button-name (critical, as"),
-    "axe in details": (checks.axe, "The proof.", "<button></button>", "critical, details open"),
+    "axe as loaded": (axe("page"), MAIN, f"{MAIN}{BLANK}", "axe button-name (critical, light, tried)"),
+    "axe in a header": (axe("page"), "<header>", f"<header>{BLANK}", "axe button-name"),
+    "axe in an article": (axe("article"), MAIN, f"{MAIN}{BLANK}", "axe button-name"),
+    "axe on a document": (axe("article"), ' lang="en"', "", "axe html-has-lang"),
+    "axe in details": (axe_open, "The proof.", BLANK, "axe button-name"),
+    "axe on a summary": (axe_closed, "<summary>Adv", f"<summary style='{FAINT}'>Adv", "axe color-contrast"),
+    "axe on headings": (axe_closed, "The proof.</p>", "<h3>A</h3></details><h4>B</h4>", "axe heading-order"),
     "too wide": (narrow, MAIN, MAIN + WIDE, "px too wide"),
     "cut off": (narrow, MAIN, f"{MAIN}<div style='overflow: hidden'>{WIDE}</div>", "cut off"),
     "outside": (narrow, MAIN, MAIN + "<p style='position: fixed; left: 400px'>x</p>", "outside the window"),
@@ -182,17 +204,44 @@ def test_page_check_can_fail(specimen, name):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_colour_too_faint_is_found_in_either_theme(specimen, theme):
-    faint = "<p style='color: #777; background: #999'>Faint.</p>"
-    found = checks.axe(specimen(MAIN, MAIN + faint, theme=theme))
+    found = axe("article")(specimen(MAIN, f"{MAIN}<p style='{FAINT}'>Faint.</p>", theme=theme))
     assert any("axe color-contrast" in problem for problem in found), found
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_page_checks_pass_on_the_specimen(specimen, theme):
     page = specimen(theme=theme, window="phone")
-    found = [checks.theme, checks.structure, checks.axe, rendered, tidy, checks.pictures, narrow, complaints]
+    whole = [axe(part) for part in ("page", "article", "closed details")]
+    found = [checks.theme, checks.structure, *whole, rendered, tidy, checks.pictures, narrow, complaints]
     assert [problem for check in found for problem in check(page)] == []
     assert checks.weight(page, Budget()) == []
+
+
+def test_a_theme_that_is_turned_to_is_the_one_that_is_seen(specimen):
+    page = specimen()
+    page.turn("dark")
+    assert checks.theme(page) == []
+    page.theme = "light"
+    assert checks.theme(page) == ["the background in the light theme is rgb(0, 0, 0)"]
+
+
+def test_a_page_that_is_lent_again_is_as_new(visits, tmp_path):
+    """The server says that answers may be kept, and what is kept is not sent."""
+    write_site(tmp_path, MAIN, MAIN + "<img src='404.html' alt='x'>")
+    seen = []
+    with serve(tmp_path, BASE) as origin:
+        for _ in range(2):
+            with visits.lend(origin + BASE) as page:
+                page.go().settle()
+                sent = page.page.evaluate("performance.getEntries().map((each) => each.transferSize ?? 0)")
+                kept = page.page.evaluate("[localStorage.x, sessionStorage.x, document.cookie]")
+                seen.append((page.page, sum(sent), kept))
+                page.page.evaluate("localStorage.x = sessionStorage.x = document.cookie = 'x=1'")
+                page.page.set_viewport_size({"width": 320, "height": 640})
+                page.turn("dark")
+            assert page.page.url == "about:blank"
+    assert seen[0] == seen[1]
+    assert seen[0][1] > 1000 and seen[0][2] == [None, None, ""]
 
 
 def on_paper(visit):
@@ -404,6 +453,24 @@ def test_link_check_passes_on_the_specimen(tmp_path):
     site = write_site(tmp_path)
     assert links.page(site, "") + links.canonical(site, "") + links.page(site, "404.html") == []
     assert links.title(site, "") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "count"),
+    [
+        ("Depth", "Level", 2),
+        ("./?h=bamboozled", "./?h=other", 2),
+        ("A square", "", 2),
+        ("Depth</label>", "</label>", 3),
+        ('id="depth" hidden', 'id="depth"', 3),
+        ("<header>", '<header class="other">', 3),
+    ],
+)
+def test_samples_show_each_part_of_the_template(tmp_path, old, new, count):
+    """Words and addresses make no other template; the page that is not found has one of its own."""
+    site = write_site(tmp_path)
+    (tmp_path / "other" / "index.html").write_text(SPECIMEN.replace(old, new))
+    assert len(site.samples) == count
 
 
 def test_a_site_of_no_address_names_none(tmp_path):

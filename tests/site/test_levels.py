@@ -30,15 +30,6 @@ def test_blocks_are_well_formed(built, report, chapter):
     report(chapter, levels.blocks_are_well_formed(built.soup(chapter)), "HTML")
 
 
-def test_control(visit, report, path, how):
-    report(path, levels.control(visit(path, **how)), *how.values())
-
-
-def test_choices_are_cumulative(visit, report, chapter, how):
-    page = visit(chapter, **how)
-    report(chapter, levels.cumulative(page) + page.problems, *how.values())
-
-
 @pytest.mark.parametrize("level", ["layman", "advanced"])
 def test_choice_is_remembered(visit, report, chapters, how, level):
     first, last = chapters
@@ -62,11 +53,6 @@ def test_a_choice_keeps_the_place(visit, report, chapters, how):
 def test_heading_is_not_covered(visit, report, chapters, how):
     page = visit(chapters[0], **how)
     report(chapters[0], levels.shows_the_heading(page) + page.problems, *how.values())
-
-
-def test_landing_is_still(visit, report, chapter):
-    page = visit(chapter)
-    report(chapter, levels.lands_still(page, chapter) + page.problems, "landing")
 
 
 def test_nonsense_in_storage(visit, report, chapters, how):
@@ -105,7 +91,3 @@ def test_keyboard(visit, report, chapters, how):
 def test_printing_changes_nothing(visit, report, chapters):
     page = visit(chapters[0])
     report(chapters[0], levels.printing_changes_nothing(page) + page.problems, "print")
-
-
-def test_without_scripts(visit, report, chapter):
-    report(chapter, levels.without_scripts(visit(chapter, javascript=False)), "scripts off")

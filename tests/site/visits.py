@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections import defaultdict
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -23,7 +25,8 @@ FLAGS = [
 ]
 DESKTOP, PHONE, NARROWEST = (1350, 940), (360, 740), (320, 640)
 WINDOWS = {"desktop": DESKTOP, "phone": PHONE}
-ACTION_LIMIT_MS = 10_000
+SECONDS = 10  # that a page may take for what a reader waits for
+FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
 
 
 def find_chromium():
@@ -41,26 +44,46 @@ def launch(playwright):
 
 
 class Visit:
-    """A fresh browser context with one page; use as a context manager.
+    """One page in a browser context of its own; use as a context manager.
 
     `allowed` is the address that every request must begin with.
     """
 
     def __init__(self, browser, allowed, *, theme="light", window="desktop", javascript=True):
-        self.allowed, self.theme, self.window = allowed, theme, window
-        self.width, height = WINDOWS[window]
+        self.window = window
         self.context = browser.new_context(
-            viewport={"width": self.width, "height": height},
-            color_scheme=theme,
             reduced_motion="reduce",
             java_script_enabled=javascript,
             is_mobile=window == "phone",
             has_touch=window == "phone",
         )
-        self.context.set_default_timeout(ACTION_LIMIT_MS)
         self.page = self.context.new_page()
-        self.requests, self.problems, self._pending = [], [], set()
         self._listen()
+        self.begin(allowed, theme)
+
+    def begin(self, allowed, theme):
+        self.allowed = allowed
+        self.context.set_default_timeout(SECONDS * 1000)
+        self.requests, self.problems, self._pending = [], [], set()
+        width, height = WINDOWS[self.window]
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.theme = theme
+        self.page.emulate_media(media="screen", color_scheme=theme)
+
+    def turn(self, theme):
+        """As if the reader turned the system; what the page does about it, it does in the next frame."""
+        self.theme = theme
+        self.page.emulate_media(color_scheme=theme)
+        self.page.evaluate(FRAME)
+
+    def forget(self):
+        """Leave the page that is open, and nothing of it behind: no file in the cache, no value stored."""
+        origin = self.page.evaluate("origin")
+        self.page.goto("about:blank")
+        devtools = self.context.new_cdp_session(self.page)
+        devtools.send("Network.clearBrowserCache")
+        devtools.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        devtools.detach()
 
     def __enter__(self):
         return self
@@ -132,6 +155,25 @@ def _size(request):
     # Chromium reports no body for the script of a worker, so believe the server where it says more.
     said = int(response.headers.get("content-length", 0))
     return size["responseHeadersSize"] + max(size["responseBodySize"], said)
+
+
+class Visits:
+    """Lends visits. One that came back is lent again, as new: a new context costs a second of processor."""
+
+    def __init__(self, browser):
+        self._browser, self._idle = browser, defaultdict(list)
+
+    @contextmanager
+    def lend(self, allowed, *, theme="light", window="desktop", javascript=True):
+        idle = self._idle[window, javascript]
+        if idle:
+            visit = idle.pop()
+            visit.begin(allowed, theme)
+        else:
+            visit = Visit(self._browser, allowed, theme=theme, window=window, javascript=javascript)
+        yield visit
+        visit.forget()
+        idle.append(visit)
 
 
 _PROBES = (HERE / "probes.js").read_text(encoding="utf-8")
