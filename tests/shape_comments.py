@@ -28,6 +28,7 @@ import io
 import re
 import sys
 import tokenize
+from functools import cache
 
 import torch
 
@@ -36,6 +37,7 @@ ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv)
 off = torch.compiler.is_compiling
 
 
+@cache
 def parse_shape(text):
     """["...", "heads", "dim/2"] from "(..., heads, dim/2)"; SyntaxError if it is no shape."""
     axes = [axis.strip() for axis in text.strip("()").split(",")]
@@ -52,9 +54,17 @@ def parse_shape(text):
     return axes
 
 
+@cache
 def split(shapes):
     """["(2)", "(3, 4)"] from "(2), (3, 4)"; a comment that is none stays whole, to be refused."""
     return [shapes] if shapes.startswith("#") else re.findall(r"\([^()]*\)", shapes)
+
+
+@cache
+def arithmetic(axis):
+    """The names in an axis, and its code."""
+    names = {node.id for node in ast.walk(ast.parse(axis)) if isinstance(node, ast.Name)}
+    return names, compile(axis, axis, "eval")
 
 
 def known_size(name, scope, seen):
@@ -82,11 +92,11 @@ def check_shape(value, shape, scope, seen, where):
             known = known_size(axis, scope, seen)
             stated = seen.setdefault(axis, size) if known is None else known
         else:
-            names = {n.id for n in ast.walk(ast.parse(axis)) if isinstance(n, ast.Name)}
+            names, code = arithmetic(axis)
             known = {name: known_size(name, scope, seen) for name in names}
             unknown = sorted(name for name in names if known[name] is None)
             assert not unknown, f"{said}; {', '.join(unknown)} is not known there"
-            stated = eval(axis, {"__builtins__": {}}, known)
+            stated = eval(code, {"__builtins__": {}}, known)
         assert stated == size, f"{said}; {axis} is {stated}"
 
 

@@ -1,13 +1,13 @@
 """Every lab: its solution passes, its check teaches, its notebooks run anywhere."""
 
 import ast
+import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import jupytext
 import nbformat
@@ -245,10 +245,14 @@ def test_jupytext_reads_the_same_cells(name):
 # Notebooks
 
 
+def texts(name):
+    """A lab's notebooks, exercise and solution."""
+    return [labs.notebook(name, solved, HOME) for solved in (False, True)]
+
+
 @pytest.fixture(scope="module", params=LABS)
 def notebooks(request):
-    """A lab's name and its notebooks, exercise and solution, as text."""
-    return request.param, *(labs.notebook(request.param, solved, HOME) for solved in (False, True))
+    return request.param, *texts(request.param)
 
 
 def test_a_notebook_is_well_formed(notebooks):
@@ -309,16 +313,24 @@ def test_links_of_a_notebook_lead_to_the_site(notebooks):
                 assert any((DOCS / f"{each}.md").is_file() for each in (page, f"{page}/index")), link
 
 
-def test_the_notebooks_run_in_an_empty_folder_without_the_project(notebooks, tmp_path):
-    _, exercise, solution = notebooks
-    paths = ["exercise.ipynb", "solution.ipynb"]
-    for path, text in zip(paths, (exercise, solution), strict=True):
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    # The project is installed here: the kernel that runs the notebooks must not find it.
-    apart = tmp_path / "apart"
-    apart.mkdir()
+RUNNER = ROOT / "tests" / "labs" / "notebooks.py"
+FILES = ("exercise.ipynb", "solution.ipynb")
+
+
+def passed(name):
+    """The mark of notebooks that have passed: another one for other notebooks, pins, runner or Python."""
+    files = (ROOT / "requirements.txt", ROOT / "requirements-test.txt", RUNNER)
+    decides = [*texts(name), sys.version, *(file.read_text(encoding="utf-8") for file in files)]
+    return ROOT / ".cache" / "notebooks" / hashlib.sha256(json.dumps(decides).encode()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A function that runs a command on notebooks, those of a lab in a folder; gives folders and errors."""
+    apart = tmp_path_factory.mktemp("apart")
+    # The project is installed here: what runs the notebooks must not find it.
     (apart / "sitecustomize.py").write_text(
-        f"import sys\nsys.path = [path for path in sys.path if path != {str(ROOT)!r}]\n", encoding="utf-8"
+        "import os, sys\nsys.path = [path for path in sys.path if not os.path.isdir(path + '/weave')]\n"
     )
     settings = {
         "PYTHONPATH": str(apart),
@@ -329,13 +341,54 @@ def test_the_notebooks_run_in_an_empty_folder_without_the_project(notebooks, tmp
         "JUPYTER_PLATFORM_DIRS": "1",
         "OMP_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", *paths]
-    done = subprocess.run(command, cwd=tmp_path, env=os.environ | settings, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    said = [printed((tmp_path / path).read_text(encoding="utf-8"), "check") for path in paths]
-    assert all(words.startswith("Not yet.") for words in said[0]) and said[0]
-    assert all(words.startswith("Right.") for words in said[1]) and said[1]
-    assert not any(Path(tmp_path / path).is_dir() for path in ("snippets", "labs"))
+
+    def run(names, *command):
+        folders = {name: tmp_path_factory.mktemp(name) for name in names}
+        for name, folder in folders.items():
+            for file, text in zip(FILES, texts(name), strict=True):
+                (folder / file).write_text(text, encoding="utf-8")
+        paths = [str(folder / file) for folder in folders.values() for file in FILES]
+        command = [sys.executable, *command, *paths]
+        done = subprocess.run(command, cwd=apart, env=os.environ | settings, capture_output=True, text=True)
+        return folders, done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def executed(run, request):
+    """The folders and errors of all notebooks but those that have passed before."""
+    cold = request.config.getoption("--cold")
+    return run([name for name in LABS if cold or not passed(name).exists()], RUNNER)
+
+
+@every_lab
+def test_the_notebooks_run_in_an_empty_folder_without_the_project(executed, name):
+    folders, errors = executed
+    if name in folders:
+        look(folders[name], errors)
+        passed(name).parent.mkdir(parents=True, exist_ok=True)
+        passed(name).touch()
+
+
+def test_a_notebook_that_needs_the_project_is_stopped(run, monkeypatch):
+    cell = {"cell_type": "code", "source": "import weave"}
+    monkeypatch.setattr(labs, "notebook", lambda *_: json.dumps({"cells": [cell]}))
+    assert "No module named 'weave'" in run(["needy"], RUNNER)[1]
+
+
+@pytest.mark.parametrize("name", [LABS[0], *(pytest.param(lab, marks=pytest.mark.slow) for lab in LABS[1:])])
+def test_the_notebooks_run_in_a_kernel(run, name):
+    folders, errors = run([name], "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace")
+    look(folders[name], errors)
+
+
+def look(folder, errors):
+    """What the checks in a lab's notebooks said; a notebook that was stopped says nothing."""
+    exercise, solution = (printed((folder / file).read_text(encoding="utf-8"), "check") for file in FILES)
+    assert exercise and all(words.startswith("Not yet.") for words in exercise), errors
+    assert solution and all(words.startswith("Right.") for words in solution), errors
+    assert not any((folder / room).is_dir() for room in ("snippets", "labs"))
 
 
 def printed(text, tag):
