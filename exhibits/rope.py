@@ -8,6 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
 
+from exhibits.live import Live, Slider
 from snippets.rope import apply_rope, interleaved_to_half, rope_frequencies
 
 BASE = signature(rope_frequencies).parameters["base"].default
@@ -60,6 +61,77 @@ def compasses():
             _dial(ax, [place * step], [color])
             ax.set_title(str(place + 1))
     return fig
+
+
+def _needles(place, apart):
+    """Two needles turned at their places, and the arc between them."""
+    frequency = rope_frequencies(8)[1:2]  # a tenth of a radian for each place
+    start = torch.tensor([[0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)
+    places = torch.stack((place + apart, place))
+    looking, offering = apply_rope(start, places, frequency, "half")
+    cosine = looking @ offering
+    sine = offering[0] * looking[1] - offering[1] * looking[0]
+    between = torch.atan2(sine, cosine)
+    begin = torch.atan2(offering[1], offering[0])
+    sweep = begin + torch.linspace(0, 1, 24, dtype=torch.float64) * between
+    ring = torch.stack((sweep.cos(), sweep.sin()), -1)
+    height = torch.zeros(2, dtype=torch.float64)
+    return {
+        "looking": torch.stack((0 * looking, looking)),
+        "offering": torch.stack((0 * offering, offering)),
+        "arc": 0.4 * ring,
+        "places": torch.stack((places, height), -1),
+        "at": 0.62 * ring[12],
+        "degrees": torch.rad2deg(between),
+    }
+
+
+def two_needles():
+    """A dial with two needles, and the two words' places on a line below.
+
+    The blue needle looks, the orange one offers. An arc marks the angle
+    between them. When both words move on together, both needles turn and the
+    arc turns with them, as wide as before.
+    """
+    live = Live(
+        _needles,
+        {
+            "place": Slider("place of the word that offers", 0, 40, 4),
+            "apart": Slider(
+                "steps from there to the word that looks", 0, 15, 6
+            ),
+        },
+        says="The word that offers stands at place {place:.0f}, the word "
+        "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
+        "degrees apart.",
+        call="apply_rope(needles, torch.tensor([{place:.0f} + {apart:.0f}, "
+        '{place:.0f}]), frequency, "half")',
+        texts={"at": "{degrees:.0f}°"},
+        tolerance=1e-9,
+    )
+    made, moves = live.start(), live.moves
+    fig, (dial, line) = plt.subplots(
+        2, figsize=(4.4, 3.2), height_ratios=(5, 1)
+    )
+    dial.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+    for name, color in (("looking", "C0"), ("offering", "C1")):
+        (moves[name],) = dial.plot(*made[name].T, color, linewidth=3)
+    (moves["arc"],) = dial.plot(*made["arc"].T, "black")
+    words = f"{made['degrees']:.0f}°"
+    moves["at"] = dial.text(*made["at"], words, ha="center", va="center")
+    dial.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+    dial.axis("off")
+    dial.legend(
+        dial.lines[:2],
+        ["looks", "offers"],
+        loc="center left",
+        bbox_to_anchor=(1.1, 0.5),
+    )
+    moves["places"] = line.scatter(*made["places"].T, s=60, c=["C0", "C1"])
+    line.set(xlim=(-1, 57), ylim=(-1, 1), yticks=[])
+    line.set_xlabel("place in the text")
+    line.spines["left"].set_visible(False)
+    return fig, live
 
 
 def by_hand():

@@ -11,7 +11,7 @@ from pygments.lexers import PythonLexer
 from pygments.token import Name, Operator, Punctuation, Text
 
 from weave import claims as claims_
-from weave import diagrams, labs, project, symbols
+from weave import diagrams, labs, live, project, symbols
 from weave import reference as reference_
 from weave.cached import cached
 
@@ -45,6 +45,11 @@ def exhibit(page, argument, caption):
                 f" text alternative (at {source.file}:{source.first})"
             )
         figure = _described(result["figure"], source.says)
+        if "live" in result:
+            if not caption:
+                raise BlockError(f"exhibit {name!r} is live, so its directive needs a caption")
+            caption.insert(1, f"    attrs: {{data-live: {name}}}")
+            figure += live.shown(name, result["live"])
         return [figure, caption, _folded(page, "The code that drew this", source)]
     if not result["output"]:
         raise BlockError(f"exhibit {name!r} prints nothing")

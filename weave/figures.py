@@ -30,6 +30,7 @@ ROLES = {
 SERIES = [color for color in ROLES if color not in ("#000000", "#ffffff", "#808080")]
 MAPS = ("amount", "signed")
 SVG = "http://www.w3.org/2000/svg"
+LIVE = "live-"  # begins the id of an artist that a live figure moves
 ORANGE, BLUE = (0.88, 0.42, 0.08), (0.10, 0.48, 0.80)
 
 STYLE = {
@@ -138,7 +139,7 @@ def _unwrap(parent):
     """Replace every group that says nothing by what it holds."""
     for child in list(parent):
         _unwrap(child)
-        if child.tag == "g" and not set(child.attrib) - {"id"}:
+        if child.tag == "g" and not set(child.attrib) - {"id"} and not child.get("id", "").startswith(LIVE):
             place = list(parent).index(child)
             parent.remove(child)
             for offset, grandchild in enumerate(child):
@@ -153,7 +154,9 @@ def _shorten_ids(root, name):
     for element in root.iter():
         if "id" in element.attrib:
             old = element.attrib.pop("id")
-            if old in ids:
+            if old.startswith(LIVE):
+                element.attrib["data-artist"] = old.removeprefix(LIVE)
+            elif old in ids:
                 element.attrib["id"] = ids[old]
         for key in ("clip-path", "style", "href"):
             if key in element.attrib:

@@ -2,7 +2,8 @@
 
 An exhibit is a plain function in `exhibits/`. Everything that it prints is its
 output; a matplotlib figure that it returns is its figure; a dictionary that it
-returns holds its values. It may return a figure and a dictionary as a pair.
+returns holds its values. It may return a figure and a dictionary as a pair, and
+with them what makes the figure live.
 """
 
 import contextlib
@@ -54,10 +55,17 @@ def _result(name, recorder):
         exhibit = getattr(importlib.import_module(f"exhibits.{module}"), function)
         with contextlib.redirect_stdout(printed):
             returned = exhibit()
-    figure, values = _sort(returned)
+    figure, values, live = _sort(returned)
     result = {"figure": None, "output": printed.getvalue(), "values": _plain(values)}
+    if live is not None:
+        from weave import export  # not above: few exhibits pay for importing it
+
+        export.mark(live)
     if figure is not None:
         result["figure"] = figures.to_svg(figure, name)
+    if live is not None:
+        with recorder.watching():
+            result["live"] = export.described(live, figure)
     return result
 
 
@@ -72,19 +80,18 @@ def seed():
 
 
 def _sort(returned):
-    """What an exhibit returned, as (figure or None, values)."""
+    """What an exhibit returned, as (figure or None, values, what makes the figure live or None)."""
     from matplotlib.figure import Figure
 
-    pair = returned if isinstance(returned, tuple) else (returned,)
-    shown = [part for part in pair if isinstance(part, Figure)]
-    values = [part for part in pair if isinstance(part, dict)]
-    strange = [part for part in pair if not isinstance(part, (Figure, dict, type(None)))]
-    if strange or len(shown) > 1 or len(values) > 1:
+    parts = returned if isinstance(returned, tuple) else (returned,)
+    kinds = ["Figure" if isinstance(part, Figure) else type(part).__name__ for part in parts]
+    found = {kind: part for kind, part in zip(kinds, parts, strict=True) if kind != "NoneType"}
+    strange = set(found) - {"Figure", "dict", "Live"} or ("Live" in found and "Figure" not in found)
+    if strange or len(found) < len(parts) - kinds.count("NoneType"):
         raise ExhibitError(
-            "expected a figure, a dictionary, both as a pair, or nothing; it returned "
-            + ", ".join(type(part).__name__ for part in pair)
+            f"expected a figure, a dictionary, both as a pair, or nothing; it returned {', '.join(kinds)}"
         )
-    return (shown[0] if shown else None), (values[0] if values else {})
+    return found.get("Figure"), found.get("dict", {}), found.get("Live")
 
 
 def _plain(values):

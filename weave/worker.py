@@ -28,6 +28,8 @@ REST = 10  # seconds its process may take to end once it has answered
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
+# What every exhibit imports, and what exporting a graph takes a second to import.
+PRELOADED = ["numpy", "torch", "matplotlib.pyplot", "torch._dynamo", "torch.fx.experimental.symbolic_shapes"]
 
 
 class Unavailable(Exception):
@@ -162,7 +164,7 @@ def main():
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries and C code print must not come between the answers
     if METHOD == "forkserver":
-        CONTEXT.set_forkserver_preload(["numpy", "torch", "matplotlib.pyplot"])
+        CONTEXT.set_forkserver_preload(PRELOADED)
     pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
     for line in sys.stdin:
         for name in json.loads(line):

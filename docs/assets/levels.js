@@ -1,6 +1,7 @@
 /* How deep a page is open. This stands in the head, so that a level opens as soon as the browser has met it: what opens
    after the first paint pushes away what is being read. */
 (() => {
+  document.documentElement.classList.add("scripts");  // what scripts alone can do is shown only with them
   const LEVELS = ["layman", "basic", "intermediate", "advanced"];
   const BLOCKS = "details[class*=level-]";
   const depthOf = (block) => LEVELS.findIndex((level) => block.classList.contains(`level-${level}`));

@@ -1,5 +1,7 @@
 /* What the pages gain by a script, besides levels.js. Without it everything can still be read. */
 (() => {
+  if (document.querySelector("figure[data-live]")) import(new URL("live.js", document.currentScript.src));
+
   const fragment = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
 
   /* Open everything that an element stands in, itself included, and show it if it was hidden. */

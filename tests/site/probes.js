@@ -320,13 +320,14 @@
         };
       },
 
-      /* Words a reader sees in the main part. Controls are left out: scripts may add a copy button. */
+      /* Words a reader sees in the main part. Controls are left out: scripts may add a copy button, and give live
+         figures theirs. */
       words: () =>
-        [...textNodes(main(), `${UNREAD},button,select,[role=button],[role=tooltip]`)]
+        [...textNodes(main(), `${UNREAD},.live,button,select,[role=button],[role=tooltip]`)]
           .flatMap((node) => node.data.match(/[\p{L}\p{N}]+/gu) ?? []),
 
       pictures: () => Object.fromEntries(['img', 'svg', 'math', 'figure', 'table', 'pre']
-        .map((tag) => [tag, [...main().querySelectorAll(tag)].filter((el) => shown(el)).length])),
+        .map((tag) => [tag, [...main().querySelectorAll(`${tag}:not(.live *)`)].filter((el) => shown(el)).length])),
 
       detailsState: () => [...document.querySelectorAll('details')].map((d) => d.open),
 

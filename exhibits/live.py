@@ -1,0 +1,91 @@
+"""What makes a figure live: the reader moves its controls, and what is named
+in `moves` takes new numbers.
+
+An exhibit returns a Live beside its figure. Its function, one of snippets and
+plain torch, is exported while the site is built, and the page runs that
+graph. See docs/contributing.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from matplotlib.artist import Artist
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number to set, from low to high; the function gets it as a tensor of
+    no axis, in float64.
+
+    log: it spans powers of ten.
+    shows: what stands beside the label, a format string of `value`.
+    drag, along: the artist by which the figure itself is dragged, and the
+    axis of it that the slider follows, x or y.
+    swaps: such sliders have different values; one that takes the value of
+    another gives its own for it.
+    button: words on a button that moves the slider by one step.
+    """
+
+    label: str
+    low: float
+    high: float
+    start: float
+    step: float = 1.0
+    log: bool = False
+    shows: str = "{value:,.0f}"
+    drag: str = ""
+    along: str = "x"
+    swaps: bool = False
+    button: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few; the function gets its text. A graph is made for each.
+
+    A click on the same words in the figure chooses as well.
+    """
+
+    label: str
+    options: tuple[str, ...]
+    start: str
+
+
+@dataclass
+class Live:
+    """A function of the controls, and what its numbers move.
+
+    moves names artists of the figure. What the function returns under a name
+    is for
+      a line or points    (points, 2): x and y, in the units of the axes
+      bars                (bars,): how high each is
+      an image            (rows, columns), within the limits of its colours
+      a text              (2,): where it stands; it hides where that is inf
+    Other names are single numbers, for words: says, what the figure shows
+    now, for those who do not see it; call, the code that gives what is seen;
+    texts, what text artists say. In these {name} is a chosen text, {name:.2f}
+    a number, {name:,.2f} one with commas and a true minus, and
+    {name|none|one|more} picks words by a number. tolerance is how far the
+    numbers of the page may be from those of torch.
+    """
+
+    function: Callable[..., dict[str, Tensor]]
+    controls: dict[str, Slider | Choice]
+    says: str
+    call: str
+    texts: dict[str, str] = field(default_factory=dict)
+    tolerance: float = 0.0
+    moves: dict[str, Artist] = field(default_factory=dict)
+
+    def start(self) -> dict[str, Tensor]:
+        """What the function returns before anything was moved."""
+        return self.function(
+            **{
+                name: torch.tensor(each.start, dtype=torch.float64)
+                if isinstance(each, Slider)
+                else each.start
+                for name, each in self.controls.items()
+            }
+        )

@@ -1,0 +1,153 @@
+"""Live figures as the build makes them: what is exported, and what is refused with which words."""
+
+import math
+
+import matplotlib.pyplot as plt
+import pytest
+import torch
+
+from exhibits.live import Choice, Live, Slider
+from weave import export, figures, live
+
+
+@pytest.fixture(scope="module", autouse=True)
+def style():
+    figures.prepare()
+
+
+@pytest.fixture
+def picture():
+    """Makes a Live of a function whose "line" moves a line, and exports it."""
+
+    def make(function, controls=None, moves=None, **words):
+        fig, ax = plt.subplots()
+        (line,) = ax.plot([0, 1], [0, 1])
+        ax.set(xlim=(0, 10), ylim=(0, 2))
+        given = Live(
+            function, controls or {"base": Slider("base", 1, 9, 4)}, **{"says": "", "call": ""} | words
+        )
+        given.moves = moves(ax) if moves else {"line": line}
+        export.mark(given)
+        figures.to_svg(fig, "a")
+        return export.described(given, fig)
+
+    yield make
+    plt.close("all")
+
+
+def straight(base):
+    return {"line": torch.stack((torch.arange(2.0), torch.arange(2.0) * base), -1)}
+
+
+def test_an_axis_leads_from_numbers_to_places_in_the_picture(picture):
+    move = picture(straight)["moves"]["line"]
+    assert move["x"][2:] == [False, 0, 10]
+    assert move["x"][1] > 0 > move["y"][1], "the picture counts downwards"
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{a}", "4.0"),
+        ("{a:.0f} of {b:,.0f}", "4 of 1,234,568"),
+        ("{c:,.1f}", "\N{MINUS SIGN}0.5"),
+        ("{c:.1f}", "-0.5"),
+        ("{a|none|one|more}, {d|none|one|more}", "more, one"),
+    ],
+)
+def test_words_are_filled(text, wanted):
+    assert live.fill(text, {"a": 4.0, "b": 1234567.8, "c": -0.5, "d": 1}) == wanted
+
+
+def by_branch(base):
+    return straight(base if base > 5 else -base)
+
+
+def by_number(base):
+    return straight(math.log(base))
+
+
+def unlisted(base):
+    return {"line": torch.stack((torch.arange(2.0), torch.erf(torch.arange(2.0) * base)), -1)}
+
+
+@pytest.mark.parametrize(
+    ("function", "how", "message"),
+    [
+        (by_branch, {}, "'line' at base=9 .* takes another way there"),
+        (by_number, {}, "'line' at base=1 .* or makes a number of a control"),
+        (unlisted, {}, "OPERATIONS of docs/assets/graph.js has no 'erf'"),
+        (lambda base: {"line": torch.zeros(3) * base}, {}, r"for 'line', line, has the shape \(3,\)"),
+        (lambda base: {"other": base}, {}, "nothing is returned for line"),
+        (straight, {"says": "{bass:.0f}"}, "cannot fill '{bass:.0f}': .* of base"),
+        (straight, {"says": "{base:d}"}, "cannot fill '{base:d}'"),
+        (straight, {"texts": {"line": "{base:.0f}"}}, "texts names line, which is no text"),
+    ],
+)
+def test_a_function_that_cannot_move_the_figure_is_refused(picture, function, how, message):
+    with pytest.raises(figures.FigureError, match=message):
+        picture(function, **how)
+
+
+@pytest.mark.parametrize(
+    ("control", "message"),
+    [
+        (Slider("base", 1, 9, 10.0), "'base' must go from low to high"),
+        (Slider("base", 1, 9, 4, step=0), "'base' must go from low to high"),
+        (Slider("base", 1, 9, 4, drag="point"), "'base' is dragged by 'point', which does not move"),
+        (Slider("base", 1, 9, 4, shows="{base:.0f}"), "cannot fill '{base:.0f}': .* of value"),
+        (Choice("base", ("a",), "b"), "'base' starts with 'b'"),
+        (Choice("base", tuple("abcdefghijklmnopq"), "a"), "there are 17 combinations"),
+    ],
+)
+def test_a_control_that_makes_no_sense_is_refused(picture, control, message):
+    with pytest.raises(figures.FigureError, match=message):
+        picture(straight, {"base": control})
+
+
+@pytest.mark.parametrize(
+    ("moves", "message"),
+    [
+        (lambda ax: ax.title, r"for 'line', text, has the shape \(2, 2\)"),
+        (lambda ax: ax.spines["left"], "'line' is a Spine; what moves is a line, points, bars, image, text"),
+        (
+            lambda ax: ax.imshow([[[1.0] * 3]], cmap="gray"),
+            "'line' must have one of the colour maps amount and signed",
+        ),
+        (lambda ax: [ax.set_yscale("symlog"), ax.lines[0]][1], "scale 'symlog'"),
+    ],
+)
+def test_what_cannot_move_is_refused(picture, moves, message):
+    with pytest.raises(figures.FigureError, match=message):
+        picture(straight, moves=lambda ax: {"line": moves(ax)})
+
+
+def test_a_choice_has_a_graph_for_each_option(picture):
+    def chosen(kind):
+        return straight(torch.tensor(2.0 if kind == "double" else 1.0))
+
+    made = picture(chosen, {"kind": Choice("kind", ("single", "double"), "single")})
+    assert set(made["graphs"]) == {"single", "double"}
+
+
+def test_sliders_that_swap_stop_at_different_values():
+    sliders = {name: Slider(name, 0, 2, start, swaps=True) for start, name in enumerate("abc")}
+    stops = list(export.stops(sliders, 40))
+    assert all(sorted(values) == [0, 1, 2] for values in stops)
+    assert len(set(map(tuple, stops))) == 6
+
+
+def test_the_controls_stand_in_the_page(picture):
+    controls = {
+        "base": Slider("a base", 1, 1e6, 1e4, log=True, shows="{value:,.0f} words"),
+        "kind": Choice("a kind", ("<a>", "b"), "b"),
+        "many": Choice("one of many", tuple("cdefg"), "d"),
+    }
+    made = picture(lambda base, kind, many: straight(base), controls, says="Base {base:,.0f}, {kind}.")
+    shown = live.shown("chapter.figure", made)
+    assert '<label for="chapter.figure.base">a base</label>' in shown
+    assert 'min="0" max="6" step="any" value="4" aria-valuetext="10,000 words"' in shown
+    assert 'aria-label="Play: a base"' in shown
+    assert '<button type="button" value="&lt;a&gt;" aria-pressed="false">&lt;a&gt;</button>' in shown
+    assert '<select id="chapter.figure.many"><option>c</option><option selected>d</option>' in shown
+    assert '<p class="says" aria-live="polite">Base 10,000, b.</p>' in shown

@@ -1,0 +1,89 @@
+"""The page's side of a live figure: its controls, the words for what it shows, and what moves it.
+
+All of it stands in the page from the start. Without scripts the controls are hidden and the figure is
+a picture like any other; docs/assets/live.js gives them a hand.
+"""
+
+import html
+import json
+import math
+import re
+
+FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<words>[^}]*)|:(?P<comma>,?)\.(?P<digits>\d+)f)?\}")
+BUTTONS = 4  # options at most that have a button each
+
+
+def fill(text, values):
+    """A format string of numbers and of texts, as live.js fills it too."""
+
+    def one(match):
+        value = values[match["name"]]
+        if match["words"] is not None:
+            words = match["words"].split("|")
+            return words[min(round(value), len(words) - 1)]
+        if match["digits"] is None:
+            return str(value)
+        number = format(value, f"{match['comma']}.{match['digits']}f")
+        return number.replace("-", "\N{MINUS SIGN}") if match["comma"] else number
+
+    return FIELD.sub(one, text)
+
+
+def shown(name, live):
+    """What follows the picture: the controls, what is seen now, the call that gives it, and the graphs."""
+    values = {key: control["start"] for key, control in live["controls"].items()} | live["numbers"]
+    sent = {key: part for key, part in live.items() if key != "numbers"}
+    data = json.dumps(sent, separators=(",", ":"), ensure_ascii=False)
+    data = data.replace("Infinity", "1e999").replace("</", "<\\/")
+    plays = next((key for key, each in live["controls"].items() if "low" in each), None)
+    controls = "".join(
+        _control(f"{name}.{key}", each, key == plays) for key, each in live["controls"].items()
+    )
+    says, call = (html.escape(fill(live[part], values)) for part in ("says", "call"))
+    drags = any(control.get("drag") for control in live["controls"].values())
+    hint = "<p>Drag in the picture, or set it here.</p>" if drags else ""
+    return (
+        f'<div class="live" data-search-exclude>{hint}<div class="controls">{controls}</div>'
+        f'<p class="says" aria-live="polite">{says}</p>'
+        f'<p class="place">The call that gives this</p>'
+        f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div>'
+        f'<script type="application/json">{data}</script></div>'
+    )
+
+
+def _control(key, control, plays):
+    label = html.escape(control["label"])
+    if "low" in control:
+        return _slider(key, control, label, plays and not control["swaps"])
+    options = [(html.escape(option), option == control["start"]) for option in control["options"]]
+    if len(options) > BUTTONS:
+        listed = "".join(f"<option{' selected' * chosen}>{option}</option>" for option, chosen in options)
+        return f'<div><label for="{key}">{label}</label><select id="{key}">{listed}</select></div>'
+    buttons = "".join(
+        f'<button type="button" value="{option}" aria-pressed="{str(chosen).lower()}">{option}</button>'
+        for option, chosen in options
+    )
+    return (
+        f'<div><span id="{key}.label">{label}</span>'
+        f'<div role="group" id="{key}" aria-labelledby="{key}.label">{buttons}</div></div>'
+    )
+
+
+def _slider(key, control, label, plays):
+    """A range, and perhaps a button beside it: one that moves it by a step, or one that plays it."""
+    low, high, start = (control[part] for part in ("low", "high", "start"))
+    if control["log"]:
+        low, high, start = (math.log10(value) for value in (low, high, start))
+    step = "any" if control["log"] else f"{control['step']:g}"
+    text = html.escape(fill(control["shows"], {"value": control["start"]}))
+    button = ""
+    if control["button"]:
+        button = f'<button type="button" class="next">{html.escape(control["button"])}</button>'
+    elif plays:
+        sign = "\N{BLACK RIGHT-POINTING TRIANGLE}"
+        button = f'<button type="button" class="play" aria-label="Play: {label}">{sign}</button>'
+    return (
+        f'<div><label for="{key}">{label}</label><span class="now" aria-hidden="true">{text}</span>'
+        f'<input type="range" id="{key}" min="{low:g}" max="{high:g}" step="{step}" value="{start:g}"'
+        f' aria-valuetext="{text}">{button}</div>'
+    )
