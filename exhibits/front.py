@@ -5,49 +5,110 @@ from itertools import permutations
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits.live import Live, Slider
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
 WORDS = ("dog", "bites", "man")
+PLACES = ("first", "second", "third")
 TITLES = ("without positions", "with positions")
 
 
 def six_orders():
-    """Two clouds of points, one for each word in each of the six orders of
-    dog, bites and man.
+    """The words dog, bites and man in a row, and below them two clouds of
+    points, one for each word in each of the six orders.
 
     Without positions the six points of a word fall on one. With positions
-    they are six separate points.
+    they are six separate points. Large marks show the order of the row.
     """
     torch.manual_seed(3)
     words = torch.randn(3, 16)
     layer = SelfAttention(16, heads=2).requires_grad_(False)
     places = sinusoidal_encoding(torch.arange(3), 16)
-    orders = [torch.tensor(order) for order in permutations(range(3))]
-    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.3))
-    distinct = []
-    for ax, title, add in zip(axes, TITLES, (0, places), strict=True):
-        outputs = torch.stack(
-            [
-                layer(words[order] + add)[0][order.argsort()]
-                for order in orders
-            ]
-        )
-        for word, marker in enumerate("os^"):
-            x, y = outputs[:, word, :2].T
-            ax.scatter(x, y, s=30, marker=marker, label=WORDS[word])
-        ax.set_title(title)
-        ax.set_xticks([])
-        ax.set_yticks([])
-        ax.margins(0.2)
-        rounded = outputs.flatten(0, 1).mul(1e4).round()
-        distinct.append(len(rounded.unique(dim=0)))
-    fig.legend(
-        *ax.get_legend_handles_labels(), loc="outside lower center", ncols=3
+
+    def read(order):
+        """Outputs of words in an order, (places, words) of zeros and ones:
+        (2, words, dim), without and with positions."""
+        text = order @ words
+        return order.T @ layer(torch.stack((text, text + places)))[0]
+
+    orders = torch.eye(3)[torch.tensor([*permutations(range(3))])]
+    outputs = torch.stack([read(order) for order in orders], 1)
+
+    def move(**at):
+        at = torch.stack(list(at.values()))
+        order = (at == torch.arange(3)[:, None]).float()
+        now = read(order)
+        marks = {
+            f"{word}_{side}": now[side, None, n, :2]
+            for side in range(2)
+            for n, word in enumerate(WORDS)
+        }
+        names = {
+            word: torch.stack((at[n], torch.zeros(()).double()))
+            for n, word in enumerate(WORDS)
+        }
+        which = dict(zip(PLACES, order @ torch.arange(3.0), strict=True))
+        left, right = (now - outputs[:, 0]).norm(dim=-1).amax(-1)
+        return marks | names | which | {"left": left, "right": right}
+
+    row = "{{{}|dog|bites|man}}"
+    live = Live(
+        move,
+        {
+            word: Slider(
+                f"“{word}” stands",
+                0,
+                2,
+                place,
+                shows="{value|first|second|third}",
+                drag=word,
+                swaps=True,
+            )
+            for place, word in enumerate(WORDS)
+        },
+        says=f"The text is “{' '.join(map(row.format, PLACES))}”. Since the "
+        "first order, marks have moved by {left:,.2f} on the left and by up "
+        "to {right:,.2f} on the right.",
+        call="text = words[[{first:.0f}, {second:.0f}, {third:.0f}]]\n"
+        "layer(text)[0], layer(text + places)[0]",
+        tolerance=1e-6,
     )
-    return fig, {
-        "orders": len(orders),
-        "width": words.shape[1],
-        "without": distinct[0],
-        "with_positions": distinct[1],
-    }
+    made = live.start()
+    fig, axes = plt.subplot_mosaic(
+        [["row", "row"], [0, 1]], figsize=(4.4, 3.1), height_ratios=(1, 5)
+    )
+    row = axes["row"]
+    for n, (word, marker) in enumerate(zip(WORDS, "os^", strict=True)):
+        color = f"C{n}"
+        live.moves[word] = row.text(
+            *made[word], word, color=color, size=13, ha="center"
+        )
+        for side in range(2):
+            x, y = outputs[side, :, n, :2].T
+            axes[side].scatter(x, y, s=14, c=color, marker=marker, alpha=0.5)
+            name = f"{word}_{side}"
+            live.moves[name] = axes[side].scatter(
+                *made[name].T, s=110, c=color, marker=marker, label=word
+            )
+    row.set(xlim=(-0.5, 2.5), ylim=(-0.2, 0.6), yticks=[])
+    row.set_xticks(range(3), PLACES)
+    row.tick_params(length=0)
+    for side in ("left", "bottom"):
+        row.spines[side].set_visible(False)
+    for side, title in enumerate(TITLES):
+        axes[side].set_title(title)
+        axes[side].set(xticks=[], yticks=[])
+        axes[side].margins(0.2)
+    rounded = outputs.flatten(1, 2).mul(1e4).round()
+    without, with_positions = (len(cloud.unique(dim=0)) for cloud in rounded)
+    return (
+        fig,
+        {
+            "orders": len(orders),
+            "width": words.shape[1],
+            "without": without,
+            "with_positions": with_positions,
+        },
+        live,
+    )
