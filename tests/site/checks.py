@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-from visits import FRAME
+from visits import FADED, FRAME
 
 HERE = Path(__file__).parent
 AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"
@@ -131,6 +131,7 @@ def prints_what_is_open(visit, how):
 def prints_dark_on_white(visit):
     """Paper is white, whatever the theme."""
     visit.page.emulate_media(media="print")
+    visit.page.evaluate(FADED)
     pale = visit.ask("paleOnWhite")
     visit.page.emulate_media(media="screen")
     return [f"too pale on paper: {item}" for item in pale]

@@ -315,11 +315,11 @@ def test_play_sweeps_once_and_comes_back(lively, played):
     assert name not in page.url
 
 
-def test_a_strict_policy_stops_nothing_of_it(browser, origin, built, played):
+def test_a_strict_policy_stops_nothing_of_it(visits, origin, built, played):
     """Scripts of the site alone, none in the page; a picture that moves is data."""
     where, name = played
     policy = "script-src 'self'; img-src 'self' data:"
-    page = browser.new_page()
+    page = visits.browser.new_page()
     page.route(
         origin + built.base + where,
         lambda route: route.fulfill(

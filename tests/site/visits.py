@@ -27,6 +27,9 @@ DESKTOP, PHONE, NARROWEST = (1350, 940), (360, 740), (320, 640)
 WINDOWS = {"desktop": DESKTOP, "phone": PHONE}
 SECONDS = 10  # that a page may take for what a reader waits for
 FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
+# A colour that fades from one medium or theme to the other is neither for a while.
+FADED = """Promise.allSettled(document.getAnimations().filter((each) => each instanceof CSSTransition)
+  .map((each) => each.finished)).then(() => null)"""
 
 
 def find_chromium():
@@ -74,6 +77,7 @@ class Visit:
         """As if the reader turned the system; what the page does about it, it does in the next frame."""
         self.theme = theme
         self.page.emulate_media(color_scheme=theme)
+        self.page.evaluate(FADED)
         self.page.evaluate(FRAME)
 
     def forget(self):
@@ -161,7 +165,7 @@ class Visits:
     """Lends visits. One that came back is lent again, as new: a new context costs a second of processor."""
 
     def __init__(self, browser):
-        self._browser, self._idle = browser, defaultdict(list)
+        self.browser, self._idle = browser, defaultdict(list)
 
     @contextmanager
     def lend(self, allowed, *, theme="light", window="desktop", javascript=True):
@@ -170,7 +174,7 @@ class Visits:
             visit = idle.pop()
             visit.begin(allowed, theme)
         else:
-            visit = Visit(self._browser, allowed, theme=theme, window=window, javascript=javascript)
+            visit = Visit(self.browser, allowed, theme=theme, window=window, javascript=javascript)
         yield visit
         visit.forget()
         idle.append(visit)
