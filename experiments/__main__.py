@@ -28,7 +28,6 @@ EXPERIMENTS = {
     "generator": {"updates": 20, "count": 1, "rows": 2},
     "cost": {
         "plan": {"own": [16], "forward": [16], "training": [16], "decoding": [16], "kernel": [16]},
-        "lengths": [16],
         "rounds": 3,
     },
 }

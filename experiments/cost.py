@@ -1,4 +1,4 @@
-"""What does each encoding cost? Time and memory against length, beside no encoding and beside peers.
+"""What does each encoding cost? Time and memory against length, beside no encoding.
 
 Ratios hold only between what was measured together. So there is one run, "all": in each round every
 method at every length has its turn. It measures one thread of the CPU, whatever device others train on.
@@ -8,7 +8,6 @@ method at every length has its turn. It measures one thread of the CPU, whatever
     training   the same with the gradients of everything learned and of the input
     decoding   the block for one new token with a cache
     kernel     attention alone, by torch's own function, which need not make the scores
-    peers      the snippets' own work and that of other libraries: those of requirements-test.txt
 """
 
 import math
@@ -105,7 +104,8 @@ def encodings(plan, rounds, seed):
         for name in ENCODINGS
         for length in lengths
     }
-    space, time = measured(ways, rounds, seed)
+    space = {name: peak_bytes(way) for name, way in ways.items()}
+    time = seconds(ways, rounds, PARTS, seed)
     return {
         part: {
             "lengths": list(lengths),
@@ -116,63 +116,10 @@ def encodings(plan, rounds, seed):
     }
 
 
-def peers(lengths, rounds, seed):
-    """For each piece of work that another library does too: seconds and bytes of each, by length."""
-    try:
-        from experiments.peers import CASES, check_same
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"cost is measured beside other libraries, and one is missing ({error}): "
-            "pip install -r requirements-test.txt"
-        ) from error
-    made = {}
-    for case in CASES:
-        at = [case(1, HEADS, length) for length in lengths]
-        if at[0].peers and at[0].snippet not in ("attention", "rope_scaling"):
-            check_same(at[0])
-            made[at[0].what] = at
-    ways = {
-        (what, way.name, length): torch.no_grad()(way.run)
-        for what, at in made.items()
-        for length, case in zip(lengths, at, strict=True)
-        for way in (case.ours, *case.peers)
-    }
-    space, time = measured(ways, rounds, seed)
-    return [
-        {
-            "what": what,
-            "lengths": list(lengths),
-            "ways": [
-                {
-                    "name": way.name,
-                    "less": way.less,
-                    "seconds": [time[what, way.name, n] for n in lengths],
-                    "bytes": [space[what, way.name, n] for n in lengths],
-                }
-                for way in (at[0].ours, *at[0].peers)
-            ],
-        }
-        for what, at in made.items()
-    ]
-
-
-def measured(ways, rounds, seed):
-    """Bytes and seconds of each way; seconds of each part of the rounds, with three digits: more is noise."""
-    space = {name: peak_bytes(way) for name, way in ways.items()}
-    taken = seconds(ways, rounds, PARTS, seed)
-    return space, {name: [float(f"{each:.3g}") for each in times] for name, times in taken.items()}
-
-
-def run(method, seed, device, plan=PLAN, lengths=LENGTHS, rounds=ROUNDS):
-    """Measure everything. plan and lengths say how long texts are, the latter beside peers."""
+def run(method, seed, device, plan=PLAN, rounds=ROUNDS):
+    """Measure everything. plan says how long texts are in each part."""
     keep_memory()
-    return {
-        "width": DIM,
-        "heads": HEADS,
-        "rounds": rounds,
-        "peers": peers(lengths, rounds, seed),
-        "encodings": encodings(plan, rounds, seed),
-    }
+    return {"width": DIM, "heads": HEADS, "rounds": rounds, "encodings": encodings(plan, rounds, seed)}
 
 
 def provenance():

@@ -31,7 +31,7 @@ def peak_bytes(function):
 
 
 def seconds(ways, rounds, parts, seed):
-    """How long each way takes: for each part of the rounds, its shortest turn.
+    """How long each way takes, to three digits: for each part of the rounds, its shortest turn.
 
     ways is a dictionary of functions, each called at least once before. In each round every way has
     one turn, in an order of the round's own. Counted is the time of this thread on its processor: other
@@ -48,7 +48,7 @@ def seconds(ways, rounds, parts, seed):
             part = turn % parts
             found[name][part] = min(found[name][part], took)
     gc.enable()
-    return found
+    return {name: [float(f"{each:.3g}") for each in times] for name, times in found.items()}
 
 
 def once(way):

@@ -149,7 +149,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cost, "keep_memory", lambda: None)
         patch.setattr(measure, "TURN", 0.0)
-        return cost.run("all", 0, "cpu", plan=LENGTHS, lengths=(16,), rounds=cost.PARTS)
+        return cost.run("all", 0, "cpu", plan=LENGTHS, rounds=cost.PARTS)
 
 
 def test_every_encoding_has_times_and_bytes_at_every_length(small):
@@ -161,31 +161,6 @@ def test_every_encoding_has_times_and_bytes_at_every_length(small):
             assert len(times) == len(sizes) == len(LENGTHS[name])
             assert all(len(each) == cost.PARTS and min(each) > 0 for each in times)
             assert sizes == sorted(sizes) and sizes[0] > 0
-
-
-def test_every_method_that_has_a_peer_stands_beside_it(small):
-    assert {row["what"].partition(",")[0] for row in small["peers"]} >= {
-        "apply_rope",
-        "apply_xpos",
-        "AddLearned",
-        "alibi_bias",
-        "t5_bias",
-        "shaw_scores",
-        "attention with transformer_xl_scores",
-        "DebertaScores",
-        "cope_scores",
-    }
-    for row in small["peers"]:
-        ours, *others = row["ways"]
-        assert ours["name"] == "" and others
-        for way in row["ways"]:
-            assert len(way["seconds"]) == len(way["bytes"]) == len(row["lengths"]) == 1
-
-
-def test_it_says_what_to_install_when_a_peer_is_missing(monkeypatch):
-    monkeypatch.setitem(sys.modules, "experiments.peers", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install -r requirements-test\.txt"):
-        cost.peers((16,), 1, 0)
 
 
 def test_it_says_that_it_ran_on_the_processor_and_on_which():
