@@ -33,83 +33,99 @@ def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
     if heads < 1:
         raise ValueError(f"heads must be at least 1, got {heads}")
     below = 1 << (heads.bit_length() - 1)  # the largest power of two <= heads
-    rank = torch.arange(1, heads + 1, dtype=torch.float64, device=device)
+    rank = torch.arange(1, heads + 1, dtype=torch.float64)  # (heads)
     between = 2 * (rank - below) - 1  # 1, 3, 5, ... for the heads beyond
     steps = torch.where(rank <= below, 8 * rank, 4 * between)  # (heads)
-    return (2 ** (-steps / below)).float()  # (heads)
+    return (2 ** (-steps / below)).to(device, torch.float32)  # (heads)
 
 
 def alibi_bias(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
-    heads: int,
+    slopes: Tensor,  # (heads)
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """The causal bias: (..., heads, queries, keys), -inf for later keys.
 
-    Positions are integers, in tokens. Counted in float32, cast last; at its
-    peak that takes 4 * heads + 13 bytes per query and key (with 3 heads or
-    more), and 2 * heads more if the result has 16 bits. For q, k and v of
-    (batch, heads, tokens, dim):
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. Counted in float32,
+    cast last; at its peak that takes 4 * heads + 13 bytes per query and key
+    (with 3 heads or more), and 2 * heads more if the result has 16 bits. For
+    q, k and v of (batch, heads, tokens, dim):
 
-        bias = alibi_bias(positions, positions, heads, q.dtype)
+        slopes = alibi_slopes(heads, q.device)  # once, not for each token
+        bias = alibi_bias(positions, positions, slopes, q.dtype)
         scaled_dot_product_attention(q, k, v, attn_mask=bias)  # not is_causal
 
     flex_attention makes none: give it a causal block_mask and, as score_mod,
     lambda score, b, h, i, j: score - slopes[h] * (i - j).
 
-    >>> alibi_bias(torch.tensor([2]), torch.arange(4), heads=1)
+    >>> alibi_bias(torch.tensor([2]), torch.arange(4), alibi_slopes(1))
     tensor([[[-0.0078, -0.0039,  0.0000,    -inf]]])
 
-    ValueError: heads below 1; positions that are no tensors of integers or do
-    not fit each other; dtype not floating.
+    ValueError: positions that are no tensors of integers or do not fit each
+    other; slopes that are not one floating number per head; dtype not floating.
     """
-    offsets = _offsets(query_positions, key_positions)
+    _check(slopes, dtype)
+    offsets = _offsets(query_positions, key_positions, slopes.device)
     later = offsets > 0  # (..., queries, keys)
-    return _sloped(offsets.float().masked_fill(later, -math.inf), heads, dtype)
+    steps = offsets.float().masked_fill(later, -math.inf)
+    bias = slopes[:, None, None] * steps[..., None, :, :]
+    return bias.to(dtype)  # (..., heads, queries, keys)
 
 
 def alibi_bias_symmetric(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
-    heads: int,
+    slopes: Tensor,  # (heads)
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """For both directions, -slope * |i - j|: it hides no key.
 
     The paper has causal models only. Shapes and errors: as alibi_bias.
 
-    >>> alibi_bias_symmetric(torch.tensor([2]), torch.arange(4), heads=1)
+    >>> alibi_bias_symmetric(torch.tensor([2]), torch.arange(4), alibi_slopes(1))
     tensor([[[-0.0078, -0.0039,  0.0000, -0.0039]]])
     """
-    offsets = _offsets(query_positions, key_positions)
-    return _sloped((-offsets.abs()).float(), heads, dtype)
+    _check(slopes, dtype)
+    offsets = _offsets(query_positions, key_positions, slopes.device)
+    bias = slopes[:, None, None] * (-offsets.abs()).float()[..., None, :, :]
+    return bias.to(dtype)  # (..., heads, queries, keys)
 
 
-def _sloped(steps: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
+def _check(slopes: Tensor, dtype: torch.dtype) -> None:
+    if not isinstance(slopes, Tensor):
+        raise ValueError(f"slopes must be those of alibi_slopes, got {slopes}")
+    if not slopes.is_floating_point() or slopes.ndim != 1 or not len(slopes):
+        raise ValueError(
+            "slopes must be floating and (heads,), "
+            f"got {slopes.dtype} {tuple(slopes.shape)}"
+        )
     if not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating dtype, got {dtype}")
-    slopes = alibi_slopes(heads, steps.device)[:, None, None]  # (heads, 1, 1)
-    bias = slopes * steps[..., None, :, :]  # (..., heads, queries, keys)
-    return bias.to(dtype)
 
 
-def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+def _check_integers(name: str, *given: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for given in (query_positions, key_positions):
-        tensor = isinstance(given, Tensor)
-        kind = given.dtype if tensor else type(given).__name__
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                "positions must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
             )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
-    i = query_positions.long()[..., :, None]  # (..., queries, 1)
-    return key_positions[..., None, :] - i  # (..., queries, keys)
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

@@ -21,7 +21,8 @@ def clipped_bias(
 ) -> Tensor:
     """The bias of a table: (..., heads, queries, keys), of the table's dtype.
 
-    Positions are integers, in tokens, and may stay on the CPU. The table has
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. The table has
     2 max_distance + 1 rows. It hides no key: in a causal model mask later keys
     too.
 
@@ -64,19 +65,22 @@ class ClippedBias(nn.Module):
         return clipped_bias(query_positions, key_positions, self.table)
 
 
-def _offsets(
-    query_positions: Tensor, key_positions: Tensor, device: torch.device
-) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+def _check_integers(name: str, *given: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for given in (query_positions, key_positions):
-        tensor = isinstance(given, Tensor)
-        kind = given.dtype if tensor else type(given).__name__
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                "positions must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
             )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(

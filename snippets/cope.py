@@ -30,7 +30,8 @@ def cope_scores(
 
     The last query stands at the last key, so that one query may meet a cache of
     keys. Later keys get -inf. Gates are summed in float32 or better: bfloat16
-    has no position between 128 and 129.
+    has no position between 128 and 129. k may have fewer heads than q: each
+    serves heads / key_heads of them, in order.
 
     >>> q, k = torch.zeros(1, 1), torch.zeros(3, 1)  # every gate half open
     >>> q[0], table = 1.0, torch.tensor([[0.0], [10.0], [40.0]])
@@ -40,14 +41,7 @@ def cope_scores(
     ValueError: shapes that do not fit; more queries than keys.
     """
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
-    if k.shape[-1] != dim:
-        raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
-    leading = zip(k.shape[-3::-1], q.shape[-3::-1], strict=False)
-    if k.ndim > q.ndim or any(n not in (1, of) for n, of in leading):
-        raise ValueError(
-            f"k must have the leading axes of q, {tuple(q.shape)}, or 1, "
-            f"got {tuple(k.shape)}"
-        )
+    _check_keys(q, k)
     if queries > keys:
         raise ValueError(f"{queries} queries need as many keys, got {keys}")
     if table.ndim != 2 or table.shape[1] != dim or len(table) == 0:
@@ -55,14 +49,14 @@ def cope_scores(
             f"table must be (rows, {dim}), got {tuple(table.shape)}"
         )
     later = q.new_ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
-    scores = q / math.sqrt(dim) @ k.mT  # (..., queries, keys)
+    scores = _products(q / math.sqrt(dim), k)  # (..., queries, keys)
     scores = scores.masked_fill(later, -math.inf)  # (..., queries, keys)
     exact = torch.promote_types(q.dtype, torch.float32)
     gates = scores.to(exact).sigmoid()  # (..., queries, keys)
     p = gates.flip(-1).cumsum(-1).flip(-1)  # (..., queries, keys)
     p = p.clamp(max=len(table) - 1)  # (..., queries, keys)
     below = p.detach().long()  # (..., queries, keys)
-    part = (p - below).to(q.dtype)  # (..., queries, keys)
+    part = (p - below).to(scores.dtype)  # (..., queries, keys)
     by_row = q @ table.mT  # (..., queries, rows)
     step = by_row.diff(append=by_row[..., -1:])  # (..., queries, rows)
     at_p = by_row.gather(-1, below) + part * step.gather(-1, below)
@@ -88,3 +82,28 @@ class CopeScores(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return cope_scores(q, k, self.table)
+
+
+def _check_keys(q: Tensor, k: Tensor) -> None:
+    dim, want, have = q.shape[-1], tuple(q.shape), tuple(k.shape)
+    if have[-1] != dim:
+        raise ValueError(f"k must be as wide as q, {dim}, got {have[-1]}")
+    leading = list(zip(have[-3::-1], want[-3::-1], strict=False))
+    fits = all(n and of % n == 0 for n, of in leading[:1])  # heads
+    fits = fits and all(n in (1, of) for n, of in leading[1:])
+    if not fits or len(have) > len(want):
+        raise ValueError(
+            f"k must have the leading axes of q, {want}, or 1, or fewer heads "
+            f"that divide its, got {have}"
+        )
+
+
+def _products(q: Tensor, k: Tensor) -> Tensor:
+    """q . k, where each key head serves heads / key_heads heads, in order."""
+    if k.ndim < 3:
+        return q @ k.mT  # (..., queries, keys)
+    (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
+    group = heads // key_heads
+    rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
+    products = rows @ k.mT  # (..., key_heads, group*queries, keys)
+    return products.unflatten(-2, (group, queries)).flatten(-4, -3)

@@ -54,7 +54,7 @@ def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
 
 def deberta_scores(
     q: Tensor,  # (..., heads, queries, dim)
-    k: Tensor,  # (..., heads, keys, dim)
+    k: Tensor,  # (..., key_heads, keys, dim)
     key_rows: Tensor,  # (heads, 2 * span, dim)
     query_rows: Tensor,  # (heads, 2 * span, dim)
     query_positions: Tensor,  # (..., queries)
@@ -63,9 +63,10 @@ def deberta_scores(
 ) -> Tensor:
     """How well each key fits each query: (..., heads, queries, keys).
 
-    Positions are integers, in tokens: (tokens,) for all alike, or with the
-    leading axes of q and k before the axis of heads. They may stay on the CPU.
-    With max_distance, i - j goes through log_buckets first.
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
+    than q: each serves heads / key_heads of them, in order. With max_distance,
+    i - j goes through log_buckets first.
 
     ValueError: shapes that do not fit; positions that are no integers.
     """
@@ -73,25 +74,29 @@ def deberta_scores(
         raise ValueError(
             f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
         )
-    heads, dim = q.shape[-3], q.shape[-1]
-    shape = torch.Size((*q.shape[:-1], k.shape[-2]))
+    *batch, heads, queries, dim = q.shape
+    key_heads, keys = k.shape[-3:-1] if k.ndim > 2 else (heads, len(k))
+    if not key_heads or heads % key_heads:
+        key_heads = heads
     span = key_rows.shape[-2] // 2
     for name, given, wanted in (
-        ("k", k.shape, (*q.shape[:-2], k.shape[-2], dim)),
+        ("k", k.shape, (*batch, key_heads, keys, dim)),
         ("key_rows", key_rows.shape, (heads, 2 * span, dim)),
         ("query_rows", query_rows.shape, (heads, 2 * span, dim)),
     ):
         if tuple(given) != wanted:
             raise ValueError(f"{name} must be {wanted}, got {tuple(given)}")
-    distances = _distances(query_positions, key_positions, shape, q.device)
+    distances = -_offsets(query_positions, key_positions, q.device)
     if max_distance is not None:
         distances = log_buckets(distances, span, max_distance)
-    rows = (distances + span).clamp(0, 2 * span - 1).expand(shape)
+    rows = (distances + span).clamp(0, 2 * span - 1)  # (..., queries, keys)
+    rows = _per_head(rows, torch.Size((*batch, heads, queries, keys)))
     scale = 1 / math.sqrt(3 * dim)
     q, query_rows = q * scale, query_rows * scale
-    c2c = q @ k.mT  # (..., heads, queries, keys)
+    c2c = _products(q, k)  # (..., heads, queries, keys)
     c2p = (q @ key_rows.mT).gather(-1, rows)  # (..., heads, queries, keys)
-    p2c = (query_rows @ k.mT).gather(-2, rows)  # (..., heads, queries, keys)
+    by_row = _products(query_rows, k)  # (..., heads, 2*span, keys)
+    p2c = by_row.gather(-2, rows)  # (..., heads, queries, keys)
     return c2c + c2p + p2c  # (..., heads, queries, keys)
 
 
@@ -148,33 +153,52 @@ class DebertaScores(nn.Module):
         )
 
 
-def _check_integers(name: str, given: Tensor) -> None:
-    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    tensor = isinstance(given, Tensor)
-    kind = given.dtype if tensor else type(given).__name__
-    if kind not in whole:
-        raise ValueError(
-            f"{name} must be a tensor of uint8 or int8 to int64, got {kind}"
-        )
+def _products(q: Tensor, k: Tensor) -> Tensor:
+    """q . k, where each key head serves heads / key_heads heads, in order."""
+    if k.ndim < 3:
+        return q @ k.mT  # (..., queries, keys)
+    (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
+    group = heads // key_heads
+    rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
+    products = rows @ k.mT  # (..., key_heads, group*queries, keys)
+    return products.unflatten(-2, (group, queries)).flatten(-4, -3)
 
 
-def _distances(
-    query_positions: Tensor,
-    key_positions: Tensor,
-    shape: torch.Size,
-    device: torch.device,
-) -> Tensor:
-    """Query minus key position, int64: (..., 1, queries, keys)."""
-    for positions in (query_positions, key_positions):
-        _check_integers("positions", positions)
-    have = tuple(query_positions.shape), tuple(key_positions.shape)
-    want = tuple(shape[-2:])
-    each = tuple((*shape[:-3], tokens) for tokens in want)
-    if have not in (((want[0],), (want[1],)), each):
+def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
+    """Rows of (..., queries, keys) for scores of this shape, heads alike."""
+    *batch, queries, keys = rows.shape
+    fits = len(batch) in (0, len(shape) - 3) and (queries, keys) == shape[-2:]
+    leading = zip(batch, shape, strict=False)
+    if not fits or any(n not in (1, of) for n, of in leading):
         raise ValueError(
             f"positions must fit scores of {tuple(shape)}, "
-            f"got {have[0]} and {have[1]}"
+            f"got {(*batch, queries)} and {(*batch, keys)}"
         )
-    i = query_positions.to(device)[..., :, None]  # (..., queries, 1)
-    j = key_positions.to(device, torch.int64)[..., None, :]
-    return (i - j)[..., None, :, :]
+    rows = rows[..., None, :, :] if batch else rows
+    return rows.expand(shape)  # (..., queries, keys)
+
+
+def _check_integers(name: str, *given: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+            )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

@@ -21,10 +21,11 @@ from torch import Tensor, nn
 class FireBias(nn.Module):
     """The causal bias: (..., heads, queries, keys), -inf for later keys.
 
-    Positions are integers from 0 on, in tokens, as is L = L_multiplier *
-    init_L; the multiplier is learned. Positions may stay on the CPU. Counted in
-    float32 or better, whatever the parameters are; the result has their dtype.
-    It needs memory for hidden numbers per query and key.
+    Positions are integers from 0 on, in tokens: (tokens,) for all rows of a
+    batch, (1, tokens) or (batch, tokens). They may stay on the CPU. L is in
+    tokens too: L_multiplier, which is learned, times init_L. Counted in float32
+    or better, whatever the parameters are and under autocast too; the result
+    has their dtype. It needs memory for hidden numbers per query and key.
 
     >>> fire = FireBias(heads=2)
     >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
@@ -77,27 +78,31 @@ class FireBias(nn.Module):
             (layer.weight.to(dtype), layer.bias.to(dtype)[:, None])
             for layer in (self.mlp[0], self.mlp[2])
         )
-        pairs = share.reshape(1, -1)
-        inner = torch.addmm(b1, w1, pairs).relu_()  # (hidden, pairs)
-        bias = torch.addmm(b2, w2, inner)  # (heads, pairs)
+        pairs, where = share.reshape(1, -1), share.device.type
+        with torch.autocast("cpu" if share.is_meta else where, enabled=False):
+            inner = torch.addmm(b1, w1, pairs).relu_()  # (hidden, pairs)
+            bias = torch.addmm(b2, w2, inner)  # (heads, pairs)
         bias.masked_fill_((offsets > 0).flatten(), -math.inf)
         bias = bias.unflatten(1, offsets.shape).movedim(0, -3)
         return bias.to(self.c.dtype)  # (..., heads, queries, keys)
 
 
-def _offsets(
-    query_positions: Tensor, key_positions: Tensor, device: torch.device
-) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+def _check_integers(name: str, *given: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for given in (query_positions, key_positions):
-        tensor = isinstance(given, Tensor)
-        kind = given.dtype if tensor else type(given).__name__
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                "positions must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
             )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(

@@ -28,9 +28,10 @@ def kerple_log_bias(
 ) -> Tensor:
     """The log variant: (..., heads, queries, keys), of the dtype of r1.
 
-    Positions are integers, in tokens, and may stay on the CPU; r1 is in units
-    of the score, r2 per token. That they are in range is not checked: KerpleLog
-    and KerplePower keep them there. Counted in float32 or better, cast last. It
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. r1 is in units of the
+    score, r2 per token. That they are in range is not checked: KerpleLog and
+    KerplePower keep them there. Counted in float32 or better, cast last. It
     hides no key: in a causal model mask later keys too.
 
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
@@ -65,7 +66,8 @@ def kerple_power_bias(
 class KerpleLog(nn.Module):
     """kerple_log_bias with learned r1 and r2, at first in 0 .. 2 and 0 .. 1.
 
-    As in the authors' code, forward first sets what fell below 0.01 to 0.01.
+    Where one fell below 0.01, 0.01 is used, as in the authors' code, which
+    changes the parameter itself. Its gradient can still bring it back.
 
     ValueError: heads below 1; positions as kerple_log_bias.
     """
@@ -75,16 +77,14 @@ class KerpleLog(nn.Module):
         self.r1, self.r2 = _parameters(heads, 2, 1)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        self.r1.data.clamp_(min=0.01)
-        self.r2.data.clamp_(min=0.01)
-        return kerple_log_bias(query_positions, key_positions, self.r1, self.r2)
+        r1, r2 = _limited(self.r1), _limited(self.r2)
+        return kerple_log_bias(query_positions, key_positions, r1, r2)
 
 
 class KerplePower(nn.Module):
     """kerple_power_bias with learned r1 and r2, at first in 0 .. 1 and 0 .. 2.
 
-    As in the authors' code, forward first sets what fell below 0.01 to 0.01,
-    and an r2 above 2 to 2.
+    Limited as KerpleLog, and an r2 above 2 is used as 2.
 
     ValueError: heads below 1; positions as kerple_log_bias.
     """
@@ -94,17 +94,19 @@ class KerplePower(nn.Module):
         self.r1, self.r2 = _parameters(heads, 1, 2)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        self.r1.data.clamp_(min=0.01)
-        self.r2.data.clamp_(min=0.01, max=2)
-        return kerple_power_bias(
-            query_positions, key_positions, self.r1, self.r2
-        )
+        r1, r2 = _limited(self.r1), _limited(self.r2, 2)
+        return kerple_power_bias(query_positions, key_positions, r1, r2)
 
 
 def _parameters(heads: int, *most: float) -> list[nn.Parameter]:
     if heads < 1:
         raise ValueError(f"heads must be at least 1, got {heads}")
     return [nn.Parameter(top * torch.rand(heads)) for top in most]
+
+
+def _limited(r: Tensor, most: float | None = None) -> Tensor:
+    """r in its range, with the gradient of r: clamp alone has none outside."""
+    return r.detach().clamp(0.01, most) + (r - r.detach())
 
 
 def _prepare(
@@ -124,19 +126,22 @@ def _prepare(
     return distance[..., None, :, :], r1, r2
 
 
-def _offsets(
-    query_positions: Tensor, key_positions: Tensor, device: torch.device
-) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+def _check_integers(name: str, *given: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for given in (query_positions, key_positions):
-        tensor = isinstance(given, Tensor)
-        kind = given.dtype if tensor else type(given).__name__
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                "positions must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
             )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(

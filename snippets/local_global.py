@@ -33,12 +33,13 @@ def local_global_rows(
     window: int,
     width: int,
     rings: int,
+    device: torch.device | None = None,
 ) -> Tensor:
     """The row of each pair: (..., queries, keys), int64.
 
     Rows 0 to 2 window are the local table, then come the rings before the
     query, nearest first, then those after it. Positions are integers, in
-    tokens; window and width are distances in tokens.
+    tokens, brought to device; window and width are distances in tokens.
 
     >>> at = torch.arange(6)
     >>> local_global_rows(at[:1], at, window=1, width=2, rings=2)
@@ -54,7 +55,7 @@ def local_global_rows(
             "window must be at least 0, width and rings at least 1, "
             f"got {window}, {width} and {rings}"
         )
-    offsets = _offsets(query_positions, key_positions)
+    offsets = _offsets(query_positions, key_positions, device)
     distance = offsets.abs()  # (..., queries, keys)
     ring = (distance - window - 1).div(width, rounding_mode="floor")
     after = (offsets > 0).long()  # (..., queries, keys)
@@ -73,9 +74,10 @@ def local_global_scores(
 ) -> Tensor:
     """How well each key fits each query: (..., queries, keys).
 
-    Positions are (tokens,) for all alike, or have the leading axes of q and k
-    before the axis of heads, and may stay on the CPU. It hides no key: in a
-    causal model mask later keys too.
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
+    than q: each serves heads / key_heads of them, in order. It hides no key: in
+    a causal model mask later keys too.
 
     >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
     >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)
@@ -85,37 +87,19 @@ def local_global_scores(
 
     ValueError: as local_global_rows; shapes that do not fit.
     """
+    _check_keys(q, k)
     dim = q.shape[-1]
-    if k.shape[-1] != dim:
-        raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
-    leading = zip(k.shape[-3::-1], q.shape[-3::-1], strict=False)
-    if k.ndim > q.ndim or any(n not in (1, of) for n, of in leading):
-        raise ValueError(
-            f"k must have the leading axes of q, {tuple(q.shape)}, or 1, "
-            f"got {tuple(k.shape)}"
-        )
     have = tuple(local_table.shape), tuple(global_table.shape)
     _check_tables(*have, dim)
     window, rings = have[0][0] // 2, have[1][1]
-    rows = local_global_rows(
-        query_positions, key_positions, window, width, rings
-    )
+    at = query_positions, key_positions
+    rows = local_global_rows(*at, window, width, rings, q.device)
     q = q / math.sqrt(dim)  # (..., queries, dim)
-    content = q @ k.mT  # (..., queries, keys)
-    rows = rows.to(q.device)
-    if rows.ndim > 2:
-        rows = rows[..., None, :, :]  # one for all heads
-    want = tuple(content.shape)
-    alone, each = rows.shape == want[-2:], (*want[:-3], 1, *want[-2:])
-    if not alone and (content.ndim < 3 or tuple(rows.shape) != each):
-        shapes = tuple(query_positions.shape), tuple(key_positions.shape)
-        raise ValueError(
-            f"positions must fit scores of {want}, "
-            f"got {shapes[0]} and {shapes[1]}"
-        )
+    content = _products(q, k)  # (..., queries, keys)
+    rows = _per_head(rows, content.shape)  # (..., queries, keys)
     table = torch.cat((local_table, global_table.flatten(0, 1)))  # (all, dim)
     by_row = q @ table.mT  # (..., queries, all)
-    return content + by_row.gather(-1, rows.expand(want))
+    return content + by_row.gather(-1, rows)  # (..., queries, keys)
 
 
 class LocalGlobal(nn.Module):
@@ -162,22 +146,66 @@ def _check_tables(local: tuple, far: tuple, dim: int) -> None:
         raise ValueError(f"global_table must be (2, rings, {dim}), got {far}")
 
 
-def _offsets(query_positions: Tensor, key_positions: Tensor) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+def _check_keys(q: Tensor, k: Tensor) -> None:
+    dim, want, have = q.shape[-1], tuple(q.shape), tuple(k.shape)
+    if have[-1] != dim:
+        raise ValueError(f"k must be as wide as q, {dim}, got {have[-1]}")
+    leading = list(zip(have[-3::-1], want[-3::-1], strict=False))
+    fits = all(n and of % n == 0 for n, of in leading[:1])  # heads
+    fits = fits and all(n in (1, of) for n, of in leading[1:])
+    if not fits or len(have) > len(want):
+        raise ValueError(
+            f"k must have the leading axes of q, {want}, or 1, or fewer heads "
+            f"that divide its, got {have}"
+        )
+
+
+def _products(q: Tensor, k: Tensor) -> Tensor:
+    """q . k, where each key head serves heads / key_heads heads, in order."""
+    if k.ndim < 3:
+        return q @ k.mT  # (..., queries, keys)
+    (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
+    group = heads // key_heads
+    rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
+    products = rows @ k.mT  # (..., key_heads, group*queries, keys)
+    return products.unflatten(-2, (group, queries)).flatten(-4, -3)
+
+
+def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
+    """Rows of (..., queries, keys) for scores of this shape, heads alike."""
+    *batch, queries, keys = rows.shape
+    fits = len(batch) in (0, len(shape) - 3) and (queries, keys) == shape[-2:]
+    leading = zip(batch, shape, strict=False)
+    if not fits or any(n not in (1, of) for n, of in leading):
+        raise ValueError(
+            f"positions must fit scores of {tuple(shape)}, "
+            f"got {(*batch, queries)} and {(*batch, keys)}"
+        )
+    rows = rows[..., None, :, :] if batch else rows
+    return rows.expand(shape)  # (..., queries, keys)
+
+
+def _check_integers(name: str, *given: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for given in (query_positions, key_positions):
-        tensor = isinstance(given, Tensor)
-        kind = given.dtype if tensor else type(given).__name__
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                "positions must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
             )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
-    i = query_positions.long()[..., :, None]  # (..., queries, 1)
-    return key_positions[..., None, :] - i  # (..., queries, keys)
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

@@ -24,12 +24,16 @@ def sandwich_bias(
     heads: int,
     dim: int = 128,
     dtype: torch.dtype = torch.float32,
+    device: torch.device | None = None,
 ) -> Tensor:
     """The bias of both directions: (..., heads, queries, keys).
 
-    Positions are integers, in tokens; their angles are float64, the products
-    float32. dim is that of the sinusoids, whatever the width of the heads. It
-    hides no key: in a causal model mask later keys too.
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). Their angles are float64, made where positions
+    live: leave them on the CPU if device, where the bias is wanted, has no
+    float64, as mps. The products are float32. dim is that of the sinusoids,
+    whatever the width of the heads. It hides no key: in a causal model mask
+    later keys too.
 
     >>> sandwich_bias(torch.tensor([9]), torch.tensor([0, 8, 9]), 2, dim=4)
     tensor([[[0.0212, 0.3851, 0.5000]],
@@ -45,35 +49,36 @@ def sandwich_bias(
         raise ValueError(f"dim must be even and at least 2, got {dim}")
     if not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating dtype, got {dtype}")
-    _check_positions(query_positions, key_positions)
-    q, k = _waves(query_positions, dim), _waves(key_positions, dim)
-    products = q @ k.mT  # (..., queries, keys)
-    head = torch.arange(1, heads + 1, device=products.device)  # (heads)
-    shrink = heads / (8 * head[:, None, None])  # (heads, 1, 1)
-    bias = shrink * products[..., None, :, :]  # (..., heads, queries, keys)
-    return bias.to(dtype)
-
-
-def _waves(positions: Tensor, dim: int) -> Tensor:
-    p = torch.arange(dim // 2, dtype=torch.float64, device=positions.device)
-    w = 10000 ** (-2 * p / dim)  # (dim/2)
-    angles = positions.double()[..., None] * w  # (..., dim/2)
-    return torch.cat((angles.cos(), angles.sin()), -1).float()  # (..., dim)
-
-
-def _check_positions(query_positions: Tensor, key_positions: Tensor) -> None:
-    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for given in (query_positions, key_positions):
-        tensor = isinstance(given, Tensor)
-        kind = given.dtype if tensor else type(given).__name__
-        if kind not in whole:
-            raise ValueError(
-                "positions must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
-            )
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(
             "positions must be (..., queries) and (..., keys), "
             f"got {queries} and {keys}"
         )
+    q = _sinusoids(query_positions, dim).to(device)  # (..., queries, dim)
+    k = _sinusoids(key_positions, dim).to(q.device)  # (..., keys, dim)
+    with torch.autocast("cpu" if q.is_meta else q.device.type, enabled=False):
+        products = q @ k.mT  # (..., queries, keys)
+    head = torch.arange(1, heads + 1, device=q.device)  # (heads)
+    shrink = heads / (8 * head[:, None, None])  # (heads, 1, 1)
+    bias = shrink * products[..., None, :, :]  # (..., heads, queries, keys)
+    return bias.to(dtype)
+
+
+def _sinusoids(positions: Tensor, dim: int) -> Tensor:
+    p = torch.arange(dim // 2, dtype=torch.float64, device=positions.device)
+    w = 10000 ** (-2 * p / dim)  # (dim/2)
+    angles = positions.double()[..., None] * w  # (..., dim/2)
+    return torch.cat((angles.cos(), angles.sin()), -1).float()  # (..., dim)
+
+
+def _check_integers(name: str, *given: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+            )

@@ -32,10 +32,11 @@ def shaw_scores(
 ) -> Tensor:
     """How well each key fits each query: (..., queries, keys).
 
-    Positions are integers, in tokens: (tokens,) for all alike, or with the
-    leading axes of q and k before the axis of heads. They may stay on the CPU.
-    At its peak it holds three tensors of the size of the scores, and 8 bytes
-    more per query and key.
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
+    than q: each serves heads / key_heads of them, in order. At its peak it
+    holds three tensors of the size of the scores, and 8 bytes more per query
+    and key.
 
     >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
     >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1
@@ -44,18 +45,11 @@ def shaw_scores(
 
     ValueError: shapes that do not fit; positions that are no integers.
     """
+    _check_keys(q, k)
     dim = q.shape[-1]
-    if k.shape[-1] != dim:
-        raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
-    leading = zip(k.shape[-3::-1], q.shape[-3::-1], strict=False)
-    if k.ndim > q.ndim or any(n not in (1, of) for n, of in leading):
-        raise ValueError(
-            f"k must have the leading axes of q, {tuple(q.shape)}, or 1, "
-            f"got {tuple(k.shape)}"
-        )
     clip = _clip_of(key_table, dim)
     q = q / math.sqrt(dim)  # (..., queries, dim)
-    content = q @ k.mT  # (..., queries, keys)
+    content = _products(q, k)  # (..., queries, keys)
     rows = _rows(query_positions, key_positions, clip, content)
     by_row = q @ key_table.mT  # (..., queries, 2 * clip + 1)
     return content + by_row.gather(-1, rows)  # (..., queries, keys)
@@ -138,27 +132,70 @@ def _rows(
     query_positions: Tensor, key_positions: Tensor, clip: int, scores: Tensor
 ) -> Tensor:
     """The row that each query has for each key: int64, for these scores."""
-    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for positions in (query_positions, key_positions):
-        tensor = isinstance(positions, Tensor)
-        given = positions.dtype if tensor else type(positions).__name__
-        if given not in whole:
-            raise ValueError(
-                "positions must be a tensor of uint8 or int8 to int64, "
-                f"got {given}"
-            )
-    have = tuple(query_positions.shape), tuple(key_positions.shape)
-    shape, device = scores.shape, scores.device
-    want = tuple(shape[-2:])
-    each = tuple((*shape[:-3], tokens) for tokens in want)
-    if have not in (((want[0],), (want[1],)), each):
+    offsets = _offsets(query_positions, key_positions, scores.device)
+    return _per_head(offsets.clamp_(-clip, clip).add_(clip), scores.shape)
+
+
+def _check_keys(q: Tensor, k: Tensor) -> None:
+    dim, want, have = q.shape[-1], tuple(q.shape), tuple(k.shape)
+    if have[-1] != dim:
+        raise ValueError(f"k must be as wide as q, {dim}, got {have[-1]}")
+    leading = list(zip(have[-3::-1], want[-3::-1], strict=False))
+    fits = all(n and of % n == 0 for n, of in leading[:1])  # heads
+    fits = fits and all(n in (1, of) for n, of in leading[1:])
+    if not fits or len(have) > len(want):
+        raise ValueError(
+            f"k must have the leading axes of q, {want}, or 1, or fewer heads "
+            f"that divide its, got {have}"
+        )
+
+
+def _products(q: Tensor, k: Tensor) -> Tensor:
+    """q . k, where each key head serves heads / key_heads heads, in order."""
+    if k.ndim < 3:
+        return q @ k.mT  # (..., queries, keys)
+    (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
+    group = heads // key_heads
+    rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
+    products = rows @ k.mT  # (..., key_heads, group*queries, keys)
+    return products.unflatten(-2, (group, queries)).flatten(-4, -3)
+
+
+def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
+    """Rows of (..., queries, keys) for scores of this shape, heads alike."""
+    *batch, queries, keys = rows.shape
+    fits = len(batch) in (0, len(shape) - 3) and (queries, keys) == shape[-2:]
+    leading = zip(batch, shape, strict=False)
+    if not fits or any(n not in (1, of) for n, of in leading):
         raise ValueError(
             f"positions must fit scores of {tuple(shape)}, "
-            f"got {have[0]} and {have[1]}"
+            f"got {(*batch, queries)} and {(*batch, keys)}"
         )
-    i = query_positions.to(device)[..., :, None]  # (..., queries, 1)
-    j = key_positions.to(device, torch.int64)[..., None, :]
-    rows = (j - i).clamp(-clip, clip) + clip
-    if rows.ndim > 2:
-        rows = rows[..., None, :, :]  # one for all heads
-    return rows.expand(shape)
+    rows = rows[..., None, :, :] if batch else rows
+    return rows.expand(shape)  # (..., queries, keys)
+
+
+def _check_integers(name: str, *given: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+            )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)

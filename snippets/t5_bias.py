@@ -61,44 +61,63 @@ def t5_buckets(
     return bucket + side * (offsets > 0) if bidirectional else bucket
 
 
-def t5_bias(
-    query_positions: Tensor,  # (..., queries)
-    key_positions: Tensor,  # (..., keys)
+def t5_by_offset(
     table: Tensor,  # (buckets, heads)
     max_distance: int = 128,
     bidirectional: bool = True,
 ) -> Tensor:
-    """The bias of a table: (..., heads, queries, keys), of the table's dtype.
+    """The bias of each offset, -max_distance first: (heads, 2*max_distance+1).
 
-    Positions are integers, in tokens, and may stay on the CPU. It hides no key:
-    if not bidirectional, mask later keys too. For a float32 table it takes
-    4 * heads + 8 bytes per query and key at its peak.
+    Beyond max_distance nothing changes. It is all that t5_bias needs of the
+    table: make it once, not for each token.
 
-    >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
-    >>> t5_bias(torch.tensor([2]), torch.arange(4), table)
-    tensor([[[ 2.,  1.,  0., 17.]]])
-
-    ValueError: positions that are no tensors of integers or do not fit each
-    other; a table that is not (buckets, heads); as t5_buckets.
+    ValueError: a table that is not (buckets, heads); as t5_buckets.
     """
     if table.ndim != 2:
         shape = tuple(table.shape)
         raise ValueError(f"table must be (buckets, heads), got {shape}")
-    # Beyond max_distance nothing changes: a bucket for each offset up to it.
     most = max_distance
     span = torch.arange(-most, most + 1, device=table.device)
     bucket = t5_buckets(span, len(table), most, bidirectional)
-    rows = table.T[:, bucket]  # (heads, 2*most+1)
-    offsets = _offsets(query_positions, key_positions, table.device)
+    return table.T[:, bucket]  # (heads, 2*max_distance+1)
+
+
+def t5_bias(
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+    by_offset: Tensor,  # (heads, offsets)
+) -> Tensor:
+    """The bias of t5_by_offset: (..., heads, queries, keys), of its dtype.
+
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. It hides no key: if
+    not bidirectional, mask later keys too. In float32 it takes 4 * heads + 8
+    bytes per query and key at its peak.
+
+    >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
+    >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
+    tensor([[[ 2.,  1.,  0., 17.]]])
+
+    ValueError: positions that are no tensors of integers or do not fit each
+    other; by_offset not (heads, an odd number).
+    """
+    if by_offset.ndim != 2 or by_offset.shape[1] % 2 == 0:
+        raise ValueError(
+            "by_offset must be (heads, 2 max_distance + 1), "
+            f"got {tuple(by_offset.shape)}"
+        )
+    most = by_offset.shape[1] // 2
+    offsets = _offsets(query_positions, key_positions, by_offset.device)
     place = offsets.clamp_(-most, most).add_(most)  # (..., queries, keys)
-    bias = rows.index_select(1, place.flatten()).unflatten(1, place.shape)
+    bias = by_offset.index_select(1, place.flatten()).unflatten(1, place.shape)
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
 
 
 class T5Bias(nn.Module):
     """A learned table, at first zero, and t5_bias of it.
 
-    The table is (buckets, heads), as in the weights of Hugging Face's T5.
+    The table is (buckets, heads), as in the weights of Hugging Face's T5. To
+    decode, hold by_offset() and give it to t5_bias.
 
     ValueError: heads below 1; as t5_bias.
     """
@@ -118,32 +137,29 @@ class T5Bias(nn.Module):
         self.bidirectional = bidirectional
         self.table = nn.Parameter(torch.zeros(buckets, heads))
 
+    def by_offset(self) -> Tensor:
+        return t5_by_offset(self.table, self.max_distance, self.bidirectional)
+
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        return t5_bias(
-            query_positions,
-            key_positions,
-            self.table,
-            self.max_distance,
-            self.bidirectional,
-        )
+        return t5_bias(query_positions, key_positions, self.by_offset())
 
 
-def _check_integers(name: str, given: Tensor) -> None:
+def _check_integers(name: str, *given: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    tensor = isinstance(given, Tensor)
-    kind = given.dtype if tensor else type(given).__name__
-    if kind not in whole:
-        raise ValueError(
-            f"{name} must be a tensor of uint8 or int8 to int64, got {kind}"
-        )
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+            )
 
 
 def _offsets(
-    query_positions: Tensor, key_positions: Tensor, device: torch.device
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
 ) -> Tensor:
     """Key position minus query position: (..., queries, keys), int64."""
-    _check_integers("query_positions", query_positions)
-    _check_integers("key_positions", key_positions)
+    _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
         raise ValueError(

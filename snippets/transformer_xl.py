@@ -70,14 +70,15 @@ def relative_shift(
 
 def transformer_xl_scores(
     q: Tensor,  # (..., heads, queries, dim)
-    k: Tensor,  # (..., heads, keys, dim)
+    k: Tensor,  # (..., key_heads, keys, dim)
     rows: Tensor,  # (heads, keys, dim)
     u: Tensor,  # (heads, dim)
     v: Tensor,  # (heads, dim)
 ) -> Tensor:
     """How well each key fits each query: (..., heads, queries, keys).
 
-    rows is W R of each head. Later keys get -inf.
+    rows is W R of each head. Later keys get -inf. k may have fewer heads than
+    q: each serves heads / key_heads of them, in order.
 
     ValueError: shapes that do not fit; more queries than keys.
     """
@@ -85,12 +86,14 @@ def transformer_xl_scores(
         raise ValueError(
             f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
         )
-    heads, queries, dim = q.shape[-3:]
-    keys = k.shape[-2]
+    *batch, heads, queries, dim = q.shape
+    key_heads, keys = k.shape[-3:-1] if k.ndim > 2 else (heads, len(k))
+    if not key_heads or heads % key_heads:
+        key_heads = heads
     if queries > keys:
         raise ValueError(f"{queries} queries need as many keys, got {keys}")
     for name, given, shape in (
-        ("k", k.shape, (*q.shape[:-2], keys, dim)),
+        ("k", k.shape, (*batch, key_heads, keys, dim)),
         ("rows", rows.shape, (heads, keys, dim)),
         ("u", u.shape, (heads, dim)),
         ("v", v.shape, (heads, dim)),
@@ -98,7 +101,7 @@ def transformer_xl_scores(
         if tuple(given) != shape:
             raise ValueError(f"{name} must be {shape}, got {tuple(given)}")
     scale = 1 / math.sqrt(dim)
-    content = (q + u[:, None]) * scale @ k.mT  # (..., heads, queries, keys)
+    content = _products((q + u[:, None]) * scale, k)
     distance = (q + v[:, None]) * scale @ rows.mT  # (..., heads, queries, keys)
     later = q.new_ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
     scores = content + relative_shift(distance)  # (..., heads, queries, keys)
@@ -131,10 +134,21 @@ class TransformerXLScores(nn.Module):
     def forward(
         self,
         q: Tensor,  # (..., heads, queries, dim)
-        k: Tensor,  # (..., heads, keys, dim)
+        k: Tensor,  # (..., key_heads, keys, dim)
     ) -> Tensor:
         width, keys = self.project.in_features, k.shape[-2]
         rows = distance_rows(keys, width, q.dtype, q.device)  # (keys, width)
         rows = self.project(rows).unflatten(-1, self.u.shape)
         rows = rows.transpose(0, 1)  # (heads, keys, dim)
         return transformer_xl_scores(q, k, rows, self.u, self.v)
+
+
+def _products(q: Tensor, k: Tensor) -> Tensor:
+    """q . k, where each key head serves heads / key_heads heads, in order."""
+    if k.ndim < 3:
+        return q @ k.mT  # (..., queries, keys)
+    (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
+    group = heads // key_heads
+    rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
+    products = rows @ k.mT  # (..., key_heads, group*queries, keys)
+    return products.unflatten(-2, (group, queries)).flatten(-4, -3)
