@@ -66,7 +66,9 @@ def voices():
 def by_hand():
     slope = alibi_slopes(8)[0].item()
     scores = torch.tensor([2.0, 1.0, 0.0, 1.5])
-    bias = alibi_bias(torch.tensor([3]), torch.arange(4), heads=8)[0, 0]
+    bias = alibi_bias(torch.tensor([3]), torch.arange(4), alibi_slopes(8))[
+        0, 0
+    ]
     before, after = scores.softmax(-1), (scores + bias).softmax(-1)
     print("word   score penalty   sum weight")
     for j, word in enumerate(("the", "dog", "bites", "back")):
@@ -82,7 +84,9 @@ def alibi_heads():
     cells of the diagonal, in the last it stays almost blank.
     """
     tokens, heads = 16, 8
-    bias = alibi_bias(torch.arange(tokens), torch.arange(tokens), heads)
+    bias = alibi_bias(
+        torch.arange(tokens), torch.arange(tokens), alibi_slopes(heads)
+    )
     fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.2))
     for ax, head in zip(axes.flat, (0, 2, 4, 7), strict=True):
         visible = bias[head].masked_fill(bias[head].isneginf(), math.nan)
@@ -111,7 +115,9 @@ def families():
     table = torch.cat([table, table[:-1].flip(0)])  # 64 steps on each side
     fire = _fire_line(1, 14, init_L=512.0)
     curves = {
-        "ALiBi": lambda q, k: alibi_bias_symmetric(q, k, 8)[5:6],
+        "ALiBi": lambda q, k: alibi_bias_symmetric(q, k, alibi_slopes(8))[
+            5:6
+        ],
         "KERPLE, power": lambda q, k: kerple_power_bias(
             q, k, _one(0.7), _one(0.45)
         ),
@@ -139,7 +145,9 @@ def mass_by_distance():
     steepest head on the left and the gentlest on the right.
     """
     count, heads = 4096, 8
-    bias = alibi_bias(torch.tensor([count - 1]), torch.arange(count), heads)
+    bias = alibi_bias(
+        torch.tensor([count - 1]), torch.arange(count), alibi_slopes(heads)
+    )
     mass = bias[:, 0].double().softmax(-1).flip(-1).cumsum(-1)
     reach = (mass < SHARE).sum(-1)
     fig, ax = plt.subplots()
@@ -277,8 +285,8 @@ def window():
         "no bias": lambda q, k: torch.zeros(1, len(q), len(k)),
         "Sandwich": lambda q, k: sandwich_bias(q, k, 8)[7:8],
         "KERPLE, log": lambda q, k: kerple_log_bias(q, k, _one(1), _one(1)),
-        "ALiBi 1/256": lambda q, k: alibi_bias(q, k, 8)[7:8],
-        "ALiBi 1/16": lambda q, k: alibi_bias(q, k, 8)[3:4],
+        "ALiBi 1/256": lambda q, k: alibi_bias(q, k, alibi_slopes(8))[7:8],
+        "ALiBi 1/16": lambda q, k: alibi_bias(q, k, alibi_slopes(8))[3:4],
     }
     shown = torch.logspace(4, 15, 34, base=2).long() - 1
     fig, ax = plt.subplots(figsize=(4.4, 3))
@@ -374,8 +382,14 @@ def lead_needed():
     """
     count = 4096
     curves = {
-        "ALiBi 1/2": (lambda q, k: alibi_bias(q, k, 8)[:1], "-"),
-        "ALiBi 1/256": (lambda q, k: alibi_bias(q, k, 8)[7:8], "-"),
+        "ALiBi 1/2": (
+            lambda q, k: alibi_bias(q, k, alibi_slopes(8))[:1],
+            "-",
+        ),
+        "ALiBi 1/256": (
+            lambda q, k: alibi_bias(q, k, alibi_slopes(8))[7:8],
+            "-",
+        ),
         "KERPLE, log": (
             lambda q, k: kerple_log_bias(q, k, _one(1), _one(1)),
             "--",
@@ -414,7 +428,10 @@ def without_the_mask():
     for name, bias in (
         ("causal mask and bias", formula.masked_fill(later, -math.inf)),
         ("the formula, unmasked", formula),
-        ("symmetric, unmasked", alibi_bias_symmetric(i, i, 8)[0]),
+        (
+            "symmetric, unmasked",
+            alibi_bias_symmetric(i, i, alibi_slopes(8))[0],
+        ),
     ):
         row = bias[here].softmax(-1)
         cells = " ".join(f"{weight:.2f}"[1:] for weight in row)
@@ -470,7 +487,7 @@ def two_ways():
     q, k, v = torch.randn(3, 1, 12, 64, 16)
     i, slopes = torch.arange(64), alibi_slopes(12)
 
-    bias = alibi_bias(i, i, heads=12)  # (12, 64, 64), causal already
+    bias = alibi_bias(i, i, alibi_slopes(12))  # (12, 64, 64), causal already
     through_mask = scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
     def alibi(score, batch, head, query, key):

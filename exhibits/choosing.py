@@ -12,7 +12,7 @@ import torch
 
 from experiments import language
 from experiments.runs import load
-from snippets.alibi import alibi_bias
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import scaled_dot_product
 from snippets.clipped_bias import ClippedBias
 from snippets.cope import CopeScores
@@ -88,7 +88,10 @@ def _methods():
         "deberta": (deberta, lambda x, at: deberta(x, x, at, at)),
         "rope": (None, _rotated(_rope)),
         "xpos": (None, _rotated(_xpos)),
-        "alibi": (None, _biased(lambda i, j: alibi_bias(i, j, HEADS))),
+        "alibi": (
+            None,
+            _biased(lambda i, j: alibi_bias(i, j, alibi_slopes(HEADS))),
+        ),
         "sandwich": (None, _biased(lambda i, j: sandwich_bias(i, j, HEADS))),
         "kerple": (kerple, _biased(kerple)),
         "fire": (fire, _biased(fire)),

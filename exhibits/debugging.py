@@ -14,7 +14,7 @@ from torch.nn.functional import (
     scaled_dot_product_attention,
 )
 
-from snippets.alibi import alibi_bias, alibi_bias_symmetric
+from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
 from snippets.diagnostics import (
     attention_mass,
@@ -105,7 +105,7 @@ def relativity():
     places = torch.arange(DIM)
     scores = {
         "RoPE": _rotated(x, y, "half"),
-        "ALiBi": lambda i, j: x @ y.mT + alibi_bias(i, j, 1)[0],
+        "ALiBi": lambda i, j: x @ y.mT + alibi_bias(i, j, alibi_slopes(1))[0],
         "table added": lambda i, j: (x + table[i]) @ (y + table[j]).mT,
         "equal rows added": lambda i, j: (x + 1 + 0 * i[:, None]) @ y.mT,
     }
@@ -280,9 +280,9 @@ def who_looks_where():
     p = torch.arange(tokens)
     steps = p[:, None] - p
     seen = steps >= 0
-    right = alibi_bias(p, p, heads=4)[0]
+    right = alibi_bias(p, p, alibi_slopes(4))[0]
     flipped = (-right).masked_fill(~seen, -math.inf)
-    both = alibi_bias_symmetric(p, p, heads=4)[0]
+    both = alibi_bias_symmetric(p, p, alibi_slopes(4))[0]
     fig, ax = plt.subplots(figsize=(4.4, 3.0))
     back = range(-reach, reach + 1)
     near = slice(reach, reach + 4)
@@ -606,7 +606,7 @@ WORDS = ["the", "old", "dog", "sleeps", "by", "the", "door"]
 def _two_heads():
     """ALiBi's biases of a steep and a flat head, over the words."""
     places = torch.arange(len(WORDS))
-    return alibi_bias(places, places, heads=6)[[4, 3]]
+    return alibi_bias(places, places, alibi_slopes(6))[[4, 3]]
 
 
 def _on_the_page(figure, colors):

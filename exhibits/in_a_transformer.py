@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy, layer_norm
 from torch.nn.functional import dropout as drop
 
 from experiments.encodings import switch
-from snippets.alibi import alibi_bias
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding
 from snippets.decoding import (
     attend,
@@ -476,10 +476,10 @@ def through_torch():
     q, k, v = torch.randn(3, 1, 2, 8, 16)  # two heads
 
     seen = visible(at, at, documents, documents)
-    one = attend(q, k, v, seen, alibi_bias(at, at, heads=2))
+    one = attend(q, k, v, seen, alibi_bias(at, at, alibi_slopes(2)))
 
     last = torch.tensor([7])  # no distance in the row is longer
-    by_key = alibi_bias(last, torch.arange(8), heads=2)[:, 0]
+    by_key = alibi_bias(last, torch.arange(8), alibi_slopes(2))[:, 0]
     mask_mod = flex_visible(at, at, documents, documents)
     block_mask = create_block_mask(mask_mod, 1, None, 8, 8, device="cpu")
     score_mod = flex_bias(by_key.flip(-1), at, at)  # nearest first

@@ -363,7 +363,9 @@ def causal_by_bias():
         ("symmetric", alibi_bias_symmetric),
         ("causal", alibi_bias),
     ):
-        _, weights = attention(zero, zero, zero, bias=make(at, at, 1))
+        _, weights = attention(
+            zero, zero, zero, bias=make(at, at, alibi_slopes(1))
+        )
         leaks[name] = weights[0].triu(1).sum(-1)[0]
         print(f"{name:<10} the first token gives {leaks[name]:.2f}")
     print("           of its attention to later ones")

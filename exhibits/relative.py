@@ -18,7 +18,7 @@ from snippets.deberta import DebertaScores, log_buckets
 from snippets.rope import apply_rope, rope_frequencies
 from snippets.shaw import ShawTables, shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
-from snippets.t5_bias import T5Bias, t5_bias, t5_buckets
+from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
 from snippets.transformer_xl import (
     TransformerXLScores,
     distance_rows,
@@ -424,7 +424,9 @@ def t5_map():
         (axes[0], "both ways", True),
         (axes[1], "looking back only", False),
     ):
-        bias = t5_bias(place, place, table, bidirectional=both)[0]
+        bias = t5_bias(place, place, t5_by_offset(table, bidirectional=both))[
+            0
+        ]
         ax.imshow(bias, cmap="signed", vmin=-2.5, vmax=2.5)
         ax.set_title(title)
         ax.set_xlabel("key")

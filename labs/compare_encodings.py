@@ -25,7 +25,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from labs.judge import judge, right_and_wrong
-from snippets.alibi import alibi_bias_symmetric
+from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.learned import learned_encoding
 from snippets.rope import apply_rope, rope_frequencies
 from snippets.sinusoidal import sinusoidal_encoding
@@ -152,7 +152,7 @@ def turned(i, j):
 def penalised(i, j):
     """Scores less a penalty for every step, in both directions."""
     content = x @ to_query @ (x @ to_key).T / DIM**0.5
-    return content + alibi_bias_symmetric(i, j, HEADS)[0]
+    return content + alibi_bias_symmetric(i, j, alibi_slopes(HEADS))[0]
 
 
 score_of = {
@@ -303,7 +303,7 @@ class Layer(nn.Module):
             k = apply_rope(k, places, FREQUENCIES, "half")
         bias = torch.zeros(len(places), len(places))
         if self.kind == "ALiBi":
-            bias = alibi_bias_symmetric(places, places, HEADS)
+            bias = alibi_bias_symmetric(places, places, alibi_slopes(HEADS))
         if self.causal:
             later = places > places[:, None]
             bias = bias.masked_fill(later, -math.inf)

@@ -24,7 +24,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from labs.judge import judge, right_and_wrong
-from snippets.t5_bias import t5_bias, t5_buckets
+from snippets.t5_bias import t5_bias, t5_buckets, t5_by_offset
 
 _ = torch.manual_seed(0)
 
@@ -418,7 +418,9 @@ def check_weights(yours):
     def case(queries, keys):
         q = torch.randn(2, len(queries), 8, generator=random)
         k = torch.randn(2, len(keys), 8, generator=random)
-        bias = t5_bias(queries, keys, table, bidirectional=False)
+        bias = t5_bias(
+            queries, keys, t5_by_offset(table, bidirectional=False)
+        )
         return q, k, bias, keys[None, :] - queries[:, None]
 
     late = torch.arange(5, 8), torch.arange(8)

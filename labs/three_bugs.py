@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from labs.judge import judge, right_and_wrong
-from snippets.alibi import alibi_bias
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.diagnostics import relativity_error
 from snippets.rope import apply_rope, rope_frequencies
 from snippets.sinusoidal import sinusoidal_encoding
@@ -357,16 +357,20 @@ def probe_bias(bias):
     print(f"slope of the last head        {slopes[-1]:.4f}")
 
 
+def healthy_bias(query_positions, key_positions, heads):
+    return alibi_bias(query_positions, key_positions, alibi_slopes(heads))
+
+
 print("the suspect")
 probe_bias(suspect_bias)
 print("\nhealthy")
-probe_bias(alibi_bias)
+probe_bias(healthy_bias)
 
 # %% alt="Weight over the key's position, two heads. Healthy ones rise towards the query and are zero after it; the suspect's fall."
 figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.2), sharey=True)
 places = torch.arange(16)
 for axis, title, bias in zip(
-    axes, ("healthy", "suspect"), (alibi_bias, suspect_bias), strict=True
+    axes, ("healthy", "suspect"), (healthy_bias, suspect_bias), strict=True
 ):
     weights = bias(places, places, 8).softmax(dim=-1)
     for head, color in ((0, "C0"), (3, "C1")):
@@ -415,7 +419,7 @@ def check_bias(yours):
     _, mistakes = right_and_wrong(
         "three_bugs", "mended_bias", globals(), pairs=False
     )
-    return judge(yours, alibi_bias, cases, mistakes)
+    return judge(yours, healthy_bias, cases, mistakes)
 
 
 # %% tags=["check"]

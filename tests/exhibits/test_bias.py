@@ -102,7 +102,7 @@ def test_falcon_has_alibi_rounded_and_divided_and_eager_has_it_twice(heads, widt
     model.h[0].input_layernorm.register_forward_hook(lambda *run: entered.update(normed=run[2]))
     model(torch.arange(30)[None])
     values = entered["normed"] @ value.T
-    bias = alibi_bias(torch.arange(30), torch.arange(30), heads)
+    bias = alibi_bias(torch.arange(30), torch.arange(30), alibi_slopes(heads))
     for count in (1, 2):
         weights = (count * bias / math.sqrt(width)).softmax(-1)
         expected = model.h[0].self_attention.dense((weights @ values[:, None]).transpose(1, 2).flatten(2))

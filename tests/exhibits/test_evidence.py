@@ -7,7 +7,7 @@ import torch
 
 from exhibits import evidence
 from experiments import language, runs, tasks
-from snippets.alibi import alibi_bias
+from snippets.alibi import alibi_bias, alibi_slopes
 from weave.project import DOCS
 
 LEVEL = ("ALiBi", "KERPLE", "Sandwich", "Shaw", "DeBERTa", "Transformer-XL", "CoPE")
@@ -166,7 +166,7 @@ def test_what_a_bias_can_learn_from_zero_is_little_beside_what_alibi_begins_with
     assert values["times"] == pytest.approx(math.exp(near - far))
     assert values["reach"] < values["growing"] < 2 * values["reach"]
     places = torch.arange(values["alibi"] + 1)
-    row = alibi_bias(places[-1:], places, language.HEADS)[0, 0]
+    row = alibi_bias(places[-1:], places, alibi_slopes(language.HEADS))[0, 0]
     weighs = (row[-1] - row).exp()
     assert weighs[0] >= values["times"] > weighs[1]
     for keys, share in ((128, "share_within"), (1024, "share_far")):

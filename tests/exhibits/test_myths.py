@@ -184,7 +184,7 @@ def test_a_penalty_hides_nothing():
     at = torch.arange(20)
     for heads in (1, 3, 8, 16, 128):
         zero = torch.zeros(heads, 20, 4)
-        _, weights = attention(zero, zero, zero, bias=alibi_bias_symmetric(at, at, heads))
+        _, weights = attention(zero, zero, zero, bias=alibi_bias_symmetric(at, at, alibi_slopes(heads)))
         later = weights[:, 0, 1:].sum(-1)
         assert later.min() > 0.36
         assert later.max() > 0.9

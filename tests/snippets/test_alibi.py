@@ -81,8 +81,8 @@ def test_heads_forget_at_rates_of_their_own(heads):
 @pytest.mark.parametrize("queries", [[0], [9], [3, 4, 5], [0, 1, 2, 3, 4, 5, 6], [7, 2]])
 def test_every_entry_is_its_formula(heads, queries):
     keys = list(range(7))
-    causal = alibi_bias(torch.tensor(queries), torch.tensor(keys), heads)
-    symmetric = alibi_bias_symmetric(torch.tensor(queries), torch.tensor(keys), heads)
+    causal = alibi_bias(torch.tensor(queries), torch.tensor(keys), alibi_slopes(heads))
+    symmetric = alibi_bias_symmetric(torch.tensor(queries), torch.tensor(keys), alibi_slopes(heads))
     assert causal.shape == symmetric.shape == (heads, len(queries), 7)
     for h, slope in enumerate(authors_slopes(heads)):
         for row, i in enumerate(queries):
@@ -100,11 +100,11 @@ def test_agrees_with_x_transformers(to_ledger):
     for heads in (1, 2, 3, 8, 12, 20, 40):
         theirs = module.AlibiPositionalBias(heads)
         i, j = torch.randint(0, 3000, (5,)), torch.randint(0, 3000, (9,))
-        ours, expected = alibi_bias_symmetric(i, j, heads), theirs.forward_custom_pos(i, j)
+        ours, expected = alibi_bias_symmetric(i, j, alibi_slopes(heads)), theirs.forward_custom_pos(i, j)
         assert torch.equal(ours, expected)
         to_ledger("x_transformers.AlibiPositionalBias", ours, expected)
         i, j = torch.arange(4, 7), torch.arange(7)
-        assert torch.equal(alibi_bias_symmetric(i, j, heads), theirs(3, 7))
+        assert torch.equal(alibi_bias_symmetric(i, j, alibi_slopes(heads)), theirs(3, 7))
 
 
 @pytest.mark.claim(
@@ -143,7 +143,7 @@ def mpt(heads, tokens):
 def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to_ledger):
     theirs, positions = peer(heads, 50), torch.arange(50)
     assert theirs.shape == (heads, 1, 50)
-    ours = alibi_bias(positions, positions, heads)
+    ours = alibi_bias(positions, positions, alibi_slopes(heads))
     shift = alibi_slopes(heads)[:, None, None] * (positions - theirs.new_tensor(49 * (peer is mpt)))[:, None]
     seen = ours > -INF
     assert_close((ours + shift)[seen], theirs.expand_as(ours)[seen], rtol=1e-5, atol=1e-6)
@@ -152,7 +152,7 @@ def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to
     to_ledger(f"transformers.models.{peer.__name__} (its softmax)", ours.softmax(-1), hidden.softmax(-1))
     for tokens in (1, 50, 300):
         positions, content = torch.arange(tokens), torch.randn(heads, tokens, tokens)
-        ours = alibi_bias(positions, positions, heads)
+        ours = alibi_bias(positions, positions, alibi_slopes(heads))
         hidden = peer(heads, tokens).masked_fill(ours.isneginf(), -INF)
         gap = ((content + ours).softmax(-1) - (content + hidden).softmax(-1)).abs().max()
         assert gap <= 6e-8 * (tokens + 10)
@@ -165,9 +165,9 @@ def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to
 )
 def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
     i, j = torch.tensor([4095]), torch.arange(4096)
-    exact = alibi_bias(i, j, 8).double().softmax(-1)
+    exact = alibi_bias(i, j, alibi_slopes(8)).double().softmax(-1)
     by_key = (alibi_slopes(8)[:, None, None] * j).bfloat16()
-    by_distance = alibi_bias(i, j, 8, torch.bfloat16)
+    by_distance = alibi_bias(i, j, alibi_slopes(8), torch.bfloat16)
     errors = [(bias.double().softmax(-1) - exact).abs().sum(-1).max() for bias in (by_key, by_distance)]
     assert errors[0] > 10 * errors[1]
 
@@ -205,11 +205,14 @@ def test_a_step_away_costs_the_slope(i, heads):
 def test_later_keys_are_hidden_and_no_others(dtype, i, j, heads, gap):
     i = i + (min(gap, 55_504) if dtype == torch.float16 else gap)  # 55,504 and the 10,000 between positions
     later = (j > i[:, None]).expand(heads, -1, -1)
-    causal, symmetric = alibi_bias(i, j, heads, dtype), alibi_bias_symmetric(i, j, heads, dtype)
+    causal, symmetric = (
+        alibi_bias(i, j, alibi_slopes(heads), dtype),
+        alibi_bias_symmetric(i, j, alibi_slopes(heads), dtype),
+    )
     assert torch.equal(causal.isneginf(), later)
     assert torch.equal(causal[~later], symmetric[~later])
     assert symmetric.isfinite().all()
-    assert alibi_bias_symmetric(i[:1], i[:1] + 10**9, heads, torch.float16).isneginf().all()
+    assert alibi_bias_symmetric(i[:1], i[:1] + 10**9, alibi_slopes(heads), torch.float16).isneginf().all()
 
 
 @pytest.mark.claim(
@@ -222,7 +225,7 @@ def test_without_a_mask_the_formula_draws_every_query_to_the_end():
         i = torch.arange(tokens)
         formula = alibi_slopes(heads)[:, None, None] * (i - i[:, None])
         assert (formula.softmax(-1).argmax(-1) == tokens - 1).all()
-        assert (alibi_bias(i, i, heads).softmax(-1).argmax(-1) == i).all()
+        assert (alibi_bias(i, i, alibi_slopes(heads)).softmax(-1).argmax(-1) == i).all()
 
 
 @pytest.mark.claim(
@@ -232,7 +235,9 @@ def test_without_a_mask_the_formula_draws_every_query_to_the_end():
 )
 @given(st.integers(1, 2000), st.integers(0, 300), st.floats(0, 5), HEADS)
 def test_little_attention_goes_beyond_a_distance(tokens, n, most, heads):
-    bias = alibi_bias(torch.tensor([tokens - 1]), torch.arange(tokens), heads, torch.float64)[:, 0]
+    bias = alibi_bias(torch.tensor([tokens - 1]), torch.arange(tokens), alibi_slopes(heads), torch.float64)[
+        :, 0
+    ]
     distance = torch.arange(tokens).flip(0)
     worst = torch.where(distance > n, most, -most)
     for scores in (worst, most * (2 * torch.rand(tokens) - 1)):
@@ -250,7 +255,10 @@ def test_little_attention_goes_beyond_a_distance(tokens, n, most, heads):
 @pytest.mark.parametrize(("dim", "heads"), [(4, 1), (6, 3), (16, 4), (64, 8)])
 def test_under_the_symmetric_bias_a_mirrored_text_gives_mirrored_outputs(dim, heads, tokens):
     attend, i = SelfAttention(dim, heads).double(), torch.arange(tokens)
-    x, bias = torch.randn(tokens, dim, dtype=torch.float64), alibi_bias_symmetric(i, i, heads, torch.float64)
+    x, bias = (
+        torch.randn(tokens, dim, dtype=torch.float64),
+        alibi_bias_symmetric(i, i, alibi_slopes(heads), torch.float64),
+    )
     forwards, backwards = attend(x, bias=bias)[0], attend(x.flip(0), bias=bias)[0]
     assert_close(backwards, forwards.flip(0), rtol=0, atol=1e-12)
     assert (attend(x.roll(1, 0), bias=bias)[0] - forwards.roll(1, 0)).abs().max() > 1e-4
@@ -260,7 +268,9 @@ def test_under_the_symmetric_bias_a_mirrored_text_gives_mirrored_outputs(dim, he
 
 @given(POSITIONS, POSITIONS, HEADS)
 def test_the_symmetric_bias_is_symmetric(i, j, heads):
-    assert torch.equal(alibi_bias_symmetric(i, j, heads), alibi_bias_symmetric(j, i, heads).mT)
+    assert torch.equal(
+        alibi_bias_symmetric(i, j, alibi_slopes(heads)), alibi_bias_symmetric(j, i, alibi_slopes(heads)).mT
+    )
 
 
 @pytest.mark.parametrize("function", BOTH)
@@ -293,7 +303,7 @@ def test_there_may_be_no_query_and_no_key(function, queries, keys):
 
 def test_is_the_mask_of_scaled_dot_product_attention():
     q, k, v = torch.randn(3, 2, 4, 6, 8, dtype=torch.float64)
-    bias = alibi_bias(torch.arange(6), torch.arange(6), 4, torch.float64)
+    bias = alibi_bias(torch.arange(6), torch.arange(6), alibi_slopes(4), torch.float64)
     expected, weights = attention(q, k, v, bias)
     assert weights.triu(1).count_nonzero() == 0
     assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected)
@@ -311,16 +321,16 @@ def test_flex_attention_gets_the_same_from_the_slopes(heads, tokens):
     q, k, v = torch.randn(3, 2, heads, tokens, 8)
     i, slopes = torch.arange(tokens), alibi_slopes(heads)
     made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score - slopes[h] * (i - j).abs())
-    assert_close(made, attention(q, k, v, alibi_bias_symmetric(i, i, heads))[0])
+    assert_close(made, attention(q, k, v, alibi_bias_symmetric(i, i, alibi_slopes(heads)))[0])
 
 
 def test_packed_texts_get_what_they_get_alone():
     q, k, v = torch.randn(3, 4, 8, 16, dtype=torch.float64)
     positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    bias = alibi_bias(positions, positions, 4).masked_fill(text[:, None] != text, -INF)
+    bias = alibi_bias(positions, positions, alibi_slopes(4)).masked_fill(text[:, None] != text, -INF)
     packed = attention(q, k, v, bias)[0]
     for part in (slice(0, 3), slice(3, 8)):
-        alone = alibi_bias(positions[part], positions[part], 4)
+        alone = alibi_bias(positions[part], positions[part], alibi_slopes(4))
         assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0])
 
 

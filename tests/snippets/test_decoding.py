@@ -100,8 +100,10 @@ METHODS = {
     "rope half": lambda: rope("half"),
     "rope partial": lambda: rope("half", pairs=2),
     "xpos": xpos,
-    "alibi": lambda: Method(bias=lambda i, j: alibi_bias(i, j, HEADS, torch.float64)),
-    "alibi symmetric": lambda: Method(bias=lambda i, j: alibi_bias_symmetric(i, j, HEADS, torch.float64)),
+    "alibi": lambda: Method(bias=lambda i, j: alibi_bias(i, j, alibi_slopes(HEADS), torch.float64)),
+    "alibi symmetric": lambda: Method(
+        bias=lambda i, j: alibi_bias_symmetric(i, j, alibi_slopes(HEADS), torch.float64)
+    ),
     "t5": lambda: Method(bias=of_module(T5Bias(HEADS, 6, 8, bidirectional=False))),
     "clipped": lambda: Method(bias=of_module(ClippedBias(HEADS, 3))),
     "kerple log": lambda: Method(bias=of_module(KerpleLog(HEADS))),
@@ -559,7 +561,7 @@ def test_what_enters_before_the_scores_needs_the_mask_only(name):
 
 
 def test_by_distance_is_nearest_first():
-    row = alibi_bias(torch.tensor([9]), torch.arange(10), 4)[:, 0].flip(-1)
+    row = alibi_bias(torch.tensor([9]), torch.arange(10), alibi_slopes(4))[:, 0].flip(-1)
     assert_close(row, -alibi_slopes(4)[:, None] * torch.arange(10))
 
 
@@ -604,7 +606,7 @@ def test_attend_keeps_the_dtype(dtype):
     exact = random(3, 1, HEADS, 5, DIM)
     at, documents = torch.arange(5), torch.ones(5, dtype=torch.int64)
     seen = visible(at, at, documents, documents)
-    for bias in (None, alibi_bias(at, at, HEADS, dtype)):
+    for bias in (None, alibi_bias(at, at, alibi_slopes(HEADS), dtype)):
         made = attend(*exact.to(dtype), seen, bias)
         expected = attend(*exact, seen, None if bias is None else bias.double())
         assert made.dtype == dtype
@@ -635,7 +637,7 @@ def test_a_step_compiles_into_one_graph():
         )
         kept = old.extend(k[..., 3:, :], v[..., 3:, :], positions, documents[:, 3:]).first(5)
         seen = visible(positions, kept.positions, documents[:, 3:], kept.documents)
-        bias = alibi_bias(positions, kept.positions, HEADS, q.dtype)
+        bias = alibi_bias(positions, kept.positions, alibi_slopes(HEADS), q.dtype)
         return attend(q, kept.k, kept.v, seen, bias), kept.positions
 
     torch.compiler.reset()

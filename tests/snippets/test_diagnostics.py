@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 from torch.testing import assert_close
 
-from snippets.alibi import alibi_bias, alibi_bias_symmetric
+from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.diagnostics import (
     attention_mass,
@@ -21,7 +21,7 @@ from snippets.diagnostics import (
 )
 from snippets.rope import apply_rope, rope_frequencies
 from snippets.sinusoidal import sinusoidal_encoding
-from snippets.t5_bias import t5_bias
+from snippets.t5_bias import t5_bias, t5_by_offset
 
 N, DIM = 64, 32
 PLACES = torch.arange(N)
@@ -74,11 +74,11 @@ def test_scores_that_know_only_offsets_pass(dim, heads, places):
         for score in (
             rotated("half", None, dtype, places, dim),
             rotated("interleaved", None, dtype, places, dim),
-            lambda i, j, dtype=dtype: alibi_bias(i, j, heads, dtype),
-            lambda i, j, dtype=dtype: alibi_bias_symmetric(i, j, heads, dtype),
-            lambda i, j, dtype=dtype: t5_bias(i, j, buckets.to(dtype)),
-            lambda i, j, dtype=dtype: fixed.to(dtype) + alibi_bias(i, j, heads, dtype),
-            lambda i, j, dtype=dtype: fixed.to(dtype) + t5_bias(i, j, buckets.to(dtype)),
+            lambda i, j, dtype=dtype: alibi_bias(i, j, alibi_slopes(heads), dtype),
+            lambda i, j, dtype=dtype: alibi_bias_symmetric(i, j, alibi_slopes(heads), dtype),
+            lambda i, j, dtype=dtype: t5_bias(i, j, t5_by_offset(buckets.to(dtype))),
+            lambda i, j, dtype=dtype: fixed.to(dtype) + alibi_bias(i, j, alibi_slopes(heads), dtype),
+            lambda i, j, dtype=dtype: fixed.to(dtype) + t5_bias(i, j, t5_by_offset(buckets.to(dtype))),
         ):
             assert relativity_error(score, torch.arange(places)) < 1e-6
 
@@ -159,7 +159,7 @@ def test_what_the_keys_of_a_query_share_does_not_count():
         return 0.1 * j.double() + 0 * i[:, None]
 
     def with_place_of_query(i, j):
-        return alibi_bias(i, j, heads=2).double() + 5 * i[:, None]
+        return alibi_bias(i, j, alibi_slopes(2)).double() + 5 * i[:, None]
 
     assert relativity_error(key_only, PLACES) < 1e-12
     assert relativity_error(with_place_of_query, PLACES) < 1e-12
@@ -500,8 +500,8 @@ def test_equal_weights_behind_a_causal_mask_show_no_preference(tokens):
 def test_a_wrong_sign_and_a_forgotten_mask_show_in_every_head(heads, tokens):
     at = torch.arange(tokens)
     steps = at[:, None] - at
-    symmetric = alibi_bias_symmetric(at, at, heads)
-    right = weights_of(alibi_bias(at, at, heads))
+    symmetric = alibi_bias_symmetric(at, at, alibi_slopes(heads))
+    right = weights_of(alibi_bias(at, at, alibi_slopes(heads)))
     swapped = weights_of((-symmetric).masked_fill(steps < 0, -math.inf))
     mass, even = attention_mass(right, steps, steps >= 0, reach=tokens)
     assert ((mass / even)[:, tokens] > 1).all() and ((mass / even)[:, -2] < 1).all()
@@ -514,9 +514,9 @@ def test_a_wrong_sign_and_a_forgotten_mask_show_in_every_head(heads, tokens):
 
 
 def test_a_wrong_sign_and_a_forgotten_mask_show():
-    right = weights_of(alibi_bias(PLACES, PLACES, heads=4))[0]
+    right = weights_of(alibi_bias(PLACES, PLACES, alibi_slopes(4)))[0]
     swapped = weights_of((-0.25 * -STEPS.float()).masked_fill(~CAUSAL, -math.inf))
-    forgotten = weights_of(alibi_bias_symmetric(PLACES, PLACES, heads=4))[0]
+    forgotten = weights_of(alibi_bias_symmetric(PLACES, PLACES, alibi_slopes(4)))[0]
     back, reach = slice(32, 36), 32
     mass, even = attention_mass(right, STEPS, CAUSAL, reach)
     assert (mass / even)[back].min() > 1
@@ -717,7 +717,7 @@ def test_every_dtype_is_measured(dtype):
     assert row_margin(sinusoid(50).to(dtype)).item() == pytest.approx(
         row_margin(sinusoid(50)).item(), rel=0.02
     )
-    weights = weights_of(alibi_bias(PLACES, PLACES, heads=4)).to(dtype)
+    weights = weights_of(alibi_bias(PLACES, PLACES, alibi_slopes(4))).to(dtype)
     mass, even = attention_mass(weights, STEPS, CAUSAL)
     assert mass.dtype == even.dtype == dtype
     assert_close(mass.sum(-1).float(), torch.ones(4), rtol=0.02, atol=0)

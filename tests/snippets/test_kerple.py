@@ -67,7 +67,7 @@ def test_an_exponent_of_1_is_alibi(farthest):
     i, j = torch.randint(0, farthest, (50,)), torch.randint(0, farthest, (90,))
     for heads in (1, 2, 12, 40):
         made = kerple_power_bias(i, j, alibi_slopes(heads), torch.ones(heads))
-        assert torch.equal(made, alibi_bias_symmetric(i, j, heads))
+        assert torch.equal(made, alibi_bias_symmetric(i, j, alibi_slopes(heads)))
 
 
 def test_small_parameters_keep_their_precision():
