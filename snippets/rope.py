@@ -42,52 +42,91 @@ def rope_frequencies(
     return base ** (-2 * p / dim)  # (dim/2)
 
 
-def apply_rope(
-    x: Tensor,  # (..., tokens, dim)
-    positions: Tensor,  # (..., tokens)
+def rope_tables(
+    positions: Tensor,  # (tokens), (1, tokens) or (batch, tokens)
     frequencies: Tensor,  # (pairs)
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each angle: two of (..., tokens, pairs).
+
+    Make them once per call of the model, for all layers, q and k alike. dtype
+    is float32 for x of float32 and less, float64 for x of float64. Angles are
+    float64. They are made where positions live, and frequencies go there: leave
+    positions on the CPU if x is on a device without float64, such as mps.
+
+    >>> cos, sin = rope_tables(torch.tensor([0, 1]), rope_frequencies(4))
+    >>> sin
+    tensor([[0.0000, 0.0000],
+            [0.8415, 0.0100]])
+
+    ValueError: positions of another shape, or of a dtype that cannot count
+    (bfloat16 has no 257); frequencies or dtype not float32 or float64.
+    """
+    _check_positions(positions)
+    _check_wide("frequencies", frequencies.dtype)
+    _check_wide("dtype", dtype)
+    shape = tuple(frequencies.shape)
+    if len(shape) != 1 or shape[0] < 1:
+        raise ValueError(
+            f"frequencies must be (pairs,), 1 or more, got {shape}"
+        )
+    frequencies = frequencies.to(positions.device).double()  # (pairs)
+    angles = positions.double()[..., None] * frequencies  # (..., pairs)
+    return angles.cos().to(dtype), angles.sin().to(dtype)  # (..., pairs)
+
+
+def apply_rope(
+    x: Tensor,  # (..., dim)
+    cos: Tensor,  # (..., tokens, pairs)
+    sin: Tensor,  # (..., tokens, pairs)
     layout: str,
+    heads_axis: int = -3,
 ) -> Tensor:
     """The q or the k of each head, turned: like x.
 
-    positions is (tokens,), or has each leading axis of x, of the same size or
-    1: (batch, 1, tokens) for x of (batch, heads, tokens, dim). Fewer pairs than
-    dim/2 turn the first 2 * pairs channels and leave the rest: partial rotary.
-    There is no default layout, since nothing but worse results tells that it is
-    not the one of the checkpoint. Angles are float64 and the turning is float32
-    at least, whatever the dtype of x. They are made where positions live: leave
-    positions and frequencies on the CPU if x is on a device without float64.
+    cos and sin are those of rope_tables, (tokens, pairs) for all rows alike, or
+    (batch, tokens, pairs), where batch may be 1. x is (batch, heads, tokens,
+    dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
+    is added to the tables here. With tables of (tokens, pairs), x may have
+    other axes before its tokens, or none. Fewer pairs than dim/2 turn the first
+    2 * pairs channels and leave the rest: partial rotary. There is no default
+    layout, since nothing but worse results tells that it is not the one of the
+    checkpoint. The arithmetic is float32 at least, whatever the dtype of x.
+    Tables go where x is.
 
-    >>> x, w = torch.tensor([[1.0, 0.0, 0.0, 0.0]]), rope_frequencies(4)
-    >>> apply_rope(x, torch.tensor([1]), w, "interleaved")
+    >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+    >>> cos, sin = rope_tables(torch.tensor([1]), rope_frequencies(4))
+    >>> apply_rope(x, cos, sin, "interleaved")
     tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
-    >>> apply_rope(x, torch.tensor([1]), w, "half")
+    >>> apply_rope(x, cos, sin, "half")
     tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
 
-    ValueError: shapes that do not fit; x not of a floating dtype; frequencies
-    not float32 or float64; positions of a dtype that cannot count (bfloat16 has
-    no 257); another layout.
+    ValueError: shapes that do not fit; x not of a floating dtype; cos or sin
+    not float32 or float64; another layout or axis.
     """
-    _check(x, positions, frequencies, layout)
-    width, dim = 2 * len(frequencies), x.shape[-1]
+    _check(x, cos, sin, layout, heads_axis)
+    width, dim = 2 * cos.shape[-1], x.shape[-1]
     if width < dim:
         first, rest = x.split((width, dim - width), dim=-1)
-        first = apply_rope(first, positions, frequencies, layout)
-        return torch.cat((first, rest), dim=-1)  # (..., tokens, dim)
+        first = apply_rope(first, cos, sin, layout, heads_axis)
+        return torch.cat((first, rest), dim=-1)  # (..., dim)
     dtype = torch.promote_types(x.dtype, torch.float32)
-    angles = positions.double()[..., None] * frequencies.double()
-    cos = angles.cos().to(x.device, dtype)  # (..., tokens, pairs)
-    sin = angles.sin().to(x.device, dtype)  # (..., tokens, pairs)
-    if layout == "half":  # a cos t - b sin t, then a sin t + b cos t
-        a, b = x.to(dtype).chunk(2, dim=-1)  # (..., tokens, pairs)
-        first = torch.addcmul(a * cos, b, sin, value=-1)
-        second = torch.addcmul(a * sin, b, cos)
-        turned = torch.cat((first, second), dim=-1)  # (..., tokens, dim)
-    else:  # the same as complex numbers: (a + ib)(cos t + i sin t)
-        a, b = x.to(dtype).unflatten(-1, (-1, 2)).unbind(-1)
-        turned = torch.complex(a, b) * torch.complex(cos, sin)
-        turned = torch.view_as_real(turned).flatten(-2)  # (..., tokens, dim)
-    return turned.to(x.dtype)  # (..., tokens, dim)
+    cos, sin = cos.to(x.device, dtype), sin.to(x.device, dtype)
+    if cos.ndim == 3 or heads_axis == -2:
+        cos, sin = cos.unsqueeze(heads_axis), sin.unsqueeze(heads_axis)
+    if layout == "half":
+        a, b = x.to(cos).chunk(2, dim=-1)  # (..., pairs)
+    else:
+        a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., pairs)
+    if layout == "interleaved" and not torch.compiler.is_compiling():
+        # the same as complex numbers: much faster, but inductor has no code
+        turned = torch.complex(a, b) * torch.complex(cos, sin)  # (..., pairs)
+        return torch.view_as_real(turned).flatten(-2).to(x)  # (..., dim)
+    first = torch.addcmul(a * cos, b, sin, value=-1)  # (..., pairs)
+    second = torch.addcmul(a * sin, b, cos)  # (..., pairs)
+    if layout == "half":
+        return torch.cat((first, second), dim=-1).to(x)  # (..., dim)
+    return torch.stack((first, second), dim=-1).flatten(-2).to(x)  # (..., dim)
 
 
 def interleaved_to_half(
@@ -136,21 +175,35 @@ def _reorder(
 
 
 def _check(
-    x: Tensor, positions: Tensor, frequencies: Tensor, layout: str
+    x: Tensor, cos: Tensor, sin: Tensor, layout: str, heads_axis: int
 ) -> None:
     if not x.is_floating_point():
         raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
-    if x.ndim < 2:
-        raise ValueError(f"x must be (..., tokens, dim), got {tuple(x.shape)}")
-    if frequencies.dtype not in (torch.float32, torch.float64):
+    if heads_axis not in (-3, -2):
+        raise ValueError(f"heads_axis must be -3 or -2, got {heads_axis!r}")
+    axis = -2 if heads_axis == -3 else -3
+    if x.ndim < -axis:
+        axes = "tokens, dim" if axis == -2 else "tokens, heads, dim"
+        raise ValueError(f"x must be (..., {axes}), got {tuple(x.shape)}")
+    _check_wide("cos", cos.dtype)
+    _check_wide("sin", sin.dtype)
+    tokens, have = x.shape[axis], tuple(cos.shape)
+    rows = x.ndim == 4 and len(have) == 3 and have[0] in (1, x.shape[0])
+    fits = (rows or len(have) == 2) and have[-2] == tokens
+    most = x.shape[-1] // 2
+    if not fits or not 1 <= have[-1] <= most or sin.shape != cos.shape:
+        batch = f" or ({x.shape[0]} or 1, {tokens}, pairs)" * (x.ndim == 4)
         raise ValueError(
-            f"frequencies must be float32 or float64, got {frequencies.dtype}"
+            f"cos and sin must both be ({tokens}, pairs){batch}, "
+            f"1 to {most} pairs, got {have} and {tuple(sin.shape)}"
         )
-    most, shape = x.shape[-1] // 2, tuple(frequencies.shape)
-    if len(shape) != 1 or not 1 <= shape[0] <= most:
+    if layout not in ("interleaved", "half"):
         raise ValueError(
-            f"frequencies must be (pairs,), 1 to {most} pairs, got {shape}"
+            f"layout must be 'interleaved' or 'half', got {layout!r}"
         )
+
+
+def _check_positions(positions: Tensor) -> None:
     tensor = isinstance(positions, Tensor)
     given = positions.dtype if tensor else type(positions).__name__
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -159,15 +212,13 @@ def _check(
             "positions must be a tensor of uint8, int8 to int64, float32 or "
             f"float64, got {given}"
         )
-    want, have = tuple(x.shape[:-1]), tuple(positions.shape)
-    leading = zip(have[:-1], want, strict=False)
-    fits = len(have) in (1, len(want)) and have[-1:] == want[-1:]
-    if not fits or any(n not in (1, of) for n, of in leading):
+    if positions.ndim not in (1, 2):
+        shape = tuple(positions.shape)
         raise ValueError(
-            f"positions must be {want[-1:]} or {want}, where any axis but the "
-            f"last may be 1, got {have}"
+            f"positions must be (tokens,) or (batch, tokens), got {shape}"
         )
-    if layout not in ("interleaved", "half"):
-        raise ValueError(
-            f"layout must be 'interleaved' or 'half', got {layout!r}"
-        )
+
+
+def _check_wide(name: str, dtype: torch.dtype) -> None:
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"{name} must be float32 or float64, got {dtype}")

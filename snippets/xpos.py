@@ -41,59 +41,119 @@ def xpos_decay(
     return (2 * p / dim + gamma) / (1 + gamma)  # (dim/2)
 
 
-def apply_xpos(
-    x: Tensor,  # (..., tokens, dim)
-    positions: Tensor,  # (..., tokens)
+def xpos_tables(
+    positions: Tensor,  # (tokens), (1, tokens) or (batch, tokens)
+    dim: int,
     role: str,
     centre: float,
     base: float = 10000.0,
     gamma: float = 0.4,
     scale_base: float = 512.0,
-) -> Tensor:
-    """The queries or the keys of each head, turned and scaled: like x.
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Tensor, Tensor]:
+    """Scaled cosine and sine of each angle: two of (..., tokens, dim/2).
 
-    role is "query" or "key". centre is a position, the same for all queries and
-    keys that meet, those of a cache included: torchscale's moves as the text
-    grows, so that it has to cache keys before they are scaled. positions is
-    (tokens,), or has each leading axis of x, of the same size or 1. Pairs are
-    interleaved, channels 2 p and 2 p + 1.
+    Make them once per call of the model and role, for all layers. role is
+    "query" or "key". centre is a position, the same for all queries and keys
+    that meet, those of a cache included: torchscale's moves as the text grows,
+    so that it has to cache keys before they are scaled. dtype is float32 for x
+    of float32 and less, float64 for x of float64. Angles and scales are float64
+    and are made where positions live: leave positions on the CPU if x is on a
+    device without float64, such as mps.
 
     Far from the centre the scales leave what a dtype can hold, since at that
     distance n from it they reach 3.5 ^ (n / 512): 4,500 positions in float16,
-    36,000 in float32 and bfloat16. Angles and scales are float64.
+    36,000 in float32 and bfloat16.
 
-    >>> x, positions = torch.ones(2, 2), torch.tensor([0, 512])
-    >>> apply_xpos(x, positions, "query", centre=0)
-    tensor([[ 1.0000,  1.0000],
-            [-0.3075, -0.2621]])
+    >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
+    >>> cos
+    tensor([[ 1.0000],
+            [-0.2848]])
 
-    ValueError: shapes that do not fit; dim odd; x not of a floating dtype;
-    positions of a dtype that cannot count; base, gamma or scale_base not
-    positive; another role.
+    ValueError: positions of another shape, or of a dtype that cannot count;
+    dim odd or below 2; base, gamma or scale_base not positive; another role;
+    dtype not float32 or float64.
     """
-    _check(x, positions, role)
+    _check_positions(positions)
+    _check_wide("dtype", dtype)
+    if role not in ("query", "key"):
+        raise ValueError(f"role must be 'query' or 'key', got {role!r}")
     for name, value in (("base", base), ("scale_base", scale_base)):
         if not 0 < value < math.inf:
             raise ValueError(f"{name} must be a positive number, got {value}")
-    dim, device = x.shape[-1], positions.device
+    device = positions.device
     zeta = xpos_decay(dim, gamma, device)  # (dim/2)
     p = torch.arange(dim // 2, dtype=torch.float64, device=device)  # (dim/2)
     position = positions.double()[..., None]  # (..., tokens, 1)
     power = (position - centre) / scale_base  # (..., tokens, 1)
     scale = zeta ** (power if role == "query" else -power)
-    turn = torch.polar(scale, position * base ** (-2 * p / dim))
+    angles = position * base ** (-2 * p / dim)  # (..., tokens, dim/2)
+    return (scale * angles.cos()).to(dtype), (scale * angles.sin()).to(dtype)
+
+
+def apply_xpos(
+    x: Tensor,  # (..., dim)
+    cos: Tensor,  # (..., tokens, dim/2)
+    sin: Tensor,  # (..., tokens, dim/2)
+    heads_axis: int = -3,
+) -> Tensor:
+    """The queries or the keys of each head, turned and scaled: like x.
+
+    cos and sin are those of xpos_tables, (tokens, dim/2) for all rows alike, or
+    (batch, tokens, dim/2), where batch may be 1. x is (batch, heads, tokens,
+    dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
+    is added to the tables here. With tables of (tokens, dim/2), x may have
+    other axes before its tokens, or none. Pairs are interleaved, channels 2 p
+    and 2 p + 1. The arithmetic is float32 at least, whatever the dtype of x.
+    Tables go where x is.
+
+    >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
+    >>> apply_xpos(torch.ones(2, 2), cos, sin)
+    tensor([[ 1.0000,  1.0000],
+            [-0.3075, -0.2621]])
+
+    ValueError: shapes that do not fit; x not of a floating dtype; cos or sin
+    not float32 or float64; another axis.
+    """
+    _check(x, cos, sin, heads_axis)
     dtype = torch.promote_types(x.dtype, torch.float32)
-    a, b = x.to(dtype).unflatten(-1, (-1, 2)).unbind(-1)
-    turned = torch.complex(a, b)  # (..., tokens, dim/2)
-    turned = turned * turn.to(x.device, turned.dtype)  # (..., tokens, dim/2)
-    return torch.view_as_real(turned).flatten(-2).to(x.dtype)
+    cos, sin = cos.to(x.device, dtype), sin.to(x.device, dtype)
+    if cos.ndim == 3 or heads_axis == -2:
+        cos, sin = cos.unsqueeze(heads_axis), sin.unsqueeze(heads_axis)
+    a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., dim/2)
+    if not torch.compiler.is_compiling():
+        # the same as complex numbers: much faster, but inductor has no code
+        turned = torch.complex(a, b) * torch.complex(cos, sin)  # (..., dim/2)
+        return torch.view_as_real(turned).flatten(-2).to(x)  # (..., dim)
+    first = torch.addcmul(a * cos, b, sin, value=-1)  # (..., dim/2)
+    second = torch.addcmul(a * sin, b, cos)  # (..., dim/2)
+    return torch.stack((first, second), dim=-1).flatten(-2).to(x)  # (..., dim)
 
 
-def _check(x: Tensor, positions: Tensor, role: str) -> None:
+def _check(x: Tensor, cos: Tensor, sin: Tensor, heads_axis: int) -> None:
     if not x.is_floating_point():
         raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
-    if x.ndim < 2:
-        raise ValueError(f"x must be (..., tokens, dim), got {tuple(x.shape)}")
+    if heads_axis not in (-3, -2):
+        raise ValueError(f"heads_axis must be -3 or -2, got {heads_axis!r}")
+    axis = -2 if heads_axis == -3 else -3
+    if x.ndim < -axis:
+        axes = "tokens, dim" if axis == -2 else "tokens, heads, dim"
+        raise ValueError(f"x must be (..., {axes}), got {tuple(x.shape)}")
+    _check_wide("cos", cos.dtype)
+    _check_wide("sin", sin.dtype)
+    tokens, have = x.shape[axis], tuple(cos.shape)
+    rows = x.ndim == 4 and len(have) == 3 and have[0] in (1, x.shape[0])
+    fits = (rows or len(have) == 2) and have[-2] == tokens
+    if not fits or 2 * have[-1] != x.shape[-1] or sin.shape != cos.shape:
+        pairs = f"{x.shape[-1] / 2:g}"
+        batch = f" or ({x.shape[0]} or 1, {tokens}, {pairs})" * (x.ndim == 4)
+        raise ValueError(
+            f"cos and sin must both be ({tokens}, {pairs}){batch}, "
+            f"got {have} and {tuple(sin.shape)}"
+        )
+
+
+def _check_positions(positions: Tensor) -> None:
     tensor = isinstance(positions, Tensor)
     given = positions.dtype if tensor else type(positions).__name__
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -102,13 +162,13 @@ def _check(x: Tensor, positions: Tensor, role: str) -> None:
             "positions must be a tensor of uint8, int8 to int64, float32 or "
             f"float64, got {given}"
         )
-    want, have = tuple(x.shape[:-1]), tuple(positions.shape)
-    stretched = zip(have[:-1], want[:-1], strict=False)
-    full = len(have) == len(want) and all(n in (1, of) for n, of in stretched)
-    if have[-1:] != want[-1:] or not (len(have) == 1 or full):
+    if positions.ndim not in (1, 2):
+        shape = tuple(positions.shape)
         raise ValueError(
-            f"positions must be {want[-1:]} or {want}, where any axis but the "
-            f"last may be 1, got {have}"
+            f"positions must be (tokens,) or (batch, tokens), got {shape}"
         )
-    if role not in ("query", "key"):
-        raise ValueError(f"role must be 'query' or 'key', got {role!r}")
+
+
+def _check_wide(name: str, dtype: torch.dtype) -> None:
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"{name} must be float32 or float64, got {dtype}")
