@@ -10,14 +10,12 @@ method at every length has its turn. It measures one thread of the CPU, whatever
     kernel     attention alone, by torch's own function, which need not make the scores
 """
 
-import math
-
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from experiments.encodings import alike, switch
 from experiments.measure import keep_memory, peak_bytes, processor, seconds
-from snippets.block import Block, Encoding
+from snippets.block import Block, Encoding, additive_mask
 
 METHODS = {"all": ()}
 SEEDS = range(1)
@@ -54,43 +52,52 @@ class Ways:
         encoding, at = self.encoding, self.positions
         work = {
             "embed": lambda: encoding.embed(self.x, at),
-            "rotate": lambda: (encoding.rotate(self.q, at, "query"), encoding.rotate(self.k, at, "key")),
+            "rotate": self.turned,
             "bias": lambda: encoding.bias(at, at),
             "score": lambda: encoding.score(self.q, self.k, at, at),
         }
         return [work[door]() for door in self.doors()]
 
-    def through(self):
-        x = self.encoding.embed(self.x, self.positions)
-        return self.block(x, self.encoding, self.positions, self.positions, self.seen)[0]
+    def turned(self):
+        encoding, tables = self.encoding, self.encoding.tables(self.positions)
+        return encoding.rotate(self.q, tables, "query"), encoding.rotate(self.k, tables, "key")
+
+    def through(self, x, at, keys, seen, past=None):
+        mask = additive_mask(seen, self.encoding.bias(at, keys))
+        x = self.encoding.embed(x, at)
+        return self.block(x, self.encoding, self.encoding.tables(at), at, keys, mask, past)
+
+    def whole(self):
+        """What comes out for each token, and all keys and values."""
+        return self.through(self.x, self.positions, self.positions, self.seen)
 
     @torch.no_grad()
     def forward(self):
-        return self.through()
+        return self.whole()[0]
 
     def training(self):
         leaves = [self.x, *self.block.parameters(), *self.encoding.parameters()]
-        return torch.autograd.grad(self.through(), leaves, self.upstream, allow_unused=True)
+        return torch.autograd.grad(self.whole()[0], leaves, self.upstream, allow_unused=True)
 
     @torch.no_grad()
     def decoding(self):
         length = self.positions.shape[1]
         at, keys = torch.tensor([[length]]), torch.arange(length + 1)[None]
-        x = self.encoding.embed(self.token, at)
         seen = torch.ones(1, 1, length + 1, dtype=torch.bool)
-        return self.block(x, self.encoding, at, keys, seen, (self.k, self.v))[0]
+        return self.through(self.token, at, keys, seen, (self.k, self.v))[0]
 
     @torch.no_grad()
     def kernel(self):
         encoding, at = self.encoding, self.positions
-        q, k = encoding.rotate(self.q, at, "query"), encoding.rotate(self.k, at, "key")
+        q, k = self.turned()
         if "score" in self.doors() and type(encoding) is not Encoding:
-            scores = encoding.score(q, k, at, at).masked_fill(~self.seen, -math.inf)
-            return scaled_dot_product_attention(q, k, self.v, attn_mask=scores, scale=0.0)
-        bias = encoding.bias(at, at)
+            bias, scale = encoding.score(q, k, at, at), 0.0
+        else:
+            bias, scale = encoding.bias(at, at), None
         if bias is None:
             return scaled_dot_product_attention(q, k, self.v, is_causal=True)
-        return scaled_dot_product_attention(q, k, self.v, attn_mask=bias.masked_fill(~self.seen, -math.inf))
+        mask = additive_mask(self.seen, bias)
+        return scaled_dot_product_attention(q, k, self.v, attn_mask=mask, scale=scale)
 
 
 PLAN = {"own": LENGTHS, "forward": LENGTHS, "training": LENGTHS, "decoding": CACHES, "kernel": LENGTHS}

@@ -101,7 +101,7 @@ def test_the_kernel_gives_what_attention_written_out_gives(name):
     encoding, at = ways.encoding, ways.positions
     for parameter in encoding.parameters():
         torch.nn.init.normal_(parameter)  # some start at zero, which changes nothing
-    q, k = (encoding.rotate(x, at, role) for x, role in ((ways.q, "query"), (ways.k, "key")))
+    q, k = ways.turned()
     scores = encoding.score(q, k, at, at)
     if (bias := encoding.bias(at, at)) is not None:
         scores = scores + bias
@@ -116,8 +116,7 @@ def test_decoding_gives_the_last_row_of_the_whole(name):
     ways.x = torch.cat((ways.x, ways.token), 1)
     ways.positions = torch.arange(25)[None]
     ways.seen = torch.ones(1, 25, 25, dtype=torch.bool).tril()
-    x = ways.encoding.embed(ways.x, ways.positions)
-    whole, (k, v) = ways.block(x, ways.encoding, ways.positions, ways.positions, ways.seen)
+    whole, (k, v) = ways.whole()
     ways.k, ways.v, ways.positions = k[..., :-1, :], v[..., :-1, :], ways.positions[:, :-1]
     assert_close(ways.decoding(), whole[:, -1:], rtol=1e-4, atol=1e-5)
 
