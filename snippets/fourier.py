@@ -31,8 +31,9 @@ def fourier_features(
     """The waves of each place: (..., 2 waves) for coordinates of (..., axes).
 
     Frequencies are in radians per unit of a coordinate. All cosines come first.
-    Angles are float64; the result has the dtype and the device of the
-    frequencies.
+    Angles are float64 and are made where coordinates live: leave them on the
+    CPU if frequencies are on a device without float64, such as mps. The result
+    has the dtype and the device of the frequencies.
 
     >>> frequencies = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     >>> fourier_features(torch.tensor([[0.0, 0.0], [1.0, 1.0]]), frequencies)
@@ -49,11 +50,12 @@ def fourier_features(
         )
     waves, axes = frequencies.shape
     _check_coordinates(coordinates, axes)
-    places = coordinates.to(frequencies.device)  # (..., axes)
+    exact = frequencies.to(coordinates.device).double()  # (waves, axes)
     # no matrix product: under autocast it would make coarse angles
-    angles = (places[..., None, :] * frequencies.double()).sum(-1)
+    angles = (coordinates[..., None, :] * exact).sum(-1)  # (..., waves)
     features = torch.cat([angles.cos(), angles.sin()], -1)  # (..., 2*waves)
-    return (features / (2 * waves) ** 0.5).to(frequencies.dtype)
+    features = (features / (2 * waves) ** 0.5).to(frequencies.dtype)
+    return features.to(frequencies.device)  # (..., 2*waves)
 
 
 class FourierEncoding(nn.Module):
@@ -62,8 +64,9 @@ class FourierEncoding(nn.Module):
     features is the number of cosines and sines together, hidden the width
     between the two layers, gamma the distance at which places begin to look
     different, in the unit of the coordinates. groups cuts the coordinates into
-    runs of axes / groups. What comes out has the dtype of the parameters and
-    is added to the token embeddings.
+    runs of axes / groups. What comes out has the dtype of the parameters, or
+    that of autocast, in which its two layers then are, and is added to the
+    token embeddings.
 
     >>> encode = FourierEncoding(axes=2, dim=8, features=16, hidden=4, gamma=3)
     >>> rows, columns = torch.arange(5), torch.arange(7)

@@ -32,7 +32,8 @@ def gated_encoding(
 ) -> Tensor:
     """What is added to each token: (..., tokens, dim), of the dtype of x.
 
-    encoding is (tokens, dim) for all rows alike or has the shape of x.
+    encoding is (tokens, dim) for all rows alike or has the shape of x, where
+    any axis but the last two may be 1.
 
     >>> x = torch.tensor([[0.0, 0.0], [0.0, 9.0], [0.0, -9.0]])
     >>> weight, bias = torch.tensor([0.0, 1.0]), torch.tensor(0.0)
@@ -54,12 +55,16 @@ def gated_encoding(
         raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
     if x.ndim < 2 or shape[-1] != dim:
         raise ValueError(f"x must be (..., tokens, {dim}), got {shape}")
-    if tuple(encoding.shape) not in (shape, shape[-2:]):
+    have = tuple(encoding.shape)
+    fits = len(have) in (2, len(shape)) and have[-2:] == shape[-2:]
+    axes = zip(have[:-2], shape, strict=False)
+    if not fits or any(n not in (1, of) for n, of in axes):
         raise ValueError(
-            f"encoding must be {shape} or {shape[-2:]}, "
-            f"got {tuple(encoding.shape)}"
+            f"encoding must be {shape[-2:]} or {shape}, where any axis but the "
+            f"last two may be 1, got {have}"
         )
-    gate = torch.sigmoid(x @ weight.to(x.dtype) + bias)  # (..., tokens)
+    # no matrix product: under autocast it would make coarse gates
+    gate = torch.sigmoid((x * weight).sum(-1) + bias)  # (..., tokens)
     gate = gate.to(x.dtype)[..., None]  # (..., tokens, 1)
     return gate * encoding.to(x.device, x.dtype)  # (..., tokens, dim)
 
@@ -70,8 +75,8 @@ class AddGated(nn.Module):
     encode makes an encoding of positions: (..., dim) for (...). It may be a
     function, such as sinusoidal_encoding for a dim, or a module, such as
     nn.Embedding. positions is (tokens,) for all rows alike or has the leading
-    shape of x. At first the weight and the bias of the gate are 0, so that
-    every token takes one half.
+    shape of x, where any axis but the last may be 1. At first the weight and
+    the bias of the gate are 0, so that every token takes one half.
 
     >>> add = AddGated(2, lambda positions: torch.stack([positions] * 2, -1))
     >>> add(torch.zeros(3, 2), torch.arange(3))

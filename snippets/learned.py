@@ -24,8 +24,9 @@ def learned_encoding(
 
     Positions may stay on the CPU, whatever the device of the table: there they
     are compared with its length. On another device that would make the host
-    wait, and in a compiled graph it would break the graph. There the lookup
-    itself refuses, in torch's words; on CUDA by a device-side assertion.
+    wait, in a compiled graph it would break the graph, and under vmap or as
+    fake tensors they show no numbers. There the lookup itself refuses, in
+    torch's words; on CUDA by a device-side assertion.
 
     >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
     >>> learned_encoding(torch.tensor([2, 0]), table)
@@ -43,13 +44,8 @@ def learned_encoding(
             f"positions must be a tensor of uint8 or int8 to int64, got {given}"
         )
     positions = positions.long()
-    visible = positions.device.type == "cpu" and positions.numel() > 0
-    if visible and not torch.compiler.is_compiling():
-        low, high = map(int, positions.aminmax())
-        if low < 0 or high >= len(table):
-            raise ValueError(
-                f"positions must be 0 to {len(table) - 1}, got {low} to {high}"
-            )
+    if positions.device.type == "cpu" and not torch.compiler.is_compiling():
+        _check_range(positions, len(table))
     return embedding(positions.to(table.device), table)  # (..., dim)
 
 
@@ -57,10 +53,10 @@ class AddLearned(nn.Module):
     """Token embeddings plus the learned vector of their positions: like x.
 
     x is (..., tokens, dim); positions is (tokens,) for all rows alike or has
-    the leading shape of x, as left padding and packing need. init names the
-    model whose initial values the table gets: "gpt2" draws from a normal
-    distribution of standard deviation 0.01, "bert" from one of 0.02 that is
-    cut off at twice that.
+    the leading shape of x, as left padding and packing need, where any axis but
+    the last may be 1. init names the model whose initial values the table gets:
+    "gpt2" draws from a normal distribution of standard deviation 0.01, "bert"
+    from one of 0.02 that is cut off at twice that.
 
     ValueError: as learned_encoding; length or dim below 1; another init; x or
     positions of another shape; x not of a floating dtype.
@@ -88,11 +84,28 @@ class AddLearned(nn.Module):
             shape = tuple(x.shape)
             raise ValueError(f"x must be (..., {self.dim}), got {shape}")
         encoding = learned_encoding(positions, self.table)  # (..., dim)
-        leading = tuple(x.shape[:-1])
-        shape = tuple(positions.shape)
-        if shape not in (leading, leading[-1:]):
-            raise ValueError(
-                f"positions must be {leading} or {leading[-1:]}, got {shape}"
-            )
+        _check_shape(positions, x)
         new = (None,) * (x.ndim - encoding.ndim)  # no sum for a batch of 1
         return x + encoding.to(x.dtype)[new]
+
+
+def _check_range(positions: Tensor, length: int) -> None:
+    try:
+        low, high = map(int, positions.aminmax())
+    except RuntimeError:  # there are none, or they show no numbers
+        return
+    if low < 0 or high >= length:
+        raise ValueError(
+            f"positions must be 0 to {length - 1}, got {low} to {high}"
+        )
+
+
+def _check_shape(positions: Tensor, x: Tensor) -> None:
+    have, leading = tuple(positions.shape), tuple(x.shape[:-1])
+    fits = len(have) in (1, len(leading)) and have[-1:] == leading[-1:]
+    axes = zip(have[:-1], leading, strict=False)
+    if not fits or any(n not in (1, of) for n, of in axes):
+        raise ValueError(
+            f"positions must be {leading[-1:]} or {leading}, where any axis "
+            f"but the last may be 1, got {have}"
+        )

@@ -7,12 +7,19 @@ its own, and the pair holds the sine and the cosine of where it points:
     PE[pos, 2 p]     = sin(pos * w[p])
     PE[pos, 2 p + 1] = cos(pos * w[p])
 
-The sum of token embedding and PE enters the first layer.
+The sum of token embedding and PE enters the first layer. Three layouts say
+where the sine and the cosine of hand p stand:
 
-Source: arXiv:1706.03762, section 3.5. The code its authors released has
-another layout and other frequencies, here sinusoidal_encoding_t2t:
-get_timing_signal_1d in github.com/tensorflow/tensor2tensor at bafdc1b,
-tensor2tensor/layers/common_attention.py.
+    interleaved    2 p and 2 p + 1      the paper
+    sin_cos        p and p + dim/2      GPT-J and RoFormer in transformers,
+                                        tensor2tensor
+    cos_sin        p + dim/2 and p      timesteps of guided-diffusion
+
+Source: arXiv:1706.03762, section 3.5. The code its authors released also has
+other frequencies, here sinusoidal_encoding_t2t: get_timing_signal_1d in
+github.com/tensorflow/tensor2tensor at bafdc1b,
+tensor2tensor/layers/common_attention.py. cos_sin: timestep_embedding in
+github.com/openai/guided-diffusion at aca3097, guided_diffusion/nn.py.
 """
 
 import math
@@ -46,12 +53,18 @@ def sinusoidal_encoding(
     dim: int,
     base: float = 10000.0,
     dtype: torch.dtype = torch.float32,
+    layout: str = "interleaved",
 ) -> Tensor:
     """The encoding of each position: (..., dim) for positions of (...).
 
     Positions are counted in tokens: integers, or float32 or float64 for what
     lies between. Angles are float64 whatever the dtype of the result: in
-    float32 some hands would be up to 0.06 off near position 1,000,000.
+    float32 some hands would be up to 0.06 off near position 1,000,000. They are
+    made where positions live: leave positions on the CPU if the result is for a
+    device without float64, such as mps.
+
+    A table made once, table = sinusoidal_encoding(torch.arange(length), dim),
+    has the same rows: table[positions].
 
     >>> sinusoidal_encoding(torch.arange(3), dim=4)
     tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
@@ -59,14 +72,12 @@ def sinusoidal_encoding(
             [ 0.9093, -0.4161,  0.0200,  0.9998]])
 
     ValueError: dim or base as above; positions that are no tensor or of a
-    dtype that cannot count (bfloat16 has no 257); dtype not floating.
+    dtype that cannot count (bfloat16 has no 257); dtype not floating; another
+    layout.
     """
     _check_positions(positions)
     frequencies = sinusoidal_frequencies(dim, base, positions.device)
-    sin, cos = _waves(positions, frequencies, dtype)  # (..., dim/2)
-    encoding = sin.new_empty(*positions.shape, dim)  # (..., dim)
-    encoding[..., 0::2], encoding[..., 1::2] = sin, cos
-    return encoding
+    return _encode(positions, frequencies, dtype, layout)  # (..., dim)
 
 
 def sinusoidal_encoding_t2t(
@@ -74,12 +85,13 @@ def sinusoidal_encoding_t2t(
     dim: int,
     base: float = 10000.0,
     dtype: torch.dtype = torch.float32,
+    layout: str = "sin_cos",
 ) -> Tensor:
     """The encoding as tensor2tensor has it: (..., dim) for positions of (...).
 
-    All sines come first, then all cosines, and the frequencies are
-    base^(-p / (dim/2 - 1)), so that the last is 1/base itself. fairseq, M2M100
-    and Whisper follow this one.
+    Its frequencies are base^(-p / (dim/2 - 1)), so that the last is 1/base
+    itself, whatever the layout. fairseq, M2M100, Whisper and the timesteps of
+    DDPM follow this one.
 
     >>> sinusoidal_encoding_t2t(torch.tensor([1000]), dim=4)
     tensor([[0.8269, 0.0998, 0.5624, 0.9950]])
@@ -92,7 +104,7 @@ def sinusoidal_encoding_t2t(
     _check_base(base)
     p = torch.arange(dim // 2, dtype=torch.float64, device=positions.device)
     frequencies = base ** (-p / (dim // 2 - 1))  # (dim/2)
-    return torch.cat(_waves(positions, frequencies, dtype), -1)  # (..., dim)
+    return _encode(positions, frequencies, dtype, layout)  # (..., dim)
 
 
 def shift_matrix(
@@ -105,7 +117,7 @@ def shift_matrix(
 
     It turns every hand by offset * w, whatever the position: dim/2 rotations
     of 2 by 2 along the diagonal. Offsets may be negative or fractional. For
-    the layout of sinusoidal_encoding only.
+    the interleaved layout and the frequencies of the paper.
 
     >>> shift_matrix(torch.tensor(1), dim=2)
     tensor([[ 0.5403,  0.8415],
@@ -127,9 +139,9 @@ class AddSinusoidal(nn.Module):
     """Token embeddings plus the encoding of their positions: like x.
 
     x is (..., tokens, dim); positions is (tokens,) for all rows alike or has
-    the leading shape of x, as left padding and packing need. The encoding is
-    made where positions live and then moved to x: leave positions on the CPU
-    if x is on a device without float64, such as mps.
+    the leading shape of x, as left padding and packing need, where any axis but
+    the last may be 1. The encoding is made anew in each call, where positions
+    live, and then moved to x. layout is that of sinusoidal_encoding.
 
     >>> AddSinusoidal(dim=2)(torch.zeros(1, 2), torch.tensor([1]))
     tensor([[0.8415, 0.5403]])
@@ -138,11 +150,15 @@ class AddSinusoidal(nn.Module):
     of a floating dtype.
     """
 
-    def __init__(self, dim: int, base: float = 10000.0):
+    def __init__(
+        self, dim: int, base: float = 10000.0, layout: str = "interleaved"
+    ):
         super().__init__()
-        sinusoidal_frequencies(dim, base)  # refuse now what cannot be encoded
+        # refuse now what cannot be encoded
+        sinusoidal_encoding(torch.arange(0), dim, base, layout=layout)
         self.dim = dim
         self.base = base
+        self.layout = layout
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         if not x.is_floating_point():
@@ -151,14 +167,29 @@ class AddSinusoidal(nn.Module):
             shape = tuple(x.shape)
             raise ValueError(f"x must be (..., {self.dim}), got {shape}")
         _check_positions(positions)
-        leading = tuple(x.shape[:-1])
-        shape = tuple(positions.shape)
-        if shape not in (leading, leading[-1:]):
-            raise ValueError(
-                f"positions must be {leading} or {leading[-1:]}, got {shape}"
-            )
-        encoding = sinusoidal_encoding(positions, self.dim, self.base, x.dtype)
+        _check_shape(positions, x)
+        encoding = sinusoidal_encoding(
+            positions, self.dim, self.base, x.dtype, self.layout
+        )
         return x + encoding.to(x.device)
+
+
+def _encode(
+    positions: Tensor, frequencies: Tensor, dtype: torch.dtype, layout: str
+) -> Tensor:
+    sin, cos = _waves(positions, frequencies, dtype)  # (..., pairs)
+    if layout == "sin_cos":
+        return torch.cat((sin, cos), dim=-1)  # (..., 2*pairs)
+    if layout == "cos_sin":
+        return torch.cat((cos, sin), dim=-1)  # (..., 2*pairs)
+    if layout != "interleaved":
+        raise ValueError(
+            "layout must be 'interleaved', 'sin_cos' or 'cos_sin', "
+            f"got {layout!r}"
+        )
+    encoding = sin.new_empty(*positions.shape, 2 * len(frequencies))
+    encoding[..., 0::2], encoding[..., 1::2] = sin, cos
+    return encoding  # (..., 2*pairs)
 
 
 def _waves(
@@ -184,4 +215,15 @@ def _check_positions(positions: Tensor, name: str = "positions") -> None:
         raise ValueError(
             f"{name} must be a tensor of uint8, int8 to int64, float32 or "
             f"float64, such as torch.arange(10), got {given}"
+        )
+
+
+def _check_shape(positions: Tensor, x: Tensor) -> None:
+    have, leading = tuple(positions.shape), tuple(x.shape[:-1])
+    fits = len(have) in (1, len(leading)) and have[-1:] == leading[-1:]
+    axes = zip(have[:-1], leading, strict=False)
+    if not fits or any(n not in (1, of) for n, of in axes):
+        raise ValueError(
+            f"positions must be {leading[-1:]} or {leading}, where any axis "
+            f"but the last may be 1, got {have}"
         )
