@@ -27,6 +27,8 @@ def padded_positions(
     tensor([[0, 0, 0, 1, 2],
             [0, 1, 2, 3, 3]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: mask no tensor of integers or bool.
     """
     _check_integers("mask", mask)
@@ -44,6 +46,8 @@ def packed_positions(
 
     >>> packed_positions(torch.tensor([7, 7, 7, 8, 8, 7]))
     tensor([0, 1, 2, 0, 1, 0])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: documents no tensor of integers or bool.
     """
@@ -63,6 +67,8 @@ class Embed(nn.Module):
     embeddings: sqrt(dim) in the paper, whose encoding is sinusoidal; 1 in GPT-2
     and BERT, which learn their positions. ids is (..., tokens), positions
     what add takes; what they refuse is refused.
+
+    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
     """
 
     def __init__(

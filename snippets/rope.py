@@ -43,21 +43,24 @@ def rope_frequencies(
 
 
 def rope_tables(
-    positions: Tensor,  # (tokens), (1, tokens) or (batch, tokens)
+    positions: Tensor,  # (..., tokens)
     frequencies: Tensor,  # (pairs)
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
     """Cosine and sine of each angle: two of (..., tokens, pairs).
 
-    Make them once per call of the model, for all layers, q and k alike. dtype
-    is float32 for x of float32 and less, float64 for x of float64. Angles are
-    float64. They are made where positions live, and frequencies go there: leave
-    positions on the CPU if x is on a device without float64, such as mps.
+    Make them once per call of the model, for all layers, q and k alike.
+    positions is (tokens,), (1, tokens) or (batch, tokens). dtype is float32 for
+    x of float32 and less, float64 for x of float64. Angles are float64. They
+    are made where positions live, and frequencies go there: leave positions on
+    the CPU if x is on a device without float64, such as mps.
 
     >>> cos, sin = rope_tables(torch.tensor([0, 1]), rope_frequencies(4))
     >>> sin
     tensor([[0.0000, 0.0000],
             [0.8415, 0.0100]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions of another shape, or of a dtype that cannot count
     (bfloat16 has no 257); frequencies or dtype not float32 or float64.
@@ -101,6 +104,8 @@ def apply_rope(
     >>> apply_rope(x, cos, sin, "half")
     tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: shapes that do not fit; x not of a floating dtype; cos or sin
     not float32 or float64; another layout or axis.
     """
@@ -142,6 +147,8 @@ def interleaved_to_half(
     >>> interleaved_to_half(torch.tensor([0, 1, 2, 3, 4]), 1, rotary_dim=4)
     tensor([0, 2, 1, 3, 4])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: rows that heads do not share; rotary_dim that does not fit.
     """
     return _reorder(weight, heads, rotary_dim, (-1, 2))
@@ -151,6 +158,8 @@ def half_to_interleaved(
     weight: Tensor, heads: int, rotary_dim: int | None = None
 ) -> Tensor:
     """The inverse of interleaved_to_half: like weight.
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as interleaved_to_half.
     """

@@ -34,6 +34,8 @@ def position_interpolation(
     >>> position_interpolation(torch.tensor([1.0, 0.01]), factor=4)
     tensor([0.2500, 0.0025])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: frequencies not (pairs,) of float32 or float64; factor below 1.
     """
     _check(frequencies, factor=factor)
@@ -50,6 +52,8 @@ def ntk_aware(
 
     >>> ntk_aware(torch.tensor([1.0, 0.1, 0.01]), factor=4)
     tensor([1.0000, 0.0500, 0.0025])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as position_interpolation; fewer than 2 pairs.
     """
@@ -76,6 +80,8 @@ def dynamic_ntk(
     >>> dynamic_ntk(torch.tensor([1.0, 0.01]), 2, 4096, length=8192)
     tensor([1.0000, 0.0033])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: as ntk_aware; original_length or length below 1.
     """
     _check(frequencies, 2, factor, original_length=original_length)
@@ -99,6 +105,8 @@ def ntk_by_parts(
 
     >>> ntk_by_parts(torch.tensor([1.0, 0.01, 0.0001]), 4, 4096)
     tensor([1.0000e+00, 3.8352e-03, 2.5000e-05])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as position_interpolation; original_length below 1; not
     0 <= alpha <= beta.
@@ -125,6 +133,8 @@ def llama3(
     >>> llama3(torch.tensor([1.0, 0.002, 0.0001]))
     tensor([1.0000e+00, 1.1878e-03, 1.2500e-05])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: as ntk_by_parts, for low and high.
     """
     _check_ramp(low=low, high=high)
@@ -150,6 +160,8 @@ def yarn(
 
     >>> yarn(torch.tensor([1.0, 0.1, 0.01]), factor=4, original_length=4096)
     tensor([1.0000, 0.1000, 0.0062])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as ntk_aware; original_length below 1; not
     0 < beta_slow <= beta_fast.
@@ -202,6 +214,8 @@ def longrope(
     >>> w, short, long = torch.tensor([[1.0, 0.1], [1.0, 1.0], [1.0, 40.0]])
     >>> longrope(w, short, long, original_length=4096, length=4097)
     tensor([1.0000, 0.0025])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as position_interpolation; factors that are no tensor of the
     shape of frequencies; original_length or length below 1.

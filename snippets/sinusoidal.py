@@ -71,6 +71,8 @@ def sinusoidal_encoding(
             [ 0.8415,  0.5403,  0.0100,  0.9999],
             [ 0.9093, -0.4161,  0.0200,  0.9998]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: dim or base as above; positions that are no tensor or of a
     dtype that cannot count (bfloat16 has no 257); dtype not floating; another
     layout.
@@ -95,6 +97,8 @@ def sinusoidal_encoding_t2t(
 
     >>> sinusoidal_encoding_t2t(torch.tensor([1000]), dim=4)
     tensor([[0.8269, 0.0998, 0.5624, 0.9950]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as sinusoidal_encoding; dim must be at least 4.
     """
@@ -123,6 +127,8 @@ def shift_matrix(
     tensor([[ 0.5403,  0.8415],
             [-0.8415,  0.5403]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: as sinusoidal_encoding.
     """
     _check_positions(offsets, "offsets")
@@ -145,6 +151,8 @@ class AddSinusoidal(nn.Module):
 
     >>> AddSinusoidal(dim=2)(torch.zeros(1, 2), torch.tensor([1]))
     tensor([[0.8415, 0.5403]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as sinusoidal_encoding; x or positions of another shape; x not
     of a floating dtype.

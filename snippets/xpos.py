@@ -42,7 +42,7 @@ def xpos_decay(
 
 
 def xpos_tables(
-    positions: Tensor,  # (tokens), (1, tokens) or (batch, tokens)
+    positions: Tensor,  # (..., tokens)
     dim: int,
     role: str,
     centre: float,
@@ -53,13 +53,13 @@ def xpos_tables(
 ) -> tuple[Tensor, Tensor]:
     """Scaled cosine and sine of each angle: two of (..., tokens, dim/2).
 
-    Make them once per call of the model and role, for all layers. role is
-    "query" or "key". centre is a position, the same for all queries and keys
-    that meet, those of a cache included: torchscale's moves as the text grows,
-    so that it has to cache keys before they are scaled. dtype is float32 for x
-    of float32 and less, float64 for x of float64. Angles and scales are float64
-    and are made where positions live: leave positions on the CPU if x is on a
-    device without float64, such as mps.
+    Make them once per call of the model and role, for all layers. positions is
+    (tokens,), (1, tokens) or (batch, tokens), role "query" or "key". centre is
+    a position, the same for all queries and keys that meet, those of a cache
+    included: torchscale's moves as the text grows, so that it has to cache keys
+    before they are scaled. dtype is float32 for x of float32 and less, float64
+    for x of float64. Angles and scales are float64 and are made where positions
+    live: leave them on the CPU if x is on a device without float64, such as mps.
 
     Far from the centre the scales leave what a dtype can hold, since at that
     distance n from it they reach 3.5 ^ (n / 512): 4,500 positions in float16,
@@ -69,6 +69,8 @@ def xpos_tables(
     >>> cos
     tensor([[ 1.0000],
             [-0.2848]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions of another shape, or of a dtype that cannot count;
     dim odd or below 2; base, gamma or scale_base not positive; another role;
@@ -93,8 +95,8 @@ def xpos_tables(
 
 def apply_xpos(
     x: Tensor,  # (..., dim)
-    cos: Tensor,  # (..., tokens, dim/2)
-    sin: Tensor,  # (..., tokens, dim/2)
+    cos: Tensor,  # (..., tokens, pairs)
+    sin: Tensor,  # (..., tokens, pairs)
     heads_axis: int = -3,
 ) -> Tensor:
     """The queries or the keys of each head, turned and scaled: like x.
@@ -112,6 +114,8 @@ def apply_xpos(
     tensor([[ 1.0000,  1.0000],
             [-0.3075, -0.2621]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: shapes that do not fit; x not of a floating dtype; cos or sin
     not float32 or float64; another axis.
     """
@@ -120,13 +124,13 @@ def apply_xpos(
     cos, sin = cos.to(x.device, dtype), sin.to(x.device, dtype)
     if cos.ndim == 3 or heads_axis == -2:
         cos, sin = cos.unsqueeze(heads_axis), sin.unsqueeze(heads_axis)
-    a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., dim/2)
+    a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., pairs)
     if not torch.compiler.is_compiling():
         # the same as complex numbers: much faster, but inductor has no code
-        turned = torch.complex(a, b) * torch.complex(cos, sin)  # (..., dim/2)
+        turned = torch.complex(a, b) * torch.complex(cos, sin)  # (..., pairs)
         return torch.view_as_real(turned).flatten(-2).to(x)  # (..., dim)
-    first = torch.addcmul(a * cos, b, sin, value=-1)  # (..., dim/2)
-    second = torch.addcmul(a * sin, b, cos)  # (..., dim/2)
+    first = torch.addcmul(a * cos, b, sin, value=-1)  # (..., pairs)
+    second = torch.addcmul(a * sin, b, cos)  # (..., pairs)
     return torch.stack((first, second), dim=-1).flatten(-2).to(x)  # (..., dim)
 
 

@@ -1,0 +1,132 @@
+"""RoPE and xPos, what changes their frequencies, and encodings that are added to tokens."""
+
+import torch
+from torch import nn
+
+from snippets import embed, fourier, gated_encoding, learned, rope, rope_scaling, sinusoidal, xpos
+from tests.snippets.fitness import Case
+
+WIDTH, HEADS = 8, 3
+FREQUENCIES = rope.rope_frequencies(WIDTH)
+
+
+def positions(batch, tokens):
+    return torch.randint(0, 9, (batch, tokens))
+
+
+def row(batch, tokens):
+    return (torch.randint(0, 9, (tokens,)),)
+
+
+def rows(batch, tokens):
+    return (positions(batch, tokens),)
+
+
+def heads_and_tables(batch, tokens):
+    return torch.randn(batch, HEADS, tokens, WIDTH), *rope.rope_tables(positions(batch, tokens), FREQUENCIES)
+
+
+def tokens_and_tables(batch, tokens):
+    return torch.randn(batch, tokens, HEADS, WIDTH), *rope.rope_tables(torch.arange(tokens), FREQUENCIES)
+
+
+def vectors_and_rows(batch, tokens):
+    return torch.randn(batch, tokens, WIDTH), positions(batch, tokens)
+
+
+def vectors_and_row(batch, tokens):
+    return torch.randn(batch, tokens, WIDTH), torch.randint(0, 9, (tokens,))
+
+
+def speeds(batch, tokens):
+    return (torch.randn(4).abs().sort(descending=True).values,)
+
+
+def at(function, **options):
+    """A function of tensors, with the rest of what it takes."""
+    return lambda *tensors: function(*tensors, **options)
+
+
+def gate(batch, tokens):
+    sizes = batch, tokens, WIDTH
+    return torch.randn(sizes), torch.randn(sizes), torch.randn(WIDTH), torch.randn(())
+
+
+def added(module, make=vectors_and_rows, on_cpu=()):
+    return Case(type(module), module, make, on_cpu)
+
+
+def waves(positions):
+    return sinusoidal.sinusoidal_encoding(positions, WIDTH)
+
+
+def ids(batch, tokens):
+    return torch.randint(0, 11, (batch, tokens)), positions(batch, tokens)
+
+
+CASES = [
+    Case(rope.rope_tables, rope.rope_tables, lambda *sizes: (*rows(*sizes), FREQUENCIES), (0, 1)),
+    Case(rope.rope_tables, rope.rope_tables, lambda *sizes: (*row(*sizes), FREQUENCIES), (0, 1)),
+    Case(rope.apply_rope, at(rope.apply_rope, layout="half"), heads_and_tables),
+    Case(rope.apply_rope, at(rope.apply_rope, layout="interleaved"), heads_and_tables),
+    Case(rope.apply_rope, at(rope.apply_rope, layout="half", heads_axis=-2), tokens_and_tables),
+    *(
+        Case(convert, at(convert, heads=2), lambda batch, tokens: (torch.randn(16, tokens),))
+        for convert in (rope.interleaved_to_half, rope.half_to_interleaved)
+    ),
+    Case(xpos.xpos_tables, at(xpos.xpos_tables, dim=WIDTH, role="key", centre=0), rows, (0,)),
+    Case(xpos.xpos_tables, at(xpos.xpos_tables, dim=WIDTH, role="query", centre=3), row, (0,)),
+    Case(xpos.apply_xpos, xpos.apply_xpos, heads_and_tables),
+    Case(xpos.apply_xpos, at(xpos.apply_xpos, heads_axis=-2), tokens_and_tables),
+    *(
+        Case(function, at(function, **options), speeds)
+        for function, options in (
+            (rope_scaling.position_interpolation, {"factor": 4}),
+            (rope_scaling.ntk_aware, {"factor": 4}),
+            (rope_scaling.dynamic_ntk, {"factor": 4, "original_length": 64, "length": 128}),
+            (rope_scaling.ntk_by_parts, {"factor": 4, "original_length": 64}),
+            (rope_scaling.llama3, {"original_length": 64}),
+            (rope_scaling.yarn, {"factor": 4, "original_length": 64}),
+        )
+    ),
+    Case(
+        rope_scaling.longrope,
+        at(rope_scaling.longrope, original_length=64, length=128),
+        lambda *sizes: (*speeds(*sizes), torch.rand(4) + 1, torch.rand(4) + 1),
+    ),
+    *(
+        Case(function, at(function, dim=WIDTH, layout=layout), rows, (0,))
+        for function, layout in (
+            (sinusoidal.sinusoidal_encoding, "interleaved"),
+            (sinusoidal.sinusoidal_encoding, "cos_sin"),
+            (sinusoidal.sinusoidal_encoding_t2t, "sin_cos"),
+        )
+    ),
+    Case(sinusoidal.shift_matrix, at(sinusoidal.shift_matrix, dim=WIDTH), rows, (0,)),
+    added(sinusoidal.AddSinusoidal(WIDTH), on_cpu=(1,)),
+    added(sinusoidal.AddSinusoidal(WIDTH, layout="cos_sin"), vectors_and_row, (1,)),
+    Case(
+        learned.learned_encoding,
+        learned.learned_encoding,
+        lambda *sizes: (*rows(*sizes), torch.randn(9, WIDTH)),
+    ),
+    added(learned.AddLearned(9, WIDTH)),
+    added(learned.AddLearned(9, WIDTH), vectors_and_row),
+    Case(gated_encoding.gated_encoding, gated_encoding.gated_encoding, gate),
+    added(gated_encoding.AddGated(WIDTH, waves), on_cpu=(1,)),
+    Case(
+        fourier.fourier_features,
+        fourier.fourier_features,
+        lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)), torch.randn(4, 2)),
+        (0,),
+    ),
+    Case(
+        fourier.FourierEncoding,
+        fourier.FourierEncoding(4, WIDTH, 6, 5, 1.0, groups=2),
+        lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 4)),),
+        (0,),
+    ),
+    Case(embed.padded_positions, embed.padded_positions, rows),
+    Case(embed.packed_positions, embed.packed_positions, rows),
+    added(embed.Embed(nn.Embedding(11, WIDTH), learned.AddLearned(9, WIDTH)), ids),
+]

@@ -1,0 +1,140 @@
+"""What a docstring may say after «Fit for», and the check of each word; test_fitness.py runs them.
+
+autocast    the same bits, of the same dtype, as without it
+compile     one graph for all sizes of a batch, of any number of tokens
+export      torch.export, with dynamic sizes
+vmap        as a loop over its inputs
+gradients per sample    by vmap over grad
+mps         no float64 off the CPU: by a stand-in, never run on one
+no sync     the host waits for no number on the device: it runs on meta. Never run on CUDA
+"""
+
+import copy
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+# of batches and tokens, unlike all other sizes, which torch would otherwise take for the same
+SIZES = (5, 7), (6, 11)
+
+
+class Case(NamedTuple):
+    """A way to call what a snippet has. Of a module, its parameters are what it has learned."""
+
+    of: Callable  # the function or class whose docstring says what it is fit for
+    call: Callable  # takes tensors only
+    make: Callable  # from a size of the batch and a number of tokens to these tensors
+    on_cpu: tuple[int, ...] = ()  # which of them stay there when the device has no float64
+
+
+def words(of):
+    """What a docstring says that it is fit for; None if it does not say."""
+    said = re.search(r"Fit for ([^.]*)\.", of.__doc__)
+    return said and re.split("[,;] ", " ".join(said[1].split()))
+
+
+def autocast(call, make, on_cpu):
+    inputs = make(*SIZES[0])
+    with torch.autocast("cpu", torch.bfloat16):
+        made = call(*inputs)
+    assert_close(made, call(*inputs), rtol=0, atol=0)
+
+
+def compiles(call, make, on_cpu):
+    torch.compiler.reset()
+    compiled = torch.compile(call, fullgraph=True, dynamic=True, backend="aot_eager")
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for sizes in SIZES:
+            inputs = make(*sizes)
+            assert_close(compiled(*inputs), call(*inputs))
+
+
+class Whole(torch.nn.Module):
+    def __init__(self, call):
+        super().__init__()
+        self.call = call
+
+    def forward(self, *inputs):
+        return self.call(*inputs)
+
+
+def exports(call, make, on_cpu):
+    inputs, others = (make(*sizes) for sizes in SIZES)
+    sizes = [
+        {axis: torch.export.Dim.DYNAMIC for axis, n in enumerate(one.shape) if n != other.shape[axis]}
+        for one, other in zip(inputs, others, strict=True)
+    ]
+    program = torch.export.export(Whole(call), inputs, dynamic_shapes=(tuple(sizes),))
+    assert_close(program.module()(*others), call(*others))
+
+
+def vmaps(call, make, on_cpu):
+    samples = [make(*SIZES[0]) for _ in range(3)]
+    made = torch.vmap(call)(*map(torch.stack, zip(*samples, strict=True)))
+    for n, inputs in enumerate(samples):
+        assert_close(tree_map(lambda all, n=n: all[n], made), call(*inputs))
+
+
+def gradients(call, make, on_cpu):
+    samples = [make(*SIZES[0]) for _ in range(3)]
+    learned = dict(call.named_parameters())
+
+    def loss(parameters, *inputs):
+        return torch.func.functional_call(call, parameters, inputs).square().sum()
+
+    each = torch.vmap(torch.func.grad(loss), in_dims=(None, *[0] * len(samples[0])))
+    made = each(learned, *map(torch.stack, zip(*samples, strict=True)))
+    for n, inputs in enumerate(samples):
+        expected = torch.autograd.grad(loss(learned, *inputs), learned.values())
+        assert_close([made[name][n] for name in learned], list(expected))
+
+
+class NoFloat64(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(made):
+            if isinstance(tensor, torch.Tensor) and tensor.device.type != "cpu":
+                assert tensor.dtype not in (torch.float64, torch.complex128), function
+        return made
+
+
+def mps(call, make, on_cpu):
+    inputs = make(*SIZES[0])
+    with FakeTensorMode() as fake, NoFloat64():
+
+        def move(tensor):
+            return fake.from_tensor(tensor).to("meta")
+
+        inputs = [
+            fake.from_tensor(tensor) if place in on_cpu else move(tensor)
+            for place, tensor in enumerate(inputs)
+        ]
+        if isinstance(call, torch.nn.Module):
+            learned = {name: move(parameter) for name, parameter in call.named_parameters()}
+            torch.func.functional_call(call, learned, tuple(inputs))
+        else:
+            call(*inputs)
+
+
+def no_sync(call, make, on_cpu):
+    if isinstance(call, torch.nn.Module):
+        call = copy.deepcopy(call).to("meta")
+    made = call(*(tensor.to("meta") for tensor in make(*SIZES[0])))
+    assert {tensor.device.type for tensor in tree_leaves(made)} == {"meta"}
+
+
+CHECKS = {
+    "autocast": autocast,
+    "compile": compiles,
+    "export": exports,
+    "vmap": vmaps,
+    "gradients per sample": gradients,
+    "mps": mps,
+    "no sync": no_sync,
+}

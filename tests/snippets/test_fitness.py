@@ -1,0 +1,41 @@
+"""Each word that a docstring says after «Fit for», for each file of a family."""
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.snippets.fitness import CHECKS, words
+
+FAMILIES = [file.stem for file in sorted(Path(__file__).with_name("families").glob("*.py"))]
+CASES = [
+    case for name in FAMILIES for case in importlib.import_module(f"tests.snippets.families.{name}").CASES
+]
+FILES = sorted({case.of.__module__ for case in CASES})
+CLAIMED = [
+    pytest.param(case, word, id=f"{case.of.__name__}-{word}") for case in CASES for word in words(case.of)
+]
+
+
+def takes_tensors(of):
+    taken = inspect.signature(of.forward if inspect.isclass(of) else of).parameters.values()
+    return any(parameter.annotation is torch.Tensor for parameter in taken)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_docstring_says_what_it_is_fit_for(file):
+    mine = vars(sys.modules[file]).values()
+    public = {of for of in mine if inspect.isroutine(of) or inspect.isclass(of)}
+    public = {of for of in public if of.__module__ == file and not of.__name__.startswith("_")}
+    assert {case.of for case in CASES if case.of.__module__ == file} == set(filter(takes_tensors, public))
+    for of in public:
+        assert bool(words(of)) == takes_tensors(of), of.__name__
+        assert set(words(of) or ()) <= set(CHECKS), of.__name__
+
+
+@pytest.mark.parametrize(("case", "word"), CLAIMED)
+def test_it_is_fit_for_what_it_says(case, word):
+    CHECKS[word](*case[1:])
