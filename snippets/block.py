@@ -8,10 +8,14 @@ An encoding answers four questions, and most answer one of them:
     score    how a query and a key are scored at all
 
 Encoding answers all of them "as if there were no positions". Override one, give
-it to Decoder, and nothing else changes. Every token comes with its position and
-the number of its document, so that padding, packing and a cache come out right;
-decoding.py says how to make both. A fifth question, what is added to the
-values, is not asked here; Shaw's second table answers it.
+it to Decoder, and nothing else changes. What no layer changes is asked once per
+call: tables, which is all that rotate needs of the positions, and the bias,
+which joins the mask. A fifth question, what is added to the values, is not
+asked here; Shaw's second table answers it.
+
+Every token comes with its position and the number of its document, so that
+padding, packing and a cache come out right; decoding.py says how to make both.
+Both are (rows, tokens): a row for each text, or one row for all.
 
 Source: arXiv:1706.03762, section 3, with normalisation before each part and one
 matrix for tokens in and out, as in github.com/openai/gpt-2 at 9b63575,
@@ -19,6 +23,7 @@ src/model.py.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,22 +35,29 @@ class Encoding(nn.Module):
     def embed(
         self,
         x: Tensor,  # (batch, tokens, dim)
-        positions: Tensor,  # (batch, tokens)
+        positions: Tensor,  # (rows, tokens)
     ) -> Tensor:
         return x
+
+    def tables(
+        self,
+        positions: Tensor,  # (rows, tokens)
+    ) -> Any:
+        """What rotate needs of the positions."""
+        return positions
 
     def rotate(
         self,
         x: Tensor,  # (batch, heads, tokens, dim)
-        positions: Tensor,  # (batch, tokens)
+        tables: Any,
         role: str,
     ) -> Tensor:
         return x
 
     def bias(
         self,
-        query_positions: Tensor,  # (batch, queries)
-        key_positions: Tensor,  # (batch, keys)
+        query_positions: Tensor,  # (rows, queries)
+        key_positions: Tensor,  # (rows, keys)
     ) -> Tensor | None:
         return None
 
@@ -53,17 +65,33 @@ class Encoding(nn.Module):
         self,
         q: Tensor,  # (batch, heads, queries, dim)
         k: Tensor,  # (batch, heads, keys, dim)
-        query_positions: Tensor,  # (batch, queries)
-        key_positions: Tensor,  # (batch, keys)
+        query_positions: Tensor,  # (rows, queries)
+        key_positions: Tensor,  # (rows, keys)
     ) -> Tensor:
         return q / math.sqrt(q.shape[-1]) @ k.mT
+
+
+def additive_mask(
+    seen: Tensor,  # (rows, queries, keys)
+    bias: Tensor | None,  # (..., queries, keys)
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """What is added to scores: -inf where seen is False, else bias or 0.
+
+    (rows, 1, queries, keys), or with as many heads as bias; dtype is that of
+    the mask if there is no bias.
+    """
+    if bias is None:
+        bias = torch.zeros((), dtype=dtype, device=seen.device)
+    return bias.masked_fill(~seen[:, None], -math.inf)
 
 
 class Block(nn.Module):
     """Attention, then a network for each token; both are added to x.
 
-    forward returns the new x and the keys and values of all tokens so far; past
-    is what it returned before.
+    tables is what encoding.tables gave for query_positions, mask the one of
+    additive_mask. forward returns the new x and the keys and values of all
+    tokens so far; past is what it returned before.
     """
 
     def __init__(self, dim: int, heads: int):
@@ -80,25 +108,23 @@ class Block(nn.Module):
         self,
         x: Tensor,  # (batch, tokens, dim)
         encoding: Encoding,
-        query_positions: Tensor,  # (batch, tokens)
-        key_positions: Tensor,  # (batch, keys)
-        seen: Tensor,  # (batch, tokens, keys)
+        tables: Any,
+        query_positions: Tensor,  # (rows, tokens)
+        key_positions: Tensor,  # (rows, keys)
+        mask: Tensor,  # (..., tokens, keys)
         past: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         q, k, v = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for part in self.project(self.norms[0](x)).chunk(3, -1)
         )
-        q = encoding.rotate(q, query_positions, "query")
-        k = encoding.rotate(k, query_positions, "key")
+        q = encoding.rotate(q, tables, "query")
+        k = encoding.rotate(k, tables, "key")
         if past is not None:
             k, v = torch.cat((past[0], k), -2), torch.cat((past[1], v), -2)
         scores = encoding.score(q, k, query_positions, key_positions)
-        bias = encoding.bias(query_positions, key_positions)
-        if bias is not None:
-            scores = scores + bias  # (batch, heads, tokens, keys)
-        scores = scores.masked_fill(~seen[:, None], -math.inf)
-        each = scores.softmax(-1) @ v  # (batch, heads, tokens, width)
+        weights = (scores + mask).softmax(-1)  # (batch, heads, tokens, keys)
+        each = weights @ v  # (batch, heads, tokens, width)
         x = x + self.merge(each.transpose(1, 2).flatten(-2))
         return x + self.network(self.norms[1](x)), (k, v)
 
@@ -120,8 +146,8 @@ class Decoder(nn.Module):
     >>> (whole[:, 2:] - last).abs().max() < 1e-6
     tensor(True)
 
-    ValueError: dim not a multiple of heads; ids, positions and documents not
-    all (batch, tokens).
+    ValueError: dim not a multiple of heads; ids not (batch, tokens); positions
+    and documents not both of that shape or both (1, tokens).
     """
 
     def __init__(
@@ -148,15 +174,16 @@ class Decoder(nn.Module):
     def forward(
         self,
         ids: Tensor,  # (batch, tokens)
-        positions: Tensor,  # (batch, tokens)
-        documents: Tensor,  # (batch, tokens)
+        positions: Tensor,  # (rows, tokens)
+        documents: Tensor,  # (rows, tokens)
         past: tuple[list, Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, tuple[list, Tensor, Tensor]]:
-        shapes = {tuple(each.shape) for each in (ids, positions, documents)}
-        if len(shapes) > 1 or ids.ndim != 2:
+        shapes = [tuple(each.shape) for each in (ids, positions, documents)]
+        one = (1, *shapes[0][1:])
+        if ids.ndim != 2 or shapes[1:] not in ([shapes[0]] * 2, [one] * 2):
             raise ValueError(
-                "ids, positions and documents must all be (batch, tokens), "
-                f"got {sorted(shapes)}"
+                "ids must be (batch, tokens), positions and documents both the "
+                f"same or both (1, tokens), got {shapes}"
             )
         x = self.encoding.embed(self.scale * self.tokens(ids), positions)
         layers, at, of = [None] * len(self.blocks), positions, documents
@@ -165,8 +192,10 @@ class Decoder(nn.Module):
             at, of = torch.cat((past[1], at), -1), torch.cat((past[2], of), -1)
         seen = of[:, None, :] == documents[:, :, None]
         seen = seen & (at[:, None, :] <= positions[:, :, None])
+        mask = additive_mask(seen, self.encoding.bias(positions, at), x.dtype)
+        place = self.encoding.tables(positions), positions, at, mask
         present = []
         for block, old in zip(self.blocks, layers, strict=True):
-            x, new = block(x, self.encoding, positions, at, seen, old)
+            x, new = block(x, self.encoding, *place, old)
             present.append(new)
         return self.norm(x) @ self.tokens.weight.T, (present, at, of)
