@@ -51,6 +51,11 @@ def outer(x=BASE):
     return inner()
 
 
+def plain(x):
+    """Words."""
+    return x
+
+
 class Thing:
     """Words."""
 
@@ -84,7 +89,10 @@ if BASE:
         ("def under():\n        return 1", "def under():\n        return 2", ""),
         ("BASE = 2", "BASE = 3", ""),
         ("x=BASE", "x=2", ""),
-        ("@print\n", "", ""),
+        ("@print\n", "", {"", "outer"}),
+        ("def plain(x)", "def plain(x=2)", "plain"),
+        ("def plain(x)", "def sum(x)", {"", "plain", "sum"}),
+        ("def plain(x)", "def math(x)", {"", "plain", "math"}),
         ("size = 3", "size = 4", ""),
         ("def method", "def other", None),
         ("Words.", "Other words.", None),
@@ -95,9 +103,14 @@ def test_what_changes_which_part(was, becomes, part):
     assert was in TEXT
     found = changed(provenance.parts(TEXT), provenance.parts(TEXT.replace(was, becomes)))
     if part is not None:
-        assert found == {part}
+        assert found == (part if isinstance(part, set) else {part})
     else:
         assert found == ({"", "Thing.method", "Thing.other"} if "def" in was else set())
+
+
+def test_a_new_function_is_a_part_of_its_own_and_of_no_other():
+    new = TEXT + "\n\ndef other(x=plain):\n    from math import tau as outer\n    return outer\n"
+    assert changed(provenance.parts(TEXT), provenance.parts(new)) == {"other"}
 
 
 def gutted(text, ran):
