@@ -15,34 +15,21 @@ import joblib
 import torch
 from tqdm import tqdm
 
-from experiments.runs import RESULTS, ROOT, runs
+from experiments.current import carry_out, is_current
+from experiments.runs import RESULTS, plan, runs
 
-# The experiments, and the sizes of runs that take seconds.
-EXPERIMENTS = {
-    "language": {"updates": 20, "count": 1},
-    "shuffled": {"updates": 20, "count": 1},
-    "teaching": {"updates": 20, "count": 1},
-    "extensions": {"updates": 20, "count": 1, "tuning": {"updates": 20, "length": 256}},
-    "tasks": {"updates": 20, "rows": 2},
-    "translator": {"updates": 20, "asked": 4},
-    "generator": {"updates": 20, "count": 1, "rows": 2},
-    "cost": {
-        "plan": {"own": [16], "forward": [16], "training": [16], "decoding": [16], "kernel": [16]},
-        "rounds": 3,
-    },
-}
 DASK = "a Dask scheduler whose workers take the runs; first: pip install dask distributed"
-TRIED = ROOT / ".cache" / "experiments"
+TRIED = RESULTS.parent.parent / ".cache" / "experiments"
 
 
 def main(arguments=None):
     options = parse(arguments)
     wanted = [run for name in options.experiments for run in runs(name)]
-    sizes = {name: EXPERIMENTS[name] if options.smoke else {} for name in options.experiments}
-    stale = [run for run in wanted if not run.is_current(options.folder, sizes[run.experiment])]
+    sizes = {name: plan()[name]["smoke"] if options.smoke else {} for name in options.experiments}
+    stale = [run for run in wanted if not is_current(run, options.folder, sizes[run.experiment])]
     print(f"{len(wanted) - len(stale)} of {len(wanted)} results are current, {len(stale)} to make")
     device = best_device() if options.device == "auto" else options.device
-    tasks = (joblib.delayed(carry_out)(run, device, sizes[run.experiment]) for run in stale)
+    tasks = (joblib.delayed(make)(run, device, sizes[run.experiment]) for run in stale)
     engine = {"backend": "dask", "scheduler_host": options.dask} if options.dask else {"n_jobs": options.jobs}
     with joblib.parallel_config(**engine):
         ended = joblib.Parallel(return_as="generator_unordered")(tasks)
@@ -54,7 +41,7 @@ def main(arguments=None):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__.partition("\n")[0])
-    parser.add_argument("experiments", nargs="*", metavar="experiment", help=", ".join(EXPERIMENTS))
+    parser.add_argument("experiments", nargs="*", metavar="experiment", help=", ".join(plan()))
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="runs at a time")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, mps")
     parser.add_argument("--dask", metavar="HOST:PORT", help=DASK)
@@ -62,14 +49,15 @@ def parse(arguments):
     parser.add_argument("--folder", type=Path, help="where results are kept")
     options = parser.parse_args(arguments)
     options.folder = options.folder or (TRIED if options.smoke else RESULTS)
-    if unknown := set(options.experiments) - set(EXPERIMENTS):
-        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(EXPERIMENTS)}")
-    options.experiments = options.experiments or EXPERIMENTS
+    if unknown := set(options.experiments) - set(plan()):
+        parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(plan())}")
+    options.experiments = options.experiments or plan()
     return options
 
 
-def carry_out(run, device, sizes):
-    return run, run.carry_out(device, sizes)
+def make(run, device, sizes):
+    planned = plan()[run.experiment]
+    return run, carry_out(run, device, sizes, planned["smoke"] if planned.get("timed") else None)
 
 
 def best_device():

@@ -45,6 +45,18 @@ def provenance():
     return {"train_bytes": len(train), "held_out_bytes": len(held_out), "sha256": digest.hexdigest()}
 
 
+def spread(text, count, length):
+    """Stretches of each file that is long enough, evenly spread over it: (files, count, length)."""
+    ends = (text == END).nonzero()[:, 0].tolist()
+    middles = torch.arange(1, 2 * count, 2)[:, None] / (2 * count)
+    found = []
+    for start, end in zip([0, *(end + 1 for end in ends)], ends, strict=False):
+        if end - start >= length:
+            starts = start + (middles * (end - start - length)).long()
+            found.append(text[starts + torch.arange(length)])
+    return torch.stack(found)
+
+
 def windows(text, count, length, generator):
     """Random stretches of a text: (count, length), from a generator on the CPU."""
     starts = torch.randint(len(text) - length + 1, (count, 1), generator=generator)

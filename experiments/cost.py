@@ -13,12 +13,9 @@ method at every length has its turn. It measures one thread of the CPU, whatever
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from experiments.encodings import alike, switch
+from experiments.encodings import switch
 from experiments.measure import keep_memory, peak_bytes, processor, seconds
 from snippets.block import Block, Encoding, additive_mask
-
-METHODS = {"all": ()}
-SEEDS = range(1)
 
 DIM, HEADS, CLIP = 256, 4, 64
 LENGTHS = (256, 512, 1024, 2048)
@@ -34,7 +31,7 @@ class Ways:
 
     def __init__(self, name, length):
         torch.manual_seed(0)
-        self.block, self.encoding = Block(DIM, HEADS), alike(ENCODINGS[name]())
+        self.block, self.encoding = Block(DIM, HEADS), ENCODINGS[name]()
         self.x = torch.randn(1, length, DIM, requires_grad=True)
         self.q, self.k, self.v = torch.randn(3, 1, HEADS, length, DIM // HEADS)
         self.positions = torch.arange(length)[None]

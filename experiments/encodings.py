@@ -1,43 +1,39 @@
-"""Every encoding of the guide behind one switch, for snippets/block.py."""
+"""Every encoding of the guide behind one switch, for snippets/block.py.
+
+Each has a function of its own, which imports what it needs, so that a new one changes nothing that
+an old result was made with.
+"""
+
+import functools
+import re
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from snippets import (
-    alibi,
-    clipped_bias,
-    cope,
-    deberta,
-    fire,
-    kerple,
-    learned,
-    rope,
-    sandwich,
-    shaw,
-    sinusoidal,
-    t5_bias,
-    transformer_xl,
-    xpos,
-)
+from experiments.runs import plan
 from snippets.block import Encoding
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
-# The files that each encoding uses and the others do not.
-SNIPPETS = {
-    "none": (),
-    "sinusoidal": (sinusoidal,),
-    "learned": (learned,),
-    "RoPE": (rope,),
-    "xPos": (xpos,),
-    "ALiBi": (alibi,),
-    "T5": (t5_bias,),
-    "clipped bias": (clipped_bias,),
-    "KERPLE": (kerple,),
-    "FIRE": (fire,),
-    "Sandwich": (sandwich,),
-    "Shaw": (shaw,),
-    "DeBERTa": (deberta,),
-    "Transformer-XL": (transformer_xl,),
-    "CoPE": (cope,),
-}
+
+class Sizes(NamedTuple):
+    dim: int
+    heads: int
+    length: int  # rows of the learned table
+    clip: int  # the distance, or the count, from which on a table has one row for all
+
+    @property
+    def width(self):
+        return self.dim // self.heads
+
+
+def make(name, dim, heads, length, clip):
+    """The encoding of that name: "RoPE" is made by rope, "clipped bias" by clipped_bias."""
+    return globals()[re.sub(r"\W", "_", name.lower())](Sizes(dim, heads, length, clip))
+
+
+def switch(*sizes):
+    """How to make each encoding of the guide, by name; sizes are dim, heads, length and clip."""
+    return {name: functools.partial(make, name, *sizes) for name in plan()["language"]["methods"]}
 
 
 class Added(Encoding):
@@ -55,14 +51,12 @@ class Rope(Encoding):
         self.register_buffer("frequencies", frequencies, persistent=False)
         self.temperature = temperature
 
-    def rotate(self, x, positions, role):
-        turned = rope.apply_rope(x, positions[:, None], self.frequencies, "half")
-        return self.temperature * turned
+    def tables(self, positions):
+        cos, sin = rope_tables(positions, self.frequencies)
+        return self.temperature * cos, self.temperature * sin
 
-
-class Xpos(Encoding):
-    def rotate(self, x, positions, role):
-        return xpos.apply_xpos(x, positions[:, None], role, centre=0)
+    def rotate(self, x, tables, role):
+        return apply_rope(x, *tables, "half")
 
 
 class Biased(Encoding):
@@ -72,17 +66,6 @@ class Biased(Encoding):
 
     def bias(self, query_positions, key_positions):
         return self.make(query_positions, key_positions)
-
-
-class Alike(Encoding):
-    """The bias of one row for all: in batches whose rows have the same positions."""
-
-    def __init__(self, biased):
-        super().__init__()
-        self.biased = biased
-
-    def bias(self, query_positions, key_positions):
-        return self.biased.bias(query_positions[:1], key_positions[:1])
 
 
 class Scored(Encoding):
@@ -99,48 +82,103 @@ class Counted(Scored):  # by rows: it takes no positions
         return self.scores(q, k)
 
 
-class ShawKeys(Encoding):  # Shaw's second table, for values, has no door
-    def __init__(self, clip, width):
-        super().__init__()
-        self.table = nn.Parameter(nn.init.xavier_uniform_(Tensor(2 * clip + 1, width)))
-
-    def score(self, q, k, query_positions, key_positions):
-        return shaw.shaw_scores(q, k, self.table, query_positions, key_positions)
+def none(sizes):
+    return Encoding()
 
 
-def switch(dim, heads, length, clip):
-    """How to make each encoding, by name.
+def sinusoidal(sizes):
+    from snippets.sinusoidal import AddSinusoidal
 
-    length is the rows of the learned table; clip the distance, or the count,
-    from which on a method with a table of distances or counts has one row for all.
-    """
-    width = dim // heads
-
-    def alibi_of_heads(query_positions, key_positions):
-        return alibi.alibi_bias(query_positions, key_positions, heads)
-
-    def sandwich_of_heads(query_positions, key_positions):
-        return sandwich.sandwich_bias(query_positions, key_positions, heads)
-
-    return {
-        "none": Encoding,
-        "sinusoidal": lambda: Added(sinusoidal.AddSinusoidal(dim)),
-        "learned": lambda: Added(learned.AddLearned(length, dim)),
-        "RoPE": lambda: Rope(rope.rope_frequencies(width)),
-        "xPos": Xpos,
-        "ALiBi": lambda: Biased(alibi_of_heads),
-        "T5": lambda: Biased(t5_bias.T5Bias(heads, bidirectional=False)),
-        "clipped bias": lambda: Biased(clipped_bias.ClippedBias(heads, clip)),
-        "KERPLE": lambda: Biased(kerple.KerpleLog(heads)),
-        "FIRE": lambda: Biased(fire.FireBias(heads)),
-        "Sandwich": lambda: Biased(sandwich_of_heads),
-        "Shaw": lambda: ShawKeys(clip, width),
-        "DeBERTa": lambda: Scored(deberta.DebertaScores(dim, heads, clip)),
-        "Transformer-XL": lambda: Counted(transformer_xl.TransformerXLScores(dim, heads)),
-        "CoPE": lambda: Counted(cope.CopeScores(width, clip)),
-    }
+    return Added(AddSinusoidal(sizes.dim))
 
 
-def alike(encoding):
-    """The same encoding, quicker where all rows of a batch have the same positions."""
-    return Alike(encoding) if isinstance(encoding, Biased) else encoding
+def learned(sizes):
+    from snippets.learned import AddLearned
+
+    return Added(AddLearned(sizes.length, sizes.dim))
+
+
+def rope(sizes):
+    return Rope(rope_frequencies(sizes.width))
+
+
+def xpos(sizes):
+    from snippets.xpos import apply_xpos, xpos_tables
+
+    class Xpos(Encoding):
+        def tables(self, positions):
+            roles = ("query", "key")
+            return {role: xpos_tables(positions, sizes.width, role, centre=0) for role in roles}
+
+        def rotate(self, x, tables, role):
+            return apply_xpos(x, *tables[role])
+
+    return Xpos()
+
+
+def alibi(sizes):
+    from snippets.alibi import alibi_bias, alibi_slopes
+
+    return Biased(lambda at, keys: alibi_bias(at, keys, alibi_slopes(sizes.heads, at.device)))
+
+
+def t5(sizes):
+    from snippets.t5_bias import T5Bias
+
+    return Biased(T5Bias(sizes.heads, bidirectional=False))
+
+
+def clipped_bias(sizes):
+    from snippets.clipped_bias import ClippedBias
+
+    return Biased(ClippedBias(sizes.heads, sizes.clip))
+
+
+def kerple(sizes):
+    from snippets.kerple import KerpleLog
+
+    return Biased(KerpleLog(sizes.heads))
+
+
+def fire(sizes):
+    from snippets.fire import FireBias
+
+    return Biased(FireBias(sizes.heads))
+
+
+def sandwich(sizes):
+    from snippets.sandwich import sandwich_bias
+
+    return Biased(lambda at, keys: sandwich_bias(at, keys, sizes.heads))
+
+
+def shaw(sizes):
+    from snippets.shaw import shaw_scores
+
+    class Shaw(Encoding):  # its second table, for values, has no door
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Parameter(nn.init.xavier_uniform_(Tensor(2 * sizes.clip + 1, sizes.width)))
+
+        def score(self, q, k, query_positions, key_positions):
+            return shaw_scores(q, k, self.table, query_positions, key_positions)
+
+    return Shaw()
+
+
+def deberta(sizes):
+    from snippets.deberta import DebertaScores
+
+    return Scored(DebertaScores(sizes.dim, sizes.heads, sizes.clip))
+
+
+def transformer_xl(sizes):
+    from snippets.transformer_xl import TransformerXLScores
+
+    return Counted(TransformerXLScores(sizes.dim, sizes.heads))
+
+
+def cope(sizes):
+    from snippets.cope import CopeScores
+
+    return Counted(CopeScores(sizes.width, sizes.clip))

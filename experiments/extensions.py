@@ -14,8 +14,6 @@ from experiments import corpus, language
 from experiments.encodings import Rope
 from snippets import rope, rope_scaling
 
-METHODS = {"RoPE stretched": ()}
-SEEDS = language.SEEDS
 provenance = language.provenance
 
 WIDTH = language.DIM // language.HEADS
@@ -72,7 +70,7 @@ def by_position(model, method, windows, device):
     return loss
 
 
-def search(model, device, seed):
+def search(model, device, seed, trials=TRIALS):
     """LongRoPE's factors, one for each pair: evolution from three known methods, judged by the loss.
 
     A factor is at least that of the pair before it, as in the paper, and at most the stretch.
@@ -93,7 +91,7 @@ def search(model, device, seed):
         return language.by_position(stretched, windows, device).mean().item()
 
     pool = [tuple((frequencies / each).tolist()) for each in known]
-    while judge.cache_info().currsize < TRIALS:
+    while judge.cache_info().currsize < trials:
         parents = sorted(pool, key=judge)[:4]
         parent = parents[int(torch.randint(len(parents), (), generator=generator))]
         change = torch.randn(len(parent), generator=generator).mul(0.3).exp()
@@ -103,11 +101,11 @@ def search(model, device, seed):
     return torch.tensor(min(pool, key=judge))
 
 
-def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS, tuning=TUNING):
+def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS, trials=TRIALS, tuning=TUNING):
     """Train once; then every method, untuned and tuned."""
     model = language.train(language.decoder("RoPE", seed), seed, device, updates)
     windows = language.held_out(count)
-    factors = search(model, device, seed)
+    factors = search(model, device, seed, trials)
     results = {"longrope_factors": [round(each, 4) for each in factors.tolist()], "untuned": {}, "tuned": {}}
     for name, scaled in methods(factors).items():
         results["untuned"][name] = language.binned(by_position(model, scaled, windows, device))

@@ -14,7 +14,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from experiments import corpus
-from experiments.encodings import SNIPPETS, alike, switch
+from experiments.encodings import make
 from snippets.block import Decoder, Encoding
 
 DIM, HEADS, LAYERS = 64, 4, 2
@@ -25,9 +25,6 @@ TEMPERATURES = (0.0, 0.4, 0.8, 1.2)
 PROMPT, LINE = b"def ", b"import "
 NEW_LINE = ord("\n")
 
-METHODS = {name: SNIPPETS[name] for name in ("none", "sinusoidal", "learned", "RoPE", "ALiBi")}
-SEEDS = range(3)
-
 
 def decoder(name, seed):
     """The same weights for every encoding, but for its own. The learned table
@@ -36,7 +33,7 @@ def decoder(name, seed):
     torch.manual_seed(seed)
     scale = math.sqrt(DIM)
     made = Decoder(Encoding(), corpus.VOCABULARY, DIM, HEADS, LAYERS, scale)
-    made.encoding = alike(switch(DIM, HEADS, TRAINED, clip=32)[name]())
+    made.encoding = make(name, DIM, HEADS, TRAINED, clip=32)
     return made
 
 
@@ -45,13 +42,15 @@ def read(model, ids, past=None, first=0):
     first, and the new past.
     """
     positions = torch.arange(first, first + ids.shape[1], device=ids.device)
-    return model(ids, positions.expand_as(ids), torch.ones_like(ids), past)
+    return model(ids, positions[None], torch.ones_like(positions)[None], past)
 
 
 def losses(model, windows):
     """The loss at each position: (batch, length - 1)."""
     scores, _ = read(model, windows[:, :-1])
-    return cross_entropy(scores.mT, windows[:, 1:], reduction="none")
+    answers = windows[:, 1:].flatten()
+    loss = cross_entropy(scores.flatten(0, 1), answers, reduction="none")
+    return loss.unflatten(0, (len(windows), -1))
 
 
 def train(model, seed, device, updates):

@@ -3,39 +3,41 @@
 A small decoder learns to predict the next byte in windows of 128 and is then asked about every
 position in windows of 1024, from files that it has never seen. Every encoding meets the same initial
 weights, the same windows in the same order and the same number of updates.
+
+How much of the text before does it use? The last bytes of windows from all held-out files are asked for
+again and again, with more and more of the bytes before them.
 """
 
 import torch
 from torch.nn.functional import cross_entropy
 
 from experiments import corpus
-from experiments.encodings import SNIPPETS, alike, switch
+from experiments.encodings import make
 from snippets.block import Decoder, Encoding
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
 TRAINED, ASKED, BIN = 128, 1024, 16  # lengths, and the positions that one figure is the mean of
 BATCH, UPDATES, RATE = 16, 500, 3e-3
 WINDOWS = 64  # of ASKED bytes, the same for every model
-
-METHODS = SNIPPETS
-SEEDS = range(3)
-ENCODINGS = switch(DIM, HEADS, ASKED, CLIP)
+FAR, EACH = 16, 3  # the last bytes of a window; windows of a held-out file
+CONTEXTS = (16, 32, 64, 128, 256, 512, ASKED - FAR)  # bytes read before those
 
 
 def decoder(name, seed):
     """A decoder whose weights, but for those of its encoding, are the same for every encoding."""
     torch.manual_seed(seed)
     made = Decoder(Encoding(), corpus.VOCABULARY, DIM, HEADS, LAYERS, scale=DIM**0.5)
-    made.encoding = alike(ENCODINGS[name]())
+    made.encoding = make(name, DIM, HEADS, ASKED, CLIP)
     return made
 
 
 def losses(model, windows):
     """The loss at each position: (batch, length - 1)."""
     ids = windows[:, :-1]
-    positions = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
-    scores, _ = model(ids, positions, torch.ones_like(ids))
-    return cross_entropy(scores.mT, windows[:, 1:], reduction="none")
+    positions = torch.arange(ids.shape[1], device=ids.device)[None]
+    scores, _ = model(ids, positions, torch.ones_like(positions))
+    loss = cross_entropy(scores.flatten(0, 1), windows[:, 1:].flatten(), reduction="none")
+    return loss.view(ids.shape)
 
 
 def shuffle(windows, generator):
@@ -72,7 +74,7 @@ def held_out(count=WINDOWS, shuffled=False):
 @torch.no_grad()
 def by_position(model, windows, device):
     """The mean loss at each position, over the windows: (length - 1,), on the CPU."""
-    return torch.stack([losses(model, window[None].to(device))[0] for window in windows]).mean(0).cpu()
+    return torch.cat([losses(model, part.to(device)).cpu() for part in windows.split(4)]).mean(0)
 
 
 def binned(loss):
@@ -80,14 +82,31 @@ def binned(loss):
     return [round(each.item(), 4) for each in loss.unflatten(0, (-1, BIN)).mean(-1)]
 
 
-def run(method, seed, device, updates=UPDATES, count=WINDOWS, shuffled=False):
-    """Train one model and ask it about the held-out windows."""
-    model = train(decoder(method, seed), seed, device, updates, shuffled=shuffled)
+@torch.no_grad()
+def by_context(model, windows, device):
+    """The mean loss of the last FAR bytes of each window, for each number of bytes read before them."""
+    found = {}
+    for context in CONTEXTS:
+        parts = windows[:, -(context + FAR) :].split(4 * ASKED // (context + FAR))
+        loss = torch.cat([losses(model, part.to(device))[:, -FAR:].mean(-1) for part in parts])
+        found[str(context)] = [round(each, 3) for each in loss.tolist()]
+    return found
+
+
+def examined(model, windows, device):
+    """The size of a model, and its loss by position."""
     return {
         "parameters": sum(each.numel() for each in model.parameters()),
         "encoding_parameters": sum(each.numel() for each in model.encoding.parameters()),
-        "loss": binned(by_position(model, held_out(count, shuffled), device)),
+        "loss": binned(by_position(model, windows, device)),
     }
+
+
+def run(method, seed, device, updates=UPDATES, count=WINDOWS, each=EACH):
+    """Train one model and ask it about the held-out windows."""
+    model = train(decoder(method, seed), seed, device, updates)
+    far = corpus.spread(corpus.corpus()[1], each, ASKED).flatten(0, 1)
+    return examined(model, held_out(count), device) | {"far": by_context(model, far, device)}
 
 
 def provenance():

@@ -1,43 +1,26 @@
 """Runs, and where their results are kept: one small file for each, with all that it was made with.
 
-An experiment is a module of this folder with METHODS, SEEDS and run(method, seed, device, **sizes),
-which returns numbers. METHODS names, for each method, the snippets that its encoding uses.
-
-A result is current as long as the code behind it is: the experiment, what it imports of ours, and what
-METHODS names; but not every snippet that encodings.py imports for some other method. Comments, docstrings
-and layout are no code.
+An experiment is a module of this folder with run(method, seed, device, **sizes), which returns numbers;
+plan.toml says of each its methods and seeds. Here nothing of it is imported: to show results takes their
+files only.
 """
 
-import ast
-import hashlib
-import importlib
 import json
 import os
-import platform
 import re
-import sys
-import time
-from dataclasses import dataclass
+import tomllib
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-import torch
-
-ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).resolve().parent / "results"
-PACKAGES = ("experiments", "snippets")
-SWITCH = "experiments.encodings"
+PLAN = Path(__file__).resolve().parent / "plan.toml"
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     experiment: str
     method: str
     seed: int
-
-    @property
-    def module(self):
-        return importlib.import_module(f"experiments.{self.experiment}")
 
     @property
     def name(self):
@@ -47,53 +30,27 @@ class Run:
     def path(self, folder):
         return folder / f"{self.name}.json"
 
-    def fingerprint(self):
-        """SHA-256 of the code that this run depends on."""
-        own = {module.__name__ for module in self.module.METHODS[self.method]}
-        names = sorted(imported(f"experiments.{self.experiment}") | own)
-        return hashlib.sha256("".join(map(bare_code, names)).encode()).hexdigest()
-
-    def is_current(self, folder, sizes):
-        """Whether there is a whole result of these sizes and of the code as it is now."""
-        try:
-            made_with = json.loads(self.path(folder).read_text(encoding="utf-8"))["made_with"]
-            return made_with["code"] == self.fingerprint() and made_with["sizes"] == sizes
-        except (OSError, ValueError, KeyError, TypeError):
-            return False
-
-    def carry_out(self, device, sizes):
-        """Run; what is to be kept of it."""
-        torch.set_num_threads(1)
-        module = self.module
-        remember_sources()
-        code = self.fingerprint()
-        start = time.perf_counter()
-        result = module.run(self.method, self.seed, device, **sizes)
-        made_with = {
-            "code": code,
-            "sizes": sizes,
-            "seconds": round(time.perf_counter() - start),
-            "device": device,
-            "machine": f"{platform.system()} {platform.machine()}",
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-        }
-        made_with |= getattr(module, "provenance", dict)()
-        return {"method": self.method, "seed": self.seed, "made_with": made_with, "result": result}
-
     def keep(self, folder, made):
-        """Write what carry_out gave. The file appears whole or not at all."""
+        """Write what was made. The file appears whole or not at all."""
         path = self.path(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+        aside.write_text(written(made) + "\n", encoding="utf-8")
         aside.replace(path)
 
 
+@cache
+def plan():
+    """What is run, by experiment."""
+    return tomllib.loads(PLAN.read_text(encoding="utf-8"))
+
+
 def runs(experiment):
-    """Every run of an experiment."""
-    module = importlib.import_module(f"experiments.{experiment}")
-    return [Run(experiment, method, seed) for seed in module.SEEDS for method in module.METHODS]
+    """Every run of an experiment, seed by seed."""
+    planned = plan()[experiment]
+    return [
+        Run(experiment, method, seed) for seed in range(planned["seeds"]) for method in planned["methods"]
+    ]
 
 
 def kept(run, folder):
@@ -104,9 +61,9 @@ def kept(run, folder):
 
 
 def load(experiment, folder=RESULTS):
-    """The kept results: a dictionary from method to what each seed gave, in the order of METHODS."""
+    """The kept results: a dictionary from method to what each seed gave, in the order of the plan."""
     found = {}
-    for run in runs(experiment):  # seed by seed
+    for run in runs(experiment):
         found.setdefault(run.method, []).append(kept(run, folder)["result"])
     return found
 
@@ -116,65 +73,16 @@ def made_with(experiment, folder=RESULTS):
     return [kept(run, folder)["made_with"] for run in runs(experiment)]
 
 
-@cache
-def imported(module):
-    """The module and all of ours that it imports, by name, directly or through another.
-
-    Of the snippets that encodings.py imports only the one that every method needs.
-    """
-    found = {module}
-    for node in ast.walk(ast.parse(source(module))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        for name in names:
-            if module == SWITCH and name.startswith("snippets.") and name != "snippets.block":
-                continue
-            if name.partition(".")[0] in PACKAGES and "." in name and is_module(name):
-                found |= imported(name)
-    return frozenset(found)
-
-
-def remember_sources():
-    """Read the text of every module of ours that this process has imported.
-
-    It is what this process runs, whatever is edited from now on.
-    """
-    for name in list(sys.modules):
-        if name.partition(".")[0] in PACKAGES and is_module(name):
-            source(name)
-
-
-def is_module(name):
-    return file_of(name).is_file()
-
-
-def file_of(module):
-    return ROOT / f"{module.replace('.', '/')}.py"
-
-
-@cache
-def source(module):
-    """The text of a module, as it was when it was first asked for."""
-    return file_of(module).read_text(encoding="utf-8")
-
-
-@cache
-def bare_code(module):
-    """What a module does, as text: without comments, docstrings and layout, the same under every Python."""
-    return json.dumps(bare(ast.parse(source(module))))
-
-
-def bare(node):
-    """A syntax tree as lists, without docstrings and without what is empty."""
-    if isinstance(node, list):
-        return [bare(each) for each in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
-        del node.body[0]
-    fields = [(name, bare(value)) for name, value in ast.iter_fields(node) if value not in (None, [])]
-    return [type(node).__name__, *fields]
+def written(value, indent=""):
+    """As JSON, with an entry to a line, but numbers side by side."""
+    if not isinstance(value, (dict, list, tuple)) or all(isinstance(each, (int, float)) for each in value):
+        return json.dumps(value)
+    inner = indent + " "
+    if isinstance(value, dict):
+        before, after = "{}"
+        parts = [f"{json.dumps(key)}: {written(each, inner)}" for key, each in value.items()]
+    else:
+        before, after = "[]"
+        parts = [written(each, inner) for each in value]
+    lines = f",\n{inner}".join(parts)
+    return f"{before}\n{inner}{lines}\n{indent}{after}"

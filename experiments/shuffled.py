@@ -4,12 +4,10 @@ There is no order to know about, so that an encoding can only be in the way.
 """
 
 from experiments import language
-from experiments.encodings import SNIPPETS
 
-METHODS = {name: SNIPPETS[name] for name in ("none", "sinusoidal", "RoPE", "ALiBi")}
-SEEDS = language.SEEDS
 provenance = language.provenance
 
 
-def run(method, seed, device, **sizes):
-    return language.run(method, seed, device, shuffled=True, **sizes)
+def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS):
+    model = language.train(language.decoder(method, seed), seed, device, updates, shuffled=True)
+    return language.examined(model, language.held_out(count, shuffled=True), device)

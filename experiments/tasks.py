@@ -10,7 +10,7 @@ One small decoder learns all three at once. Its answers are judged where there i
 import torch
 from torch.nn.functional import cross_entropy
 
-from experiments.encodings import SNIPPETS, alike, switch
+from experiments.encodings import make
 from snippets.block import Decoder, Encoding
 
 LETTERS = 8  # 0 to 7: what is copied, and the noise and the values of recall
@@ -25,13 +25,6 @@ SHORTEST, LONGEST = 8, 32  # of the training
 LENGTHS = (32, 64, 128, 256)  # asked about
 BATCH, UPDATES, RATE = 32, 2400, 2e-3
 ROWS = 128  # asked about, of each task and length
-
-METHODS = {
-    name: SNIPPETS[name]
-    for name in ("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5", "FIRE", "Shaw", "CoPE")
-}
-SEEDS = range(3)
-ENCODINGS = switch(DIM, HEADS, max(LENGTHS), CLIP)
 
 
 def copying(rows, length, generator):
@@ -89,13 +82,13 @@ def decoder(name, seed):
     """A decoder whose weights, but for those of its encoding, are the same for every encoding."""
     torch.manual_seed(seed)
     made = Decoder(Encoding(), VOCABULARY, DIM, HEADS, LAYERS, scale=DIM**0.5)
-    made.encoding = alike(ENCODINGS[name]())
+    made.encoding = make(name, DIM, HEADS, max(LENGTHS), CLIP)
     return made
 
 
 def scores(model, tokens):
-    positions = torch.arange(tokens.shape[1], device=tokens.device).expand_as(tokens)
-    return model(tokens, positions, torch.ones_like(tokens))[0]
+    positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
+    return model(tokens, positions, torch.ones_like(positions))[0]
 
 
 def train(model, seed, device, updates):
@@ -108,7 +101,8 @@ def train(model, seed, device, updates):
         make = list(TASKS.values())[update % len(TASKS)]
         length = int(torch.randint(SHORTEST, LONGEST + 1, (), generator=generator))
         tokens, answers = (each.to(device) for each in make(BATCH, length, generator))
-        loss = cross_entropy(scores(model, tokens).mT, answers, ignore_index=NOTHING)
+        said = scores(model, tokens).flatten(0, 1)
+        loss = cross_entropy(said, answers.flatten(), ignore_index=NOTHING)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

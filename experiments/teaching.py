@@ -11,8 +11,6 @@ from experiments.encodings import Added, Scored
 from experiments.language import CLIP, DIM, HEADS, UPDATES, WINDOWS
 from snippets import gated_encoding, local_global, sinusoidal
 
-METHODS = {"gated sinusoids": (gated_encoding, sinusoidal), "local and global": (local_global,)}
-SEEDS = language.SEEDS
 NEAR, RING = 8, 8
 RINGS = 1 + (CLIP - NEAR) // RING  # the last one is for all beyond CLIP
 provenance = language.provenance
@@ -26,7 +24,7 @@ def near_and_far():
     return Scored(local_global.LocalGlobal(DIM // HEADS, NEAR, RING, RINGS))
 
 
-ENCODINGS = dict(zip(METHODS, (gated, near_and_far), strict=True))
+ENCODINGS = {"gated sinusoids": gated, "local and global": near_and_far}
 
 
 def decoder(name, seed):
@@ -47,10 +45,5 @@ def gates(model):
 def run(method, seed, device, updates=UPDATES, count=WINDOWS):
     """Train one model and ask it about the held-out windows, as language.py does."""
     model = language.train(decoder(method, seed), seed, device, updates)
-    loss = language.by_position(model, language.held_out(count), device)
-    found = {
-        "parameters": sum(each.numel() for each in model.parameters()),
-        "encoding_parameters": sum(each.numel() for each in model.encoding.parameters()),
-        "loss": language.binned(loss),
-    }
+    found = language.examined(model, language.held_out(count), device)
     return found | ({"gates": gates(model)} if method == "gated sinusoids" else {})

@@ -28,41 +28,36 @@ from experiments.dates import (
     tokens,
     vocabulary,
 )
-from experiments.encodings import SNIPPETS, Biased, switch
-from snippets.alibi import alibi_bias_symmetric
-from snippets.block import Block, Encoding
+from experiments.encodings import Biased, make
+from snippets.alibi import alibi_bias_symmetric, alibi_slopes
+from snippets.block import Block, Encoding, additive_mask
 from snippets.decoding import document_positions, visible
 from snippets.t5_bias import T5Bias
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 16
 BATCH, UPDATES, RATE = 32, 500, 3e-3
 ASKED, MIRRORED, SHOWN = 400, 200, 8  # texts asked about, and kept
-SEEDS = range(3)
 
 
-def alibi_both_ways(query_positions, key_positions):
-    return alibi_bias_symmetric(query_positions, key_positions, HEADS)
-
-
-# A decoder looks back. An encoder looks both ways: for that T5 has a form of
-# its own, and ALiBi one that is not in its paper.
-DECODING = switch(DIM, HEADS, LONGEST, CLIP)
-ENCODING = DECODING | {
-    "ALiBi": lambda: Biased(alibi_both_ways),
-    "T5": lambda: Biased(T5Bias(HEADS)),
-}
-PLACES = {  # method: encoding of the encoder, of the decoder
-    "none": ("none", "none"),
-    "sinusoidal": ("sinusoidal", "sinusoidal"),
-    "learned": ("learned", "learned"),
-    "RoPE": ("RoPE", "RoPE"),
+HALVES = {  # method: encoding of the encoder, of the decoder; of others the same
     "RoPE in the encoder only": ("RoPE", "none"),
     "RoPE in the decoder only": ("none", "RoPE"),
-    "T5": ("T5", "T5"),
-    "Shaw": ("Shaw", "Shaw"),
-    "ALiBi": ("ALiBi", "ALiBi"),
 }
-METHODS = {name: {*SNIPPETS[encoder], *SNIPPETS[decoder]} for name, (encoder, decoder) in PLACES.items()}
+
+
+def decoding(name):
+    return make(name, DIM, HEADS, LONGEST, CLIP)
+
+
+def encoding(name):
+    """A decoder looks back. An encoder looks both ways: for that T5 has a form
+    of its own, and ALiBi one that is not in its paper."""
+    if name == "T5":
+        return Biased(T5Bias(HEADS))
+    if name == "ALiBi":
+        slopes = alibi_slopes(HEADS)
+        return Biased(lambda at, keys: alibi_bias_symmetric(at, keys, slopes.to(at.device)))
+    return decoding(name)
 
 
 class Look(nn.Module):
@@ -112,29 +107,31 @@ class Translator(nn.Module):
         self.norms = nn.ModuleList([nn.LayerNorm(dim), nn.LayerNorm(dim)])
 
     def enter(self, ids, encoding, causal):
-        """What a stack begins with: x (batch, tokens, dim), the positions
-        (batch, tokens), and who sees whom, (batch, tokens, tokens)."""
+        """What a stack begins with, x (batch, tokens, dim), and what each of
+        its blocks is told of positions."""
         documents = (ids != PAD).long()  # padding is a document of its own
         positions = document_positions(documents)
         pairs = positions, positions, documents, documents
         scale = self.tokens.embedding_dim**0.5
         x = encoding.embed(scale * self.tokens(ids), positions)
-        return x, positions, visible(*pairs, causal=causal)
+        bias, tables = encoding.bias(*pairs[:2]), encoding.tables(positions)
+        mask = additive_mask(visible(*pairs, causal=causal), bias)
+        return x, (encoding, tables, positions, positions, mask)
 
     def encode(self, ids):
         """German ids (batch, keys) to their memory, (batch, keys, dim)."""
-        x, positions, seen = self.enter(ids, self.source, causal=False)
+        x, told = self.enter(ids, self.source, causal=False)
         for block in self.readers:
-            x, _ = block(x, self.source, positions, positions, seen)
+            x, _ = block(x, *told)
         return self.norms[0](x)
 
     def decode(self, ids, memory, source):
         """English ids (batch, queries) to scores of the token after each,
         (batch, queries, vocabulary), and the last look's weights."""
-        x, positions, seen = self.enter(ids, self.target, causal=True)
+        x, told = self.enter(ids, self.target, causal=True)
         there = (source != PAD)[:, None].expand(-1, ids.shape[1], -1)
         for block, look in zip(self.writers, self.looks, strict=True):
-            x, _ = block(x, self.target, positions, positions, seen)
+            x, _ = block(x, *told)
             x, weights = look(x, memory, there)
         return self.norms[1](x) @ self.tokens.weight.T, weights
 
@@ -147,8 +144,8 @@ def translator(method, seed):
     for every method."""
     torch.manual_seed(seed)
     made = Translator(len(vocabulary()))
-    encoder, decoder = PLACES[method]
-    made.source, made.target = ENCODING[encoder](), DECODING[decoder]()
+    source, target = HALVES.get(method, (method, method))
+    made.source, made.target = encoding(source), decoding(target)
     return made
 
 
@@ -163,7 +160,7 @@ def train(model, seed, device, updates):
         source = batch(german).to(device)
         target = batch(english, [START], [END]).to(device)
         scores, _ = model(source, target[:, :-1])
-        loss = cross_entropy(scores.mT, target[:, 1:], ignore_index=PAD)
+        loss = cross_entropy(scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -225,7 +222,7 @@ def run(method, seed, device, updates=UPDATES, asked=ASKED):
         "mirrored": share(ask(mirrored(MIRRORED))[1]),
         "translations": translations[:SHOWN],
     }
-    if seed == SEEDS[0]:
+    if seed == 0:
         result["looks"] = looks(model, *held_out[SHOWN - 1], device)
     return result
 
