@@ -153,7 +153,7 @@ def matrix():
         "trained": language.TRAINED,
         "far": language.ASKED // 2,
         "asked": language.ASKED,
-        "seeds": len(language.SEEDS),
+        "seeds": len(load("language")["none"]),
     }
 
 

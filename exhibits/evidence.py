@@ -186,7 +186,7 @@ def _sizes():
         "updates": models.UPDATES,
         "batch": models.BATCH,
         "bytes": models.UPDATES * models.BATCH * TRAINED,
-        "seeds": len(models.SEEDS),
+        "seeds": len(load("language")["none"]),
         "layers": models.LAYERS,
         "heads": models.HEADS,
         "width": models.DIM,

@@ -121,12 +121,13 @@ def write(model, prompt, rows, seed, **options):
     return [bytes(text) for text in texts.tolist()]
 
 
-def refusal(model):
-    """What is said to a token just past the trained length; None if read."""
+def refuses(model):
+    """Whether a token just past the trained length is refused."""
     try:
         write(model, PROMPT, 1, 0, most=TRAINED - len(PROMPT) + 2)
-    except ValueError as error:
-        return str(error)
+    except ValueError:
+        return True
+    return False
 
 
 WORD = re.compile(rb"[A-Za-z]{4,}")
@@ -179,7 +180,7 @@ def run(method, seed, device, updates=UPDATES, count=WINDOWS, rows=SAMPLES):
 @torch.no_grad()
 def examine(model, seed, count, rows):
     """All that is kept of a model, up to the last position that it takes."""
-    refused = refusal(model)
+    refused = refuses(model)
     length = TRAINED if refused else ASKED
     generator = torch.Generator().manual_seed(0)
     held_out = corpus.windows(corpus.corpus()[1], count, ASKED + 1, generator)

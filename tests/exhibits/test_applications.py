@@ -8,6 +8,7 @@ import pytest
 
 from exhibits import applications
 from experiments import dates, runs, translator
+from experiments.current import is_current
 
 READS = ("sinusoidal", "learned", "RoPE", "RoPE in the encoder only", "T5", "Shaw", "ALiBi")
 BLIND = ("none", "RoPE in the decoder only")
@@ -21,7 +22,7 @@ def kept():
 def test_every_run_is_kept_and_made_by_the_code_as_it_is(kept):
     assert set(kept) == {*READS, *BLIND}
     assert all(len(seeds) == 3 for seeds in kept.values())
-    assert [run.name for run in runs.runs("translator") if not run.is_current(runs.RESULTS, {})] == []
+    assert [run.name for run in runs.runs("translator") if not is_current(run, runs.RESULTS, {})] == []
 
 
 @pytest.mark.claim(

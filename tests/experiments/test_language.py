@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from experiments import corpus, extensions, language, shuffled
-from experiments.encodings import SNIPPETS
+from experiments.runs import plan
 from snippets import rope_scaling
 from snippets.rope import rope_frequencies
+
+METHODS = plan()["language"]["methods"]
 
 
 @pytest.mark.claim(
@@ -18,7 +20,7 @@ from snippets.rope import rope_frequencies
 )
 def test_every_encoding_starts_from_the_same_weights_and_meets_the_same_windows(monkeypatch):
     seen = {}
-    for name in ("none", *(name for name in language.METHODS if name != "none")):
+    for name in METHODS:
         met = []
         monkeypatch.setattr(
             language,
@@ -68,6 +70,36 @@ def test_the_loss_is_that_of_the_next_byte():
     for row, place in ((0, 0), (1, 3), (1, 7)):
         chances = scores[row, place].softmax(-1)
         assert found[row, place].detach().item() == pytest.approx(-math.log(chances[windows[row, place + 1]]))
+
+
+def test_far_bytes_come_from_every_file_that_is_long_enough():
+    first, second, short = torch.arange(1, 31), torch.arange(31, 42), torch.arange(42, 51)
+    end = torch.tensor([corpus.END])
+    text = torch.cat((first, end, second, end, short, end))
+    found = corpus.spread(text, count=2, length=10)
+    assert found.shape == (2, 2, 10) and (found.diff() == 1).all()
+    assert found[:, :, 0].tolist() == [[6, 16], [31, 31]]
+    real = corpus.spread(corpus.corpus()[1], 1, language.ASKED)
+    names = [name for name in corpus.sources() if corpus.is_held_out(name)]
+    sizes = [(corpus.LIBRARY / name).stat().st_size for name in names]
+    assert len(real) == sum(size >= language.ASKED for size in sizes) > 50
+    assert (real != corpus.END).all()
+
+
+@pytest.mark.parametrize("name", ["RoPE", "learned", "CoPE"])
+def test_far_bytes_are_read_with_so_many_bytes_before_them(name, monkeypatch):
+    monkeypatch.setattr(language, "CONTEXTS", (16, 40))
+    model, windows = language.decoder(name, 0), language.held_out(3)[:, -100:]
+    found = language.by_context(model, windows, "cpu")
+    assert list(found) == ["16", "40"]
+    for context, losses in found.items():
+        for window, loss in zip(windows, losses, strict=True):
+            alone = language.losses(model, window[None, -(int(context) + 16) :])[0, -16:]
+            assert loss == pytest.approx(alone.mean().item(), abs=6e-4)
+
+
+def test_the_longest_context_fills_the_window():
+    assert max(language.CONTEXTS) + language.FAR == language.ASKED
 
 
 def test_a_bin_is_the_mean_of_its_positions():
@@ -147,7 +179,7 @@ def test_the_search_finds_factors_that_rise_and_are_no_worse_than_where_it_began
 
 
 def test_every_encoding_of_the_switch_can_be_trained():
-    for name in SNIPPETS:
+    for name in METHODS:
         model = language.decoder(name, 0)
         before = [each.clone() for each in model.encoding.parameters()]
         language.train(model, 0, "cpu", updates=11, length=8, batch=2)

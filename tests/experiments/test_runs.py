@@ -1,4 +1,4 @@
-"""Runs are kept whole, one by one, and know which code they came from."""
+"""Runs are kept whole, one by one, and belong to the code that ran."""
 
 import json
 import shutil
@@ -10,120 +10,187 @@ import time
 import pytest
 
 from experiments import runs
+from experiments.current import carry_out, is_current
 from experiments.runs import Run
+from weave import project
 
-SIZES = {"updates": 20, "count": 1}
+# An experiment that takes no time, beside the code that carries experiments out.
+TOY = '''
+"""Words."""
+import functools
+import time
+
+from experiments.encodings import make
+
+STEP = 0.1
+
+
+class Counts:
+    def up(self):
+        return count()
+
+    def down(self):
+        return 0
+
+
+@functools.cache
+def count(start=1):
+    def more():
+        if start < 0:
+            raise ValueError(f"start must be 0 or more, got {start}")
+        return start + 1
+
+    return more()
+
+
+def unused():
+    return 1
+
+
+def run(method, seed, device, pause=0.0):
+    time.sleep(pause)
+    make(method, 8, 2, 4, 4)
+    return {"seed": seed, "count": Counts().up()}
+'''
+PLAN = """
+[toy]
+methods = ["none", "RoPE", "T5"]
+seeds = 2
+smoke = {}
+"""
+TRAIN = [sys.executable, "-m", "experiments", "--jobs", "1"]
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A copy of the code that runs depend on, free to be changed."""
-    for name in runs.PACKAGES:
-        shutil.copytree(
-            runs.ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("results", "__pycache__")
-        )
-    monkeypatch.setattr(runs, "ROOT", tmp_path)
-    forget()
+def toy(tmp_path, monkeypatch):
+    """A copy of the code that runs depend on, free to be changed, with an experiment of its own."""
+    for name in ("experiments", "snippets", "weave"):
+        ignored = shutil.ignore_patterns("results", "__pycache__")
+        shutil.copytree(project.ROOT / name, tmp_path / name, ignore=ignored)
+    (tmp_path / "experiments" / "toy.py").write_text(TOY)
+    (tmp_path / "experiments" / "plan.toml").write_text(PLAN)
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    monkeypatch.setattr(runs, "PLAN", tmp_path / "experiments" / "plan.toml")
+    monkeypatch.syspath_prepend(tmp_path)
+    runs.plan.cache_clear()
     yield tmp_path
-    forget()
+    runs.plan.cache_clear()
 
 
-def forget():
-    runs.source.cache_clear()
-    runs.bare_code.cache_clear()
-    runs.imported.cache_clear()
+def made(run, folder):
+    run.keep(folder, carry_out(run, "cpu", {}))
+    return json.loads(run.path(folder).read_text(encoding="utf-8"))
 
 
-def fingerprints():
-    forget()
-    return {
-        (e, m): Run(e, m, 0).fingerprint()
-        for e in ("language", "shuffled")
-        for m in ("ALiBi", "RoPE", "none")
-    }
-
-
-def changed_by(project, file, was, now):
-    before = fingerprints()
+def stale_after(project, file, was, now):
+    """The methods whose results are no longer current once the file is changed."""
+    kept = [run for run in runs.runs("toy") if run.seed == 0]
+    for run in kept:
+        made(run, project / "kept")
+        assert is_current(run, project / "kept", {})
     path = project / file
     text = path.read_text(encoding="utf-8")
     assert was in text
     path.write_text(text.replace(was, now, 1), encoding="utf-8")
-    after = fingerprints()
-    return {run for run in before if before[run] != after[run]}
+    return {run.method for run in kept if not is_current(run, project / "kept", {})}
 
 
-EVERY = {(e, m) for e in ("language", "shuffled") for m in ("ALiBi", "RoPE", "none")}
+EVERY = {"none", "RoPE", "T5"}
+NEW = """def fourier(sizes):
+    from snippets.fourier import FourierEncoding
+
+    return Added(FourierEncoding(1, sizes.dim, 8, 8, 1.0))
+
+
+def none(sizes)"""
 
 
 @pytest.mark.parametrize(
     ("file", "was", "now", "whose"),
     [
-        ("snippets/alibi.py", "import torch\n", "import torch  # a remark\n\n", set()),
-        ("snippets/alibi.py", '"""', '"""Once more: ', set()),
-        ("snippets/alibi.py", "** ", "** 2 ** ", {("language", "ALiBi"), ("shuffled", "ALiBi")}),
-        ("snippets/rope_scaling.py", "0.1 * math.log", "0.2 * math.log", set()),
-        ("snippets/block.py", "4 * dim", "3 * dim", EVERY),
-        ("experiments/encodings.py", "self.temperature * turned", "turned", EVERY),
-        (
-            "experiments/language.py",
-            "= 128, 1024",
-            "= 127, 1024",
-            EVERY,
-        ),
-        (
-            "experiments/corpus.py",
-            "HELD_OUT = 10",
-            "HELD_OUT = 9",
-            EVERY,
-        ),
-        (
-            "experiments/shuffled.py",
-            "shuffled=True",
-            "shuffled=1",
-            {run for run in EVERY if run[0] == "shuffled"},
-        ),
-        ("snippets/xpos.py", "return ", "return 0 + ", set()),
-        ("experiments/__main__.py", "unit=", "desc=", set()),
-        ("experiments/runs.py", "indent=1", "indent=2", set()),
+        ("experiments/toy.py", "Words.", "Other words.", set()),
+        ("experiments/toy.py", "STEP = 0.1", "STEP = 0.1  # a remark\n", set()),
+        ("experiments/toy.py", "STEP = 0.1", "STEP = 0.2", EVERY),
+        ("experiments/toy.py", "return count()", "return count() + 0", EVERY),
+        ("experiments/toy.py", "return start + 1", "return start + 2", EVERY),
+        ("experiments/toy.py", "start must be", "the start must be", set()),
+        ("experiments/toy.py", "raise ValueError", "raise KeyError", EVERY),
+        ("experiments/toy.py", "return 0", "return 2", set()),
+        ("experiments/toy.py", "def down(self)", "def down(self, by=1)", EVERY),
+        ("experiments/toy.py", "def unused():\n    return 1", "def unused(by=1):\n    return by", set()),
+        ("experiments/encodings.py", "T5Bias(sizes.heads", "T5Bias(2 * sizes.heads", {"T5"}),
+        ("experiments/encodings.py", "re.sub(", "re.sub(r'x', 'x', '') or re.sub(", EVERY),
+        ("snippets/rope.py", "return base **", "return 1 * base **", {"RoPE"}),
+        ("snippets/t5_bias.py", "class T5Bias(", "WORDS = 1\n\n\nclass T5Bias(", {"T5"}),
+        ("snippets/alibi.py", "return ", "return 0 + ", set()),
+        ("experiments/runs.py", 'indent + " "', 'indent + "  "', set()),
+        ("experiments/current.py", "round(", "int(", set()),
+        ("experiments/plan.toml", '"none",', '"none", "fourier",', set()),
     ],
 )
-def test_a_result_depends_on_the_code_that_made_it_and_on_no_other(project, file, was, now, whose):
-    assert changed_by(project, file, was, now) == whose
+def test_a_result_belongs_to_the_code_that_ran_and_to_no_other(toy, file, was, now, whose):
+    assert stale_after(toy, file, was, now) == whose
 
 
-def test_a_worker_that_outlives_an_edit_says_which_code_it_ran(project, monkeypatch):
-    """Its first run imports all snippets, also those that only later ones use."""
-    runs_ = [Run("language", method, 0) for method in ("none", "ALiBi")]
-    monkeypatch.setattr(runs_[0].module, "run", lambda *_: {})
-    forget()
-    before = runs_[1].fingerprint()
-    forget()
-    runs_[0].carry_out("cpu", {})
-    path = project / "snippets" / "alibi.py"
-    path.write_text(path.read_text(encoding="utf-8").replace("** ", "** 2 ** "), encoding="utf-8")
-    assert runs_[1].carry_out("cpu", {})["made_with"]["code"] == before
-    forget()
-    assert runs_[1].fingerprint() != before
+def test_a_new_encoding_runs_and_leaves_all_results_current(toy):
+    assert stale_after(toy, "experiments/encodings.py", "def none(sizes)", NEW) == set()
+    code = made(Run("toy", "fourier", 0), toy / "kept")["made_with"]["code"]
+    assert {"fourier", "make"} < set(code["experiments/encodings.py"].split())
 
 
-def test_a_result_is_current_for_its_code_and_its_sizes(tmp_path):
-    run = Run("language", "none", 0)
-    run.keep(tmp_path, run.carry_out("cpu", SIZES))
-    assert run.is_current(tmp_path, SIZES)
-    assert not run.is_current(tmp_path, {})
-    kept = json.loads(run.path(tmp_path).read_text(encoding="utf-8"))
-    kept["made_with"]["code"] = "other"
-    run.path(tmp_path).write_text(json.dumps(kept), encoding="utf-8")
-    assert not run.is_current(tmp_path, SIZES)
+def test_a_run_notes_all_that_it_ran_whatever_ran_before_it(toy):
+    """Nothing that an earlier run imported or cached is used again."""
+    first, *_, last = (made(run, toy / "kept")["made_with"]["code"] for run in runs.runs("toy")[::3])
+    assert first == last
+    assert first["experiments/toy.py"].split()[1:] == ["Counts.up", "count", "run"]
+    assert not any(file.startswith("weave") for file in first)
 
 
-@pytest.mark.parametrize("content", [b"", b'{"made_with": {', b"[]", b"\xff"])
+def test_a_worker_that_outlives_an_edit_says_which_code_it_ran(toy):
+    """The edit comes while the run goes on."""
+    edit = (
+        "import pathlib; path = pathlib.Path(__file__); path.write_text(path.read_text() + '\\nLATER = 1\\n')"
+    )
+    path = toy / "experiments" / "toy.py"
+    path.write_text(TOY.replace("    time.sleep(pause)\n", f"    {edit}\n"))
+    run = Run("toy", "none", 0)
+    made(run, toy / "kept")
+    assert not is_current(run, toy / "kept", {})
+    path.write_text(path.read_text().replace("\nLATER = 1\n", ""))
+    assert is_current(run, toy / "kept", {})
+
+
+def test_what_measures_time_is_watched_in_a_smoke_run_only(toy):
+    path = toy / "experiments" / "toy.py"
+    path.write_text(
+        TOY.replace('{"seed": seed,', '{"watched": sys.getprofile() is not None,').replace(
+            "import time", "import sys\nimport time"
+        )
+    )
+    run = Run("toy", "none", 0)
+    watched, alone = carry_out(run, "cpu", {}), carry_out(run, "cpu", {}, {"pause": 0.01})
+    assert watched["made_with"]["code"] == alone["made_with"]["code"]
+    assert watched["result"]["watched"] and not alone["result"]["watched"]
+
+
+def test_a_result_is_current_for_its_code_and_its_sizes(toy):
+    run = Run("toy", "none", 0)
+    kept = made(run, toy)
+    assert is_current(run, toy, {})
+    assert not is_current(run, toy, {"pause": 0.1})
+    kept["made_with"]["code"]["experiments/toy.py"] = "other run"
+    run.path(toy).write_text(json.dumps(kept), encoding="utf-8")
+    assert not is_current(run, toy, {})
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b'{"made_with": {', b"[]", b"\xff", b'{"made_with": {"sizes": {}}}']
+)
 def test_a_broken_file_is_no_result(tmp_path, content):
     run = Run("language", "none", 0)
     run.path(tmp_path).parent.mkdir()
     run.path(tmp_path).write_bytes(content)
-    assert not run.is_current(tmp_path, {})
+    assert not is_current(run, tmp_path, {})
 
 
 def test_a_missing_result_says_how_to_make_it(tmp_path):
@@ -131,26 +198,43 @@ def test_a_missing_result_says_how_to_make_it(tmp_path):
         runs.load("language", tmp_path)
 
 
-# An experiment that takes no time, beside the code that carries experiments out.
-TOY = """
-import time
-
-METHODS = {"a": (), "b": (), "c": ()}
-SEEDS = (0, 1)
-
-
-def run(method, seed, device):
-    time.sleep(0.3)
-    return {"seed": seed}
-"""
-CARRY_OUT = "from experiments import __main__; __main__.EXPERIMENTS = {'toy': {}}; __main__.main()"
+def test_results_are_read_without_what_trains():
+    """Neither torch nor the code of any experiment."""
+    code = (
+        "import sys; from experiments.runs import load, made_with; load('tasks'); made_with('tasks');"
+        "trains = ('experiments', 'snippets', 'torch');"
+        "print(*(name for name in sys.modules if name.partition('.')[0] in trains))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=project.ROOT, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["experiments", "experiments.runs"]
 
 
-def test_what_ended_before_a_kill_is_kept_and_the_rest_made_afterwards(project, monkeypatch):
-    (project / "experiments" / "toy.py").write_text(TOY)
-    results = project / "results"
-    command = [sys.executable, "-c", CARRY_OUT, "--jobs", "1", "--folder", results]
-    process = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": [1, 2.5, -3], "b": {"c": "x", "d": None}, "e": []},
+        {"texts": ["[1,\n2]", "ä"], "mixed": [1, "a"], "deep": [[1, 2], [3]]},
+        [{"a": True}],
+        "text",
+    ],
+)
+def test_what_is_written_can_be_read_again(value):
+    assert json.loads(runs.written(value)) == value
+
+
+def test_numbers_stand_side_by_side_and_all_else_in_lines():
+    text = runs.written({"a": [1, 2], "b": {"c": ["x", "y"]}})
+    assert text == '{\n "a": [1, 2],\n "b": {\n  "c": [\n   "x",\n   "y"\n  ]\n }\n}'
+
+
+def test_what_ended_before_a_kill_is_kept_and_the_rest_made_afterwards(toy):
+    path = toy / "experiments" / "toy.py"
+    path.write_text(TOY.replace("pause=0.0", "pause=0.3"))
+    results = toy / "experiments" / "results"
+    process = subprocess.Popen(TRAIN, cwd=toy, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until = time.monotonic() + 120
     while not (early := sorted(results.rglob("*.json"))) and time.monotonic() < until:
         time.sleep(0.05)
@@ -158,18 +242,18 @@ def test_what_ended_before_a_kill_is_kept_and_the_rest_made_afterwards(project, 
     process.communicate()
     assert process.returncode != 0 and early
     stamps = {path: path.stat().st_mtime_ns for path in early}
-    again = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+    again = subprocess.run(TRAIN, cwd=toy, capture_output=True, text=True, check=True)
     found = int(again.stdout.split()[0])
     assert f"{found} of 6 results are current" in again.stdout and 6 > found >= len(early)
     assert {path: path.stat().st_mtime_ns for path in early} == stamps
-    made = [json.loads(path.read_text())["result"]["seed"] for path in results.rglob("*.*")]
-    assert sorted(made) == [0, 0, 0, 1, 1, 1]
-    third = subprocess.run(command, cwd=project, capture_output=True, text=True, check=True)
+    kept = [json.loads(path.read_text())["result"]["seed"] for path in results.rglob("*.*")]
+    assert sorted(kept) == [0, 0, 0, 1, 1, 1]
+    third = subprocess.run(TRAIN, cwd=toy, capture_output=True, text=True, check=True)
     assert "6 of 6 results are current, 0 to make" in third.stdout
 
 
 def test_an_unknown_experiment_is_named_with_those_that_there_are():
     told = subprocess.run(
-        [sys.executable, "-m", "experiments", "langauge"], cwd=runs.ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "experiments", "langauge"], cwd=project.ROOT, capture_output=True, text=True
     )
     assert told.returncode == 2 and "no experiment langauge; there are language, shuffled" in told.stderr

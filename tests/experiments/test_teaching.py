@@ -7,7 +7,7 @@ from experiments import language, teaching
 
 def test_outside_the_encoding_the_weights_are_those_of_every_encoding():
     plain = language.decoder("none", 1).state_dict()
-    for name in teaching.METHODS:
+    for name in teaching.ENCODINGS:
         made = {k: v for k, v in teaching.decoder(name, 1).state_dict().items() if "encoding" not in k}
         assert made.keys() == plain.keys()
         assert all(torch.equal(made[key], plain[key]) for key in plain)
@@ -38,7 +38,7 @@ def test_the_gates_are_those_that_the_model_applies():
 
 
 def test_a_small_run_gives_all_that_is_kept():
-    for name in teaching.METHODS:
+    for name in teaching.ENCODINGS:
         made = teaching.run(name, 0, "cpu", updates=11, count=1)
         assert len(made["loss"]) == language.ASKED // language.BIN
         assert ("gates" in made) == (name == "gated sinusoids")

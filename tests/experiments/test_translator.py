@@ -6,28 +6,25 @@ import pytest
 import torch
 
 from experiments import dates, translator
+from experiments.current import carry_out, is_current
 from experiments.dates import DAYS, END, LONGEST, PAD, START, STYLES
-from experiments.encodings import switch
-from experiments.runs import Run
-from experiments.translator import METHODS, PLACES, SEEDS
+from experiments.runs import Run, plan
 
 SENTENCES = ("03.04.26", "21. November 2026", "Samstag, 21. November 2026")
 ANSWERS = ("4/3/26", "November 21, 2026", "Saturday, November 21, 2026")
+METHODS = plan()["translator"]["methods"]
 TURNED = ("none", "RoPE in the decoder only")  # no positions where German is read
 
 
 EVERY = [
     *METHODS,
-    *sorted(set(translator.ENCODING) - set(METHODS)),
+    *sorted(set(plan()["language"]["methods"]) - set(METHODS)),
 ]  # the others in encoder and decoder alike
 
 
 def model(method, seed=0):
     """An untrained translator, in float64, whose biases are no zeros."""
-    made = translator.translator(method if method in METHODS else "none", seed)
-    if method not in METHODS:
-        made.source, made.target = translator.ENCODING[method](), translator.DECODING[method]()
-    made = made.double().eval()
+    made = translator.translator(method, seed).double().eval()
     for encoding in (made.source, made.target):
         for parameter in encoding.parameters():
             torch.nn.init.uniform_(parameter, 0.1, 1)
@@ -203,12 +200,12 @@ def test_without_positions_in_the_encoder_order_is_lost(method, seed, german):
     "Where all that the encoder has is a bias that is the same for both directions, as the symmetric ALiBi, "
     "KERPLE and Sandwich are, a text and the same text from its end get the same scores, up to rounding.",
 )
-@pytest.mark.parametrize("name", sorted(switch(64, 4, LONGEST, 16)))
+@pytest.mark.parametrize("name", sorted(plan()["language"]["methods"]))
 def test_a_symmetric_bias_cannot_tell_a_text_from_its_mirror_image(name):
     target = ids("Saturday, November 21, 2026", before=[START])
     for seed, german in enumerate(("10.01.01", *SENTENCES)):
         made = model("none", seed)
-        made.source = translator.ENCODING[name]().double()
+        made.source = translator.encoding(name).double()
         for parameter in made.source.parameters():
             torch.nn.init.uniform_(parameter, 0.1, 1)
         source = ids(german)
@@ -295,8 +292,8 @@ def test_looks_are_shares_of_one_hundred_percent():
 
 def test_a_run_is_carried_out_and_kept(tmp_path):
     run, sizes = Run("translator", "RoPE", 0), {"updates": 2, "asked": 8}
-    run.keep(tmp_path, run.carry_out("cpu", sizes))
-    assert run.is_current(tmp_path, sizes)
+    run.keep(tmp_path, carry_out(run, "cpu", sizes))
+    assert is_current(run, tmp_path, sizes)
 
 
 @pytest.mark.slow
@@ -319,8 +316,3 @@ def test_a_run_comes_out_the_same_twice():
     assert first == again
     assert set(first["by_style"]) == set(STYLES)
     assert "looks" not in first
-
-
-def test_every_method_has_its_modules():
-    assert list(METHODS) == list(PLACES)
-    assert len(SEEDS) >= 3
