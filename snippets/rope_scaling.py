@@ -58,8 +58,9 @@ def ntk_aware(
     ValueError: as position_interpolation; fewer than 2 pairs.
     """
     _check(frequencies, pairs=2, factor=factor)
-    p = torch.arange(len(frequencies), device=frequencies.device)  # (pairs)
-    share = p.to(frequencies.dtype) / (len(frequencies) - 1)  # (pairs)
+    pairs = frequencies.shape[0]
+    p = torch.arange(pairs, device=frequencies.device)  # (pairs)
+    share = p.to(frequencies.dtype) / (pairs - 1)  # (pairs)
     return frequencies * factor**-share  # (pairs)
 
 
@@ -172,7 +173,7 @@ def yarn(
             "0 < beta_slow <= beta_fast must hold, got "
             f"{beta_slow} and {beta_fast}"
         )
-    pairs = len(frequencies)
+    pairs = frequencies.shape[0]
     p = torch.arange(pairs, device=frequencies.device)  # (pairs)
     logs = (original_length * frequencies / (2 * math.pi)).log()  # (pairs)
     step = (logs[0] - logs[-1]) / (pairs - 1)

@@ -59,7 +59,8 @@ def xpos_tables(
     included: torchscale's moves as the text grows, so that it has to cache keys
     before they are scaled. dtype is float32 for x of float32 and less, float64
     for x of float64. Angles and scales are float64 and are made where positions
-    live: leave them on the CPU if x is on a device without float64, such as mps.
+    live: leave them there on the CPU if x is on a device without float64, such
+    as mps.
 
     Far from the centre the scales leave what a dtype can hold, since at that
     distance n from it they reach 3.5 ^ (n / 512): 4,500 positions in float16,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets.attention import attention
-from snippets.rope import apply_rope, rope_frequencies
-from snippets.xpos import apply_xpos, xpos_decay
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
+from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 from tests.peers import peer
 
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -32,9 +32,18 @@ def vectors(seed, *shape):
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
+def turn(x, positions, role, centre, **options):
+    return apply_xpos(x, *xpos_tables(positions, x.shape[-1], role, centre, **options, dtype=torch.float64))
+
+
+def turned_by_rope(x, positions, base):
+    tables = rope_tables(positions, rope_frequencies(x.shape[-1], base), torch.float64)
+    return apply_rope(x, *tables, "interleaved")
+
+
 def xpos(x, position, role, centre=0, **options):
     """One vector (dim,) at one position."""
-    return apply_xpos(x[None], torch.tensor([position]), role, centre, **options)[0]
+    return turn(x[None], torch.tensor([position]), role, centre, **options)[0]
 
 
 def decay(p, dim, gamma=0.4):
@@ -77,12 +86,12 @@ def test_every_pair_is_turned_and_scaled_as_a_complex_number(role, centre, optio
     dim, positions = 6, [0, 1, 2, 7, 100, 1000, 7]
     base, gamma, scale_base = {"base": 1e4, "gamma": 0.4, "scale_base": 512.0, **options}.values()
     x = random(7, dim)
-    made = apply_xpos(x, torch.tensor(positions), role, centre, **options)
+    made = turn(x, torch.tensor(positions), role, centre, **options)
     for row, position in enumerate(positions):
         for p in range(dim // 2):
             power = (position - centre) / scale_base * (1 if role == "query" else -1)
-            turn = cmath.exp(1j * position * base ** (-2 * p / dim))
-            point = complex(*x[row, 2 * p : 2 * p + 2]) * turn * decay(p, dim, gamma) ** power
+            angle = cmath.exp(1j * position * base ** (-2 * p / dim))
+            point = complex(*x[row, 2 * p : 2 * p + 2]) * angle * decay(p, dim, gamma) ** power
             expected = [point.real, point.imag]
             assert made[row, 2 * p : 2 * p + 2].tolist() == pytest.approx(expected, rel=1e-10)
 
@@ -108,9 +117,9 @@ def test_the_score_is_the_sum_over_pairs_of_the_definition(seed, pairs, i, j, ce
 @pytest.mark.parametrize("base", [10000.0, 500.0])
 def test_without_decay_it_is_rope(dim, base):
     x, positions = random(5, dim), torch.tensor([0, 1, 2, 700, 4000])
-    expected = apply_rope(x, positions, rope_frequencies(dim, base), "interleaved")
+    expected = turned_by_rope(x, positions, base)
     for role in ROLES:
-        made = apply_xpos(x, positions, role, centre=0, base=base, scale_base=1e15)
+        made = turn(x, positions, role, centre=0, base=base, scale_base=1e15)
         assert_close(made, expected, rtol=0, atol=1e-10)
 
 
@@ -156,7 +165,7 @@ def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim, to_l
     theirs = PEERS[peer](q, k)
     positions, centre = torch.arange(tokens), tokens // 2
     for expected, x, role in zip(theirs, (q, k), ROLES, strict=True):
-        made = apply_xpos(x, positions, role, centre)
+        made = turn(x, positions, role, centre)
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (2e-6 + 6e-7 * positions[:, None]) * x.abs().max() * 2
         assert ((expected - made).abs() <= accuracy).all()
@@ -213,34 +222,12 @@ def test_a_bound_of_the_score_falls_for_keys_before_the_query_and_grows_for_thos
     assert bounds[0] > 2 * dim > dim > 2 * bounds[-1]
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
-)
-@every_role
-def test_positions_of_any_exact_dtype_give_the_same(role, dtype):
-    x, positions = torch.randn(9, 8), torch.arange(9)
-    made = apply_xpos(x, positions.to(dtype), role, centre=100)
-    assert torch.equal(made, apply_xpos(x, positions, role, centre=100))
-
-
-@every_role
-def test_each_row_may_have_positions_of_its_own(role):
-    x, positions = random(2, 3, 5, 8), torch.randint(0, 99, (2, 3, 5))
-    for given_positions in (positions, positions[:, :1], positions[:1], positions[:1, :1]):
-        made = apply_xpos(x, given_positions, role, 9)
-        full = given_positions.expand(2, 3, 5)
-        for row in range(2):
-            for head in range(3):
-                alone = apply_xpos(x[row, head], full[row, head], role, 9)
-                assert_close(made[row, head], alone, **EXACT)
-
-
 # --- in attention
 
 
 def attend(q, k, v, centre, q_positions, k_positions, **options):
-    q = apply_xpos(q, q_positions, "query", centre)
-    return attention(q, apply_xpos(k, k_positions, "key", centre), v, causal=True, **options)[0]
+    q = turn(q, q_positions, "query", centre)
+    return attention(q, turn(k, k_positions, "key", centre), v, causal=True, **options)[0]
 
 
 @pytest.mark.claim(
@@ -253,11 +240,11 @@ def test_decoding_with_a_cache_of_scaled_keys_needs_a_centre_that_stays(dim):
     q, k, v = random(3, 2, 600, dim)
     positions = torch.arange(600)
     whole = attend(q, k, v, 300, positions, positions)
-    cached = apply_xpos(k, positions, "key", 0)
+    cached = turn(k, positions, "key", 0)
     for n, apart in ((1, 1e-5), (99, 1e-3), (599, 1e-2)):
         now, last = positions[n : n + 1], q[:, n : n + 1]
-        same = apply_xpos(last, now, "query", 0)
-        moved = apply_xpos(last, now, "query", (n + 1) // 2)
+        same = turn(last, now, "query", 0)
+        moved = turn(last, now, "query", (n + 1) // 2)
         keys, values, expected = cached[:, : n + 1], v[:, : n + 1], whole[:, n : n + 1]
         assert_close(attention(same, keys, values, causal=True)[0], expected, **EXACT)
         assert (attention(moved, keys, values, causal=True)[0] - expected).abs().max() > apart
@@ -289,8 +276,8 @@ def test_left_padding_and_packing_give_what_each_text_gives_alone():
 def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(role, dtype):
     x = (torch.rand(4, 32) * 2 - 1).to(dtype)
     positions = torch.tensor([999_000, 999_257, 1_000_000, 1_000_300])
-    exact = apply_xpos(x.double(), positions, role, 999_700)
-    made = apply_xpos(x, positions, role, 999_700)
+    exact = turn(x.double(), positions, role, 999_700)
+    made = turn(x, positions, role, 999_700)
     assert made.dtype == dtype
     bound = exact.abs() * torch.finfo(dtype).eps / 2 + 3e-6
     assert ((made - exact).abs() <= bound).all()
@@ -299,41 +286,10 @@ def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(role, dtype):
 def test_float16_holds_4500_positions_from_the_centre_and_float32_36000():
     for dtype, far in ((torch.float16, 4500), (torch.float32, 36_000), (torch.bfloat16, 36_000)):
         x, positions = torch.tensor([[1.0, 0.0]]).to(dtype), torch.tensor([far])
-        assert apply_xpos(x, positions, "key", 0).isfinite().all()
-        assert apply_xpos(x, -positions, "query", 0).isfinite().all()
+        assert turn(x, positions, "key", 0).isfinite().all()
+        assert turn(x, -positions, "query", 0).isfinite().all()
         beyond = torch.tensor([far + far // 50])
-        assert not apply_xpos(x, beyond, "key", 0).isfinite().all()
-
-
-@every_role
-def test_autocast_changes_nothing(role):
-    x, positions = torch.randn(5, 8), torch.arange(5)
-    expected = apply_xpos(x, positions, role, 0)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(apply_xpos(x, positions, role, 0), expected)
-
-
-@every_role
-def test_the_result_is_where_x_is(role):
-    x = torch.empty(3, 4, device="meta")
-    assert apply_xpos(x, torch.arange(3), role, 0).device.type == "meta"
-    assert apply_xpos(x, torch.arange(3, device="meta"), role, 0).device.type == "meta"
-    assert xpos_decay(4, device=torch.device("meta")).device.type == "meta"
-
-
-@every_role
-def test_gradients(role):
-    x, positions = random(2, 3, 6).requires_grad_(), torch.tensor([0, 100, 700])
-    assert torch.autograd.gradcheck(lambda x: apply_xpos(x, positions, role, 300), x)
-
-
-@every_role
-def test_apply_xpos_compiles_into_one_graph(role):
-    torch.compiler.reset()
-    compiled = torch.compile(apply_xpos, fullgraph=True, backend="aot_eager")
-    for tokens, dim in ((5, 8), (7, 12)):
-        x, positions = torch.randn(2, 3, tokens, dim), torch.arange(tokens)
-        assert_close(compiled(x, positions, role, 3), apply_xpos(x, positions, role, 3))
+        assert not turn(x, beyond, "key", 0).isfinite().all()
 
 
 def test_decays_compile_into_one_graph():
@@ -355,58 +311,24 @@ def refused(message, function, *arguments, **options):
 def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
     message = f"dim must be even and at least 2, got {dim}"
     refused(message, xpos_decay, dim)
-    refused(message, apply_xpos, torch.zeros(2, dim), torch.arange(2), "key", 0)
+    refused(message, xpos_tables, torch.arange(2), dim, "key", 0)
 
 
 @every_role
 def test_any_positive_base_will_do(role):
     x, positions = random(5, 8), torch.arange(5)
-    expected = apply_rope(x, positions, rope_frequencies(8, 0.5), "interleaved")
-    assert_close(apply_xpos(x, positions, role, 0, base=0.5, scale_base=1e15), expected, **EXACT)
+    expected = turned_by_rope(x, positions, 0.5)
+    assert_close(turn(x, positions, role, 0, base=0.5, scale_base=1e15), expected, **EXACT)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
 @pytest.mark.parametrize("name", ["base", "gamma", "scale_base"])
 def test_refuses_what_must_be_positive(name, value):
     message = f"{name} must be a positive number, got {value}"
-    refused(message, apply_xpos, torch.zeros(2, 4), torch.arange(2), "key", 0, **{name: value})
-
-
-def test_refuses_x_that_is_no_tokens_of_channels():
-    for shape in ((), (4,)):
-        message = f"x must be (..., tokens, dim), got {shape}"
-        refused(message, apply_xpos, torch.zeros(shape), torch.arange(2), "key", 0)
-    for x in (torch.zeros(2, 4).long(), torch.zeros(2, 4) + 0j):
-        message = f"x must be of a floating dtype, got {x.dtype}"
-        refused(message, apply_xpos, x, torch.arange(2), "key", 0)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (10, "int"),
-        ([0, 1], "list"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-        (torch.zeros(1).half(), "torch.float16"),
-        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
-    ],
-)
-def test_refuses_positions_that_cannot_count(positions, got):
-    message = f"positions must be a tensor of uint8, int8 to int64, float32 or float64, got {got}"
-    refused(message, apply_xpos, torch.zeros(1, 4), positions, "key", 0)
-
-
-@pytest.mark.parametrize(
-    "shape", [(), (1,), (5,), (2, 3), (3, 4), (2, 4), (2, 3, 1), (2, 2, 4), (1, 2, 3, 4)]
-)
-def test_refuses_positions_that_would_have_to_be_guessed(shape):
-    want = "(4,) or (2, 3, 4), where any axis but the last may be 1"
-    message = f"positions must be {want}, got {shape}"
-    refused(message, apply_xpos, torch.zeros(2, 3, 4, 6), torch.zeros(shape).long(), "key", 0)
+    refused(message, xpos_tables, torch.arange(2), 4, "key", 0, **{name: value})
 
 
 @pytest.mark.parametrize("role", ["", "k", "Query", None])
 def test_refuses_another_role(role):
     message = f"role must be 'query' or 'key', got {role!r}"
-    refused(message, apply_xpos, torch.zeros(2, 4), torch.arange(2), role, 0)
+    refused(message, xpos_tables, torch.arange(2), 4, role, 0)

@@ -39,7 +39,7 @@ def vectors_and_row(batch, tokens):
 
 
 def speeds(batch, tokens):
-    return (torch.randn(4).abs().sort(descending=True).values,)
+    return (torch.rand(tokens).sort(descending=True).values,)
 
 
 def at(function, **options):
@@ -92,7 +92,7 @@ CASES = [
     Case(
         rope_scaling.longrope,
         at(rope_scaling.longrope, original_length=64, length=128),
-        lambda *sizes: (*speeds(*sizes), torch.rand(4) + 1, torch.rand(4) + 1),
+        lambda *sizes: (*speeds(*sizes), *speeds(*sizes), *speeds(*sizes)),
     ),
     *(
         Case(function, at(function, dim=WIDTH, layout=layout), rows, (0,))

@@ -1,0 +1,253 @@
+"""What RoPE and xPos have in common: tables made once, and the turning of queries or keys by them."""
+
+import itertools
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
+from snippets.xpos import apply_xpos, xpos_tables
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+class Turned(NamedTuple):
+    tables: object  # of positions and a number of channels
+    apply: object
+    wanted: str = "pairs"  # for 6 channels: the last axis of the tables
+
+
+def by_rope(layout, rest=0):
+    def tables(positions, dim, **options):
+        return rope_tables(positions, rope_frequencies(dim - rest), **options)
+
+    def apply(x, cos, sin, **options):
+        return apply_rope(x, cos, sin, layout, **options)
+
+    return Turned(tables, apply)
+
+
+def by_xpos(role):
+    return Turned(
+        lambda positions, dim, **options: xpos_tables(positions, dim, role, 9, **options), apply_xpos, "3"
+    )
+
+
+METHODS = {
+    "rope, half": by_rope("half"),
+    "rope, interleaved": by_rope("interleaved"),
+    "rope, half, partial": by_rope("half", rest=2),
+    "rope, interleaved, partial": by_rope("interleaved", rest=2),
+    "xpos, query": by_xpos("query"),
+    "xpos, key": by_xpos("key"),
+}
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+EXACT_DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
+
+
+def random(*shape):
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def turn(method, x, positions, **options):
+    return method.apply(x, *method.tables(positions, x.shape[-1], dtype=torch.float64), **options)
+
+
+# --- tables
+
+
+@every_method
+def test_the_cut_loses_no_bit(method):
+    """Rows of a table made once, in any order, are the tables of these positions; so is a narrower cast."""
+    positions = torch.randint(0, 999, (2, 50))
+    for dtype in (torch.float32, torch.float64):
+        all_rows = method.tables(torch.arange(1000), 8, dtype=dtype)
+        for made, rows in zip(method.tables(positions, 8, dtype=dtype), all_rows, strict=True):
+            assert made.dtype == dtype
+            assert torch.equal(made, rows[positions])
+    exact = method.tables(positions, 8, dtype=torch.float64)
+    for made, wide in zip(method.tables(positions, 8), exact, strict=True):
+        assert torch.equal(made, wide.float())
+
+
+@every_method
+@pytest.mark.parametrize("dtype", EXACT_DTYPES)
+def test_positions_of_any_exact_dtype_give_the_same(method, dtype):
+    made = method.tables(torch.arange(100).to(dtype), 8)
+    assert all(map(torch.equal, made, method.tables(torch.arange(100), 8)))
+
+
+@every_method
+def test_tables_live_where_positions_do(method):
+    assert {table.device.type for table in method.tables(torch.arange(3, device="meta"), 8)} == {"meta"}
+
+
+# --- positions and the axis of heads
+
+
+@every_method
+@pytest.mark.parametrize("rows", [(), (1,), (2,)])
+def test_all_heads_of_a_row_share_its_positions(method, rows):
+    x, positions = random(2, 3, 5, 8), torch.randint(0, 99, (*rows, 5))
+    made = turn(method, x, positions)
+    swapped = turn(method, x.transpose(1, 2), positions, heads_axis=-2)
+    assert torch.equal(swapped, made.transpose(1, 2))
+    for row, own in enumerate(positions.expand(2, 5)):
+        assert_close(turn(method, x[row], own), made[row], **EXACT)
+        assert torch.equal(
+            turn(method, x[row].transpose(0, 1), own, heads_axis=-2), made[row].transpose(0, 1)
+        )
+        for head in range(3):
+            assert_close(turn(method, x[row, head], own), made[row, head], **EXACT)
+
+
+@every_method
+@pytest.mark.parametrize("shape", [(4, 6), (0, 6), (2, 0, 6), (0, 3, 6), (2, 3, 4, 6), (2, 1, 3, 4, 6)])
+def test_with_one_row_of_positions_x_may_have_any_leading_shape(method, shape):
+    x = random(*shape)
+    made = turn(method, x, torch.arange(shape[-2]))
+    assert made.shape == x.shape
+    for place in itertools.product(*map(range, shape[:-2])):
+        assert_close(made[place], turn(method, x[place], torch.arange(shape[-2])), **EXACT)
+
+
+# --- dtypes, strides, devices, gradients
+
+
+@every_method
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_the_arithmetic_is_float32_at_least(method, dtype):
+    x, positions = torch.randn(2, 3, 50, 8).to(dtype), torch.arange(50)
+    made = method.apply(x, *method.tables(positions, 8))
+    assert made.dtype == dtype
+    assert torch.equal(made, method.apply(x.float(), *method.tables(positions, 8)).to(dtype))
+    assert torch.equal(made, turn(method, x, positions))  # wider tables are cast
+
+
+@every_method
+def test_any_memory_layout_gives_the_same(method):
+    positions, plain = torch.arange(4), random(2, 4, 6)
+    expected = turn(method, plain, positions)
+    odd = torch.empty(1 + plain.numel(), dtype=torch.float64)[1:].view(2, 4, 6).copy_(plain)
+    strided = torch.empty(2, 4, 7, dtype=torch.float64)[..., 1:].copy_(plain)
+    turned = plain.mT.contiguous().mT
+    swapped = plain.transpose(0, 1).contiguous().transpose(0, 1)
+    for same in (odd, strided, turned, swapped):
+        assert_close(turn(method, same, positions), expected, **EXACT)
+        assert torch.equal(same, plain)
+
+
+@every_method
+def test_the_result_is_where_x_is(method):
+    assert turn(method, torch.empty(3, 4, device="meta"), torch.arange(3)).device.type == "meta"
+
+
+@every_method
+def test_gradients(method):
+    x = random(2, 3, 6).requires_grad_()
+    tables = method.tables(torch.tensor([0, 100, 700]), 6, dtype=torch.float64)
+    inputs = x, *(table.requires_grad_() for table in tables)
+    assert torch.autograd.gradcheck(method.apply, inputs)
+    assert torch.autograd.gradgradcheck(method.apply, inputs)
+
+
+@every_method
+def test_gradients_reach_fractional_positions(method):
+    positions = torch.tensor([0.3, 5.7], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p: method.tables(p, 6, dtype=torch.float64), positions)
+
+
+# --- what is refused, and in which words
+
+
+def refused(message, function, *arguments, **options):
+    with pytest.raises(ValueError) as caught:
+        function(*arguments, **options)
+    assert str(caught.value) == message
+
+
+@every_method
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (10, "int"),
+        ([0, 1], "list"),
+        (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
+        (torch.tensor([1j]), "torch.complex64"),
+        (torch.zeros(1).half(), "torch.float16"),
+        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
+    ],
+)
+def test_refuses_positions_that_cannot_count(method, positions, got):
+    message = f"positions must be a tensor of uint8, int8 to int64, float32 or float64, got {got}"
+    refused(message, method.tables, positions, 4)
+
+
+@every_method
+@pytest.mark.parametrize("shape", [(), (2, 1, 4), (2, 3, 4), (1, 2, 3, 4)])
+def test_refuses_positions_that_have_an_axis_of_heads_or_none(method, shape):
+    message = f"positions must be (tokens,) or (batch, tokens), got {shape}"
+    refused(message, method.tables, torch.zeros(shape).long(), 6)
+
+
+@every_method
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64])
+def test_refuses_coarse_tables(method, dtype):
+    message = "must be float32 or float64, got"
+    refused(f"dtype {message} {dtype}", method.tables, torch.arange(4), 6, dtype=dtype)
+    x, (cos, sin) = torch.zeros(4, 6), method.tables(torch.arange(4), 6)
+    refused(f"cos {message} {dtype}", method.apply, x, cos.to(dtype), sin)
+    refused(f"sin {message} {dtype}", method.apply, x, cos, sin.to(dtype))
+
+
+@every_method
+def test_refuses_x_that_is_no_tokens_of_channels(method):
+    tables = method.tables(torch.arange(2), 4)
+    for shape in ((), (4,)):
+        refused(f"x must be (..., tokens, dim), got {shape}", method.apply, torch.zeros(shape), *tables)
+    message = "x must be (..., tokens, heads, dim), got (2, 4)"
+    refused(message, method.apply, torch.zeros(2, 4), *tables, heads_axis=-2)
+    for x in (torch.zeros(2, 4).long(), torch.zeros(2, 4) + 0j):
+        refused(f"x must be of a floating dtype, got {x.dtype}", method.apply, x, *tables)
+
+
+@every_method
+@pytest.mark.parametrize("axis", [-4, -1, 0, 1, 2, None])
+def test_refuses_another_axis_of_heads(method, axis):
+    x, tables = torch.zeros(2, 3, 4, 6), method.tables(torch.arange(4), 6)
+    refused(f"heads_axis must be -3 or -2, got {axis!r}", method.apply, x, *tables, heads_axis=axis)
+
+
+@every_method
+@pytest.mark.parametrize("rows", [(1,), (5,), (2, 1), (2, 3), (3, 4), (2, 3, 4), (1, 1, 4)])
+def test_refuses_tables_that_would_have_to_be_guessed(method, rows):
+    last, most = method.wanted, ", 1 to 3 pairs" * (method.wanted == "pairs")
+    for x, axis, want in (
+        (torch.zeros(2, 3, 4, 6), -3, f"(4, {last}) or (2 or 1, 4, {last})"),
+        (torch.zeros(2, 4, 3, 6), -2, f"(4, {last}) or (2 or 1, 4, {last})"),
+        (torch.zeros(3, 4, 6), -3, f"(4, {last})"),
+        (torch.zeros(5, 2, 3, 4, 6), -3, f"(4, {last})"),
+    ):
+        table = torch.zeros(*rows, 3)
+        message = f"cos and sin must both be {want}{most}, got {(*rows, 3)} and {(*rows, 3)}"
+        refused(message, method.apply, x, table, table, heads_axis=axis)
+
+
+@every_method
+def test_refuses_tables_with_rows_where_x_has_none(method):
+    last, most = method.wanted, ", 1 to 3 pairs" * (method.wanted == "pairs")
+    for x in (torch.zeros(2, 4, 6), torch.zeros(1, 4, 6), torch.zeros(2, 3, 3, 4, 6)):
+        table = torch.zeros(len(x), 4, 3)
+        message = f"cos and sin must both be (4, {last}){most}, got {(len(x), 4, 3)} and {(len(x), 4, 3)}"
+        refused(message, method.apply, x, table, table)
+
+
+@every_method
+@pytest.mark.parametrize(("cos", "sin"), [(0, 0), (4, 4), (2, 3), (3, 2)])
+def test_refuses_tables_of_other_pairs_or_unlike_each_other(method, cos, sin):
+    last, most = method.wanted, ", 1 to 3 pairs" * (method.wanted == "pairs")
+    message = f"cos and sin must both be (4, {last}){most}, got {(4, cos)} and {(4, sin)}"
+    refused(message, method.apply, torch.zeros(4, 6), torch.zeros(4, cos), torch.zeros(4, sin))
