@@ -20,13 +20,13 @@ from snippets.deberta import DebertaScores
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog
 from snippets.learned import AddLearned
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sandwich import sandwich_bias
 from snippets.shaw import ShawTables
 from snippets.sinusoidal import AddSinusoidal
 from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
-from snippets.xpos import apply_xpos
+from snippets.xpos import apply_xpos, xpos_tables
 
 WIDTH, HEADS, LENGTH, SHIFT = 768, 12, 1024, 700
 # Channels that turn and that stand, numbers in the latent vector, and heads.
@@ -54,12 +54,15 @@ def _rotated(rotate):
 
 
 def _rope(x, at):
-    turned = apply_rope(x, at, rope_frequencies(x.shape[-1]), "half")
-    return turned, turned
+    tables = rope_tables(at, rope_frequencies(x.shape[-1]))
+    return [apply_rope(x, *tables, "half")] * 2
 
 
 def _xpos(x, at):
-    return [apply_xpos(x, at, role, centre=0) for role in ("query", "key")]
+    return [
+        apply_xpos(x, *xpos_tables(at, x.shape[-1], role, centre=0))
+        for role in ("query", "key")
+    ]
 
 
 def _methods():
@@ -227,7 +230,7 @@ def absorbed(width=64, rank=16, tokens=40):
     frequencies = rope_frequencies(width)
 
     def turned(x, at):
-        return apply_rope(x, at, frequencies, "half")
+        return apply_rope(x, *rope_tables(at, frequencies), "half")
 
     def misses(wanted, found):
         return ((found - wanted).norm() / wanted.norm()).item()

@@ -28,6 +28,7 @@ from snippets.rope import (
     apply_rope,
     interleaved_to_half,
     rope_frequencies,
+    rope_tables,
 )
 from snippets.sinusoidal import (
     AddSinusoidal,
@@ -59,8 +60,9 @@ def _rotated(x, y, layout, key_layout=None):
     w = rope_frequencies(x.shape[-1])
 
     def score(i, j):
-        q = apply_rope(x, i, w, layout)
-        return q @ apply_rope(y, j, w, key_layout or layout).mT
+        q = apply_rope(x, *rope_tables(i, w, x.dtype), layout)
+        tables = rope_tables(j, w, y.dtype)
+        return q @ apply_rope(y, *tables, key_layout or layout).mT
 
     return score
 
@@ -184,7 +186,7 @@ def far_shifts():
         return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).float()
 
     def exact(x, p):
-        return apply_rope(x, p, w, "half")
+        return apply_rope(x, *rope_tables(p, w), "half")
 
     def rounded_positions(x, p):
         return turned(x, p.bfloat16()[:, None].double() * w)
@@ -228,7 +230,7 @@ def decoding():
     w, places = rope_frequencies(DIM), torch.arange(tokens)
 
     def turn(x, p):
-        return apply_rope(x, p, w, "half")
+        return apply_rope(x, *rope_tables(p, w, x.dtype), "half")
 
     whole, _ = attention(turn(q, places), turn(k, places), v, causal=True)
     restarted = places.where(places < prompt, 0)  # each new token counts as 0
@@ -424,8 +426,10 @@ def padding():
         return layer(x + rows[places], bias=bias, causal=True)[0]
 
     def turned(x, places, bias=None):
+        tables = rope_tables(places, w, x.dtype)
+
         def rotate(each):
-            return apply_rope(each, places, w, "half")
+            return apply_rope(each, *tables, "half")
 
         return layer(x, rotate, bias, causal=True)[0]
 
@@ -487,7 +491,8 @@ def _table(start, tokens, base, dtype, device):
 def _gap_of_table(read):
     """The gap of eight turned vectors whose cosines and sines were read."""
     x, places = torch.randn(8, DIM).double(), torch.arange(1000, 1008)
-    wanted = apply_rope(x, places, rope_frequencies(DIM), "half")
+    tables = rope_tables(places, rope_frequencies(DIM), x.dtype)
+    wanted = apply_rope(x, *tables, "half")
     try:
         cos, sin = read(places)
         a, b = x.chunk(2, dim=-1)

@@ -5,7 +5,7 @@ import math
 import matplotlib.pyplot as plt
 import torch
 
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
     dynamic_ntk,
     llama3,
@@ -17,7 +17,7 @@ from snippets.rope_scaling import (
     yarn,
     yarn_attention_factor,
 )
-from snippets.xpos import apply_xpos, xpos_decay
+from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 
 # One head of Phi-3-mini: its width, the length it was trained for, and how
 # many times longer its 128k version is. Then what a search found for that
@@ -222,7 +222,7 @@ def neighbours():
     for (name, used), line, color in zip(
         made.items(), lines, colors, strict=True
     ):
-        key = apply_rope(x, offsets, used, "half")
+        key = apply_rope(x, *rope_tables(offsets, used, x.dtype), "half")
         score = key @ x[0] / DIM  # the query stands at position zero
         ax.plot(score, line, color=color, label=name)
         near[_key(name)] = score[4]
@@ -305,7 +305,8 @@ def stale_keys():
 
     def turned(x, position, length):
         used = dynamic_ntk(frequencies, factor, TRAINED, length)
-        return apply_rope(x, torch.tensor([position]), used, "half")[0]
+        tables = rope_tables(torch.tensor([position]), used, x.dtype)
+        return apply_rope(x, *tables, "half")[0]
 
     query = turned(q, length - 1, length)
     print("key at   turned now   when it came")
@@ -508,10 +509,10 @@ def in_a_model():
 
     q = torch.randn(1, 2, 5, dim)  # batch, heads, tokens, dim
     k = torch.randn(1, 2, 9, dim)  # with four tokens from the cache
-    now = torch.arange(50_004, 50_009)
-    kept = torch.arange(50_000, 50_009)
-    q = apply_rope(q, now, frequencies, "half") * strength
-    k = apply_rope(k, kept, frequencies, "half") * strength
+    positions = torch.arange(50_000, 50_009)
+    cos, sin = rope_tables(positions, frequencies)  # for all layers
+    q = apply_rope(q, cos[4:], sin[4:], "half") * strength
+    k = apply_rope(k, cos, sin, "half") * strength
     scores = q @ k.mT / math.sqrt(dim)
     print(tuple(frequencies.shape), tuple(q.shape), tuple(scores.shape))
 
@@ -633,12 +634,15 @@ def xpos_scale():
     """
     dim, reach = 64, 2048
     decay, distance = xpos_decay(dim), torch.arange(-512, reach + 1, 32)
+    tables = xpos_tables(
+        distance, dim, "query", centre=0, dtype=torch.float64
+    )
     fig, ax = plt.subplots()
     ax.axvspan(-512, 0, color="gray", alpha=0.2, linewidth=0)
     for pair, line in ((0, "-"), (16, "--"), (31, "-.")):
         x = torch.zeros(1, dim, dtype=torch.float64)
         x[0, 2 * pair] = 1
-        moved = apply_xpos(x.expand(81, dim), distance, "query", centre=0)
+        moved = apply_xpos(x.expand(81, dim), *tables)
         ax.semilogy(distance, moved.norm(dim=-1), line, label=f"pair {pair}")
     printed = decay[31] ** torch.arange(0, 193, 16)
     ax.semilogy(range(0, 193, 16), printed, ":k", label="pair 31 as printed")
@@ -660,9 +664,13 @@ def xpos_centre():
     q, k = torch.randn(2, 1, 64, generator=generator, dtype=torch.float64)
     here, there = torch.tensor([700]), torch.tensor([650])
 
+    def scaled(x, at, role, centre):
+        tables = xpos_tables(at, 64, role, centre, dtype=x.dtype)
+        return apply_xpos(x, *tables)
+
     def score(of_query, of_key):
-        query = apply_xpos(q, here, "query", of_query)
-        return (query @ apply_xpos(k, there, "key", of_key).T).item()
+        query = scaled(q, here, "query", of_query)
+        return (query @ scaled(k, there, "key", of_key).T).item()
 
     print("centre: query    key   score")
     for centres in ((0, 0), (350, 350), (5000, 5000), (350, 0)):

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.kerple import kerple_log_bias
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import position_interpolation, yarn
 from snippets.shaw import shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
@@ -30,7 +30,7 @@ def _rope(x, position, layout="interleaved"):
     """x, a vector, turned as at one position."""
     w = rope_frequencies(x.shape[-1])
     at = torch.tensor([float(position)], dtype=torch.float64)
-    return apply_rope(x[None], at, w, layout)[0]
+    return apply_rope(x[None], *rope_tables(at, w, x.dtype), layout)[0]
 
 
 def same_pattern():
@@ -271,7 +271,7 @@ def not_weaker_with_distance():
     print("distance  spread of the scores of random q and k")
     for distance in (0, 10, 1000, 10_000):
         at = torch.full((len(k),), distance)
-        turned = apply_rope(k, at, w, "half")
+        turned = apply_rope(k, *rope_tables(at, w, k.dtype), "half")
         spreads[distance] = ((q * turned).sum(-1) / 8).std()
         print(f"{distance:>8}  {spreads[distance]:.2f}")
     chosen = _rope(q[0], -50)  # a key made for distance 50
@@ -302,7 +302,7 @@ def linear_attention():
         with FlopCounterMode(display=False) as counter:
             (q @ k.mT / 8).softmax(-1) @ v
         with _Products() as products:
-            apply_rope(q, torch.arange(count)[None], w, "half")
+            apply_rope(q, *rope_tables(torch.arange(count), w), "half")
         return counter.get_total_flops(), products.made
 
     short, long = work(256), work(1024)
@@ -462,7 +462,8 @@ def shifted_input():
         return scaled_dot_product(x, x)
 
     def rope(start):
-        x = apply_rope(words, torch.arange(start, start + 4), w, "half")
+        at = torch.arange(start, start + 4)
+        x = apply_rope(words, *rope_tables(at, w, words.dtype), "half")
         return scaled_dot_product(x, x)
 
     def shaw(start):

@@ -8,7 +8,7 @@ import torch
 
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 WORDS = ["It", "rained", ".", "We", "left", ".", "Nobody", "cared"]
 
@@ -47,8 +47,10 @@ def _layer(seed):
 
 
 def _rotate(x):
-    places = torch.arange(x.shape[-2])
-    return apply_rope(x, places, rope_frequencies(x.shape[-1]), "half")
+    tokens, dim = x.shape[-2:]
+    w = rope_frequencies(dim)
+    tables = rope_tables(torch.arange(tokens), w, x.dtype)
+    return apply_rope(x, *tables, "half")
 
 
 def orders():

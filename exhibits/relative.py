@@ -15,7 +15,7 @@ from snippets.attention import (
 )
 from snippets.clipped_bias import clipped_bias
 from snippets.deberta import DebertaScores, log_buckets
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.shaw import ShawTables, shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
@@ -121,14 +121,14 @@ def _ways(tokens, width):
     """Ways in which positions can enter, as arguments of _layers."""
     at = torch.arange(tokens)
     number = clipped_bias(at, at, NUMBERS.double())[0]
-    frequencies = rope_frequencies(width)
+    tables = rope_tables(at, rope_frequencies(width), torch.float64)
     shaw = ShawTables(width, clip=3).double().requires_grad_(False)
     score = partial(shaw, query_positions=at, key_positions=at)
     values = partial(shaw.values, query_positions=at, key_positions=at)
     return {
         "no positions": {},
         "a number": {"bias": number},
-        "RoPE": {"rotate": lambda x: apply_rope(x, at, frequencies, "half")},
+        "RoPE": {"rotate": lambda x: apply_rope(x, *tables, "half")},
         "Shaw's keys": {"score": score},
         "and values": {"score": score, "values": values},
         "added vectors": {"add": sinusoidal_encoding(at, width).double()},

@@ -9,7 +9,12 @@ from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
 
 from exhibits.live import Live, Slider
-from snippets.rope import apply_rope, interleaved_to_half, rope_frequencies
+from snippets.rope import (
+    apply_rope,
+    interleaved_to_half,
+    rope_frequencies,
+    rope_tables,
+)
 
 BASE = signature(rope_frequencies).parameters["base"].default
 UPDATES = 150  # of the head that is trained to look back
@@ -20,8 +25,8 @@ def _turn(x, positions, layout="interleaved"):
     positions = torch.as_tensor(positions).expand(x.shape[:-1])
     rows = x.reshape(-1, x.shape[-1])
     frequencies = rope_frequencies(x.shape[-1])
-    turned = apply_rope(rows, positions.reshape(-1), frequencies, layout)
-    return turned.view(x.shape)
+    tables = rope_tables(positions.reshape(-1), frequencies, x.dtype)
+    return apply_rope(rows, *tables, layout).view(x.shape)
 
 
 def _pair():
@@ -175,8 +180,8 @@ def arrows():
     for ax, pair in zip(axes, (0, 1), strict=True):
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
         speed = frequencies[pair : pair + 1]
-        places = torch.arange(7)
-        tips = apply_rope(q.expand(7, 2), places, speed, "interleaved")
+        tables = rope_tables(torch.arange(7), speed)
+        tips = apply_rope(q.expand(7, 2), *tables, "interleaved")
         for place, tip in enumerate(tips):
             color = "C1" if place == 0 else "C0"
             arrow = _arrow(color)
@@ -281,6 +286,7 @@ def layouts():
         "half": [0, 1, 2, 3] * 2,
     }
     speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])  # for the picture
+    tables = rope_tables(torch.ones(8).int(), speeds)
     for (boxes, grid), (layout, pair_of) in zip(
         axes.T, pairs.items(), strict=True
     ):
@@ -293,7 +299,7 @@ def layouts():
             )
         boxes.set_title(layout)
         boxes.axis("off")
-        turned = apply_rope(torch.eye(8), torch.ones(8).int(), speeds, layout)
+        turned = apply_rope(torch.eye(8), *tables, layout)
         grid.imshow(turned.T, cmap="signed", vmin=-1, vmax=1)
         grid.set_xticks(range(8))
         grid.set_yticks(range(8))
@@ -442,7 +448,8 @@ def wavelengths():
 def three_ways():
     x, position = torch.randn(8, dtype=torch.float64), torch.tensor([5])
     frequencies = rope_frequencies(8)
-    made = apply_rope(x[None], position, frequencies, "interleaved")[0]
+    tables = rope_tables(position, frequencies, x.dtype)
+    made = apply_rope(x[None], *tables, "interleaved")[0]
 
     angles = position * frequencies  # one for each of four pairs
     points = torch.view_as_complex(x.view(4, 2))
@@ -463,7 +470,7 @@ def shapes():
     k = torch.randn(2, 2, 5, 64)  # fewer heads for keys
     full, quarter = rope_frequencies(64), rope_frequencies(16)
     row = torch.arange(5)  # the same positions for every text
-    padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])[:, None]
+    padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
 
     for name, x, positions, frequencies in (
         ("q", q, row, full),
@@ -471,22 +478,23 @@ def shapes():
         ("left-padded", q, padded, full),
         ("partial", q, row, quarter),
     ):
-        turned = apply_rope(x, positions, frequencies, "half")
+        cos, sin = rope_tables(positions, frequencies)  # without heads
+        turned = apply_rope(x, cos, sin, "half")
         print(f"{name:<12}{tuple(positions.shape)!s:<11}", end="")
         print(f"{tuple(frequencies.shape)!s:<6}{tuple(turned.shape)}")
 
 
 def with_a_cache():
     q, k, v = torch.randn(3, 1, 8, 6, 64)
-    frequencies = rope_frequencies(64)
+    cos, sin = rope_tables(torch.arange(6), rope_frequencies(64))
 
-    def turn(x, positions):
-        return apply_rope(x, positions, frequencies, "half")
+    def turn(x, rows):
+        return apply_rope(x, cos[rows], sin[rows], "half")
 
-    six, last = torch.arange(6), torch.tensor([5])
+    six, last = slice(6), slice(5, 6)
     whole = attend(turn(q, six), turn(k, six), v, is_causal=True)
 
-    cache = turn(k[..., :5, :], six[:5])  # turned once, then kept
+    cache = turn(k[..., :5, :], slice(5))  # turned once, then kept
     keys = torch.cat((cache, turn(k[..., 5:, :], last)), dim=-2)
     step = attend(turn(q[..., 5:, :], last), keys, v)
 
@@ -499,19 +507,13 @@ def convert():
     heads, dim = 4, 16
     x = torch.randn(10, 32, dtype=torch.float64)  # ten tokens
     wq, wk = torch.randn(2, heads * dim, 32, dtype=torch.float64) / 6
+    tables = rope_tables(torch.arange(10), rope_frequencies(dim), x.dtype)
 
     def scores(wq, wk, layout):
         q, k = ((x @ w.mT).view(10, heads, dim) for w in (wq, wk))
-        q, k = (
-            apply_rope(
-                part.transpose(0, 1),  # heads, tokens, channels
-                torch.arange(10),
-                rope_frequencies(dim),
-                layout,
-            )
-            for part in (q, k)
-        )
-        return q @ k.mT / math.sqrt(dim)
+        # tokens, heads, channels: the axis of heads stands last but one
+        q, k = (apply_rope(part, *tables, layout, -2) for part in (q, k))
+        return q.transpose(0, 1) @ k.permute(1, 2, 0) / math.sqrt(dim)
 
     expected = scores(wq, wk, "interleaved")
     other = [interleaved_to_half(w, heads) for w in (wq, wk)]
@@ -547,10 +549,9 @@ def looks_back():
 
     def weights(count, step=1.0):
         """The logarithms of what each query gives to each key."""
-        places = torch.arange(count) * step
+        tables = rope_tables(torch.arange(count) * step, frequencies)
         queries, keys = (
-            apply_rope(x.expand(count, -1), places, frequencies, "half")
-            for x in (q, k)
+            apply_rope(x.expand(count, -1), *tables, "half") for x in (q, k)
         )
         later = torch.ones(count, count).triu(1) > 0
         scores = queries @ keys.T / math.sqrt(dim)
@@ -619,6 +620,7 @@ def _train_to_match(trained, far, words, dim, seed):
     """
     generator = torch.Generator().manual_seed(seed)
     frequencies, distances = rope_frequencies(dim), torch.arange(far)
+    tables = rope_tables(-distances[:trained], frequencies)
     queries, keys = torch.randn(2, words, dim, generator=generator) * 0.3
     queries, keys = queries.requires_grad_(), keys.requires_grad_()
     optimizer = torch.optim.Adam([queries, keys], lr=0.02)
@@ -628,9 +630,7 @@ def _train_to_match(trained, far, words, dim, seed):
         text = torch.randint(1, words, (32, trained), generator=generator)
         text = (text + asked[:, None]) % words  # anything but what is asked
         text[torch.arange(32), target] = asked
-        seen = apply_rope(
-            keys[text], -distances[:trained], frequencies, "half"
-        )
+        seen = apply_rope(keys[text], *tables, "half")
         scores = (seen @ queries[asked][..., None])[..., 0] / math.sqrt(dim)
         optimizer.zero_grad()
         cross_entropy(scores, target).backward()
@@ -639,7 +639,8 @@ def _train_to_match(trained, far, words, dim, seed):
 
     def judge(positions):
         everywhere = keys[:, None].expand(-1, far, -1)
-        seen = apply_rope(everywhere, -positions, frequencies, "half")
+        tables = rope_tables(-positions, frequencies)
+        seen = apply_rope(everywhere, *tables, "half")
         scores = torch.einsum("qc,kdc->dqk", queries, seen) / math.sqrt(dim)
         itself = scores.diagonal(dim1=1, dim2=2)
         other = scores.masked_fill(diagonal, -math.inf).amax(-1)

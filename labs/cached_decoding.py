@@ -28,7 +28,7 @@ from snippets.decoding import (
     document_positions,
     visible,
 )
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 
 _ = torch.manual_seed(0)
@@ -48,7 +48,8 @@ FREQUENCIES = rope_frequencies(WIDTH // HEADS)
 
 def rope(x, positions):
     """x, (batch, heads, tokens, dim), turned: like x."""
-    return apply_rope(x, positions[:, None], FREQUENCIES, "half")
+    cos, sin = rope_tables(positions, FREQUENCIES, x.dtype)
+    return apply_rope(x, cos, sin, "half")
 
 
 def still(x, positions):
@@ -420,7 +421,8 @@ def check_attend_step(yours):
         return torch.cat(made, -2)
 
     def turn(x, positions):
-        return apply_rope(x, positions[:, None], rope_frequencies(8), "half")
+        tables = rope_tables(positions, rope_frequencies(8), x.dtype)
+        return apply_rope(x, *tables, "half")
 
     _, even = batch("decoding", "position")
     _, uneven = batch("decoding", "cache")

@@ -27,7 +27,7 @@ from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 from labs.judge import judge, right_and_wrong
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.learned import learned_encoding
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 
 torch.set_num_threads(1)  # such small tensors are faster so
@@ -145,8 +145,9 @@ def added(rows):
 def turned(i, j):
     """Scores of queries and keys that RoPE has turned."""
     w = rope_frequencies(DIM)
-    queries = apply_rope(x @ to_query, i, w, "half")
-    return queries @ apply_rope(x @ to_key, j, w, "half").T / DIM**0.5
+    of_queries, of_keys = (rope_tables(at, w, x.dtype) for at in (i, j))
+    queries = apply_rope(x @ to_query, *of_queries, "half")
+    return queries @ apply_rope(x @ to_key, *of_keys, "half").T / DIM**0.5
 
 
 def penalised(i, j):
@@ -299,8 +300,9 @@ class Layer(nn.Module):
         q, k, v = self.project(x).unflatten(-1, (3, HEADS, -1)).unbind(-3)
         q, k, v = (part.transpose(-2, -3) for part in (q, k, v))
         if self.kind == "RoPE":
-            q = apply_rope(q, places, FREQUENCIES, "half")
-            k = apply_rope(k, places, FREQUENCIES, "half")
+            cos, sin = rope_tables(places, FREQUENCIES)
+            q = apply_rope(q, cos, sin, "half")
+            k = apply_rope(k, cos, sin, "half")
         bias = torch.zeros(len(places), len(places))
         if self.kind == "ALiBi":
             bias = alibi_bias_symmetric(places, places, alibi_slopes(HEADS))

@@ -20,7 +20,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from labs.judge import judge, right_and_wrong
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 _ = torch.manual_seed(0)
 DIM, WORDS = 32, 16  # the channels of a head, and the words that there are
@@ -42,7 +42,8 @@ def score_by_distance(query, key, frequencies, distances):
     query  (..., dim)    key  (..., distances or 1, dim)
     """
     key = key.expand(*key.shape[:-2], len(distances), DIM)
-    turned = apply_rope(key, -distances, frequencies, "half")
+    cos, sin = rope_tables(-distances, frequencies)
+    turned = apply_rope(key, cos, sin, "half")
     return (turned @ query[..., None])[..., 0] / math.sqrt(DIM)
 
 

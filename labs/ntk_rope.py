@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from labs.judge import judge, right_and_wrong
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 _ = torch.manual_seed(0)
 DIM, BASE = 128, 10_000.0  # the channels of a head, and its base
@@ -330,7 +330,8 @@ now = 2 * TRAINED
 
 def turned(x, position, length):
     used = dynamic_ntk(frequencies, 2, TRAINED, length)
-    return apply_rope(x, torch.tensor([position]), used, "half")
+    cos, sin = rope_tables(torch.tensor([position]), used)
+    return apply_rope(x, cos, sin, "half")
 
 
 print("key at   turned now   when it came")

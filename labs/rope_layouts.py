@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from labs.judge import judge, right_and_wrong
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 _ = torch.manual_seed(0)
 
@@ -45,12 +45,13 @@ text = torch.randn(8, width)  # eight tokens
 
 def scores(layer, layout, rotary_dim=dim):
     """Scores of queries with keys, head by head: (heads, n, n)."""
+    positions = torch.arange(len(text))
+    tables = rope_tables(positions, rope_frequencies(rotary_dim))
     turned = {}
     for name, count in (("q", heads), ("k", kv_heads)):
         x = text @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
         x = x.unflatten(-1, (count, dim)).transpose(0, 1)
-        speeds = rope_frequencies(rotary_dim)
-        turned[name] = apply_rope(x, torch.arange(len(text)), speeds, layout)
+        turned[name] = apply_rope(x, *tables, layout)
     shared = turned["k"].repeat_interleave(heads // kv_heads, dim=0)
     return turned["q"] @ shared.mT
 

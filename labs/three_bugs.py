@@ -21,7 +21,7 @@ import torch
 from labs.judge import judge, right_and_wrong
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.diagnostics import relativity_error
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 
 _ = torch.manual_seed(0)
@@ -188,7 +188,8 @@ frequencies = rope_frequencies(16)
 
 
 def healthy_turn(x, positions, frequencies):
-    return apply_rope(x, positions, frequencies, "half")
+    cos, sin = rope_tables(positions, frequencies, x.dtype)
+    return apply_rope(x, cos, sin, "half")
 
 
 def probe_turn(turn):

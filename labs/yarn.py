@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from labs.judge import judge, right_and_wrong
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 _ = torch.manual_seed(0)
 DIM, BASE = 128, 10_000.0  # the channels of a head, and its base
@@ -318,8 +318,9 @@ def scores(q, k, positions, frequencies, factor):
     frequencies  (dim/2,), already those of YaRN
     factor       how many times longer the texts are to be
     """
-    q = apply_rope(q, positions, frequencies, "half")
-    k = apply_rope(k, positions, frequencies, "half")
+    cos, sin = rope_tables(positions, frequencies)
+    q = apply_rope(q, cos, sin, "half")
+    k = apply_rope(k, cos, sin, "half")
     return q @ k.T / math.sqrt(q.shape[-1])  # change this
 
 
@@ -333,8 +334,9 @@ def scores(q, k, positions, frequencies, factor):
     factor       how many times longer the texts are to be
     """
     strength = 0.1 * math.log(factor) + 1
-    q = strength * apply_rope(q, positions, frequencies, "half")
-    k = strength * apply_rope(k, positions, frequencies, "half")
+    cos, sin = rope_tables(positions, frequencies)
+    q = strength * apply_rope(q, cos, sin, "half")
+    k = strength * apply_rope(k, cos, sin, "half")
     return q @ k.T / math.sqrt(q.shape[-1])
 
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from exhibits import choosing, evidence
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import dynamic_ntk, longrope
-from snippets.xpos import apply_xpos
+from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
 
 ROOT = Path(__file__).parents[2]
@@ -166,9 +166,11 @@ def test_what_was_computed_stays_while_a_text_grows():
         lambda length: dynamic_ntk(w, 2, short, length),
         lambda length: longrope(w, *factors, short, length),
     ):
-        keys = [apply_rope(x[:, :short], at, used(length), "half") for length in (short, 30)]
+        tables = (rope_tables(at, used(length)) for length in (short, 30))
+        keys = [apply_rope(x[:, :short], *each, "half") for each in tables]
         assert (keys[0] - keys[1]).abs().max() > 0.1
-    keys = [apply_xpos(x[:, :short], at, "key", centre=length // 2) for length in (short, 30)]
+    tables = (xpos_tables(at, width, "key", centre=length // 2) for length in (short, 30))
+    keys = [apply_xpos(x[:, :short], *each) for each in tables]
     assert (keys[0] - keys[1]).abs().max() > 0.001
 
 

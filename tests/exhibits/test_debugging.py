@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from exhibits import debugging
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from weave.project import DOCS
 
 
@@ -34,7 +34,8 @@ def test_tables_of_angles_fail_without_an_error(capsys):
 
     def turned(start, tokens, base, dtype):
         x = torch.randn(tokens, 64, dtype=dtype, generator=torch.Generator().manual_seed(0))
-        return apply_rope(x, torch.arange(start, start + tokens), rope_frequencies(64, base), "half")
+        tables = rope_tables(torch.arange(start, start + tokens), rope_frequencies(64, base), torch.float64)
+        return apply_rope(x, *tables, "half")
 
     now = (1000, 8, 10_000.0, torch.float64)
     before = turned(*now)

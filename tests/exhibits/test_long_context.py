@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from exhibits import long_context
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import ntk_aware, yarn_attention_factor
 from tests.peers import peer
 from weave.project import DOCS
@@ -143,7 +143,7 @@ def test_p_rope_is_proportional(dim, share, base):
     assert_close(ours, theirs.double(), rtol=2e-6, atol=0)
     if share < 1:
         x = torch.randn(5, dim, dtype=torch.float64)
-        turned = apply_rope(x, torch.arange(5), ours, "half")
+        turned = apply_rope(x, *rope_tables(torch.arange(5), ours, x.dtype), "half")
         still = torch.cat((ours, ours)) == 0
         assert torch.equal(turned[:, still], x[:, still])
 
@@ -188,7 +188,8 @@ def test_the_sum_of_cosines_is_the_mean_lead_of_a_similar_key(distance, mean):
     )
     q, other, w = q + mean, other + mean, rope_frequencies(dim)
     at = torch.full((count,), distance)
-    similar, other = (apply_rope(k, at, w, "half") for k in (q + noise, other))
+    tables = rope_tables(at, w, torch.float64)
+    similar, other = (apply_rope(k, *tables, "half") for k in (q + noise, other))
     lead = (q * (similar - other)).sum(-1)
     expected = 2 * spread**2 * (distance * w).cos().sum().item()
     assert abs(lead.mean() - expected) < 5 * lead.std() / math.sqrt(count)

@@ -6,7 +6,7 @@ import torch
 from exhibits import myths
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import position_interpolation, yarn
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_frequencies
 
@@ -140,7 +140,7 @@ def test_attention_grows_with_the_square_and_rotation_with_the_length():
             for count in (tokens, 4 * tokens):
                 x, w = torch.randn(count, dim), rope_frequencies(dim)
                 with myths._Products() as products:
-                    apply_rope(x, torch.arange(count), w, layout)
+                    apply_rope(x, *rope_tables(torch.arange(count), w), layout)
                 made.append(products.made)
             assert made[1] == 4 * made[0] > 0
 

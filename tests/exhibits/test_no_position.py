@@ -7,7 +7,7 @@ import torch
 
 from exhibits import no_position
 from snippets.attention import SelfAttention
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
 
 
@@ -32,7 +32,8 @@ def test_orders_show_from_the_second_layer_on():
 @pytest.mark.parametrize(("width", "heads"), [(16, 4), (4, 1), (64, 2)])
 def test_orders_show_through_a_rope_layer_and_one_without(width, heads, layout):
     def rotate(x):
-        return apply_rope(x, torch.arange(x.shape[-2]), rope_frequencies(x.shape[-1]), layout)
+        tables = rope_tables(torch.arange(x.shape[-2]), rope_frequencies(x.shape[-1]), x.dtype)
+        return apply_rope(x, *tables, layout)
 
     x = torch.randn(5, width, dtype=torch.float64)
     layers = [SelfAttention(width, heads).double().requires_grad_(False) for _ in range(2)]

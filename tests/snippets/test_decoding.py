@@ -32,14 +32,14 @@ from snippets.embed import packed_positions, padded_positions
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog, KerplePower
 from snippets.learned import AddLearned
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import dynamic_ntk
 from snippets.sandwich import sandwich_bias
 from snippets.shaw import ShawTables
 from snippets.sinusoidal import AddSinusoidal
 from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
-from snippets.xpos import apply_xpos
+from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
 
 INF = math.inf
@@ -72,12 +72,13 @@ def of_module(module):
 
 def rope(layout, pairs=DIM // 2):
     frequencies = rope_frequencies(2 * pairs, base=50.0)
-    return Method(turn=lambda x, at, role: apply_rope(x, at[..., None, :], frequencies, layout))
+    return Method(turn=lambda x, at, role: apply_rope(x, *rope_tables(at, frequencies, x.dtype), layout))
 
 
 def xpos(centre=3):
     def turn(x, at, role):
-        return apply_xpos(x, at[..., None, :], role, centre, base=50.0, scale_base=8.0)
+        tables = xpos_tables(at, DIM, role, centre, base=50.0, scale_base=8.0, dtype=x.dtype)
+        return apply_xpos(x, *tables)
 
     return Method(turn=turn)
 
@@ -367,7 +368,8 @@ def test_dynamic_ntk_needs_keys_that_are_turned_when_they_are_used(trained):
     plain = rope_frequencies(DIM)
 
     def turned(x, positions, length):
-        return apply_rope(x, positions, dynamic_ntk(plain, 2.0, trained, length), "half")
+        tables = rope_tables(positions, dynamic_ntk(plain, 2.0, trained, length), x.dtype)
+        return apply_rope(x, *tables, "half")
 
     at, documents = torch.arange(12), torch.ones(12, dtype=torch.int64)
     seen = visible(at, at, documents, documents)

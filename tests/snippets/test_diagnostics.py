@@ -19,7 +19,7 @@ from snippets.diagnostics import (
     row_similarity,
     skill_beyond,
 )
-from snippets.rope import apply_rope, rope_frequencies
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_bias, t5_by_offset
 
@@ -50,10 +50,14 @@ def added(encoding, places=N):
     return lambda i, j: (x + encoding[i]) @ (y + encoding[j]).mT
 
 
+def turn(x, positions, frequencies, layout):
+    return apply_rope(x, *rope_tables(positions, frequencies, torch.float64), layout)
+
+
 def rotated(layout="half", key_layout=None, dtype=torch.float64, places=N, dim=DIM):
     (q, k), w = (table(places, dim, seed).to(dtype) for seed in (1, 2)), rope_frequencies(dim)
     other = key_layout or layout
-    return lambda i, j: apply_rope(q, i, w, layout) @ apply_rope(k, j, w, other).mT
+    return lambda i, j: turn(q, i, w, layout) @ turn(k, j, w, other).mT
 
 
 # --- relativity
@@ -608,7 +612,7 @@ def test_a_wrong_function_of_the_offset_is_still_one(dim):
     q, k = table(N, dim, seed=1), table(N, dim, seed=2)
     squared = rope_frequencies(dim) ** 2
     for score in (
-        lambda i, j: apply_rope(q, i, squared, "half") @ apply_rope(k, j, squared, "half").mT,
+        lambda i, j: turn(q, i, squared, "half") @ turn(k, j, squared, "half").mT,
         lambda i, j: 0.25 * (i[:, None] - j),  # ALiBi's bias is -0.25 * (i - j)
     ):
         assert relativity_error(score, PLACES) < 1e-6
@@ -682,7 +686,7 @@ def test_left_padding_shifts_what_is_added_and_not_what_is_rotated(pad, seed, to
         return attention(x, x, words, causal=True)[0]
 
     def rotated_output(places):
-        x = apply_rope(words, places, w, layout)
+        x = turn(words, places, w, layout)
         return attention(x, x, words, causal=True)[0]
 
     assert (added_output(from_column) - added_output(from_word)).abs().max() > 1e-6
