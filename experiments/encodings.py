@@ -31,9 +31,10 @@ def make(name, dim, heads, length, clip):
     return globals()[re.sub(r"\W", "_", name.lower())](Sizes(dim, heads, length, clip))
 
 
-def switch(*sizes):
-    """How to make each encoding of the guide, by name; sizes are dim, heads, length and clip."""
-    return {name: functools.partial(make, name, *sizes) for name in plan()["language"]["methods"]}
+def switch(dim, heads, length, clip):
+    """How to make each encoding of the guide, by name."""
+    names = plan()["language"]["methods"]
+    return {name: functools.partial(make, name, dim, heads, length, clip) for name in names}
 
 
 class Added(Encoding):

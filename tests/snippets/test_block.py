@@ -1,6 +1,7 @@
 """block.py: one decoder, right with every encoding; and what scale, norms, dropout and tying do."""
 
 import copy
+from collections import Counter
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from torch.nn.functional import dropout, layer_norm, rms_norm, scaled_dot_produc
 from torch.testing import assert_close
 
 from exhibits.in_a_transformer import DIM, DOORS, SWITCH, _model
-from snippets.block import Block, Decoder, Encoding
+from snippets.block import Block, Decoder, Encoding, additive_mask
 from snippets.decoding import document_positions
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
@@ -31,17 +32,6 @@ def alone(decoder, ids, first=0):
 # --- what the source says
 
 
-class Fixed(Encoding):
-    """The same bias for all texts, or None."""
-
-    def __init__(self, table):
-        super().__init__()
-        self.table = table
-
-    def bias(self, query_positions, key_positions):
-        return self.table
-
-
 @pytest.mark.parametrize("biased", [False, True])
 def test_one_block_is_its_formula(biased):
     torch.manual_seed(1)
@@ -50,8 +40,8 @@ def test_one_block_is_its_formula(biased):
         torch.nn.init.normal_(weight)
     seen = torch.ones(1, 3, 3, dtype=torch.bool).tril()
     bias = torch.randn(1, 2, 3, 3, dtype=torch.float64)
-    encoding, at = Fixed(bias if biased else None), torch.arange(3)[None]
-    made, (k, v) = block(x, encoding, at, at, seen)
+    at, mask = torch.arange(3)[None], additive_mask(seen, bias if biased else None)
+    made, (k, v) = block(x, Encoding(), at, at, at, mask)
     q_all, k_all, v_all = block.project(block.norms[0](x[0])).split(8, -1)
     attended = torch.zeros(3, 8, dtype=torch.float64)
     for head in range(2):
@@ -67,6 +57,43 @@ def test_one_block_is_its_formula(biased):
                 attended[i, part] += weight / sum(weights) * v_all[j, part]
     between = x[0] + block.merge(attended)
     assert_close(made[0], between + block.network(block.norms[1](between)))
+
+
+def test_a_mask_hides_under_any_bias_and_keeps_its_dtype():
+    seen = torch.tensor([[[True, False], [True, True]]])
+    bias = torch.tensor([[[3.0, 4.0], [5.0, 6.0]], [[7.0, 8.0], [9.0, 10.0]]])
+    hidden = -torch.inf
+    expected = [[[3.0, hidden], [5.0, 6.0]], [[7.0, hidden], [9.0, 10.0]]]
+    assert additive_mask(seen, bias.half()).equal(torch.tensor([expected]).half())
+    plain = additive_mask(seen, None, torch.bfloat16)
+    assert plain.equal(torch.tensor([[[[0.0, hidden], [0.0, 0.0]]]], dtype=torch.bfloat16))
+    assert additive_mask(seen.expand(5, 2, 2), bias).shape == (5, 2, 2, 2)
+    assert additive_mask(seen.to("meta"), None).device.type == "meta"
+
+
+class Asked(Encoding):
+    """Counts what it is asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = Counter()
+
+    def tables(self, positions):
+        self.count["tables"] += 1
+        return positions
+
+    def rotate(self, x, tables, role):
+        self.count[role] += 1
+        return x
+
+    def bias(self, query_positions, key_positions):
+        self.count["bias"] += 1
+
+
+def test_what_no_layer_changes_is_asked_once_per_call():
+    decoder = Decoder(Asked(), vocabulary=9, dim=8, heads=2, layers=5)
+    alone(decoder, torch.tensor([4, 2]))
+    assert decoder.encoding.count == {"tables": 1, "bias": 1, "query": 5, "key": 5}
 
 
 def test_agrees_with_gpt2(to_ledger):
@@ -146,6 +173,17 @@ def test_padded_and_packed_texts_get_the_scores_that_they_get_alone(name):
     made, _ = decoder(ids, document_positions(documents), documents)
     for row, part in ((0, slice(3, 7)), (1, slice(0, 2)), (1, slice(2, 7))):
         assert_close(made[row, part], alone(decoder, ids[row, part]), **close(name))
+
+
+@every_encoding
+def test_texts_may_share_one_row_of_positions(name):
+    decoder, ids = _model(name, trained=True), torch.randint(64, (3, 6))
+    at, one, past, made = torch.arange(6)[None], torch.ones(1, 6, dtype=torch.int64), None, []
+    expected, _ = decoder(ids, at.expand(3, -1), one.expand(3, -1))
+    for part in (slice(0, 4), slice(4, 6)):
+        scores, past = decoder(ids[:, part], at[:, part], one[:, part], past)
+        made.append(scores)
+    assert_close(torch.cat(made, 1), expected, **close(name))
 
 
 def test_every_encoding_but_none_has_its_door():
@@ -360,10 +398,12 @@ def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
 
 def test_refuses_ids_without_positions_and_documents_of_their_own():
     decoder, two = _model("none"), torch.zeros(2, 3, dtype=torch.int64)
-    message = "ids, positions and documents must all be (batch, tokens), got"
-    refused(f"{message} [(1, 3), (2, 3)]", decoder, two, two[:1], two)
-    refused(f"{message} [(2, 3), (3,)]", decoder, two, two, two[0])
-    refused(f"{message} [(3,)]", decoder, two[0], two[0], two[0])
+    message = "ids must be (batch, tokens), positions and documents both the same or both (1, tokens), got"
+    refused(f"{message} [(2, 3), (1, 3), (2, 3)]", decoder, two, two[:1], two)
+    refused(f"{message} [(2, 3), (2, 3), (3,)]", decoder, two, two, two[0])
+    refused(f"{message} [(2, 3), (1, 2), (1, 2)]", decoder, two, two[:1, :2], two[:1, :2])
+    refused(f"{message} [(1, 3), (2, 3), (2, 3)]", decoder, two[:1], two, two)
+    refused(f"{message} [(3,), (3,), (3,)]", decoder, two[0], two[0], two[0])
 
 
 @pytest.mark.parametrize("layers", [1, 3])
