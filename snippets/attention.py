@@ -55,6 +55,9 @@ def attention(
     at the last key, so that one query with a cache sees every key. A query
     from which all keys are hidden gets weights and output of zero.
 
+    For grouped queries repeat the heads of k and v:
+    k.repeat_interleave(heads // key_heads, -3).
+
     >>> q, k = torch.tensor([[0.0]]), torch.tensor([[5.0], [7.0]])
     >>> attention(q, k, v=k)
     (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
@@ -93,7 +96,8 @@ def _check_leading(name: str, given: Tensor, other: Tensor) -> None:
     leading = zip(have[-3::-1], want[-3::-1], strict=False)
     if any(a != b and 1 not in (a, b) for a, b in leading):
         raise ValueError(
-            f"{name} must have the leading axes of {want}, or 1, got {have}"
+            f"{name} must have the leading axes of {want}, or 1, got {have}; "
+            f"of grouped queries repeat_interleave the heads of {name}"
         )
 
 

@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 
 def document_positions(
@@ -143,10 +143,52 @@ class KeyValueCache:
         )
 
 
+class StaticCache:
+    """A KeyValueCache with room for all tokens to come: it is written in place.
+
+    Its shapes never change, as compiled steps want it. k, v, positions and
+    documents begin with those of cache; places not yet written have document
+    -1, which no token may have, so that visible hides them. extend writes the
+    next tokens; there is no way back. Not for methods that count rows.
+
+    >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
+    >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
+    >>> room = StaticCache(prompt, places=5)
+    >>> one = k[..., :1, :], k[..., :1, :], at[:, -1:] + 1, at[:, :1] + 1
+    >>> room.extend(*one)
+    >>> room.positions, room.documents
+    (tensor([[0, 1, 2, 3, 0]]), tensor([[ 1,  1,  1,  1, -1]]))
+
+    ValueError: fewer places than cache has keys, and as KeyValueCache. More
+    tokens than places is torch's own index error.
+    """
+
+    def __init__(self, cache: KeyValueCache, places: int):
+        used = cache.positions.shape[-1]
+        if places < used:
+            raise ValueError(f"places must be {used} or more, got {places}")
+        room = (0, places - used)
+        self.k, self.v = (pad(x, (0, 0, *room)) for x in (cache.k, cache.v))
+        self.positions = pad(cache.positions, room)
+        self.documents = pad(cache.documents.long(), room, value=-1)
+        self.used = torch.tensor(used, device=cache.k.device)
+
+    def extend(
+        self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
+    ) -> None:
+        new = KeyValueCache(k, v, positions, documents)
+        at = self.used + torch.arange(positions.shape[-1], device=k.device)
+        self.k.index_copy_(-2, at, new.k)
+        self.v.index_copy_(-2, at, new.v)
+        self.positions.index_copy_(-1, at, new.positions)
+        self.documents.index_copy_(-1, at, new.documents.long())
+        self.used.add_(len(at))
+
+
 def attend(
     q: Tensor,  # (..., heads, queries, dim)
-    k: Tensor,  # (..., heads, keys, dim)
-    v: Tensor,  # (..., heads, keys, value_dim)
+    k: Tensor,  # (..., key_heads, keys, dim)
+    v: Tensor,  # (..., key_heads, keys, value_dim)
     seen: Tensor,  # (..., queries, keys)
     bias: Tensor | None = None,  # (..., heads, queries, keys)
     scale: float | None = None,
@@ -156,14 +198,22 @@ def attend(
     seen is that of visible, bias of any method that adds to the scores. A score
     of its own is a bias too: bias=shaw_scores(q, k, ...) with scale=0. Never
     is_causal besides: it hides keys by their index, from the first key on.
+    Grouped queries: each key head serves heads / key_heads query heads in turn.
 
     >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
     tensor([[[1.5000]]])
 
-    ValueError: seen not bool or not the queries and keys of q and k; a bias
-    that is not floating, which would not keep what seen hides.
+    ValueError: heads of q not a multiple of those of k, or v with others; seen
+    not bool or not the queries and keys of q and k; a bias that is not
+    floating, which would not keep what seen hides.
     """
+    heads, key_heads = q.shape[-3], k.shape[-3]
+    if heads % key_heads or v.shape[-3] != key_heads:
+        raise ValueError(
+            f"k and v must have heads that divide the {heads} of q, "
+            f"got {key_heads} and {v.shape[-3]}"
+        )
     shape = (*q.shape[:-3], q.shape[-2], k.shape[-2])
     if seen.dtype != torch.bool:
         raise ValueError(f"seen must be bool, got {seen.dtype}")
@@ -178,7 +228,10 @@ def attend(
                 f"bias must be of a floating dtype, got {bias.dtype}"
             )
         mask = bias.masked_fill(~mask, -math.inf)  # (..., queries, keys)
-    return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    grouped = heads != key_heads
+    return scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped
+    )
 
 
 def flex_visible(

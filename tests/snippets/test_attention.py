@@ -508,10 +508,21 @@ def test_refuses_keys_and_values_of_other_leading_axes():
     q = torch.zeros(2, 8, 3, 4)
     for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (4, 3, 4), (1, 2, 2, 3, 4)):
         other = torch.zeros(shape)
-        message = f"must have the leading axes of (2, 8, 3, 4), or 1, got {shape}"
-        refused(f"k {message}", scaled_dot_product, q, other)
-        refused(f"k {message}", attention, q, other, q)
-        refused(f"v {message.replace('3, 4)', '3, 3)', 1)}", attention, q, q, other)
+
+        def message(name, want, shape=shape):
+            hint = f"of grouped queries repeat_interleave the heads of {name}"
+            return f"{name} must have the leading axes of {want}, or 1, got {shape}; {hint}"
+
+        refused(message("k", (2, 8, 3, 4)), scaled_dot_product, q, other)
+        refused(message("k", (2, 8, 3, 4)), attention, q, other, q)
+        refused(message("v", (2, 8, 3, 3)), attention, q, q, other)
+
+
+def test_keys_of_grouped_queries_are_repeated_as_torch_does_it():
+    q, k, v = random(2, 8, 3, 4), random(2, 2, 5, 4), random(2, 2, 5, 4)
+    repeated = (each.repeat_interleave(4, -3) for each in (k, v))
+    expected = scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    assert_close(attention(q, *repeated)[0], expected, **EXACT)
 
 
 @pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._dynamo.utils import counters
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
@@ -22,6 +23,7 @@ from snippets.cope import CopeScores
 from snippets.deberta import DebertaScores
 from snippets.decoding import (
     KeyValueCache,
+    StaticCache,
     attend,
     document_positions,
     flex_bias,
@@ -202,6 +204,34 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(name, pieces):
         made.append(output[0])
         start = stop
     assert_close(torch.cat(made), layer.alone(x), **close(name))
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - COUNTING))
+def test_a_static_cache_gives_what_a_growing_one_gives(name):
+    """Two texts, one padded; and the places that are not yet written hold what would be seen."""
+    layer, x = Layer(name), random(2, 8, WIDTH)
+    documents = torch.tensor([[1] * 8, [0, 0, *[1] * 6]])
+    positions = document_positions(documents)
+    expected, _ = layer(x, positions, documents)
+    made, (output, prompt) = [], layer(x[:, :5], positions[:, :5], documents[:, :5])
+    room = StaticCache(prompt, places=9)
+    for unused in (room.k, room.v):
+        unused[..., 5:, :] = 1e6
+    for tokens in (slice(5, 7), slice(7, 8)):
+        made.append(layer(x[:, tokens], positions[:, tokens], documents[:, tokens], Written(room))[0])
+    assert_close(torch.cat((output, *made), 1)[documents == 1], expected[documents == 1], **close(name))
+    assert room.k.shape[-2] == 9
+
+
+class Written:
+    """A static cache, extended as a growing one is: by what it returns."""
+
+    def __init__(self, room):
+        self.room = room
+
+    def extend(self, *new):
+        self.room.extend(*new)
+        return self.room
 
 
 @pytest.mark.claim(
@@ -632,6 +662,40 @@ def test_nothing_leaves_the_device():
     assert {t.device.type for t in (positions, seen, made, kept.k, kept.first(1).documents)} == {"meta"}
 
 
+@pytest.mark.parametrize("key_heads", [1, 2, 4])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_key_head_serves_its_query_heads_in_turn(key_heads, biased):
+    q, k, v = random(2, 4, 3, DIM), random(2, key_heads, 5, DIM), random(2, key_heads, 5, 6)
+    seen, bias = torch.ones(3, 5, dtype=torch.bool).tril(2), random(4, 3, 5) if biased else None
+    repeated = (each.repeat_interleave(4 // key_heads, -3) for each in (k, v))
+    assert_close(attend(q, k, v, seen, bias), attend(q, *repeated, seen, bias), **EXACT)
+
+
+def test_refuses_key_heads_that_cannot_be_shared_out():
+    q, k, seen = torch.zeros(1, 4, 3, 8), torch.zeros(1, 3, 3, 8), torch.ones(3, 3, dtype=torch.bool)
+    message = "k and v must have heads that divide the 4 of q, got"
+    refused(f"{message} 3 and 3", attend, q, k, k, seen)
+    refused(f"{message} 4 and 3", attend, q, q, k, seen)
+    refused(f"{message} 8 and 8", attend, q, q.repeat(1, 2, 1, 1), q.repeat(1, 2, 1, 1), seen)
+
+
+def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
+    def step(q, k, v, at, documents, room):
+        room.extend(k, v, at, documents)
+        return attend(q, room.k, room.v, visible(at, room.positions, documents, room.documents))
+
+    torch.compiler.reset()
+    counters.clear()
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    q, k, v = random(3, 1, HEADS, 7, DIM)
+    prompt = KeyValueCache(k[..., :3, :], v[..., :3, :], *counted(0, 3))
+    ours, other = StaticCache(prompt, 8), StaticCache(prompt, 8)
+    for n in range(3, 7):
+        new = (*(x[..., n : n + 1, :] for x in (q, k, v)), *counted(n, n + 1))
+        assert_close(compiled(*new, ours), step(*new, other), **EXACT)
+    assert counters["stats"]["unique_graphs"] == 1
+
+
 def test_a_step_compiles_into_one_graph():
     def step(q, k, v, positions, documents):
         old = KeyValueCache(
@@ -667,6 +731,28 @@ def test_flex_mods_compile_into_one_graph():
 
 
 # --- the cache keeps what it is given
+
+
+def test_a_static_cache_begins_with_a_copy():
+    k, v = random(2, 1, HEADS, 3, DIM)
+    prompt = KeyValueCache(k, v, *counted(0, 3))
+    room = StaticCache(prompt, 5)
+    room.extend(k[..., :2, :] + 1, v[..., :2, :] + 1, *counted(3, 5))
+    assert torch.equal(room.k, torch.cat((k, k[..., :2, :] + 1), -2))
+    assert torch.equal(room.v, torch.cat((v, v[..., :2, :] + 1), -2))
+    assert room.positions.tolist() == [[0, 1, 2, 3, 4]] and room.documents.tolist() == [[1] * 5]
+    with pytest.raises(IndexError):
+        room.extend(k[..., :1, :], v[..., :1, :], *counted(5, 6))
+    StaticCache(prompt, 3).k.zero_()
+    assert prompt.k is k and prompt.k.abs().min() > 0
+    refused("places must be 3 or more, got 2", StaticCache, prompt, 2)
+
+
+def test_a_padding_mask_may_be_the_documents_of_a_static_cache():
+    k, at = random(1, HEADS, 2, DIM), torch.tensor([[0, 0]])
+    room = StaticCache(KeyValueCache(k, k, at, torch.tensor([[False, True]])), 3)
+    room.extend(k[..., :1, :], k[..., :1, :], at[:, :1] + 1, torch.tensor([[True]]))
+    assert room.documents.tolist() == [[0, 1, 1]]
 
 
 def test_a_cache_is_left_as_it_is():
