@@ -340,8 +340,9 @@ def _scores(encoding, heads, x, at):
     """The scores that all tokens of each text give to all."""
     at = at.expand(len(x), -1)
     y = encoding.embed(x, at)
-    q = encoding.rotate(_split(y, heads), at, "query")
-    k = encoding.rotate(_split(y, heads), at, "key")
+    tables = encoding.tables(at)
+    q = encoding.rotate(_split(y, heads), tables, "query")
+    k = encoding.rotate(_split(y, heads), tables, "key")
     scores, bias = encoding.score(q, k, at, at), encoding.bias(at, at)
     return scores if bias is None else scores + bias
 
@@ -357,8 +358,8 @@ def _last_row(encoding, heads, tokens, asks, copy, doors=True):
     if doors:
         k = _split(encoding.embed(x, at), heads)
         q = _split(encoding.embed(asks[:, None], last), heads)
-        q = encoding.rotate(q, last, "query")
-        k = encoding.rotate(k, at, "key")
+        q = encoding.rotate(q, encoding.tables(last), "query")
+        k = encoding.rotate(k, encoding.tables(at), "key")
     scores, bias = encoding.score(q, k, last, at), encoding.bias(last, at)
     return ((scores if bias is None else scores + bias) - plain)[..., 0, :]
 
@@ -368,10 +369,8 @@ def _sizes(encoding, heads, tokens, asks, copy):
     a score changes by.
     """
     at, dim = torch.arange(tokens)[None], len(copy)
-    turned = [
-        encoding.rotate(_split(torch.ones(1, tokens, dim), heads), at, role)
-        for role in ("query", "key")
-    ]
+    x, tables = _split(torch.ones(1, tokens, dim), heads), encoding.tables(at)
+    turned = [encoding.rotate(x, tables, role) for role in ("query", "key")]
     return (
         encoding.embed(torch.zeros(1, tokens, dim), at).norm(dim=-1).max(),
         max(x.norm(dim=-1).max() for x in turned),
