@@ -12,6 +12,7 @@ from experiments import extensions as stretching
 from experiments import language as models
 from experiments import tasks as puzzles
 from experiments import teaching
+from experiments.intervals import interval
 from experiments.runs import load, made_with
 from snippets.alibi import alibi_slopes
 from snippets.sinusoidal import sinusoidal_encoding
@@ -224,6 +225,68 @@ def _main_results(losses):
         "most_gain": max(gains),
         "rope_holds_until": worse,
         "worse": WORSE,
+    }
+
+
+def _far():
+    """For each method the losses of far bytes: (contexts, seeds, files,
+    windows).
+    """
+    return {
+        name: torch.tensor(
+            [
+                [result["far"][str(context)] for result in results]
+                for context in models.CONTEXTS
+            ]
+        ).unflatten(-1, (-1, models.EACH))
+        for name, results in load("language").items()
+    }
+
+
+def context():
+    """Fifteen small panels, one for each encoding: how far the loss of the
+    same bytes lies from what it is with as many bytes before them as the
+    training had, if fewer or more are read; a band shows how sure that is.
+    All lines meet zero at the mark, where training ended.
+    """
+    fig, axes = plt.subplots(
+        5, 3, figsize=(4.4, 6.2), sharex=True, sharey=True
+    )
+    contexts, values = models.CONTEXTS, {}
+    trained = contexts.index(TRAINED)
+    print("loss of the same far bytes, by how many are read before them")
+    print(
+        f"{'':<16}", *(f"{each:>6}" for each in contexts), "   gain", sep=""
+    )
+    for ax, (name, far) in zip(axes.flat, _far().items(), strict=True):
+        changes = [interval(each - far[trained]) for each in far]
+        mean, low, high = zip(*changes, strict=True)
+        ax.plot(contexts, mean, color=COLORS[name], lw=1)
+        ax.fill_between(contexts, low, high, color=COLORS[name], alpha=0.3)
+        ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
+        ax.axhline(0, color="gray", lw=0.4)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks([contexts[0], TRAINED, contexts[-1]])
+        ax.set_xticklabels([contexts[0], TRAINED, contexts[-1]])
+        ax.set_title(name, loc="left")
+        losses = "".join(f"{each.mean():6.2f}" for each in far)
+        gain, least, most = -mean[-1], -high[-1], -low[-1]
+        print(
+            f"{name:<16}{losses}  {gain:+.3f} ({least:+.3f} to {most:+.3f})"
+        )
+        key = name.lower().replace(" ", "_").replace("-", "_")
+        values |= {f"{key}_gain": gain, f"{key}_least": least}
+        values |= {f"{key}_most": most, f"{key}_floor": far[0].mean()}
+    fig.supxlabel("bytes read before", fontsize=9)
+    fig.supylabel("change of the loss, nats per byte", fontsize=9)
+    files, windows = far.shape[2:]
+    return fig, values | {
+        "files": files,
+        "windows": windows,
+        "bytes": files * windows * models.FAR,
+        "far": models.FAR,
+        "least_context": contexts[0],
+        "most_context": contexts[-1],
     }
 
 

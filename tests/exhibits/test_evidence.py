@@ -188,6 +188,26 @@ def test_two_biases_and_copes_table_start_at_zero_and_the_query_multiplies_copes
         assert (bias[..., -1] - bias[..., 0]).abs().max() > 0.01, name
 
 
+def test_what_far_text_is_worth_is_told_from_results_that_say_it(monkeypatch, capsys):
+    """On made-up results: no encoding gains 0.05, RoPE loses 0.5, the learned table neither."""
+    change = dict.fromkeys(evidence.COLORS, 0.0) | {"none": -0.05, "RoPE": 0.5}
+    hard = 2 + torch.rand(58, 3).flatten()
+
+    def result(name):
+        far = {str(each): hard + 0.02 * torch.randn(174) for each in language.CONTEXTS}
+        far["1008"] = far["1008"] + change[name]
+        return {"far": {each: loss.tolist() for each, loss in far.items()}}
+
+    made = {name: [result(name) for _ in range(3)] for name in change}
+    monkeypatch.setattr(evidence, "load", lambda experiment: made)
+    values = evidence.context()[1]
+    for key, gain in (("none", 0.05), ("rope", -0.5), ("learned", 0.0)):
+        assert values[f"{key}_least"] < gain < values[f"{key}_most"]
+        assert values[f"{key}_most"] - values[f"{key}_least"] < 0.02
+    assert (values["files"], values["windows"], values["bytes"]) == (58, 3, 58 * 3 * 16)
+    assert "RoPE" in capsys.readouterr().out
+
+
 def test_rope_and_xpos_pair_other_columns():
     x, at = torch.zeros(1, 1, 2, 16), torch.arange(2)[None]
     x[..., 0] = 1
