@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 
 def document_positions(
@@ -80,7 +80,7 @@ def visible(
 
 
 class KeyValueCache:
-    """What later queries need of earlier tokens. It never changes.
+    """What later queries need of earlier tokens. It never changes by itself.
 
     k and v are (..., heads, keys, dim), positions and documents (..., keys).
     extend(k, v, positions, documents) returns a longer one. The shorter is
@@ -143,46 +143,53 @@ class KeyValueCache:
         )
 
 
-class StaticCache:
-    """A KeyValueCache with room for all tokens to come: it is written in place.
+def with_room(cache: KeyValueCache, places: int) -> KeyValueCache:
+    """The cache with places for tokens to come, to be filled by write.
 
-    Its shapes never change, as compiled steps want it. k, v, positions and
-    documents begin with those of cache; places not yet written have document
-    -1, which no token may have, so that visible hides them. extend writes the
-    next tokens; there is no way back. Not for methods that count rows.
+    Its shapes never change, as compiled steps want it. Places that nobody has
+    written have document -1, which no token may have: visible hides them. Not
+    for methods that count rows.
 
     >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
     >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
-    >>> room = StaticCache(prompt, places=5)
-    >>> one = k[..., :1, :], k[..., :1, :], at[:, -1:] + 1, at[:, :1] + 1
-    >>> room.extend(*one)
-    >>> room.positions, room.documents
+    >>> cache, one = with_room(prompt, places=5), slice(0, 1)
+    >>> new = k[..., one, :], k[..., one, :], at[:, one] + 3, at[:, one] + 1
+    >>> write(cache, torch.tensor([3]), *new)
+    >>> cache.positions, cache.documents
     (tensor([[0, 1, 2, 3, 0]]), tensor([[ 1,  1,  1,  1, -1]]))
 
-    ValueError: fewer places than cache has keys, and as KeyValueCache. More
-    tokens than places is torch's own index error.
+    ValueError: fewer places than the cache has keys.
     """
+    keys = cache.positions.shape[-1]
+    if places < keys:
+        raise ValueError(f"places must be {keys} or more, got {places}")
+    room, pad = (0, places - keys), torch.nn.functional.pad
+    return KeyValueCache(
+        pad(cache.k, (0, 0, *room)),
+        pad(cache.v, (0, 0, *room)),
+        pad(cache.positions, room),
+        pad(cache.documents.long(), room, value=-1),
+    )
 
-    def __init__(self, cache: KeyValueCache, places: int):
-        used = cache.positions.shape[-1]
-        if places < used:
-            raise ValueError(f"places must be {used} or more, got {places}")
-        room = (0, places - used)
-        self.k, self.v = (pad(x, (0, 0, *room)) for x in (cache.k, cache.v))
-        self.positions = pad(cache.positions, room)
-        self.documents = pad(cache.documents.long(), room, value=-1)
-        self.used = torch.tensor(used, device=cache.k.device)
 
-    def extend(
-        self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
-    ) -> None:
-        new = KeyValueCache(k, v, positions, documents)
-        at = self.used + torch.arange(positions.shape[-1], device=k.device)
-        self.k.index_copy_(-2, at, new.k)
-        self.v.index_copy_(-2, at, new.v)
-        self.positions.index_copy_(-1, at, new.positions)
-        self.documents.index_copy_(-1, at, new.documents.long())
-        self.used.add_(len(at))
+def write(
+    cache: KeyValueCache,
+    places: Tensor,  # (tokens)
+    k: Tensor,  # (..., heads, tokens, dim)
+    v: Tensor,  # (..., heads, tokens, value_dim)
+    positions: Tensor,  # (..., tokens)
+    documents: Tensor,  # (..., tokens)
+) -> None:
+    """Put tokens into places of a cache that has room: this one does change.
+
+    ValueError: as KeyValueCache. A place that there is not is torch's own
+    index error.
+    """
+    new = KeyValueCache(k, v, positions, documents)
+    for axis, names in ((-2, ("k", "v")), (-1, ("positions", "documents"))):
+        for name in names:
+            old = getattr(cache, name)
+            old.index_copy_(axis, places, getattr(new, name).to(old.dtype))
 
 
 def attend(

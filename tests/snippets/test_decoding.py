@@ -23,12 +23,13 @@ from snippets.cope import CopeScores
 from snippets.deberta import DebertaScores
 from snippets.decoding import (
     KeyValueCache,
-    StaticCache,
     attend,
     document_positions,
     flex_bias,
     flex_visible,
     visible,
+    with_room,
+    write,
 )
 from snippets.embed import packed_positions, padded_positions
 from snippets.fire import FireBias
@@ -214,23 +215,25 @@ def test_a_static_cache_gives_what_a_growing_one_gives(name):
     positions = document_positions(documents)
     expected, _ = layer(x, positions, documents)
     made, (output, prompt) = [], layer(x[:, :5], positions[:, :5], documents[:, :5])
-    room = StaticCache(prompt, places=9)
+    room = with_room(prompt, places=9)
     for unused in (room.k, room.v):
         unused[..., 5:, :] = 1e6
     for tokens in (slice(5, 7), slice(7, 8)):
-        made.append(layer(x[:, tokens], positions[:, tokens], documents[:, tokens], Written(room))[0])
+        made.append(
+            layer(x[:, tokens], positions[:, tokens], documents[:, tokens], Written(room, tokens.start))[0]
+        )
     assert_close(torch.cat((output, *made), 1)[documents == 1], expected[documents == 1], **close(name))
     assert room.k.shape[-2] == 9
 
 
 class Written:
-    """A static cache, extended as a growing one is: by what it returns."""
+    """A cache with room, extended as a growing one is: by what it returns."""
 
-    def __init__(self, room):
-        self.room = room
+    def __init__(self, room, used):
+        self.room, self.used = room, used
 
     def extend(self, *new):
-        self.room.extend(*new)
+        write(self.room, torch.arange(self.used, self.used + new[2].shape[-1]), *new)
         return self.room
 
 
@@ -681,7 +684,7 @@ def test_refuses_key_heads_that_cannot_be_shared_out():
 
 def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
     def step(q, k, v, at, documents, room):
-        room.extend(k, v, at, documents)
+        write(room, at[0], k, v, at, documents)
         return attend(q, room.k, room.v, visible(at, room.positions, documents, room.documents))
 
     torch.compiler.reset()
@@ -689,7 +692,7 @@ def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     q, k, v = random(3, 1, HEADS, 7, DIM)
     prompt = KeyValueCache(k[..., :3, :], v[..., :3, :], *counted(0, 3))
-    ours, other = StaticCache(prompt, 8), StaticCache(prompt, 8)
+    ours, other = with_room(prompt, 8), with_room(prompt, 8)
     for n in range(3, 7):
         new = (*(x[..., n : n + 1, :] for x in (q, k, v)), *counted(n, n + 1))
         assert_close(compiled(*new, ours), step(*new, other), **EXACT)
@@ -736,22 +739,22 @@ def test_flex_mods_compile_into_one_graph():
 def test_a_static_cache_begins_with_a_copy():
     k, v = random(2, 1, HEADS, 3, DIM)
     prompt = KeyValueCache(k, v, *counted(0, 3))
-    room = StaticCache(prompt, 5)
-    room.extend(k[..., :2, :] + 1, v[..., :2, :] + 1, *counted(3, 5))
-    assert torch.equal(room.k, torch.cat((k, k[..., :2, :] + 1), -2))
-    assert torch.equal(room.v, torch.cat((v, v[..., :2, :] + 1), -2))
-    assert room.positions.tolist() == [[0, 1, 2, 3, 4]] and room.documents.tolist() == [[1] * 5]
+    room = with_room(prompt, 5)
+    write(room, torch.tensor([4, 3]), k[..., :2, :] + 1, v[..., :2, :] + 1, *counted(3, 5))
+    assert torch.equal(room.k, torch.cat((k, k[..., [1, 0], :] + 1), -2))
+    assert torch.equal(room.v, torch.cat((v, v[..., [1, 0], :] + 1), -2))
+    assert room.positions.tolist() == [[0, 1, 2, 4, 3]] and room.documents.tolist() == [[1] * 5]
     with pytest.raises(IndexError):
-        room.extend(k[..., :1, :], v[..., :1, :], *counted(5, 6))
-    StaticCache(prompt, 3).k.zero_()
+        write(room, torch.tensor([5]), k[..., :1, :], v[..., :1, :], *counted(5, 6))
+    with_room(prompt, 3).k.zero_()
     assert prompt.k is k and prompt.k.abs().min() > 0
-    refused("places must be 3 or more, got 2", StaticCache, prompt, 2)
+    refused("places must be 3 or more, got 2", with_room, prompt, 2)
 
 
 def test_a_padding_mask_may_be_the_documents_of_a_static_cache():
     k, at = random(1, HEADS, 2, DIM), torch.tensor([[0, 0]])
-    room = StaticCache(KeyValueCache(k, k, at, torch.tensor([[False, True]])), 3)
-    room.extend(k[..., :1, :], k[..., :1, :], at[:, :1] + 1, torch.tensor([[True]]))
+    room = with_room(KeyValueCache(k, k, at, torch.tensor([[False, True]])), 3)
+    write(room, torch.tensor([2]), k[..., :1, :], k[..., :1, :], at[:, :1].int() + 1, torch.tensor([[True]]))
     assert room.documents.tolist() == [[0, 1, 1]]
 
 
