@@ -245,21 +245,22 @@ def _far():
 
 def context():
     """Fifteen small panels, one for each encoding: how far the loss of the
-    same bytes lies from what it is with as many bytes before them as the
-    training had, if fewer or more are read; a band shows how sure that is.
-    All lines meet zero at the mark, where training ended.
+    same bytes moves if fewer or more bytes before them are read than the 64
+    at which they still lie within the trained length; a band shows how sure
+    that is. A dotted line marks where training ended.
     """
     fig, axes = plt.subplots(
         5, 3, figsize=(4.4, 6.2), sharex=True, sharey=True
     )
     contexts, values = models.CONTEXTS, {}
-    trained = contexts.index(TRAINED)
+    within = max(each for each in contexts if each + models.FAR <= TRAINED)
     print("loss of the same far bytes, by how many are read before them")
     print(
         f"{'':<16}", *(f"{each:>6}" for each in contexts), "   gain", sep=""
     )
     for ax, (name, far) in zip(axes.flat, _far().items(), strict=True):
-        changes = [interval(each - far[trained]) for each in far]
+        known = far[contexts.index(within)]
+        changes = [interval(each - known) for each in far]
         mean, low, high = zip(*changes, strict=True)
         ax.plot(contexts, mean, color=COLORS[name], lw=1)
         ax.fill_between(contexts, low, high, color=COLORS[name], alpha=0.3)
@@ -286,6 +287,7 @@ def context():
         "bytes": files * windows * models.FAR,
         "far": models.FAR,
         "least_context": contexts[0],
+        "within": within,
         "most_context": contexts[-1],
     }
 
