@@ -89,7 +89,7 @@ def deberta_scores(
     distances = -_offsets(query_positions, key_positions, q.device)
     if max_distance is not None:
         distances = log_buckets(distances, span, max_distance)
-    rows = (distances + span).clamp(0, 2 * span - 1)  # (..., queries, keys)
+    rows = (distances + span).clamp(0, 2 * span - 1)
     rows = _per_head(rows, torch.Size((*batch, heads, queries, keys)))
     scale = 1 / math.sqrt(3 * dim)
     q, query_rows = q * scale, query_rows * scale

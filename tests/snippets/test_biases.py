@@ -1,0 +1,165 @@
+"""What all biases of families/biases.py have in common; what is a method's own stands in its own file."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from snippets.attention import attention
+from tests.refusals import refused
+from tests.snippets.families.biases import BIASES, HEADS
+
+WIDE, NARROW = torch.float64, (torch.float16, torch.bfloat16)
+LEARNED = {name: bias for name, bias in BIASES.items() if bias.learned}
+every_bias = pytest.mark.parametrize("bias", BIASES.values(), ids=BIASES)
+every_learned = pytest.mark.parametrize("bias", LEARNED.values(), ids=LEARNED)
+
+
+@every_bias
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bias):
+    made, positions = bias.make(HEADS, WIDE), torch.arange(150)
+    whole = made(positions, positions)
+    for n in (*range(9), 100, 149):
+        assert_close(made(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], **bias.near)
+
+
+@every_bias
+def test_rows_of_a_batch_may_have_positions_of_their_own(bias):
+    made = bias.make(HEADS, WIDE)
+    i, j = torch.randint(0, 300, (2, 3, 4)), torch.randint(0, 300, (2, 3, 7))
+    batch = made(i, j)
+    assert batch.shape == (2, 3, HEADS, 4, 7)
+    for a in range(2):
+        assert_close(made(i[a], j[a]), batch[a], **bias.near)
+        for b in range(3):
+            assert_close(made(i[a, b], j[a, b]), batch[a, b], **bias.near)
+            assert_close(made(i[a, [b]], j[a, [b]]), batch[a, [b]], **bias.near)
+
+
+@every_bias
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(bias, queries, keys):
+    made = bias.make(HEADS, WIDE)
+    assert made(torch.arange(queries), torch.arange(keys)).shape == (HEADS, queries, keys)
+
+
+# --- in attention
+
+
+@every_bias
+def test_is_the_mask_of_scaled_dot_product_attention(bias):
+    q, k, v = torch.randn(3, 2, HEADS, 6, 8, dtype=WIDE)
+    mask = bias.make(HEADS, WIDE)(torch.arange(6), torch.arange(6))
+    weights = (q @ k.mT / math.sqrt(8) + mask).softmax(-1)
+    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=mask), weights @ v)
+    assert_close(attention(q, k, v, mask)[0], weights @ v)
+    assert (weights.triu(1).count_nonzero() == 0) == bias.causal
+    causal = attention(q, k, v, mask, causal=True)[1]
+    assert torch.equal(causal, causal.tril())
+
+
+@every_bias
+def test_packed_texts_get_what_they_get_alone(bias):
+    q, k, v = torch.randn(3, HEADS, 32, 16, dtype=WIDE)
+    made = bias.make(HEADS, WIDE)
+    positions, text = torch.cat((torch.arange(3), torch.arange(29))), torch.tensor([0] * 3 + [1] * 29)
+    whole = made(positions, positions).masked_fill(text[:, None] != text, -math.inf)
+    packed = attention(q, k, v, whole)[0]
+    for part in (slice(0, 3), slice(3, 32)):
+        alone = made(positions[part], positions[part])
+        expected = attention(q[:, part], k[:, part], v[:, part], alone)[0]
+        assert_close(packed[:, part], expected, **bias.near)
+
+
+# --- dtypes, modules, devices
+
+
+@every_bias
+@pytest.mark.parametrize("dtype", NARROW)
+def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(bias, dtype):
+    i, j = torch.tensor([4, 257, 4000]), torch.arange(0, 5000, 7)
+    narrow = bias.make(HEADS, dtype)
+    wide = copy.deepcopy(narrow).float() if bias.learned else bias.make(HEADS, torch.float32)
+    made = narrow(i, j)
+    assert made.dtype == dtype
+    assert torch.equal(made, wide(i, j).to(dtype))
+
+
+@every_bias
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(bias, dtype):
+    made = bias.make(HEADS, torch.float32)
+    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
+    expected = made(i, j)
+    assert expected.dtype == torch.float32
+    for pair in ((i.to(dtype), j), (i, j.to(dtype)), (i.to(dtype), j.to(dtype))):
+        assert torch.equal(made(*pair), expected)
+
+
+@every_learned
+def test_the_module_can_be_copied_saved_and_moved(bias):
+    made, other = bias.make(HEADS, WIDE), bias.make(HEADS, WIDE)
+    i = torch.arange(70)
+    expected = made(i, i)
+    assert not torch.equal(other(i, i), expected)
+    other.load_state_dict(made.state_dict())
+    assert torch.equal(other(i, i), expected)
+    assert torch.equal(copy.deepcopy(made)(i, i), expected)
+    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == bias.learned
+    assert all(parameter.requires_grad for parameter in made.parameters())
+    nowhere = i.to("meta")
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(nowhere, nowhere)
+    made = made.to("meta")
+    assert made(i, i).is_meta and made(nowhere, nowhere).is_meta
+
+
+# --- what is refused
+
+
+@every_bias
+@pytest.mark.parametrize("heads", [0, -3])
+def test_refuses_too_few_heads(bias, heads):
+    at, fire = torch.arange(2), bias.snippet == "fire"
+    names, got = ("heads and hidden", f"{heads} and 32") if fire else ("heads", heads)
+    refused(f"{names} must be at least 1, got {got}", lambda: bias.make(heads, WIDE)(at, at))
+    assert bias.make(1, WIDE)(at, at).shape == (1, 2, 2)
+
+
+@every_bias
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1], "list"),
+        (torch.zeros(2), "torch.float32"),
+        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
+        (torch.tensor([True]), "torch.bool"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(bias, positions, got):
+    made = bias.make(HEADS, WIDE)
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
+    refused(message, made, positions, torch.arange(2))
+    refused(message, made, torch.arange(2), positions)
+
+
+@every_bias
+@pytest.mark.parametrize(
+    ("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((2,), (3, 2)), ((3, 2), (1, 2))]
+)
+def test_refuses_positions_that_would_have_to_be_stretched(bias, queries, keys):
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    refused(message, bias.make(HEADS, WIDE), *positions)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
+@pytest.mark.parametrize("name", [name for name, bias in BIASES.items() if not bias.learned])
+def test_refuses_a_dtype_without_fractions(name, dtype):
+    at = torch.arange(2)
+    refused(f"dtype must be a floating dtype, got {dtype}", BIASES[name].make(HEADS, dtype), at, at)

@@ -1,0 +1,300 @@
+"""What all scores of families/scores.py have in common; what is a method's own stands in its own file."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from snippets.attention import SelfAttention, attention
+from tests.refusals import refused
+from tests.snippets.families.scores import DIM, HEADS, SCORES, called
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+PLACED = {name: scores for name, scores in SCORES.items() if scores.positions}
+every_score = pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
+every_placed = pytest.mark.parametrize("scores", PLACED.values(), ids=PLACED)
+
+
+def random(*shape, dtype=torch.float64):
+    return torch.randn(shape, dtype=torch.float64).to(dtype)
+
+
+def vectors(queries, keys, *leading, heads=HEADS):
+    return random(*leading, HEADS, queries, DIM), random(*leading, heads, keys, DIM)
+
+
+def attend(scores, made, q, k, v, i, j, **options):
+    """Attention by these scores; with what they add to the output, where they add something."""
+    output, weights = attention(q, k, v, score=called(scores, made, i, j), **options)
+    return output + made.values(weights, i, j) if hasattr(made, "values") else output
+
+
+# --- decoding, padding, packing
+
+
+@every_score
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole(scores):
+    made, at, (q, k, v) = scores.make(), torch.arange(9), random(3, HEADS, 9, DIM)
+    whole = attend(scores, made, q, k, v, at, at, causal=True)
+    for new in (1, 2, 3, 6):
+        for keys in range(new, 10):
+            now = slice(keys - new, keys)
+            place = at[now], at[:keys]
+            part = attend(scores, made, q[:, now], k[:, :keys], v[:, :keys], *place, causal=True)
+            assert_close(part, whole[:, now], **EXACT)
+
+
+@every_score
+@pytest.mark.parametrize("causal", [False, True])
+def test_left_padding_changes_nothing(scores, causal):
+    made, (q, k, v) = scores.make(), random(3, 2, HEADS, 8, DIM)
+    at = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7]])
+    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
+    bias[0, :, :, :3] = -math.inf
+    padded = attend(scores, made, q, k, v, at, at, bias=bias, causal=causal)
+    for row, start in ((0, 3), (1, 0)):
+        place, parts = torch.arange(8 - start), (part[row, :, start:] for part in (q, k, v))
+        alone = attend(scores, made, *parts, place, place, causal=causal)
+        assert_close(padded[row, :, start:], alone, **EXACT)
+
+
+@every_score
+def test_packed_documents_are_as_they_are_alone(scores):
+    made, (q, k, v) = scores.make(), random(3, HEADS, 8, DIM)
+    documents, at = torch.tensor([0] * 3 + [1] * 5), torch.cat((torch.arange(3), torch.arange(5)))
+    bias = torch.zeros(8, 8).double().masked_fill(documents != documents[:, None], -math.inf)
+    packed = attend(scores, made, q, k, v, at, at, bias=bias)
+    for part in (slice(0, 3), slice(3, 8)):
+        alone = attend(scores, made, q[:, part], k[:, part], v[:, part], at[part], at[part])
+        assert_close(packed[:, part], alone, **EXACT)
+
+
+# --- in attention
+
+
+@every_score
+@pytest.mark.parametrize("known", range(1, 7))
+def test_the_future_does_not_change_the_past(scores, known):
+    made, at, first = scores.make(), torch.arange(7), random(3, HEADS, 7, DIM)
+    second = first.clone()
+    second[..., known:, :] = 10 * random(3, HEADS, 7 - known, DIM)
+    one, two = (attend(scores, made, *qkv, at, at, causal=True) for qkv in (first, second))
+    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
+
+
+@every_score
+def test_is_a_score_for_a_layer_of_attention(scores):
+    layer, made, at = SelfAttention(HEADS * DIM, HEADS).double(), scores.make(), torch.arange(5)
+    x, score = random(3, 5, HEADS * DIM), called(scores, made, at, at)
+    output, weights = layer(x, score=score, causal=True)
+    assert output.shape == x.shape
+    assert torch.equal(weights, weights.tril())
+    assert (weights - layer(x, causal=True)[1]).abs().max() > 0.01
+    if not scores.positions:  # it counts rows, and hides later keys itself
+        assert torch.equal(layer(x, score=score)[1], weights)
+
+
+@every_score
+@pytest.mark.parametrize("key_heads", [1, 2])
+def test_each_key_head_serves_as_many_heads_in_order(scores, key_heads):
+    made, (i, j) = scores.make(), (torch.arange(2, 7), torch.arange(7))
+    q, k = vectors(5, 7, 2, heads=key_heads)
+    q = q.mT.contiguous().mT  # as a projection gives it, not in one piece
+    score = called(scores, made, i, j)
+    assert_close(score(q, k), score(q, k.repeat_interleave(HEADS // key_heads, -3)), **EXACT)
+    assert_close(score(q[1], k[1]), score(q, k)[1], **EXACT)
+
+
+# --- positions
+
+
+@every_placed
+def test_rows_of_a_batch_may_have_positions_of_their_own_and_heads_share_them(scores):
+    made, (q, k) = scores.make(), vectors(5, 7, 2, 3)
+    i, j = torch.randint(0, 30, (2, 3, 5)), torch.randint(0, 30, (2, 3, 7))
+    batch = made(q, k, i, j)
+    for row in range(2):
+        assert_close(made(q[row], k[row], i[row], j[row]), batch[row], **EXACT)
+        for each in range(3):
+            alone = made(q[row, each], k[row, each], i[row, each], j[row, each])
+            assert_close(alone, batch[row, each], **EXACT)
+
+
+@every_placed
+def test_texts_of_a_batch_may_share_positions(scores):
+    made, (q, k) = scores.make(), vectors(5, 7, 3)
+    i, j = torch.randint(0, 30, (5,)), torch.randint(0, 30, (7,))
+    expected = made(q, k, i.expand(3, 5), j.expand(3, 7))
+    assert_close(made(q, k, i[None], j[None]), expected, **EXACT)
+    assert_close(made(q, k, i, j), expected, **EXACT)
+
+
+@every_placed
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(scores, queries, keys):
+    made = scores.make()(*vectors(queries, keys), torch.arange(queries), torch.arange(keys))
+    assert made.shape == (HEADS, queries, keys)
+
+
+# --- dtypes, modules, devices
+
+
+@every_score
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_results_have_the_dtype_of_q(scores, dtype):
+    made, at, (q, k, v) = scores.make(dtype), torch.arange(6), random(3, HEADS, 6, DIM, dtype=dtype)
+    wide = copy.deepcopy(made).double()
+    for function in (
+        lambda made, q, k, v: called(scores, made, at, at)(q, k).exp(),
+        lambda made, q, k, v: attend(scores, made, q, k, v, at, at),
+    ):
+        result, expected = function(made, q, k, v), function(wide, q.double(), k.double(), v.double())
+        assert result.dtype == dtype
+        gaps = (result.double() - expected).abs() / (1 + expected.abs())
+        assert gaps.max() < 64 * torch.finfo(dtype).eps
+
+
+@every_placed
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_positions_of_any_integer_dtype_give_the_same(scores, dtype):
+    made, (q, k, v), at = scores.make(), random(3, HEADS, 5, DIM), torch.tensor([0, 100, 5, 7, 6])
+    expected = attend(scores, made, q, k, v, at, at)
+    for pair in ((at.to(dtype), at), (at, at.to(dtype)), (at.to(dtype), at.to(dtype))):
+        assert torch.equal(attend(scores, made, q, k, v, *pair), expected)
+
+
+@every_score
+def test_the_module_can_be_copied_saved_and_moved(scores):
+    made, other = scores.make(), scores.make()
+    at, (q, k, v) = torch.arange(5), random(3, HEADS, 5, DIM)
+    expected = attend(scores, made, q, k, v, at, at)
+    assert not torch.equal(attend(scores, other, q, k, v, at, at), expected)
+    other.load_state_dict(made.state_dict())
+    assert torch.equal(attend(scores, other, q, k, v, at, at), expected)
+    assert torch.equal(attend(scores, copy.deepcopy(made), q, k, v, at, at), expected)
+    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == scores.learned
+    nowhere = at.to("meta")
+    if scores.positions:
+        with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+            made(q, k, nowhere, nowhere)
+    if hasattr(made, "values"):
+        with pytest.raises(NotImplementedError, match="meta"):
+            made.values(q @ k.mT, nowhere, nowhere)
+    made, q, k, v = made.to("meta"), q.to("meta"), k.to("meta"), v.to("meta")
+    for place in (at, nowhere):
+        assert attend(scores, made, q, k, v, place, place).is_meta
+
+
+# --- what is refused
+
+
+@every_score
+def test_refuses_keys_of_another_width(scores):
+    made, at = scores.make(), torch.arange(3)
+    for leading in ((), (2,)):
+        q, k = vectors(3, 3, *leading)
+        message = f"k must be as wide as q, {DIM}, got 1"
+        if not scores.lends:
+            message = f"k must be {tuple(k.shape)}, got {tuple(k[..., :1].shape)}"
+        refused(message, called(scores, made, at, at), q, k[..., :1])
+
+
+@every_score
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 3, DIM), (2, 0, 3, DIM), (3, 4, 3, DIM), (2, 8, 3, DIM), (3, 3, DIM), (1, 2, 4, 3, DIM)]
+)
+def test_refuses_keys_of_other_leading_axes_than_the_queries(scores, shape):
+    q, at = random(2, HEADS, 3, DIM), torch.arange(3)
+    message = f"k must have the leading axes of q, {tuple(q.shape)}, or 1, or fewer heads that divide its, "
+    if not scores.lends:
+        message = f"k must be {tuple(q.shape)}, "
+    refused(f"{message}got {shape}", called(scores, scores.make(), at, at), q, random(*shape))
+
+
+@every_score
+@pytest.mark.parametrize("shape", [(2, 1, 5, DIM), (1, 4, 5, DIM), (4, 5, DIM), (1, 5, DIM), (5, DIM)])
+def test_keys_may_be_one_for_all_or_are_refused(scores, shape):
+    made, q, k = scores.make(), random(2, HEADS, 3, DIM), random(*shape)
+    score = called(scores, made, torch.arange(2, 5), torch.arange(5))
+    if scores.lends or shape[0] == 2:
+        assert_close(score(q, k), score(q, k.expand(2, HEADS, 5, DIM)), **EXACT)
+    else:
+        heads = shape[-3] if len(shape) > 2 else HEADS
+        refused(f"k must be (2, {heads}, 5, {DIM}), got {shape}", score, q, k)
+
+
+@pytest.mark.parametrize("name", [name for name, scores in SCORES.items() if not scores.positions])
+def test_refuses_queries_that_would_stand_before_the_first_key(name):
+    refused("3 queries need as many keys, got 2", SCORES[name].make(), *vectors(3, 2))
+
+
+@pytest.mark.parametrize("name", [name for name, scores in SCORES.items() if not scores.lends])
+def test_refuses_vectors_without_heads(name):
+    message = f"q must be (..., heads, queries, dim), got (5, {DIM})"
+    scores, at = SCORES[name], torch.arange(5)
+    refused(message, called(scores, scores.make(), at, at), random(5, DIM), random(5, DIM))
+
+
+@every_placed
+@pytest.mark.parametrize(
+    ("positions", "got"),
+    [
+        (3, "int"),
+        ([0, 1, 2], "list"),
+        (torch.zeros(3), "torch.float32"),
+        (torch.zeros(3).bfloat16(), "torch.bfloat16"),
+        (torch.ones(3) > 0, "torch.bool"),
+        (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
+    ],
+)
+def test_refuses_positions_that_do_not_count(scores, positions, got):
+    made, at, (q, k) = scores.make(), torch.arange(3), vectors(3, 3)
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
+    for pair in ((positions, at), (at, positions)):
+        refused(message, made, q, k, *pair)
+        if hasattr(made, "values"):
+            refused(message, made.values, q @ k.mT, *pair)
+
+
+@every_placed
+@pytest.mark.parametrize(
+    ("queries", "keys"), [((), (7,)), ((5,), ()), ((2, 5), (7,)), ((5,), (2, 7)), ((2, 5), (1, 7))]
+)
+def test_refuses_positions_that_do_not_fit_each_other(scores, queries, keys):
+    made, (q, k) = scores.make(), vectors(5, 7, 2)
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
+    refused(message, made, q, k, *positions)
+    if hasattr(made, "values"):
+        refused(message, made.values, q @ k.mT, *positions)
+
+
+@every_placed
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [
+        ((1,), (7,)),
+        ((5,), (1,)),
+        ((7,), (5,)),
+        ((3, 5), (3, 7)),
+        ((1, 1), (1, 7)),
+        ((2, 3, 5), (2, 3, 7)),
+        ((2, 1, 5), (2, 1, 7)),
+    ],
+)
+def test_refuses_positions_that_would_have_to_be_stretched(scores, queries, keys):
+    made, (q, k) = scores.make(), vectors(5, 7, 2)
+    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
+    message = f"positions must fit scores of (2, {HEADS}, 5, 7), got {queries} and {keys}"
+    refused(message, made, q, k, *positions)
+    if hasattr(made, "values"):
+        refused(message, made.values, q @ k.mT, *positions)
+
+
+@every_placed
+def test_refuses_a_batch_of_positions_for_scores_without_a_batch(scores):
+    at = torch.zeros(1, 2).long()
+    message = f"positions must fit scores of ({HEADS}, 2, 2), got (1, 2) and (1, 2)"
+    refused(message, scores.make(), *vectors(2, 2), at, at)
