@@ -8,17 +8,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.attention.flex_attention import flex_attention
-from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
 from tests.peers import peer
+from tests.refusals import refused
 
 INF = math.inf
 BOTH = [alibi_bias, alibi_bias_symmetric]
-HEADS = st.integers(1, 40)
+SLOPES = st.integers(1, 40).map(alibi_slopes)
 POSITIONS = st.lists(st.integers(-5000, 5000), min_size=1, max_size=6).map(torch.tensor)
 
 
@@ -81,8 +81,9 @@ def test_heads_forget_at_rates_of_their_own(heads):
 @pytest.mark.parametrize("queries", [[0], [9], [3, 4, 5], [0, 1, 2, 3, 4, 5, 6], [7, 2]])
 def test_every_entry_is_its_formula(heads, queries):
     keys = list(range(7))
-    causal = alibi_bias(torch.tensor(queries), torch.tensor(keys), alibi_slopes(heads))
-    symmetric = alibi_bias_symmetric(torch.tensor(queries), torch.tensor(keys), alibi_slopes(heads))
+    given = torch.tensor(queries), torch.tensor(keys), alibi_slopes(heads)
+    causal, symmetric = alibi_bias(*given), alibi_bias_symmetric(*given)
+    assert torch.equal(alibi_bias(*given, torch.float64), causal.double())  # counted in float32
     assert causal.shape == symmetric.shape == (heads, len(queries), 7)
     for h, slope in enumerate(authors_slopes(heads)):
         for row, i in enumerate(queries):
@@ -100,11 +101,12 @@ def test_agrees_with_x_transformers(to_ledger):
     for heads in (1, 2, 3, 8, 12, 20, 40):
         theirs = module.AlibiPositionalBias(heads)
         i, j = torch.randint(0, 3000, (5,)), torch.randint(0, 3000, (9,))
-        ours, expected = alibi_bias_symmetric(i, j, alibi_slopes(heads)), theirs.forward_custom_pos(i, j)
+        slopes = alibi_slopes(heads)
+        ours, expected = alibi_bias_symmetric(i, j, slopes), theirs.forward_custom_pos(i, j)
         assert torch.equal(ours, expected)
         to_ledger("x_transformers.AlibiPositionalBias", ours, expected)
         i, j = torch.arange(4, 7), torch.arange(7)
-        assert torch.equal(alibi_bias_symmetric(i, j, alibi_slopes(heads)), theirs(3, 7))
+        assert torch.equal(alibi_bias_symmetric(i, j, slopes), theirs(3, 7))
 
 
 @pytest.mark.claim(
@@ -181,18 +183,18 @@ def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
     "positions by the same amount changes no number.",
 )
 @pytest.mark.parametrize("function", BOTH)
-@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000), HEADS)
-def test_shifting_all_positions_changes_nothing(function, i, j, shift, heads):
-    assert torch.equal(function(i + shift, j + shift, heads), function(i, j, heads))
+@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000), SLOPES)
+def test_shifting_all_positions_changes_nothing(function, i, j, shift, slopes):
+    assert torch.equal(function(i + shift, j + shift, slopes), function(i, j, slopes))
 
 
-@given(POSITIONS, HEADS)
-def test_a_step_away_costs_the_slope(i, heads):
+@given(POSITIONS, SLOPES)
+def test_a_step_away_costs_the_slope(i, slopes):
     for direction, function in ((-1, alibi_bias), (-1, alibi_bias_symmetric), (1, alibi_bias_symmetric)):
-        bias = function(i[:1], i[:1] + direction * torch.arange(20), heads)[:, 0]
+        bias = function(i[:1], i[:1] + direction * torch.arange(20), slopes)[:, 0]
         falls = bias[:, :-1] - bias[:, 1:]
         assert (bias[:, 0] == 0).all()
-        assert_close(falls, alibi_slopes(heads)[:, None].expand_as(falls), rtol=1e-4, atol=0)
+        assert_close(falls, slopes[:, None].expand_as(falls), rtol=1e-4, atol=0)
 
 
 @pytest.mark.claim(
@@ -201,18 +203,15 @@ def test_a_step_away_costs_the_slope(i, heads):
     "in float16 up to a distance of 65,504, in bfloat16 and wider dtypes at any.",
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@given(POSITIONS, POSITIONS, HEADS, st.sampled_from([0, 1, 55_504, 10**9]))
-def test_later_keys_are_hidden_and_no_others(dtype, i, j, heads, gap):
+@given(POSITIONS, POSITIONS, SLOPES, st.sampled_from([0, 1, 55_504, 10**9]))
+def test_later_keys_are_hidden_and_no_others(dtype, i, j, slopes, gap):
     i = i + (min(gap, 55_504) if dtype == torch.float16 else gap)  # 55,504 and the 10,000 between positions
-    later = (j > i[:, None]).expand(heads, -1, -1)
-    causal, symmetric = (
-        alibi_bias(i, j, alibi_slopes(heads), dtype),
-        alibi_bias_symmetric(i, j, alibi_slopes(heads), dtype),
-    )
+    later = (j > i[:, None]).expand(len(slopes), -1, -1)
+    causal, symmetric = alibi_bias(i, j, slopes, dtype), alibi_bias_symmetric(i, j, slopes, dtype)
     assert torch.equal(causal.isneginf(), later)
     assert torch.equal(causal[~later], symmetric[~later])
     assert symmetric.isfinite().all()
-    assert alibi_bias_symmetric(i[:1], i[:1] + 10**9, alibi_slopes(heads), torch.float16).isneginf().all()
+    assert alibi_bias_symmetric(i[:1], i[:1] + 10**9, slopes, torch.float16).isneginf().all()
 
 
 @pytest.mark.claim(
@@ -222,10 +221,10 @@ def test_later_keys_are_hidden_and_no_others(dtype, i, j, heads, gap):
 )
 def test_without_a_mask_the_formula_draws_every_query_to_the_end():
     for tokens, heads in itertools.product((1, 2, 9, 500), (1, 3, 8, 40)):
-        i = torch.arange(tokens)
-        formula = alibi_slopes(heads)[:, None, None] * (i - i[:, None])
+        i, slopes = torch.arange(tokens), alibi_slopes(heads)
+        formula = slopes[:, None, None] * (i - i[:, None])
         assert (formula.softmax(-1).argmax(-1) == tokens - 1).all()
-        assert (alibi_bias(i, i, alibi_slopes(heads)).softmax(-1).argmax(-1) == i).all()
+        assert (alibi_bias(i, i, slopes).softmax(-1).argmax(-1) == i).all()
 
 
 @pytest.mark.claim(
@@ -233,16 +232,14 @@ def test_without_a_mask_the_formula_draws_every_query_to_the_end():
     "Under ALiBi with slope m, if no key's content score is more than s from zero, the keys more "
     "than n steps back get at most exp(2 s - m (n + 1)) of the attention, however long the text.",
 )
-@given(st.integers(1, 2000), st.integers(0, 300), st.floats(0, 5), HEADS)
-def test_little_attention_goes_beyond_a_distance(tokens, n, most, heads):
-    bias = alibi_bias(torch.tensor([tokens - 1]), torch.arange(tokens), alibi_slopes(heads), torch.float64)[
-        :, 0
-    ]
+@given(st.integers(1, 2000), st.integers(0, 300), st.floats(0, 5), SLOPES)
+def test_little_attention_goes_beyond_a_distance(tokens, n, most, slopes):
+    bias = alibi_bias(torch.tensor([tokens - 1]), torch.arange(tokens), slopes, torch.float64)[:, 0]
     distance = torch.arange(tokens).flip(0)
     worst = torch.where(distance > n, most, -most)
     for scores in (worst, most * (2 * torch.rand(tokens) - 1)):
         beyond = (bias + scores).softmax(-1)[:, distance > n].sum(-1)
-        bound = torch.exp(2 * most - alibi_slopes(heads).double() * (n + 1))
+        bound = torch.exp(2 * most - slopes.double() * (n + 1))
         assert (beyond <= bound * (1 + 1e-5)).all()
 
 
@@ -255,10 +252,8 @@ def test_little_attention_goes_beyond_a_distance(tokens, n, most, heads):
 @pytest.mark.parametrize(("dim", "heads"), [(4, 1), (6, 3), (16, 4), (64, 8)])
 def test_under_the_symmetric_bias_a_mirrored_text_gives_mirrored_outputs(dim, heads, tokens):
     attend, i = SelfAttention(dim, heads).double(), torch.arange(tokens)
-    x, bias = (
-        torch.randn(tokens, dim, dtype=torch.float64),
-        alibi_bias_symmetric(i, i, alibi_slopes(heads), torch.float64),
-    )
+    bias = alibi_bias_symmetric(i, i, alibi_slopes(heads), torch.float64)
+    x = torch.randn(tokens, dim, dtype=torch.float64)
     forwards, backwards = attend(x, bias=bias)[0], attend(x.flip(0), bias=bias)[0]
     assert_close(backwards, forwards.flip(0), rtol=0, atol=1e-12)
     assert (attend(x.roll(1, 0), bias=bias)[0] - forwards.roll(1, 0)).abs().max() > 1e-4
@@ -266,48 +261,18 @@ def test_under_the_symmetric_bias_a_mirrored_text_gives_mirrored_outputs(dim, he
     assert (causal[1] - causal[0].flip(0)).abs().max() > 1e-4
 
 
-@given(POSITIONS, POSITIONS, HEADS)
-def test_the_symmetric_bias_is_symmetric(i, j, heads):
-    assert torch.equal(
-        alibi_bias_symmetric(i, j, alibi_slopes(heads)), alibi_bias_symmetric(j, i, alibi_slopes(heads)).mT
-    )
-
-
-@pytest.mark.parametrize("function", BOTH)
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole(function):
-    positions = torch.arange(9)
-    whole = function(positions, positions, 3)
-    for n in range(9):
-        row = function(positions[[n]], positions[: n + 1], 3)
-        assert torch.equal(row, whole[:, [n], : n + 1])
-
-
-@pytest.mark.parametrize("function", BOTH)
-def test_rows_of_a_batch_may_have_positions_of_their_own(function):
-    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
-    batch = function(i, j, 5)
-    assert batch.shape == (2, 3, 5, 4, 7)
-    for a in range(2):
-        for b in range(3):
-            assert torch.equal(batch[a, b], function(i[a, b], j[a, b], 5))
-
-
-@pytest.mark.parametrize("function", BOTH)
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(function, queries, keys):
-    assert function(torch.arange(queries), torch.arange(keys), 2).shape == (2, queries, keys)
+@given(POSITIONS, POSITIONS, SLOPES)
+def test_the_symmetric_bias_is_symmetric(i, j, slopes):
+    assert torch.equal(alibi_bias_symmetric(i, j, slopes), alibi_bias_symmetric(j, i, slopes).mT)
 
 
 # --- in attention
 
 
-def test_is_the_mask_of_scaled_dot_product_attention():
-    q, k, v = torch.randn(3, 2, 4, 6, 8, dtype=torch.float64)
-    bias = alibi_bias(torch.arange(6), torch.arange(6), alibi_slopes(4), torch.float64)
-    expected, weights = attention(q, k, v, bias)
-    assert weights.triu(1).count_nonzero() == 0
-    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected)
-    assert_close(attention(q, k, v, alibi_bias_symmetric(*[torch.arange(6)] * 2, 4), True)[0], expected)
+def test_the_causal_bias_is_the_symmetric_one_behind_a_mask():
+    (q, k, v), i = torch.randn(3, 2, 4, 6, 8), torch.arange(6)
+    causal, symmetric = (function(i, i, alibi_slopes(4)) for function in BOTH)
+    assert_close(attention(q, k, v, symmetric, causal=True), attention(q, k, v, causal))
 
 
 @pytest.mark.claim(
@@ -321,17 +286,7 @@ def test_flex_attention_gets_the_same_from_the_slopes(heads, tokens):
     q, k, v = torch.randn(3, 2, heads, tokens, 8)
     i, slopes = torch.arange(tokens), alibi_slopes(heads)
     made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score - slopes[h] * (i - j).abs())
-    assert_close(made, attention(q, k, v, alibi_bias_symmetric(i, i, alibi_slopes(heads)))[0])
-
-
-def test_packed_texts_get_what_they_get_alone():
-    q, k, v = torch.randn(3, 4, 8, 16, dtype=torch.float64)
-    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    bias = alibi_bias(positions, positions, alibi_slopes(4)).masked_fill(text[:, None] != text, -INF)
-    packed = attention(q, k, v, bias)[0]
-    for part in (slice(0, 3), slice(3, 8)):
-        alone = alibi_bias(positions[part], positions[part], alibi_slopes(4))
-        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0])
+    assert_close(made, attention(q, k, v, alibi_bias_symmetric(i, i, slopes))[0])
 
 
 # --- memory
@@ -339,93 +294,36 @@ def test_packed_texts_get_what_they_get_alone():
 
 @pytest.mark.parametrize("heads", [3, 8])
 def test_the_memory_it_takes_is_the_one_it_states(heads):
-    i, j = torch.arange(256), torch.arange(320)
-    for bias in (alibi_bias, alibi_bias_symmetric):
+    i, j, slopes = torch.arange(256), torch.arange(320), alibi_slopes(heads)
+    for bias in BOTH:
         for dtype, more in ((torch.float32, 0), (torch.bfloat16, 2 * heads)):
-            each = peak_bytes(lambda b=bias, d=dtype: b(i, j, heads, d)) / (256 * 320)
+            each = peak_bytes(lambda b=bias, d=dtype: b(i, j, slopes, d)) / (256 * 320)
             assert 4 * heads < each <= 1.02 * (4 * heads + 13 + more)
 
 
-# --- dtypes, devices, compilation
+# --- the slopes, which the caller holds
 
 
-@pytest.mark.parametrize("function", BOTH)
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_another_dtype_costs_its_own_rounding_and_no_more(function, dtype):
-    i, j = torch.tensor([4, 4000]), torch.arange(0, 5000, 7)
-    made = function(i, j, 12, dtype)
-    assert made.dtype == dtype
-    assert torch.equal(made, function(i, j, 12).to(dtype))
-
-
-@pytest.mark.parametrize("function", BOTH)
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(function, dtype):
-    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
-    made = function(i.to(dtype), j, 2)
-    assert made.dtype == torch.float32
-    assert torch.equal(made, function(i, j, 2))
-    assert torch.equal(function(i, j.to(dtype), 2), made)
-    assert torch.equal(function(i.to(dtype), j.to(dtype), 2), made)
-
-
-@pytest.mark.parametrize("function", BOTH)
-def test_follows_the_device_of_the_positions(function):
-    assert function(*[torch.arange(3, device="meta")] * 2, 3).device.type == "meta"
-    assert alibi_slopes(3, device="meta").device.type == "meta"
-
-
-@pytest.mark.parametrize("function", BOTH)
-def test_compiles_into_one_graph(function):
-    torch.compiler.reset()
-    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
-    for queries, keys, heads in ((3, 5, 8), (4, 9, 6)):
-        i, j = torch.arange(queries), torch.arange(keys)
-        assert torch.equal(compiled(i, j, heads), function(i, j, heads))
-
-
-# --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("heads", [0, -3])
-def test_refuses_too_few_heads(heads):
-    refused(f"heads must be at least 1, got {heads}", alibi_slopes, heads)
+def test_slopes_decide_where_the_bias_is():
+    here, there = torch.arange(3), alibi_slopes(3, device="meta")
+    assert there.is_meta
     for function in BOTH:
-        refused(f"heads must be at least 1, got {heads}", function, *[torch.arange(2)] * 2, heads)
+        assert function(here, here, there).is_meta
+        with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+            function(here.to("meta"), here.to("meta"), alibi_slopes(3))
 
 
 @pytest.mark.parametrize(
-    ("positions", "got"),
+    ("slopes", "got"),
     [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
+        (torch.tensor(0.5), "torch.float32 ()"),
+        (torch.zeros(0), "torch.float32 (0,)"),
+        (torch.ones(2, 1), "torch.float32 (2, 1)"),
+        (torch.ones(2).long(), "torch.int64 (2,)"),
     ],
 )
-def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
+def test_refuses_slopes_that_are_not_one_for_each_head(slopes, got):
+    at = torch.arange(2)
     for function in BOTH:
-        refused(message, function, positions, torch.arange(2), 2)
-        refused(message, function, torch.arange(2), positions, 2)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
-def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
-    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
-    for function in BOTH:
-        refused(message, function, torch.zeros(queries).long(), torch.zeros(keys).long(), 2)
-
-
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
-def test_refuses_a_dtype_without_fractions(dtype):
-    for function in BOTH:
-        refused(f"dtype must be a floating dtype, got {dtype}", function, *[torch.arange(2)] * 2, 2, dtype)
+        refused(f"slopes must be floating and (heads,), got {got}", function, at, at, slopes)
+        refused("slopes must be those of alibi_slopes, got 8", function, at, at, 8)

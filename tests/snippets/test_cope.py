@@ -1,6 +1,5 @@
 """cope.py against its formula, against x-transformers, and for what the guide says of it."""
 
-import copy
 import math
 
 import pytest
@@ -9,9 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from snippets.attention import SelfAttention, attention, scaled_dot_product
+from snippets.attention import attention, scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from tests.peers import peer
+from tests.refusals import refused
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 10_000)
@@ -208,13 +208,6 @@ def test_the_order_of_the_keys_between_does_not_matter_but_what_they_are_does(se
     assert (score(q, other)[0, 0] - score(q, k)[0, 0]).abs() > 1e-6
 
 
-def test_later_keys_are_hidden_whether_attention_is_causal_or_not():
-    score, q, k, v = layer(), *random(3, 2, 5, 4)
-    weights = attention(q, k, v, score=score)[1]
-    assert torch.equal(weights, weights.tril())
-    assert torch.equal(attention(q, k, v, causal=True, score=score)[1], weights)
-
-
 # --- decoding, padding, packing
 
 
@@ -232,45 +225,7 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
             assert_close(part, whole[:, now], **EXACT)
 
 
-def test_left_padding_changes_nothing():
-    score, (q, k, v) = layer(), random(3, 2, 2, 8, 4)  # rows, heads, tokens
-    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
-    bias[0, :, :, :3] = -math.inf
-    padded = attention(q, k, v, bias, score=score)[0]
-    for row, start in ((0, 3), (1, 0)):
-        alone = attention(*(part[row, :, start:] for part in (q, k, v)), score=score)[0]
-        assert_close(padded[row, :, start:], alone, **EXACT)
-
-
-def test_packed_documents_are_as_they_are_alone():
-    score, (q, k, v) = layer(), random(3, 2, 7, 4)
-    documents = torch.tensor([0, 0, 0, 0, 1, 1, 1])
-    bias = torch.zeros(7, 7).double().masked_fill(documents != documents[:, None], -math.inf)
-    packed = attention(q, k, v, bias, score=score)[0]
-    for part in (slice(0, 4), slice(4, 7)):
-        alone = attention(q[:, part], k[:, part], v[:, part], score=score)[0]
-        assert_close(packed[:, part], alone, **EXACT)
-
-
-def test_is_a_score_for_a_layer_of_attention():
-    attend, x = SelfAttention(8, 2).double(), random(3, 5, 8)
-    output, weights = attend(x, score=layer())
-    assert output.shape == x.shape
-    assert torch.equal(weights, weights.tril())
-
-
 # --- dtypes, gradients, compilation, modules
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_scores_have_the_dtype_of_q(dtype):
-    score, q, k = layer(rows=9), random(2, 6, 4).to(dtype), random(2, 9, 4).to(dtype)
-    score.table.data.copy_(score.table.to(dtype))
-    expected = score(q.double(), k.double()).exp()
-    made = score.to(dtype)(q, k)
-    assert made.dtype == dtype
-    gaps = (made.double().exp() - expected).abs() / (1 + expected)
-    assert gaps.max() < 64 * torch.finfo(dtype).eps
 
 
 @pytest.mark.claim(
@@ -302,56 +257,7 @@ def test_gradients_reach_the_keys_through_their_gates():
     assert (grad.abs().amax(-1) > 0).all()
 
 
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    score = layer()
-    compiled = torch.compile(score, fullgraph=True, backend="aot_eager")
-    q, k = random(2, 3, 5, 4), random(2, 3, 7, 4)
-    assert_close(compiled(q, k), score(q, k), **EXACT)
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    score, q, k = layer(), random(2, 5, 4), random(2, 5, 4)
-    expected = score(q, k)
-    other = layer()
-    other.load_state_dict(score.state_dict())
-    assert torch.equal(other(q, k), expected)
-    assert torch.equal(copy.deepcopy(score)(q, k), expected)
-    assert list(score.state_dict()) == ["table"]
-    assert score.to("meta")(q.to("meta"), k.to("meta")).device.type == "meta"
-
-
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
-
-
-def test_refuses_vectors_of_different_widths():
-    refused("k must be as wide as q, 4, got 5", layer(), random(3, 4), random(3, 5))
-    refused("k must be as wide as q, 4, got 5", layer(), random(2, 3, 4), random(2, 3, 5))
-
-
-def test_refuses_keys_of_other_leading_axes_than_the_queries():
-    q = torch.zeros(2, 8, 3, 4)
-    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (2, 3, 4), (1, 2, 8, 3, 4)):
-        message = f"k must have the leading axes of q, (2, 8, 3, 4), or 1, got {shape}"
-        refused(message, layer(), q, torch.zeros(shape))
-
-
-@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
-def test_keys_may_be_one_for_all(shape):
-    q, k = random(2, 8, 3, 4), random(*shape)
-    every = k.expand(2, 8, 5, 4)
-    score = layer()
-    assert_close(score(q, k), score(q, every), **EXACT)
-
-
-def test_refuses_queries_that_would_stand_before_the_first_key():
-    refused("3 queries need as many keys, got 2", layer(), random(3, 4), random(2, 4))
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (9, 3), (4,), (1, 9, 4)])

@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.attention import attention
 from snippets.fire import FireBias
 from snippets.kerple import kerple_log_bias
+from tests.refusals import refused
 
 INF = math.inf
 POSITIONS = st.lists(st.integers(0, 400), min_size=1, max_size=6).map(torch.tensor)
@@ -210,44 +210,6 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(L):
         assert_close(module(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], **EXACT)
 
 
-def test_rows_of_a_batch_may_have_positions_of_their_own():
-    module = layer(5, init_L=20.0)
-    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
-    batch = module(i, j)
-    assert batch.shape == (2, 3, 5, 4, 7)
-    for a in range(2):
-        for b in range(3):
-            assert_close(batch[a, b], module(i[a, b], j[a, b]), **EXACT)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(queries, keys):
-    assert FireBias(2)(torch.arange(queries), torch.arange(keys)).shape == (2, queries, keys)
-
-
-# --- in attention
-
-
-def test_is_the_mask_of_scaled_dot_product_attention():
-    q, k, v = torch.randn(3, 2, 3, 6, 8, dtype=torch.float64)
-    bias = layer()(torch.arange(6), torch.arange(6)).detach()
-    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1)
-    assert expected.triu(1).count_nonzero() == 0
-    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected @ v, **EXACT)
-    assert_close(attention(q, k, v, bias)[0], expected @ v, **EXACT)
-
-
-def test_packed_texts_get_what_they_get_alone():
-    q, k, v = torch.randn(3, 3, 8, 16, dtype=torch.float64)
-    bias = layer(init_L=2.0)
-    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    whole = bias(positions, positions).masked_fill(text[:, None] != text, -INF)
-    packed = attention(q, k, v, whole)[0]
-    for part in (slice(0, 3), slice(3, 8)):
-        alone = bias(positions[part], positions[part])
-        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
-
-
 # --- gradients, dtypes, compilation, modules
 
 
@@ -284,45 +246,7 @@ def test_narrow_parameters_are_widened_before_anything_is_counted(dtype):
     assert torch.equal(made, wide(i, j).to(dtype))
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    module, i, j = layer(init_L=9.0), torch.tensor([3, 100]), torch.tensor([127, 5, 0])
-    assert torch.equal(module(i.to(dtype), j.to(dtype)), module(i, j))
-
-
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    module = layer()
-    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
-    for queries, keys in ((3, 5), (4, 9)):
-        i, j = torch.arange(queries), torch.arange(keys)
-        assert_close(compiled(i, j), module(i, j), **EXACT)
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    module, i = layer(init_L=5.0), torch.arange(9)
-    expected = module(i, i)
-    assert torch.equal(copy.deepcopy(module)(i, i), expected)
-    other = FireBias(3, init_L=5.0).double()
-    other.load_state_dict(module.state_dict())
-    assert torch.equal(other(i, i), expected)
-    assert module.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
-
-
-def test_positions_go_to_the_device_of_the_parameters():
-    made, i = layer(), torch.arange(9)
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(i.to("meta"), i.to("meta"))
-    assert made.to("meta")(i, i).device.type == "meta"
-
-
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("heads", "hidden"), [(0, 32), (-3, 32), (2, 0), (2, -1)])
@@ -334,26 +258,3 @@ def test_refuses_a_network_without_an_end_or_a_middle(heads, hidden):
 def test_refuses_c_and_L_that_are_not_positive(bad):
     refused(f"c and init_L must be positive, got {bad} and 512.0", FireBias, 2, 32, bad)
     refused(f"c and init_L must be positive, got 0.1 and {bad}", FireBias, 2, 32, 0.1, bad)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
-def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    refused(message, FireBias(2), positions, torch.arange(2))
-    refused(message, FireBias(2), torch.arange(2), positions)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
-def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
-    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
-    refused(message, FireBias(2), torch.zeros(queries).long(), torch.zeros(keys).long())

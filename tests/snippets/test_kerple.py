@@ -1,18 +1,17 @@
 """kerple.py against its formulas, as a kernel, and inside attention."""
 
-import copy
 import math
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
+from tests.refusals import refused
 
 BOTH = [kerple_log_bias, kerple_power_bias]
 MODULES = [KerpleLog, KerplePower]
@@ -203,75 +202,25 @@ def test_how_far_the_log_reaches_depends_on_r1():
     assert near[1] > 0.99
 
 
-@pytest.mark.parametrize("kind", MODULES)
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole(kind):
-    bias, positions = kind(3), torch.arange(9)
-    whole = bias(positions, positions)
-    for n in range(9):
-        assert_close(bias(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], rtol=1e-6, atol=0)
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_rows_of_a_batch_may_have_positions_of_their_own(kind):
-    bias = kind(5).double()
-    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
-    batch = bias(i, j)
-    assert batch.shape == (2, 3, 5, 4, 7)
-    for a in range(2):
-        for b in range(3):
-            assert_close(batch[a, b], bias(i[a, b], j[a, b]), **EXACT)
-
-
-@pytest.mark.parametrize("kind", MODULES)
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(kind, queries, keys):
-    assert kind(2)(torch.arange(queries), torch.arange(keys)).shape == (2, queries, keys)
-
-
-# --- in attention
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_is_the_mask_of_scaled_dot_product_attention(kind):
-    q, k, v = torch.randn(3, 2, 3, 6, 8, dtype=torch.float64)
-    bias = kind(3).double()(torch.arange(6), torch.arange(6))
-    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1) @ v
-    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected, **EXACT)
-    assert_close(attention(q, k, v, bias)[0], expected, **EXACT)
-    _, weights = attention(q, k, v, bias, causal=True)
-    assert torch.equal(weights, weights.tril())
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_packed_texts_get_what_they_get_alone(kind):
-    q, k, v = torch.randn(3, 3, 8, 16, dtype=torch.float64)
-    bias = kind(3).double()
-    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    whole = bias(positions, positions).masked_fill(text[:, None] != text, -math.inf)
-    packed = attention(q, k, v, whole)[0]
-    for part in (slice(0, 3), slice(3, 8)):
-        alone = bias(positions[part], positions[part])
-        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
-
-
 # --- the limits of the parameters
 
 
 @pytest.mark.claim(
     "kerple-parameters-are-put-back-into-their-range",
-    "The KERPLE modules set parameters below 0.01 to 0.01 before they are used, and an exponent above "
-    "2 to 2.",
+    "The KERPLE modules use 0.01 in place of a parameter below it, and 2 in place of an exponent above it.",
 )
-@pytest.mark.parametrize("kind", MODULES)
-def test_parameters_that_left_their_range_are_put_back(kind):
-    module, i = kind(4), torch.arange(5)
+@pytest.mark.parametrize(
+    ("kind", "function", "most"), [(KerpleLog, kerple_log_bias, 7.0), (KerplePower, kerple_power_bias, 2.0)]
+)
+def test_parameters_that_left_their_range_are_used_as_its_end(kind, function, most):
+    module, i, r1, r2 = kind(4), torch.arange(5), [-3.0, 0.0, 0.5, 7.0], [0.5, -1.0, 0.001, 7.0]
     with torch.no_grad():
-        module.r1.copy_(torch.tensor([-3.0, 0.0, 0.5, 7.0]))
-        module.r2.copy_(torch.tensor([0.5, -1.0, 0.001, 7.0]))
-    module(i, i)
-    assert module.r1.tolist() == pytest.approx([0.01, 0.01, 0.5, 7.0])
-    most = 2.0 if kind is KerplePower else 7.0
-    assert module.r2.tolist() == pytest.approx([0.5, 0.01, 0.01, most])
+        module.r1.copy_(torch.tensor(r1))
+        module.r2.copy_(torch.tensor(r2))
+    used = torch.tensor([0.01, 0.01, 0.5, 7.0]), torch.tensor([0.5, 0.01, 0.01, most])
+    assert torch.equal(module(i, i), function(i, i, *used))
+    for parameter, value in ((module.r1, r1), (module.r2, r2)):  # and stay what they are
+        assert torch.equal(parameter, torch.tensor(value))
 
 
 @pytest.mark.parametrize("kind", MODULES)
@@ -327,63 +276,7 @@ def test_wide_parameters_stay_wide(function):
     assert function(i, i, r.float(), r.float()).dtype == torch.float32
 
 
-@pytest.mark.parametrize("function", BOTH)
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(function, dtype):
-    i, j, r = torch.tensor([3, 100]), torch.tensor([127, 5, 0]), torch.rand(2)
-    assert torch.equal(function(i.to(dtype), j.to(dtype), r, r), function(i, j, r, r))
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_compiles_into_one_graph(kind):
-    torch.compiler.reset()
-    bias = kind(3)
-    compiled = torch.compile(bias, fullgraph=True, backend="aot_eager")
-    for queries, keys in ((3, 5), (4, 9)):
-        i, j = torch.arange(queries), torch.arange(keys)
-        with torch.no_grad():
-            bias.r1[1] = -1.0  # the limits are kept in the graph too
-        made = compiled(i, j)
-        assert bias.r1[1].item() == pytest.approx(0.01)
-        assert torch.equal(made, bias(i, j))
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_the_module_can_be_copied_saved_and_moved(kind):
-    bias, i = kind(3), torch.arange(9)
-    expected = bias(i, i)
-    assert torch.equal(copy.deepcopy(bias)(i, i), expected)
-    other = kind(3)
-    other.load_state_dict(bias.state_dict())
-    assert torch.equal(other(i, i), expected)
-    shapes = {name: tuple(value.shape) for name, value in bias.state_dict().items()}
-    assert shapes == {"r1": (3,), "r2": (3,)}
-    assert bias.to(torch.bfloat16)(i, i).dtype == torch.bfloat16
-    assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
-
-
-@pytest.mark.parametrize("kind", MODULES)
-def test_positions_go_to_the_device_of_the_parameters(kind):
-    made, i = kind(3), torch.arange(9)
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(i.to("meta"), i.to("meta"))
-    assert made.to("meta")(i, i).device.type == "meta"
-
-
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("heads", [0, -3])
-@pytest.mark.parametrize("kind", MODULES)
-def test_refuses_too_few_heads(kind, heads):
-    refused(f"heads must be at least 1, got {heads}", kind, heads)
-    assert kind(1).r1.shape == (1,)
 
 
 @pytest.mark.parametrize(
@@ -405,28 +298,3 @@ def test_refuses_parameters_that_are_not_one_for_each_head(r1, r2):
     )
     for function in BOTH:
         refused(message, function, torch.arange(2), torch.arange(2), r1, r2)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
-@pytest.mark.parametrize("kind", MODULES)
-def test_refuses_positions_that_do_not_count(kind, positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    refused(message, kind(2), positions, torch.arange(2))
-    refused(message, kind(2), torch.arange(2), positions)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
-@pytest.mark.parametrize("kind", MODULES)
-def test_refuses_positions_that_would_have_to_be_stretched(kind, queries, keys):
-    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
-    refused(message, kind(2), torch.zeros(queries).long(), torch.zeros(keys).long())

@@ -1,6 +1,5 @@
 """local_global.py against its definition, and inside attention."""
 
-import copy
 import math
 
 import pytest
@@ -9,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from snippets.attention import attention
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.shaw import shaw_scores
+from tests.refusals import refused
 
 POSITIONS = st.lists(st.integers(-40, 40), min_size=1, max_size=6).map(torch.tensor)
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -114,53 +113,6 @@ def test_offsets_that_are_clipped_first_never_reach_the_global_table():
     assert (grad != 0).all()
 
 
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
-    both, q, k, at = layer(), random(2, 12, 4), random(2, 12, 4), torch.arange(12)
-    whole = both(q, k, at, at)
-    for n in range(12):
-        step = both(q[:, [n]], k[:, : n + 1], at[[n]], at[: n + 1])
-        assert_close(step, whole[:, [n], : n + 1], **EXACT)
-
-
-def test_rows_of_a_batch_may_have_positions_of_their_own_and_heads_share_them():
-    both, q, k = layer(), random(2, 3, 5, 4), random(2, 3, 7, 4)
-    i, j = torch.randint(0, 30, (2, 5)), torch.randint(0, 30, (2, 7))
-    made = both(q, k, i, j)
-    for row in range(2):
-        assert_close(made[row], both(q[row], k[row], i[row], j[row]), **EXACT)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(queries, keys):
-    made = layer()(random(queries, 4), random(keys, 4), torch.arange(queries), torch.arange(keys))
-    assert made.shape == (queries, keys)
-
-
-# --- in attention
-
-
-def test_is_a_score_of_attention():
-    both, at = layer(), torch.arange(9)
-    q, k, v = random(3, 2, 3, 9, 4)
-    _, weights = attention(q, k, v, causal=True, score=lambda q, k: both(q, k, at, at))
-    expected = both(q, k, at, at).masked_fill(torch.ones(9, 9).triu(1) > 0, -math.inf)
-    assert_close(weights, expected.softmax(-1), **EXACT)
-
-
-def test_packed_texts_get_what_they_get_alone():
-    both = layer()
-    q, k, v = random(3, 3, 8, 4)
-    at, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    hidden = torch.zeros(8, 8, dtype=torch.float64).masked_fill(text[:, None] != text, -math.inf)
-    packed = attention(q, k, v, hidden, score=lambda q, k: both(q, k, at, at))[0]
-    for part in (slice(0, 3), slice(3, 8)):
-        here = at[part]
-        alone = attention(
-            q[:, part], k[:, part], v[:, part], score=lambda q, k, here=here: both(q, k, here, here)
-        )[0]
-        assert_close(packed[:, part], alone, **EXACT)
-
-
 # --- gradients, dtypes, compilation, modules
 
 
@@ -188,57 +140,13 @@ def test_positions_of_any_integer_dtype_give_the_same(dtype):
     assert torch.equal(made, local_global_rows(i, j, 2, 7, 20))
 
 
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    both = layer()
-    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
-    for queries, keys in ((3, 5), (4, 9)):
-        inputs = random(queries, 4), random(keys, 4), torch.arange(queries), torch.arange(keys)
-        assert_close(compiled(*inputs), both(*inputs), **EXACT)
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    both, q, at = layer(), random(9, 4), torch.arange(9)
-    expected = both(q, q, at, at)
-    assert torch.equal(copy.deepcopy(both)(q, q, at, at), expected)
-    other = layer()
-    assert not torch.equal(other(q, q, at, at), expected)
-    other.load_state_dict(both.state_dict())
-    assert torch.equal(other(q, q, at, at), expected)
-    shapes = {name: tuple(value.shape) for name, value in both.state_dict().items()}
-    assert shapes == {"local_table": (5, 4), "global_table": (2, 3, 4)}
-    q, at = q.to("meta"), at.to("meta")
-    assert both.to("meta")(q, q, at, at).device.type == "meta"
-
-
-def test_positions_go_to_the_device_of_the_queries():
-    made, q, at = layer(), random(5, 4), torch.arange(5)
-    nowhere = at.to("meta")
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(q, q, nowhere, nowhere)
-    q = q.to("meta")
-    assert made.to("meta")(q, q, at, at).device.type == "meta"
-
-
 def test_both_tables_start_with_vectors_of_length_one_on_average():
     both = LocalGlobal(64, 100, 3, 100)
     for table in both.parameters():
         assert table.square().sum(-1).mean().item() == pytest.approx(1, rel=0.05)
 
 
-def test_a_batch_of_several_axes_may_have_positions_of_its_own():
-    score, q, k = layer(), random(2, 3, 4, 5, 4), random(2, 3, 4, 6, 4)
-    i, j = torch.randint(0, 40, (2, 3, 5)), torch.randint(0, 40, (2, 3, 6))
-    assert_close(score(q, k, i, j)[1, 2], score(q[1, 2], k[1, 2], i[1, 2], j[1, 2]))
-
-
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("window", "width", "rings"), [(-1, 3, 3), (2, 0, 3), (2, -1, 3), (2, 3, 0)])
@@ -267,27 +175,6 @@ def test_refuses_a_global_table_without_two_sides(shape):
     refused(message, local_global_scores, q, q, torch.zeros(5, 4), torch.zeros(shape), at, at, 3)
 
 
-def test_refuses_keys_of_another_width():
-    at = torch.arange(2)
-    refused("k must be as wide as q, 4, got 1", layer(), random(2, 4), random(2, 1), at, at)
-    refused("k must be as wide as q, 4, got 1", layer(), random(3, 2, 4), random(3, 2, 1), at, at)
-
-
-def test_refuses_keys_of_other_leading_axes_than_the_queries():
-    q, at = torch.zeros(2, 8, 3, 4), torch.arange(3)
-    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (2, 3, 4), (1, 2, 8, 3, 4)):
-        message = f"k must have the leading axes of q, (2, 8, 3, 4), or 1, got {shape}"
-        refused(message, layer(), q, torch.zeros(shape), at, at)
-
-
-@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
-def test_keys_may_be_one_for_all(shape):
-    q, k = random(2, 8, 3, 4), random(*shape)
-    every = k.expand(2, 8, 5, 4)
-    both, i, j = layer(), torch.arange(2, 5), torch.arange(5)
-    assert_close(both(q, k, i, j), both(q, every, i, j), **EXACT)
-
-
 @pytest.mark.parametrize(
     ("positions", "got"),
     [
@@ -310,19 +197,3 @@ def test_refuses_positions_that_do_not_fit_each_other(queries, keys):
     message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
     positions = torch.zeros(queries).long(), torch.zeros(keys).long()
     refused(message, local_global_rows, *positions, 2, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("queries", "keys"),
-    [((1,), (3,)), ((2,), (1,)), ((1, 2), (1, 3)), ((3, 2), (3, 3)), ((5, 3, 2), (5, 3, 3))],
-)
-def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
-    message = f"positions must fit scores of (5, 4, 2, 3), got {queries} and {keys}"
-    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
-    refused(message, layer(), random(5, 4, 2, 4), random(5, 4, 3, 4), *positions)
-
-
-def test_refuses_a_batch_of_positions_for_scores_without_a_batch():
-    at = torch.zeros(1, 2).long()
-    message = "positions must fit scores of (2, 2), got (1, 2) and (1, 2)"
-    refused(message, layer(), random(2, 4), random(2, 4), at, at)

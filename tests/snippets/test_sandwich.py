@@ -1,19 +1,17 @@
 """sandwich.py against its formula and the sinusoidal encoding, and inside attention."""
 
-import math
-
 import mpmath
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.attention import attention
 from snippets.sandwich import sandwich_bias
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
+from tests.refusals import refused
 
 HEADS = st.integers(1, 40)
 DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
@@ -115,39 +113,7 @@ def test_falls_with_the_logarithm_of_the_distance_not_steadily_and_then_rises(he
     assert (row[:4096].diff() > 0).any()
 
 
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
-    positions = torch.arange(9)
-    whole = sandwich_bias(positions, positions, 3)
-    for n in range(9):
-        row = sandwich_bias(positions[[n]], positions[: n + 1], 3)
-        assert_close(row, whole[:, [n], : n + 1], rtol=0, atol=2 * accuracy(3))
-
-
-def test_rows_of_a_batch_may_have_positions_of_their_own():
-    i, j = torch.randint(0, 50, (2, 3, 4)), torch.randint(0, 50, (2, 3, 7))
-    batch = sandwich_bias(i, j, 5)
-    assert batch.shape == (2, 3, 5, 4, 7)
-    for a in range(2):
-        for b in range(3):
-            assert_close(batch[a, b], sandwich_bias(i[a, b], j[a, b], 5), rtol=0, atol=2 * accuracy(5))
-
-
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(queries, keys):
-    assert sandwich_bias(torch.arange(queries), torch.arange(keys), 2).shape == (2, queries, keys)
-
-
 # --- in attention
-
-
-def test_is_the_mask_of_scaled_dot_product_attention():
-    q, k, v = torch.randn(3, 2, 3, 6, 8)
-    bias = sandwich_bias(torch.arange(6), torch.arange(6), 3)
-    expected = (q @ k.mT / math.sqrt(8) + bias).softmax(-1) @ v
-    assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias), expected)
-    assert_close(attention(q, k, v, bias)[0], expected)
-    _, weights = attention(q, k, v, bias, causal=True)
-    assert torch.equal(weights, weights.tril())
 
 
 def test_a_constant_for_all_keys_changes_nothing():
@@ -157,91 +123,9 @@ def test_a_constant_for_all_keys_changes_nothing():
     assert_close(attention(q, k, v, from_zero)[0], attention(q, k, v, bias)[0], rtol=0, atol=1e-5)
 
 
-def test_packed_texts_get_what_they_get_alone():
-    q, k, v = torch.randn(3, 3, 8, 16)
-    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    whole = sandwich_bias(positions, positions, 3).masked_fill(text[:, None] != text, -math.inf)
-    packed = attention(q, k, v, whole)[0]
-    for part in (slice(0, 3), slice(3, 8)):
-        alone = sandwich_bias(positions[part], positions[part], 3)
-        expected = attention(q[:, part], k[:, part], v[:, part], alone)[0]
-        assert_close(packed[:, part], expected, rtol=0, atol=1e-5)
-
-
-# --- dtypes, devices, compilation
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_another_dtype_costs_its_own_rounding_and_no_more(dtype):
-    i, j = torch.tensor([4, 4000]), torch.arange(0, 5000, 7)
-    made = sandwich_bias(i, j, 12, dtype=dtype)
-    assert made.dtype == dtype
-    assert torch.equal(made, sandwich_bias(i, j, 12).to(dtype))
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
-    made = sandwich_bias(i.to(dtype), j.to(dtype), 2)
-    assert made.dtype == torch.float32
-    assert torch.equal(made, sandwich_bias(i, j, 2))
-
-
-def test_follows_the_device_of_the_positions():
-    assert sandwich_bias(*[torch.arange(3, device="meta")] * 2, 3).device.type == "meta"
-
-
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    compiled = torch.compile(sandwich_bias, fullgraph=True, backend="aot_eager")
-    for queries, keys, heads in ((3, 5, 8), (4, 9, 6)):
-        i, j = torch.arange(queries), torch.arange(keys)
-        assert_close(compiled(i, j, heads), sandwich_bias(i, j, heads), rtol=0, atol=2 * accuracy(heads))
-
-
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("heads", [0, -3])
-def test_refuses_too_few_heads(heads):
-    refused(f"heads must be at least 1, got {heads}", sandwich_bias, *[torch.arange(2)] * 2, heads)
 
 
 @pytest.mark.parametrize("dim", [0, -2, 1, 7])
 def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
     refused(f"dim must be even and at least 2, got {dim}", sandwich_bias, *[torch.arange(2)] * 2, 2, dim)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
-def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    refused(message, sandwich_bias, positions, torch.arange(2), 2)
-    refused(message, sandwich_bias, torch.arange(2), positions, 2)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
-def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
-    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
-    refused(message, sandwich_bias, torch.zeros(queries).long(), torch.zeros(keys).long(), 2)
-
-
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
-def test_refuses_a_dtype_without_fractions(dtype):
-    message = f"dtype must be a floating dtype, got {dtype}"
-    refused(message, sandwich_bias, *[torch.arange(2)] * 2, 2, 128, dtype)

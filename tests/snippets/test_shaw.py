@@ -1,6 +1,5 @@
 """shaw.py against its formula, against other code, and for what the guide says of it."""
 
-import copy
 import math
 import types
 
@@ -15,6 +14,7 @@ from experiments.measure import peak_bytes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 from tests.peers import peer
+from tests.refusals import refused
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 10_000)
@@ -273,18 +273,6 @@ def test_weights_that_sum_to_one_pass_a_constant_row_on():
     assert_close(shaw.values(weights, at, at), shaw.value_table[:1].expand(2, 6, 4), **EXACT)
 
 
-@settings(max_examples=15)
-@given(SEEDS, st.integers(1, 6))
-def test_the_future_does_not_change_the_past(seed, known):
-    torch.manual_seed(seed)
-    shaw, at = tables(), torch.arange(7)
-    first = random(3, 2, 7, 4)
-    second = first.clone()
-    second[..., known:, :] = random(3, 2, 7 - known, 4)
-    one, two = (self_attend(shaw, *qkv, at, causal=True)[0] for qkv in (first, second))
-    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
-
-
 def test_in_attention_the_order_of_tokens_matters():
     shaw, at = tables(), torch.arange(6)
     q, k, v = random(3, 6, 4)
@@ -293,54 +281,7 @@ def test_in_attention_the_order_of_tokens_matters():
     assert (moved - self_attend(shaw, q, k, v, at)[0][order]).abs().max() > 0.01
 
 
-# --- decoding, padding, packing
-
-
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
-    shaw, at = tables(), torch.arange(7)
-    q, k, v = random(3, 2, 7, 4)
-    whole = self_attend(shaw, q, k, v, at, causal=True)[0]
-    for new in (1, 2, 3):
-        for keys in range(new, 8):
-            now = slice(keys - new, keys)
-            part = attend(shaw, q[:, now], k[:, :keys], v[:, :keys], at[now], at[:keys], causal=True)
-            assert_close(part[0], whole[:, now], **EXACT)
-
-
-def test_left_padding_changes_nothing():
-    shaw, (q, k, v) = tables(), random(3, 2, 3, 8, 4)  # rows, heads, tokens
-    positions = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7]])
-    bias = torch.zeros(2, 1, 8, 8, dtype=torch.float64)
-    bias[0, :, :, :3] = -math.inf
-    padded = self_attend(shaw, q, k, v, positions, bias=bias, causal=True)[0]
-    for row, start in ((0, 3), (1, 0)):
-        alone = self_attend(
-            shaw, *(part[row, :, start:] for part in (q, k, v)), torch.arange(8 - start), causal=True
-        )
-        assert_close(padded[row, :, start:], alone[0], **EXACT)
-
-
-def test_packed_documents_are_as_they_are_alone():
-    shaw, (q, k, v) = tables(), random(3, 2, 7, 4)
-    documents, at = torch.tensor([0, 0, 0, 0, 1, 1, 1]), torch.tensor([0, 1, 2, 3, 0, 1, 2])
-    bias = torch.zeros(7, 7).double().masked_fill(documents != documents[:, None], -math.inf)
-    packed = self_attend(shaw, q, k, v, at, bias=bias)[0]
-    for part in (slice(0, 4), slice(4, 7)):
-        alone = self_attend(shaw, q[:, part], k[:, part], v[:, part], at[part])[0]
-        assert_close(packed[:, part], alone, **EXACT)
-
-
 # --- dtypes, gradients, compilation, modules
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_results_have_the_dtype_of_q_and_of_the_weights(dtype):
-    shaw, at = tables(8), torch.arange(6)
-    q, k, v = random(3, 2, 6, 8)
-    expected = self_attend(shaw, q, k, v, at)[0]
-    made = self_attend(shaw.to(dtype), q.to(dtype), k.to(dtype), v.to(dtype), at)[0]
-    assert made.dtype == dtype
-    assert (made - expected).abs().max() < 32 * torch.finfo(dtype).eps
 
 
 def test_many_small_weights_of_a_narrow_dtype_are_not_lost():
@@ -351,12 +292,6 @@ def test_many_small_weights_of_a_narrow_dtype_are_not_lost():
     assert seen.summed_in == torch.float32
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    shaw, (q, k), at = tables(clip=9), random(2, 5, 4), torch.tensor([0, 100, 5, 7, 6])
-    assert torch.equal(shaw(q, k, at.to(dtype), at.to(dtype)), shaw(q, k, at, at))
-
-
 def test_gradients():
     at = torch.tensor([0, 1, 5])
     inputs = [random(*shape).requires_grad_() for shape in ((2, 3, 4), (2, 3, 4), (5, 4))]
@@ -365,76 +300,7 @@ def test_gradients():
     assert torch.autograd.gradcheck(lambda *given: shaw_values(*given, at, at), inputs)
 
 
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    shaw = tables()
-
-    def both(q, k, weights, at):
-        return shaw(q, k, at, at), shaw.values(weights, at, at)
-
-    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
-    for tokens in (5, 7):
-        (q, k), at = random(2, 2, 3, tokens, 4), torch.arange(tokens)
-        given = q, k, random(2, 3, tokens, tokens), at
-        assert_close(compiled(*given), both(*given), **EXACT)
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    shaw, (q, k), at = tables(), random(2, 5, 4), torch.arange(5)
-    expected = shaw(q, k, at, at), shaw.values(q @ k.mT, at, at)
-    other = tables()
-    other.load_state_dict(shaw.state_dict())
-    for again in (copy.deepcopy(shaw), other):
-        assert torch.equal(again(q, k, at, at), expected[0])
-        assert torch.equal(again.values(q @ k.mT, at, at), expected[1])
-    assert sorted(shaw.state_dict()) == ["key_table", "value_table"]
-    q, k, at = q.to("meta"), k.to("meta"), at.to("meta")
-    shaw = shaw.to("meta")
-    assert shaw(q, k, at, at).device.type == "meta"
-    assert shaw.values(q @ k.mT, at, at).device.type == "meta"
-
-
-def test_positions_go_to_the_device_of_the_queries():
-    made, q, at = tables(), random(5, 4), torch.arange(5)
-    nowhere = at.to("meta")
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(q, q, nowhere, nowhere)
-    with pytest.raises(NotImplementedError, match="meta"):
-        made.values(q @ q.mT, nowhere, nowhere)
-    q = q.to("meta")
-    assert made.to("meta")(q, q, at, at).device.type == "meta"
-    assert made.values(q @ q.mT, at, at).device.type == "meta"
-
-
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
-
-
-def test_refuses_vectors_of_different_widths():
-    at = torch.arange(3)
-    q, k = torch.zeros(3, 4), torch.zeros(3, 5)
-    refused("k must be as wide as q, 4, got 5", shaw_scores, q, k, torch.zeros(5, 4), at, at)
-    refused("k must be as wide as q, 4, got 5", shaw_scores, q[None], k[None], torch.zeros(5, 4), at, at)
-
-
-def test_refuses_keys_of_other_leading_axes_than_the_queries():
-    q, at = torch.zeros(2, 8, 3, 4), torch.arange(3)
-    for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (2, 3, 4), (1, 2, 8, 3, 4)):
-        message = f"k must have the leading axes of q, (2, 8, 3, 4), or 1, got {shape}"
-        refused(message, tables(), q, torch.zeros(shape), at, at)
-
-
-@pytest.mark.parametrize("shape", [(2, 8, 5, 4), (2, 1, 5, 4), (1, 8, 5, 4), (8, 5, 4), (1, 5, 4), (5, 4)])
-def test_keys_may_be_one_for_all(shape):
-    q, k = random(2, 8, 3, 4), random(*shape)
-    every = k.expand(2, 8, 5, 4)
-    shaw, i, j = tables(), torch.arange(2, 5), torch.arange(5)
-    assert_close(shaw(q, k, i, j), shaw(q, every, i, j), **EXACT)
 
 
 @pytest.mark.parametrize("shape", [(4, 4), (0, 4), (5, 3), (4,), (1, 5, 4)])
@@ -444,45 +310,6 @@ def test_refuses_a_table_without_a_middle_or_of_another_width(shape):
     refused(message, shaw_scores, q, q, torch.zeros(shape), at, at)
     if shape[-1] == 4:
         refused(message, shaw_values, torch.zeros(3, 3), torch.zeros(shape), at, at)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        ([0, 1, 2], "list"),
-        (torch.zeros(3), "torch.float32"),
-        (torch.ones(3) > 0, "torch.bool"),
-        (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
-def test_refuses_positions_that_are_no_integers(positions, got):
-    shaw, q, at = tables(), random(3, 4), torch.arange(3)
-    message = f"positions must be a tensor of uint8 or int8 to int64, got {got}"
-    for pair in ((positions, at), (at, positions)):
-        refused(message, shaw, q, q, *pair)
-        refused(message, shaw.values, q @ q.mT, *pair)
-
-
-@pytest.mark.parametrize(
-    ("queries", "keys"),
-    [
-        ((), (7,)),
-        ((1,), (7,)),
-        ((7,), (5,)),
-        ((2, 5), (7,)),
-        ((5,), (2, 7)),
-        ((1, 5), (1, 7)),
-        ((2, 3, 5), (2, 3, 7)),
-        ((2, 1, 5), (2, 1, 7)),
-        ((3, 5), (3, 7)),
-    ],
-)
-def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
-    shaw, q, k = tables(), random(2, 3, 5, 4), random(2, 3, 7, 4)
-    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
-    message = f"positions must fit scores of (2, 3, 5, 7), got {queries} and {keys}"
-    refused(message, shaw, q, k, *positions)
-    refused(message, shaw.values, q @ k.mT, *positions)
 
 
 @pytest.mark.parametrize(("dim", "clip"), [(0, 1), (-1, 1), (4, -1)])

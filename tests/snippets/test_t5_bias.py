@@ -1,7 +1,5 @@
 """t5_bias.py against exact arithmetic and other libraries, and inside attention."""
 
-import copy
-import math
 import random
 
 import pytest
@@ -14,8 +12,9 @@ from torch.testing import assert_close
 
 from experiments.measure import peak_bytes
 from snippets.attention import attention, scaled_dot_product
-from snippets.t5_bias import T5Bias, t5_bias, t5_buckets
+from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
 from tests.peers import peer
+from tests.refusals import refused
 
 OFFSETS = torch.arange(-1200, 1201)
 POSITIONS = st.lists(st.integers(-400, 400), min_size=1, max_size=6).map(torch.tensor)
@@ -112,7 +111,8 @@ def test_causal_buckets_give_all_later_keys_the_bucket_of_the_query(buckets, max
 @pytest.mark.parametrize("queries", [[0], [300], [3, 4, 5], [7, 2]])
 def test_every_entry_is_its_formula(queries, bidirectional):
     keys, table = [*range(7), 150, 600], torch.randn(32, 3)
-    made = t5_bias(torch.tensor(queries), torch.tensor(keys), table, bidirectional=bidirectional)
+    by_offset = t5_by_offset(table, bidirectional=bidirectional)
+    made = t5_bias(torch.tensor(queries), torch.tensor(keys), by_offset)
     assert made.shape == (3, len(queries), len(keys))
     for row, i in enumerate(queries):
         for column, j in enumerate(keys):
@@ -260,28 +260,8 @@ def test_directions_have_buckets_of_their_own():
     assert not (bias == bias.mT)[:, ~torch.eye(150, dtype=torch.bool)].any()
 
 
-@MODES
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bidirectional):
-    bias, positions = filled(bidirectional=bidirectional), torch.arange(150)
-    whole = bias(positions, positions)
-    for n in (0, 1, 100, 149):
-        assert torch.equal(bias(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1])
-
-
-@MODES
-def test_rows_of_a_batch_may_have_positions_of_their_own(bidirectional):
-    bias = filled(bidirectional=bidirectional)
-    i, j = torch.randint(0, 300, (2, 3, 4)), torch.randint(0, 300, (2, 3, 7))
-    batch = bias(i, j)
-    assert batch.shape == (2, 3, 3, 4, 7)
-    for a in range(2):
-        for b in range(3):
-            assert torch.equal(batch[a, b], bias(i[a, b], j[a, b]))
-
-
 @pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(queries, keys):
-    assert T5Bias(2)(torch.arange(queries), torch.arange(keys)).shape == (2, queries, keys)
+def test_there_may_be_no_offset(queries, keys):
     assert t5_buckets(torch.zeros(queries, keys).long()).shape == (queries, keys)
 
 
@@ -313,17 +293,6 @@ def test_flex_attention_gets_the_same_from_table_and_buckets():
     assert_close(made, attention(q, k, v, module(i, i).detach())[0])
 
 
-def test_packed_texts_get_what_they_get_alone():
-    q, k, v = torch.randn(3, 3, 8, 16, dtype=torch.float64)
-    bias = filled()
-    positions, text = torch.tensor([0, 1, 2, 0, 1, 2, 3, 4]), torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
-    whole = bias(positions, positions).masked_fill(text[:, None] != text, -math.inf)
-    packed = attention(q, k, v, whole)[0]
-    for part in (slice(0, 3), slice(3, 8)):
-        alone = bias(positions[part], positions[part])
-        assert_close(packed[:, part], attention(q[:, part], k[:, part], v[:, part], alone)[0], **EXACT)
-
-
 # --- memory
 
 
@@ -331,7 +300,8 @@ def test_packed_texts_get_what_they_get_alone():
 @pytest.mark.parametrize("heads", [1, 8])
 def test_the_memory_it_takes_is_the_one_it_states(heads, bidirectional):
     i, j, table = torch.arange(256), torch.arange(320), torch.randn(32, heads)
-    each = peak_bytes(lambda: t5_bias(i, j, table, bidirectional=bidirectional)) / (256 * 320)
+    by_offset = t5_by_offset(table, bidirectional=bidirectional)
+    each = peak_bytes(lambda: t5_bias(i, j, by_offset)) / (256 * 320)
     assert 4 * heads < each <= 1.02 * (4 * heads + 8)
 
 
@@ -349,56 +319,16 @@ def test_gradients_count_how_often_a_bucket_is_met(bidirectional):
 def test_gradients():
     i, j = torch.tensor([0, 9, 40]), torch.arange(0, 60, 5)
     table = torch.randn(8, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda table: t5_bias(i, j, table, 20), table)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
-def test_the_bias_has_the_dtype_of_the_table(dtype):
-    module, i = filled().float(), torch.tensor([0, 257, 1000])
-    expected = module(i, i).to(dtype)
-    made = module.to(dtype)(i, i)
-    assert made.dtype == dtype
-    assert torch.equal(made, expected)
+    assert torch.autograd.gradcheck(lambda table: t5_bias(i, j, t5_by_offset(table, 20)), table)
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    bias = filled()
-    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
-    assert torch.equal(bias(i.to(dtype), j.to(dtype)), bias(i, j))
+def test_offsets_of_any_integer_dtype_give_the_same(dtype):
     offsets = torch.tensor([0, 1, 127])
     assert torch.equal(
         t5_buckets(offsets.to(dtype), bidirectional=False), t5_buckets(offsets, 32, 128, False)
     )
     assert t5_buckets(offsets.to(dtype)).dtype == torch.int64
-
-
-@MODES
-def test_compiles_into_one_graph(bidirectional):
-    torch.compiler.reset()
-    bias = filled(bidirectional=bidirectional)
-    compiled = torch.compile(bias, fullgraph=True, backend="aot_eager")
-    for queries, keys in ((3, 5), (4, 9)):
-        i, j = torch.arange(queries), torch.arange(keys)
-        assert torch.equal(compiled(i, j), bias(i, j))
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    bias, i = filled(max_distance=50), torch.arange(70)
-    expected = bias(i, i)
-    assert torch.equal(copy.deepcopy(bias)(i, i), expected)
-    other = filled(max_distance=50)
-    other.load_state_dict(bias.state_dict())
-    assert torch.equal(other(i, i), expected)
-    assert {name: tuple(value.shape) for name, value in bias.state_dict().items()} == {"table": (32, 3)}
-    assert bias.to("meta")(i.to("meta"), i.to("meta")).device.type == "meta"
-
-
-def test_positions_go_to_the_device_of_the_parameters():
-    made, i = filled(max_distance=50), torch.arange(9)
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(i.to("meta"), i.to("meta"))
-    assert made.to("meta")(i, i).device.type == "meta"
 
 
 def test_a_new_table_says_nothing():
@@ -408,25 +338,13 @@ def test_a_new_table_says_nothing():
 # --- what is refused, and in which words
 
 
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("heads", [0, -3])
-def test_refuses_too_few_heads(heads):
-    refused(f"heads must be at least 1, got {heads}", T5Bias, heads)
-    assert T5Bias(1).table.shape == (32, 1)
-
-
 @pytest.mark.parametrize("buckets", [-2, 0, 2, 3, 7, 33])
 def test_refuses_buckets_that_two_directions_cannot_share(buckets):
     message = f"buckets must be even and 4 or more, got {buckets}"
     refused(message, t5_buckets, OFFSETS, buckets)
     refused(message, T5Bias, 2, buckets)
     if buckets >= 0:
-        refused(message, t5_bias, OFFSETS, OFFSETS, torch.zeros(buckets, 2))
+        refused(message, t5_by_offset, torch.zeros(buckets, 2))
 
 
 @pytest.mark.parametrize("buckets", [-2, 0, 1])
@@ -447,11 +365,17 @@ def test_refuses_a_max_distance_that_leaves_nothing_to_share(bidirectional, most
 
 @pytest.mark.parametrize("shape", [(), (32,), (1, 32, 2)])
 def test_refuses_a_table_of_another_shape(shape):
-    refused(f"table must be (buckets, heads), got {shape}", t5_bias, OFFSETS, OFFSETS, torch.zeros(shape))
+    refused(f"table must be (buckets, heads), got {shape}", t5_by_offset, torch.zeros(shape))
+
+
+@pytest.mark.parametrize("shape", [(), (257,), (3, 0), (3, 256), (1, 3, 257)])
+def test_refuses_a_bias_by_offset_without_a_middle(shape):
+    message = f"by_offset must be (heads, 2 max_distance + 1), got {shape}"
+    refused(message, t5_bias, OFFSETS, OFFSETS, torch.zeros(shape))
 
 
 @pytest.mark.parametrize(
-    ("positions", "got"),
+    ("offsets", "got"),
     [
         (3, "int"),
         ([0, 1], "list"),
@@ -461,27 +385,12 @@ def test_refuses_a_table_of_another_shape(shape):
         (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
     ],
 )
-def test_refuses_positions_that_do_not_count(positions, got):
-    refused(
-        f"query_positions must be a tensor of uint8 or int8 to int64, got {got}",
-        T5Bias(2),
-        positions,
-        OFFSETS,
-    )
-    refused(
-        f"key_positions must be a tensor of uint8 or int8 to int64, got {got}", T5Bias(2), OFFSETS, positions
-    )
-    refused(f"offsets must be a tensor of uint8 or int8 to int64, got {got}", t5_buckets, positions)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
-def test_refuses_positions_that_would_have_to_be_stretched(queries, keys):
-    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
-    refused(message, T5Bias(2), torch.zeros(queries).long(), torch.zeros(keys).long())
+def test_refuses_offsets_that_do_not_count(offsets, got):
+    refused(f"offsets must be tensors of uint8 or int8 to int64, got {got}", t5_buckets, offsets)
 
 
 def test_t5_has_128_for_its_largest_distance():
-    i, j, table = torch.tensor([0]), torch.arange(200), torch.arange(32.0)[:, None]
-    made = t5_bias(j, i, table)
-    assert torch.equal(made, t5_bias(j, i, table, max_distance=128))
-    assert not torch.equal(made, t5_bias(j, i, table, max_distance=129))
+    table = torch.arange(32.0)[:, None]
+    made = t5_by_offset(table)
+    assert torch.equal(made, t5_by_offset(table, max_distance=128))
+    assert not torch.equal(made, t5_by_offset(table, max_distance=129)[:, 1:-1])

@@ -45,8 +45,12 @@ def sandwich(heads, dtype):
 
 
 FIRE = {
-    **{"c": (), "L_multiplier": (), "mlp.0.weight": (32, 1), "mlp.0.bias": (32,)},
-    **{"mlp.2.weight": (HEADS, 32), "mlp.2.bias": (HEADS,)},
+    "c": (),
+    "L_multiplier": (),
+    "mlp.0.weight": (32, 1),
+    "mlp.0.bias": (32,),
+    "mlp.2.weight": (HEADS, 32),
+    "mlp.2.bias": (HEADS,),
 }
 PAIR = {"r1": (HEADS,), "r2": (HEADS,)}
 
