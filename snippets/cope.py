@@ -38,6 +38,8 @@ def cope_scores(
     >>> cope_scores(q, k, table)
     tensor([[25., 10.,  5.]])
 
+    Fit for compile, export, vmap, mps; no sync.
+
     ValueError: shapes that do not fit; more queries than keys.
     """
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
@@ -68,6 +70,8 @@ class CopeScores(nn.Module):
 
     All heads share it. It starts at zero, and positions from rows - 1 on are
     one: there may be far fewer rows than tokens.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as cope_scores; dim or rows below 1.
     """

@@ -34,6 +34,8 @@ def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
     >>> log_buckets(torch.tensor([-3, 128, 129, 200, 511, 9999]), 256, 512)
     tensor([ -3, 128, 129, 169, 255, 255])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: distances no tensor of integers; span odd or below 4;
     max_distance not above span // 2 + 1.
     """
@@ -67,6 +69,8 @@ def deberta_scores(
     tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
     than q: each serves heads / key_heads of them, in order. With max_distance,
     i - j goes through log_buckets first.
+
+    Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; positions that are no integers.
     """
@@ -108,6 +112,8 @@ class DebertaScores(nn.Module):
     max_distance for the buckets of versions 2 and 3: there span is 256 and
     max_distance 512. These versions have no projections for the table: they
     normalise the rows and project them with those of the content.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as deberta_scores; dim not a multiple of heads, span below 1;
     with max_distance, as log_buckets.

@@ -33,6 +33,8 @@ class FireBias(nn.Module):
     <BLANKLINE>
             [[False, False, False,  True]]])
 
+    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+
     ValueError: heads or hidden below 1; c or init_L not positive; positions
     that are no tensors of integers or do not fit each other.
     """

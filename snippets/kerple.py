@@ -38,6 +38,8 @@ def kerple_log_bias(
     >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
     tensor([[[-1.0986, -0.6931, -0.0000]]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: positions that are no tensors of integers or do not fit each
     other; r1 and r2 that are not one floating number per head.
     """
@@ -54,6 +56,8 @@ def kerple_power_bias(
 ) -> Tensor:
     """The power variant; all as kerple_log_bias, but r2 is a plain exponent.
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
     >>> kerple_power_bias(torch.tensor([4]), torch.tensor([0, 3, 4]), r1, r2)
     tensor([[[-2., -1., -0.]]])
@@ -68,6 +72,8 @@ class KerpleLog(nn.Module):
 
     Where one fell below 0.01, 0.01 is used, as in the authors' code, which
     changes the parameter itself. Its gradient can still bring it back.
+
+    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: heads below 1; positions as kerple_log_bias.
     """
@@ -85,6 +91,8 @@ class KerplePower(nn.Module):
     """kerple_power_bias with learned r1 and r2, at first in 0 .. 1 and 0 .. 2.
 
     Limited as KerpleLog, and an r2 above 2 is used as 2.
+
+    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: heads below 1; positions as kerple_log_bias.
     """

@@ -47,6 +47,8 @@ def local_global_rows(
     >>> local_global_rows(at[5:], at, window=1, width=2, rings=2)
     tensor([[4, 4, 3, 3, 0, 1]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: window below 0; width or rings below 1; positions that are no
     tensors of integers or do not fit each other.
     """
@@ -85,6 +87,8 @@ def local_global_scores(
     >>> local_global_scores(q, k, near, far + 9, *at, width=4)
     tensor([[9., 1., 2., 3.]])
 
+    Fit for compile, export, vmap, mps; no sync.
+
     ValueError: as local_global_rows; shapes that do not fit.
     """
     _check_keys(q, k)
@@ -109,6 +113,8 @@ class LocalGlobal(nn.Module):
 
         score = lambda q, k: local_global(q, k, at, at)
         output, weights = attention(q, k, v, score=score)
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as local_global_scores; dim below 1.
     """

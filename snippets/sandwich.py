@@ -40,6 +40,8 @@ def sandwich_bias(
     <BLANKLINE>
             [[0.0106, 0.1925, 0.2500]]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: heads below 1; dim odd or below 2; positions that are no tensors
     of integers or do not fit each other; dtype not floating.
     """

@@ -43,6 +43,8 @@ def shaw_scores(
     >>> shaw_scores(q, k, table, torch.tensor([7]), torch.tensor([2, 7, 8]))
     tensor([[4.4000, 4.8000, 5.2000]])
 
+    Fit for compile, export, vmap, mps; no sync.
+
     ValueError: shapes that do not fit; positions that are no integers.
     """
     _check_keys(q, k)
@@ -69,6 +71,8 @@ def shaw_values(
     >>> shaw_values(weights, torch.tensor([[1.0], [2.0], [4.0]]), at[:1], at)
     tensor([[3.5000]])
 
+    Fit for compile, export, vmap, mps; no sync.
+
     ValueError: as shaw_scores.
     """
     dim = value_table.shape[-1]
@@ -89,6 +93,8 @@ class ShawTables(nn.Module):
         score = lambda q, k: shaw(q, k, at, at)
         output, weights = attention(q, k, v, score=score)
         output = output + shaw.values(weights, at, at)
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as shaw_scores; dim below 1 or clip below 0.
     """
@@ -133,7 +139,7 @@ def _rows(
 ) -> Tensor:
     """The row that each query has for each key: int64, for these scores."""
     offsets = _offsets(query_positions, key_positions, scores.device)
-    return _per_head(offsets.clamp_(-clip, clip).add_(clip), scores.shape)
+    return _per_head(offsets.clamp(-clip, clip).add_(clip), scores.shape)
 
 
 def _check_keys(q: Tensor, k: Tensor) -> None:

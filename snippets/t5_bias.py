@@ -37,6 +37,8 @@ def t5_buckets(
     >>> t5_buckets(torch.tensor([-128, -91, -90, -8, -1, 0, 1, 8]))
     tensor([15, 15, 14,  8,  1,  0, 17, 24])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: offsets no tensor of integers; fewer than 2 buckets, or if
     bidirectional an odd number or fewer than 4; max_distance not beyond the
     distances with a bucket of their own.
@@ -71,6 +73,8 @@ def t5_by_offset(
     Beyond max_distance nothing changes. It is all that t5_bias needs of the
     table: make it once, not for each token.
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: a table that is not (buckets, heads); as t5_buckets.
     """
     if table.ndim != 2:
@@ -92,11 +96,13 @@ def t5_bias(
     Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
     tokens) or (batch, tokens). They may stay on the CPU. It hides no key: if
     not bidirectional, mask later keys too. In float32 it takes 4 * heads + 8
-    bytes per query and key at its peak.
+    bytes per query and key at its peak (with 2 heads or more).
 
     >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
     >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
     tensor([[[ 2.,  1.,  0., 17.]]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each
     other; by_offset not (heads, an odd number).
@@ -107,8 +113,8 @@ def t5_bias(
             f"got {tuple(by_offset.shape)}"
         )
     most = by_offset.shape[1] // 2
-    offsets = _offsets(query_positions, key_positions, by_offset.device)
-    place = offsets.clamp_(-most, most).add_(most)  # (..., queries, keys)
+    place = _offsets(query_positions, key_positions, by_offset.device)
+    place = place.clamp(-most, most).add_(most)  # (..., queries, keys)
     bias = by_offset.index_select(1, place.flatten()).unflatten(1, place.shape)
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
 
@@ -118,6 +124,8 @@ class T5Bias(nn.Module):
 
     The table is (buckets, heads), as in the weights of Hugging Face's T5. To
     decode, hold by_offset() and give it to t5_bias.
+
+    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: heads below 1; as t5_bias.
     """

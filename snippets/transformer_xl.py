@@ -58,6 +58,8 @@ def relative_shift(
     stands at the last key, and each query before it has its columns moved one
     more to the left. What follows them belongs to the next query: hide it.
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     >>> relative_shift(torch.tensor([[12, 11, 10], [22, 21, 20]]))
     tensor([[11, 10,  0],
             [22, 21, 20]])
@@ -79,6 +81,8 @@ def transformer_xl_scores(
 
     rows is W R of each head. Later keys get -inf. k may have fewer heads than
     q: each serves heads / key_heads of them, in order.
+
+    Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; more queries than keys.
     """
@@ -114,6 +118,8 @@ class TransformerXLScores(nn.Module):
     forward(q, k) is a score for attention.py. dim is the width of the model
     and of R, the heads are dim/heads wide. The PyTorch code of the authors
     shares u and v among layers: set second.u = first.u, and v alike.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as transformer_xl_scores; dim odd or not a multiple of heads.
     """

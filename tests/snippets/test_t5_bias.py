@@ -297,7 +297,7 @@ def test_flex_attention_gets_the_same_from_table_and_buckets():
 
 
 @MODES
-@pytest.mark.parametrize("heads", [1, 8])
+@pytest.mark.parametrize("heads", [2, 8])
 def test_the_memory_it_takes_is_the_one_it_states(heads, bidirectional):
     i, j, table = torch.arange(256), torch.arange(320), torch.randn(32, heads)
     by_offset = t5_by_offset(table, bidirectional=bidirectional)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import torch
 
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
-from snippets.clipped_bias import ClippedBias
+from snippets.clipped_bias import ClippedBias, clipped_bias
 from snippets.fire import FireBias
-from snippets.kerple import KerpleLog, KerplePower
+from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
-from snippets.t5_bias import T5Bias
+from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
+from tests.snippets.fitness import Case
 
 HEADS = 3
 
@@ -65,3 +66,62 @@ BIASES = {
     "fire": Bias("fire", learned(FireBias, init_L=20.0), FIRE, causal=True),
     "sandwich": Bias("sandwich", sandwich, near={"rtol": 0, "atol": 2e-5}),  # sums in float32
 }
+
+
+# --- what each is fit for, as test_fitness.py asks
+
+
+def pair(batch, tokens):
+    return torch.randint(0, 300, (batch, tokens)), torch.randint(0, 300, (batch, tokens + 2))
+
+
+def rows(batch, tokens):
+    return torch.randint(0, 300, (tokens,)), torch.randint(0, 300, (tokens + 2,))
+
+
+def beside(*shapes, make=pair):
+    """Positions and, after them, tensors of these shapes."""
+    return lambda batch, tokens: (*make(batch, tokens), *(torch.rand(shape) for shape in shapes))
+
+
+def offsets(batch, tokens):
+    return (torch.randint(-200, 200, (batch, tokens)),)
+
+
+def tables(batch, tokens):
+    return (torch.randn(32, HEADS),)
+
+
+def modules(make):
+    return [
+        Case(kind, learned(kind, **options)(HEADS, torch.float32), make)
+        for kind, options in (
+            (T5Bias, {}),
+            (ClippedBias, {"max_distance": 4}),
+            (KerpleLog, {}),
+            (KerplePower, {}),
+            (FireBias, {"init_L": 20.0}),
+        )
+    ]
+
+
+CASES = [
+    Case(t5_buckets, t5_buckets, offsets),
+    Case(t5_buckets, partial(t5_buckets, bidirectional=False), offsets),
+    Case(t5_by_offset, t5_by_offset, tables),
+    *(
+        Case(function, call, beside(*shapes, make=make), (0, 1) if function is sandwich_bias else ())
+        for make in (pair, rows)
+        for function, call, *shapes in (
+            (alibi_bias, alibi_bias, (HEADS,)),
+            (alibi_bias_symmetric, alibi_bias_symmetric, (HEADS,)),
+            (t5_bias, t5_bias, (HEADS, 257)),
+            (clipped_bias, clipped_bias, (17, HEADS)),
+            (kerple_log_bias, kerple_log_bias, (HEADS,), (HEADS,)),
+            (kerple_power_bias, kerple_power_bias, (HEADS,), (HEADS,)),
+            (sandwich_bias, partial(sandwich_bias, heads=HEADS)),
+        )
+    ),
+    *modules(pair),
+    *modules(rows),
+]

@@ -1,17 +1,23 @@
 """The scores: one line for each module that takes the place of the scaled dot product."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
 
-from snippets.cope import CopeScores
-from snippets.deberta import DebertaScores
-from snippets.local_global import LocalGlobal
-from snippets.shaw import ShawTables
-from snippets.transformer_xl import TransformerXLScores
+from snippets.cope import CopeScores, cope_scores
+from snippets.deberta import DebertaScores, deberta_scores, log_buckets
+from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
+from snippets.shaw import ShawTables, shaw_scores, shaw_values
+from snippets.transformer_xl import (
+    TransformerXLScores,
+    relative_shift,
+    transformer_xl_scores,
+)
+from tests.snippets.fitness import Case
 
-HEADS, DIM = 4, 6
+HEADS, DIM = 6, 8
 
 
 class Scores(NamedTuple):
@@ -55,3 +61,72 @@ SCORES = {
         {"local_table": (5, DIM), "global_table": (2, 3, DIM)},
     ),
 }
+
+
+# --- what each is fit for, as test_fitness.py asks
+
+
+class Shares(torch.nn.Module):
+    """Later keys as zero, for minus infinity has no gradient, and what is added to the output."""
+
+    def __init__(self, scores):
+        super().__init__()
+        self.scores = scores
+
+    def forward(self, q, k, *positions):
+        weights = self.scores(q, k, *positions).sigmoid()
+        if hasattr(self.scores, "values"):
+            return torch.cat((weights, self.scores.values(weights, *positions)), -1)
+        return weights
+
+
+def vectors(heads, *shapes, place=True):
+    """q, fewer or as many heads of k, tensors of these shapes, and positions."""
+
+    def make(batch, tokens):
+        q, k = torch.randn(batch, HEADS, tokens, DIM), torch.randn(batch, heads, tokens + 2, DIM)
+        at = torch.randint(0, 30, (batch, tokens)), torch.randint(0, 30, (batch, tokens + 2))
+        return q, k, *(torch.randn(shape) for shape in shapes), *(at if place else ())
+
+    return make
+
+
+def weights(batch, tokens):
+    q, k, *given = vectors(HEADS, (11, DIM))(batch, tokens)
+    return (q @ k.mT).softmax(-1), *given
+
+
+def xl_rows(batch, tokens):
+    q, k = vectors(3, place=False)(batch, tokens)
+    return q, k, torch.randn(HEADS, tokens + 2, DIM), *torch.randn(2, HEADS, DIM)
+
+
+def places(batch, tokens):
+    return torch.randint(0, 30, (batch, tokens)), torch.randint(0, 30, (batch, tokens + 2))
+
+
+CASES = [
+    *(
+        Case(type(scores.make()), Shares(scores.make(torch.float32)), vectors(heads, place=scores.positions))
+        for scores in SCORES.values()
+        for heads in (HEADS, 3)
+    ),
+    Case(shaw_scores, shaw_scores, vectors(3, (11, DIM))),
+    Case(shaw_values, shaw_values, weights),
+    Case(log_buckets, partial(log_buckets, span=8, max_distance=20), lambda *sizes: places(*sizes)[:1]),
+    Case(deberta_scores, deberta_scores, vectors(3, (HEADS, 10, DIM), (HEADS, 10, DIM))),
+    Case(
+        deberta_scores,
+        partial(deberta_scores, max_distance=9),
+        vectors(HEADS, (HEADS, 12, DIM), (HEADS, 12, DIM)),
+    ),
+    Case(relative_shift, relative_shift, lambda *sizes: (torch.randn(*sizes),)),
+    Case(transformer_xl_scores, transformer_xl_scores, xl_rows),
+    Case(cope_scores, cope_scores, vectors(3, (11, DIM), place=False)),
+    Case(local_global_rows, partial(local_global_rows, window=2, width=3, rings=3), places),
+    Case(
+        local_global_scores,
+        partial(local_global_scores, width=3),
+        vectors(3, (11, DIM), (2, 4, DIM)),
+    ),
+]
