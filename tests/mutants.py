@@ -45,8 +45,10 @@ EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstring
 ALWAYS = (  # what every test of a snippet stands on, in tests/
     "conftest.py",
     "peers.py",
+    "refusals.py",
     "shape_comments.py",
     "snippets/conftest.py",
+    "snippets/fitness.py",
     "snippets/goldens/peers.json",
     "snippets/test_every_snippet.py",
 )
@@ -175,6 +177,7 @@ class Mutated:
         settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items):
+        items[:] = [item for item in items if snippet_of(item) in (None, self.path.stem)]
         items.sort(key=lambda item: self.order.get(item.nodeid, 0))
 
     def pytest_collectreport(self, report):
@@ -185,6 +188,16 @@ class Mutated:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
         if report.failed:
             self.failed = self.failed or report.nodeid
+
+
+def snippet_of(item):
+    """Which snippet a test of a family is about; None of other tests."""
+    for value in item.callspec.params.values() if hasattr(item, "callspec") else ():
+        if hasattr(value, "snippet"):
+            return value.snippet
+        if hasattr(value, "of"):  # a case of fitness.py
+            return value.of.__module__.rpartition(".")[2]
+    return None
 
 
 def fork(stem, source, order, answer, limit):
@@ -273,10 +286,14 @@ def imported(file, package="snippets"):
 
 
 def tests_of(stem):
-    """The test file of that name, or all that import the snippet if there is none."""
-    files = sorted((ROOT / "tests" / "snippets").glob("test_*.py"))
+    """The test file of that name, or all that import the snippet if there is none; and of its family."""
+    folder = ROOT / "tests" / "snippets"
+    files = sorted(folder.glob("test_*.py"))
     own = [path for path in files if path.stem == f"test_{stem}"]
-    return own or [path for path in files if stem in imported(path)]
+    own = own or [path for path in files if stem in imported(path)]
+    families = "".join(path.read_text(encoding="utf-8") for path in folder.glob("families/*.py"))
+    shared = [path for path in files if "families" in path.read_text(encoding="utf-8")]
+    return list(dict.fromkeys([*own, *(shared if re.search(rf"\b{stem}\b", families) else [])]))
 
 
 def depends_on(stem):
@@ -286,7 +303,8 @@ def depends_on(stem):
         used = set().union(*(imported(file, room) for file in files))
         files += [ROOT / room / f"{name}.py" for name in sorted(used)]
     used = {stem}.union(*map(imported, files))
-    return [*files, *(ROOT / "snippets" / f"{name}.py" for name in sorted(used))]
+    families = sorted((ROOT / "tests" / "snippets" / "families").glob("*.py"))
+    return [*files, *families, *(ROOT / "snippets" / f"{name}.py" for name in sorted(used))]
 
 
 def state_of(stem):

@@ -75,10 +75,15 @@ def test_an_outcome_depends_on_all_that_decides_it():
         "snippets/attention.py",
         "tests/conftest.py",
         "tests/peers.py",
+        "tests/refusals.py",
         "tests/shape_comments.py",
         "tests/snippets/conftest.py",
+        "tests/snippets/families/biases.py",
+        "tests/snippets/fitness.py",
         "tests/snippets/goldens/peers.json",
         "tests/snippets/test_alibi.py",
+        "tests/snippets/test_biases.py",
         "tests/snippets/test_every_snippet.py",
+        "tests/snippets/test_fitness.py",
     }
     assert all((mutants.ROOT / name).is_file() for name in names)

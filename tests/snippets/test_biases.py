@@ -15,6 +15,7 @@ from tests.snippets.families.biases import BIASES, HEADS
 WIDE, NARROW = torch.float64, (torch.float16, torch.bfloat16)
 LEARNED = {name: bias for name, bias in BIASES.items() if bias.learned}
 every_bias = pytest.mark.parametrize("bias", BIASES.values(), ids=BIASES)
+FIXED = {name: bias for name, bias in BIASES.items() if not bias.learned}
 every_learned = pytest.mark.parametrize("bias", LEARNED.values(), ids=LEARNED)
 
 
@@ -158,8 +159,8 @@ def test_refuses_positions_that_would_have_to_be_stretched(bias, queries, keys):
     refused(message, bias.make(HEADS, WIDE), *positions)
 
 
+@pytest.mark.parametrize("bias", FIXED.values(), ids=FIXED)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
-@pytest.mark.parametrize("name", [name for name, bias in BIASES.items() if not bias.learned])
-def test_refuses_a_dtype_without_fractions(name, dtype):
+def test_refuses_a_dtype_without_fractions(bias, dtype):
     at = torch.arange(2)
-    refused(f"dtype must be a floating dtype, got {dtype}", BIASES[name].make(HEADS, dtype), at, at)
+    refused(f"dtype must be a floating dtype, got {dtype}", bias.make(HEADS, dtype), at, at)

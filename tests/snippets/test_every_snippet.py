@@ -84,3 +84,15 @@ def test_the_examples_in_docstrings_give_what_they_show(path):
         said = io.StringIO()
         failed = doctest.DocTestRunner().run(test, out=said.write).failed
         assert not failed, said.getvalue()
+
+
+def test_private_functions_of_one_name_and_signature_are_the_same_in_every_file():
+    written = {}
+    for path in FILES:
+        source = path.read_text(encoding="utf-8")
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("_"):
+                texts = written.setdefault((node.name, ast.unparse(node.args)), {})
+                texts.setdefault(ast.get_source_segment(source, node), []).append(path.stem)
+    differ = {name: list(texts.values()) for (name, _), texts in written.items() if len(texts) > 1}
+    assert not differ, differ

@@ -223,15 +223,16 @@ def test_parameters_that_left_their_range_are_used_as_its_end(kind, function, mo
         assert torch.equal(parameter, torch.tensor(value))
 
 
-@pytest.mark.parametrize("kind", MODULES)
-def test_a_parameter_at_its_limit_is_not_stuck_there(kind):
-    module, i = kind(2), torch.arange(5)
+@pytest.mark.parametrize(("kind", "function"), zip(MODULES, BOTH, strict=True))
+def test_a_parameter_beyond_its_limit_learns_what_the_limit_would(kind, function):
+    module, i, limits = kind(2), torch.arange(5), torch.full((2, 2), 0.01, requires_grad=True)
     with torch.no_grad():
         module.r1.fill_(-1.0)
         module.r2.fill_(-1.0)
     module(i, i).sum().backward()
-    assert (module.r1.grad != 0).all()
-    assert (module.r2.grad != 0).all()
+    (expected,) = torch.autograd.grad(function(i, i, *limits).sum(), limits)
+    assert (expected != 0).all()
+    assert torch.equal(torch.stack((module.r1.grad, module.r2.grad)), expected)
 
 
 @pytest.mark.parametrize("kind", MODULES)

@@ -14,6 +14,8 @@ from tests.snippets.families.scores import DIM, HEADS, SCORES, called
 EXACT = {"rtol": 0, "atol": 1e-12}
 PLACED = {name: scores for name, scores in SCORES.items() if scores.positions}
 every_score = pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
+COUNTED = {name: scores for name, scores in SCORES.items() if not scores.positions}
+STRICT = {name: scores for name, scores in SCORES.items() if not scores.lends}
 every_placed = pytest.mark.parametrize("scores", PLACED.values(), ids=PLACED)
 
 
@@ -225,15 +227,15 @@ def test_keys_may_be_one_for_all_or_are_refused(scores, shape):
         refused(f"k must be (2, {heads}, 5, {DIM}), got {shape}", score, q, k)
 
 
-@pytest.mark.parametrize("name", [name for name, scores in SCORES.items() if not scores.positions])
-def test_refuses_queries_that_would_stand_before_the_first_key(name):
-    refused("3 queries need as many keys, got 2", SCORES[name].make(), *vectors(3, 2))
+@pytest.mark.parametrize("scores", COUNTED.values(), ids=COUNTED)
+def test_refuses_queries_that_would_stand_before_the_first_key(scores):
+    refused("3 queries need as many keys, got 2", scores.make(), *vectors(3, 2))
 
 
-@pytest.mark.parametrize("name", [name for name, scores in SCORES.items() if not scores.lends])
-def test_refuses_vectors_without_heads(name):
+@pytest.mark.parametrize("scores", STRICT.values(), ids=STRICT)
+def test_refuses_vectors_without_heads(scores):
     message = f"q must be (..., heads, queries, dim), got (5, {DIM})"
-    scores, at = SCORES[name], torch.arange(5)
+    at = torch.arange(5)
     refused(message, called(scores, scores.make(), at, at), random(5, DIM), random(5, DIM))
 
 
