@@ -282,7 +282,7 @@ def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
 
 def imported(file, package="snippets"):
     """The modules of a package that a file imports."""
-    return set(re.findall(rf"\b{package}\.(\w+)", file.read_text(encoding="utf-8")))
+    return set(re.findall(rf"(?<!\.)\b{package}\.(\w+)", file.read_text(encoding="utf-8")))
 
 
 def tests_of(stem):
