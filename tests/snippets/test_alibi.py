@@ -15,11 +15,12 @@ from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
 from tests.peers import peer
 from tests.refusals import refused
+from tests.snippets.exact import places
 
 INF = math.inf
 BOTH = [alibi_bias, alibi_bias_symmetric]
 SLOPES = st.integers(1, 40).map(alibi_slopes)
-POSITIONS = st.lists(st.integers(-5000, 5000), min_size=1, max_size=6).map(torch.tensor)
+POSITIONS = places(-5000, 5000)
 
 
 def authors_slopes(heads):

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from snippets.attention import attention
 from tests.refusals import refused
+from tests.snippets.exact import COUNTING, NO_INTEGERS
 from tests.snippets.families.biases import BIASES, HEADS
 
 WIDE, NARROW = torch.float64, (torch.float16, torch.bfloat16)
@@ -19,6 +20,11 @@ FIXED = {name: bias for name, bias in BIASES.items() if not bias.learned}
 every_learned = pytest.mark.parametrize("bias", LEARNED.values(), ids=LEARNED)
 
 
+@pytest.mark.claim(
+    "fire-decodes-with-a-cache",
+    "Made token by token, with only the keys so far, the FIRE bias has the rows that it has for the whole "
+    "text: a row depends on its own query's position, not on how long the text becomes.",
+)
 @every_bias
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bias):
     made, positions = bias.make(HEADS, WIDE), torch.arange(150)
@@ -75,7 +81,18 @@ def test_packed_texts_get_what_they_get_alone(bias):
         assert_close(packed[:, part], expected, **bias.near)
 
 
-# --- dtypes, modules, devices
+# --- gradients, dtypes, modules, devices
+
+
+@every_learned
+def test_gradients(bias):
+    made, i, j = bias.make(HEADS, WIDE), torch.tensor([4, 9, 40]), torch.arange(5)
+    names, values = zip(*made.named_parameters(), strict=True)
+
+    def of_parameters(*values):
+        return torch.func.functional_call(made, dict(zip(names, values, strict=True)), (i, j))
+
+    assert torch.autograd.gradcheck(of_parameters, values)
 
 
 @every_bias
@@ -90,7 +107,7 @@ def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(bias, dtype):
 
 
 @every_bias
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("dtype", COUNTING)
 def test_positions_of_any_integer_dtype_give_the_same(bias, dtype):
     made = bias.make(HEADS, torch.float32)
     i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
@@ -131,17 +148,7 @@ def test_refuses_too_few_heads(bias, heads):
 
 
 @every_bias
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
+@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
 def test_refuses_positions_that_do_not_count(bias, positions, got):
     made = bias.make(HEADS, WIDE)
     message = f"positions must be tensors of uint8 or int8 to int64, got {got}"

@@ -8,23 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from snippets.attention import attention, scaled_dot_product
+from snippets.attention import scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from tests.peers import peer
 from tests.refusals import refused
-
-EXACT = {"rtol": 0, "atol": 1e-12}
-SEEDS = st.integers(0, 10_000)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
+from tests.snippets.exact import EXACT, SEEDS, filled, random
 
 
 def layer(dim=4, rows=4):
-    made = CopeScores(dim, rows).double()
-    torch.nn.init.normal_(made.table)
-    return made
+    return filled(CopeScores(dim, rows))
 
 
 # --- what the sources say
@@ -150,21 +142,6 @@ def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before(see
 # --- what holds for every size
 
 
-@pytest.mark.claim(
-    "cope-is-causal",
-    "With cope_scores, changing later tokens changes no earlier output of attention.",
-)
-@settings(max_examples=15)
-@given(SEEDS, st.integers(1, 6))
-def test_the_future_does_not_change_the_past(seed, known):
-    torch.manual_seed(seed)
-    score, first = layer(), random(3, 2, 7, 4)
-    second = first.clone()
-    second[..., known:, :] = 10 * random(3, 2, 7 - known, 4)
-    one, two = (attention(*qkv, score=score)[0] for qkv in (first, second))
-    assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
-
-
 @settings(max_examples=15)
 @given(SEEDS, st.integers(1, 5))
 def test_what_lies_before_a_key_does_not_move_it(seed, memory):
@@ -206,23 +183,6 @@ def test_the_order_of_the_keys_between_does_not_matter_but_what_they_are_does(se
     other = k.clone()
     other[2] = random(4)
     assert (score(q, other)[0, 0] - score(q, k)[0, 0]).abs() > 1e-6
-
-
-# --- decoding, padding, packing
-
-
-@pytest.mark.claim(
-    "cope-decodes-with-a-cache",
-    "One or more new queries against cached keys get from CoPE what the whole text gets.",
-)
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
-    score, (q, k, v) = layer(), random(3, 2, 7, 4)
-    whole = attention(q, k, v, score=score)[0]
-    for new in (1, 2, 3):
-        for keys in range(new, 8):
-            now = slice(keys - new, keys)
-            part = attention(q[:, now], k[:, :keys], v[:, :keys], score=score)[0]
-            assert_close(part, whole[:, now], **EXACT)
 
 
 # --- dtypes, gradients, compilation, modules

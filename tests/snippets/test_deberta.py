@@ -12,25 +12,13 @@ from snippets.attention import SelfAttention, attention
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
 from tests.peers import peer
 from tests.refusals import refused
+from tests.snippets.exact import EXACT, NO_INTEGERS, SEEDS, filled, heads_of, random
 
-EXACT = {"rtol": 0, "atol": 1e-12}
 NEAR = {"rtol": 0, "atol": 1e-6}  # transformers keeps the scale in float32
-SEEDS = st.integers(0, 10_000)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def layer(dim=8, heads=2, span=3, max_distance=None):
-    made = DebertaScores(dim, heads, span, max_distance).double()
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight, std=0.5)
-    return made
-
-
-def heads_of(tokens, *leading, heads=2, dim=4):
-    return random(*leading, heads, tokens, dim)
+    return filled(DebertaScores(dim, heads, span, max_distance), std=0.5)
 
 
 def attend(score, q, k, v, positions, **options):
@@ -228,10 +216,7 @@ def transformers_layer(span, buckets, share=False):
         position_buckets=buckets,
         share_att_key=share,
     )
-    made = modeling.DisentangledSelfAttention(config).double().eval()
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight, std=0.5)
-    return made
+    return filled(modeling.DisentangledSelfAttention(config), std=0.5).eval()
 
 
 @pytest.mark.claim(
@@ -376,9 +361,7 @@ def test_refuses_heads_that_do_not_share_the_channels_and_no_span(dim, heads, sp
     assert DebertaScores(1, 1, 1).table.shape == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("distances", "got"), [([0, 1], "list"), (torch.zeros(2), "torch.float32"), (3, "int")]
-)
+@pytest.mark.parametrize(("distances", "got"), NO_INTEGERS)
 def test_refuses_distances_that_are_no_integers(distances, got):
     message = f"distances must be tensors of uint8 or int8 to int64, got {got}"
     refused(message, log_buckets, distances, 4, 9)

@@ -12,13 +12,13 @@ from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
 from tests.refusals import refused
+from tests.snippets.exact import places
 
 BOTH = [kerple_log_bias, kerple_power_bias]
 MODULES = [KerpleLog, KerplePower]
-POSITIONS = st.lists(st.integers(-400, 400), min_size=1, max_size=6).map(torch.tensor)
+POSITIONS = places(-400, 400)
 ABOVE_0 = st.floats(0.01, 5)
 TO_2 = st.floats(0.01, 2)
-EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 def double(*values):
@@ -249,13 +249,6 @@ def test_layers_may_share_a_module(kind):
 
 
 # --- gradients, dtypes, compilation, modules
-
-
-@pytest.mark.parametrize("function", BOTH)
-def test_gradients(function):
-    i, j = torch.tensor([0, 9, 4]), torch.arange(0, 12, 3)
-    r1, r2 = double(0.01, 1.5).requires_grad_(), double(0.7, 2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda r1, r2: function(i, j, r1, r2), (r1, r2))
 
 
 @pytest.mark.parametrize("function", BOTH)

@@ -11,13 +11,9 @@ from torch.testing import assert_close
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.shaw import shaw_scores
 from tests.refusals import refused
+from tests.snippets.exact import EXACT, places, random
 
-POSITIONS = st.lists(st.integers(-40, 40), min_size=1, max_size=6).map(torch.tensor)
-EXACT = {"rtol": 0, "atol": 1e-12}
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
+POSITIONS = places(-40, 40)
 
 
 def layer(dim=4, window=2, width=3, rings=3):
@@ -133,13 +129,6 @@ def test_scores_have_the_dtype_of_q_and_positions_stay_exact(dtype):
     assert torch.equal(made[0], table[rows])
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
-    made = local_global_rows(i.to(dtype), j.to(dtype), 2, 7, 20)
-    assert torch.equal(made, local_global_rows(i, j, 2, 7, 20))
-
-
 def test_both_tables_start_with_vectors_of_length_one_on_average():
     both = LocalGlobal(64, 100, 3, 100)
     for table in both.parameters():
@@ -173,27 +162,3 @@ def test_refuses_a_global_table_without_two_sides(shape):
     at = torch.arange(2)
     q, message = torch.zeros(2, 4), f"global_table must be (2, rings, 4), got {shape}"
     refused(message, local_global_scores, q, q, torch.zeros(5, 4), torch.zeros(shape), at, at, 3)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
-def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    refused(message, local_global_rows, positions, torch.arange(2), 2, 3, 3)
-    refused(message, local_global_rows, torch.arange(2), positions, 2, 3, 3)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [((), (2,)), ((2,), ()), ((3, 2), (2,)), ((3, 2), (1, 2))])
-def test_refuses_positions_that_do_not_fit_each_other(queries, keys):
-    message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
-    positions = torch.zeros(queries).long(), torch.zeros(keys).long()
-    refused(message, local_global_rows, *positions, 2, 3, 3)

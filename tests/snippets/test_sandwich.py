@@ -12,10 +12,11 @@ from snippets.sandwich import sandwich_bias
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
 from tests.refusals import refused
+from tests.snippets.exact import places
 
 HEADS = st.integers(1, 40)
 DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
-POSITIONS = st.lists(st.integers(-5000, 5000), min_size=1, max_size=6).map(torch.tensor)
+POSITIONS = places(-5000, 5000)
 
 
 def accuracy(heads, dim=128):

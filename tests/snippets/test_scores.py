@@ -5,22 +5,20 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention
 from tests.refusals import refused
+from tests.snippets.exact import COUNTING, EXACT, NO_INTEGERS, SEEDS, random
 from tests.snippets.families.scores import DIM, HEADS, SCORES, called
 
-EXACT = {"rtol": 0, "atol": 1e-12}
 PLACED = {name: scores for name, scores in SCORES.items() if scores.positions}
 every_score = pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
 COUNTED = {name: scores for name, scores in SCORES.items() if not scores.positions}
 STRICT = {name: scores for name, scores in SCORES.items() if not scores.lends}
 every_placed = pytest.mark.parametrize("scores", PLACED.values(), ids=PLACED)
-
-
-def random(*shape, dtype=torch.float64):
-    return torch.randn(shape, dtype=torch.float64).to(dtype)
 
 
 def vectors(queries, keys, *leading, heads=HEADS):
@@ -36,6 +34,10 @@ def attend(scores, made, q, k, v, i, j, **options):
 # --- decoding, padding, packing
 
 
+@pytest.mark.claim(
+    "cope-decodes-with-a-cache",
+    "One or more new queries against cached keys get from CoPE what the whole text gets.",
+)
 @every_score
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(scores):
     made, at, (q, k, v) = scores.make(), torch.arange(9), random(3, HEADS, 9, DIM)
@@ -76,13 +78,20 @@ def test_packed_documents_are_as_they_are_alone(scores):
 # --- in attention
 
 
+@pytest.mark.claim(
+    "cope-is-causal",
+    "With cope_scores, changing later tokens changes no earlier output of attention.",
+)
 @every_score
-@pytest.mark.parametrize("known", range(1, 7))
-def test_the_future_does_not_change_the_past(scores, known):
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 6))
+def test_the_future_does_not_change_the_past(scores, seed, known):
+    torch.manual_seed(seed)
     made, at, first = scores.make(), torch.arange(7), random(3, HEADS, 7, DIM)
     second = first.clone()
     second[..., known:, :] = 10 * random(3, HEADS, 7 - known, DIM)
-    one, two = (attend(scores, made, *qkv, at, at, causal=True) for qkv in (first, second))
+    causal = scores.positions  # CoPE and Transformer-XL hide later keys themselves
+    one, two = (attend(scores, made, *qkv, at, at, causal=causal) for qkv in (first, second))
     assert_close(two[..., :known, :], one[..., :known, :], **EXACT)
 
 
@@ -146,7 +155,7 @@ def test_there_may_be_no_query_and_no_key(scores, queries, keys):
 @every_score
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_results_have_the_dtype_of_q(scores, dtype):
-    made, at, (q, k, v) = scores.make(dtype), torch.arange(6), random(3, HEADS, 6, DIM, dtype=dtype)
+    made, at, (q, k, v) = scores.make(dtype), torch.arange(6), random(3, HEADS, 6, DIM).to(dtype)
     wide = copy.deepcopy(made).double()
     for function in (
         lambda made, q, k, v: called(scores, made, at, at)(q, k).exp(),
@@ -159,7 +168,7 @@ def test_results_have_the_dtype_of_q(scores, dtype):
 
 
 @every_placed
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("dtype", COUNTING)
 def test_positions_of_any_integer_dtype_give_the_same(scores, dtype):
     made, (q, k, v), at = scores.make(), random(3, HEADS, 5, DIM), torch.tensor([0, 100, 5, 7, 6])
     expected = attend(scores, made, q, k, v, at, at)
@@ -240,17 +249,7 @@ def test_refuses_vectors_without_heads(scores):
 
 
 @every_placed
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (3, "int"),
-        ([0, 1, 2], "list"),
-        (torch.zeros(3), "torch.float32"),
-        (torch.zeros(3).bfloat16(), "torch.bfloat16"),
-        (torch.ones(3) > 0, "torch.bool"),
-        (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
+@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
 def test_refuses_positions_that_do_not_count(scores, positions, got):
     made, at, (q, k) = scores.make(), torch.arange(3), vectors(3, 3)
     message = f"positions must be tensors of uint8 or int8 to int64, got {got}"

@@ -15,20 +15,11 @@ from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 from tests.peers import peer
 from tests.refusals import refused
-
-EXACT = {"rtol": 0, "atol": 1e-12}
-SEEDS = st.integers(0, 10_000)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
+from tests.snippets.exact import EXACT, SEEDS, filled, random
 
 
 def tables(dim=4, clip=2):
-    made = ShawTables(dim, clip).double()
-    for table in made.parameters():
-        torch.nn.init.normal_(table)
-    return made
+    return filled(ShawTables(dim, clip))
 
 
 def attend(shaw, q, k, v, query_positions, key_positions, **options):

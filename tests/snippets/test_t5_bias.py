@@ -15,11 +15,11 @@ from snippets.attention import attention, scaled_dot_product
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
 from tests.peers import peer
 from tests.refusals import refused
+from tests.snippets.exact import COUNTING, EXACT, NO_INTEGERS, filled, places
 
 OFFSETS = torch.arange(-1200, 1201)
-POSITIONS = st.lists(st.integers(-400, 400), min_size=1, max_size=6).map(torch.tensor)
+POSITIONS = places(-400, 400)
 MODES = pytest.mark.parametrize("bidirectional", [False, True])
-EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 def exact_bucket(offset, buckets, max_distance, bidirectional):
@@ -40,12 +40,6 @@ def exact_bucket(offset, buckets, max_distance, bidirectional):
     ):
         bucket += 1
     return first + bucket
-
-
-def filled(heads=3, **options):
-    module = T5Bias(heads, **options).double()
-    torch.nn.init.normal_(module.table)
-    return module
 
 
 # --- what the sources say
@@ -250,13 +244,13 @@ def test_farther_keys_never_have_an_earlier_bucket(bidirectional, half, max_dist
 @MODES
 @given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000))
 def test_shifting_all_positions_changes_nothing(bidirectional, i, j, shift):
-    bias = filled(bidirectional=bidirectional)
+    bias = filled(T5Bias(3, bidirectional=bidirectional))
     assert torch.equal(bias(i + shift, j + shift), bias(i, j))
 
 
 def test_directions_have_buckets_of_their_own():
     i = torch.arange(150)
-    bias = filled()(i, i)
+    bias = filled(T5Bias(3))(i, i)
     assert not (bias == bias.mT)[:, ~torch.eye(150, dtype=torch.bool)].any()
 
 
@@ -270,7 +264,7 @@ def test_there_may_be_no_offset(queries, keys):
 
 def test_t5_adds_it_to_scores_that_are_not_scaled():
     q, k, v = torch.randn(3, 2, 3, 6, 8, dtype=torch.float64)
-    bias = filled()(torch.arange(6), torch.arange(6))
+    bias = filled(T5Bias(3))(torch.arange(6), torch.arange(6))
     expected = (q @ k.mT + bias).softmax(-1) @ v
     assert_close(scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0), expected, **EXACT)
     assert_close(attention(q, k, v, bias, score=lambda q, k: q @ k.mT)[0], expected, **EXACT)
@@ -278,7 +272,7 @@ def test_t5_adds_it_to_scores_that_are_not_scaled():
 
 def test_a_causal_table_hides_nothing_until_it_is_masked():
     q, k, v = torch.randn(3, 3, 6, 8, dtype=torch.float64)
-    bias = filled(bidirectional=False)(torch.arange(6), torch.arange(6))
+    bias = filled(T5Bias(3, bidirectional=False))(torch.arange(6), torch.arange(6))
     assert (attention(q, k, v, bias)[1] > 0).all()
     _, weights = attention(q, k, v, bias, causal=True)
     assert torch.equal(weights, weights.tril())
@@ -287,7 +281,7 @@ def test_a_causal_table_hides_nothing_until_it_is_masked():
 @pytest.mark.filterwarnings("ignore:flex_attention called")
 def test_flex_attention_gets_the_same_from_table_and_buckets():
     q, k, v = torch.randn(3, 2, 3, 16, 8)
-    module, i = filled().float(), torch.arange(16)
+    module, i = filled(T5Bias(3)).float(), torch.arange(16)
     table, bucket = module.table.detach(), t5_buckets(i - i[:, None])
     made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + table[bucket[i, j], h])
     assert_close(made, attention(q, k, v, module(i, i).detach())[0])
@@ -310,19 +304,13 @@ def test_the_memory_it_takes_is_the_one_it_states(heads, bidirectional):
 
 @MODES
 def test_gradients_count_how_often_a_bucket_is_met(bidirectional):
-    bias, i = filled(bidirectional=bidirectional), torch.arange(200)
+    bias, i = filled(T5Bias(3, bidirectional=bidirectional)), torch.arange(200)
     (grad,) = torch.autograd.grad(bias(i, i).sum(), bias.table)
     met = t5_buckets(i - i[:, None], bidirectional=bidirectional).flatten().bincount(minlength=32)
     assert torch.equal(grad, met.double()[:, None].expand(32, 3))
 
 
-def test_gradients():
-    i, j = torch.tensor([0, 9, 40]), torch.arange(0, 60, 5)
-    table = torch.randn(8, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda table: t5_bias(i, j, t5_by_offset(table, 20)), table)
-
-
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("dtype", COUNTING)
 def test_offsets_of_any_integer_dtype_give_the_same(dtype):
     offsets = torch.tensor([0, 1, 127])
     assert torch.equal(
@@ -374,17 +362,7 @@ def test_refuses_a_bias_by_offset_without_a_middle(shape):
     refused(message, t5_bias, OFFSETS, OFFSETS, torch.zeros(shape))
 
 
-@pytest.mark.parametrize(
-    ("offsets", "got"),
-    [
-        (3, "int"),
-        ([0, 1], "list"),
-        (torch.zeros(2), "torch.float32"),
-        (torch.zeros(2).bfloat16(), "torch.bfloat16"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-    ],
-)
+@pytest.mark.parametrize(("offsets", "got"), NO_INTEGERS)
 def test_refuses_offsets_that_do_not_count(offsets, got):
     refused(f"offsets must be tensors of uint8 or int8 to int64, got {got}", t5_buckets, offsets)
 

@@ -17,24 +17,11 @@ from snippets.transformer_xl import (
 )
 from tests.peers import peer
 from tests.refusals import refused
-
-EXACT = {"rtol": 0, "atol": 1e-12}
-SEEDS = st.integers(0, 10_000)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
+from tests.snippets.exact import EXACT, SEEDS, filled, heads_of, random
 
 
 def layer(dim=8, heads=2):
-    made = TransformerXLScores(dim, heads).double()
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight)
-    return made
-
-
-def heads_of(tokens, *leading, heads=2, dim=4):
-    return random(*leading, heads, tokens, dim)
+    return filled(TransformerXLScores(dim, heads))
 
 
 # --- what the sources say
@@ -148,10 +135,7 @@ def xlnet(heads, dim, width):
     modeling = peer("transformers.models.xlnet.modeling_xlnet")
     config = modeling.XLNetConfig(d_model=width, n_head=heads, dropout=0.0)
     assert config.d_head == dim
-    made = modeling.XLNetRelativeAttention(config).double()
-    for weight in made.parameters():
-        torch.nn.init.normal_(weight)
-    return made
+    return filled(modeling.XLNetRelativeAttention(config))
 
 
 def test_rows_agree_with_xlnet(to_ledger):

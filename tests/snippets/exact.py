@@ -1,0 +1,36 @@
+"""Random numbers and modules in float64, and how close what is made of them has to be."""
+
+import torch
+from hypothesis import strategies as st
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+SEEDS = st.integers(0, 10_000)
+COUNTING = torch.uint8, torch.int8, torch.int16, torch.int32  # and int64, of which positions mostly are
+NO_INTEGERS = (  # and what each is, in the words of the refusal
+    (3, "int"),
+    ([0, 1, 2], "list"),
+    (torch.zeros(3), "torch.float32"),
+    (torch.zeros(3).bfloat16(), "torch.bfloat16"),
+    (torch.ones(3) > 0, "torch.bool"),
+    (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
+)
+
+
+def random(*shape):
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def heads_of(tokens, *leading, heads=2, dim=4):
+    return random(*leading, heads, tokens, dim)
+
+
+def filled(module, std=1.0):
+    """With parameters that are not those it starts with."""
+    for parameter in module.double().parameters():
+        torch.nn.init.normal_(parameter, std=std)
+    return module
+
+
+def places(least, most):
+    """Some positions, for hypothesis to draw."""
+    return st.lists(st.integers(least, most), min_size=1, max_size=6).map(torch.tensor)
