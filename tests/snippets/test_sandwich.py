@@ -13,6 +13,7 @@ from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
 from tests.refusals import refused
 from tests.snippets.exact import places
+from tests.snippets.fitness import NoFloat64
 
 HEADS = st.integers(1, 40)
 DIMS = st.integers(1, 40).map(lambda pairs: 2 * pairs)
@@ -122,6 +123,20 @@ def test_a_constant_for_all_keys_changes_nothing():
     bias = sandwich_bias(torch.arange(6), torch.arange(6), 3)
     from_zero = bias - bias[:, :1, :1]  # 0 at the query, as others have it
     assert_close(attention(q, k, v, from_zero)[0], attention(q, k, v, bias)[0], rtol=0, atol=1e-5)
+
+
+# --- dtypes, devices
+
+
+def test_products_are_float32_whatever_the_dtype():
+    i, j = torch.randint(0, 5000, (2, 9))
+    assert torch.equal(sandwich_bias(i, j, 3, dtype=torch.float64), sandwich_bias(i, j, 3).double())
+
+
+def test_of_a_device_without_float64_none_is_asked():
+    with NoFloat64():
+        made = sandwich_bias(torch.arange(3), torch.arange(5), 2, device="meta")
+    assert made.is_meta and made.shape == (2, 3, 5)
 
 
 # --- what is refused, and in which words
