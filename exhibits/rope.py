@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from exhibits.live import Live, Slider
 from snippets.rope import (
@@ -482,6 +483,53 @@ def shapes():
         turned = apply_rope(x, cos, sin, "half")
         print(f"{name:<12}{tuple(positions.shape)!s:<11}", end="")
         print(f"{tuple(frequencies.shape)!s:<6}{tuple(turned.shape)}")
+
+
+class _Waves(TorchDispatchMode):
+    """Counts the cosines and sines that are made."""
+
+    made = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function in (
+            torch.ops.aten.cos.default,
+            torch.ops.aten.sin.default,
+        ):
+            self.made += result.numel()
+        return result
+
+
+def once_per_model():
+    layers, tokens, dim = 24, 512, 64
+    frequencies = rope_frequencies(dim)
+
+    def in_every_layer(x, positions):
+        for _ in range(2 * layers):  # queries and keys
+            tables = rope_tables(positions, frequencies)
+            made = apply_rope(x, *tables, "half")
+        return made
+
+    def once(x, positions):
+        tables = rope_tables(positions, frequencies)
+        for _ in range(2 * layers):
+            made = apply_rope(x, *tables, "half")
+        return made
+
+    text, token = torch.arange(tokens), torch.tensor([tokens])
+    print("cosines and sines     a text   one token")
+    values, results = {"layers": layers, "tokens": tokens, "dim": dim}, []
+    for make in (in_every_layer, once):
+        counts = []
+        for positions in (text, token):
+            x = torch.ones(len(positions), dim)
+            with _Waves() as waves:
+                results.append(make(x, positions))
+            counts.append(waves.made)
+        print(f"{make.__name__:<16}{counts[0]:>12,}{counts[1]:>12,}")
+        values[make.__name__] = counts[1]
+    assert all(map(torch.equal, results[:2], results[2:]))
+    return values | {"times": values["in_every_layer"] // values["once"]}
 
 
 def with_a_cache():

@@ -1,6 +1,5 @@
 """learned.py and embed.py against other libraries, and for what the guide says of them."""
 
-import copy
 import math
 
 import pytest
@@ -13,7 +12,6 @@ from torch.testing import assert_close
 from snippets.attention import SelfAttention
 from snippets.embed import Embed, packed_positions, padded_positions
 from snippets.learned import AddLearned, learned_encoding
-from snippets.sinusoidal import AddSinusoidal
 from tests.peers import peer
 
 WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -368,30 +366,12 @@ def test_similarity_from_the_mean_row_ignores_scale_and_a_common_vector(seed, fa
 # --- added to token embeddings
 
 
-def test_the_module_adds_the_row_of_each_position():
-    x, add = random(2, 5, 4), layer()
-    for positions in (torch.tensor([4, 0, 7, 7, 1]), torch.randint(0, 9, (2, 5))):
-        assert torch.equal(add(x, positions), x + add.table[positions])
-    assert torch.equal(add(x[0, 0], torch.tensor(3)), x[0, 0] + add.table[3])
-
-
 @pytest.mark.parametrize("dtype", WHOLE)
 def test_positions_of_any_integer_dtype_give_the_same(dtype):
     table = random(200, 3)
     positions = torch.tensor([0, 100, 127])
     made = learned_encoding(positions.to(dtype), table)
     assert torch.equal(made, table[positions])
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_the_module_keeps_the_dtype_of_the_embeddings(dtype):
-    x, positions = torch.randn(3, 16).to(dtype), torch.tensor([256, 257, 1000])
-    add = AddLearned(1024, 16)
-    made = add(x, positions)
-    assert made.dtype == dtype
-    assert torch.equal(made, x + add.table[positions].to(dtype))
-    assert not torch.equal(made[0] - x[0], made[1] - x[1])
-    assert add.to(dtype)(x, positions).dtype == dtype
 
 
 def test_positions_may_stay_on_the_cpu():
@@ -404,10 +384,6 @@ def test_positions_may_stay_on_the_cpu():
         table, nowhere = torch.empty(9, 4, device="cuda"), torch.arange(0)
         assert nowhere.device.type == "cpu"
         assert learned_encoding(nowhere, table).device.type == "cuda"
-
-
-def test_no_tokens_are_no_trouble():
-    assert layer()(random(2, 0, 4), torch.arange(0)).shape == (2, 0, 4)
 
 
 @pytest.mark.claim(
@@ -429,12 +405,6 @@ def test_only_the_rows_that_were_used_get_a_gradient():
     add = layer()
     add(random(2, 3, 4), torch.tensor([[0, 1, 1], [5, 1, 0]])).sum().backward()
     assert add.table.grad[:, 0].tolist() == [2, 3, 0, 0, 0, 1, 0, 0, 0]
-
-
-def test_gradients():
-    positions = torch.tensor([[0, 1, 1], [5, 1, 0]])
-    inputs = random(2, 3, 4).requires_grad_(), random(9, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x, table: x + learned_encoding(positions, table), inputs)
 
 
 @pytest.mark.claim(
@@ -465,49 +435,7 @@ def test_left_padding_and_packing_keep_every_token_at_its_position(padding, leng
     assert torch.equal(add(torch.cat(texts), packed_positions(documents)), torch.cat(alone))
 
 
-def test_the_module_can_be_copied_saved_and_moved():
-    add, x, at = layer(), random(2, 5, 4), torch.arange(5)
-    expected = add(x, at)
-    assert torch.equal(copy.deepcopy(add)(x, at), expected)
-    other = layer()
-    assert not torch.equal(other(x, at), expected)
-    other.load_state_dict(add.state_dict())
-    assert torch.equal(other(x, at), expected)
-    assert list(add.state_dict()) == ["table"]
-
-
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    embed = Embed(torch.nn.Embedding(11, 4), AddLearned(9, 4), scale=2.0)
-    compiled = torch.compile(embed, fullgraph=True, backend="aot_eager")
-    for tokens in (3, 5):
-        ids, at = torch.randint(0, 11, (2, tokens)), torch.arange(tokens)
-        assert torch.equal(compiled(ids, at), embed(ids, at))
-    places = torch.compile(padded_positions, fullgraph=True, backend="aot_eager")
-    packed = torch.compile(packed_positions, fullgraph=True, backend="aot_eager")
-    row = torch.tensor([[0, 0, 1, 1, 1]])
-    assert torch.equal(places(row), padded_positions(row))
-    assert torch.equal(packed(row), packed_positions(row))
-
-
 # --- one layer for tokens and positions
-
-
-@pytest.mark.parametrize("add", [AddLearned(9, 4), AddSinusoidal(4)], ids=["learned", "sinusoidal"])
-def test_embed_adds_any_encoding_to_scaled_tokens(add):
-    tokens = torch.nn.Embedding(11, 4)
-    ids, at = torch.randint(0, 11, (2, 7)), torch.randint(0, 9, (2, 7))
-    expected = add(tokens(ids) * 3, at)
-    assert torch.equal(Embed(tokens, add, scale=3.0)(ids, at), expected)
-    assert torch.equal(Embed(tokens, add)(ids, at), add(tokens(ids), at))
-
-
-def test_embed_learns_what_its_parts_learn():
-    tokens = torch.nn.Embedding(11, 4)
-    both = Embed(tokens, AddLearned(9, 4))
-    assert sorted(both.state_dict()) == ["add.table", "tokens.weight"]
-    assert sorted(Embed(tokens, AddSinusoidal(4)).state_dict()) == ["tokens.weight"]
-    assert both.tokens.weight is tokens.weight  # as tying needs
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 5), st.integers(0, 3)), min_size=1))
@@ -574,26 +502,6 @@ def test_refuses_an_unknown_init():
     refused("init must be 'gpt2' or 'bert', got 'opt'", AddLearned, 4, 4, "opt")
 
 
-def test_refuses_embeddings_that_do_not_fit():
-    add, at = layer(), torch.arange(2)
-    refused("x must be of a floating dtype, got torch.int64", add, torch.zeros(2, 4).long(), at)
-    for shape in ((2, 5), (2, 1), ()):
-        refused(f"x must be (..., 4), got {shape}", add, torch.zeros(shape), at)
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (2,), (4,), (2, 1), (1, 3), (3, 2), (1, 2, 3)])
-def test_refuses_positions_that_would_have_to_be_stretched(shape):
-    message = f"positions must be (2, 3) or (3,), got {shape}"
-    refused(message, layer(), torch.zeros(2, 3, 4), torch.zeros(shape).long())
-    message = f"positions must be (5, 6, 7) or (7,), got {shape}"
-    refused(message, layer(), torch.zeros(5, 6, 7, 4), torch.zeros(shape).long())
-
-
-def test_rows_in_any_number_of_axes_share_their_positions():
-    add, x, at = layer(), random(2, 3, 5, 4), torch.arange(5)
-    assert torch.equal(add(x, at)[1, 2], add(x[1, 2], at))
-
-
 def test_refuses_masks_of_minus_infinity():
     mask = torch.tensor([-math.inf, 0, 0])
     wanted = "must be a tensor of bool, uint8 or int8 to int64"
@@ -604,9 +512,3 @@ def test_refuses_masks_of_minus_infinity():
     ):
         refused(f"mask {wanted}, got {got}", padded_positions, given_one)
         refused(f"documents {wanted}, got {got}", packed_positions, given_one)
-
-
-def test_counted_positions_live_where_the_rows_do():
-    rows = torch.zeros(2, 3, dtype=torch.int64, device="meta")
-    assert padded_positions(rows).device.type == "meta"
-    assert packed_positions(rows).device.type == "meta"

@@ -1,8 +1,8 @@
 """sinusoidal.py against its formula, against other libraries, and for what the guide says of it."""
 
-import copy
 import math
 import random
+from types import SimpleNamespace
 
 import mpmath
 import pytest
@@ -23,6 +23,7 @@ from tests.peers import peer
 DIMS = (st.integers(1, 40) | st.sampled_from([64, 256])).map(lambda pairs: 2 * pairs)
 BASES = st.floats(1.5, 1e7)
 POSITIONS = st.integers(-10_000, 10_000)
+LAYOUTS = ["interleaved", "sin_cos", "cos_sin"]
 
 
 def encode(positions, dim, base=10000.0):
@@ -175,25 +176,36 @@ def test_two_settings_in_one_process_do_not_mix():
 
 def gptj(positions, dim, base):
     module = peer("transformers.models.gptj.modeling_gptj")
-    return interleaved(module.create_sinusoidal_positions(positions, dim))
+    return module.create_sinusoidal_positions(positions, dim)
 
 
 def roformer(positions, dim, base):
     module = peer("transformers.models.roformer.modeling_roformer")
     embedding = module.RoFormerSinusoidalPositionalEmbedding(positions, dim)
-    return interleaved(embedding.create_weight())
+    return embedding.create_weight()
 
 
 def x_transformers(positions, dim, base):
     module = peer("x_transformers.x_transformers")
     embedding = module.ScaledSinusoidalEmbedding(dim, theta=base)
     scaled = embedding(torch.zeros(1, positions, dim)).detach()
-    return interleaved(scaled / embedding.scale.detach())
+    return scaled / embedding.scale.detach()
+
+
+def vibevoice(positions, dim, base):
+    module = peer("transformers.models.vibevoice.modeling_vibevoice")
+    config = SimpleNamespace(frequency_embedding_size=dim, diffusion_max_period=base)
+    return module.VibeVoiceDiffusionHeadSinusoidalEmbedding(config)(torch.arange(positions))
 
 
 def m2m_100(positions, dim, base):
     module = peer("transformers.models.m2m_100.modeling_m2m_100")
     return module.M2M100SinusoidalPositionalEmbedding.get_embedding(positions, dim)
+
+
+def musicgen(positions, dim, base):
+    module = peer("transformers.models.musicgen.modeling_musicgen")
+    return module.MusicgenSinusoidalPositionalEmbedding.get_embedding(positions, dim)
 
 
 def whisper(positions, dim, base):
@@ -202,36 +214,41 @@ def whisper(positions, dim, base):
 
 
 PEERS = {
-    "gptj": (gptj, sinusoidal_encoding, False),
-    "roformer": (roformer, sinusoidal_encoding, False),
-    "x_transformers": (x_transformers, sinusoidal_encoding, True),
-    "m2m_100": (m2m_100, sinusoidal_encoding_t2t, False),
-    "whisper": (whisper, sinusoidal_encoding_t2t, True),
+    "gptj": (gptj, sinusoidal_encoding, "sin_cos", False),
+    "roformer": (roformer, sinusoidal_encoding, "sin_cos", False),
+    "x_transformers": (x_transformers, sinusoidal_encoding, "sin_cos", True),
+    "vibevoice": (vibevoice, sinusoidal_encoding, "cos_sin", True),
+    "m2m_100": (m2m_100, sinusoidal_encoding_t2t, "sin_cos", False),
+    "musicgen": (musicgen, sinusoidal_encoding_t2t, "cos_sin", False),
+    "whisper": (whisper, sinusoidal_encoding_t2t, "sin_cos", True),
 }
 
 NAMES = {
     "gptj": "transformers.models.gptj.modeling_gptj.create_sinusoidal_positions",
     "roformer": "transformers.models.roformer.modeling_roformer.RoFormerSinusoidalPositionalEmbedding",
     "x_transformers": "x_transformers.ScaledSinusoidalEmbedding",
+    "vibevoice": "transformers.models.vibevoice.modeling_vibevoice.VibeVoiceDiffusionHeadSinusoidalEmbedding",
     "m2m_100": "transformers.models.m2m_100.modeling_m2m_100.M2M100SinusoidalPositionalEmbedding",
+    "musicgen": "transformers.models.musicgen.modeling_musicgen.MusicgenSinusoidalPositionalEmbedding",
     "whisper": "transformers.models.whisper.modeling_whisper.sinusoids",
 }
 
 
 @pytest.mark.claim(
     "sinusoidal-agrees-with-peers",
-    "The paper's encoding agrees with transformers' GPT-J and RoFormer and with x-transformers, "
-    "and tensor2tensor's with M2M100 and Whisper, to the rounding of their float32 angles.",
+    "The paper's encoding agrees with transformers' GPT-J, RoFormer and VibeVoice and with "
+    "x-transformers, and tensor2tensor's with M2M100, MusicGen and Whisper, each in its layout, to the "
+    "rounding of their float32 angles.",
 )
 @pytest.mark.parametrize("peer", PEERS)
 def test_other_libraries_give_the_same_numbers(peer, to_ledger):
-    theirs, ours, takes_base = PEERS[peer]
+    theirs, ours, layout, takes_base = PEERS[peer]
     draw = random.Random(peer)
     sizes = [(draw.randint(1, 700), 2 * draw.randint(2, 150)) for _ in range(12)]
     for tokens, dim in [*sizes, (1, 4), (700, 1024)]:
         base = draw.choice([10000.0, 500.0, 1e6]) if takes_base else 10000.0
         expected = theirs(tokens, dim, base).double()
-        made = ours(torch.arange(tokens), dim, base, torch.float64)
+        made = ours(torch.arange(tokens), dim, base, torch.float64, layout)
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = 1e-7 + 6e-7 * torch.arange(tokens, dtype=torch.float64)[:, None]
         assert expected.shape == made.shape
@@ -424,91 +441,43 @@ def test_half_precision_positions_collide_and_are_refused():
         assert (odd.to(dtype).long() % 2 == 0).all()
 
 
-# --- added to token embeddings
+# --- layouts and tables
 
 
-def test_the_module_adds_the_encoding_of_each_position():
-    x = torch.randn(2, 5, 8, dtype=torch.float64)
-    for positions in (torch.tensor([4, 0, 7, 7, 1]), torch.randint(0, 99, (2, 5))):
-        made = AddSinusoidal(8, base=50.0)(x, positions)
-        assert torch.equal(made, x + encode(positions, 8, 50.0))
-    assert torch.equal(AddSinusoidal(8)(x[0, 0], torch.tensor(3)), x[0, 0] + encode(3, 8))
+@pytest.mark.parametrize("encoding", [sinusoidal_encoding, sinusoidal_encoding_t2t])
+def test_layouts_are_orders_of_the_same_sines_and_cosines(encoding):
+    at = torch.randint(0, 999, (2, 50))
+    sin, cos = encoding(at, 8, layout="sin_cos").chunk(2, -1)
+    assert torch.equal(encoding(at, 8, layout="cos_sin"), torch.cat((cos, sin), -1))
+    assert torch.equal(encoding(at, 8, layout="interleaved"), interleaved(torch.cat((sin, cos), -1)))
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_the_module_keeps_the_dtype_of_the_embeddings(dtype):
-    x = torch.randn(3, 16).to(dtype)
-    positions = torch.tensor([256, 257, 100_000])
-    made = AddSinusoidal(16).to(dtype)(x, positions)
-    assert made.dtype == dtype
-    assert torch.equal(made, x + encode(positions, 16).to(dtype))
-    assert not torch.equal(made[0] - x[0], made[1] - x[1])
+def test_the_layout_of_a_source_is_the_one_if_none_is_given():
+    at, x = torch.arange(9), torch.zeros(9, 8)
+    for layout in LAYOUTS:
+        made = AddSinusoidal(8, layout=layout)(x, at)
+        assert torch.equal(made, sinusoidal_encoding(at, 8, layout=layout))
+    assert torch.equal(sinusoidal_encoding(at, 8), sinusoidal_encoding(at, 8, layout="interleaved"))
+    assert torch.equal(AddSinusoidal(8)(x, at), sinusoidal_encoding(at, 8))
+    assert torch.equal(sinusoidal_encoding_t2t(at, 8), sinusoidal_encoding_t2t(at, 8, layout="sin_cos"))
 
 
-def test_the_module_follows_the_device_of_the_embeddings():
-    made = AddSinusoidal(4)(torch.zeros(2, 4, device="meta"), torch.arange(2))
-    assert made.device.type == "meta"
-    assert sinusoidal_encoding(torch.arange(2, device="meta"), 4).device.type == "meta"
-    assert sinusoidal_encoding_t2t(torch.arange(2, device="meta"), 4).device.type == "meta"
-    assert shift_matrix(torch.arange(2, device="meta"), 4).device.type == "meta"
+@pytest.mark.parametrize("encoding", [sinusoidal_encoding, sinusoidal_encoding_t2t])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_of_a_table_that_was_made_once_lose_no_bit(encoding, dtype):
+    positions = torch.randint(0, 999, (2, 50))
+    for layout in LAYOUTS:
+        table = encoding(torch.arange(1000), 8, 10_000.0, dtype, layout)
+        assert torch.equal(table[positions], encoding(positions, 8, 10_000.0, dtype, layout))
 
 
-def test_the_module_learns_and_stores_nothing():
-    module = AddSinusoidal(8, base=7.0)
-    assert not module.state_dict()
-    assert not list(module.parameters())
-    x = torch.randn(3, 8)
-    expected = module(x, torch.arange(3))
-    again = copy.deepcopy(module)
-    again.load_state_dict(module.state_dict())
-    assert torch.equal(again(x, torch.arange(3)), expected)
-
-
-def test_decoding_token_by_token_gives_what_the_whole_gives():
-    x, module = torch.randn(2, 9, 8), AddSinusoidal(8)
-    whole = module(x, torch.arange(9))
-    steps = [module(x[:, [n]], torch.tensor([n])) for n in range(9)]
-    assert torch.equal(torch.cat(steps, dim=1), whole)
-
-
-def test_left_padding_and_packing_keep_every_token_at_its_position():
-    x, module = torch.randn(5, 8), AddSinusoidal(8)
-    alone = module(x, torch.arange(5))
-    padded = module(torch.cat([torch.zeros(3, 8), x]), torch.tensor([0, 0, 0, 0, 1, 2, 3, 4]))
-    assert torch.equal(padded[3:], alone)
-    packed = module(torch.cat([x, x]), torch.arange(5).repeat(2))
-    assert torch.equal(packed, torch.cat([alone, alone]))
-
-
-# --- gradients and compilation
+# --- gradients
 
 
 @pytest.mark.parametrize("function", [sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix])
 def test_gradients_reach_fractional_positions(function):
     positions = torch.tensor([0.3, 5.7], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda p: function(p, 6, 10.0, torch.float64), positions)
-
-
-def test_gradients_pass_through_the_module():
-    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: AddSinusoidal(4)(x, torch.arange(3)), x)
-
-
-@pytest.mark.parametrize("function", [sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix])
-def test_functions_compile_into_one_graph(function):
-    torch.compiler.reset()
-    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
-    for positions, dim, base in ((torch.arange(5), 8, 1e4), (torch.arange(7.0), 12, 50.0)):
-        assert torch.equal(compiled(positions, dim, base), function(positions, dim, base))
-
-
-def test_the_module_compiles_into_one_graph():
-    torch.compiler.reset()
-    module = AddSinusoidal(8)
-    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
-    for tokens in (3, 5):
-        x, positions = torch.randn(2, tokens, 8), torch.arange(tokens)
-        assert torch.equal(compiled(x, positions), module(x, positions))
 
 
 # --- what is refused, and in which words
@@ -563,32 +532,18 @@ def test_refuses_positions_that_cannot_count(positions, got):
     refused(f"positions {wanted}, got {got}", AddSinusoidal(4), torch.zeros(1, 4), positions)
 
 
+@pytest.mark.parametrize("layout", ["", "half", "cos then sin", None, True])
+def test_refuses_another_layout(layout):
+    message = f"layout must be 'interleaved', 'sin_cos' or 'cos_sin', got {layout!r}"
+    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t):
+        refused(message, lambda function=function: function(torch.arange(3), 4, layout=layout))
+    refused(message, AddSinusoidal, 4, 10.0, layout)
+
+
 def test_refuses_a_dtype_without_fractions():
     for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
         message = "dtype must be a floating dtype, got torch.int64"
         refused(message, function, torch.arange(3), 4, 10.0, torch.int64)
-
-
-def test_refuses_embeddings_that_do_not_fit():
-    add = AddSinusoidal(4)
-    refused("x must be of a floating dtype, got torch.int64", add, torch.zeros(2, 4).long(), 0)
-    refused("x must be of a floating dtype, got torch.complex64", add, torch.zeros(2, 4) + 0j, 0)
-    for shape in ((2, 5), (2, 1), ()):
-        message = f"x must be (..., 4), got {shape}"
-        refused(message, add, torch.zeros(shape), torch.arange(2))
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (2,), (4,), (2, 1), (1, 3), (3, 2), (1, 2, 3)])
-def test_refuses_positions_that_would_have_to_be_stretched(shape):
-    message = f"positions must be (2, 3) or (3,), got {shape}"
-    refused(message, AddSinusoidal(4), torch.zeros(2, 3, 4), torch.zeros(shape).long())
-    message = f"positions must be (5, 6, 7) or (7,), got {shape}"
-    refused(message, AddSinusoidal(4), torch.zeros(5, 6, 7, 4), torch.zeros(shape).long())
-
-
-def test_rows_in_any_number_of_axes_share_their_positions():
-    add, x, at = AddSinusoidal(4), torch.randn(2, 3, 5, 4), torch.arange(5)
-    assert torch.equal(add(x, at)[1, 2], add(x[1, 2], at))
 
 
 def test_the_base_of_the_paper_is_the_base_if_none_is_given():
