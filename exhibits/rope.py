@@ -110,8 +110,9 @@ def two_needles():
         says="The word that offers stands at place {place:.0f}, the word "
         "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
         "degrees apart.",
-        call="apply_rope(needles, torch.tensor([{place:.0f} + {apart:.0f}, "
-        '{place:.0f}]), frequency, "half")',
+        call="places = torch.tensor([{place:.0f} + {apart:.0f}, "
+        "{place:.0f}])\n"
+        'apply_rope(needles, *rope_tables(places, frequency), "half")',
         texts={"at": "{degrees:.0f}°"},
         tolerance=1e-9,
     )
