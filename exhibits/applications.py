@@ -263,15 +263,15 @@ def masks():
     german, english = ("03.04.26", "03.04.2026"), ("4/3/26", "Apr 3, 2026")
     source = dates.batch(german)[:1]
     target = dates.batch(english, [dates.START])[:1, : len(english[0]) + 1]
-    _, _, reads = model.enter(source, model.source, causal=False)
-    _, _, writes = model.enter(target, model.target, causal=True)
+    _, (*_, reads) = model.enter(source, model.source, causal=False)
+    _, (*_, writes) = model.enter(target, model.target, causal=True)
     looks = (source != dates.PAD).expand(target.shape[1], -1)
     of_source = [*german[0], "–", "–"]
     of_target = ["▸", *english[0]]
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9))
     for ax, title, seen, rows, columns in (
-        (axes[0], "reading", reads[0], of_source, of_source),
-        (axes[1], "writing", writes[0], of_target, of_target),
+        (axes[0], "reading", reads[0, 0].isfinite(), of_source, of_source),
+        (axes[1], "writing", writes[0, 0].isfinite(), of_target, of_target),
         (axes[2], "looking", looks, of_target, of_source),
     ):
         ax.imshow(seen, vmin=0, vmax=1.4)

@@ -276,8 +276,8 @@ def context():
             f"{name:<16}{losses}  {gain:+.3f} ({least:+.3f} to {most:+.3f})"
         )
         key = name.lower().replace(" ", "_").replace("-", "_")
-        values |= {f"{key}_gain": gain, f"{key}_least": least}
-        values |= {f"{key}_most": most, f"{key}_floor": far[0].mean()}
+        values |= {f"{key}_loss": -gain}
+        values |= {f"{key}_least": least, f"{key}_most": most}
     fig.supxlabel("bytes read before", fontsize=9)
     fig.supylabel("change of the loss, nats per byte", fontsize=9)
     files, windows = far.shape[2:]

@@ -208,6 +208,27 @@ def test_what_far_text_is_worth_is_told_from_results_that_say_it(monkeypatch, ca
     assert "RoPE" in capsys.readouterr().out
 
 
+@pytest.mark.claim(
+    "evidence-far-text-helps-none",
+    "In our runs bytes further back than 64 lower the loss of the bytes asked for by less than 0.01 nats with "
+    "every encoding: the 95 % interval over files and seeds ends below that for each",
+)
+def test_far_text_helps_with_no_encoding_and_hurts_with_most():
+    values = evidence.context()[1]
+    assert all(values[f"{key(name)}_most"] < 0.01 for name in evidence.COLORS)
+    untouched = ("ALiBi", "KERPLE", "Transformer-XL")
+    assert all(abs(values[f"{key(name)}_loss"]) < 0.01 for name in untouched)
+    assert 0.01 < values["sandwich_loss"] < 0.03
+    for name in evidence.COLORS.keys() - {*untouched, "Sandwich"}:
+        assert values[f"{key(name)}_loss"] > values["sandwich_loss"], name
+        assert values[f"{key(name)}_most"] < 0, name
+    assert values["cope_loss"] <= values["deberta_loss"] <= values["shaw_loss"]
+
+
+def key(name):
+    return name.lower().replace(" ", "_").replace("-", "_")
+
+
 def test_rope_and_xpos_pair_other_columns():
     x, at = torch.zeros(1, 1, 2, 16), torch.arange(2)[None]
     x[..., 0] = 1
@@ -311,30 +332,31 @@ def shares():
 @pytest.mark.claim(
     "evidence-recall-breaks-with-rope",
     "In our runs every encoding but sinusoids learns recall in each seed, and every one of these but RoPE "
-    "is right at every length up to eight times the trained one, too, where RoPE has less than half right",
+    "is right at every length up to eight times the trained one, too, where RoPE has lost at least a third",
 )
 def test_recall_is_kept_by_all_but_rope(shares):
     for name, share in shares["recall"].items():
         if name == "sinusoidal":
             continue
         assert (share[:, 0] > 0.98).all(), name
-        assert (share[:, -1] < 0.5).all() if name == "RoPE" else (share > 0.98).all(), name
+        assert (share[:, -1] < 0.67).all() if name == "RoPE" else (share > 0.98).all(), name
 
 
-def test_one_seed_of_sinusoids_did_not_learn_recall_and_the_others_kept_it(shares):
+def test_one_seed_of_sinusoids_did_not_learn_recall_whole_and_the_others_kept_it(shares):
     share = shares["recall"]["sinusoidal"]
-    assert (share[:, 0] < 0.3).sum() == 1
+    assert (share[:, 0] < 0.8).sum() == 1
     assert (share[share[:, 0] > 0.98][:, -1] > 0.9).sum() == 2
 
 
 @pytest.mark.claim(
     "evidence-copying-fades-for-all",
-    "In our runs copying falls below half right letters with every encoding at eight times the trained "
+    "In our runs copying falls below three fifths right letters with every encoding at eight times the trained "
     "length, in each seed",
 )
 def test_copying_fades_for_all(shares):
     for name, share in shares["copying"].items():
-        assert (share[:, -1] < 0.5).all(), name
+        assert (share[:, -1] < 0.6).all(), name
+        assert (share[:, -1] < share[:, 0]).all(), name
 
 
 def test_fire_and_alibi_copy_longest_but_one_seed_of_fire_never_learned_it(shares):
@@ -359,11 +381,11 @@ def test_counting_is_best_with_cope_and_without_positions(shares):
     assert within["CoPE"] > 0.98
 
 
-def test_rope_and_alibi_count_no_better_far_out_than_one_and_the_same_answer(shares):
+def test_rope_and_alibi_count_hardly_better_far_out_than_one_and_the_same_answer(shares):
     values = evidence.tasks()[1]
     constant = [values["constant_count_far"]] * 3
     for name in ("RoPE", "ALiBi"):
-        assert shares["counting"][name][:, -1].tolist() == pytest.approx(constant, abs=1e-4)
+        assert shares["counting"][name][:, -1].tolist() == pytest.approx(constant, abs=0.04)
     assert values["constant_count"] >= values["constant_count_far"] > values["guess_count"]
 
 
