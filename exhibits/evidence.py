@@ -12,6 +12,7 @@ from experiments import extensions as stretching
 from experiments import language as models
 from experiments import tasks as puzzles
 from experiments import teaching
+from experiments.intervals import LEVEL as SURE
 from experiments.intervals import interval
 from experiments.runs import load, made_with
 from snippets.alibi import alibi_slopes
@@ -288,6 +289,7 @@ def context():
         "far": models.FAR,
         "least_context": contexts[0],
         "within": within,
+        "sure": SURE,
         "most_context": contexts[-1],
     }
 

@@ -210,8 +210,8 @@ def test_what_far_text_is_worth_is_told_from_results_that_say_it(monkeypatch, ca
 
 @pytest.mark.claim(
     "evidence-far-text-helps-none",
-    "In our runs bytes further back than 64 lower the loss of the bytes asked for by less than 0.01 nats with "
-    "every encoding: the 95 % interval over files and seeds ends below that for each",
+    "In our runs bytes further back than 64 lower the loss of the bytes asked for by less than 0.01 nats "
+    "with every encoding: the 95 % interval over files and seeds ends below that for each",
 )
 def test_far_text_helps_with_no_encoding_and_hurts_with_most():
     values = evidence.context()[1]
@@ -350,8 +350,8 @@ def test_one_seed_of_sinusoids_did_not_learn_recall_whole_and_the_others_kept_it
 
 @pytest.mark.claim(
     "evidence-copying-fades-for-all",
-    "In our runs copying falls below three fifths right letters with every encoding at eight times the trained "
-    "length, in each seed",
+    "In our runs copying falls below three fifths right letters with every encoding at eight times the "
+    "trained length, in each seed",
 )
 def test_copying_fades_for_all(shares):
     for name, share in shares["copying"].items():
