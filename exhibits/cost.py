@@ -1,12 +1,16 @@
 """What the page on evidence shows of time and memory, from the kept
-measurement of experiments/cost.py.
+measurements of experiments/cost.py and of tests/bench/speed.py.
 """
 
+import json
 import math
+import re
+from pathlib import Path
 from statistics import median
 
 import matplotlib.pyplot as plt
 
+from experiments import fresh
 from experiments.runs import load, made_with
 
 FAMILIES = {
@@ -25,11 +29,16 @@ FAMILIES = {
 LINEAR = FAMILIES["added to the input"] + FAMILIES["turning q and k"]
 QUADRATIC = FAMILIES["added to scores"] + FAMILIES["inside the score"]
 METHODS = LINEAR + QUADRATIC
+SPEED = Path(__file__).parent.parent / fresh.SPEED
 SHORT = {
-    "float64 angles": "exact angles",
     "attention with transformer_xl_scores": "attention, Transformer-XL",
     "XLNet, which has rows for later keys too": "XLNet",
-    "x-transformers and a causal mask": "x-transformers",
+    " and a causal mask": "",
+    ", which keeps it": "",
+    ", whose layers each make it": "",
+    "torch's scaled_dot_product_attention": "torch",
+    "transformers' ": "",
+    "float64 angles": "exact",
 }
 
 
@@ -96,6 +105,7 @@ def how():
         "minutes": made["seconds"] / 60,
         "spread": median(spreads),
         "widest": max(spreads),
+        "older": _older("These numbers were", fresh.cost()),
     }
 
 
@@ -250,34 +260,50 @@ def kernel_memory():
 
 
 def peers():
-    rows = _measured()["peers"]
-    lengths = rows[0]["lengths"]
-    heads = " | ".join(f"{length:,}" for length in lengths)
-    print(f"| Work | Fastest peer | {heads} | Memory |")
-    print("|---|---|" + "--:|" * (len(lengths) + 1))
-    times = {"same": [], "less": []}
-    for row in rows:
-        ours, *others = row["ways"]
-        same = [way for way in others if not way["less"]] or others
-        peer = min(same, key=lambda way: min(way["seconds"][-1]))
-        ratios = [
-            min(a) / min(b)
-            for a, b in zip(ours["seconds"], peer["seconds"], strict=True)
-        ]
-        space = ours["bytes"][-1] / peer["bytes"][-1]
-        cells = " | ".join(f"{ratio:.2f}" for ratio in ratios)
-        name = _short(peer["name"]) + ("*" if peer["less"] else "")
-        print(f"| {_short(row['what'])} | {name} | {cells} | {space:.2f} |")
-        times["less" if peer["less"] else "same"].append(ratios[-1])
+    known = json.loads(SPEED.read_text())["rows"]
+    apart = "attention", "rope_scaling"  # not work for each token of a text
+    rows = [
+        row for row in known if row["peers"] and row["snippet"] not in apart
+    ]
+    print("| Work | Kept nothing | Held | Memory |")
+    print("|---|---|---|--:|")
+    same, less = [], []
+    for what in dict.fromkeys(row["what"] for row in rows):
+        found = [row for row in rows if row["what"] == what]
+        beside = {row["story"]: _fastest(row) for row in found}  # the largest
+        told = [beside.get("anew"), beside.get("held")]
+        cells = [_beside(peer) if peer else "–" for peer in told]
+        memory = list(beside.values())[-1]["memory"]
+        print(f"| {_short(what)} | {' | '.join(cells)} | {memory:.2f} |")
+        for peer in beside.values():
+            (less if peer["less"] else same).append(peer["forward"])
+    stale = {name for names in fresh.speed().values() for name in names}
     return {
-        "slowest": max(times["same"]),
-        "slowest_less": max(times["less"]),
-        "works": len(rows),
-        "length": lengths[-1],
+        "slowest": max(same),
+        "slowest_less": max(less),
+        "layers": max(row["layers"] for row in rows),
+        "older": _older("Some of it was", sorted(stale)),
     }
+
+
+def _older(what, names):
+    """A sentence, if something has changed since it was measured."""
+    changed = ", ".join(names)
+    return f"{what} measured before {changed} changed." if names else ""
+
+
+def _fastest(row):
+    """The fastest peer that does the same, or else that does less."""
+    same = [peer for peer in row["peers"] if not peer["less"]]
+    return max(same or row["peers"], key=lambda peer: peer["forward"])
+
+
+def _beside(peer):
+    star = "*" if peer["less"] else ""
+    return f"{peer['forward']:.2f}{star} ({_short(peer['name'])})"
 
 
 def _short(name):
     for long, short in SHORT.items():
         name = name.replace(long, short)
-    return name
+    return re.sub(r", one token, \d+ layers", ", decoding", name)

@@ -5,10 +5,8 @@ to the functions of ours that ran, and to what importing their modules executes,
 them apart. What an error says is no part of it.
 """
 
-import ast
 import contextlib
 import cProfile
-import functools
 import hashlib
 import importlib
 import json
@@ -20,7 +18,7 @@ import torch
 
 from experiments.measure import keep_memory
 from weave import project
-from weave.provenance import parts
+from weave.provenance import measured_parts, parts_now
 from weave.recorder import FromSource
 
 PACKAGES = ("experiments", "snippets")
@@ -30,12 +28,14 @@ def is_current(run, folder, sizes):
     """Whether there is a whole result of these sizes, made by the code as it is now."""
     try:
         made_with = json.loads(run.path(folder).read_text(encoding="utf-8"))["made_with"]
-        return made_with["sizes"] == sizes and all(
-            line == described((project.ROOT / file).read_text(encoding="utf-8"), line.split()[1:])
-            for file, line in made_with["code"].items()
-        )
+        return made_with["sizes"] == sizes and not older(made_with["code"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
+
+
+def older(code):
+    """The files of which something that ran for a result is different now."""
+    return [file for file, line in code.items() if line != described(parts_now(file), line.split()[1:])]
 
 
 def carry_out(run, device, sizes, watched=None):
@@ -88,21 +88,14 @@ def code(profile, texts):
     for entry in profile.getstats():
         if getattr(entry.code, "co_filename", None) in ran:
             ran[entry.code.co_filename].add(entry.code.co_qualname.partition(".<locals>")[0])
-    return {project.relative(path): described(text, ran[path]) for path, text in sorted(texts.items())}
+    return {
+        project.relative(path): described(measured_parts(text), ran[path])
+        for path, text in sorted(texts.items())
+    }
 
 
-def described(text, names):
+def described(parts, names):
     """A digest of these functions of a module and of what importing it executes; then their names."""
-    known = parts_without_messages(text)
-    found = {name: known[name] for name in sorted({"", *names} & known.keys())}
+    found = {name: parts[name] for name in sorted({"", *names} & parts.keys())}
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
     return " ".join([digest, *filter(None, found)])
-
-
-@functools.cache
-def parts_without_messages(text):
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            node.exc.args, node.exc.keywords = [], []
-    return parts(ast.unparse(tree))

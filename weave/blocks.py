@@ -19,6 +19,7 @@ SHOWN = ("figure", "output", "code", "table")
 # Folded code is for who opens it: it would drown the prose in search results.
 FOLD = '<details class="code" data-search-exclude>'
 SOLVED = '<details class="success" data-search-exclude>'
+KEPT = {"anew": "nothing", "held": "tables"}
 
 
 class BlockError(Exception):
@@ -144,35 +145,39 @@ def _peers(peers):
 
 
 def _speed(machine, rows):
-    def number(value, form):
-        return "–" if value is None else format(value, form)
-
-    def cells(row):
-        beside = row["peer"] or "–"
-        return (
-            f"{row['what']}, {row['size']}",
-            number(row["microseconds"], ",.0f"),
-            number(row["floor_multiple"], ".1f"),
-            f"{beside} (does less)" if row["peer_does_less"] else beside,
-            number(row["forward_ratio"], ".2f"),
-            number(row["backward_ratio"], ".2f"),
-        )
-
-    table = [f"| {' | '.join(cells(row))} |" for row in rows]
+    lines = [f"| {' | '.join(cells)} |" for row in rows for cells in _speeds(row)]
     return [
         f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
-        f"({machine['system']}). *Copies* is the time as a multiple of copying once what comes out. "
-        "*Forward* and *backward* are the time divided by that of the implementation beside it: below one, "
-        "this file is faster.",
+        f"({machine['system']}). *Kept* says whether tables and the like are made anew each time, or held by "
+        "who calls. *Copies* is the time as a multiple of copying once what comes out. *Forward*, *backward* "
+        "and *compiled*, which is forward through `torch.compile`, are the time divided by that of the "
+        "implementation beside it, the fastest in one of these columns: below one, this file is faster."
+        + ("" if machine["compiler"] else " There was no C++ compiler, so nothing was compiled."),
         "",
-        "| Work | Microseconds | Copies | Beside | Forward | Backward |",
-        "|---|--:|--:|---|--:|--:|",
-        *table,
+        "| Work | Kept | Microseconds | Copies | Beside | Forward | Backward | Compiled |",
+        "|---|---|--:|--:|---|--:|--:|--:|",
+        *lines,
         "",
         '??? note "How it was measured"',
         "",
         f"    {machine['method']}",
     ]
+
+
+def _speeds(row):
+    """The cells of each line: the first has the work itself, the others only another implementation."""
+    copies = f"{row['copies']['forward']:.1f}"
+    if "compiled" in row["copies"]:
+        copies += f", compiled {row['copies']['compiled']:.1f}"
+    work = f"{row['what']}, {row['size']}"
+    if row["older"]:
+        work += f" *(measured before {', '.join(f'`{name}`' for name in row['older'])} changed)*"
+    own = [work, KEPT[row["story"]], f"{row['microseconds']['forward']:,.0f}", copies]
+    for peer in row["peers"] or [{"name": "–", "less": None}]:
+        beside = f"{peer['name']} (does less)" if peer["less"] else peer["name"]
+        ratios = (peer.get(column) for column in ("forward", "backward", "compiled"))
+        yield [*own, beside, *("–" if ratio is None else f"{ratio:.2f}" for ratio in ratios)]
+        own = [""] * len(own)
 
 
 def _gap(number):

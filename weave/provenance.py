@@ -7,10 +7,12 @@ its functions that ran. Comments, docstrings and layout do not count.
 
 import ast
 import builtins
+import contextlib
 import hashlib
 import json
 from collections import Counter
 
+from weave import project
 from weave.cached import cached
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -31,6 +33,36 @@ def parts(text):
     _take_plain(tree, functions)
     _take_bodies(tree, "", functions)
     return {"": _digest([tree])} | {name: _digest(nodes) for name, nodes in functions.items()}
+
+
+@cached
+def measured_parts(text):
+    """The parts of a module for what was measured: what an error says is in none of them."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args, node.exc.keywords = [], []
+    return parts(ast.unparse(tree))
+
+
+def changed(code):
+    """What a measurement ran that is different now; `code` has by file the digest of each part that ran.
+
+    Of a snippet its functions are named, or else the file.
+    """
+    found = []
+    for file, known in code.items():
+        now, named = parts_now(file), file.startswith("snippets/")
+        different = [name for name, digest in known.items() if now.get(name) != digest]
+        found += [name if named and name and name in now else file for name in different]
+    return list(dict.fromkeys(found))
+
+
+def parts_now(file):
+    """What measured_parts says of a file of the project; nothing of one that cannot be read."""
+    with contextlib.suppress(OSError, SyntaxError):
+        return measured_parts((project.ROOT / file).read_text(encoding="utf-8"))
+    return {}
 
 
 def _take_plain(tree, functions):

@@ -1,7 +1,7 @@
 """What is known of a snippet beyond its text: its calls, its peers and its speed.
 
 The calls are read from the file itself, the differences to peers and the speeds from ledgers
-that the tests keep (`make goldens`, `make bench`).
+that the tests keep (`make goldens`, `make bench`). A speed that is older than its code says so.
 """
 
 import ast
@@ -9,6 +9,7 @@ import json
 import re
 
 from weave import project, symbols
+from weave.provenance import changed
 
 GOLDENS = "tests/snippets/goldens"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
@@ -54,9 +55,27 @@ def peers(snippet):
 
 
 def speed(snippet):
-    """The machine that the speeds were taken on, and the rows of a snippet."""
+    """The machine that the speeds were taken on, and the rows of a snippet.
+
+    Of the peers a row has those that are fastest in a column, of all and of those that do the same. `older`
+    has what has changed since the row was measured.
+    """
     known = _ledger("speed.json")
-    return known.get("machine"), [row for row in known.get("rows", ()) if row["snippet"] == snippet]
+    rows = [row for row in known.get("rows", ()) if row["snippet"] == snippet]
+    return known.get("machine"), [
+        row | {"peers": _fastest(row), "older": changed(known["code"][row["what"]])} for row in rows
+    ]
+
+
+def _fastest(row):
+    same = [peer for peer in row["peers"] if not peer["less"]]
+    first = {
+        max(peers, key=lambda peer: peer[column])["name"]
+        for column in row["microseconds"]
+        for peers in (row["peers"], same)
+        if peers
+    }
+    return [peer for peer in row["peers"] if peer["name"] in first]
 
 
 def _version(package):

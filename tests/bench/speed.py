@@ -1,127 +1,142 @@
 """How fast each snippet is beside its peers, and how far from copying what it makes.
 
-One thread. Every way to do the same work has its turn in each round, and each round begins with
-another one, so that whatever else the machine does meets all of them alike. What is counted is the
-time of the thread on its processor, not the time on the wall. What others do to the processor's
-caches can only add to it, so the shortest of all rounds counts. A ratio above 1 says that the
-snippet is slower.
+Work that has something to make is told twice: anew, as if nobody kept anything, and held, as it is used,
+where the caller keeps it. A ratio above 1 says that the snippet is slower.
 """
 
+import cProfile
 import datetime
-import gc
 import json
+import logging
 import os
 import platform
-import time
-from pathlib import Path
 
 import torch
+import torch._dynamo
+from torch._inductor.cpp_builder import get_cpp_compiler
+from torch._inductor.exc import InvalidCxxCompiler
 
-from experiments.measure import keep_memory, processor
-from experiments.peers import CASES, SIZES, check_same, outputs
+from experiments.measure import keep_memory, peak_bytes, processor, seconds
+from tests.peers import outputs
+from tests.peers.cases import SIZES, cases
+from weave.project import ROOT, relative
+from weave.provenance import measured_parts
 
-ROUNDS, FEWEST = 31, 9
-SECONDS = 3.0  # for all rounds of one comparison, if that leaves enough of them
-TURN = 0.005  # seconds at least, by calling again
-RESULTS = Path(__file__).resolve().parents[1] / "snippets" / "goldens" / "speed.json"
+ROUNDS = 11
+COMPILED = ("rope", "xpos", "sinusoidal", "alibi", "t5_bias")
+RESULTS = ROOT / "tests" / "snippets" / "goldens" / "speed.json"
 METHOD = (
-    "One thread. All ways to do the same work take turns in each of {fewest} to {most} rounds, and begin "
-    "each round with another one. Counted is the time of the thread on its processor, which others may "
-    "share: what they do to it can only add to a time, so the shortest of each way counts. A ratio is the "
-    "snippet's time divided by the peer's. Forward is without gradients, backward alone. The floor is the "
-    "time to copy once as many bytes as come out. Memory is kept by the allocator. Outputs were compared "
-    "before."
+    f"One thread. All ways to do the same work take turns in each of {ROUNDS} rounds, in an order drawn for "
+    "that round. Counted is the time of the thread on its processor, which others may share: what they do to "
+    "it can only add to a time, so the shortest of each way counts. A ratio is the snippet's time divided by "
+    "the peer's. Forward is without gradients, backward alone. The floor is the time to copy once as many "
+    "bytes as come out. Memory is kept by the allocator. Outputs were compared before."
 )
 
 
-def forward(way):
-    def once():
-        start = time.thread_time_ns()
-        with torch.no_grad():
-            way.run()
-        return time.thread_time_ns() - start
-
-    return once
-
-
-def backward(way):
+def check_same(case, runs):
+    """AssertionError unless the peers' numbers are the snippet's."""
     with torch.no_grad():
-        gradients = [torch.randn_like(made) for made in outputs(way)]
-
-    def once():
-        made = outputs(way)
-        start = time.thread_time_ns()
-        torch.autograd.grad(made, way.leaves, gradients, allow_unused=True)
-        return time.thread_time_ns() - start
-
-    return once
+        ours, *others = ((name, outputs(run())) for name, run in runs.items())
+    for name, theirs in others:
+        for expected, made in zip(ours[1], theirs, strict=True):
+            assert made.shape == expected.shape, (case.what, name)
+            seen = expected > -1e29  # some hide a key by -inf, some by a large number
+            far = (made.double() - expected.double())[seen].abs().max().item()
+            assert far <= case.close, f"{case.what}, {name}: {far}"
 
 
-def copying(tensors):
-    tensors = [tensor.detach() for tensor in tensors]
-
-    def once():
-        start = time.thread_time_ns()
-        for tensor in tensors:
-            tensor.clone()
-        return time.thread_time_ns() - start
-
-    return once
+def backward(run):
+    """What differentiates the outputs by all that is learned, or None if nothing is."""
+    made = outputs(run())
+    if not (leaves := reached(made)):
+        return None
+    gradients = [torch.randn_like(each) for each in made]
+    return lambda: torch.autograd.grad(made, leaves, gradients, retain_graph=True)
 
 
-def interleaved(ways):
-    """{name: [seconds a call in each round]}, all ways taking turns."""
-    calls, a_round = {}, 0.0
-    for name, once in ways.items():
-        start = time.perf_counter()
-        least = max(min(once() for _ in range(3)), 1000) / 1e9
-        calls[name] = max(1, round(TURN / least))
-        a_round += calls[name] * (time.perf_counter() - start) / 3
-    rounds = min(max(int(SECONDS / a_round), FEWEST), ROUNDS)
-    seconds = {name: [] for name in ways}
-    names = list(ways)
-    gc.collect()
-    gc.disable()
-    for turn in range(rounds):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
-            total = sum(ways[name]() for _ in range(calls[name]))
-            seconds[name].append(total / calls[name] / 1e9)
-    gc.enable()
-    return seconds
+def reached(made):
+    """The tensors that gradients of what was made go to."""
+    found, seen, todo = [], set(), [each.grad_fn for each in made]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            found += [node.variable] if hasattr(node, "variable") else []
+            todo += [function for function, _ in node.next_functions]
+    return found
 
 
-def ratio(ours, theirs):
-    return min(ours) / min(theirs)
+def compiler():
+    """The C++ compiler that torch.compile needs, or None."""
+    try:
+        return get_cpp_compiler()
+    except InvalidCxxCompiler:
+        return None
 
 
-def measure(case):
-    """A row for each peer, or one if there is none."""
-    check_same(case)
-    ways = {"ours": case.ours, **{peer.name: peer for peer in case.peers}}
-    timed = {name: forward(way) for name, way in ways.items()}
-    if case.floor:
-        timed["copy"] = copying(case.floor)
-    there = interleaved(timed)
-    back = interleaved({n: backward(w) for n, w in ways.items()}) if case.ours.leaves else None
-    for peer in case.peers or [None]:
-        row = {
-            "snippet": case.snippet,
-            "what": case.what,
-            "size": case.size,
-            "peer": peer and peer.name,
-            "peer_does_less": (peer and peer.less) or None,
-            "microseconds": 1e6 * min(there["ours"]),
-            "backward_microseconds": back and 1e6 * min(back["ours"]),
-            "forward_ratio": peer and ratio(there["ours"], there[peer.name]),
-            "backward_ratio": peer and back and ratio(back["ours"], back[peer.name]),
-            "floor_multiple": ratio(there["ours"], there["copy"]) if case.floor else None,
-        }
-        yield {name: rounded(value) for name, value in row.items()}
+def columns(case, runs, compiled):
+    """For each column of the table: each way's function without arguments."""
+    yield "forward", {name: torch.no_grad()(run) for name, run in runs.items()}
+    if case.layers == 1 and (ours := backward(runs[""])):
+        yield "backward", {name: ours if name == "" else backward(run) for name, run in runs.items()}
+    if compiled:
+        yield "compiled", {name: torch.no_grad()(torch.compile(run)) for name, run in runs.items()}
+
+
+def measure(case, story, runs, less, compiled=False):
+    """The row of one story of one piece of work."""
+    check_same(case, runs)
+    timed = {
+        (column, name): way for column, ways in columns(case, runs, compiled) for name, way in ways.items()
+    }
+    made = [each.detach() for each in outputs(runs[""]())]
+    timed["copy", ""] = lambda: [each.clone() for each in made]
+    for way in timed.values():
+        way()
+    took = {key: least for key, (least,) in seconds(timed, ROUNDS, 1, seed=0).items()}
+    space = {name: peak_bytes(torch.no_grad()(run)) for name, run in runs.items()}
+    torch._dynamo.reset()
+    ours = {column: time for (column, name), time in took.items() if not name and column != "copy"}
+    return {
+        "snippet": case.snippet,
+        "what": case.what,
+        "size": case.size,
+        "layers": case.layers,
+        "story": story,
+        "microseconds": {column: rounded(1e6 * time) for column, time in ours.items()},
+        "copies": {column: rounded(time / took["copy", ""]) for column, time in ours.items()},
+        "peers": [
+            {"name": name, "less": less.get(name)}
+            | {column: rounded(time / took[column, name]) for column, time in ours.items()}
+            | {"memory": rounded(space[""] / space[name])}
+            for name in runs
+            if name
+        ],
+    }
 
 
 def rounded(value):
     """Three digits: more is noise."""
-    return float(f"{value:.3g}") if isinstance(value, float) else value
+    return float(f"{value:.3g}")
+
+
+def code(build, size):
+    """The functions of ours that a piece of work runs, with digests; "" is the rest of a snippet."""
+    with cProfile.Profile(subcalls=False, builtins=False) as profile:
+        for _, runs, _ in build(*size).stories():
+            runs[""]()
+    ran = {}
+    for entry in profile.getstats():
+        file = relative(getattr(entry.code, "co_filename", "/"))
+        if file and file.startswith(("snippets/", "tests/peers/")):
+            names = ran.setdefault(file, {""} if file.startswith("snippets/") else set())
+            names.add(entry.code.co_qualname.partition(".<locals>")[0])
+    known = {file: measured_parts((ROOT / file).read_text(encoding="utf-8")) for file in sorted(ran)}
+    return {
+        file: {name: parts[name] for name in sorted(ran[file] & parts.keys())}
+        for file, parts in known.items()
+    }
 
 
 def machine():
@@ -131,47 +146,53 @@ def machine():
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "compiler": compiler(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "method": METHOD.format(fewest=FEWEST, most=ROUNDS),
+        "method": METHOD,
     }
 
 
 def show(row):
-    def number(value, form):
-        return "-" if value is None else format(value, form)
-
+    times = row["microseconds"]
+    print(f"{row['what']}, {row['size']}, {row['story']}")
     print(
-        f"{row['what'][:38]:<39}{row['size'][:26]:<27}{number(row['microseconds'], '.0f'):>8}"
-        f"{number(row['floor_multiple'], '.1f'):>7}{number(row['forward_ratio'], '.2f'):>7}"
-        f"{number(row['backward_ratio'], '.2f'):>7}  {row['peer'] or ''}"
-        f"{' (does less)' if row['peer_does_less'] else ''}",
-        flush=True,
+        "    "
+        + ", ".join(f"{name} {time:.0f} µs, {row['copies'][name]:.1f} copies" for name, time in times.items())
     )
+    for peer in row["peers"]:
+        ratios = ", ".join(f"{column} {peer[column]:.2f}" for column in times)
+        print(f"    {ratios}, beside {peer['name']}{' (does less)' if peer['less'] else ''}", flush=True)
 
 
 def bench(only=()):
     keep_memory()
     torch.set_num_threads(1)
-    torch.manual_seed(0)
-    heading = f"{'snippet':<39}{'size':<27}{'us':>8}{'floor':>7}{'there':>7}{'back':>7}  beside"
-    print(heading)
-    rows = []
-    for case in CASES:
-        for size in SIZES:
-            made = case(*size)
-            if not only or made.snippet in only:
-                for row in measure(made):
-                    show(row)
-                    rows.append(row)
-    slow = [row for row in rows if not row["peer_does_less"] and is_slow(row)]
-    for row in slow:
-        print(f"slower than 1.1 times {row['peer']}: {row['what']}, {row['size']}")
+    for name in (
+        "torch._dynamo",
+        "transformers",
+    ):  # they would tell where peers break a graph, and of configs
+        logging.getLogger(name).setLevel(logging.ERROR)
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    torch._inductor.config.compile_threads = 1  # and no other process beside the measurement
+    made_by, rows = {}, []
+    for build, size in cases():
+        torch.manual_seed(0)
+        case = build(*size)
+        if not only or case.snippet in only:
+            made_by[case.what] = code(build, size)
+            compiled = bool(compiler()) and size == SIZES[-1] and case.snippet in COMPILED
+            for story in case.stories():
+                rows.append(measure(case, *story, compiled))
+                show(rows[-1])
+    for row in rows:
+        for peer in filter(is_slow, row["peers"]):
+            print(f"slower than 1.1 times {peer['name']}: {row['what']}, {row['size']}, {row['story']}")
     if not only:
-        RESULTS.parent.mkdir(exist_ok=True)
-        text = json.dumps({"machine": machine(), "rows": rows}, indent=1, ensure_ascii=False)
+        text = json.dumps({"machine": machine(), "code": made_by, "rows": rows}, indent=1, ensure_ascii=False)
         RESULTS.write_text(text + "\n", encoding="utf-8")
         print(f"written to {RESULTS}")
 
 
-def is_slow(row):
-    return any((row[name] or 0) > 1.1 for name in ("forward_ratio", "backward_ratio"))
+def is_slow(peer):
+    columns = ("forward", "backward", "compiled")
+    return not peer["less"] and any(peer.get(column, 0) > 1.1 for column in columns)

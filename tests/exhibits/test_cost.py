@@ -117,16 +117,31 @@ def test_a_ratio_lies_within_its_bounds():
 def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsys):
     values = cost.peers()
     assert values["slowest"] < 1.25 < values["slowest_less"]
-    printed = capsys.readouterr().out.splitlines()[2:]
-    assert len(printed) == values["works"]
-    starred = {line.split(" | ")[0].removeprefix("| ") for line in printed if "*" in line}
-    named = [
+    assert values["layers"] == 24
+    told = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    starred = {work for work, *cells in told if any("*" in cell for cell in cells)}
+    assert starred == {
         "Embed with AddLearned",
         "KeyValueCache, one more token",
         "apply_xpos, q and k",
+        "apply_xpos, q and k, decoding",
         "sandwich_bias",
-        "sinusoidal_encoding",
+        "sinusoidal_encoding, added",
         "sinusoidal_encoding_t2t",
         "visible, packed rows",
-    ]
-    assert sorted(starred) == named
+    }
+    decoding = [cells for work, *cells in told if work.endswith(", decoding")]
+    assert len(decoding) == 5 and all("–" not in cells for cells in decoding)
+
+
+@pytest.mark.parametrize("exhibit", [cost.peers, cost.how])
+def test_what_is_older_than_its_code_says_so(monkeypatch, exhibit):
+    monkeypatch.setattr(
+        cost.fresh, "speed", lambda: {"a": ["apply_rope"], "b": ["apply_rope", "rope_tables"]}
+    )
+    monkeypatch.setattr(cost.fresh, "cost", lambda: ["snippets/rope.py"])
+    says = exhibit()["older"]
+    assert says.endswith("measured before apply_rope, rope_tables changed.") or "snippets/rope.py" in says
+    monkeypatch.setattr(cost.fresh, "speed", dict)
+    monkeypatch.setattr(cost.fresh, "cost", list)
+    assert exhibit()["older"] == ""

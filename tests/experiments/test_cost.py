@@ -11,8 +11,8 @@ from torch.testing import assert_close
 
 from experiments import cost, measure
 from experiments.measure import peak_bytes, seconds
-from experiments.runs import ROOT
 from snippets.block import Encoding
+from weave.project import ROOT
 
 ADDED, TURNED = ["sinusoidal", "learned"], ["RoPE", "xPos"]
 LINEAR = ADDED + TURNED

@@ -11,6 +11,7 @@ from torch.testing import assert_close
 from snippets.attention import scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from tests.peers import peer
+from tests.peers.scores import cope_peer
 from tests.refusals import refused
 from tests.snippets.exact import EXACT, SEEDS, filled, random
 
@@ -105,14 +106,9 @@ def test_the_table_starts_at_zero_and_then_adds_nothing(queries, keys, dim, dtyp
 @pytest.mark.parametrize("rows", [1, 2, 5, 64])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (9, 9), (4, 30)])
 def test_agrees_with_x_transformers(queries, keys, rows, to_ledger):
-    x_transformers = peer("x_transformers.x_transformers")
     score = layer(rows=rows)
-    theirs = x_transformers.CoPE(dim=4, heads=3, max_pos=rows).double()
-    theirs.pos_emb.data.copy_(score.table)
     q, k = random(2, 3, queries, 4), random(2, 3, keys, 4)
-    later = torch.ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
-    logits = scaled_dot_product(q, k).masked_fill(later, -math.inf)
-    expected = logits + theirs(q, logits)
+    expected = cope_peer(score.table, heads=3)(q, k)
     assert_close(score(q, k), expected, **EXACT)
     to_ledger("x_transformers.CoPE", score(q, k), expected)
 

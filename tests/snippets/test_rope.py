@@ -21,7 +21,7 @@ from snippets.rope import (
     rope_tables,
 )
 from snippets.sinusoidal import sinusoidal_encoding
-from tests.peers import peer
+from tests.peers.turned import ROPE
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 LAYOUTS = ["interleaved", "half"]
@@ -129,100 +129,26 @@ def test_the_score_is_the_sum_over_pairs_of_the_definition(seed, pairs, base, i,
 # --- other libraries, their arithmetic with our float64 angles, and their angles as well
 
 
-def hf_llama(x, angles, positions, base):
-    module = peer("transformers.models.llama.modeling_llama")
-    if angles is None:
-        config = peer("transformers").LlamaConfig(
-            hidden_size=x.shape[-1],
-            num_attention_heads=1,
-            rope_parameters={"rope_type": "default", "rope_theta": base},
-        )
-        cos, sin = module.LlamaRotaryEmbedding(config)(x, positions)
-    else:
-        doubled = torch.cat((angles, angles), -1)
-        cos, sin = doubled.cos(), doubled.sin()
-    turned, again = module.apply_rotary_pos_emb(x, x, cos, sin)
+def cases(library):
+    draw = numbers.Random(library.where)
+    for _ in range(8):
+        batch, heads, tokens = draw.randint(1, 3), draw.randint(1, 4), draw.randint(1, 40)
+        dim = 2 * library.share * draw.randint(2, 12)
+        positions = torch.randint(0, 700, (batch, tokens))
+        if not library.rows_differ:
+            positions = positions[:1].expand(batch, tokens)
+        yield random(batch, heads, tokens, dim), positions, dim // library.share
+    for width in (4, 128):  # some divide by width - 2
+        yield random(1, 2, 3, width * library.share), torch.randint(0, 700, (1, 3)), width
+
+
+def turned_by(rotary, x, tables):
+    turned, again = rotary.turn(x, x, *tables)
     assert torch.equal(turned, again)
     return turned
 
 
-def hf_gpt_neox(x, angles, positions, base):
-    module = peer("transformers.models.gpt_neox.modeling_gpt_neox")
-    if angles is None:
-        config = peer("transformers").GPTNeoXConfig(
-            hidden_size=x.shape[-1],
-            num_attention_heads=1,
-            rope_parameters={
-                "rope_type": "default",
-                "rope_theta": base,
-                "partial_rotary_factor": 0.25,
-            },
-        )
-        cos, sin = module.GPTNeoXRotaryEmbedding(config)(x, positions)
-    else:
-        doubled = torch.cat((angles, angles), -1)
-        cos, sin = doubled.cos(), doubled.sin()
-    return module.apply_rotary_pos_emb(x, x, cos, sin)[0]
-
-
-def hf_gptj(x, angles, positions, base):
-    module = peer("transformers.models.gptj.modeling_gptj")
-    if angles is None:
-        table = module.create_sinusoidal_positions(int(positions.max()) + 1, x.shape[-1])
-        sin, cos = table[positions].chunk(2, -1)
-    else:
-        sin, cos = angles.sin(), angles.cos()
-    return module.apply_rotary_pos_emb(x.transpose(1, 2), sin, cos).transpose(1, 2)
-
-
-def rotary_embedding_torch(x, angles, positions, base):
-    module = peer("rotary_embedding_torch")
-    if angles is None:
-        angles = module.RotaryEmbedding(x.shape[-1], theta=base).forward(positions[0].float())
-    else:
-        angles = angles[0].repeat_interleave(2, -1)
-    return module.apply_rotary_emb(angles, x)
-
-
-def x_transformers(x, angles, positions, base):
-    module = peer("x_transformers.x_transformers")
-    if angles is None:
-        angles, _ = module.RotaryEmbedding(x.shape[-1], base=base)(positions)
-    else:
-        angles = angles.repeat_interleave(2, -1)
-    return module.apply_rotary_pos_emb(x, angles)
-
-
-# how they are called, layout, what share of the channels turns, whether rows may differ, the base
-PEERS = {
-    "hf_llama": (hf_llama, "half", 1, True, 500000.0),
-    "hf_gpt_neox": (hf_gpt_neox, "half", 4, True, 10000.0),
-    "hf_gptj": (hf_gptj, "interleaved", 1, True, 10000.0),
-    "rotary_embedding_torch": (rotary_embedding_torch, "interleaved", 1, False, 700.0),
-    "x_transformers": (x_transformers, "interleaved", 1, True, 700.0),
-}
-
-NAMES = {
-    "hf_llama": "transformers.models.llama.modeling_llama",
-    "hf_gpt_neox": "transformers.models.gpt_neox.modeling_gpt_neox",
-    "hf_gptj": "transformers.models.gptj.modeling_gptj",
-    "rotary_embedding_torch": "rotary_embedding_torch.RotaryEmbedding",
-    "x_transformers": "x_transformers.RotaryEmbedding",
-}
-
-
-def cases(peer):
-    draw = numbers.Random(peer)
-    _, _, share, rows_differ, _ = PEERS[peer]
-    for _ in range(8):
-        batch, heads, tokens = draw.randint(1, 3), draw.randint(1, 4), draw.randint(1, 40)
-        dim = 2 * share * draw.randint(2, 12)
-        positions = torch.randint(0, 700, (batch, tokens))
-        if not rows_differ:
-            positions = positions[:1].expand(batch, tokens)
-        yield random(batch, heads, tokens, dim), positions, dim // share
-    for width in (4, 128):  # some divide by width - 2
-        yield random(1, 2, 3, width * share), torch.randint(0, 700, (1, 3)), width
+every_library = pytest.mark.parametrize("library", ROPE, ids=[library.name for library in ROPE])
 
 
 @pytest.mark.claim(
@@ -231,15 +157,14 @@ def cases(peer):
     "rotary-embedding-torch and x-transformers (all interleaved), to 1e-12 for equal angles "
     "and to the rounding of their float32 angles for their own.",
 )
-@pytest.mark.parametrize("peer", PEERS)
-def test_other_libraries_turn_alike_by_the_same_angles(peer, to_ledger):
-    theirs, layout, _, _, base = PEERS[peer]
-    for x, positions, width in cases(peer):
-        frequencies = rope_frequencies(width, base)
-        expected = theirs(x, positions[..., None] * frequencies, positions, base)
-        made = turn(x, positions, frequencies, layout)
+@every_library
+def test_other_libraries_turn_alike_by_the_same_angles(library, to_ledger):
+    for x, positions, width in cases(library):
+        rotary, frequencies = library.rotary(x.shape[-1], library.base), rope_frequencies(width, library.base)
+        expected = turned_by(rotary, x, rotary.exact(positions[..., None] * frequencies))
+        made = turn(x, positions, frequencies, library.layout)
         assert_close(made, expected, **EXACT)
-        to_ledger(f"{NAMES[peer]} (by our angles)", made, expected)
+        to_ledger(f"{library.where} (by our angles)", made, expected)
 
 
 @pytest.mark.claim(
@@ -248,16 +173,16 @@ def test_other_libraries_turn_alike_by_the_same_angles(peer, to_ledger):
     "rotary-embedding-torch and x-transformers (all interleaved), to 1e-12 for equal angles "
     "and to the rounding of their float32 angles for their own.",
 )
-@pytest.mark.parametrize("peer", PEERS)
-def test_other_libraries_turn_alike_by_angles_of_their_own(peer, to_ledger):
-    theirs, layout, _, _, base = PEERS[peer]
-    for x, positions, width in cases(peer):
-        expected = theirs(x, None, positions, base)
-        made = turn(x, positions, rope_frequencies(width, base), layout)
+@every_library
+def test_other_libraries_turn_alike_by_angles_of_their_own(library, to_ledger):
+    for x, positions, width in cases(library):
+        rotary = library.rotary(x.shape[-1], library.base)
+        expected = turned_by(rotary, x, rotary.tables(x, positions))
+        made = turn(x, positions, rope_frequencies(width, library.base), library.layout)
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (1e-6 + 6e-7 * positions[:, None, :, None]) * x.abs().max()
         assert ((expected - made).abs() <= accuracy).all()
-        to_ledger(f"{NAMES[peer]} (by its own)", made, expected)
+        to_ledger(f"{library.where} (by its own)", made, expected)
 
 
 # --- what holds for every size

@@ -21,6 +21,7 @@ from snippets.rope_scaling import (
     yarn_attention_factor,
 )
 from tests.peers import peer
+from tests.peers.turned import scaled
 
 CLOSE = {"rtol": 1e-13, "atol": 0}
 PAIRS = st.integers(2, 64) | st.just(128)
@@ -425,18 +426,8 @@ def test_ntk_aware_asks_all_slow_pairs_but_the_last_for_new_angles(pairs, base, 
 # --- other libraries
 
 
-def hf(kind, dim, base, length=None, **parameters):
-    transformers = peer("transformers")
-    utils = peer("transformers.modeling_rope_utils")
-    original = parameters.get("original_max_position_embeddings", 4096)
-    longer = int(original * parameters.get("factor", 1)) if kind == "longrope" else original
-    config = transformers.LlamaConfig(
-        hidden_size=dim,
-        num_attention_heads=1,
-        max_position_embeddings=longer,
-        rope_parameters={"rope_type": kind, "rope_theta": base, **parameters},
-    )
-    frequencies, factor = utils.ROPE_INIT_FUNCTIONS[kind](config, "cpu", seq_len=length)
+def hf(*given, **parameters):
+    frequencies, factor = scaled(*given, **parameters)()
     return frequencies.double(), factor
 
 

@@ -1,7 +1,6 @@
 """shaw.py against its formula, against other code, and for what the guide says of it."""
 
 import math
-import types
 
 import pytest
 import torch
@@ -13,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from experiments.measure import peak_bytes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
-from tests.peers import peer
+from tests.peers.scores import wav2vec2_bert
 from tests.refusals import refused
 from tests.snippets.exact import EXACT, SEEDS, filled, random
 
@@ -94,16 +93,9 @@ def test_the_tables_have_two_rows_per_step_and_one_for_the_token_itself():
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (30, 30), (4, 9)])
 @pytest.mark.parametrize(("dim", "clip"), [(8, 1), (8, 3), (8, 8), (1, 0), (5, 2), (64, 50)])
 def test_agrees_with_wav2vec2_bert(queries, keys, dim, clip, to_ledger):
-    modeling = peer("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
     shaw = tables(dim, clip)
-    theirs = types.SimpleNamespace(
-        left_max_position_embeddings=clip,
-        right_max_position_embeddings=clip,
-        distance_embedding=torch.nn.Embedding.from_pretrained(shaw.key_table.data),
-        scaling=dim**-0.5,
-    )
     q, k = random(2, 3, queries, dim), random(2, 3, keys, dim)
-    _, expected = modeling._apply_relative_key_position_encoding(theirs, q, k)
+    expected = wav2vec2_bert(shaw.key_table, clip)(q, k)
     made = shaw(q, k, torch.arange(queries), torch.arange(keys)) - scaled_dot_product(q, k)
     assert_close(made, expected, **EXACT)
     to_ledger("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert", made, expected)

@@ -1,48 +1,81 @@
 """The ledger of speed, which `make bench` writes and pages show."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from tests.peers import peer
+from tests.bench import speed
+from tests.peers.cases import HEADS, cases
+from weave.project import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-LEDGER = json.loads((ROOT / "tests" / "snippets" / "goldens" / "speed.json").read_text(encoding="utf-8"))
+LEDGER = json.loads(speed.RESULTS.read_text(encoding="utf-8"))
 ROWS = LEDGER["rows"]
+SMALL = list(cases([(1, HEADS, 16)], (1, HEADS, 1, 16, 3)))
+
+
+def beside(story, what):
+    """Each row of a story whose work begins so, with the peers that do the same."""
+    rows = [row for row in ROWS if row["story"] == story and row["what"].startswith(what)]
+    return [(row, [peer for peer in row["peers"] if not peer["less"]]) for row in rows]
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(("build", "size"), SMALL)
+def test_all_that_is_timed_gives_the_same_numbers_and_was_timed(build, size):
+    case = build(*size)
+    stories = [(story, set(runs)) for story, runs, _ in case.stories()]
+    for _, runs, _ in case.stories():
+        speed.check_same(case, runs)
+    what = case.what.replace("3 layers", "24 layers")
+    kept = [row for row in ROWS if (row["snippet"], row["what"]) == (case.snippet, what)]
+    found = [(row["story"], {"", *(peer["name"] for peer in row["peers"])}) for row in kept]
+    assert found == stories * (1 if case.layers > 1 else 2), "`make bench` writes it"
 
 
 def test_it_says_where_when_and_how_it_was_measured():
-    assert set(LEDGER["machine"]) == {"cpu", "cores", "system", "python", "torch", "date", "method"}
-    assert all(LEDGER["machine"].values())
+    machine = {"cpu", "cores", "system", "python", "torch", "compiler", "date", "method"}
+    assert set(LEDGER["machine"]) == machine and all(LEDGER["machine"].values())
 
 
-def test_every_row_is_about_a_snippet_that_stands():
-    stems = {path.stem for path in (ROOT / "snippets").glob("[!_]*.py")}
-    assert {row["snippet"] for row in ROWS} <= stems
-
-
-def test_every_snippet_that_can_be_timed_was():
-    peer("transformers"), peer("attn_gym"), peer("rotary_embedding_torch"), peer("x_transformers")
-    cases = peer("experiments.peers").CASES
-    missing = {case(1, 8, 16).snippet for case in cases} - {row["snippet"] for row in ROWS}
-    assert not missing, "`make bench` writes it"
-
-
-def test_every_piece_of_work_was_measured_at_two_sizes():
-    for what in {row["what"] for row in ROWS}:
-        assert len({row["size"] for row in ROWS if row["what"] == what}) == 2, what
-
-
-@pytest.mark.parametrize("way", ["forward_ratio", "backward_ratio"])
-def test_no_snippet_is_slower_than_a_peer_that_does_the_same_work(way):
-    same = [row for row in ROWS if row["peer"] and not row["peer_does_less"]]
-    assert len(same) > 20
-    slow = [row for row in same if (row[way] or 0) > 1.1]
-    assert not slow
-
-
-def test_rope_and_every_bias_were_held_against_a_copy():
+def test_every_row_says_what_of_ours_ran():
     for row in ROWS:
-        if row["snippet"] == "rope" or row["what"].endswith("_bias"):
-            assert row["floor_multiple"] > 0
+        ran = LEDGER["code"][row["what"]]
+        assert len(ran[f"snippets/{row['snippet']}.py"]) > 1
+        assert any(file.startswith("tests/peers/") for file in ran)
+        assert all((ROOT / file).is_file() for file in ran)
+
+
+def test_every_column_of_every_row_is_a_number_above_zero():
+    for row in ROWS:
+        columns = set(row["microseconds"])
+        assert {"forward"} <= columns <= {"forward", "backward", "compiled"}
+        assert set(row["copies"]) == columns
+        for peer in row["peers"]:
+            assert set(peer) == {"name", "less", "memory", *columns}
+            assert min(peer[column] for column in ("memory", *columns)) > 0
+
+
+@pytest.mark.parametrize("column", ["forward", "backward", "compiled"])
+def test_no_snippet_is_slower_than_a_peer_that_does_the_same_work(column):
+    same = [
+        (peer[column], row["what"], row["size"], row["story"], peer["name"])
+        for story in ("anew", "held")
+        for row, peers in beside(story, "")
+        for peer in peers
+        if column in peer
+    ]
+    assert len(same) > 10
+    assert not [each for each in same if each[0] > 1.1]
+
+
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_compiled_rope_takes_little_longer_than_a_copy(layout):
+    compiled = [row["copies"].get("compiled") for row, _ in beside("held", f"apply_rope, {layout}, q and k")]
+    (copies,) = filter(None, compiled)
+    assert copies <= 1.5
+
+
+def test_decoding_with_rope_takes_less_time_than_with_the_code_of_llama():
+    ((_, peers),) = beside("held", "apply_rope, half, q and k, one token")
+    (ratio,) = [peer["forward"] for peer in peers if "LLaMA" in peer["name"]]
+    assert ratio <= 0.8

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
-from tests.peers import peer
+from tests.peers.turned import XPOS
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 ROLES = ["query", "key"]
@@ -141,35 +141,18 @@ def test_the_paper_fades_in_one_token_as_far_as_torchscale_in_512(seed, pairs, d
 # --- other libraries
 
 
-def rotary_embedding_torch(q, k):
-    module = peer("rotary_embedding_torch")
-    rotary = module.RotaryEmbedding(q.shape[-1], use_xpos=True, cache_if_possible=False)
-    return rotary.rotate_queries_and_keys(q, k)
-
-
-def x_transformers(q, k):
-    module = peer("x_transformers.x_transformers")
-    rotary = module.RotaryEmbedding(q.shape[-1], use_xpos=True)
-    angles, scale = rotary(torch.arange(q.shape[-2]))
-    turned = module.apply_rotary_pos_emb(q, angles, scale)
-    return turned, module.apply_rotary_pos_emb(k, angles, scale**-1)
-
-
-PEERS = {"rotary_embedding_torch": rotary_embedding_torch, "x_transformers": x_transformers}
-
-
-@pytest.mark.parametrize("peer", PEERS)
+@pytest.mark.parametrize("name", XPOS)
 @pytest.mark.parametrize(("tokens", "dim"), [(1, 4), (2, 64), (7, 6), (600, 32)])
-def test_other_libraries_give_the_same_with_their_centre(peer, tokens, dim, to_ledger):
+def test_other_libraries_give_the_same_with_their_centre(name, tokens, dim, to_ledger):
     q, k = torch.randn(2, 2, 3, tokens, dim)
-    theirs = PEERS[peer](q, k)
-    positions, centre = torch.arange(tokens), tokens // 2
+    rotary, positions, centre = XPOS[name](dim), torch.arange(tokens), tokens // 2
+    theirs = rotary.turn(q, k, *rotary.tables(q, positions[None]))
     for expected, x, role in zip(theirs, (q, k), ROLES, strict=True):
         made = turn(x, positions, role, centre)
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (2e-6 + 6e-7 * positions[:, None]) * x.abs().max() * 2
         assert ((expected - made).abs() <= accuracy).all()
-        to_ledger(f"{peer}.RotaryEmbedding (use_xpos)", made, expected)
+        to_ledger(f"{name.replace('-', '_')}.RotaryEmbedding (use_xpos)", made, expected)
 
 
 # --- what holds for every size

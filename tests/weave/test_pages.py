@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 
 import pytest
 from bs4 import BeautifulSoup
@@ -9,6 +10,7 @@ from bs4 import BeautifulSoup
 from weave import blocks, extension
 from weave.diagrams import DiagramError
 from weave.errors import WeaveError
+from weave.provenance import measured_parts
 
 RESULTS = {
     "lines__rising": {
@@ -234,21 +236,30 @@ ROW = {
     "snippet": "half",
     "what": "halved",
     "size": "(2, 4096)",
-    "peer": "some_peer.halve",
-    "peer_does_less": None,
-    "microseconds": 1234.5,
-    "forward_ratio": 0.954,
-    "backward_ratio": None,
-    "floor_multiple": 2.04,
+    "story": "anew",
+    "microseconds": {"forward": 1234.5, "backward": 7.0, "compiled": 50.0},
+    "copies": {"forward": 2.04, "backward": 1.0, "compiled": 1.12},
+    "peers": [
+        {"name": "slow", "less": None, "forward": 0.1, "backward": 0.2, "compiled": 0.3, "memory": 1.0},
+        {"name": "quick", "less": None, "forward": 0.954, "backward": 0.3, "compiled": 0.4, "memory": 1.0},
+        {"name": "coarse", "less": "digits", "forward": 0.5, "backward": 0.1, "compiled": 2.5, "memory": 1.0},
+    ],
 }
+HELD = ROW | {"story": "held", "copies": {"forward": 3.0}, "microseconds": {"forward": 9.0}, "peers": []}
 MACHINE = {
     "cpu": "A CPU",
     "system": "Linux x86",
     "torch": "2.13",
+    "compiler": "g++",
     "date": "2026-01-02",
     "method": "In turns.",
 }
-SPEED = {"machine": MACHINE, "rows": [ROW, ROW | {"snippet": "other", "what": "another"}]}
+RAN = {"snippets/half.py": {"halved": measured_parts(textwrap.dedent(SNIPPET))["halved"]}}
+SPEED = {
+    "machine": MACHINE,
+    "code": {"halved": RAN, "another": RAN},
+    "rows": [ROW, HELD, ROW | {"snippet": "other", "what": "another"}],
+}
 PEERS = '{"half": {"some_peer.halve": 3.2e-7, "some_peer.same": 0.0}}'
 
 
@@ -310,9 +321,38 @@ def test_a_reference_without_peers_says_so(halving, here):
 def test_a_reference_says_how_fast_it_is_beside_its_peers_and_on_which_machine(halving):
     html = halving()
     rows = [[cell.text for cell in row.select("td")] for row in html.select("table")[1].select("tr")[1:]]
-    assert rows == [["halved, (2, 4096)", "1,234", "2.0", "some_peer.halve", "0.95", "–"]]
+    assert rows == [
+        ["halved, (2, 4096)", "nothing", "1,234", "2.0, compiled 1.1", "quick", "0.95", "0.30", "0.40"],
+        ["", "", "", "", "coarse (does less)", "0.50", "0.10", "2.50"],
+        ["halved, (2, 4096)", "tables", "9", "3.0", "–", "–", "–", "–"],
+    ]
     assert "2026-01-02 with torch 2.13 on one thread of A CPU (Linux x86)" in html.text
     assert "In turns." in html.select_one("details.note").text
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "says"),
+    [
+        ("x / 2", "x * 0.5", "measured before halved changed"),
+        ("import torch", "import torch as torch", ""),  # nothing that ran
+        ("x is\n", "x must be\n", ""),
+        ("def halved(x)", "def half(x)", "measured before snippets/half.py changed"),
+    ],
+)
+def test_a_reference_says_of_a_speed_that_it_is_older_than_its_code(halving, here, was, now, says):
+    text = (here.root / "snippets/half.py").read_text(encoding="utf-8")
+    assert text.count(was) == 1
+    here.write({"snippets/half.py": text.replace(was, now)})
+    work = halving().select("table")[1].select_one("td")
+    assert work.text == f"halved, (2, 4096){says and f' ({says})'}"
+
+
+def test_a_reference_says_where_nothing_could_be_compiled(halving, here):
+    says = "There was no C++ compiler, so nothing was compiled."
+    assert says not in halving().text
+    without = SPEED | {"machine": MACHINE | {"compiler": None}}
+    here.write({"tests/snippets/goldens/speed.json": json.dumps(without)})
+    assert says in halving().text
 
 
 def has_speed(element):

@@ -1,0 +1,138 @@
+"""Who else adds something to embeddings."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from snippets.embed import Embed
+from snippets.gated_encoding import gated_encoding
+from snippets.learned import AddLearned
+from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
+from tests.peers import ANEW, BASE, DIM, FLOAT32, HELD, Case, Way, learnable, peer
+
+MODELS = "transformers.models"
+RANGE = "the range of the positions, where the snippet names what the table lacks"
+
+
+def gptj(tokens, dim, base):
+    return peer(f"{MODELS}.gptj.modeling_gptj").create_sinusoidal_positions(tokens, dim)
+
+
+def roformer_embedding(tokens, dim):
+    """A module, which holds its table."""
+    module = peer(f"{MODELS}.roformer.modeling_roformer")
+    embedding = module.RoFormerSinusoidalPositionalEmbedding(tokens, dim).requires_grad_(False)
+    embedding.weight.data = embedding.create_weight()
+    return embedding
+
+
+def roformer(tokens, dim, base):
+    return roformer_embedding(tokens, dim).weight
+
+
+def x_transformers(tokens, dim, base):
+    embedding = peer("x_transformers.x_transformers").ScaledSinusoidalEmbedding(dim, theta=base)
+    return (embedding(torch.zeros(1, tokens, 0)) / embedding.scale).detach()
+
+
+def m2m_100(tokens, dim, base):
+    module = peer(f"{MODELS}.m2m_100.modeling_m2m_100")
+    return module.M2M100SinusoidalPositionalEmbedding.get_embedding(tokens, dim)
+
+
+def whisper(tokens, dim, base):
+    return peer(f"{MODELS}.whisper.modeling_whisper").sinusoids(tokens, dim, base)
+
+
+class Sinusoids(NamedTuple):
+    """Who has a table of sinusoids, and which of the snippet's two it is."""
+
+    where: str  # as the ledger calls it
+    ours: Callable
+    table: Callable  # (tokens, dim, base), all sines first
+    takes_base: bool = False
+
+
+SINUSOIDS = [
+    Sinusoids(f"{MODELS}.gptj.modeling_gptj.create_sinusoidal_positions", sinusoidal_encoding, gptj),
+    Sinusoids(
+        f"{MODELS}.roformer.modeling_roformer.RoFormerSinusoidalPositionalEmbedding",
+        sinusoidal_encoding,
+        roformer,
+    ),
+    Sinusoids("x_transformers.ScaledSinusoidalEmbedding", sinusoidal_encoding, x_transformers, True),
+    Sinusoids(
+        f"{MODELS}.m2m_100.modeling_m2m_100.M2M100SinusoidalPositionalEmbedding",
+        sinusoidal_encoding_t2t,
+        m2m_100,
+    ),
+    Sinusoids(f"{MODELS}.whisper.modeling_whisper.sinusoids", sinusoidal_encoding_t2t, whisper, True),
+]
+
+
+def sinusoids(batch, heads, tokens):
+    dim, at = heads * DIM, torch.arange(tokens)
+    x, embedding = learnable(batch, tokens, dim), roformer_embedding(tokens, dim)
+
+    def made():
+        return sinusoidal_encoding(at, dim, layout="sin_cos")
+
+    def anew(name, table):
+        return Way(name, lambda: x + table(tokens, dim, BASE), less=FLOAT32, only=ANEW)
+
+    ways = [
+        Way("", lambda: x + made(), only=ANEW),
+        Way("", lambda table: x + nn.functional.embedding(at, table), lambda: (made(),), only=HELD),
+        anew("transformers' GPT-J", gptj),
+        anew("x-transformers", x_transformers),
+        Way("transformers' RoFormer", lambda: x + embedding((batch, tokens)), only=HELD),
+    ]
+    return Case("sinusoidal", "sinusoidal_encoding, added", f"{batch} × {tokens} × {dim}", ways, 1e-3)
+
+
+def sinusoids_t2t(batch, heads, tokens):
+    dim, at = heads * DIM, torch.arange(tokens)
+    ways = [
+        Way("", lambda: sinusoidal_encoding_t2t(at, dim)),
+        Way("transformers' M2M100", lambda: m2m_100(tokens, dim, BASE), less=FLOAT32),
+        Way("transformers' Whisper", lambda: whisper(tokens, dim, BASE), less=FLOAT32),
+    ]
+    return Case("sinusoidal", "sinusoidal_encoding_t2t", f"{tokens} × {dim}", ways, 1e-3)
+
+
+def learned(batch, heads, tokens):
+    dim = heads * DIM
+    x, at, add = learnable(batch, tokens, dim), torch.arange(tokens), AddLearned(tokens, dim)
+    embedding = nn.Embedding.from_pretrained(add.table.data, freeze=False)
+    absolute = peer("x_transformers.x_transformers").AbsolutePositionalEmbedding(dim, tokens)
+    absolute.emb.weight.data = add.table.data * dim**0.5
+    ways = [
+        Way("", lambda: add(x, at)),
+        Way("torch.nn.Embedding, added", lambda: x + embedding(at), less=RANGE),
+        Way("x-transformers", lambda: x + absolute(x, at)),
+    ]
+    return Case("learned", "AddLearned", f"{batch} × {tokens} × {dim}", ways)
+
+
+def embed(batch, heads, tokens):
+    dim, words = heads * DIM, 4096
+    ids, at = torch.randint(words, (batch, tokens)), torch.arange(tokens)
+    ours = Embed(nn.Embedding(words, dim), AddLearned(tokens, dim), scale=dim**0.5)
+    word, place = (nn.Embedding.from_pretrained(w.data, freeze=False) for w in ours.parameters())
+    ways = [
+        Way("", lambda: ours(ids, at)),
+        Way("torch.nn.Embedding, twice", lambda: dim**0.5 * word(ids) + place(at), less=RANGE),
+    ]
+    return Case("embed", "Embed with AddLearned", f"{batch} × {tokens} × {dim}, {words} words", ways)
+
+
+def gated(batch, heads, tokens):
+    dim = heads * DIM
+    given = [learnable(batch, tokens, dim), learnable(tokens, dim), learnable(dim), learnable()]
+    ways = [Way("", lambda: gated_encoding(*given))]
+    return Case("gated_encoding", "gated_encoding", f"{batch} × {tokens} × {dim}", ways)
+
+
+CASES = [sinusoids, sinusoids_t2t, learned, embed, gated]
