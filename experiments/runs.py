@@ -74,9 +74,10 @@ def made_with(experiment, folder=RESULTS):
 
 
 def written(value, indent=""):
-    """As JSON, with an entry to a line, but numbers side by side."""
-    if not isinstance(value, (dict, list, tuple)) or all(isinstance(each, (int, float)) for each in value):
-        return json.dumps(value)
+    """As JSON: an entry to a line, but numbers side by side, and what is short on one line."""
+    flat = json.dumps(value)
+    if not isinstance(value, (dict, list, tuple)) or len(flat) <= 100 or is_numbers(value):
+        return flat
     inner = indent + " "
     if isinstance(value, dict):
         before, after = "{}"
@@ -86,3 +87,7 @@ def written(value, indent=""):
         parts = [written(each, inner) for each in value]
     lines = f",\n{inner}".join(parts)
     return f"{before}\n{inner}{lines}\n{indent}{after}"
+
+
+def is_numbers(value):
+    return isinstance(value, (list, tuple)) and all(isinstance(each, (int, float)) for each in value)

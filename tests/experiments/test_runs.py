@@ -225,9 +225,10 @@ def test_what_is_written_can_be_read_again(value):
     assert json.loads(runs.written(value)) == value
 
 
-def test_numbers_stand_side_by_side_and_all_else_in_lines():
-    text = runs.written({"a": [1, 2], "b": {"c": ["x", "y"]}})
-    assert text == '{\n "a": [1, 2],\n "b": {\n  "c": [\n   "x",\n   "y"\n  ]\n }\n}'
+def test_numbers_stand_side_by_side_and_what_is_long_in_lines():
+    numbers, word = list(range(100)), 60 * "x"
+    text = runs.written({"a": numbers, "b": [word, word, [1, {"c": 2}]]})
+    assert text == f'{{\n "a": {numbers},\n "b": [\n  "{word}",\n  "{word}",\n  [1, {{"c": 2}}]\n ]\n}}'
 
 
 def test_what_ended_before_a_kill_is_kept_and_the_rest_made_afterwards(toy):
