@@ -47,6 +47,7 @@ ALWAYS = (  # what every test of a snippet stands on, in tests/
     "peers.py",
     "refusals.py",
     "shape_comments.py",
+    "snippets/common.py",
     "snippets/conftest.py",
     "snippets/fitness.py",
     "snippets/goldens/peers.json",
@@ -282,7 +283,7 @@ def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
 
 def imported(file, package="snippets"):
     """The modules of a package that a file imports."""
-    return set(re.findall(rf"(?<!\.)\b{package}\.(\w+)", file.read_text(encoding="utf-8")))
+    return set(re.findall(rf"(?<![.\w]){package}\.(\w+)", file.read_text(encoding="utf-8")))
 
 
 def tests_of(stem):

@@ -13,6 +13,7 @@ from snippets.embed import Embed, packed_positions, padded_positions
 from snippets.gated_encoding import AddGated
 from snippets.learned import AddLearned, learned_encoding
 from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
+from tests.snippets.common import random, refused
 
 DIM, ROWS = 6, 1001
 
@@ -61,10 +62,6 @@ METHODS = {
     ),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def close(made, expected):
@@ -176,12 +173,6 @@ def test_embed_adds_any_encoding_to_scaled_tokens(method):
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @every_method

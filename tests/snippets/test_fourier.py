@@ -15,13 +15,10 @@ from torch.testing import assert_close
 from snippets.fourier import FourierEncoding, fourier_features
 from snippets.gated_encoding import AddGated
 from tests.peers import peer
+from tests.snippets.common import random, refused
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 2**32)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def layer(axes=2, dim=6, features=8, hidden=5, gamma=1.0, groups=1):
@@ -242,12 +239,6 @@ def test_goes_where_an_added_encoding_goes():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.complex64])

@@ -10,13 +10,10 @@ from torch.testing import assert_close
 
 from snippets.gated_encoding import AddGated, gated_encoding
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.snippets.common import random, refused
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 2**32)
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def waves(positions):
@@ -114,12 +111,6 @@ def test_gradients():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("dim", [0, -2])

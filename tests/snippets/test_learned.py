@@ -13,12 +13,9 @@ from snippets.attention import SelfAttention
 from snippets.embed import Embed, packed_positions, padded_positions
 from snippets.learned import AddLearned, learned_encoding
 from tests.peers import peer
+from tests.snippets.common import random, refused
 
 WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def layer(length=9, dim=4, init="gpt2"):
@@ -464,12 +461,6 @@ def test_rows_without_tokens_have_no_positions():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from snippets.rope import (
 )
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers.turned import ROPE
+from tests.snippets.common import random, refused, vectors
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 LAYOUTS = ["interleaved", "half"]
@@ -31,14 +32,6 @@ PAIRS = st.integers(1, 20) | st.sampled_from([32, 64, 128])
 BASES = st.floats(1.5, 1e7)
 POSITIONS = st.integers(-10_000, 10_000)
 SEEDS = st.integers(0, 1000)
-
-
-def random(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
-
-
-def vectors(seed, *shape):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def turn(x, positions, frequencies, layout):
@@ -586,41 +579,6 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(layout, dim, width, k
 
 
 @pytest.mark.claim(
-    "rope-padding",
-    "With padding masked, a left-padded text gives what it gives alone, whether its positions "
-    "start at zero or count on; so does each of two texts packed in one row and masked from "
-    "each other.",
-)
-@every_layout
-@pytest.mark.parametrize(("dim", "tokens", "pads"), [(8, 5, 3), (2, 1, 1), (64, 7, 40)])
-def test_left_padding_and_packing_give_what_each_text_gives_alone(layout, dim, tokens, pads):
-    q, k, v = random(3, 2, tokens, dim)
-    frequencies, places = rope_frequencies(dim), torch.arange(tokens)
-
-    def attend(q, k, v, positions, bias):
-        q = turn(q, positions, frequencies, layout)
-        k = turn(k, positions, frequencies, layout)
-        return attention(q, k, v, bias, causal=True)[0]
-
-    alone = attend(q, k, v, places, None)
-    hidden = torch.zeros(pads + tokens, pads + tokens, dtype=torch.float64)
-    hidden[:, :pads] = -math.inf
-    padded_qkv = [torch.cat((random(2, pads, dim), part), 1) for part in (q, k, v)]
-    from_zero = torch.cat((torch.zeros(pads, dtype=torch.long), places))
-    padded = attend(*padded_qkv, from_zero, hidden)
-    assert_close(padded[:, pads:], alone, **EXACT)
-    counted_on = attend(*padded_qkv, torch.arange(pads + tokens), hidden)  # only offsets count
-    assert_close(counted_on[:, pads:], alone, **EXACT)
-
-    apart = torch.full((2 * tokens, 2 * tokens), -math.inf, dtype=torch.float64)
-    apart[:tokens, :tokens] = apart[tokens:, tokens:] = 0
-    both = [torch.cat((part, part.flip(0)), 1) for part in (q, k, v)]
-    packed = attend(*both, places.repeat(2), apart)
-    assert_close(packed[:, :tokens], alone, **EXACT)
-    assert_close(packed[:, tokens:], alone.flip(0), **EXACT)
-
-
-@pytest.mark.claim(
     "rope-not-on-values",
     "With q and k turned, moving a whole text leaves the output of attention as it is; with v "
     "turned as well, it does not.",
@@ -777,12 +735,6 @@ def test_frequencies_compile_into_one_graph():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("dim", [0, -2, 1, 7])

@@ -22,6 +22,7 @@ from snippets.rope_scaling import (
 )
 from tests.peers import peer
 from tests.peers.turned import scaled
+from tests.snippets.common import refused
 
 CLOSE = {"rtol": 1e-13, "atol": 0}
 PAIRS = st.integers(2, 64) | st.just(128)
@@ -629,12 +630,6 @@ def test_gradients_reach_learned_frequencies(method):
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @every_method

@@ -19,6 +19,7 @@ from snippets.sinusoidal import (
     sinusoidal_frequencies,
 )
 from tests.peers import peer
+from tests.snippets.common import refused
 
 DIMS = (st.integers(1, 40) | st.sampled_from([64, 256])).map(lambda pairs: 2 * pairs)
 BASES = st.floats(1.5, 1e7)
@@ -483,12 +484,6 @@ def test_gradients_reach_fractional_positions(function):
 # --- what is refused, and in which words
 
 
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
-
-
 @pytest.mark.parametrize("dim", [0, -2, 1, 7])
 @pytest.mark.parametrize("function", [sinusoidal_encoding, shift_matrix])
 def test_refuses_a_dim_that_is_not_made_of_pairs(function, dim):
@@ -536,7 +531,7 @@ def test_refuses_positions_that_cannot_count(positions, got):
 def test_refuses_another_layout(layout):
     message = f"layout must be 'interleaved', 'sin_cos' or 'cos_sin', got {layout!r}"
     for function in (sinusoidal_encoding, sinusoidal_encoding_t2t):
-        refused(message, lambda function=function: function(torch.arange(3), 4, layout=layout))
+        refused(message, function, torch.arange(3), 4, layout=layout)
     refused(message, AddSinusoidal, 4, 10.0, layout)
 
 

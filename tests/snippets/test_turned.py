@@ -1,14 +1,17 @@
 """What RoPE and xPos have in common: tables made once, and the turning of queries or keys by them."""
 
 import itertools
+import math
 from typing import NamedTuple
 
 import pytest
 import torch
 from torch.testing import assert_close
 
+from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_tables
+from tests.snippets.common import random, refused
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -16,7 +19,8 @@ EXACT = {"rtol": 0, "atol": 1e-12}
 class Turned(NamedTuple):
     tables: object  # of positions and a number of channels
     apply: object
-    wanted: str = "pairs"  # for 6 channels: the last axis of the tables
+    last: str = "pairs"  # what the refusals say of the tables' last axis, for 6 channels
+    most: str = ", 1 to 3 pairs"
 
 
 def by_rope(layout, rest=0):
@@ -31,7 +35,7 @@ def by_rope(layout, rest=0):
 
 def by_xpos(role):
     return Turned(
-        lambda positions, dim, **options: xpos_tables(positions, dim, role, 9, **options), apply_xpos, "3"
+        lambda positions, dim, **options: xpos_tables(positions, dim, role, 9, **options), apply_xpos, "3", ""
     )
 
 
@@ -43,12 +47,13 @@ METHODS = {
     "xpos, query": by_xpos("query"),
     "xpos, key": by_xpos("key"),
 }
+PAIRS = {  # of queries and of keys
+    "rope, half": [METHODS["rope, half"]] * 2,
+    "rope, interleaved": [METHODS["rope, interleaved"]] * 2,
+    "xpos": [METHODS["xpos, query"], METHODS["xpos, key"]],
+}
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 EXACT_DTYPES = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
-
-
-def random(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
 
 
 def turn(method, x, positions, **options):
@@ -159,13 +164,43 @@ def test_gradients_reach_fractional_positions(method):
     assert torch.autograd.gradcheck(lambda p: method.tables(p, 6, dtype=torch.float64), positions)
 
 
+# --- in attention
+
+
+@pytest.mark.claim(
+    "rope-padding",
+    "With padding masked, a left-padded text gives what it gives alone, whether its positions "
+    "start at zero or count on; so does each of two texts packed in one row and masked from "
+    "each other.",
+)
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+@pytest.mark.parametrize(("dim", "tokens", "pads"), [(8, 5, 3), (2, 1, 1), (64, 7, 40)])
+def test_left_padding_and_packing_give_what_each_text_gives_alone(pair, dim, tokens, pads):
+    q, k, v = random(3, 2, tokens, dim)
+    places = torch.arange(tokens)
+
+    def attend(q, k, v, positions, bias):
+        q, k = (turn(method, x, positions) for method, x in zip(pair, (q, k), strict=True))
+        return attention(q, k, v, bias, causal=True)[0]
+
+    alone = attend(q, k, v, places, None)
+    hidden = torch.zeros(pads + tokens, pads + tokens, dtype=torch.float64)
+    hidden[:, :pads] = -math.inf
+    padded_qkv = [torch.cat((random(2, pads, dim), part), 1) for part in (q, k, v)]
+    from_zero = torch.cat((torch.zeros(pads, dtype=torch.long), places))
+    for positions in (from_zero, torch.arange(pads + tokens)):  # only offsets count
+        padded = attend(*padded_qkv, positions, hidden)
+        assert_close(padded[:, pads:], alone, **EXACT)
+
+    apart = torch.full((2 * tokens, 2 * tokens), -math.inf, dtype=torch.float64)
+    apart[:tokens, :tokens] = apart[tokens:, tokens:] = 0
+    both = [torch.cat((part, part.flip(0)), 1) for part in (q, k, v)]
+    packed = attend(*both, places.repeat(2), apart)
+    assert_close(packed[:, :tokens], alone, **EXACT)
+    assert_close(packed[:, tokens:], alone.flip(0), **EXACT)
+
+
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
 
 
 @every_method
@@ -222,32 +257,29 @@ def test_refuses_another_axis_of_heads(method, axis):
 
 
 @every_method
-@pytest.mark.parametrize("rows", [(1,), (5,), (2, 1), (2, 3), (3, 4), (2, 3, 4), (1, 1, 4)])
-def test_refuses_tables_that_would_have_to_be_guessed(method, rows):
-    last, most = method.wanted, ", 1 to 3 pairs" * (method.wanted == "pairs")
-    for x, axis, want in (
-        (torch.zeros(2, 3, 4, 6), -3, f"(4, {last}) or (2 or 1, 4, {last})"),
-        (torch.zeros(2, 4, 3, 6), -2, f"(4, {last}) or (2 or 1, 4, {last})"),
-        (torch.zeros(3, 4, 6), -3, f"(4, {last})"),
-        (torch.zeros(5, 2, 3, 4, 6), -3, f"(4, {last})"),
-    ):
+@pytest.mark.parametrize(
+    ("x", "axis", "shapes"),
+    [
+        ((2, 3, 4, 6), -3, [(1,), (5,), (2, 1), (2, 3), (3, 4), (2, 3, 4), (1, 1, 4)]),
+        ((2, 4, 3, 6), -2, [(3,), (2, 3), (3, 4), (4, 3)]),
+        ((3, 4, 6), -3, [(3,), (3, 4), (1, 4)]),
+        ((3, 4, 6), -2, [(4,), (3, 4)]),
+        ((4, 6), -3, [(6,), (1, 4)]),
+        ((5, 2, 3, 4, 6), -3, [(3,), (5, 4), (1, 4), (5, 2, 4)]),
+    ],
+)
+def test_refuses_tables_that_would_have_to_be_guessed(method, x, axis, shapes):
+    tokens = x[-2 if axis == -3 else -3]
+    batch = f" or ({x[0]} or 1, {tokens}, {method.last})" * (len(x) == 4)
+    want = f"({tokens}, {method.last}){batch}{method.most}"
+    for rows in shapes:
         table = torch.zeros(*rows, 3)
-        message = f"cos and sin must both be {want}{most}, got {(*rows, 3)} and {(*rows, 3)}"
-        refused(message, method.apply, x, table, table, heads_axis=axis)
-
-
-@every_method
-def test_refuses_tables_with_rows_where_x_has_none(method):
-    last, most = method.wanted, ", 1 to 3 pairs" * (method.wanted == "pairs")
-    for x in (torch.zeros(2, 4, 6), torch.zeros(1, 4, 6), torch.zeros(2, 3, 3, 4, 6)):
-        table = torch.zeros(len(x), 4, 3)
-        message = f"cos and sin must both be (4, {last}){most}, got {(len(x), 4, 3)} and {(len(x), 4, 3)}"
-        refused(message, method.apply, x, table, table)
+        message = f"cos and sin must both be {want}, got {(*rows, 3)} and {(*rows, 3)}"
+        refused(message, method.apply, torch.zeros(x), table, table, heads_axis=axis)
 
 
 @every_method
 @pytest.mark.parametrize(("cos", "sin"), [(0, 0), (4, 4), (2, 3), (3, 2)])
 def test_refuses_tables_of_other_pairs_or_unlike_each_other(method, cos, sin):
-    last, most = method.wanted, ", 1 to 3 pairs" * (method.wanted == "pairs")
-    message = f"cos and sin must both be (4, {last}){most}, got {(4, cos)} and {(4, sin)}"
+    message = f"cos and sin must both be (4, {method.last}){method.most}, got {(4, cos)} and {(4, sin)}"
     refused(message, method.apply, torch.zeros(4, 6), torch.zeros(4, cos), torch.zeros(4, sin))

@@ -14,6 +14,7 @@ from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 from tests.peers.turned import XPOS
+from tests.snippets.common import random, refused, vectors
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 ROLES = ["query", "key"]
@@ -22,14 +23,6 @@ every_role = pytest.mark.parametrize("role", ROLES)
 PAIRS = st.integers(1, 20) | st.sampled_from([32, 64, 128])
 POSITIONS = st.integers(0, 4000)
 SEEDS = st.integers(0, 1000)
-
-
-def random(*shape):
-    return torch.randn(*shape, dtype=torch.float64)
-
-
-def vectors(seed, *shape):
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def turn(x, positions, role, centre, **options):
@@ -233,24 +226,6 @@ def test_decoding_with_a_cache_of_scaled_keys_needs_a_centre_that_stays(dim):
         assert (attention(moved, keys, values, causal=True)[0] - expected).abs().max() > apart
 
 
-def test_left_padding_and_packing_give_what_each_text_gives_alone():
-    q, k, v = random(3, 2, 5, 8)
-    alone = attend(q, k, v, 2, torch.arange(5), torch.arange(5))
-    hidden = torch.zeros(8, 8, dtype=torch.float64)
-    hidden[:, :3] = -math.inf
-    padded = [torch.cat((random(2, 3, 8), part), 1) for part in (q, k, v)]
-    positions = torch.tensor([0, 0, 0, 0, 1, 2, 3, 4])
-    made = attend(*padded, 4, positions, positions, bias=hidden)
-    assert_close(made[:, 3:], alone, **EXACT)
-    apart = torch.full((10, 10), -math.inf, dtype=torch.float64)
-    apart[:5, :5] = apart[5:, 5:] = 0
-    packed = [torch.cat((part, part.flip(0)), 1) for part in (q, k, v)]
-    positions = torch.arange(5).repeat(2)
-    made = attend(*packed, 4, positions, positions, bias=apart)
-    assert_close(made[:, :5], alone, **EXACT)
-    assert_close(made[:, 5:], alone.flip(0), **EXACT)
-
-
 # --- dtypes, gradients, compilation
 
 
@@ -282,12 +257,6 @@ def test_decays_compile_into_one_graph():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("dim", [0, 1, 7])
