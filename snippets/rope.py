@@ -90,12 +90,12 @@ def apply_rope(
     cos and sin are those of rope_tables, (tokens, pairs) for all rows alike, or
     (batch, tokens, pairs), where batch may be 1. x is (batch, heads, tokens,
     dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
-    is added to the tables here. With tables of (tokens, pairs), x may have
-    other axes before its tokens, or none. Fewer pairs than dim/2 turn the first
-    2 * pairs channels and leave the rest: partial rotary. There is no default
-    layout, since nothing but worse results tells that it is not the one of the
-    checkpoint. The arithmetic is float32 at least, whatever the dtype of x.
-    Tables go where x is.
+    is added to the tables here, and q and k may be heads of one x. With tables
+    of (tokens, pairs), x may have other axes before its tokens, or none. Fewer
+    pairs than dim/2 turn the first 2 * pairs channels and leave the rest:
+    partial rotary. There is no default layout, since nothing but worse results
+    tells that it is not the one of the checkpoint. The arithmetic is float32 at
+    least, whatever the dtype of x. Tables go where x is.
 
     >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
     >>> cos, sin = rope_tables(torch.tensor([1]), rope_frequencies(4))

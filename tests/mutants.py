@@ -44,8 +44,7 @@ REASONS = ROOT / "tests" / "snippets" / "equivalent_mutants.toml"
 EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstrings_give_what_they_show"
 ALWAYS = (  # what every test of a snippet stands on, in tests/
     "conftest.py",
-    "peers.py",
-    "refusals.py",
+    "peers/__init__.py",
     "shape_comments.py",
     "snippets/common.py",
     "snippets/conftest.py",

@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.attention import attention
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import COUNTING, NO_INTEGERS
 from tests.snippets.families.biases import BIASES, HEADS
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.clipped_bias import ClippedBias, clipped_bias
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import filled, places
 
 POSITIONS = places(-30, 30)

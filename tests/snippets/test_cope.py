@@ -12,7 +12,7 @@ from snippets.attention import scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from tests.peers import peer
 from tests.peers.scores import cope_peer
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import EXACT, SEEDS, filled, random
 
 

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from snippets.attention import attention
 from snippets.fire import FireBias
 from snippets.kerple import kerple_log_bias
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import EXACT, places
 
 INF = math.inf

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.shaw import shaw_scores
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import EXACT, places, random
 
 POSITIONS = places(-40, 40)

@@ -11,7 +11,7 @@ from snippets.attention import attention
 from snippets.sandwich import sandwich_bias
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import places
 from tests.snippets.fitness import NoFloat64
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention
-from tests.refusals import refused
+from tests.snippets.common import refused
 from tests.snippets.exact import COUNTING, EXACT, NO_INTEGERS, SEEDS, random
 from tests.snippets.families.scores import DIM, HEADS, SCORES, called
 
