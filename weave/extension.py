@@ -39,8 +39,9 @@ from markdown.treeprocessors import Treeprocessor
 from markdown.util import AMP_SUBSTITUTE, AtomicString
 from math_core import LatexError, LatexToMathML
 
-from weave import blocks, glossary, pages, project
+from weave import glossary, pages, project
 from weave.claims import ClaimError, registry
+from weave.directives import FENCES, code
 from weave.errors import WeaveError
 from weave.results import Results, Unavailable
 
@@ -60,51 +61,50 @@ class WeaveExtension(Extension):
     }
 
     def extendMarkdown(self, md):
-        self.page = Page(md)
         addresses = {name: self.getConfig(name).rstrip("/") for name in self.config}
+        md.weave = Page(md, addresses)
         # Before the fences of SuperFences (25), after normalized white space (30).
-        md.preprocessors.register(Directives(md, self.page, addresses), "weave", 28)
+        md.preprocessors.register(Directives(md), "weave", 28)
         # Before inline code (190).
-        md.inlinePatterns.register(Value(VALUE, md, self.page), "weave-value", 195)
-        md.inlinePatterns.register(ClaimMark(CLAIM, md, self.page), "weave-claim", 194)
-        md.inlinePatterns.register(Minutes("`#!minutes`", md, self.page), "weave-minutes", 193)
+        md.inlinePatterns.register(Value(VALUE, md), "weave-value", 195)
+        md.inlinePatterns.register(ClaimMark(CLAIM, md), "weave-claim", 194)
+        md.inlinePatterns.register(Minutes("`#!minutes`", md), "weave-minutes", 193)
         # With the table of contents, which gives headings their ids first, and before MkDocs, which
         # collects what links may lead to: both have 5. Before links are resolved (0).
-        md.treeprocessors.register(Levels(md, self.page), "weave-levels", 5)
-        md.treeprocessors.register(Terms(md, self.page), "weave-terms", 5)
-        md.treeprocessors.register(Links(md, self.page), "weave-links", 3)
-        md.treeprocessors.register(Dollars(md, self.page), "weave-dollars", 2)
-        md.postprocessors.register(Mathematics(md, self.page), "weave-math", -10)
+        md.treeprocessors.register(Levels(md), "weave-levels", 5)
+        md.treeprocessors.register(Terms(md), "weave-terms", 5)
+        md.treeprocessors.register(Links(md), "weave-links", 3)
+        md.treeprocessors.register(Dollars(md), "weave-dollars", 2)
+        md.postprocessors.register(Mathematics(md), "weave-math", -10)
         md.postprocessors.register(Marks(md), "weave-marks", -11)
-        md.convert = functools.partial(self._convert, md)
+        md.convert = functools.partial(_convert, md)
 
-    def _convert(self, md, text):
-        RESULTS.visit(self.page.path(), text)
-        return pages.converted(text, md, self.page, RESULTS, WARNINGS)
+
+def _convert(md, text):
+    RESULTS.visit(md.weave.path(), text)
+    return pages.converted(text, md, RESULTS, WARNINGS)
 
 
 class Page:
     """The page being converted: where it is, and on which line a piece of its text stands."""
 
-    def __init__(self, md):
+    def __init__(self, md, addresses):
+        self.addresses = addresses
         self._md = md
         self._ids = 0
         self._named = set()
         self._lines = 0
         self._files = []
-        self._claims = None
         self.shown = {}  # exhibit or lab -> result
 
     def begin(self, lines):
         """Remember how many lines there are: the builder has taken some away at the front."""
-        self._claims = None
         self._lines = len("\n".join(lines).rstrip().split("\n"))
 
+    @functools.cached_property
     def claims(self):
-        """The registry of claims, read once for each time that the page is made."""
-        if self._claims is None:
-            self._claims = registry()
-        return self._claims
+        """The registry of claims, read once a page."""
+        return registry()
 
     def result(self, name):
         """The result of an exhibit or a lab, which the page shows."""
@@ -134,7 +134,7 @@ class Page:
         ):
             for processor in processors:
                 owner = getattr(processor, names[0], None)
-                if owner is not self and hasattr(owner, names[1]):
+                if hasattr(owner, names[1]):
                     path = getattr(owner, names[1])
                     return path if isinstance(path, str) else path()
         raise WeaveError("weave cannot tell which page it is on: build with MkDocs or Zensical")
@@ -147,12 +147,7 @@ class Page:
 
     def where(self, *texts):
         """The place where a piece of the page's text, the first that is there, first stands."""
-        for text in texts:
-            for file in (f"docs/{self.path()}", *self._files):
-                page = (project.ROOT / file).read_text(encoding="utf-8")
-                if (start := page.find(text)) >= 0:
-                    return f"{file}:{page.count(chr(10), 0, start) + 1}"
-        return f"docs/{self.path()}"
+        return _place(texts, [f"docs/{self.path()}", *self._files])
 
     def words(self):
         """How many words of prose the page has; formulas and addresses count as one each."""
@@ -174,25 +169,22 @@ class Directives(Preprocessor):
         r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|reference|claims|lab)\b)", re.I
     )
 
-    def __init__(self, md, page, addresses):
-        super().__init__(md)
-        self.page = page
-        self.addresses = addresses
-
     def run(self, lines):
-        self.page.begin(lines)
+        self.md.weave.begin(lines)
         made, number = [], 0
         while number < len(lines):
             if fence := self.FENCE.match(lines[number]):
                 end = self._end(lines, number, fence)
-                body = lines[number + 1 : end]
-                made += self._fence(fence, body, number + 1) or lines[number : end + 1]
+                if fence["kind"] in FENCES:
+                    body = [line.removeprefix(fence["indent"]) for line in lines[number + 1 : end]]
+                    made += self._make(FENCES[fence["kind"]], fence, number + 1, fence["rest"].strip(), body)
+                else:
+                    made += lines[number : end + 1]
                 number = end
             elif listing := self.LISTING.match(lines[number]):
-                parts = self._make(blocks.listing, number + 1, listing["file"], listing["symbol"])
-                made += self._place(parts, listing["indent"])
+                made += self._make(code.listing, listing, number + 1, listing["file"], listing["symbol"])
             elif self.MISPLACED.match(lines[number]):
-                where, text = self.page.at(number + 1), lines[number].strip()
+                where, text = self.md.weave.at(number + 1), lines[number].strip()
                 raise WeaveError(f"{where}: {text!r} must stand on lines of its own, its file in quotes")
             else:
                 made.append(lines[number])
@@ -205,64 +197,36 @@ class Directives(Preprocessor):
         for number in range(start + 1, len(lines)):
             if close.match(lines[number]):
                 return number
-        raise WeaveError(f"{self.page.at(start + 1)}: the block that begins here is never closed")
+        raise WeaveError(f"{self.md.weave.at(start + 1)}: the block that begins here is never closed")
 
-    def _fence(self, fence, body, line):
-        """The lines that stand for a fence of ours, None for any other."""
-        body = [text.removeprefix(fence["indent"]) for text in body]
-        rest = fence["rest"].strip()
-        if fence["kind"] == "exhibit":
-            parts = self._make(blocks.exhibit, line, rest, body)
-        elif fence["kind"] == "mermaid":
-            parts = self._make(blocks.diagram, line, body)
-        elif fence["kind"] == "reference":
-            parts = self._make(blocks.reference, line, rest)
-        elif fence["kind"] == "claims":
-            parts = self._make(blocks.claims, line, self.addresses["repository"])
-        elif fence["kind"] == "lab":
-            parts = self._make(blocks.lab, line, rest, self.addresses["site"])
-        else:
-            return None
-        return self._place(parts, fence["indent"])
-
-    def _make(self, block, line, *arguments):
+    def _make(self, directive, match, line, *arguments):
+        """The lines that stand for a directive; its HTML is kept from Markdown."""
         try:
-            return block(self.page, *arguments)
-        except (blocks.BlockError, Unavailable) as error:
-            raise WeaveError(f"{self.page.at(line)}: {error}") from None
-
-    def _place(self, parts, indent):
-        """Parts are HTML, kept from Markdown, or lists of Markdown lines."""
+            parts = directive(self.md.weave, *arguments)
+        except (code.DirectiveError, Unavailable) as error:
+            raise WeaveError(f"{self.md.weave.at(line)}: {error}") from None
         placed = [""]
         for part in parts:
             text = [self.md.htmlStash.store(part)] if isinstance(part, str) else part
-            placed += [*(indent + line for line in text), ""]
+            placed += [*(match["indent"] + line for line in text), ""]
         return placed
 
 
-class Inline(InlineProcessor):
-    """A pattern in a sentence that needs to know its page."""
-
-    def __init__(self, pattern, md, page):
-        super().__init__(pattern, md)
-        self.page = page
-
-
-class Minutes(Inline):
+class Minutes(InlineProcessor):
     """How long the page takes to read, prose only, at 200 words a minute."""
 
     def handleMatch(self, match, data):
-        return str(max(1, round(self.page.words() / 200))), match.start(0), match.end(0)
+        return str(max(1, round(self.md.weave.words() / 200))), match.start(0), match.end(0)
 
 
-class Value(Inline):
+class Value(InlineProcessor):
     """A number that an exhibit returned, as the page wants it formatted."""
 
     def handleMatch(self, match, data):
         try:
             text = self._format(match[1], match[2] or "")
         except (Unavailable, ValueError) as error:
-            raise WeaveError(f"{self.page.where(match[0], match[1])}: {error}") from None
+            raise WeaveError(f"{self.md.weave.where(match[0], match[1])}: {error}") from None
         element = ElementTree.Element("span", {"class": "value", "title": f"computed by exhibits/{match[1]}"})
         number = re.fullmatch(r"(?P<sign>[+-]?)(?P<digits>[\d.,_]+%?)(?:e(?P<power>[+-]\d+))?", text)
         if number:
@@ -276,7 +240,7 @@ class Value(Inline):
 
     def _format(self, name, how):
         exhibit, _, key = name.rpartition(".")
-        values = self.page.result(exhibit)["values"]
+        values = self.md.weave.result(exhibit)["values"]
         if key not in values:
             known = ", ".join(values) or "none"
             raise Unavailable(f"exhibit {exhibit!r} returns no value {key!r}; it returns {known}")
@@ -289,19 +253,23 @@ class Value(Inline):
             raise ValueError(text) from None
 
 
-class ClaimMark(Inline):
+class ClaimMark(InlineProcessor):
     """A small mark that links a sentence to the claim that a test holds."""
 
     def handleMatch(self, match, data):
         try:
-            claims = self.page.claims()
+            claims = self.md.weave.claims
         except ClaimError as error:
-            raise WeaveError(f"{self.page.where(match[0], match[1])}: {error}") from None
+            raise WeaveError(f"{self.md.weave.where(match[0], match[1])}: {error}") from None
         if match[1] not in claims:
-            raise WeaveError(f"{self.page.where(match[0], match[1])}: no test holds the claim {match[1]!r}")
+            raise WeaveError(
+                f"{self.md.weave.where(match[0], match[1])}: no test holds the claim {match[1]!r}"
+            )
         statement = claims[match[1]].statement
-        mark = ElementTree.Element("a", {"class": "claim", "href": f"{self.page.to('claims.md')}#{match[1]}"})
-        if self.page.first(match[1]):  # what the claims page links back to
+        mark = ElementTree.Element(
+            "a", {"class": "claim", "href": f"{self.md.weave.to('claims.md')}#{match[1]}"}
+        )
+        if self.md.weave.first(match[1]):  # what the claims page links back to
             mark.set("id", f"states-{match[1]}")
         mark.set("title", statement)
         mark.set("aria-label", f"Tested claim: {statement}")
@@ -311,10 +279,6 @@ class ClaimMark(Inline):
 
 class Levels(Treeprocessor):
     """Give each level an id that links can name, and open those for a reader who has not chosen."""
-
-    def __init__(self, md, page):
-        super().__init__(md)
-        self.page = page
 
     def run(self, root):
         self._walk(root, "", {})
@@ -331,7 +295,7 @@ class Levels(Treeprocessor):
 
     def _mark(self, element, level, name, seen):
         if level not in LEVELS:
-            where = self.page.where(f"level-{level}")
+            where = self.md.weave.where(f"level-{level}")
             raise WeaveError(f"{where}: unknown level {level!r}; the levels are {', '.join(LEVELS)}")
         seen[name] = seen.get(name, 0) + 1
         element.set("id", name if seen[name] == 1 else f"{name}-{seen[name]}")
@@ -346,12 +310,8 @@ class Terms(Treeprocessor):
     SENTENCES = ("p", "li", "td", "em", "strong")
     AROUND = ("div", "figure", "figcaption", "details", "ul", "ol", "table", "tbody", "tr")
 
-    def __init__(self, md, page):
-        super().__init__(md)
-        self.page = page
-
     def run(self, root):
-        if self.page.path() == glossary.FILE:
+        if self.md.weave.path() == glossary.FILE:
             for entry in root.iter("dt"):
                 entry.text = entry.text.split(",")[0]  # other forms are for finding it
                 entry.set("id", glossary.identifier(entry.text))
@@ -377,7 +337,7 @@ class Terms(Treeprocessor):
             if term.id not in met:
                 met.add(term.id)
                 link = ElementTree.Element("a", {"class": "term", "title": term.meaning})
-                link.set("href", f"{self.page.to(glossary.FILE)}#{term.id}")
+                link.set("href", f"{self.md.weave.to(glossary.FILE)}#{term.id}")
                 link.text, link.tail = AtomicString(word[0]), text[word.end() :]
                 setattr(element, part, text[: word.start()])
                 parent.insert(0 if part == "text" else list(parent).index(element) + 1, link)
@@ -388,10 +348,6 @@ class Terms(Treeprocessor):
 class Links(Treeprocessor):
     """Refuse a link to a file that is not there; MkDocs itself says no line."""
 
-    def __init__(self, md, page):
-        super().__init__(md)
-        self.page = page
-
     def run(self, root):
         for element in root.iter():
             link = element.get("href") or element.get("src") or ""
@@ -399,24 +355,20 @@ class Links(Treeprocessor):
             path = unquote(re.split("[?#]", link)[0])
             if not path or re.match(r"[\w+.-]+:|/", path):
                 continue
-            if not (project.DOCS / posixpath.dirname(self.page.path()) / path).exists():
-                where = self.page.where(f"({link}", f"]: {link}", link)
+            if not (project.DOCS / posixpath.dirname(self.md.weave.path()) / path).exists():
+                where = self.md.weave.where(f"({link}", f"]: {link}", link)
                 raise WeaveError(f"{where}: the link {link!r} leads to no file of docs/")
 
 
 class Dollars(Treeprocessor):
     """Refuse a formula of its own that has no blank line before and after it: it would stay TeX."""
 
-    def __init__(self, md, page):
-        super().__init__(md)
-        self.page = page
-
     def run(self, root):
         for element in root.iter():
             for text in (element.text, element.tail):
                 if "$$" in (text or ""):
                     formula = text[text.index("$$") :].strip()
-                    where = self.page.where(formula, formula.split("\n")[0])
+                    where = self.md.weave.where(formula, formula.split("\n")[0])
                     raise WeaveError(f"{where}: $$ must begin and end a paragraph of its own")
 
 
@@ -425,10 +377,6 @@ class Mathematics(Postprocessor):
 
     MARKED = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([^\s<>]*)', re.S)
     CONVERTER = LatexToMathML(fancy_error=False)
-
-    def __init__(self, md, page):
-        super().__init__(md)
-        self.page = page
 
     def run(self, text):
         parts, end = [], 0
@@ -443,7 +391,7 @@ class Mathematics(Postprocessor):
         try:
             mathml = self.CONVERTER.convert_with_local_state(tex, displaystyle=kind == "[")
         except LatexError as error:
-            where = self.page.where(tex.split("\n")[0])
+            where = self.md.weave.where(tex.split("\n")[0])
             raise WeaveError(f"{where}: bad TeX in {tex!r}: character {error}") from None
         if kind == "[":  # a wide formula scrolls in its own box
             return f'{before}<div class="formula">{mathml}</div>{after}'
@@ -461,15 +409,14 @@ class Marks(Postprocessor):
         return self.SPACE.sub(lambda m: m.expand(joined if m["formula"] else "\N{NO-BREAK SPACE}"), text)
 
 
-def _line_of(text, *files):
-    """The place of a text in the first of these files that has it, else the first line of the first."""
-    for file in files:
-        if (project.ROOT / file).is_file():
-            lines = (project.ROOT / file).read_text(encoding="utf-8").split("\n")
-            for number, line in enumerate(lines, 1):
-                if text in line:
-                    return f"{file}:{number}"
-    return f"{files[0]}:1"
+def _place(texts, files):
+    """Where the first of the texts that stands in one of the files first stands, else the first file."""
+    for text in texts:
+        for file in files:
+            whole = (project.ROOT / file).read_text(encoding="utf-8")
+            if (start := whole.find(text)) >= 0:
+                return f"{file}:{whole.count(chr(10), 0, start) + 1}"
+    return files[0]
 
 
 class Warnings(logging.Filter):
@@ -481,9 +428,8 @@ class Warnings(logging.Filter):
     def filter(self, record):
         self.count += 1
         if found := self.BAD_LINK.search(record.getMessage()):
-            place = _line_of(
-                f"({found['link']}", f"docs/{found['page']}", f"labs/{Path(found['page']).stem}.py"
-            )
+            files = (f"docs/{found['page']}", f"labs/{Path(found['page']).stem}.py")
+            place = _place([f"({found['link']}"], [file for file in files if (project.ROOT / file).is_file()])
             record.msg, record.args = f"{place}: {record.getMessage()}", ()
         return True
 

@@ -54,12 +54,12 @@ class MkDocs:
         self.links.links_to_anchors = {file(uri): anchors for uri, anchors in answers["links"].items()}
 
 
-def converted(text, md, page, results, warnings):
+def converted(text, md, results, warnings):
     """The HTML of a page's text. A page is not cached if `warnings.count` grows while it is made."""
     make = type(md).convert
     if "mkdocs_extract_title" not in md.treeprocessors:
         return make(md, text)
-    mkdocs = MkDocs(md)
+    mkdocs, page = MkDocs(md), md.weave
     file = project.ROOT / ".cache" / "pages" / f"{page.path().replace('/', '.')}.json"
     key = _digest([text, sys.version, _code(), mkdocs.settings()])
     if entry := _load(file, key, results):

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from weave import blocks, claims, diagrams, provenance, symbols
 from weave import cached as cached_
+from weave import claims, diagrams, provenance, symbols
+from weave.directives import code
 from weave.project import relative
 
 
@@ -76,7 +77,7 @@ def test_the_state_is_that_of_the_code_and_of_the_libraries(monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("function", "texts"),
     [
-        (blocks._coloured, ["def f(): return 1\n"]),
+        (code._coloured, ["def f(): return 1\n"]),
         (claims._marked, ["a.py", '@pytest.mark.claim("a-b", "It is.")\ndef test_a(): pass\n']),
         (diagrams.draw, ["flowchart LR\n  accTitle: A\n  accDescr: B\n  a --> b\n"]),
         (provenance.parts, ["def f(): return 1\n"]),

@@ -11,7 +11,8 @@ import matplotlib.pyplot as plt
 import numpy
 import pytest
 
-from weave import blocks, figures
+from weave import figures
+from weave.directives.code import described
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def draw():
 
 
 def svg(figure, name="chapter.thing", alternative="What it shows."):
-    return blocks._described(figures.to_svg(figure, name), alternative)
+    return described(figures.to_svg(figure, name), alternative)
 
 
 def elements(text, tag):

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from bs4 import BeautifulSoup
 
-from weave import blocks, extension
+from weave import diagrams, extension
 from weave.diagrams import DiagramError
 from weave.errors import WeaveError
 from weave.provenance import measured_parts
@@ -66,7 +66,7 @@ def drawing(monkeypatch):
             raise DiagramError("no flowchart")
         return f"<svg>{len(source.splitlines())} lines</svg>"
 
-    monkeypatch.setattr(blocks.diagrams, "render", render)
+    monkeypatch.setattr(diagrams, "render", render)
 
 
 def placed(directive):

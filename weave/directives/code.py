@@ -1,0 +1,109 @@
+"""Code, what it printed and what it drew, in boxes; and the listing, which is code alone."""
+
+import html
+import urllib.parse
+
+from pygments import highlight
+from pygments.filter import simplefilter
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+from pygments.token import Name, Operator, Punctuation, Text
+
+from weave import project, symbols
+from weave.cached import cached
+
+# Folded code is for who opens it: it would drown the prose in search results.
+FOLD = '<details class="code" data-search-exclude>'
+
+
+class DirectiveError(Exception):
+    """The directive cannot be made; the message says why."""
+
+
+def listing(page, file, symbol):
+    """The source of a symbol or of a whole file; that of a snippet is linked to its own page."""
+    try:
+        source = symbols.find(file, symbol)
+    except symbols.SymbolError as error:
+        raise DirectiveError(str(error)) from None
+    if file.startswith("snippets/") and not (project.DOCS / reference_page(file)).is_file():
+        raise DirectiveError(f"the listing links to docs/{reference_page(file)}, which is not there")
+    return placed(page, source)
+
+
+def reference_page(file):
+    """The page that shows a whole snippet, relative to docs/."""
+    return f"reference/{file.removeprefix('snippets/').removesuffix('.py')}.md"
+
+
+def described(svg, alternative):
+    """The figure with the words that stand for it, which are no part of its result: they need no run."""
+    return svg.replace(' role="img"', f' role="img" aria-label="{html.escape(alternative)}"', 1)
+
+
+def folded(page, title, source):
+    """Code that few will open: without colours, which would be half of the page's elements."""
+    place = f'<p class="place"><code>{source.file}</code>, {_lines(source)}</p>'
+    code = box(page, "highlight", html.escape("\n".join(source.lines) + "\n"))
+    return f"{FOLD}<summary>{title}</summary>{place}{code}</details>"
+
+
+def placed(page, source):
+    """Code under a line that says where it stands; a snippet links to its own page, and there to the file."""
+    if page.path() == reference_page(source.file):
+        return [_download(source), _code(page, source)]
+    file = f"`{source.file}`"
+    if source.file.startswith("snippets/"):
+        file = f"[{file}]({page.to(reference_page(source.file))})"
+    return [[f"{file}, {_lines(source)}", "{: .place }"], _code(page, source)]
+
+
+def _download(source):
+    """The line above a whole snippet, with the file itself in the link: it needs no server."""
+    text = urllib.parse.quote("\n".join(source.lines) + "\n")
+    name = source.file.rpartition("/")[2]
+    link = f'<a href="data:text/x-python;charset=utf-8,{text}" download="{name}">download</a>'
+    return f'<p class="place"><code>{source.file}</code>, {len(source.lines)} lines, {link}</p>'
+
+
+def _lines(source):
+    return f"lines {source.first} to {source.first + len(source.lines) - 1}"
+
+
+def _code(page, source):
+    return box(page, "highlight", highlighted(source.lines))
+
+
+def printed(page, result):
+    return box(page, "no-copy printed", html.escape(result["output"]))
+
+
+def box(page, kind, text):
+    """Preformatted text. The theme names its copy button after the box, so each box has an id.
+
+    What nobody copies is no-copy: on a phone the button would lie on the text. Every page loads
+    the search index, so code stays out of it.
+    """
+    head = f'<div class="{kind}" id="{page.fresh_id(kind.split()[-1])}" data-search-exclude>'
+    return f"{head}<pre><code>{text}</code></pre></div>"
+
+
+@simplefilter
+def _plain_names(self, lexer, stream, options):
+    """Names and punctuation look like text: without a span each, a page has half the elements."""
+    coloured = (Name.Builtin, Name.Function, Name.Class, Name.Decorator)
+    for token, text in stream:
+        quiet = token in Punctuation or (token in Operator and token is not Operator.Word)
+        named = token in Name and not any(token in kind for kind in coloured)
+        yield (Text if quiet or named else token), text
+
+
+def highlighted(lines):
+    return _coloured("\n".join(lines) + "\n")
+
+
+@cached
+def _coloured(code):
+    lexer = PythonLexer(stripnl=False)
+    lexer.add_filter(_plain_names())
+    return highlight(code, lexer, HtmlFormatter(nowrap=True))

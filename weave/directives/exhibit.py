@@ -1,0 +1,61 @@
+"""```exhibit module.function```: what an exhibit drew or printed, with its code."""
+
+from weave import live, symbols
+from weave.directives.code import DirectiveError, described, folded, placed, printed
+
+SHOWN = ("figure", "output", "code", "table")
+
+
+def exhibit(page, argument, caption):
+    """The figure or the output with the code folded; or, for show=code, the code first and open.
+
+    For show=table, what it printed is a table in Markdown.
+    """
+    name, show = _argument(argument)
+    result = page.result(name)
+    show = show or ("figure" if result["figure"] else "output")
+    module, _, function = name.partition(".")
+    source = symbols.find(f"exhibits/{module}.py", function)
+    caption = ["/// caption", *caption, "///"] if any(caption) else []
+    if show == "figure":
+        return [_figure(name, result, source, caption), caption, folded(page, "The code that drew this", source)]
+    if not result["output"]:
+        raise DirectiveError(f"exhibit {name!r} prints nothing")
+    if show == "table":
+        return [_table(name, result), caption, folded(page, "The code that made this", source)]
+    if show == "output":
+        return [printed(page, result), caption, folded(page, "The code that printed this", source)]
+    return [*placed(page, source), printed(page, result), caption]
+
+
+def _argument(argument):
+    name, *options = argument.split() or [""]
+    show = dict(option.partition("=")[::2] for option in options)
+    if not name or set(show) - {"show"} or show.get("show", "figure") not in SHOWN:
+        variants = ", ".join(f"show={variant}" for variant in SHOWN)
+        raise DirectiveError(f"expected 'module.function' and perhaps one of {variants}, got {argument!r}")
+    return name, show.get("show")
+
+
+def _figure(name, result, source, caption):
+    if not result["figure"]:
+        raise DirectiveError(f"exhibit {name!r} draws no figure")
+    if not source.says:
+        raise DirectiveError(
+            f"exhibit {name!r} draws a figure but has no docstring, whose first paragraph is the figure's"
+            f" text alternative (at {source.file}:{source.first})"
+        )
+    figure = described(result["figure"], source.says)
+    if "live" not in result:
+        return figure
+    if not caption:
+        raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
+    caption.insert(1, f"    attrs: {{data-live: {name}}}")
+    return figure + live.shown(name, result["live"])
+
+
+def _table(name, result):
+    lines = result["output"].splitlines()
+    if not all(line.startswith("|") for line in lines):
+        raise DirectiveError(f"exhibit {name!r} prints no table: each line must begin with |")
+    return lines
