@@ -1,10 +1,13 @@
 """weave at work in a temporary folder, without building a site."""
 
 import functools
+import re
+import shutil
 
 import markdown
 import pytest
 from markdown.treeprocessors import Treeprocessor
+from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.utils import meta
 
@@ -35,13 +38,61 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def lively(tmp_path_factory):
-    """A project whose exhibits run, for `results.Results` in this process."""
-    lively = Project(tmp_path_factory.mktemp("lively").resolve(), files=FILES)
+def lively(request, tmp_path_factory):
+    """A project whose exhibits run, for `results.Results` in this process; a module may bring its files."""
+    files = getattr(request.module, "PROJECT", FILES)
+    lively = Project(tmp_path_factory.mktemp("lively").resolve(), files=files)
     with pytest.MonkeyPatch.context() as monkeypatch:
         move(monkeypatch, lively.root)
         monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        for name in ADDRESSES:
+            monkeypatch.delenv(name, raising=False)
         yield lively
+
+
+@pytest.fixture(scope="module")
+def known(lively):
+    """One Results for all tests, as a server has one for all builds: the worker starts once."""
+    known = results.Results()
+    known.refresh()
+    yield known
+    known.close()
+
+
+@pytest.fixture
+def ask(known, capfd):
+    """A function that brings all results up to date and says which ran."""
+
+    def ask():
+        capfd.readouterr()
+        known.invalidate()
+        known.refresh()
+        said = capfd.readouterr().err
+        ran = set(re.findall(r"^ +ran +[\d.]+ s +(\S+)", said, re.M))
+        if ran:
+            count = len(results.exhibit_names() + results.lab_names())
+            assert f"{len(ran)} exhibits ran, {count - len(ran)} cached" in said
+        return ran
+
+    ask()
+    return ask
+
+
+@pytest.fixture
+def files(lively):
+    """The project, whose exhibits, labs, snippets and weave are as before once the test has ended."""
+    rooms = [room for room in ("exhibits", "labs", "snippets", "weave") if (lively.root / room).is_dir()]
+    for room in rooms:
+        shutil.copytree(lively.root / room, lively.root / ".before" / room)
+    yield lively
+    for room in rooms:
+        shutil.rmtree(lively.root / room)
+        shutil.move(lively.root / ".before" / room, lively.root / room)
+
+
+def build_here(folder):
+    """Build the site of a folder in this process, which takes it for the project."""
+    build(load_config(str(folder.root / "mkdocs.yml"), site_dir=str(folder.root / "site")))
 
 
 class StubResults:

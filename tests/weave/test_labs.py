@@ -1,6 +1,5 @@
 """A lab in weave: its cells, its page, its notebooks, when it runs again, and what stops the build."""
 
-import contextlib
 import json
 import re
 from urllib.parse import unquote
@@ -8,9 +7,11 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from mkdocs.exceptions import Abort
 
-from tests.weave.projects import FILES, Project
-from weave import labs
+from tests.weave.conftest import build_here
+from tests.weave.projects import FILES
+from weave import extension, labs
 from weave.errors import WeaveError
 
 LAB = """
@@ -86,22 +87,22 @@ PROJECT = FILES | {
 }
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return Project(tmp_path_factory.mktemp("labs"), files=PROJECT)
+@pytest.fixture
+def built(lively, known, monkeypatch):
+    """A function that builds the site as the files are and gives the page of the lab, parsed."""
+    monkeypatch.setattr(extension, "RESULTS", known)
 
+    def built():
+        known.invalidate()
+        build_here(lively)
+        return BeautifulSoup(lively.page("labs/scaling/index.html"), "html.parser")
 
-@pytest.fixture(scope="module")
-def built(project):
-    done = project.build()
-    assert done.code == 0, done.output
-    assert "lab-scaling" in done.ran()
-    return project
+    return built
 
 
 @pytest.fixture
 def soup(built):
-    return BeautifulSoup(built.page("labs/scaling/index.html"), "html.parser")
+    return built()
 
 
 def test_the_cells_stand_on_the_page_in_their_order_with_the_solution_below_the_hints(soup):
@@ -137,17 +138,6 @@ def test_solution_and_check_are_folded_and_starter_and_figure_are_not(soup):
     figure = soup.select_one("figure svg.figure")
     assert figure["aria-label"] == "A line that falls."
     assert not figure.find_parent("details")
-
-
-@contextlib.contextmanager
-def edited(project, name, old, new):
-    """The project with an edit, which is then taken back."""
-    before = (project.root / name).read_bytes()
-    project.edit(name, old, new)
-    try:
-        yield
-    finally:
-        (project.root / name).write_bytes(before)
 
 
 def downloads(soup):
@@ -195,16 +185,14 @@ def test_links_of_a_notebook_lead_to_the_site_and_hints_are_for_jupyter(soup):
         ("labs/scaling.toml", "You return", "You give back", {"lab-scaling"}),
     ],
 )
-def test_an_edit_runs_the_labs_that_use_it(built, name, old, new, runs):
-    with edited(built, name, old, new):
-        done = built.build()
-    assert done.ran() == runs, done.output
+def test_an_edit_runs_the_labs_that_use_it(ask, files, name, old, new, runs):
+    files.edit(name, old, new)
+    assert ask() == runs
 
 
-def test_the_page_shows_what_an_edit_changed(built):
-    with edited(built, "snippets/scale.py", "2.0", "3.0"):
-        built.build("other")
-    text = BeautifulSoup(built.page("labs/scaling/index.html", "other"), "html.parser").get_text()
+def test_the_page_shows_what_an_edit_changed(built, files):
+    files.edit("snippets/scale.py", "2.0", "3.0")
+    text = built().get_text()
     assert "3.0 <" in text and "2.0 <" not in text
 
 
@@ -265,12 +253,12 @@ def test_the_page_shows_what_an_edit_changed(built):
     ],
     ids=["cell", "file", "starter", "two figures", "no alt", "no figure", "value", "syntax"],
 )
-def test_what_goes_wrong_in_a_cell_stops_the_build_with_its_place(built, name, old, new, said):
-    with edited(built, name, old, new):
-        done = built.build()
-    assert done.code != 0
-    assert "docs/labs/scaling.md:5: lab 'scaling' failed: " in done.output, done.output
-    assert said in done.output, done.output
+def test_what_goes_wrong_in_a_cell_stops_the_build_with_its_place(built, files, caplog, name, old, new, said):
+    files.edit(name, old, new)
+    with pytest.raises(Abort):
+        built()
+    assert "docs/labs/scaling.md:5: lab 'scaling' failed: " in caplog.text
+    assert said in caplog.text
 
 
 # Cells

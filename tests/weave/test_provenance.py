@@ -1,6 +1,7 @@
 """A result depends on the skeletons of modules and on the functions that ran, and on no other code."""
 
 import ast
+import itertools
 import shutil
 
 import mutants
@@ -12,7 +13,6 @@ from weave import entries, provenance, results
 from weave.worker import Worker
 
 SAMPLE = (
-    "bias.two_ways",  # through flex_attention, which reads code: all of it counts
     "in_a_transformer.every_encoding",
     "relative.shift_trick",
     "rope.score_by_offset",
@@ -29,8 +29,9 @@ def changed(before, after):
 def test_a_mutant_changes_one_part_of_its_file(stem):
     text = (REAL / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
     before = provenance.parts(text)
-    parts = [changed(before, provenance.parts(mutant.source)) for mutant in mutants.mutants_of(stem, text)]
-    assert parts and {len(names) for names in parts} == {1}
+    some = itertools.islice(mutants.mutants_of(stem, text), 100)
+    parts = [changed(before, provenance.parts(mutant.source)) for mutant in some]
+    assert len(parts) == 100 and {len(names) for names in parts} == {1}
 
 
 TEXT = '''
@@ -132,7 +133,7 @@ def without_what_did_not_run(folder, outcome, worker):
     """What an exhibit gives once every function that it did not run raises."""
     texts = {file: (folder / file).read_text(encoding="utf-8") for file in outcome.modules}
     for file, text in texts.items():
-        if outcome.functions is not None and file not in outcome.files:
+        if file not in outcome.files:
             (folder / file).write_text(gutted(text, outcome.functions.get(file, ())), encoding="utf-8")
     try:
         (again,) = worker.run([outcome.name])
@@ -157,6 +158,8 @@ def test_code_that_did_not_run_has_no_say(tmp_path, monkeypatch, which):
     worker = Worker()
     for outcome in list(worker.run(list(wanted))):
         assert not outcome.failure, outcome
+        if outcome.functions is None:  # all of its code counts
+            continue
         again = without_what_did_not_run(tmp_path, outcome, worker)
         assert again.result == outcome.result, again.failure or outcome.name
     worker.close()

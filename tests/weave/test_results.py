@@ -7,73 +7,35 @@ import shutil
 
 import pytest
 
+from tests.weave.projects import FILES
 from weave import entries, project, results, worker
 
 STORED = "lines.rising"
 
 
-@pytest.fixture(scope="module")
-def known(lively):
-    """One Results for all tests, as a server has one for all builds: the worker starts once."""
-    lively.write(
-        {
-            "exhibits/reader.py": """
-                from pathlib import Path
+PROJECT = FILES | {
+    "exhibits/reader.py": """
+        from pathlib import Path
 
-                HERE = Path(__file__).parent / "data"
+        HERE = Path(__file__).parent / "data"
 
 
-                def a_file():
-                    return {"text": (HERE / "note.txt").read_text()}
+        def a_file():
+            return {"text": (HERE / "note.txt").read_text()}
 
 
-                def a_folder():
-                    return {"count": len(list(HERE.glob("*.txt")))}
+        def a_folder():
+            return {"count": len(list(HERE.glob("*.txt")))}
 
 
-                def perhaps():
-                    try:
-                        return {"text": (HERE / "maybe.txt").read_text()}
-                    except FileNotFoundError:
-                        return {"text": "none"}
-                """,
-            "exhibits/data/note.txt": "one",
-        }
-    )
-    known = results.Results()
-    known.get(STORED)
-    yield known
-    known.close()
-
-
-@pytest.fixture
-def ask(known, capfd):
-    """Bring all results up to date; which exhibits ran, and how many were cached."""
-
-    def ask():
-        capfd.readouterr()
-        known.invalidate()
-        known.get(STORED)
-        said = capfd.readouterr().err
-        ran = set(re.findall(r"^ +ran +[\d.]+ s +(\S+)", said, re.M))
-        if ran:
-            assert f"{len(ran)} exhibits ran, {len(results.exhibit_names()) - len(ran)} cached" in said
-        return ran
-
-    ask()
-    return ask
-
-
-@pytest.fixture
-def files(lively):
-    """The project, whose exhibits, snippets and weave are as before once the test has ended."""
-    folders = {name: lively.root / name for name in ("exhibits", "snippets", "weave")}
-    for name, folder in folders.items():
-        shutil.copytree(folder, lively.root / ".before" / name)
-    yield lively
-    for name, folder in folders.items():
-        shutil.rmtree(folder)
-        shutil.move(lively.root / ".before" / name, folder)
+        def perhaps():
+            try:
+                return {"text": (HERE / "maybe.txt").read_text()}
+            except FileNotFoundError:
+                return {"text": "none"}
+        """,
+    "exhibits/data/note.txt": "one",
+}
 
 
 def value(known, name):

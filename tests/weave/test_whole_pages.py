@@ -2,10 +2,8 @@
 
 import markdown
 import pytest
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
 
-from tests.weave.conftest import StubResults
+from tests.weave.conftest import StubResults, build_here
 from tests.weave.projects import BARE
 from weave import extension, pages
 
@@ -49,7 +47,7 @@ def made(here, monkeypatch):
         texts.clear()
         results = StubResults({"lines.rising": {"values": {"end": here.end}}})
         monkeypatch.setattr(extension, "RESULTS", results)
-        build(load_config(str(here.root / "mkdocs.yml"), site_dir=str(here.root / "site")))
+        build_here(here)
         return set(texts)
 
     assert made() == ALL
