@@ -1,25 +1,7 @@
-"""The Markdown extension: what a page may say beyond Markdown, and where it is made.
+"""The Markdown extension: where what a page may say beyond Markdown is read.
 
-On lines of their own:
-
-    ```exhibit module.function          the figure or the output of an exhibit; the
-    A caption, in Markdown.             body is its caption, the code folded. show=output
-    ```                                 picks what was printed, show=code opens the code,
-                                        show=table places a table that was printed
-    ```reference snippets/file.py ```   the reference page of a snippet, below its prose
-    ```mermaid … ```                    a diagram
-    ```claims … ```                     the list of all claims (the body stays empty)
-    ```lab name ```                     a lab: its prose, its code, what that gives, its notebooks
-    --8<-- "snippets/file.py@symbol"    the source of a symbol, or of the whole file
-
-Within a sentence:
-
-    `#!val module.function.key .3f`     a number that the exhibit returned, formatted
-    `#!claim some-id`                   a mark that links to the claim
-    `#!minutes`                         how long the whole page takes to read
-    $…$ and $$…$$                       mathematics
-
-Levels are `??? level-basic "Basic: …"` blocks (pymdownx.details).
+CONTRIBUTING.md has all that it may say. Directives stand on lines of their own; values, claims and formulas
+within sentences. Levels are `??? level-basic "Basic: …"` blocks (pymdownx.details).
 """
 
 import functools
@@ -166,7 +148,7 @@ class Directives(Preprocessor):
     FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*(?P<kind>[\w-]*)(?P<rest>[^`]*)$")
     LISTING = re.compile(r'^(?P<indent>\s*)--8<--\s+"(?P<file>[^"@]+)(?:@(?P<symbol>[^"]+))?"\s*$')
     MISPLACED = re.compile(
-        r"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{3,}|~{3,})\s*(exhibit|mermaid|reference|claims|lab)\b)", re.I
+        rf"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{{3,}}|~{{3,}})\s*({'|'.join(FENCES)})\b)", re.I
     )
 
     def run(self, lines):

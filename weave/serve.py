@@ -13,6 +13,7 @@ import logging
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import jinja2
 from mkdocs import __main__, utils
@@ -46,6 +47,8 @@ class Site:
         self.files.add_files_from_theme(self.env, config)
         set_exclusions(self.files, config)
         self.nav = get_navigation(self.files, config)
+        for page in Path(config.site_dir).rglob("*.html"):  # as it was before, or of a page that is gone
+            page.unlink()
         self.files.copy_static_files(dirty=True, inclusion=InclusionLevel.is_in_serve)
         self.pages = self.files.documentation_pages(inclusion=InclusionLevel.is_in_serve)
         for file in self.pages:

@@ -92,14 +92,6 @@ def test_an_edited_constant_changes_what_uses_it_and_nothing_else(house, site):
     assert house.site() == site
 
 
-def test_an_edit_that_no_exhibit_sees_runs_nothing(house):
-    house.edit("snippets/lonely.py", "imports", "reads")
-    house.edit("docs/index.md", "The line ends", "The line stops")
-    done = house.build()
-    assert (done.code, done.ran()) == (0, set())
-    assert "The line stops" in house.page()
-
-
 FENCE = "```"
 # One for each way by which an exception could be swallowed: a fence, a sentence, a postprocessor, and what
 # MkDocs says itself. The messages are held in test_pages.py and test_isolate.py, without building.
@@ -138,30 +130,6 @@ def test_one_message_with_page_line_and_cause_stops_the_build(house, wrong):
     assert not list(house.root.glob(".site-*"))
 
 
-def test_a_claim_that_no_page_cites_stops_the_build(house):
-    before = house.site()
-    house.edit("docs/index.md", "`#!claim scaling-scales`", "")
-    done = house.build()
-    assert done.code != 0
-    message = "docs/claims.md:3: no page states the claim 'scaling-scales' of tests/test_scale.py:5"
-    assert done.output.count(message) == 1
-    assert "Traceback" not in done.output
-    assert house.site() == before
-
-
-def test_two_sentences_for_one_claim_stop_the_build(house):
-    before = house.site()
-    held = house.root.joinpath("tests/test_scale.py").read_text()
-    house.write({"tests/test_two.py": held.replace("doubles", "trebles")})
-    done = house.build()
-    assert done.code != 0
-    message = "tests/test_two.py:5 states claim 'scaling-scales' in other words than tests/test_scale.py:5"
-    assert f" docs/index.md:7: {message}" in done.output
-    assert done.output.count(message) == 1
-    assert "Traceback" not in done.output
-    assert house.site() == before
-
-
 def test_plain_mkdocs_stops_too(house):
     house.write({"docs/attempt.md": "# Trial\n\n`#!val lines.rising.start`\n"})
     done = house.run("mkdocs", "build", "--strict", "--site-dir", ".cache/other")
@@ -170,39 +138,11 @@ def test_plain_mkdocs_stops_too(house):
     assert "Traceback" not in done.output
 
 
-def test_damaged_entries_are_made_again_without_a_word(house, site):
-    usual = re.sub(r"\.site-\w+|\d+\.\d+ s(econds)?", "", house.build().output)
-    for number, path in enumerate(house.entries()):
-        data = path.read_bytes()
-        path.write_bytes(data[: len(data) // 2] if number % 2 else b"{}")
-    (house.root / ".cache" / "texts.json").write_text("{")
-    done = house.build()
-    assert done.code == 0
-    assert done.ran() == {"lines.rising", "words.spoken"}
-    assert house.site() == site
-    said = re.sub(r"\.site-\w+|\d+\.\d+ s(econds)?", "", done.output)
-    news = {line.strip() for line in set(said.split("\n")) - set(usual.split("\n"))}
-    assert {re.sub(" +", " ", line) for line in news} == {
-        "ran lines.rising",
-        "ran words.spoken",
-        "2 exhibits ran, 0 cached",
-    }
-
-
 def test_a_build_elsewhere_leaves_the_site_alone(house, site):
     house.write({"docs/more.md": "# More\n"})
     assert house.build("elsewhere").code == 0
     assert house.site() == site
     assert set(house.site("elsewhere")) == {*site, "more/index.html"}
-
-
-def test_a_page_that_is_gone_is_gone_from_the_site(house):
-    house.write({"docs/more.md": "# More\n"})
-    assert house.build().code == 0
-    assert "more/index.html" in house.site()
-    (house.root / "docs" / "more.md").unlink()
-    assert house.build().code == 0
-    assert "more/index.html" not in house.site()
 
 
 # Builds that are interrupted, and builds at the same time
@@ -334,9 +274,9 @@ def test_the_date_of_a_build_is_that_of_the_last_commit_or_none(monkeypatch, tmp
 
 
 def test_two_cold_builds_in_different_folders_are_the_same_bytes(tmp_path_factory):
-    """With the real theme, the real torch, and a space in one folder's name."""
+    """With the real theme, and a space in one folder's name."""
     names = ("one", "another folder")
-    projects = [Project(tmp_path_factory.mktemp(name), theme=MATERIAL, light=False) for name in names]
+    projects = [Project(tmp_path_factory.mktemp(name), theme=MATERIAL) for name in names]
     for process in [project.start("weave.build") for project in projects]:
         output, _ = process.communicate(timeout=300)
         assert process.returncode == 0, output

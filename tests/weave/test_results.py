@@ -292,14 +292,20 @@ def test_what_is_stored_is_stored_whole(here, monkeypatch):
     assert stored("a.b") is None
 
 
-def test_a_failure_is_told_again_without_running_until_the_code_changes(known, ask, files, capfd):
-    files.write({"exhibits/bad.py": "def one():\n    raise RuntimeError('no')\n"})
+def test_all_failures_are_told_at_once_and_again_without_running_until_the_code_changes(
+    known, ask, files, capfd
+):
+    raising = "def {}():\n    raise RuntimeError('no')\n"
+    files.write({"exhibits/bad.py": raising.format("one") + raising.format("two")})
     for _ in range(2):
         known.invalidate()
         with pytest.raises(results.Unavailable) as error:
             known.get("bad.one")
         assert str(error.value) == "exhibit 'bad.one' failed: RuntimeError: no (at exhibits/bad.py:2)"
-    assert capfd.readouterr().err.count("bad.one") == 1
+    said = capfd.readouterr().err
+    failed = re.findall(r"^failed +\d+\.\d\d s  (bad\.\w+): RuntimeError: no \(at .*\)$", said, re.M)
+    assert sorted(failed) == ["bad.one", "bad.two"]
+    assert f"0 exhibits ran, {COUNT} cached, 2 failed" in said
     files.edit("exhibits/bad.py", "raise RuntimeError('no')", "print('yes')")
     known.invalidate()
     assert known.get("bad.one")["output"] == "yes\n"

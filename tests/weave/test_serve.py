@@ -95,10 +95,12 @@ def test_an_edit_is_followed_and_an_error_is_told_where_the_page_would_be(projec
 
 
 @posix
-def test_what_runs_in_the_background_ends_with_the_server(project, fetch):
-    """As the fixture sees in the end."""
+def test_a_page_that_is_gone_is_gone_and_what_runs_in_the_background_ends_with_the_server(project, fetch):
+    """The latter as the fixture sees in the end."""
     for name in ("go", "waiting"):
         (project.root / ".cache" / name).unlink()
+    (project.root / "docs/slow.md").unlink()
+    until(lambda: not fetch("slow/"))
     project.edit("exhibits/slow.py", '"waited"', '"waited again"')
     until((project.root / ".cache/waiting").exists)
 
