@@ -34,8 +34,11 @@ class Rehearsal:
         plt.close("all")
         self.printed.append(printed.getvalue())
 
-    def with_mistake(self, was, now, step=""):
-        """What the checks that do not pass say with a mistake in the one solution that has these words."""
+    def with_mistake(self, was, now, step="", until=lambda said: False):
+        """What the checks that do not pass say with a mistake in the one solution that has these words.
+
+        The last is the first of which `until` is true.
+        """
         solutions = [cell for cell in self.cells if cell.tag == "solution" and f"def {step}" in cell.text]
         (cell,) = [cell for cell in solutions if was in cell.text]
         assert cell.text.count(was) == 1
@@ -45,5 +48,7 @@ class Rehearsal:
             if check.tag == "check":
                 self._run(check.text, check.line)
                 said += [] if self.names["passed"] else [" ".join(self.printed[-1].split())]
+                if said and until(said[-1]):
+                    break
         self._run(cell.text, cell.line)
         return said

@@ -58,7 +58,26 @@ def test_the_files_are_looked_at_once_a_build(known, ask, files, capfd):
     capfd.readouterr()
 
 
-def test_another_server_finds_what_this_one_stored(known, capfd):
+def test_page_by_page_only_what_a_page_shows_runs(known, ask, files, capfd):
+    files.edit("exhibits/words.py", "seven", "nine")
+    files.edit("snippets/scale.py", "2.0", "7.0")
+    lazy = results.Results(lazy=True)
+    lazy._worker, lazy._environment = known._worker, known._environment
+    capfd.readouterr()
+    lazy.visit("one.md", "In `#!val\n words.spoken.method`.")
+    assert "1 exhibits ran, 0 cached" in capfd.readouterr().err
+    assert lazy.get("words.spoken")["output"] == "nine < eight\n"
+    assert value(lazy, "lines.rising.end") == 7.0
+    assert "1 exhibits ran, 0 cached" in capfd.readouterr().err
+    assert ask() == set(), "and what it stored is found by others"
+
+
+def test_what_a_page_shows_is_known_by_its_text():
+    text = "```exhibit a.b show=code\n```\n`#!val c.d.e .2f`\n```lab f\n```\n"
+    assert results.named(text) == {"a.b", "c.d", "lab-f"}
+
+
+def test_another_server_finds_what_this_one_stored(known, ask, capfd):
     capfd.readouterr()
     assert results.Results().get(STORED) == known.get(STORED)
     assert "ran" not in capfd.readouterr().err
