@@ -18,7 +18,11 @@ def exhibit(page, argument, caption):
     source = symbols.find(f"exhibits/{module}.py", function)
     caption = ["/// caption", *caption, "///"] if any(caption) else []
     if show == "figure":
-        return [_figure(name, result, source, caption), caption, folded(page, "The code that drew this", source)]
+        return [
+            _figure(name, result, source, caption),
+            caption,
+            folded(page, "The code that drew this", source),
+        ]
     if not result["output"]:
         raise DirectiveError(f"exhibit {name!r} prints nothing")
     if show == "table":
