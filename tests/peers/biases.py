@@ -30,14 +30,14 @@ def alibi(batch, heads, tokens):
         return theirs.forward_custom_pos(at, at).masked_fill(later, -math.inf)
 
     ours = Way("", lambda slopes: alibi_bias(at, at, slopes), lambda: (alibi_slopes(heads),))
-    ways = [ours, Way("x-transformers and a causal mask", masked)]
+    ways = [ours, Way("x-transformers and a causal mask", masked, only=HELD)]  # it has its slopes
     return square("alibi", "alibi_bias", heads, tokens, ways)
 
 
 def alibi_symmetric(batch, heads, tokens):
     at, theirs = torch.arange(tokens), peer("x_transformers.x_transformers").AlibiPositionalBias(heads)
     ours = Way("", lambda slopes: alibi_bias_symmetric(at, at, slopes), lambda: (alibi_slopes(heads),))
-    ways = [ours, Way("x-transformers", lambda: theirs.forward_custom_pos(at, at))]
+    ways = [ours, Way("x-transformers", lambda: theirs.forward_custom_pos(at, at), only=HELD)]
     return square("alibi", "alibi_bias_symmetric", heads, tokens, ways)
 
 
@@ -68,19 +68,21 @@ def t5_peers(table, bidirectional):
 
 
 def t5(bidirectional):
+    """Added to scores: others leave the heads last in memory, which costs only who adds it."""
+
     def case(batch, heads, tokens):
-        table, at = learnable(32, heads), torch.arange(tokens)
+        table, at, scores = learnable(32, heads), torch.arange(tokens), torch.randn(heads, tokens, tokens)
         layer, other = t5_peers(table, bidirectional)
         ways = [
             Way(
                 "",
-                lambda by_offset: t5_bias(at, at, by_offset),
+                lambda by_offset: scores + t5_bias(at, at, by_offset),
                 lambda: (t5_by_offset(table, bidirectional=bidirectional),),
             ),
-            Way("transformers' T5", lambda: layer.compute_bias(tokens, tokens)[0]),
-            Way("x-transformers", lambda: other(tokens, tokens)),
+            Way("transformers' T5", lambda: scores + layer.compute_bias(tokens, tokens)[0]),
+            Way("x-transformers", lambda: scores + other(tokens, tokens)),
         ]
-        what = f"t5_bias, {'both directions' if bidirectional else 'causal'}"
+        what = f"t5_bias added to scores, {'both directions' if bidirectional else 'causal'}"
         return square("t5_bias", what, heads, tokens, ways)
 
     return case

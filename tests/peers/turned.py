@@ -142,11 +142,12 @@ def in_layers(layers):
 
 def rope(layout):
     def case(batch, heads, tokens, first=0, layers=1):
-        q, k = (learnable(batch, heads, tokens, DIM) for _ in range(2))
+        both = learnable(batch, 2 * heads, tokens, DIM)  # q and k, as one projection gives them
+        q, k = both.chunk(2, dim=1)
         positions, frequencies = torch.arange(first, first + tokens)[None], rope_frequencies(DIM)
 
         def turn(cos, sin):
-            return apply_rope(q, cos, sin, layout), apply_rope(k, cos, sin, layout)
+            return apply_rope(both, cos, sin, layout).chunk(2, dim=1)
 
         def ways_of(library):
             rotary = library.rotary(DIM, BASE)
