@@ -2,10 +2,11 @@
 
 import html
 
+from weave import project, symbols
 from weave import reference as known
-from weave import symbols
 from weave.directives.code import DirectiveError, box, highlighted, placed, reference_page
 
+DROP_IN = "How it gets into a known model. A test does so to a small one and compares what it gives."
 KEPT = {"anew": "nothing", "held": "tables"}
 
 
@@ -28,6 +29,8 @@ def reference(page, file, body):
         parts += [[f"### `{name}` {{: .call }}"], signature, _paragraph(sentence)]
         parts += [_paragraph(error, "raises") for error in errors]
     parts += [["## The file"], *placed(page, source)]
+    if (project.ROOT / (model := f"tests/drop_in/{snippet}.py")).is_file():
+        parts += [["## In a model", "", DROP_IN], *placed(page, symbols.find(model))]
     parts += [["## Checked against"], _peers(peers)]
     if rows:
         parts += [["## Speed"], _speed(machine, rows)]

@@ -1,0 +1,300 @@
+"""The files of this folder put a snippet into a model that many know: it gives what it gave before.
+
+Reference pages show them. Where no checkpoint has the method, the model is to give what our decoder gives.
+"""
+
+import importlib
+from unittest.mock import Mock
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from snippets.block import Decoder, Encoding
+from snippets.cope import CopeScores
+from snippets.sandwich import sandwich_bias
+from tests.peers import peer
+from tests.peers.models import Learned, gpt2
+
+WORDS, DIM, HEADS, TOKENS = 50, 32, 4, 12
+IDS = torch.randint(WORDS, (2, TOKENS), generator=torch.Generator().manual_seed(0))
+PADDED = torch.tensor([[0] * 5 + [1] * 7, [1] * TOKENS])
+NEW = [IDS[:, :9], IDS[:, 9:10], IDS[:, 10:]]
+SIZES = {"vocab_size": WORDS, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+BERT = SIZES | {"hidden_size": DIM, "num_attention_heads": HEADS, "num_hidden_layers": 2}
+BERT |= {"intermediate_size": 48}
+LLAMA = BERT | {"num_key_value_heads": 2, "max_position_embeddings": 64}
+GPT2 = SIZES | {"n_positions": 64, "n_embd": DIM, "n_layer": 2, "n_head": HEADS}
+T5 = SIZES | {"d_model": DIM, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": HEADS}
+XLNET = SIZES | {"d_model": DIM, "d_inner": 48, "n_layer": 2, "n_head": HEADS, "attn_type": "uni"}
+MARIAN = SIZES | {"d_model": DIM, "encoder_layers": 2, "decoder_layers": 2}
+LLAMA_2 = {"rope_type": "default", "rope_theta": 5e5}
+LLAMA_3 = {
+    "rope_type": "llama3",
+    "rope_theta": 5e5,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+
+
+@pytest.fixture
+def drop_in(request, monkeypatch):
+    """A file of this folder, whose snippets say whether they were asked."""
+
+    def load(name):
+        module = importlib.import_module(f"tests.drop_in.{name}")
+        for key, each in list(vars(module).items()):
+            if getattr(each, "__module__", "").startswith("snippets."):
+                monkeypatch.setattr(module, key, Mock(wraps=each))
+                request.addfinalizer(getattr(module, key).assert_called)
+        return module
+
+    return load
+
+
+def made(name, **sizes):
+    """A small random model of transformers."""
+    model = getattr(peer("transformers"), name)
+    torch.manual_seed(0)
+    return model(model.config_class(**sizes)).eval()
+
+
+def in_parts(model):
+    """The scores of words that come one part after the other, by a cache."""
+    past, parts = None, []
+    for ids in NEW:
+        given = model(ids, past_key_values=past, use_cache=True)
+        past, parts = given.past_key_values, [*parts, given.logits]
+    return torch.cat(parts, 1)
+
+
+@torch.no_grad()
+def given(model):
+    """What a model says of whole rows, of rows with padding on the left, and word by word."""
+    positions = (PADDED.cumsum(-1) - 1).clamp(min=0)
+    padded = model(IDS, attention_mask=PADDED, position_ids=positions).logits[PADDED.bool()]
+    return model(IDS).logits, padded, in_parts(model)
+
+
+@pytest.mark.parametrize(("name", "rope"), [("rope", LLAMA_2), ("rope_scaling", LLAMA_3)])
+def test_llama_gives_what_it_gave(name, rope, drop_in, monkeypatch):
+    modeling = peer("transformers.models.llama.modeling_llama")
+    monkeypatch.setattr(modeling, "apply_rotary_pos_emb", modeling.apply_rotary_pos_emb)
+    model = made("LlamaForCausalLM", **LLAMA, rope_parameters=rope)
+    before = given(model)
+    if name == "rope_scaling":
+        model.model.rotary_emb.inv_freq.zero_()
+    drop_in(name).put_into(model)
+    assert_close(given(model), before)
+
+
+def test_llama_attends_as_it_did(drop_in):
+    model = made("LlamaForCausalLM", **LLAMA)
+    before = given(model)
+    drop_in("attention").put_into(model)
+    assert_close(given(model), before)
+    weights = model(IDS, output_attentions=True).attentions[0]
+    assert_close(weights.sum(-1), torch.ones(2, HEADS, TOKENS))
+
+
+@torch.no_grad()
+def test_packed_documents_give_in_llama_what_they_give_alone(drop_in):
+    model = made("LlamaForCausalLM", **LLAMA)
+    documents = torch.tensor([[0] * 5 + [1] * 7])
+    packed = model(IDS[:1], **drop_in("decoding").packed(documents)).logits
+    alone = torch.cat([model(IDS[:1, :5]).logits, model(IDS[:1, 5:]).logits], 1)
+    assert_close(packed, alone)
+
+
+def gpt():
+    return made("GPT2LMHeadModel", **GPT2)
+
+
+def test_gpt2_gives_what_it_gave_and_refuses_a_position_without_a_row(drop_in):
+    model = gpt()
+    before = given(model)
+    drop_in("learned").put_into(model)
+    assert_close(given(model), before, rtol=0, atol=0)
+    with pytest.raises(ValueError, match="0 to 63, got 60 to 71"):
+        model(IDS, position_ids=torch.arange(TOKENS)[None] + 60)
+
+
+@torch.no_grad()
+def test_gpt2_gives_of_embedded_words_what_it_gave_of_words(drop_in):
+    model = gpt()
+    expected = model(IDS).logits
+    embed = drop_in("embed").put_into(model)
+    assert_close(model(inputs_embeds=embed(IDS, torch.arange(TOKENS))).logits, expected)
+
+
+def test_marian_gives_what_it_gave(drop_in):
+    heads = {"encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS}
+    model = made("MarianMTModel", **MARIAN, **heads, decoder_start_token_id=0)
+    before = seq2seq(model)
+    for stack in (model.model.encoder, model.model.decoder):
+        stack.embed_positions.weight.data.zero_()
+    drop_in("sinusoidal").put_into(model)
+    assert_close(seq2seq(model), before)
+
+
+def test_t5_gives_what_it_gave(drop_in):
+    model = made("T5ForConditionalGeneration", **T5, decoder_start_token_id=0)
+    before = seq2seq(model)
+    drop_in("t5_bias").put_into(model)
+    assert_close(seq2seq(model), before)
+
+
+@torch.no_grad()
+def seq2seq(model):
+    texts = IDS.repeat(1, 15)  # longer than T5 tells apart
+    whole = model(texts, decoder_input_ids=IDS).logits
+    past, parts = None, []
+    for ids in NEW:
+        part = model(texts, decoder_input_ids=ids, past_key_values=past, use_cache=True)
+        past, parts = part.past_key_values, [*parts, part.logits]
+    return whole, torch.cat(parts, 1)
+
+
+def bloom_gives(model):
+    padded = model(IDS, attention_mask=PADDED).logits[PADDED.bool()]
+    return model(IDS).logits, padded, in_parts(model)
+
+
+@pytest.mark.parametrize("heads", [4, 3])
+@torch.no_grad()
+def test_bloom_gives_what_it_gave(heads, drop_in):
+    model = made("BloomForCausalLM", **SIZES, hidden_size=12 * heads, n_layer=2, n_head=heads)
+    before = model(IDS).logits, model(IDS, attention_mask=PADDED).logits[PADDED.bool()], in_parts(model)
+    drop_in("alibi").put_into(model)
+    after = model(IDS).logits, model(IDS, attention_mask=PADDED).logits[PADDED.bool()], in_parts(model)
+    assert_close(after, before)
+
+
+@torch.no_grad()
+def test_deberta_gives_what_it_gave(drop_in):
+    terms = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "share_att_key": True}
+    distances = {"position_buckets": 8, "max_position_embeddings": 16, "norm_rel_ebd": "layer_norm"}
+    model = made("DebertaV2ForMaskedLM", **BERT, **terms, **distances)
+    before = model(IDS).logits
+    drop_in("deberta").put_into(model)
+    assert_close(model(IDS).logits, before)
+
+
+@torch.no_grad()
+def test_wav2vec2_bert_gives_what_it_gave(drop_in, monkeypatch):
+    modeling = peer("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
+    name = "_apply_relative_key_position_encoding"
+    monkeypatch.setattr(modeling, name, getattr(modeling, name))
+    clips = {"left_max_position_embeddings": 6, "right_max_position_embeddings": 2}
+    widths = {"feature_projection_input_dim": 10, "output_hidden_size": DIM}
+    model = made("Wav2Vec2BertModel", **BERT, **clips, **widths, position_embeddings_type="relative_key")
+    sound = torch.randn(2, 20, 10, generator=torch.Generator().manual_seed(1))
+    before = model(sound).last_hidden_state
+    drop_in("shaw").put_into(model)
+    assert_close(model(sound).last_hidden_state, before)
+
+
+@torch.no_grad()
+def test_xlnet_gives_what_it_gave(drop_in):
+    model = made("XLNetLMHeadModel", **XLNET)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    before = model(IDS).logits
+    drop_in("transformer_xl").put_into(model)
+    assert_close(model(IDS).logits, before)
+
+
+@torch.no_grad()
+def test_x_transformers_gives_what_it_gave(drop_in, monkeypatch):
+    library = peer("x_transformers.x_transformers")
+    monkeypatch.setattr(library, "apply_rotary_pos_emb", library.apply_rotary_pos_emb)
+    torch.manual_seed(0)
+    layers = library.Decoder(dim=64, depth=2, heads=2, rotary_xpos=True, rotary_emb_dim=64)
+    model = library.TransformerWrapper(num_tokens=WORDS, max_seq_len=64, attn_layers=layers).eval()
+    before = model(IDS)
+    drop_in("xpos").put_into(model)
+    assert_close(model(IDS), before)
+
+
+@torch.no_grad()
+def test_vit_takes_what_fourier_features_give_for_its_table(drop_in):
+    sizes, image = BERT | {"image_size": 12, "patch_size": 4}, torch.randn(2, 3, 12, 12)
+    model, plain = (made("ViTForImageClassification", **sizes) for _ in range(2))
+    drop_in("fourier").put_into(model, features=16, hidden=8, gamma=2.0)
+    places = torch.cartesian_prod(torch.arange(3), torch.arange(3))
+    plain.vit.embeddings.position_embeddings[0, 1:] = model.vit.embeddings.fourier(places)
+    assert_close(model(image).logits, plain(image).logits)
+
+
+def as_decoder(encoding):
+    """A decoder of ours with an encoding, and GPT-2 with the same weights but without it."""
+    torch.manual_seed(0)
+    plain = Decoder(Learned(TOKENS, DIM), WORDS, DIM, HEADS, layers=2)
+    ours = Decoder(encoding, WORDS, DIM, HEADS, layers=2)
+    ours.load_state_dict(plain.state_dict(), strict=False)
+    return ours, gpt2(plain, HEADS)
+
+
+def agree(ours, logits):
+    positions = torch.arange(TOKENS)[None]
+    expected, _ = ours(IDS, positions, torch.ones_like(positions))
+    assert_close(logits, expected)
+
+
+@pytest.mark.parametrize("name", ["kerple", "fire", "clipped_bias"])
+@torch.no_grad()
+def test_gpt2_with_a_learned_bias_is_our_decoder_with_it(name, drop_in):
+    encoding = Encoding()
+    ours, model = as_decoder(encoding)
+    logits = drop_in(name).put_into(model, *[3] * (name == "clipped_bias"))
+    for parameter in model.bias.parameters():
+        parameter.uniform_(0.1, 0.9)
+    encoding.bias = lambda queries, keys: model.bias(queries, keys)
+    agree(ours, logits(IDS))
+
+
+@torch.no_grad()
+def test_gpt2_with_sandwich_is_our_decoder_with_it(drop_in):
+    encoding = Encoding()
+    encoding.bias = lambda queries, keys: sandwich_bias(queries, keys, HEADS)
+    ours, model = as_decoder(encoding)
+    agree(ours, drop_in("sandwich").put_into(model)(IDS))
+
+
+@torch.no_grad()
+def test_gpt2_with_a_gate_is_our_decoder_with_it(drop_in):
+    encoding = Encoding()
+    ours, model = as_decoder(encoding)
+    embed = drop_in("gated_encoding").put_into(model)
+    model.gate.weight.normal_()
+    encoding.embed = lambda x, positions: model.gate(x, positions)
+    agree(ours, model(inputs_embeds=embed(IDS, torch.arange(TOKENS))).logits)
+
+
+@torch.no_grad()
+def test_gpt2_with_cope_is_our_decoder_with_it(drop_in):
+    encoding = Encoding()
+    ours, model = as_decoder(encoding)
+    drop_in("cope").put_into(model, rows=5)
+    learned = CopeScores(DIM // HEADS, 5)
+    learned.table.normal_()
+    for block in model.transformer.h:
+        block.attn.cope = learned
+    encoding.score = lambda q, k, queries, keys: learned(q, k)
+    agree(ours, model(IDS).logits)
+
+
+@torch.no_grad()
+def test_gpt2_with_local_and_global_rows_is_our_decoder_with_them(drop_in):
+    encoding = Encoding()
+    ours, model = as_decoder(encoding)
+    drop_in("local_global").put_into(model, window=2, width=3, rings=2)
+    tables = model.transformer.h[0].attn.tables
+    for table in tables.parameters():
+        table.normal_()
+    encoding.score = lambda *given: tables(*given)
+    agree(ours, model(IDS).logits)
+    assert_close(in_parts(model), model(IDS).logits)
