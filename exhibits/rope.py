@@ -74,7 +74,9 @@ def _needles(place, apart):
     frequency = rope_frequencies(8)[1:2]  # a tenth of a radian for each place
     start = torch.tensor([[0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)
     places = torch.stack((place + apart, place))
-    looking, offering = apply_rope(start, places, frequency, "half")
+    looking, offering = apply_rope(
+        start, *rope_tables(places, frequency, start.dtype), "half"
+    )
     cosine = looking @ offering
     sine = offering[0] * looking[1] - offering[1] * looking[0]
     between = torch.atan2(sine, cosine)

@@ -12,6 +12,8 @@ from snippets.sandwich import sandwich_bias
 from snippets.t5_bias import t5_bias, t5_by_offset
 from tests.peers import ANEW, HELD, Case, Way, learnable, peer
 
+SLOPES = "slopes, which it keeps"
+
 
 def square(snippet, what, heads, tokens, ways, close=1e-4):
     return Case(snippet, what, f"{heads} × {tokens} × {tokens}", ways, close)
@@ -30,14 +32,14 @@ def alibi(batch, heads, tokens):
         return theirs.forward_custom_pos(at, at).masked_fill(later, -math.inf)
 
     ours = Way("", lambda slopes: alibi_bias(at, at, slopes), lambda: (alibi_slopes(heads),))
-    ways = [ours, Way("x-transformers and a causal mask", masked, only=HELD)]  # it has its slopes
+    ways = [ours, Way("x-transformers and a causal mask", masked, lambda: (), SLOPES)]
     return square("alibi", "alibi_bias", heads, tokens, ways)
 
 
 def alibi_symmetric(batch, heads, tokens):
     at, theirs = torch.arange(tokens), peer("x_transformers.x_transformers").AlibiPositionalBias(heads)
     ours = Way("", lambda slopes: alibi_bias_symmetric(at, at, slopes), lambda: (alibi_slopes(heads),))
-    ways = [ours, Way("x-transformers", lambda: theirs.forward_custom_pos(at, at), only=HELD)]
+    ways = [ours, Way("x-transformers", lambda: theirs.forward_custom_pos(at, at), lambda: (), SLOPES)]
     return square("alibi", "alibi_bias_symmetric", heads, tokens, ways)
 
 
@@ -48,7 +50,7 @@ def alibi_decoded(batch, heads, tokens, first, layers):
     ways = [
         Way("", add, lambda: (alibi_bias(at, keys, alibi_slopes(heads)),), only=ANEW),
         Way("", add, lambda: (alibi_bias(at, keys, slopes),), only=HELD),
-        Way("x-transformers", add, lambda: (theirs.forward_custom_pos(at, keys),), only=ANEW),
+        Way("x-transformers", add, lambda: (theirs.forward_custom_pos(at, keys),), SLOPES, only=ANEW),
         Way("x-transformers, which keeps it", lambda: scores + theirs(1, first + 1), only=HELD),
     ]
     return decoded("alibi", "alibi_bias", heads, first + 1, layers, ways)

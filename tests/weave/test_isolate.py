@@ -318,8 +318,8 @@ def test_printed_text_is_the_output(result):
 
 def test_an_exhibit_gives_a_figure_and_values_in_either_order_or_nothing():
     figure, values = Figure(), {"a": 1}
-    assert isolate._sort((figure, values)) == isolate._sort((values, figure)) == (figure, values)
-    assert isolate._sort(None) == (None, {})
+    assert isolate._sort((figure, values)) == isolate._sort((values, figure)) == (figure, values, None)
+    assert isolate._sort(None) == (None, {}, None)
 
 
 def test_values_are_plain_numbers_and_text():
