@@ -6,7 +6,6 @@ where the caller keeps it. A ratio above 1 says that the snippet is slower.
 
 import cProfile
 import datetime
-import json
 import logging
 import os
 import platform
@@ -17,6 +16,7 @@ from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InvalidCxxCompiler
 
 from experiments.measure import keep_memory, peak_bytes, processor, seconds
+from experiments.runs import written
 from tests.peers import outputs
 from tests.peers.cases import SIZES, cases
 from weave.project import ROOT, relative
@@ -188,7 +188,7 @@ def bench(only=()):
         for peer in filter(is_slow, row["peers"]):
             print(f"slower than 1.1 times {peer['name']}: {row['what']}, {row['size']}, {row['story']}")
     if not only:
-        text = json.dumps({"machine": machine(), "code": made_by, "rows": rows}, indent=1, ensure_ascii=False)
+        text = written({"machine": machine(), "code": made_by, "rows": rows})
         RESULTS.write_text(text + "\n", encoding="utf-8")
         print(f"written to {RESULTS}")
 
