@@ -29,7 +29,7 @@
     const met = new MutationObserver((changes) => {
       for (const node of changes.flatMap((change) => [...change.addedNodes])) {
         if (node.matches?.(BLOCKS)) openTo(chosen, node);
-        if (node.matches?.(`#level > [value=${chosen}]`)) node.selected = true;
+        if (node.matches?.(`#level [value=${chosen}]`)) node.checked = true;
       }
     });
     met.observe(document, { childList: true, subtree: true });
@@ -40,11 +40,15 @@
   const read = () => [...document.querySelectorAll(`article > *, ${BLOCKS} > *`)].findLast(
     (piece) => piece.checkVisibility() && piece.getBoundingClientRect().top < innerHeight / 2);
 
+  /* It stays where it is on the screen; if it is closed, its block's title comes into view. */
   addEventListener("change", ({ target }) => {
-    if (target.id !== "level") return;
+    if (!target.matches("#level input")) return;
     remember(target.value);
-    const place = read()?.closest(`${BLOCKS}[open]`);
+    const piece = read();
+    const top = piece?.getBoundingClientRect().top;
     for (const block of document.querySelectorAll(BLOCKS)) openTo(target.value, block);
-    if (place && !place.open) place.scrollIntoView({ block: "nearest" });
+    const closed = piece?.parentElement.closest("details:not([open])");
+    if (closed) closed.scrollIntoView({ block: "nearest" });
+    else if (piece) scrollBy({ top: piece.getBoundingClientRect().top - top, behavior: "instant" });
   });
 })();

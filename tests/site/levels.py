@@ -39,9 +39,12 @@ def _faults(block, level):
 
 
 def control(visit):
+    """Four segments where there are levels, and nothing that a reader could take for them elsewhere."""
     found = visit.ask("control")
-    if not found or found["tag"] != "select":
-        return ["no <select id=level>"]
+    if not visit.ask("levels"):
+        return ["#level stands on a page without levels"] if found else []
+    if not found or found["tag"] != "fieldset":
+        return ["no <fieldset id=level>"]
     problems = []
     if "depth" not in found["name"].lower():
         problems.append(f"#level is named {found['name']!r}, not Depth")
@@ -49,11 +52,14 @@ def control(visit):
         problems.append(f"#level offers {found['options']}")
     if not found["shown"]:
         return [*problems, "#level cannot be seen"]
-    size = visit.ask("controlSize")
-    if size["cut"] > 0:
-        problems.append(f"#level is {size['cut']} px too narrow for its longest choice")
-    if size["height"] < TOUCH:
-        problems.append(f"#level is {size['height']} px high, {TOUCH} are needed to touch it")
+    for segment in visit.ask("segments"):
+        name, size = f"the segment {segment['words']!r}", min(segment["width"], segment["height"])
+        if not segment["words"]:
+            problems.append("a segment has no words")
+        if segment["cut"] > 0:
+            problems.append(f"{name} is cut off by {segment['cut']} px")
+        if size < TOUCH:
+            problems.append(f"{name} is {size:.0f} px small, {TOUCH} are needed to touch it")
     return problems
 
 
@@ -74,7 +80,7 @@ def stands_at(visit, level, when):
 def choose(visit, level):
     """Choose as a reader would; returns problems."""
     try:
-        visit.page.locator("#level").select_option(level)
+        visit.page.locator(f"#level label:has([value={level}])").click()
     except Exception as error:  # whatever Playwright could not do is the finding
         return [f"cannot choose {level} in #level: {_first_line(error)}"]
     return []
@@ -130,13 +136,23 @@ def asked_in_address(visit, path, other):
 
 
 def keeps_the_place(visit, deepest="advanced"):
-    """Whoever reads in a block that a choice closes is led to its summary."""
+    """A choice leaves the line that is read where it is; if it closes its block, it leads to the summary."""
     problems = choose(visit, deepest)
     for block in [b for b in visit.ask("levels") if b["levels"] == [deepest]]:
         problems += choose(visit, deepest)
         if not visit.ask("readInside", block["id"]):
             continue  # so short that its summary never leaves the window
         problems += choose(visit, "layman") + _arrived(visit, block["id"], "closed while read", "stands")
+    problems += choose(visit, "basic")
+    heading = visit.ask("lastHeading")
+    visit.ask("readAt", heading)
+    before = visit.ask("topOf", heading)
+    for level in ("advanced", "basic"):
+        problems += choose(visit, level)
+        visit.page.wait_for_timeout(100)
+        if abs(visit.ask("topOf", heading) - before) > 2:
+            moved = visit.ask("topOf", heading) - before
+            problems.append(f"#{heading}, which is read, moves by {moved:.0f} px when {level} is chosen")
     return problems
 
 
@@ -313,7 +329,7 @@ def keyboard(visit, path):
     problems += [
         f"focus does not show on {name}" for name, look in focused.items() if look == resting.get(name)
     ]
-    return problems + _summary_keys(visit) + _select_keys(visit)
+    return problems + _summary_keys(visit) + _arrow_keys(visit)
 
 
 def _tab_through(visit):
@@ -340,10 +356,10 @@ def _summary_keys(visit):
     return problems
 
 
-def _select_keys(visit):
-    visit.page.locator("#level").focus()
-    for _ in LEVELS:
-        visit.page.keyboard.press("ArrowDown")
+def _arrow_keys(visit):
+    visit.page.locator("#level :checked").focus()
+    for _ in LEVELS[LEVELS.index(DEFAULT) + 1 :]:
+        visit.page.keyboard.press("ArrowRight")
     return stands_at(visit, "advanced", "with the arrow keys")
 
 

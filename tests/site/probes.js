@@ -74,10 +74,10 @@
     };
 
     const stops = () => [
-      ...document.querySelectorAll('#level'),
+      ...document.querySelectorAll('#level :checked'),
       ...levelBlocks().map((d) => d.querySelector(':scope > summary')).filter(Boolean),
     ];
-    const stopName = (el) => (el.id === 'level' ? '#level' : `summary of #${el.parentElement.id}`);
+    const stopName = (el) => (el.closest('#level') ? '#level' : `summary of #${el.parentElement.id}`);
 
     /* Why an element is not where a reader would see it at once, or nothing. */
     const stands = (id) => {
@@ -190,17 +190,13 @@
             ? [`${where(root)} "${brief(root.textContent)}"`] : [];
         }),
 
-      /* How much of the control's longest choice is cut off, and the height of the control. */
-      controlSize() {
-        const select = document.getElementById('level');
-        const whole = select.cloneNode(true);
-        whole.id = '';
-        whole.style.cssText = 'inline-size: max-content; max-inline-size: none; position: absolute';
-        select.after(whole);
-        const cut = whole.offsetWidth - select.offsetWidth;
-        whole.remove();
-        return { cut, height: select.offsetHeight };
-      },
+      /* The segments of the control: their words, how much of these is cut off, and their size. */
+      segments: () =>
+        [...document.querySelectorAll('#level label')].map((label) => {
+          const { width, height, right } = label.getBoundingClientRect();
+          const cut = Math.max(label.scrollWidth - label.clientWidth, Math.ceil(right) - innerWidth);
+          return { words: label.innerText.trim(), cut, width, height };
+        }),
 
       /* Whether a button that floats over the page lies on an element. */
       covered(id) {
@@ -374,18 +370,15 @@
       })),
 
       control() {
-        const select = document.getElementById('level');
-        if (!select) return null;
+        const group = document.getElementById('level');
+        if (!group) return null;
+        const choices = [...group.querySelectorAll('input[type=radio]')];
         return {
-          tag: select.tagName.toLowerCase(),
-          name: select.getAttribute('aria-label')?.trim() || referenced(select, 'aria-labelledby') ||
-            [...(select.labels ?? [])].map((l) => l.cloneNode(true)).map((l) => {
-              l.querySelectorAll('select').forEach((s) => s.remove());
-              return l.textContent.trim();
-            }).join(' '),
-          options: [...(select.options ?? [])].map((o) => o.value),
-          value: select.value,
-          shown: shown(select) && select.getBoundingClientRect().width > 1,
+          tag: group.tagName.toLowerCase(),
+          name: group.querySelector(':scope > legend')?.textContent.trim() ?? '',
+          options: choices.map((choice) => choice.value),
+          value: choices.find((choice) => choice.checked)?.value,
+          shown: shown(group) && group.getBoundingClientRect().width > 1,
         };
       },
 
@@ -454,6 +447,14 @@
         await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
         return document.getElementById(id).getBoundingClientRect().top < 0;
       },
+
+      /* Go to where a heading is read: in the upper half of the window. */
+      async readAt(id) {
+        scrollBy({ top: document.getElementById(id).getBoundingClientRect().top - innerHeight / 3, behavior: 'instant' });
+        await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+      },
+
+      topOf: (id) => document.getElementById(id).getBoundingClientRect().top,
 
       looks: () => stops().filter(shown).map((el) => [stopName(el), look(el)]),
 

@@ -313,11 +313,18 @@ LEVEL_CHECKS = {
     "printing": levels.printing_changes_nothing,
 }
 LEVEL_FAULTS = {
-    "unnamed": ("control", '<label for="level">Depth</label>', "", "not Depth"),
-    "an option less": ("control", '<option value="basic">Basic</option>', "", "offers"),
+    "unnamed": ("control", "<legend>Depth</legend>", "", "not Depth"),
+    "a choice less": ("control", '<input type="radio" name="level" value="basic" checked>', "", "offers"),
+    "without levels": (
+        "control",
+        "const LEVELS",
+        "for (const block of document.querySelectorAll('details')) block.className = ''; const LEVELS",
+        "without levels",
+    ),
     "hidden": ("control", 'getElementById("depth").hidden = false', "body.id = ''", "cannot be seen"),
-    "cut": ("control", '<select id="level">', '<select id="level" style="inline-size: 50px">', "too narrow"),
-    "low": ("control", "block-size: 44px", "block-size: 28px", "28 px high"),
+    "wordless": ("control", ">All<", "><", "no words"),
+    "cut": ("control", ">Plain<", " style='margin-inline-start: 2000px'>Plain<", "'Plain' is cut off"),
+    "low": ("control", "block-size: 44px", "block-size: 28px", "28 px small"),
     "covered": (
         "heading",
         "<main>",
@@ -325,12 +332,13 @@ LEVEL_FAULTS = {
         "lies on #picture",
     ),
     "one level only": ("cumulative", "<= LEVELS.indexOf(level)", "=== LEVELS.indexOf(level)", "closed"),
-    "control behind": ("cumulative", 'select.value = "basic"', 'select.value = "layman"', "shows layman"),
-    "forgotten": ("remembered", 'localStorage.setItem("depth", select.value)', "0", "after reload"),
+    "control behind": ("cumulative", 'value="basic" checked', 'value="basic"', "shows None"),
+    "forgotten": ("remembered", 'localStorage.setItem("depth", target.value)', "0", "after reload"),
     "address unread": ("address", 'query.get("level")))', '"x"))', "?level=advanced, at advanced"),
     "address unjudged": ("address", 'LEVELS.includes(query.get("level"))', "true", "everything"),
     "address asks again": ("address", "history.replaceState", "void ", "chosen after ?level=layman"),
     "place lost": ("place", "read.scrollIntoView()", "0", "closed while read"),
+    "line lost": ("place", "getBoundingClientRect().top - before", "getBoundingClientRect().top", "moves by"),
     "late opening": (
         "landing",
         '"depth"))) openTo(localStorage.getItem("depth"));',
@@ -394,7 +402,7 @@ def test_level_check_passes_on_the_specimen(specimen, name):
 
 def test_level_check_without_scripts(specimen):
     assert levels.without_scripts(specimen(javascript=False)) == []
-    shown = specimen('<span id="depth" hidden>', '<span id="depth">', javascript=False)
+    shown = specimen('<div id="depth" hidden>', '<div id="depth">', javascript=False)
     assert levels.without_scripts(shown) == ["#level is shown although it can do nothing"]
     told = specimen(MAIN, MAIN + "<p>Use the depth control.</p>", javascript=False)
     assert levels.without_scripts(told) == ["the text speaks of a control that is not there"]
@@ -461,7 +469,7 @@ def test_link_check_passes_on_the_specimen(tmp_path):
         ("Depth", "Level", 2),
         ("./?h=bamboozled", "./?h=other", 2),
         ("A square", "", 2),
-        ("Depth</label>", "</label>", 3),
+        ("Depth</legend>", "</legend>", 3),
         ('id="depth" hidden', 'id="depth"', 3),
         ("<header>", '<header class="other">', 3),
     ],
