@@ -260,10 +260,21 @@ class ClaimMark(InlineProcessor):
 
 
 class Levels(Treeprocessor):
-    """Give each level an id that links can name, and open those for a reader who has not chosen."""
+    """Give each level an id that links can name, and open those for a reader who has not chosen.
+
+    All that follows the Layman level stands in a box, which levels.js closes for those who stop there.
+    """
 
     def run(self, root):
         self._walk(root, "", {})
+        plain = next(
+            (n for n, child in enumerate(root) if child.get("id", "").endswith("-layman")), len(root)
+        )
+        if rest := root[plain + 1 :]:
+            del root[plain + 1 :]
+            box = ElementTree.SubElement(root, "details", {"class": "from-basic", "open": "open"})
+            ElementTree.SubElement(box, "summary").text = "For those who build such programs"
+            box.extend(rest)
 
     def _walk(self, parent, heading, seen):
         """A heading names what follows it in the same block, not what follows the block."""

@@ -3,8 +3,8 @@
 (() => {
   document.documentElement.classList.add("scripts");  // what scripts alone can do is shown only with them
   const LEVELS = ["layman", "basic", "intermediate", "advanced"];
-  const BLOCKS = "details[class*=level-]";
-  const depthOf = (block) => LEVELS.findIndex((level) => block.classList.contains(`level-${level}`));
+  const BLOCKS = "details:is([class*=level-], .from-basic)";
+  const depthOf = (block) => LEVELS.findIndex((level) => block.matches(`.level-${level}, .from-${level}`));
   const openTo = (level, block) => { block.open = depthOf(block) <= LEVELS.indexOf(level); };
 
   /* Private windows may refuse storage. */
@@ -26,6 +26,7 @@
 
   const chosen = [asked, remembered()].find((level) => LEVELS.includes(level));
   if (chosen) {
+    document.documentElement.dataset.level = chosen;
     const met = new MutationObserver((changes) => {
       for (const node of changes.flatMap((change) => [...change.addedNodes])) {
         if (node.matches?.(BLOCKS)) openTo(chosen, node);
@@ -46,8 +47,10 @@
     remember(target.value);
     const piece = read();
     const top = piece?.getBoundingClientRect().top;
+    document.documentElement.dataset.level = target.value;
     for (const block of document.querySelectorAll(BLOCKS)) openTo(target.value, block);
-    const closed = piece?.parentElement.closest("details:not([open])");
+    const folds = [...document.querySelectorAll("article details:not([open])")];
+    const closed = folds.find((fold) => fold !== piece && fold.contains(piece));
     if (closed) closed.scrollIntoView({ block: "nearest" });
     else if (piece) scrollBy({ top: piece.getBoundingClientRect().top - top, behavior: "instant" });
   });

@@ -22,7 +22,9 @@
       const text = block.textContent.toLowerCase();
       return words.some((word) => text.includes(word)) && (!section || before(block) === section);
     });
-    for (const block of closed) block.open = true;
+    for (const block of closed) {
+      for (let fold = block; fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    }
     if (closed.length) showMark(closed[0]);
   };
   /* The theme marks the words a moment later. */
@@ -36,8 +38,8 @@
   };
 
   const query = new URLSearchParams(location.search);
+  reveal(fragment());
   if (query.get("h")) revealWords(query.get("h").toLowerCase().split(/\s+/).filter(Boolean));
-  else reveal(fragment());
   addEventListener("hashchange", () => reveal(fragment()));
   /* A link to where the page already is changes no hash. */
   addEventListener("click", (event) => {

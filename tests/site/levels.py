@@ -34,7 +34,7 @@ def _faults(block, level):
         yield "has no summary with words"
     if block.has_attr("open") is not (level in LEVELS[: LEVELS.index(DEFAULT) + 1]):
         yield f"should {'' if level in LEVELS[:2] else 'not '}be open before any choice"
-    if block.find_parent("details"):
+    if block.find_parent("details", class_=lambda name: name != "from-basic"):
         yield "stands inside another details"
 
 
@@ -154,6 +154,30 @@ def keeps_the_place(visit, deepest="advanced"):
             moved = visit.ask("topOf", heading) - before
             problems.append(f"#{heading}, which is read, moves by {moved:.0f} px when {level} is chosen")
     return problems
+
+
+def is_a_story(visit):
+    """At Layman a page is a story: little else is seen, it is short, and it begins high up on a phone."""
+    problems = choose(visit, "layman")
+    visit.page.evaluate("scrollTo(0, 0)")
+    words, plain = visit.ask("plainWords")
+    if plain < PLAIN * words:
+        problems.append(f"{plain} of {words} words at Layman are of the story, {PLAIN:.0%} are wanted")
+    for name, ((width, height), limits) in STORY.items():
+        visit.page.set_viewport_size({"width": width, "height": height})
+        start, end = visit.ask("storyInWindows")
+        if not start <= limits[0]:
+            problems.append(f"on a {name} the story begins at {start:.2f} windows, {limits[0]} is allowed")
+        if end > limits[1]:
+            problems.append(f"on a {name} the page is {end:.2f} windows high, {limits[1]} are allowed")
+    missing = visit.page.evaluate(LACKS, [".lede", ".level-layman .question", ".level-layman .next"])
+    return problems + [f"at Layman there is no {what} in sight" for what in missing]
+
+
+PLAIN = 0.7
+# Where the story may begin, and where the page must end, in heights of the window.
+STORY = {"desktop": ((1440, 900), (0.5, 3)), "phone": ((360, 740), (0.5, 5))}
+LACKS = "(all) => all.filter((what) => !document.querySelector(`article ${what}`)?.checkVisibility())"
 
 
 def shows_the_heading(visit):

@@ -81,7 +81,9 @@
 
     /* Why an element is not where a reader would see it at once, or nothing. */
     const stands = (id) => {
-      const { top } = document.getElementById(id).getBoundingClientRect();
+      let seen = document.getElementById(id);
+      while (!shown(seen)) seen = seen.parentElement.closest('details');
+      const { top } = seen.getBoundingClientRect();
       const end = Math.ceil(scrollY + innerHeight) >= document.scrollingElement.scrollHeight - 1;
       if (top >= -2 && top < innerHeight * (end ? 1 : 0.6)) return '';
       return `#${id} is at ${Math.round(top)} px of a window ${innerHeight} px high`;
@@ -391,9 +393,9 @@
 
       firstHeading: () => main().querySelector(':is(h2, h3)[id]').id,
 
-      /* The last heading of the page that no details hides. */
+      /* The last heading of the page that no choice of a depth but Layman hides. */
       lastHeading: () =>
-        [...main().querySelectorAll(':is(h2, h3)[id]')].filter((el) => !el.closest('details')).at(-1)?.id ?? null,
+        [...main().querySelectorAll(':is(h2, h3)[id]')].filter((el) => !el.closest('details:not(.from-basic)')).at(-1)?.id ?? null,
 
       storage: () => Object.entries(localStorage),
 
@@ -447,6 +449,19 @@
         await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
         return document.getElementById(id).getBoundingClientRect().top < 0;
       },
+
+      /* How many words of the page's own text are seen, and how many of these are the lede's or the Layman level's. */
+      plainWords: () =>
+        [...textNodes(document.querySelector('article'), UNREAD)].reduce(([all, plain], node) => {
+          const count = node.data.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+          return [all + count, plain + (node.parentElement.closest('.lede, .level-layman') ? count : 0)];
+        }, [0, 0]),
+
+      /* Where the lede begins and where the page ends. */
+      storyInWindows: () => [
+        document.querySelector('.lede')?.getBoundingClientRect().top / innerHeight,
+        document.documentElement.scrollHeight / innerHeight,
+      ],
 
       /* Go to where a heading is read: in the upper half of the window. */
       async readAt(id) {

@@ -252,7 +252,7 @@ def on_paper(visit):
 
 FOLD_RULE = "details.code:not([open]) { display: none; }"
 ON_PAPER = {
-    "fold": (FOLD_RULE, "", "printed though closed (scripts on): main > article > details.code"),
+    "fold": (FOLD_RULE, "", "printed though closed (scripts on): article > details.from-basic > details.code"),
     "hidden": (FOLD_RULE, "details > p { display: none; }", "not printed (scripts on): details#layman"),
     "opened": (
         "const LEVELS",
@@ -301,6 +301,7 @@ LEVEL_CHECKS = {
     "control": levels.control,
     "cumulative": levels.cumulative,
     "remembered": lambda v: levels.remembered(v, "", "other/", "advanced"),
+    "story": levels.is_a_story,
     "address": lambda v: levels.asked_in_address(v, "", "other/"),
     "storage": lambda v: levels.survives_nonsense_in_storage(v, ""),
     "heading": levels.shows_the_heading,
@@ -333,11 +334,20 @@ LEVEL_FAULTS = {
     ),
     "one level only": ("cumulative", "<= LEVELS.indexOf(level)", "=== LEVELS.indexOf(level)", "closed"),
     "control behind": ("cumulative", 'value="basic" checked', 'value="basic"', "shows None"),
+    "little of it": (
+        "story",
+        "<h1>",
+        "<p>" + "More words. " * 30 + "<h1>",
+        "words at Layman are of the story",
+    ),
+    "late": ("story", "<h1>", "<h1 style='margin-top: 500px'>", "the story begins at"),
+    "long": ("story", "<h1>", "<h1 style='margin-bottom: 5000px'>", "windows high"),
+    "nothing next": ("story", 'class="next"', "", "no .level-layman .next in sight"),
     "forgotten": ("remembered", 'localStorage.setItem("depth", target.value)', "0", "after reload"),
     "address unread": ("address", 'query.get("level")))', '"x"))', "?level=advanced, at advanced"),
     "address unjudged": ("address", 'LEVELS.includes(query.get("level"))', "true", "everything"),
     "address asks again": ("address", "history.replaceState", "void ", "chosen after ?level=layman"),
-    "place lost": ("place", "read.scrollIntoView()", "0", "closed while read"),
+    "place lost": ("place", "?? read).scrollIntoView()", "?? read)", "closed while read"),
     "line lost": ("place", "getBoundingClientRect().top - before", "getBoundingClientRect().top", "moves by"),
     "late opening": (
         "landing",
@@ -417,7 +427,7 @@ def test_level_check_without_scripts(specimen):
         ("<summary>Basic</summary>", "", "no summary"),
         ('id="basic" open', 'id="basic"', "should be open"),
         ('id="advanced"', 'id="advanced" open', "should not be open"),
-        ("<p>A picture in words.</p>", "<details class='level-basic' id='x' open>", "inside another"),
+        ("<p>A picture in words, and no more.</p>", "<details class='level-basic' id='x' open>", "inside another"),
         ('class="level-basic"', 'class="note"', "no block of level ['basic']"),
     ],
 )

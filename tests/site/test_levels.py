@@ -50,6 +50,11 @@ def test_a_choice_keeps_the_place(visit, report, chapters, how):
     report(chapters[-1], levels.keeps_the_place(page) + page.problems, *how.values())
 
 
+def test_layman_is_a_site_of_its_own(visit, report, chapter):
+    page = visit(chapter)
+    report(chapter, levels.is_a_story(page) + page.problems, "Layman")
+
+
 def test_heading_is_not_covered(visit, report, chapters, how):
     page = visit(chapters[0], **how)
     report(chapters[0], levels.shows_the_heading(page) + page.problems, *how.values())

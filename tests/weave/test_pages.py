@@ -593,9 +593,18 @@ LEVELS = "\n".join(
 )
 
 
+def test_all_that_follows_the_layman_level_stands_in_one_open_box(soup):
+    html = soup(f"# Page\n\n{LEVELS}\n## After\n\nWords.")
+    assert [child.name for child in html.find_all(recursive=False)] == ["h1", "details", "details"]
+    box = html.select_one("details.from-basic[open]")
+    assert box.find("summary").text == "For those who build such programs"
+    assert [part.name for part in box.find_all(recursive=False)] == ["summary", *["details"] * 3, "h2", "p"]
+    assert not soup("# Page\n\nWords.").select("details")
+
+
 def test_each_level_has_an_id_of_its_section(soup):
     html = soup(f"# Page\n\n{LEVELS}\n## The idea\n\n{LEVELS}")
-    ids = [details["id"] for details in html.select("details")]
+    ids = [details["id"] for details in html.select("details[class*=level-]")]
     assert ids == [
         f"{section}-{level}"
         for section in ("page", "the-idea")
@@ -605,19 +614,21 @@ def test_each_level_has_an_id_of_its_section(soup):
 
 def test_the_first_two_levels_are_open(soup):
     text = f"# Page\n\n{LEVELS}".replace("??? level-adv", "???+ level-adv")
-    opened = [d["id"] for d in soup(text).select("details") if d.has_attr("open")]
+    opened = [d["id"] for d in soup(text).select("details[class*=level-]") if d.has_attr("open")]
     assert opened == ["page-layman", "page-basic"]
 
 
 def test_no_two_levels_share_an_id(soup):
-    ids = [details["id"] for details in soup(f"# Page\n\n{LEVELS}\n{LEVELS}").select("details")]
+    ids = [
+        details["id"] for details in soup(f"# Page\n\n{LEVELS}\n{LEVELS}").select("details[class*=level-]")
+    ]
     assert len(set(ids)) == 8
 
 
 def test_a_heading_inside_a_level_names_nothing_outside_it(soup):
     inside = '    ## Inside\n\n    ??? level-advanced "A"\n\n        x\n'
     text = f'# Page\n\n??? level-basic "B"\n\n{inside}\n{LEVELS}'
-    ids = [details["id"] for details in soup(text).select("details")]
+    ids = [details["id"] for details in soup(text).select("details[class*=level-]")]
     assert ids[:3] == ["page-basic", "inside-advanced", "page-layman"]
 
 
