@@ -284,6 +284,8 @@ class Levels(Treeprocessor):
                 heading = element.get("id", "")
             elif element.tag == "details" and level:
                 self._mark(element, level[1], f"{heading}-{level[1]}".strip("-"), seen)
+            elif element.get("class") == "admonition abstract":
+                element.set("data-search-exclude", "")  # on all pages much the same words
             self._walk(element, heading, seen)
 
     def _mark(self, element, level, name, seen):
