@@ -1,4 +1,4 @@
-"""What readers type into the search, and the page that must come first: asked of the theme's worker, in Node."""
+"""What readers type into the search, and the page that must come first: asked of the theme's worker."""
 
 import json
 import subprocess
