@@ -1,7 +1,7 @@
 /* How deep a page is open. This stands in the head, so that a level opens as soon as the browser has met it: what opens
    after the first paint pushes away what is being read. */
 (() => {
-  document.documentElement.classList.add("scripts");  // what scripts alone can do is shown only with them
+  document.documentElement.classList.replace("no-js", "js");  // the theme does so at the end, and styles all again
   const LEVELS = ["layman", "basic", "intermediate", "advanced"];
   const BLOCKS = "details:is([class*=level-], .from-basic)";
   const depthOf = (block) => LEVELS.findIndex((level) => block.matches(`.level-${level}, .from-${level}`));

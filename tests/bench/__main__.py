@@ -3,6 +3,7 @@
 make bench                              everything
 python tests/bench builds               what building takes, beside its goals and beside others
 python tests/bench tests                what `make test` takes
+python tests/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
 python tests/bench speed rope alibi     only the speed of these snippets
 
 The speed of all snippets goes to tests/snippets/goldens/speed.json, which the pages show.
@@ -15,13 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
-WHAT = ["builds", "speed", "tests"]
+WHAT = ["builds", "light", "speed", "tests"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", nargs="?", choices=WHAT, help="builds and speed if not given")
-    parser.add_argument("snippets", nargs="*", help="with speed: only these")
+    parser.add_argument("these", nargs="*", help="light: only these pages; speed: only these snippets")
     arguments = parser.parse_args()
     what = [arguments.what] if arguments.what else ["builds", "speed"]
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n", flush=True)
@@ -33,10 +34,14 @@ def main():
         import builds
 
         builds.show("`make test`", builds.run(["make", "test"], ROOT).seconds, 210)
+    if "light" in what:
+        import light
+
+        light.bench(arguments.these)
     if "speed" in what:
         import speed
 
-        speed.bench(arguments.snippets)
+        speed.bench(arguments.these)
 
 
 if __name__ == "__main__":
