@@ -19,7 +19,7 @@ class Slider:
     """A number to set, from low to high; the function gets it as a tensor of
     no axis, in float64.
 
-    log: it spans powers of ten.
+    log: it spans powers of ten, and stops at numbers of three digits.
     shows: what stands beside the label, a format string of `value`.
     drag, along: the artist by which the figure itself is dragged, and the
     axis of it that the slider follows, x or y.
@@ -59,10 +59,11 @@ class Live:
 
     moves names artists of the figure. What the function returns under a name
     is for
-      a line or points    (points, 2): x and y, in the units of the axes
+      a line or points    (points, 2): x and y, in the units of the axes;
+                          inf leaves a gap
       bars                (bars,): how high each is
       an image            (rows, columns), within the limits of its colours
-      a text              (2,): where it stands; it hides where that is inf
+      a text              (2,): where it stands; none if it stays there
     Other names are single numbers, for words: says, what the figure shows
     now, for those who do not see it; call, the code that gives what is seen;
     texts, what text artists say. In these {name} is a chosen text, {name:.2f}

@@ -5,6 +5,7 @@ with. A branch that another value would take differently is frozen in it, so eac
 of every control and in between, and must give what the function gives.
 """
 
+import functools
 import itertools
 import math
 import operator
@@ -24,8 +25,8 @@ from torch.fx import Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from weave import project
-from weave.figures import LIVE, MAPS, FigureError
-from weave.live import FIELD
+from weave.figures import LIVE, MAPS, FigureError, to_svg
+from weave.live import FIELD, fill
 
 EVALUATOR = "docs/assets/graph.js"
 DTYPES = {torch.float64: "f8", torch.float32: "f4", torch.int64: "i8", torch.int32: "i4", torch.bool: "b1"}
@@ -34,26 +35,30 @@ STOPS = 8  # at random, besides the ends
 GRAPHS = 16  # at most, one for each combination of choices
 
 
-def mark(live):
-    """Give every artist that moves an id that its SVG keeps."""
-    for name, artist in live.moves.items():
-        for number, part in enumerate(artist if isinstance(artist, BarContainer) else [artist]):
-            part.set_gid(f"{LIVE}{name}-{number}")
-
-
-def described(live, figure):
-    """All that the page needs, as JSON; ask after the figure was drawn, when its axes have their places."""
+def drawn(figure, live, name):
+    """The figure as SVG, in which all that moves can be found, and all that the page needs to move it."""
     _check_controls(live)
     made = live.start()
     _check_words(live, made)
+    numbers = {key: value.item() for key, value in made.items() if key not in live.moves}
+    values = {key: each.start for key, each in live.controls.items()} | numbers
+    for key, artist in live.moves.items():
+        for number, part in enumerate(artist if isinstance(artist, BarContainer) else [artist]):
+            part.set_gid(f"{LIVE}{key}-{number}")
+    for key, text in live.texts.items():  # an empty one would leave nothing that can be filled later
+        live.moves[key].set_text(fill(text, values) or "\N{NO-BREAK SPACE}")
+    svg = to_svg(figure, name)  # before the rest: now its axes have their places
     return {
-        "controls": {name: vars(each) for name, each in live.controls.items()},
-        "numbers": {name: value.item() for name, value in made.items() if name not in live.moves},
-        "moves": {name: _move(name, artist, made[name], figure) for name, artist in live.moves.items()},
-        "graphs": {"|".join(chosen.values()): _graph(live, chosen) for chosen in combinations(live)},
-        "says": live.says,
-        "call": live.call,
-        "texts": live.texts,
+        "figure": svg,
+        "live": {
+            "controls": {key: vars(each) for key, each in live.controls.items()},
+            "values": values,
+            "moves": {key: _move(key, artist, made.get(key), figure) for key, artist in live.moves.items()},
+            "graphs": {"|".join(chosen.values()): _graph(live, chosen) for chosen in combinations(live)},
+            "says": live.says,
+            "call": live.call,
+            "texts": live.texts,
+        },
     }
 
 
@@ -71,6 +76,8 @@ def _check_controls(live):
     for name, each in sliders(live).items():
         if not each.low <= each.start <= each.high or not each.low < each.high or each.step <= 0:
             raise FigureError(f"control {name!r} must go from low to high by steps, with its start between")
+        if each.log and any(float(f"{value:.3g}") != value for value in (each.low, each.start, each.high)):
+            raise FigureError(f"control {name!r} spans powers of ten, and stops at numbers of three digits")
         if each.drag and each.drag not in live.moves:
             raise FigureError(f"control {name!r} is dragged by {each.drag!r}, which does not move")
     for name in set(live.controls) - set(sliders(live)):
@@ -90,7 +97,7 @@ def _check_words(live, made):
             raise FigureError(
                 f"cannot fill {text!r}: expected fields as in Live, of {', '.join(sorted(names))}"
             )
-    if missing := set(live.moves) - set(made):
+    if missing := set(live.moves) - set(made) - set(live.texts):
         raise FigureError(f"nothing is returned for {', '.join(sorted(missing))}, which should move")
     if strange := {name for name in live.texts if not isinstance(live.moves.get(name), Text)}:
         raise FigureError(f"texts names {', '.join(sorted(strange))}, which is no text in moves")
@@ -120,13 +127,13 @@ def _graph(live, chosen):
 def traced(function, start):
     """The graph of a function of numbers: as a module of torch, and as graph.js runs it."""
     functional = functionalize(function, remove="mutations")
-    graphed = make_fx(functional, core_aten_decompositions(), _error_on_data_dependent_ops=False)
+    graphed = make_fx(functional, _decompositions(), _error_on_data_dependent_ops=False)
     with (
         torch.no_grad(),
         # Where a snippet has a way of its own for compilers, this is one.
         mock.patch("torch.compiler.is_compiling", return_value=True),
-        # torch notes the source lines that made a tensor; they decide nothing, and would count as read.
-        mock.patch("linecache.getlines", return_value=[]),
+        # torch notes the lines that made a tensor; they decide nothing, take long, and would count as read.
+        mock.patch("traceback.extract_stack", list),
     ):
         module = graphed(*_tensors(start))
     for node in reversed(module.graph.nodes):
@@ -134,6 +141,13 @@ def traced(function, start):
             module.graph.erase_node(node)
     module.recompile()
     return module, _written(module)
+
+
+@functools.cache
+def _decompositions():
+    return dict(
+        core_aten_decompositions().items()
+    )  # by itself it lists all of torch's operations at each use
 
 
 def _tensors(values):
@@ -262,6 +276,8 @@ def _move(name, artist, made, figure):
         raise FigureError(
             f"{name!r} is a {type(artist).__name__}; what moves is a {', '.join(KINDS.values())}"
         )
+    if made is None:  # a text whose words change and whose place does not
+        return {"kind": kind}
     shape = tuple(made.shape)
     wanted = {"text": (2,), "bars": kind == "bars" and (len(artist),), "image": shape[:2]}
     if shape != wanted.get(kind, (*shape[:1], 2)):

@@ -60,12 +60,10 @@ def _result(name, recorder):
     if live is not None:
         from weave import export  # not above: few exhibits pay for importing it
 
-        export.mark(live)
-    if figure is not None:
-        result["figure"] = figures.to_svg(figure, name)
-    if live is not None:
         with recorder.watching():
-            result["live"] = export.described(live, figure)
+            result |= export.drawn(figure, live, name)
+    elif figure is not None:
+        result["figure"] = figures.to_svg(figure, name)
     return result
 
 

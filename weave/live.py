@@ -8,6 +8,7 @@ import html
 import json
 import math
 import re
+from decimal import ROUND_HALF_UP, Decimal
 
 FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<words>[^}]*)|:(?P<comma>,?)\.(?P<digits>\d+)f)?\}")
 BUTTONS = 4  # options at most that have a button each
@@ -23,7 +24,8 @@ def fill(text, values):
             return words[min(round(value), len(words) - 1)]
         if match["digits"] is None:
             return str(value)
-        number = format(value, f"{match['comma']}.{match['digits']}f")
+        step = Decimal(1).scaleb(-int(match["digits"]))
+        number = format(Decimal(value).quantize(step, ROUND_HALF_UP) + 0, f"{match['comma']}f")  # 0: never -0
         return number.replace("-", "\N{MINUS SIGN}") if match["comma"] else number
 
     return FIELD.sub(one, text)
@@ -31,19 +33,21 @@ def fill(text, values):
 
 def shown(name, live):
     """What follows the picture: the controls, what is seen now, the call that gives it, and the graphs."""
-    values = {key: control["start"] for key, control in live["controls"].items()} | live["numbers"]
-    sent = {key: part for key, part in live.items() if key != "numbers"}
+    sliders, choices = "", ""
+    plays = next((key for key, each in live["controls"].items() if "low" in each), None)
+    for key, each in live["controls"].items():
+        if "low" in each:
+            sliders += _slider(f"{name}.{key}", each, key == plays and not each["swaps"])
+        else:
+            choices += _choice(f"{name}.{key}", each)
+    drags = any(each.get("drag") for each in live["controls"].values())
+    hint = "<p>Drag in the picture, or set it here.</p>" if drags else ""
+    says, call = (html.escape(fill(live[part], live["values"])) for part in ("says", "call"))
+    sent = {key: part for key, part in live.items() if key != "values"}
     data = json.dumps(sent, separators=(",", ":"), ensure_ascii=False)
     data = data.replace("Infinity", "1e999").replace("</", "<\\/")
-    plays = next((key for key, each in live["controls"].items() if "low" in each), None)
-    controls = "".join(
-        _control(f"{name}.{key}", each, key == plays) for key, each in live["controls"].items()
-    )
-    says, call = (html.escape(fill(live[part], values)) for part in ("says", "call"))
-    drags = any(control.get("drag") for control in live["controls"].values())
-    hint = "<p>Drag in the picture, or set it here.</p>" if drags else ""
     return (
-        f'<div class="live" data-search-exclude>{hint}<div class="controls">{controls}</div>'
+        f'<div class="live" data-search-exclude>{hint}<div class="sliders">{sliders}</div>{choices}'
         f'<p class="says" aria-live="polite">{says}</p>'
         f'<p class="place">The call that gives this</p>'
         f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div>'
@@ -51,26 +55,9 @@ def shown(name, live):
     )
 
 
-def _control(key, control, plays):
-    label = html.escape(control["label"])
-    if "low" in control:
-        return _slider(key, control, label, plays and not control["swaps"])
-    options = [(html.escape(option), option == control["start"]) for option in control["options"]]
-    if len(options) > BUTTONS:
-        listed = "".join(f"<option{' selected' * chosen}>{option}</option>" for option, chosen in options)
-        return f'<div><label for="{key}">{label}</label><select id="{key}">{listed}</select></div>'
-    buttons = "".join(
-        f'<button type="button" value="{option}" aria-pressed="{str(chosen).lower()}">{option}</button>'
-        for option, chosen in options
-    )
-    return (
-        f'<div><span id="{key}.label">{label}</span>'
-        f'<div role="group" id="{key}" aria-labelledby="{key}.label">{buttons}</div></div>'
-    )
-
-
-def _slider(key, control, label, plays):
+def _slider(key, control, plays):
     """A range, and perhaps a button beside it: one that moves it by a step, or one that plays it."""
+    label = html.escape(control["label"])
     low, high, start = (control[part] for part in ("low", "high", "start"))
     if control["log"]:
         low, high, start = (math.log10(value) for value in (low, high, start))
@@ -86,4 +73,21 @@ def _slider(key, control, label, plays):
         f'<div><label for="{key}">{label}</label><span class="now" aria-hidden="true">{text}</span>'
         f'<input type="range" id="{key}" min="{low:g}" max="{high:g}" step="{step}" value="{start:g}"'
         f' aria-valuetext="{text}">{button}</div>'
+    )
+
+
+def _choice(key, control):
+    """A button for each option, or a list of many."""
+    label = html.escape(control["label"])
+    options = [(html.escape(option), option == control["start"]) for option in control["options"]]
+    if len(options) > BUTTONS:
+        listed = "".join(f"<option{' selected' * chosen}>{option}</option>" for option, chosen in options)
+        return f'<label for="{key}">{label}</label><select id="{key}">{listed}</select>'
+    buttons = "".join(
+        f'<button type="button" value="{option}" aria-pressed="{str(chosen).lower()}">{option}</button>'
+        for option, chosen in options
+    )
+    return (
+        f'<span id="{key}.label">{label}</span>'
+        f'<div role="group" id="{key}" aria-labelledby="{key}.label">{buttons}</div>'
     )

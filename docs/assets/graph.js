@@ -67,21 +67,22 @@ const reshape = (x, shape) => {
 const cat = (parts, axis) => {
   parts = parts.filter((x) => x.shape.length > 1 || x.data.length);
   axis = from(axis, parts[0].shape.length);
-  const outer = count(parts[0].shape.slice(0, axis)), runs = parts.map((x) => x.data.length / outer), data = [];
-  for (let o = 0; o < outer; o++) parts.forEach((x, n) => data.push(...x.data.subarray(o * runs[n], (o + 1) * runs[n])));
-  return tensor(parts[0].shape.with(axis, parts.reduce((sum, x) => sum + x.shape[axis], 0)), data);
+  const out = filled(parts[0].shape.with(axis, parts.reduce((sum, x) => sum + x.shape[axis], 0)), 0);
+  const outer = count(out.shape.slice(0, axis)), runs = parts.map((x) => x.data.length / outer);
+  for (let o = 0, n = 0; o < outer; o++) parts.forEach(({ data }, part) => {
+    for (let m = o * runs[part]; m < (o + 1) * runs[part]; m++) out.data[n++] = data[m];
+  });
+  return out;
 };
 
 const reduce = (f, first) => (x, axes, keep) => {
-  const rank = x.shape.length, gone = new Set([axes ?? []].flat().map((axis) => from(axis, rank)));
-  if (!gone.size) x.shape.forEach((_, axis) => gone.add(axis));
-  const kept = x.shape.map((size, axis) => (gone.has(axis) ? 1 : size)), own = steps(x.shape), to = steps(kept);
-  const out = filled(kept, first);
-  x.data.forEach((value, n) => {
-    const place = own.reduce((sum, step, axis) => sum + (gone.has(axis) ? 0 : (Math.floor(n / step) % x.shape[axis]) * to[axis]), 0);
-    out.data[place] = f(out.data[place], value);
-  });
-  return keep ? out : { shape: kept.filter((_, axis) => !gone.has(axis)), data: out.data };
+  const all = [...x.shape.keys()], asked = [axes ?? []].flat().map((axis) => from(axis, all.length));
+  const gone = asked.length ? asked : all, kept = all.filter((axis) => !gone.includes(axis)), own = steps(x.shape);
+  const last = [...kept, ...gone], { data } = strided(x, last.map((axis) => x.shape[axis]), last.map((axis) => own[axis]));
+  const shape = keep ? x.shape.map((size, axis) => (gone.includes(axis) ? 1 : size)) : kept.map((axis) => x.shape[axis]);
+  const out = filled(shape, first), size = data.length / out.data.length;
+  for (let n = 0; n < data.length; n++) out.data[Math.trunc(n / size)] = f(out.data[Math.trunc(n / size)], data[n]);
+  return out;
 };
 const sum = reduce((a, b) => a + b, 0), amax = reduce(Math.max, -Infinity), amin = reduce(Math.min, Infinity);
 

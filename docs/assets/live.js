@@ -7,8 +7,8 @@ const fill = (text, values) => text.replace(FIELD, (_, name, words, comma, digit
   const value = values[name], list = words?.split("|");
   if (list) return list[Math.min(Math.round(value), list.length - 1)];
   if (digits === undefined) return value;
-  const number = value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: Boolean(comma) });
-  return comma ? number.replace("-", "\u2212") : number;
+  const number = (Number(value.toFixed(digits)) || 0).toFixed(digits);  // 0: never -0
+  return comma ? number.replace("-", "\u2212").replace(/\d(?=(\d{3})+(?!\d))(?<!\.\d*)/g, "$&,") : number;
 });
 
 /* From the units of an axis to those of the picture, and back. */
@@ -59,9 +59,8 @@ const DRAW = {
   },
   text([group], { x, y }, { data }, { data: first }) {  // the words keep their place beside the point
     const text = group.querySelector("text");
-    group.setAttribute("visibility", seen([...data]) ? "visible" : "hidden");
     text.begins ??= ["x", "y"].map((axis) => Number(text.getAttribute(axis)));
-    if (seen([...data])) put(text, [x, y].map((axis, n) => text.begins[n] + place(axis, data[n]) - place(axis, first[n])));
+    put(text, [x, y].map((axis, n) => text.begins[n] + place(axis, data[n]) - place(axis, first[n])));
   },
 };
 
@@ -82,10 +81,10 @@ const enliven = (figure) => {
     const made = figure.made = numbers(values), known = { ...values };
     for (const [key, { data }] of Object.entries(made)) if (!moves[key]) known[key] = data[0];
     for (const [key, move] of Object.entries(moves)) {
-      DRAW[move.kind](groups[key], move, made[key], first[key]);
+      if (made[key]) DRAW[move.kind](groups[key], move, made[key], first[key]);
       if (texts[key]) groups[key][0].querySelector("text").textContent = fill(texts[key], known);
     }
-    const outside = Object.entries(moves).some(([key, move]) => move.x && move.kind !== "bars" && beyond(move, made[key]));
+    const outside = Object.entries(moves).some(([key, move]) => ["line", "points"].includes(move.kind) && beyond(move, made[key]));
     says.textContent = fill(words.says, known) + (outside ? " Part of it lies outside the picture." : "");
     svg.setAttribute("aria-label", says.textContent);
     call.textContent = fill(words.call, known);
@@ -163,7 +162,7 @@ const enliven = (figure) => {
     });
   }
 
-  /* What is near enough to the pointer is dragged; each of these has a slider as its twin. */
+  /* What is near enough to the pointer is dragged, as far as the pointer goes; each of these has a slider as its twin. */
   const near = ({ clientX, clientY }) => {
     const far = (key) => {
       const box = groups[controls[key].drag][0].getBoundingClientRect();
@@ -173,16 +172,19 @@ const enliven = (figure) => {
     return closest && far(closest) < 24 ? drags.filter((key) => controls[key].drag === controls[closest].drag) : [];
   };
   const named = ({ target }) => choices.find((key) => target.closest("text") && controls[key].options.includes(target.textContent));
+  const under = ({ clientX, clientY }, key) => {
+    const { drag, along } = controls[key], at = new DOMPoint(clientX, clientY).matrixTransform(svg.getScreenCTM().inverse());
+    return value(moves[drag][along], at[along]);
+  };
   let held = [];
   svg.addEventListener("pointerdown", (event) => {
-    held = near(event);
+    held = near(event).map((key) => [key, values[key] - under(event, key)]);
     if (held.length) { playing++; svg.setPointerCapture(event.pointerId); event.preventDefault(); }
   });
   svg.addEventListener("touchstart", (event) => { if (held.length) event.preventDefault(); }, { passive: false });
   svg.addEventListener("pointermove", (event) => {
     svg.style.cursor = held.length || near(event).length ? "grab" : named(event) ? "pointer" : "";
-    const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
-    for (const key of held) set(key, value(moves[controls[key].drag][controls[key].along], at[controls[key].along]));
+    for (const [key, before] of held) set(key, before + under(event, key));
   });
   for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => { if (held.length) remember(); held = []; });
   svg.addEventListener("click", (event) => { if (named(event)) change(named(event), event.target.textContent); });

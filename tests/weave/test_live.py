@@ -27,9 +27,7 @@ def picture():
             function, controls or {"base": Slider("base", 1, 9, 4)}, **{"says": "", "call": ""} | words
         )
         given.moves = moves(ax) if moves else {"line": line}
-        export.mark(given)
-        figures.to_svg(fig, "a")
-        return export.described(given, fig)
+        return export.drawn(fig, given, "a")["live"]
 
     yield make
     plt.close("all")
@@ -51,12 +49,13 @@ def test_an_axis_leads_from_numbers_to_places_in_the_picture(picture):
         ("{a}", "4.0"),
         ("{a:.0f} of {b:,.0f}", "4 of 1,234,568"),
         ("{c:,.1f}", "\N{MINUS SIGN}0.5"),
+        ("{c:,.0f} {e:.1f} {e:.2f} {f:,.2f}", "\N{MINUS SIGN}1 0.3 0.25 0.00"),
         ("{c:.1f}", "-0.5"),
         ("{a|none|one|more}, {d|none|one|more}", "more, one"),
     ],
 )
 def test_words_are_filled(text, wanted):
-    assert live.fill(text, {"a": 4.0, "b": 1234567.8, "c": -0.5, "d": 1}) == wanted
+    assert live.fill(text, {"a": 4.0, "b": 1234567.8, "c": -0.5, "d": 1, "e": 0.25, "f": -0.001}) == wanted
 
 
 def by_branch(base):
@@ -94,6 +93,7 @@ def test_a_function_that_cannot_move_the_figure_is_refused(picture, function, ho
     [
         (Slider("base", 1, 9, 10.0), "'base' must go from low to high"),
         (Slider("base", 1, 9, 4, step=0), "'base' must go from low to high"),
+        (Slider("base", 1, 2048, 4, log=True), "'base' .* stops at numbers of three digits"),
         (Slider("base", 1, 9, 4, drag="point"), "'base' is dragged by 'point', which does not move"),
         (Slider("base", 1, 9, 4, shows="{base:.0f}"), "cannot fill '{base:.0f}': .* of value"),
         (Choice("base", ("a",), "b"), "'base' starts with 'b'"),
@@ -120,6 +120,15 @@ def test_a_control_that_makes_no_sense_is_refused(picture, control, message):
 def test_what_cannot_move_is_refused(picture, moves, message):
     with pytest.raises(figures.FigureError, match=message):
         picture(straight, moves=lambda ax: {"line": moves(ax)})
+
+
+def test_weave_writes_the_words_of_texts():
+    fig, ax = plt.subplots()
+    live = Live(lambda base: {"rows": base - 4}, {"base": Slider("base", 1, 9, 4)}, "", "")
+    live.moves["at"], live.texts["at"] = ax.text(0, 0, ""), "{rows||one|more}"
+    made = export.drawn(fig, live, "a")
+    assert 'data-artist="at-0"' in made["figure"] and "\N{NO-BREAK SPACE}</text>" in made["figure"]
+    assert made["live"]["moves"]["at"] == {"kind": "text"}, "no place is given: it stays"
 
 
 def test_a_choice_has_a_graph_for_each_option(picture):
