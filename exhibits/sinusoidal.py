@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn.functional import cosine_similarity, cross_entropy
 
+from exhibits.live import Choice, Live, Slider
 from snippets.block import Block
 from snippets.fourier import FourierEncoding, fourier_features
 from snippets.sinusoidal import (
@@ -21,9 +22,11 @@ from snippets.sinusoidal import (
 UPDATES = 300  # of the heads that are trained to look back
 
 
-def _encode(count, dim):
+def _encode(count, dim, base=10000.0):
     """The encodings of positions 0 to count - 1, in float64."""
-    return sinusoidal_encoding(torch.arange(count), dim, dtype=torch.float64)
+    return sinusoidal_encoding(
+        torch.arange(count), dim, base, dtype=torch.float64
+    )
 
 
 def clocks():
@@ -66,6 +69,67 @@ def by_hand():
     print("row:", "  ".join(f"{x:.4f}" for x in row))
     first, second = sinusoidal_frequencies(dim)
     return {"position": position, "hands": dim // 2, "factor": first / second}
+
+
+def walk():
+    """A clock with four hands, a grid of colours with one row framed, and
+    below them four waves with a dot on each.
+
+    Hands, frame and dots show one place of a text. On the way to the next
+    place the longest hand turns most, and its dot is on the shortest wave.
+    """
+    dim, base, places = 8, 100.0, 41
+    reach = torch.tensor([0.95, 0.8, 0.65, 0.5], dtype=torch.float64)
+    across = torch.tensor([0, dim, dim, 0, 0], dtype=torch.float64) - 0.5
+    down = torch.tensor([-0.5, -0.5, 0.5, 0.5, -0.5], dtype=torch.float64)
+
+    def show(place):
+        row = sinusoidal_encoding(place, dim, base, torch.float64)
+        hands = row.view(-1, 2)  # of each the sine and the cosine
+        tips = reach[:, None] * hands
+        lines = torch.stack((torch.zeros_like(tips), tips), 1)
+        return {
+            **{f"hand {n}": line for n, line in enumerate(lines)},
+            "frame": torch.stack((across, place + down), 1),
+            "dots": torch.stack((place.expand(4), hands[:, 0]), 1),
+            **{f"sine_{n}": hand[0] for n, hand in enumerate(hands)},
+        }
+
+    live = Live(
+        show,
+        {"place": Slider("place in the text", 0, places - 1, 6, drag="dots")},
+        says="At place {place:.0f} the four hands have the sines "
+        "{sine_0:,.2f}, {sine_1:,.2f}, {sine_2:,.2f} and {sine_3:,.2f}.",
+        call="sinusoidal_encoding(torch.tensor({place:.0f}), 8, base=100)",
+        tolerance=1e-12,
+    )
+    made = live.start()
+    fig, axes = plt.subplot_mosaic(
+        [["clock", "grid"], ["waves", "waves"]],
+        figsize=(4.4, 4.2),
+        height_ratios=(5, 4),
+    )
+    clock, grid, waves = axes.values()
+    clock.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+    grid.imshow(_encode(places, dim, base), cmap="signed", vmin=-1, vmax=1)
+    between = torch.linspace(0, places - 1, 401)
+    sines = sinusoidal_encoding(between, dim, base)[:, ::2]
+    for n in range(4):
+        (live.moves[f"hand {n}"],) = clock.plot(
+            *made[f"hand {n}"].T, color=f"C{n}", linewidth=2.5
+        )
+        waves.plot(between, sines[:, n], color=f"C{n}", linewidth=1)
+    clock.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+    clock.axis("off")
+    (live.moves["frame"],) = grid.plot(
+        *made["frame"].T, "black", clip_on=False
+    )
+    grid.set(xlabel="dimension", ylabel="place")
+    live.moves["dots"] = waves.scatter(
+        *made["dots"].T, s=40, c=["C0", "C1", "C2", "C3"], zorder=3
+    )
+    waves.set(xlabel="place", ylabel="sine of each hand")
+    return fig, {"base": base, "hands": dim // 2}, live
 
 
 def simpler_marks():
@@ -144,24 +208,58 @@ def spectrum():
     all pairs. A dashed line marks the length of a text; about half of the
     pairs have longer waves.
     """
-    dim, tokens = 512, 512
     base = signature(sinusoidal_frequencies).parameters["base"].default
-    wavelengths = 2 * math.pi / sinusoidal_frequencies(dim)
+
+    def waves(width, base, tokens):
+        lengths = 2 * math.pi / sinusoidal_frequencies(int(width), base)
+        pairs = torch.arange(len(lengths), dtype=torch.float64)
+        ends = torch.tensor([0.0, 255.0], dtype=torch.float64)
+        return {
+            "waves": torch.stack((pairs, lengths), 1),
+            "text": torch.stack((ends, tokens.expand(2)), 1),
+            "words": torch.stack((ends[0], tokens)),
+            "pairs": torch.tensor(len(lengths)),
+            "longer": (lengths > tokens).sum(),
+            "longest": lengths[-1],
+        }
+
+    live = Live(
+        waves,
+        {
+            "base": Slider("base", 100, 1e6, base, log=True),
+            "tokens": Slider("positions in a text", 100, 1e5, 512, log=True),
+            "width": Choice("width", ("64", "128", "256", "512"), "512"),
+        },
+        says="With base {base:,.0f} and width {width}, the longest wave has "
+        "{longest:,.0f} positions, and {longer:.0f} of {pairs:.0f} pairs do "
+        "not complete one turn within {tokens:,.0f} positions.",
+        call="2 * math.pi / sinusoidal_frequencies({width}, base={base:.0f})",
+        texts={"words": "{tokens:,.0f} positions"},
+        tolerance=1e-6,
+    )
+    made = live.start()
     fig, ax = plt.subplots()
-    ax.semilogy(wavelengths)
-    ax.axhline(tokens, color="gray", linestyle="--")
-    ax.text(0, 1.4 * tokens, f"{tokens} positions")
+    (live.moves["waves"],) = ax.plot(*made["waves"].T)
+    (live.moves["text"],) = ax.plot(*made["text"].T, "--", color="gray")
+    live.moves["words"] = ax.text(*made["words"], "", va="bottom")
+    ax.set_yscale("log")
+    ax.set_ylim(3, 1e7)
     ax.set_xlabel("pair of dimensions")
     ax.set_ylabel("wavelength in positions")
-    return fig, {
-        "dim": dim,
-        "tokens": tokens,
-        "pairs": len(wavelengths),
-        "longer": (wavelengths > tokens).sum(),
-        "ratio": wavelengths[1] / wavelengths[0],
-        "longest": wavelengths[-1],
-        "printed_end": 2 * math.pi * base,
-    }
+    wavelengths = made["waves"][:, 1]
+    return (
+        fig,
+        {
+            "dim": 512,
+            "tokens": 512,
+            "pairs": len(wavelengths),
+            "longer": made["longer"],
+            "ratio": wavelengths[1] / wavelengths[0],
+            "longest": made["longest"],
+            "printed_end": 2 * math.pi * base,
+        },
+        live,
+    )
 
 
 def similarity_to_one():
