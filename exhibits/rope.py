@@ -83,12 +83,13 @@ def _needles(place, apart):
     begin = torch.atan2(offering[1], offering[0])
     sweep = begin + torch.linspace(0, 1, 24, dtype=torch.float64) * between
     ring = torch.stack((sweep.cos(), sweep.sin()), -1)
-    height = torch.zeros(2, dtype=torch.float64)
+    spots = torch.stack((places, torch.zeros_like(places)), -1)
     return {
         "looking": torch.stack((0 * looking, looking)),
         "offering": torch.stack((0 * offering, offering)),
         "arc": 0.4 * ring,
-        "places": torch.stack((places, height), -1),
+        "looks": spots[:1],
+        "offers": spots[1:],
         "at": 0.62 * ring[12],
         "degrees": torch.rad2deg(between),
     }
@@ -104,10 +105,8 @@ def two_needles():
     live = Live(
         _needles,
         {
-            "place": Slider("place of the word that offers", 0, 40, 4),
-            "apart": Slider(
-                "steps from there to the word that looks", 0, 15, 6
-            ),
+            "place": Slider("place of both words", 0, 40, 4, drag="offers"),
+            "apart": Slider("steps between them", 0, 15, 6, drag="looks"),
         },
         says="The word that offers stands at place {place:.0f}, the word "
         "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
@@ -126,8 +125,7 @@ def two_needles():
     for name, color in (("looking", "C0"), ("offering", "C1")):
         (moves[name],) = dial.plot(*made[name].T, color, linewidth=3)
     (moves["arc"],) = dial.plot(*made["arc"].T, "black")
-    words = f"{made['degrees']:.0f}°"
-    moves["at"] = dial.text(*made["at"], words, ha="center", va="center")
+    moves["at"] = dial.text(*made["at"], "", ha="center", va="center")
     dial.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
     dial.axis("off")
     dial.legend(
@@ -136,7 +134,8 @@ def two_needles():
         loc="center left",
         bbox_to_anchor=(1.1, 0.5),
     )
-    moves["places"] = line.scatter(*made["places"].T, s=60, c=["C0", "C1"])
+    for name, color in (("looks", "C0"), ("offers", "C1")):
+        moves[name] = line.scatter(*made[name].T, s=60, color=color)
     line.set(xlim=(-1, 57), ylim=(-1, 1), yticks=[])
     line.set_xlabel("place in the text")
     line.spines["left"].set_visible(False)
@@ -273,6 +272,82 @@ def score_by_offset():
     return fig, {"apart": max((first - c).abs().max() for c in others)}
 
 
+def own_score():
+    """Left, two arrows from one point, a query and a key. Right, their score
+    over the distance between them.
+
+    The arrows point apart. The score begins far below zero and rises with
+    the distance, in ripples.
+    """
+    dim, count = 64, 129
+
+    def score(base, **ends):
+        q, k = (
+            torch.stack((ends[f"{name}_x"], ends[f"{name}_y"]))
+            for name in "qk"
+        )
+        distances = torch.arange(count)
+        frequencies = rope_frequencies(dim, base)
+        tables = rope_tables(distances, frequencies, torch.float64)
+        query, key = (each.expand(dim // 2, 2).flatten() for each in (q, k))
+        turned = apply_rope(query.expand(count, dim), *tables, "interleaved")
+        scores = turned @ key / math.sqrt(dim)
+        made = {"score": torch.stack((distances, scores), -1)}
+        for name, tip in (("q", q), ("k", k)):
+            made |= {
+                f"{name} arrow": torch.stack((0 * tip, tip)),
+                f"{name} tip": tip[None],
+            }
+        return made | {"first": scores[0], "last": scores[-1]}
+
+    starts = {"q_x": 0.9, "q_y": 0.0, "k_x": -0.8, "k_y": 0.5}
+    names = {"q": "query", "k": "key"}
+    live = Live(
+        score,
+        {"base": Slider("base", 10, 1e6, BASE, log=True)}
+        | {
+            end: Slider(
+                f"{names[end[0]]}, channel {'xy'.index(end[2])}",
+                -1,
+                1,
+                start,
+                step=0.1,
+                shows="{value:,.1f}",
+                drag=f"{end[0]} tip",
+                along=end[2],
+            )
+            for end, start in starts.items()
+        },
+        says="With base {base:,.0f} the score is {first:,.1f} at distance 0 "
+        f"and {{last:,.1f}} at {count - 1}.",
+        call="q = torch.tensor([{q_x:.1f}, {q_y:.1f}]).repeat(32)\n"
+        "k = torch.tensor([{k_x:.1f}, {k_y:.1f}]).repeat(32)\n"
+        f"tables = rope_tables(torch.arange({count}), "
+        "rope_frequencies(64, base={base:.0f}))\n"
+        f'apply_rope(q.expand({count}, 64), *tables, "interleaved") @ k / 8',
+        tolerance=1e-9,
+    )
+    made, moves = live.start(), live.moves
+    fig, (dial, plot) = plt.subplots(
+        1, 2, figsize=(4.4, 2.3), width_ratios=(2, 3)
+    )
+    for name, color in (("q", "C0"), ("k", "C1")):
+        (moves[f"{name} arrow"],) = dial.plot(
+            *made[f"{name} arrow"].T, color, linewidth=3, label=names[name]
+        )
+        moves[f"{name} tip"] = dial.scatter(
+            *made[f"{name} tip"].T, s=70, color=color, zorder=3
+        )
+    dial.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
+    dial.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    dial.set(xlabel="channel 0", ylabel="channel 1")
+    dial.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    plot.axhline(0, color="gray", linewidth=0.6)
+    (moves["score"],) = plot.plot(*made["score"].T, "black")
+    plot.set(ylim=(-8.4, 8.4), xlabel="distance", ylabel="score")
+    return fig, {"pairs": dim // 2}, live
+
+
 def layouts():
     """Eight channels as boxes in a row, coloured by the pair they belong to,
     and below the matrix that turns them, for both layouts.
@@ -280,17 +355,50 @@ def layouts():
     Left, interleaved: neighbours share a colour, and the matrix has four
     blocks along its diagonal. Right, half: boxes four steps apart share a
     colour, and the matrix has three diagonal lines, one in the middle and one
-    four steps to either side.
+    four steps to either side. Marks above two boxes: they turn together.
     """
-    fig, axes = plt.subplots(
-        2, 2, figsize=(4.4, 2.9), height_ratios=(1, 6), sharex="col"
-    )
+    speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])  # for the picture
     pairs = {
         "interleaved": [0, 0, 1, 1, 2, 2, 3, 3],
         "half": [0, 1, 2, 3] * 2,
     }
-    speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])  # for the picture
-    tables = rope_tables(torch.ones(8).int(), speeds)
+    corners = torch.tensor([[0, 0], [1, 0], [1, 8], [0, 8], [0, 0]]) - 0.5
+
+    def turn(channel, place):
+        tables = rope_tables(place.expand(8), speeds)
+        inside = torch.arange(8)
+        made = {"frame": corners + torch.stack((channel, 0 * channel))}
+        for layout in pairs:
+            turned = apply_rope(torch.eye(8), *tables, layout).T
+            column = turned.index_select(1, channel.long()[None])[:, 0]
+            meets = torch.where(column != 0, inside, math.inf)
+            other = (column != 0) & (inside != channel)
+            made |= {
+                layout: turned,
+                f"{layout} meets": torch.stack((meets, 0 * inside + 1.4), -1),
+                f"{layout}_other": (inside * other).sum(),
+            }
+        return made
+
+    live = Live(
+        turn,
+        {
+            "channel": Slider("channel", 0, 7, 1, drag="frame"),
+            "place": Slider("position", 1, 12, 1),
+        },
+        says="Channel {channel:.0f} turns with channel "
+        "{interleaved_other:.0f} in the interleaved layout and with channel "
+        "{half_other:.0f} in the half layout. The matrices are those of "
+        "position {place:.0f}.",
+        call="tables = rope_tables(torch.full((8,), {place:.0f}), speeds)\n"
+        'apply_rope(torch.eye(8), *tables, "interleaved").T\n'
+        'apply_rope(torch.eye(8), *tables, "half").T',
+        tolerance=1e-6,
+    )
+    made = live.start()
+    fig, axes = plt.subplots(
+        2, 2, figsize=(4.4, 3.1), height_ratios=(1.4, 6), sharex="col"
+    )
     for (boxes, grid), (layout, pair_of) in zip(
         axes.T, pairs.items(), strict=True
     ):
@@ -301,15 +409,18 @@ def layouts():
             boxes.text(
                 channel, 0.45, str(pair), ha="center", va="center", color="w"
             )
-        boxes.set_title(layout)
+        live.moves[f"{layout} meets"] = boxes.scatter(
+            *made[f"{layout} meets"].T, color="black", marker="v"
+        )
+        boxes.set(title=layout, ylim=(0, 2))
         boxes.axis("off")
-        turned = apply_rope(torch.eye(8), *tables, layout)
-        grid.imshow(turned.T, cmap="signed", vmin=-1, vmax=1)
-        grid.set_xticks(range(8))
-        grid.set_yticks(range(8))
-        grid.set_xlabel("channel in")
+        live.moves[layout] = grid.imshow(
+            made[layout], cmap="signed", vmin=-1, vmax=1
+        )
+        grid.set(xticks=range(8), yticks=range(8), xlabel="channel in")
+    (live.moves["frame"],) = axes[1, 0].plot(*made["frame"].T, "black")
     axes[1, 0].set_ylabel("channel out")
-    return fig
+    return fig, live
 
 
 def mixed_layouts():

@@ -31,6 +31,21 @@ def test_three_queries_share_one_curve_over_the_offset():
     assert values["apart"] < 1e-12
 
 
+@pytest.mark.parametrize("base", [10.0, 10_000.0, 1_000_000.0])
+def test_equal_arrows_score_highest_at_distance_zero_and_opposite_ones_lowest(base):
+    _, _, live = rope.own_score()
+
+    def best(k_x, k_y):
+        at = {"base": base, "q_x": 0.6, "q_y": -0.8, "k_x": k_x, "k_y": k_y}
+        scores = live.function(**{key: torch.tensor(each).double() for key, each in at.items()})["score"][
+            :, 1
+        ]
+        return scores.argmax().item(), scores.argmin().item()
+
+    assert best(0.6, -0.8)[0] == best(-0.6, 0.8)[1] == 0
+    assert best(0.8, 0.6)[0] > 0, "turned the other way, it peaks elsewhere"
+
+
 def test_mixed_layouts_swing_further_than_the_layouts_differ():
     _, values = rope.mixed_layouts()
     assert values["swing"] > 5 * abs(values["both_half"] - values["both_interleaved"])
