@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from exhibits.live import Live, Slider
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.clipped_bias import clipped_bias
 from snippets.fire import FireBias
@@ -138,6 +139,69 @@ def families():
     wave = rows["Sandwich"]
     rise = (wave[1:] > wave[:-1]).nonzero()[0].item() + 1
     return fig, {"slope": alibi_slopes(8)[5], "first_rise": rise}
+
+
+def by_parameters():
+    """Four curves that fall with the distance: ALiBi straight, KERPLE and
+    FIRE ever more slowly, Sandwich in ripples.
+    """
+    count, heads, drop, at = 129, 8, 14, 64
+    query, keys = torch.tensor([count - 1]), torch.arange(count)
+    fire = _fire_line(1, drop)
+    names = ("ALiBi", "Sandwich", "KERPLE", "FIRE")
+
+    def curves(head, r1, r2, c, L):
+        row = (head - 1).long()[None]
+        given = {"c": c.float(), "L_multiplier": L.float() / fire.init_L}
+        biases = (
+            alibi_bias_symmetric(query, keys, alibi_slopes(heads)[row]),
+            sandwich_bias(query, keys, heads).index_select(0, row),
+            kerple_log_bias(query, keys, r1[None], r2[None]),
+            torch.func.functional_call(fire, given, (query, keys)),
+        )
+        distance = torch.arange(count, dtype=torch.float64)
+        made = {}
+        for name, bias in zip(names, biases, strict=True):
+            fallen = bias[0, 0].flip(-1) - bias[0, 0, -1]
+            made[name] = torch.stack((distance, fallen.double()), 1)
+            made[f"{name}_at"] = fallen[at]
+        return made
+
+    live = Live(
+        curves,
+        {
+            "head": Slider("head", 1, heads, 5),
+            "r1": Slider(
+                "KERPLE: r₁", 0.1, 4, 2, step=0.1, shows="{value:.1f}"
+            ),
+            "r2": Slider(
+                "KERPLE: r₂", 0.01, 10, 0.5, log=True, shows="{value:.2f}"
+            ),
+            "c": Slider(
+                "FIRE: c", 0.001, 10, 0.1, log=True, shows="{value:.3f}"
+            ),
+            "L": Slider("FIRE: L", 10, 1e4, 512, log=True),
+        },
+        says=f"A key {at} tokens back gets "
+        "{ALiBi_at:,.1f} from ALiBi, {Sandwich_at:,.1f} from Sandwich, "
+        "{KERPLE_at:,.1f} from KERPLE and {FIRE_at:,.1f} from FIRE.",
+        call="alibi_bias_symmetric(query, keys, alibi_slopes(8))"
+        "[{head:.0f} - 1]\n"
+        "sandwich_bias(query, keys, 8)[{head:.0f} - 1]\n"
+        "kerple_log_bias(query, keys, torch.tensor([{r1:.1f}]), "
+        "torch.tensor([{r2:.2f}]))\n"
+        "FireBias(1, c={c:.3f}, init_L={L:.0f})(query, keys)  # set by hand",
+        tolerance=2e-5,
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    for name, line in zip(names, ("-", "-", "--", ":"), strict=True):
+        (live.moves[name],) = ax.plot(*made[name].T, line, label=name)
+    ax.set_ylim(-16, 1)
+    ax.set_xlabel("distance")
+    ax.set_ylabel("bias, zero at the query")
+    ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.45, 1))
+    return fig, {"query": count - 1, "drop": drop}, live
 
 
 def mass_by_distance():

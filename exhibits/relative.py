@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from exhibits.live import Choice, Live, Slider
 from snippets.attention import (
     SelfAttention,
     attention,
@@ -379,38 +380,92 @@ def t5_steps():
     per distance, then in ever longer steps, and becomes flat before the
     dashed line at the maximum distance.
     """
-    most = 128
-    distance = torch.arange(1, 300)
+    sides = (("back", "looking back only"), ("both", "each way of both"))
+    longest, top = 300, 68
+
+    def twice(x):
+        return x[:, None].expand(-1, 2).flatten()
+
+    def stairs(buckets, most, distance):
+        distances = torch.arange(1, longest + 1)
+        asked = torch.cat((distances, distance.long()[None]))
+        made = {"wall": torch.tensor([[int(most), 0], [int(most), top]])}
+        for side, _ in sides:
+            given = int(buckets), int(most), side == "both"
+            bucket = t5_buckets(-asked, *given)
+            own, each = bucket[-1], bucket[:-1]
+            last = each.amax()
+            start = (each < last).sum() + 1
+            begin = torch.stack((start, last))
+            steps = torch.stack((twice(distances)[1:], twice(each)[:-1]), 1)
+            made |= {
+                f"{side} steps": steps,
+                f"{side} begin": begin[None],
+                f"{side} number": begin,
+                f"{side} key": torch.stack((distance, own))[None],
+                f"{side}_starts": start,
+                f"{side}_bucket": own,
+            }
+        return made
+
+    live = Live(
+        stairs,
+        {
+            "distance": Slider(
+                "distance of a key", 1, longest, 40, drag="back key"
+            ),
+            "buckets": Choice("buckets", ("16", "32", "64"), "32"),
+            "most": Choice("maximum distance", ("64", "128", "256"), "128"),
+        },
+        says="A key {distance:.0f} back falls into bucket {back_bucket:.0f} "
+        "if all {buckets} look back, into {both_bucket:.0f} if half of them "
+        "do. The last buckets start at {back_starts:.0f} and "
+        "{both_starts:.0f}.",
+        call="t5_buckets(torch.tensor(-{distance:.0f}), {buckets}, {most}, "
+        "bidirectional=False)",
+        texts={
+            f"{side} number": f"{{{side}_starts:.0f}}" for side, _ in sides
+        },
+    )
+    made = live.start()
     fig, ax = plt.subplots()
-    starts = {}
-    for name, both, color in (
-        ("looking back only", False, "C0"),
-        ("each way of both", True, "C1"),
-    ):
-        bucket = t5_buckets(-distance, bidirectional=both)
-        ax.step(distance, bucket, color=color, where="post", label=name)
-        last = (bucket == bucket.max()).nonzero()[0].item()
-        starts[both] = distance[last].item()
-        ax.plot(starts[both], bucket.max(), "o", color=color, markersize=5)
-        label = f" {starts[both]}"
-        ax.text(starts[both], bucket.max() + 0.7, label, ha="right")
-    ax.axvline(most, color="gray", linestyle="--")
+    for n, (side, name) in enumerate(sides):
+        color = f"C{n}"
+        (live.moves[f"{side} steps"],) = ax.plot(
+            *made[f"{side} steps"].T, color=color, label=name
+        )
+        for marks, size in ((f"{side} begin", 25), (f"{side} key", 70)):
+            live.moves[marks] = ax.scatter(
+                *made[marks].T, s=size, color=color, zorder=3
+            )
+        live.moves[f"{side} number"] = ax.annotate(
+            "",
+            made[f"{side} number"].tolist(),
+            (-3, 5),
+            textcoords="offset points",
+            ha="right",
+        )
+    (live.moves["wall"],) = ax.plot(*made["wall"].T, "--", color="gray")
     ax.set_xscale("log", base=2)
     ax.set_xlabel("distance to an earlier key")
     ax.set_ylabel("bucket")
-    ax.set_ylim(0, 35)
+    ax.set_ylim(0, top)
     ax.legend(loc="upper left")
     offsets = torch.arange(-1000, 1001)
     (unused,) = set(range(32)) - set(t5_buckets(offsets).tolist())
-    return fig, {
-        "buckets": 32,
-        "most": most,
-        "back": starts[False],
-        "both": starts[True],
-        "unused": unused,
-        "own_back": 16,
-        "own_both": 8,
-    }
+    return (
+        fig,
+        {
+            "buckets": 32,
+            "most": 128,
+            "back": made["back_starts"],
+            "both": made["both_starts"],
+            "unused": unused,
+            "own_back": 16,
+            "own_both": 8,
+        },
+        live,
+    )
 
 
 def t5_map():
