@@ -5,6 +5,7 @@ import math
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits.live import Choice, Live, Slider
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
     dynamic_ntk,
@@ -127,6 +128,122 @@ def one_pair():
         "step": math.degrees(frequencies[0]),
         "slowed_step": math.degrees(slowed[0]),
     }
+
+
+def unseen():
+    """A bar for each pair: blue for the share of its circle that training
+    has shown, and above that orange for what a longer text asks for.
+
+    Unchanged, the slow pairs on the right have orange on top of the blue.
+    """
+    ways = {
+        "unchanged": lambda w, times: w,
+        "interpolation": position_interpolation,
+        "NTK-aware": ntk_aware,
+        "dynamic NTK": lambda w, s: dynamic_ntk(w, 1, TRAINED, s * TRAINED),
+        "by parts": lambda w, s: ntk_by_parts(w, s, TRAINED),
+        "YaRN": lambda w, s: yarn(w, s, TRAINED),
+        "Llama 3": lambda w, s: llama3(w, s, TRAINED),
+    }
+
+    def ask(method, times):
+        w = rope_frequencies(DIM)
+        seen, asked = (
+            (length * speeds / (2 * math.pi)).clamp(max=1)
+            for length, speeds in (
+                (TRAINED, w),
+                (TRAINED * times, ways[method](w, times)),
+            )
+        )
+        return {
+            "asked": asked,
+            "seen": seen,
+            "new": (asked > seen * (1 + 1e-9)).sum(),
+            "tokens": times * TRAINED,
+            "way": torch.tensor(list(ways).index(method)),
+        }
+
+    live = Live(
+        ask,
+        {
+            "times": Slider(
+                "times the trained length",
+                1,
+                16,
+                4,
+                step=0.5,
+                shows="{value:.1f}",
+            ),
+            "method": Choice("method", tuple(ways), "unchanged"),
+        },
+        says=f"Trained on {TRAINED:,} tokens, asked for "
+        "{tokens:,.0f}, {method}: {new:.0f} "
+        f"of {DIM // 2} pairs meet angles that they never had.",
+        call="w, times = rope_frequencies(96), {times:.1f}\n"
+        "{way|w|position_interpolation(w, times)|ntk_aware(w, times)|"
+        "dynamic_ntk(w, 1, 4096, times * 4096)|ntk_by_parts(w, times, 4096)|"
+        "yarn(w, times, 4096)|llama3(w, times, 4096)}",
+        tolerance=1e-9,
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.5))
+    pairs = range(DIM // 2)
+    for name, color, label in (
+        ("asked", "C1", "never seen"),
+        ("seen", "C0", "seen in training"),
+    ):
+        bars = ax.bar(pairs, made[name], width=0.8, color=color, label=label)
+        live.moves[name] = bars
+    ax.set_ylim(0, 1.05)
+    ax.set_xlabel("pair")
+    ax.set_ylabel("share of the circle")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {"pairs": len(pairs)}, live
+
+
+def ramp_ends():
+    """A curve over the pairs that is level at one on the left, rises, and is
+    level again on the right.
+    """
+    dim, factor = 128, 16
+
+    def slow(alpha, beta, factor):
+        frequencies = rope_frequencies(dim)
+        turns = TRAINED * frequencies / (2 * math.pi)
+        used = ntk_by_parts(frequencies, factor, TRAINED, alpha, beta)
+        pairs = torch.arange(len(frequencies), dtype=torch.float64)
+        return {
+            "slowed": torch.stack((pairs, frequencies / used), 1),
+            "kept": (turns >= beta).sum(),
+            "full": (turns <= alpha).sum(),
+        }
+
+    live = Live(
+        slow,
+        {
+            "alpha": Slider(
+                "α, in turns", 0.1, 8, 1, step=0.1, shows="{value:.1f}"
+            ),
+            "beta": Slider("β, in turns", 9, 128, 32),
+            "factor": Slider("factor", 2, 64, factor),
+        },
+        says="{kept:.0f} of "
+        f"{dim // 2} pairs keep their speed, "
+        "{full:.0f} are slower by {factor:.0f}, and the others lie on the "
+        "ramp.",
+        call="ntk_by_parts(rope_frequencies(128), {factor:.0f}, 4096, "
+        "{alpha:.1f}, {beta:.0f})",
+        tolerance=1e-9,
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.4))
+    (live.moves["slowed"],) = ax.plot(*made["slowed"].T)
+    ax.set_yscale("log", base=2)
+    ax.set_ylim(0.9, 72)
+    ax.set_yticks([1, 4, 16, 64], [1, 4, 16, 64])
+    ax.set_xlabel("pair")
+    ax.set_ylabel("slowed by")
+    return fig, {"dim": dim, "factor": factor, "trained": TRAINED}, live
 
 
 def factors():
