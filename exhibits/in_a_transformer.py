@@ -16,6 +16,7 @@ from torch.nn.attention.flex_attention import (
 from torch.nn.functional import cross_entropy, layer_norm
 from torch.nn.functional import dropout as drop
 
+from exhibits.live import Choice, Live, Slider
 from experiments.encodings import switch
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding
@@ -226,6 +227,74 @@ def masks():
         ax.set_xlabel("key")
     axes[0].set_ylabel("query")
     return fig
+
+
+def next_token():
+    """A grid of eight queries and eight keys, filled where one sees the
+    other, with positions along both edges. Five tokens are there. The row of
+    the newest is framed.
+    """
+    seats = 8
+    rows = {
+        "one text": [1] * seats,
+        "left padding": [0, 0, 1, 1, 1, 1, 1, 1],
+        "two texts": [1, 1, 1, 1, 2, 2, 2, 2],
+    }
+    corners = torch.tensor([[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]])
+    place = torch.arange(seats, dtype=torch.float64)
+
+    def grow(row, tokens):
+        documents = torch.tensor(rows[row])
+        at = document_positions(documents)
+        here = place < tokens
+        seen = visible(at, at, documents, documents)
+        width = torch.stack((tokens, torch.ones_like(tokens)))
+        start = torch.stack((torch.zeros_like(tokens), tokens - 1)) - 0.5
+        newest = (at * (place == tokens - 1)).sum()
+        made = {
+            "seen": (seen & here & here[:, None]).double(),
+            "frame": start + corners * width,
+            "position": newest,
+            "keys": (seen & (place == tokens - 1)[:, None]).sum(),
+            "which": torch.tensor(list(rows).index(row)),
+        }
+        shown = (at + 1) * here
+        return made | {f"shown_{n}": shown[n] for n in range(seats)}
+
+    digits = "|".join(map(str, range(seats)))
+    live = Live(
+        grow,
+        {
+            "tokens": Slider(
+                "tokens so far", 1, seats, 5, button="next token"
+            ),
+            "row": Choice("row", tuple(rows), "one text"),
+        },
+        says="The newest token has position {position:.0f} and sees "
+        "{keys:.0f} of {tokens:.0f}.",
+        call="documents = torch.tensor({which|"
+        + "|".join(map(str, rows.values()))
+        + "})[:{tokens:.0f}]\nat = document_positions(documents)\n"
+        "visible(at[-1:], at, documents[-1:], documents)",
+        texts={
+            f"{side} {n}": f"{{shown_{n}||{digits}}}"
+            for side in ("query", "key")
+            for n in range(seats)
+        },
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 3.4))
+    live.moves["seen"] = ax.imshow(made["seen"], vmin=0, vmax=1.4, aspect=1)
+    (live.moves["frame"],) = ax.plot(*made["frame"].T, "C1", clip_on=False)
+    for n in range(seats):
+        for side, x, y in (("query", -1, n), ("key", n, -1)):
+            live.moves[f"{side} {n}"] = ax.text(
+                x, y, "", ha="center", va="center"
+            )
+    ax.set(xticks=[], yticks=[])
+    ax.set_xlabel("key")
+    ax.set_ylabel("query", labelpad=22)
+    return fig, {"seats": seats}, live
 
 
 def _mistakes(name):

@@ -11,6 +11,7 @@ from torch.nn.functional import (
     interpolate,
 )
 
+from exhibits.live import Live, Slider
 from experiments.language import BIN, TRAINED
 from experiments.runs import load
 from snippets.attention import SelfAttention
@@ -145,6 +146,49 @@ def by_hand():
         )
         print(f"{word:<7} {position}  ", *shown)
     return {"rows": len(table)}
+
+
+def looked_up():
+    """A grid of coloured cells, one row of which is framed, and beside it
+    that row. Below the last row of the grid there is nothing.
+    """
+    table = _trained()[2].float()
+    longest, last = 40, DAYS - 1
+    across = torch.tensor([0, DIM, DIM, 0, 0], dtype=torch.float64) - 0.5
+    down = torch.tensor([-0.5, -0.5, 0.5, 0.5, -0.5], dtype=torch.float64)
+
+    def look_up(position):
+        row = learned_encoding(position.clamp(max=last).long()[None], table)
+        return {
+            "frame": torch.stack((across, position + down), 1),
+            "row": row * (position <= last),
+            "missing": position > last,
+        }
+
+    live = Live(
+        look_up,
+        {
+            "position": Slider(
+                "position", 0, longest - 1, 20, drag="frame", along="y"
+            )
+        },
+        says="Position {position:.0f}: {missing|the table has its row|"
+        "there is no such row, and the code stops with an error}.",
+        call="learned_encoding(torch.tensor({position:.0f}), table)",
+    )
+    made = live.start()
+    fig, (grid, beside) = plt.subplots(
+        1, 2, figsize=(4.4, 3.4), width_ratios=(3, 2)
+    )
+    extent = (-0.5, DIM - 0.5, DAYS - 0.5, -0.5)
+    grid.imshow(table, cmap="signed", vmin=-1, vmax=1, extent=extent)
+    (live.moves["frame"],) = grid.plot(*made["frame"].T, "black")
+    grid.set(xlabel="dimension", ylabel="position", ylim=(longest, -1))
+    live.moves["row"] = beside.imshow(
+        made["row"], cmap="signed", vmin=-1, vmax=1
+    )
+    beside.set(aspect=2, xticks=[], yticks=[], title="what the token gets")
+    return fig, {"last": last}, live
 
 
 def one_step():
