@@ -8,6 +8,7 @@ import string
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits.live import Choice, Live
 from experiments import extensions as stretching
 from experiments import language as models
 from experiments import tasks as puzzles
@@ -106,31 +107,82 @@ def by_position():
     of sinusoids and RoPE rise far above all others. The names stand at the
     right, ordered by the loss at the end.
     """
-    losses = {name: loss.mean(0) for name, loss in _losses().items()}
-    fig, ax = plt.subplots(figsize=(4.4, 4.4))
-    ends = {}
-    for name, loss in losses.items():
-        at, smooth = _smooth(loss)
-        ax.plot(at, smooth, color=COLORS[name], lw=1.2)
-        ends[name] = smooth[-1].item()
-    ax.axvline(TRAINED, color="gray", ls=":")
+    losses, everything = _losses(), "all encodings"
+    options = (everything, *losses)
+    at, _ = _smooth(losses["none"])
+
+    def line(*losses):
+        """One line through all, with a gap before each."""
+        gap = torch.full((1, 2), math.inf)
+        each = [torch.stack((at, _smooth(loss)[1]), 1) for loss in losses]
+        return torch.cat([gap, *(part for e in each for part in (e, gap))])
+
+    means = {name: loss.mean(0) for name, loss in losses.items()}
+    ends = {name: _smooth(loss)[1][-1].item() for name, loss in means.items()}
     order = sorted(ends, key=ends.get)
+    bands = {
+        name: torch.stack([_band(loss, band).mean() for band in BANDS])
+        for name, loss in losses.items()
+    }
+    bands[everything] = torch.stack([*bands.values()]).mean(0)
+    seeds = {everything: []} | losses
+    pictures = {}
+    for option in options:
+        seen = losses if option == everything else [option]
+        pictures[option] = {
+            color: line(*(means[name] for name in names if name in seen))
+            for color, names in KINDS.items()
+        } | {"seeds": line(*seeds[option])}
+
+    def pick(name):
+        """The colours of one encoding or of all; the gray below stays."""
+        within, _, far = bands[name]
+        picked = torch.tensor(options.index(name))
+        return pictures[name] | {
+            "picked": picked,
+            "within": within,
+            "far": far,
+        }
+
+    live = Live(
+        pick,
+        {"name": Choice("encoding", options, everything)},
+        says="With {name}, a mean loss of {within:.2f} within the trained "
+        "length and of {far:.2f} far beyond it.{picked|| Black: its seeds.}",
+        call='load("language"){picked||'
+        + "|".join(f'["{name}"]' for name in losses)
+        + "}",
+        texts={
+            name: "{picked|"
+            + "|".join(
+                name * (each in (name, everything)) for each in options
+            )
+            + "}"
+            for name in order
+        },
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 4.4))
+    ax.axvline(TRAINED, color="gray", ls=":")
+    ax.plot(*line(*means.values()).T, color="gray", lw=0.8)
     low, high = ax.get_ylim()
     places = _spaced([ends[name] for name in order], (high - low) / 21)
     for name, place in zip(order, places, strict=True):
-        ax.plot(
-            [ASKED - 32, ASKED + 30],
-            [ends[name], place],
-            color="gray",
-            lw=0.4,
+        line_to_name = [ASKED - 32, ASKED + 30], [ends[name], place]
+        ax.plot(*line_to_name, color="gray", lw=0.4)
+        ax.text(ASKED + 40, place, name, color="gray", va="center")
+        live.moves[name] = ax.text(
+            ASKED + 40, place, name, color=COLORS[name], va="center"
         )
-        ax.text(ASKED + 40, place, name, color=COLORS[name], va="center")
+    for color in KINDS:
+        (live.moves[color],) = ax.plot(*made[color].T, color, lw=1.2)
+    (live.moves["seeds"],) = ax.plot(*made["seeds"].T, "black", lw=0.7)
     ax.set_xlim(0, ASKED * 1.42)
     ax.set_ylim(low, max(high, places[-1] + 0.05))
     ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])
     ax.set_xlabel("position")
     ax.set_ylabel("loss, nats per byte")
-    return fig, {"smoothed": SMOOTH * BIN}
+    return fig, {"smoothed": SMOOTH * BIN}, live
 
 
 def one_by_one():
