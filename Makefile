@@ -29,14 +29,14 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) weave.results
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
-BROWSER := pytest -m browser --numprocesses auto --dist worksteal --reruns 1 -r fER
+BROWSER := pytest --numprocesses auto --dist worksteal --reruns 1 -r fER
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
-	$(RUN) $(BROWSER)
+	$(RUN) $(BROWSER) -m "browser and not slow"
 
 nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slow ones included, and no cache believed
 	$(RUN) pytest -m "not browser" --cold --numprocesses auto --dist loadfile
-	$(RUN) $(BROWSER) --cold
+	$(RUN) $(BROWSER) -m browser --cold
 
 method: ## begin a method, as in `make method NAME=fourier`: its files, and the list of what they lack
 	@$(PYTHON) tests/method.py $(NAME)
