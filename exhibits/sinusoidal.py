@@ -264,17 +264,49 @@ def spectrum():
 
 def similarity_to_one():
     """A curve over positions: a peak of one in the middle, then ripples."""
-    reference, dim = 100, 128
-    encoding = _encode(2 * reference + 1, dim)
-    similarity = cosine_similarity(encoding, encoding[reference], dim=-1)
+    last, dim = 200, 128
+
+    def compare(reference):
+        one = sinusoidal_encoding(reference, dim, dtype=torch.float64)
+        # every row has the length sqrt(dim / 2)
+        similarity = _encode(last + 1, dim) @ one / (dim / 2)
+        ends = torch.tensor([0.0, 1.0], dtype=torch.float64)
+        return {
+            "similarity": torch.stack(
+                (torch.arange(last + 1), similarity), 1
+            ),
+            "reference line": torch.stack((reference.expand(2), ends), 1),
+            "least": similarity.amin(),
+        }
+
+    live = Live(
+        compare,
+        {
+            "reference": Slider(
+                "position", 0, last, last // 2, drag="reference line"
+            )
+        },
+        says="The similarity to position {reference:.0f} is 1 there and "
+        "nowhere less than {least:.2f}.",
+        call="one = sinusoidal_encoding(torch.tensor({reference:.0f}), "
+        f"{dim})\nall = sinusoidal_encoding(torch.arange({last + 1}), {dim})"
+        f"\nall @ one / {dim // 2}",
+        tolerance=1e-9,
+    )
+    made = live.start()
     fig, ax = plt.subplots()
-    ax.plot(similarity)
-    ax.axvline(reference, color="gray", linestyle="--")
+    (live.moves["similarity"],) = ax.plot(*made["similarity"].T)
+    (live.moves["reference line"],) = ax.plot(
+        *made["reference line"].T, "--", color="gray"
+    )
+    ax.set_ylim(0, 1.04)
     ax.set_xlabel("position")
-    ax.set_ylabel(f"similarity to position {reference}")
-    right = similarity[reference:]
+    ax.set_ylabel("similarity to one position")
+    reference = last // 2
+    right = made["similarity"][reference:, 1]
     rise = (right[1:] > right[:-1]).nonzero()[0].item() + 1
-    return fig, {"reference": reference, "dim": dim, "first_rise": rise}
+    values = {"reference": reference, "dim": dim, "first_rise": rise}
+    return fig, values, live
 
 
 def similarity_matrix():
