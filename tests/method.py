@@ -53,12 +53,12 @@ description: «What it is, in one sentence.» Copy the file.
 ```reference snippets/NAME.py
 ```
 """
-NAV = "          - reference/NAME.md  # «move it to the group where it enters»\n"
+NAV = "              - reference/NAME.md  # «move it to the group where it enters»\n"
 REFERENCE = "<!-- NAME: «its paper, as the others are written and at its place among them» -->\n\n"
 
 
 SHARED = {  # file: what names a method there, before which line it is added, and what
-    "mkdocs.yml": ("reference/NAME.md", r"^  - Trust:", NAV),
+    "mkdocs.yml": ("reference/NAME.md", r"^  - About:", NAV),
     "docs/bibliography.md": ("<!-- NAME: ", r"^## Code$", REFERENCE),
 }
 

@@ -54,7 +54,7 @@ def whole(house):
     """A method that lacks nothing."""
     for (file, _), text in zip(files("waves").items(), (SNIPPET, TESTS, PAGE), strict=True):
         (house / file).write_text(text, encoding="utf-8")
-    edit(house / "mkdocs.yml", "  - Trust:", "          - reference/waves.md\n  - Trust:")
+    edit(house / "mkdocs.yml", "  - About:", "          - reference/waves.md\n  - Trust:")
     (house / "docs/llms.txt").write_text("- [waves.py](reference/waves/): Waves.\n")
     (house / "docs/guide/chapter.md").write_text(
         "They end. `#!claim waves-end` [Code](../reference/waves.md)\n"

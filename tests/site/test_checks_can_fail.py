@@ -252,7 +252,11 @@ def on_paper(visit):
 
 FOLD_RULE = "details.code:not([open]) { display: none; }"
 ON_PAPER = {
-    "fold": (FOLD_RULE, "", "printed though closed (scripts on): article > details.from-basic > details.code"),
+    "fold": (
+        FOLD_RULE,
+        "",
+        "printed though closed (scripts on): article > details.from-basic > details.code",
+    ),
     "hidden": (FOLD_RULE, "details > p { display: none; }", "not printed (scripts on): details#layman"),
     "opened": (
         "const LEVELS",
@@ -427,7 +431,11 @@ def test_level_check_without_scripts(specimen):
         ("<summary>Basic</summary>", "", "no summary"),
         ('id="basic" open', 'id="basic"', "should be open"),
         ('id="advanced"', 'id="advanced" open', "should not be open"),
-        ("<p>A picture in words, and no more.</p>", "<details class='level-basic' id='x' open>", "inside another"),
+        (
+            "<p>A picture in words, and no more.</p>",
+            "<details class='level-basic' id='x' open>",
+            "inside another",
+        ),
         ('class="level-basic"', 'class="note"', "no block of level ['basic']"),
     ],
 )
