@@ -217,6 +217,8 @@ class Value(InlineProcessor):
             text += " × 10"
             raised = ElementTree.SubElement(element, "sup")
             raised.text = AtomicString(str(int(number["power"])).replace("-", "−"))
+        if number:
+            element.set("class", "value number")
         element.text = AtomicString(text)
         return element, match.start(0), match.end(0)
 

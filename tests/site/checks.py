@@ -13,10 +13,10 @@ NO_AXE = "axe-core is not installed: npm ci --prefix tests/site"
 
 
 def axe(visit, state, part="page"):
-    """Violations of any axe-core rule in one part of the page: `page`, `article`, or `closed details`.
+    """Violations of any axe-core rule in one part of the page: `page`, or `article`.
 
-    The article brings the rules on whole documents, and closed details bring all headings. In the dark,
-    of the rules those on colours: nothing else is another than by light.
+    The article brings the rules on whole documents. In the dark, of the rules those on colours: nothing
+    else is another than by light.
     """
     if not AXE.is_file():
         return [NO_AXE]

@@ -219,7 +219,6 @@
         const contexts = {
           page: document,
           article: { exclude: beside },
-          'closed details': { include: [...document.querySelectorAll('details:not([open]), h1, h2, h3, h4, h5, h6')] },
         };
         const runOnly = rules ? { runOnly: rules } : {};
         return (await axe.run(contexts[part], { resultTypes: ['violations'], ...runOnly })).violations;

@@ -20,7 +20,10 @@ def whole(built, path, request):
 
 @pytest.mark.parametrize("window", WINDOWS)
 def test_page(built, visit, report, path, window, whole):
-    """As loaded, and with all details open, in both themes: a desktop begins in the dark, a phone not."""
+    """As loaded, and with all details open, in both themes: a desktop begins in the dark, a phone not.
+
+    axe has most to do: on a phone it sees light pages with all details open, unless it is to see the whole.
+    """
     first, second = ("dark", "light") if window == "desktop" else ("light", "dark")
     page = visit(path, theme=first, window=window)
     problems = checks.structure(page) + levels.control(page)
@@ -28,14 +31,15 @@ def test_page(built, visit, report, path, window, whole):
         problems += checks.prints_what_is_open(page, "scripts on")
     for theme in (first, second):
         page.turn(theme)
-        problems += checks.theme(page) + checks.axe(page, "as loaded", "page" if whole else "closed details")
+        problems += checks.theme(page) + (checks.axe(page, "as loaded") if whole else [])
     chapter = path in built.chapters
     if chapter:
         problems += levels.cumulative(page)
     page.ask("openAll")
     for theme in (second, first):
         page.turn(theme)
-        problems += checks.axe(page, "details open", "page" if whole else "article")
+        if whole or window == "desktop" or theme == "light":
+            problems += checks.axe(page, "details open", "page" if whole else "article")
         problems += [f"{theme}: {problem}" for problem in _looks(page)]
     page.ask("scrollToEnd")
     page.settle()

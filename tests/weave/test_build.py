@@ -64,7 +64,7 @@ def test_a_first_build_runs_every_exhibit_and_says_so(cold):
 
 def test_the_page_shows_all_that_it_asks_for(house):
     page = house.page()
-    assert 'class="value" title="computed by exhibits/lines.rising.end">2.00<' in page
+    assert 'class="value number" title="computed by exhibits/lines.rising.end">2.00<' in page
     assert re.search(r'<a [^>]*class="claim"[^>]*href="claims/#scaling-scales"[^>]*>tested</a>', page)
     assert '<svg viewBox="0 0 316.8 194.4" class="figure" role="img" aria-label="A line that rises."' in page
     assert "up to 2.0" in page
