@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from weave import project
+from weave import cards, project, twins
 
 DAY = 24 * 60 * 60  # seconds
 
@@ -27,6 +27,8 @@ def build(site):
         command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(made)]
         code = subprocess.run(command, cwd=project.ROOT, env=_dated(), check=False).returncode
         if code == 0:
+            twins.write(made)
+            cards.write(made)
             _swap(made, site, Path(folder))
     return code
 

@@ -131,11 +131,11 @@ class Page:
         """The place where a piece of the page's text, the first that is there, first stands."""
         return _place(texts, [f"docs/{self.path()}", *self._files])
 
-    def words(self):
-        """How many words of prose the page has; formulas and addresses count as one each."""
-        text = (project.DOCS / self.path()).read_text(encoding="utf-8")
+    @staticmethod
+    def minutes(text):
+        """How long a page's text takes to read, prose only; formulas and addresses count as a word each."""
         text = re.sub(r"\$\$.*?\$\$|\$[^$]+\$|\]\([^)]*\)", " x ", text, flags=re.S)
-        return len(re.findall(r"[^\W\d_][\w’'-]*", text))
+        return max(1, round(len(re.findall(r"[^\W\d_][\w’'-]*", text)) / 200))
 
     def to(self, target):
         """A link from this page to another file of docs/."""
@@ -198,7 +198,8 @@ class Minutes(InlineProcessor):
     """How long the page takes to read, prose only, at 200 words a minute."""
 
     def handleMatch(self, match, data):
-        return str(max(1, round(self.md.weave.words() / 200))), match.start(0), match.end(0)
+        text = (project.DOCS / self.md.weave.path()).read_text(encoding="utf-8")
+        return str(Page.minutes(text)), match.start(0), match.end(0)
 
 
 class Value(InlineProcessor):
@@ -206,7 +207,7 @@ class Value(InlineProcessor):
 
     def handleMatch(self, match, data):
         try:
-            text = self._format(match[1], match[2] or "")
+            text = formatted(self.md.weave.result, match[1], match[2] or "")
         except (Unavailable, ValueError) as error:
             raise WeaveError(f"{self.md.weave.where(match[0], match[1])}: {error}") from None
         element = ElementTree.Element("span", {"class": "value", "title": f"computed by exhibits/{match[1]}"})
@@ -222,19 +223,21 @@ class Value(InlineProcessor):
         element.text = AtomicString(text)
         return element, match.start(0), match.end(0)
 
-    def _format(self, name, how):
-        exhibit, _, key = name.rpartition(".")
-        values = self.md.weave.result(exhibit)["values"]
-        if key not in values:
-            known = ", ".join(values) or "none"
-            raise Unavailable(f"exhibit {exhibit!r} returns no value {key!r}; it returns {known}")
-        if isinstance(values[key], str) and not how:
-            return values[key]
-        try:
-            return format(values[key], how)
-        except ValueError as error:
-            text = f"value {name!r} is {values[key]!r}, which {how!r} cannot format: {error}"
-            raise ValueError(text) from None
+
+def formatted(result, name, how):
+    """A value `module.exhibit.key` as a page wants it; `result` gives what an exhibit gave."""
+    exhibit, _, key = name.rpartition(".")
+    values = result(exhibit)["values"]
+    if key not in values:
+        known = ", ".join(values) or "none"
+        raise Unavailable(f"exhibit {exhibit!r} returns no value {key!r}; it returns {known}")
+    if isinstance(values[key], str) and not how:
+        return values[key]
+    try:
+        return format(values[key], how)
+    except ValueError as error:
+        text = f"value {name!r} is {values[key]!r}, which {how!r} cannot format: {error}"
+        raise ValueError(text) from None
 
 
 class ClaimMark(InlineProcessor):

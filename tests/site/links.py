@@ -9,6 +9,7 @@ from built import NOT_FOUND
 ATTRIBUTES = ("href", "src", "poster", "data", "action", "xlink:href")
 LOADED = {"script", "img", "iframe", "source", "video", "audio", "embed", "object", "image", "use"}
 LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "modulepreload"}
+CODE = r"(?ms)^(`{3,}).*?^\1$|`[^`\n]+`|\$[^$]+\$"  # of Markdown, and its formulas
 OTHER_SCHEMES = ("mailto:", "tel:", "data:", "javascript:")
 
 
@@ -106,7 +107,7 @@ def search_index(site):
 
 def text_file(site, name):
     """Addresses of this site in a text file such as llms.txt."""
-    text = (site.root / name).read_text(encoding="utf-8")
+    text = re.sub(CODE, "", (site.root / name).read_text(encoding="utf-8"))
     own = re.findall(re.escape(site.url) + r"[^\s)>\]\"'`]*", text)
     relative = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
     faults = ((place, _fault(site, "", place)) for place in [*own, *relative])

@@ -76,6 +76,15 @@ def test_the_page_shows_all_that_it_asks_for(house):
     assert 'id="scaling-scales"' in house.page("claims/index.html")
 
 
+def test_a_page_has_a_twin_in_markdown_and_a_card(house):
+    twin = house.page("index.md")
+    assert "The line ends at 2.00. It doubles,\nas [a test](claims/#scaling-scales) and" in twin
+    assert "### Basic: the line\n\n*Figure: A line that rises.*\n\nThe **line** of $x^2$." in twin
+    assert "seven < eight" in twin and "def scaled" in twin and "flowchart LR" in twin
+    assert house.page("claims/index.md").endswith("- Scaling doubles.\n")
+    assert (house.root / "site" / "card.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
 def test_an_edited_constant_changes_what_uses_it_and_nothing_else(house, site):
     house.edit("snippets/scale.py", "2.0", "3.0")
     done = house.build()

@@ -6,12 +6,12 @@ from weave.directives.code import DirectiveError, described, folded, placed, pri
 SHOWN = ("figure", "output", "code", "table")
 
 
-def exhibit(page, argument, caption):
+def exhibit(page, asked, caption):
     """The figure or the output with the code folded; or, for show=code, the code first and open.
 
     For show=table, what it printed is a table in Markdown.
     """
-    name, show = _argument(argument)
+    name, show = argument(asked)
     result = page.result(name)
     show = show or ("figure" if result["figure"] else "output")
     module, _, function = name.partition(".")
@@ -32,12 +32,13 @@ def exhibit(page, argument, caption):
     return [*placed(page, source), printed(page, result), caption]
 
 
-def _argument(argument):
-    name, *options = argument.split() or [""]
+def argument(asked):
+    """The exhibit that a directive names, and what of it is to be shown."""
+    name, *options = asked.split() or [""]
     show = dict(option.partition("=")[::2] for option in options)
     if not name or set(show) - {"show"} or show.get("show", "figure") not in SHOWN:
         variants = ", ".join(f"show={variant}" for variant in SHOWN)
-        raise DirectiveError(f"expected 'module.function' and perhaps one of {variants}, got {argument!r}")
+        raise DirectiveError(f"expected 'module.function' and perhaps one of {variants}, got {asked!r}")
     return name, show.get("show")
 
 

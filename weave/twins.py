@@ -1,0 +1,130 @@
+"""A plain Markdown twin of each page, and all of them in one file, for programs that read.
+
+What a directive shows stands in it as code, as text, or as the words that stand for a figure.
+"""
+
+import posixpath
+import re
+
+from weave import claims, labs, project, symbols
+from weave.directives.exhibit import argument
+from weave.extension import CLAIM, RESULTS, VALUE, Directives, Page, formatted
+
+BLOCK = re.compile(r'^(?:\?\?\?\+?|!!!) +(?P<kind>[\w-]+)(?: +"(?P<title>.*)")?$')
+FRONT = re.compile(r"\A---\n.*?\n---\n", re.S)
+LINK = re.compile(r"\]\((?!\))(?:(?P<path>[^():#\s]+)\.md)?(?P<rest>(?:\?[\w=]+)?(?:#[\w-]+)?)\)")
+ATTRIBUTES = re.compile(r" *\{:? *[.#][\w-]+(?: [^{}]*)?\}")
+TWIN = "index.md"  # beside the page's own index.html
+
+
+def write(site):
+    """The twin of each page in its folder, and llms-full.txt in the order of llms.txt."""
+    texts = {path: _text(path) for path in sorted(project.DOCS.rglob("*.md"))}
+    for path, text in texts.items():
+        file = site / folder(path) / TWIN
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(_linked(path, text, folder(path)), encoding="utf-8")
+    listed = project.DOCS / "llms.txt"
+    if listed.is_file():
+        places = re.findall(r"^- \[.*?\]\((\S+?)/\)", listed.read_text(encoding="utf-8"), re.M)
+        found = {folder(path) or ".": _linked(path, text, "") for path, text in texts.items()}
+        (site / "llms-full.txt").write_text("\n".join(map(found.get, places)), encoding="utf-8")
+
+
+def folder(path):
+    """The folder of the site in which a page stands."""
+    return path.relative_to(project.DOCS).with_suffix("").as_posix().removesuffix("index").rstrip("/")
+
+
+def _text(path):
+    text = path.read_text(encoding="utf-8")
+    plain = "\n".join(_plain(FRONT.sub("", text).split("\n")))
+    return re.sub(r"\n{3,}", "\n\n", plain.replace("`#!minutes`", str(Page.minutes(text)))).strip() + "\n"
+
+
+def _linked(path, text, start):
+    """With links to pages of the site, as they are named from the folder `start`."""
+
+    def link(match):
+        target = path.parent / f"{match['path']}.md" if match["path"] else path
+        there = posixpath.relpath(folder(target.resolve()) or ".", start or ".")
+        return f"]({there}/{match['rest']})"
+
+    return LINK.sub(link, text)
+
+
+def _plain(lines):
+    made, number = [], 0
+    while number < len(lines):
+        line = lines[number]
+        if fence := Directives.FENCE.match(line):
+            end = _closed(lines, number, fence)
+            body = [each.removeprefix(fence["indent"]) for each in lines[number + 1 : end]]
+            made += _fenced(fence, body) or lines[number : end + 1]
+            number = end
+        elif listing := Directives.LISTING.match(line):
+            made += _code(symbols.find(listing["file"], listing["symbol"]))
+        elif block := BLOCK.match(line):
+            end = _dedented(lines, number)
+            title = block["title"] or block["kind"].capitalize()
+            made += [f"### {title}" if block["kind"].startswith("level-") else f"**{title}**", ""]
+            made += _plain([each.removeprefix("    ") for each in lines[number + 1 : end]])
+            number = end - 1
+        else:
+            made.append(_words(line))
+        number += 1
+    return made
+
+
+def _closed(lines, start, fence):
+    close = re.compile(rf"^\s*{fence['fence'][0]}{{{len(fence['fence'])},}}\s*$")
+    return next(number for number in range(start + 1, len(lines)) if close.match(lines[number]))
+
+
+def _dedented(lines, start):
+    """The number of the first line after a block that stands four columns deeper."""
+    after = (n for n in range(start + 1, len(lines)) if lines[n].strip() and not lines[n].startswith("    "))
+    return next(after, len(lines))
+
+
+def _words(line):
+    line = re.sub(VALUE, lambda value: formatted(RESULTS.get, value[1], value[2] or ""), line)
+    return ATTRIBUTES.sub("", re.sub(rf" ?{CLAIM}", "", line))
+
+
+def _fenced(fence, body):
+    kind, rest = fence["kind"], fence["rest"].strip()
+    if kind == "exhibit":
+        return _exhibit(rest, [_words(line) for line in body])
+    if kind == "lab":
+        return [line for cell in labs.cells(rest) for line in ["", *_cell(cell)]]
+    if kind == "reference":
+        return _code(symbols.find(rest))
+    if kind == "claims":
+        known = claims.registry()
+        return [f"- {known[id].statement}" for id in claims.citations()]
+    return None
+
+
+def _cell(cell):
+    return cell.lines if cell.prose else _box("python", cell.lines)
+
+
+def _exhibit(rest, caption):
+    name, show = argument(rest)
+    result = RESULTS.get(name)
+    module, _, function = name.partition(".")
+    source = symbols.find(f"exhibits/{module}.py", function)
+    if show != "table" and (show or not result["figure"]):
+        shown = [*(_code(source) if show == "code" else []), "", *_box("text", result["output"].splitlines())]
+    else:
+        shown = result["output"].splitlines() if show == "table" else [f"*Figure: {source.says}*"]
+    return [*shown, "", *caption]
+
+
+def _code(source):
+    return [f"`{source.file}`:", "", *_box("python", source.lines)]
+
+
+def _box(kind, lines):
+    return [f"````{kind}", *lines, "````"]
