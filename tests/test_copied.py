@@ -1,0 +1,18 @@
+"""Ten files do their work where they were copied to, in an interpreter that does not know the project."""
+
+import shutil
+import subprocess
+import sys
+
+from tests import copied
+from weave.project import ROOT
+
+
+def test_copies_work_alone(tmp_path):
+    assert len(copied.USES) == 10
+    for name in copied.USES:
+        (tmp_path / name).mkdir()
+        shutil.copy(ROOT / "snippets" / f"{name}.py", tmp_path / name)
+    command = [sys.executable, "-I", "-B", copied.__file__, str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
