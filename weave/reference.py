@@ -48,6 +48,23 @@ def _signature(lines, node):
     return head + [line for method in methods for line in ["", *_signature(lines, method)]]
 
 
+def groups():
+    """The snippets by where they enter, in the order of the navigation: {title: names}."""
+    found, title = {}, ""
+    for line in (project.ROOT / "mkdocs.yml").read_text(encoding="utf-8").splitlines():
+        if section := re.fullmatch(r" +- ([^:]+):", line):
+            title = section[1]
+        elif page := re.fullmatch(r" +- reference/(\w+)\.md", line):
+            found.setdefault(title, []).append(page[1])
+    return {title: names for title, names in found.items() if names != ["index"]}
+
+
+def sentence(file):
+    """What a file is: the first paragraph of its docstring."""
+    tree = ast.parse("\n".join(symbols.find(file).lines))
+    return " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+
+
 def peers(snippet):
     """(implementation, version, largest difference) for each peer that the tests compare it with."""
     known = _ledger("peers.json").get(snippet, {})

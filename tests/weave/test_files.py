@@ -1,0 +1,80 @@
+"""The page that lists all files: nothing is left out, and the archive has the same bytes each time."""
+
+import io
+import re
+import time
+import zipfile
+from types import SimpleNamespace
+
+import pytest
+
+from weave import project
+from weave.directives.code import DirectiveError
+from weave.directives.files import archive, files
+
+SNIPPETS = sorted(f"snippets/{path.name}" for path in (project.ROOT / "snippets").glob("[!_]*.py"))
+PAGE = SimpleNamespace(to=lambda target: target.removeprefix("reference/"))
+
+
+def test_every_snippet_has_a_line_with_its_own_words_and_length():
+    _, *tables = files(PAGE, "", [])
+    lines = [line for table in tables for line in table if line.startswith("| [")]
+    named = [
+        re.match(r"\| \[(\w+)\.py\]\((\w+)\.md\)<br>(.+\.) \| (\d+) \|", line).groups() for line in lines
+    ]
+    assert sorted(f"snippets/{name}.py" for name, *_ in named) == SNIPPETS
+    for name, page, says, length in named:
+        text = (project.ROOT / f"snippets/{name}.py").read_text("utf-8")
+        assert page == name
+        assert " ".join(text.split()).startswith(f'"""{says}')
+        assert int(length) == len(text.splitlines())
+
+
+def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(monkeypatch):
+    def row(what, story, copies, *ratios, older=()):
+        peers = [{"forward": abs(ratio), "less": "much" if ratio < 0 else None} for ratio in ratios]
+        work = {"what": what, "size": "", "story": story}
+        return work | {"copies": {"forward": copies}, "peers": peers, "older": older}
+
+    rows = [
+        row("a", "anew", 0.1, 9.0),  # not as it is used
+        row("a", "held", 5.0, 0.4, 0.5, -3.0),
+        row("b", "anew", 3.0, 1.25, 1.0),
+        row("c", "anew", 4.0, -0.1),
+    ]
+    asked = {}
+    monkeypatch.setattr("weave.reference.speed", lambda snippet: (None, asked.get(snippet, [])))
+    asked["rope"] = rows
+    asked["alibi"] = [row("a", "held", 2.0, 0.5, older=["x"])]
+    cells = {
+        line[3:].split("]")[0]: line.split(" | ")[-2:]
+        for table in files(PAGE, "", [])[1:]
+        for line in table
+        if line.startswith("| [")
+    }
+    assert cells["rope.py"] == ["3.0", "0.50 to 1.25 |"]
+    assert cells["alibi.py"] == ["2.0 *(before a change)*", "0.50 |"]
+    assert cells["xpos.py"] == ["–", "– |"]
+
+
+def test_the_archive_holds_the_files_as_they_are_and_its_bytes_never_change(monkeypatch):
+    made = archive(SNIPPETS)
+    with zipfile.ZipFile(io.BytesIO(made)) as packed:
+        assert packed.namelist() == SNIPPETS
+        for file in SNIPPETS:
+            assert packed.read(file) == (project.ROOT / file).read_bytes()
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    monkeypatch.setattr("sys.platform", "win32")
+    assert archive(reversed(SNIPPETS)) == made
+
+
+def test_the_page_has_the_archive_in_its_link():
+    link, *_ = files(PAGE, "", [])
+    assert 'href="data:application/zip;base64,' in link
+    assert 'download="snippets.zip"' in link
+
+
+def test_a_file_that_is_in_the_navigation_and_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr("weave.reference.groups", lambda: {"Lost": ["nobody"]})
+    with pytest.raises(DirectiveError, match=r"no file snippets/nobody\.py"):
+        files(PAGE, "", [])

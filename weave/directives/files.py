@@ -1,0 +1,66 @@
+"""```files```: every snippet, by where it enters, and all of them as one archive."""
+
+import base64
+import io
+import zipfile
+
+from weave import project, symbols
+from weave import reference as known
+from weave.directives.code import DirectiveError, reference_page
+
+NAME = "snippets.zip"
+
+
+def files(page, argument, body):
+    """The archive, in its own link as it needs no server; then a table for each place."""
+    try:
+        groups = known.groups()
+        parts = [[f"## {title}", "", *_table(page, names)] for title, names in groups.items()]
+    except (symbols.SymbolError, known.LedgerError) as error:
+        raise DirectiveError(str(error)) from None
+    data = archive(f"snippets/{name}.py" for names in groups.values() for name in names)
+    address = f"data:application/zip;base64,{base64.b64encode(data).decode()}"
+    size = f"{len(data) // 1000} kB"
+    return [f'<p>All of them: <a href="{address}" download="{NAME}">{NAME}</a>, {size}.</p>', *parts]
+
+
+def archive(files):
+    """A zip of files of the project, of the same bytes wherever and whenever it is made."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for file in sorted(files):
+            entry = zipfile.ZipInfo(file)  # of 1980
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(entry, (project.ROOT / file).read_bytes())
+    return made.getvalue()
+
+
+def _table(page, names):
+    return [
+        "| File | Lines | Checked against | Copies | Beside the fastest |",
+        "|---|--:|---|--:|--:|",
+        *(f"| {' | '.join(_cells(page, name))} |" for name in names),
+    ]
+
+
+def _cells(page, name):
+    file = f"snippets/{name}.py"
+    what = f"[{name}.py]({page.to(reference_page(file))})<br>{known.sentence(file)}"
+    packages = {peer.partition(".")[0].replace("_", "-") for peer, *_ in known.peers(name)}
+    against = ", ".join(sorted(packages)) or "its definition"
+    against = f"<span>{against}</span>"  # where no word is one of the glossary's
+    return what, str(len(symbols.find(file).lines)), against, *_speed(name)
+
+
+def _speed(name):
+    """The fewest copies of any work, and the range of all work beside the fastest that does the same."""
+    _, rows = known.speed(name)
+    held = {(row["what"], row["size"]) for row in rows if row["story"] == "held"}
+    rows = [row for row in rows if row["story"] == "held" or (row["what"], row["size"]) not in held]
+    same = [[peer["forward"] for peer in row["peers"] if not peer["less"]] for row in rows]
+    ratios = sorted(max(each) for each in same if each)
+    copies = min((row["copies"]["forward"] for row in rows), default=None)
+    beside = " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (*ratios[:1], *ratios[-1:])))
+    older = " *(before a change)*" if any(row["older"] for row in rows) else ""
+    return "–" if copies is None else f"{copies:.1f}{older}", beside or "–"
