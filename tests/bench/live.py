@@ -17,7 +17,7 @@ def bench():
         for where, name in live_figures():
             with visits.lend(origin + SITE.base) as visit:
                 page = visit.go(where).page
-                page.evaluate(READY, name)
+                page.wait_for_function(READY)
                 far = max(
                     apart(data, expected[key])
                     for _, expected, shown in seen(page.evaluate, name)

@@ -8,12 +8,13 @@ import json
 import math
 import re
 import statistics
+import time
 
 import pytest
 import torch
 from built import SITE
 from firefox import Firefox
-from visits import PHONE
+from visits import DESKTOP, PHONE, ask
 
 from weave import export, figures
 from weave.isolate import seed
@@ -22,7 +23,7 @@ from weave.live import fill
 pytestmark = pytest.mark.browser
 
 STOPS = 20  # at random at least, besides the ends
-FRAMES, ROUNDS = 12, 4  # that are timed, and how often: the best of each counts
+FRAMES, ROUNDS = 8, 3  # that are timed, and how often: the best of each counts
 ROUNDING = 0.006  # of a coordinate in the picture, in points
 SLOWER, FRAME = 4, 50  # times, and milliseconds that a frame may take then
 TOUCH = 44  # pixels
@@ -59,12 +60,8 @@ SHOWN = """async ([name, settings]) => {
   }
   return shown;
 }"""
-HAS = "([name, what]) => Boolean(document.querySelector(`figure[data-live='${name}']`)[what])"
-READY = """(name) => new Promise((done) => {
-  const figure = document.querySelector(`figure[data-live="${name}"]`);
-  const look = () => figure.set ? done() : setTimeout(look, 20);
-  look();
-})"""
+READY = "() => [...document.querySelectorAll('figure[data-live]')].every((figure) => figure.set)"
+MOVED = "(name) => Boolean(document.querySelector(`figure[data-live='${name}']`).made)"
 # Whether the picture is still what the file says, as a reader without scripts sees it.
 AS_BUILT = """async (name) => {
   const file = new DOMParser().parseFromString(await (await fetch(location)).text(), "text/html");
@@ -99,11 +96,11 @@ def live_figures():
 
 
 @pytest.fixture(scope="module")
-def lively(visits, origin, built, where, name):
-    """The page of a figure, loaded once for its tests, with every fold open."""
+def lively(visits, origin, built, where):
+    """The page of a figure, loaded once for the tests of all its figures, with every fold open."""
     with visits.lend(origin + built.base) as visit:
         page = visit.go(where).page
-        page.wait_for_function(HAS, arg=[name, "set"])
+        page.wait_for_function(READY)
         visit.ask("openAll")
         yield page
 
@@ -262,7 +259,8 @@ def firefox():
 @pytest.mark.slow
 def test_in_firefox_too_it_has_the_numbers_of_torch(firefox, origin, built, report, where, name):
     firefox.open(origin + built.base + where)
-    firefox.evaluate(READY, name)
+    while not firefox.evaluate(READY):
+        time.sleep(0.05)
     report(where, disagreements(firefox.evaluate, where, name), name)
 
 
@@ -310,14 +308,19 @@ def _middle(box):
 
 
 def test_controls_are_large_enough_for_a_finger(lively, report, where, name):
-    lively.set_viewport_size(dict(zip(("width", "height"), PHONE, strict=True)))
+    resize(lively, PHONE)
     controls = lively.locator(
         f'figure[data-live="{name}"] .live :is(input, select, .sliders button, [role=group] button)'
     )
     small = [
         box for each in controls.all() if min((box := each.bounding_box())["width"], box["height"]) < TOUCH
     ]
+    resize(lively, DESKTOP)
     report(where, [str(box) for box in small], name)
+
+
+def resize(page, window):
+    page.set_viewport_size(dict(zip(("width", "height"), window, strict=True)))
 
 
 def test_the_address_keeps_what_was_set_by_keyboard(lively, where, name):
@@ -333,9 +336,10 @@ def test_the_address_keeps_what_was_set_by_keyboard(lively, where, name):
     said = says.text_content()
     assert f"{name}." in lively.url
     lively.reload(wait_until="load")
-    lively.wait_for_function(HAS, arg=[name, "made"])
+    lively.wait_for_function(MOVED, arg=name)
     assert says.text_content() == said
     assert lively.locator(f'figure[data-live="{name}"] svg').is_visible()
+    ask(lively, "openAll")  # for the next figure of the page
 
 
 @pytest.fixture(scope="module")
@@ -348,7 +352,7 @@ def test_play_sweeps_once_and_comes_back(visit, played):
     where, name = played
     key, control = next(iter(sent(where, name)["controls"].items()))
     page = visit(where).page
-    page.wait_for_function(HAS, arg=[name, "set"])
+    page.wait_for_function(READY)
     play = page.locator(f'figure[data-live="{name}"] .play')
     assert not play.is_visible(), "the reader asked for less motion"
     page.emulate_media(reduced_motion="no-preference")
@@ -371,7 +375,7 @@ def test_play_sweeps_once_and_comes_back(visit, played):
 
 def test_a_strict_policy_stops_nothing_of_it(visits, origin, built, played):
     """Scripts of the site alone, none in the page; a picture that moves is data."""
-    where, name = played
+    where, _ = played
     policy = "script-src 'self'; img-src 'self' data:"
     page = visits.browser.new_page()
     page.route(
@@ -381,7 +385,7 @@ def test_a_strict_policy_stops_nothing_of_it(visits, origin, built, played):
         ),
     )
     page.goto(origin + built.base + where, wait_until="networkidle")
-    assert page.evaluate(HAS, [name, "set"])
+    assert page.evaluate(READY)
     page.context.close()
 
 
