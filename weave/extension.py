@@ -31,6 +31,7 @@ VALUE = r"(?<!`)`#!val\s+([^\s`]+)(?:\s+([^`]*?))?\s*`(?!`)"
 CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
 RESULTS = Results()  # one for all pages of a build, and for all builds of a server
 LEVELS = ("layman", "basic", "intermediate", "advanced")
+BIBLIOGRAPHY = "bibliography.md"  # titles of others, in which no word is ours
 OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
 
 
@@ -305,7 +306,7 @@ class Levels(Treeprocessor):
 
 
 class Terms(Treeprocessor):
-    """Link a term of the glossary to its meaning, at its first use in a level or outside of them."""
+    """Link a term of the glossary to its meaning, at its first use in a section or a level."""
 
     SENTENCES = ("p", "li", "td", "em", "strong")
     AROUND = ("div", "figure", "figcaption", "details", "ul", "ol", "table", "tbody", "tr")
@@ -315,13 +316,15 @@ class Terms(Treeprocessor):
             for entry in root.iter("dt"):
                 entry.text = entry.text.split(",")[0]  # other forms are for finding it
                 entry.set("id", glossary.identifier(entry.text))
-        elif known := glossary.terms():
+        elif self.md.weave.path() != BIBLIOGRAPHY and (known := glossary.terms()):
             self.words, self.forms = glossary.pattern(known)
             self._walk(root, set())
 
     def _walk(self, parent, met):
         for element in list(parent):
-            if element.tag in (*self.SENTENCES, *self.AROUND):
+            if element.tag == "h2":
+                met.clear()
+            elif element.tag in (*self.SENTENCES, *self.AROUND):
                 inner = set() if "level-" in element.get("class", "") else met
                 self._mark(element, "text", element, inner)
                 self._walk(element, inner)

@@ -61,6 +61,25 @@
     } catch { /* as above */ }
   }
 
+  /* A term of the glossary opens its meaning in place, under a finger and under Enter alike. */
+  const meaning = document.createElement("div");
+  meaning.className = "meaning md-typeset";
+  meaning.popover = "auto";
+  addEventListener("click", (event) => {
+    const term = event.target.closest?.("a.term");
+    if (!term || !meaning.showPopover || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const more = Object.assign(document.createElement("a"), { href: term.href, textContent: "In the glossary" });
+    meaning.replaceChildren(term.title, " ", more);
+    term.after(meaning);
+    meaning.showPopover();
+    const { left, top, bottom } = term.getBoundingClientRect();
+    const { width, height } = meaning.getBoundingClientRect();
+    meaning.style.left = `${Math.max(8, Math.min(left, document.body.clientWidth - width - 8))}px`;
+    meaning.style.top = `${scrollY + (bottom + height > innerHeight ? top - height : bottom)}px`;
+    more.focus({ preventScroll: true });
+  });
+
   /* The theme opens everything for the printer; paper shows what the screen does. */
   addEventListener("beforeprint", (event) => event.stopImmediatePropagation(), { capture: true });
 

@@ -823,10 +823,21 @@ def test_each_level_explains_its_terms_itself(explained):
     assert [text for text, *_ in explained(text)] == ["query", "Queries", "query"]
 
 
+def test_each_section_explains_its_terms_itself(explained):
+    text = "A query.\n\n## One\n\nA query.\n\n### Part\n\nQueries.\n\n## Two\n\nQueries."
+    assert [text for text, *_ in explained(text)] == ["query", "query", "Queries"]
+
+
+def test_titles_of_others_hold_no_word_of_ours(here, soup):
+    here.write({"docs/glossary.md": GLOSSARY, "docs/index.md": "x"})
+    assert not soup("*A query.* 2024", "bibliography.md").select("a.term")
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "# A query",
+        "| A query |\n|---|\n| x |",
         "A `query`.",
         "[A query](b.md)",
         "    a query",
