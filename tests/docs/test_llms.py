@@ -1,6 +1,7 @@
 """llms.txt lists what the site holds, for programs that read; `make goldens` writes it from the pages."""
 
 import re
+from pathlib import Path
 
 import yaml
 
@@ -28,9 +29,29 @@ def line_for(page):
     return f"- [{front['title']}]({address}): {front.get('description', 'the front page').strip()}"
 
 
+def configuration():
+    return yaml.safe_load(re.sub(r"!ENV \[[^]]*\]", '""', (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+
+
+def chapters(entry):
+    """The chapters in an entry of the nav, in its order."""
+    if isinstance(entry, str):
+        return [entry] if entry.startswith("guide/") else []
+    (inner,) = entry.values()
+    return [each for part in ([inner] if isinstance(inner, str) else inner) for each in chapters(part)]
+
+
+def test_the_story_goes_from_chapter_to_chapter_and_has_an_icon_for_each():
+    order = [each for entry in configuration()["nav"] for each in chapters(entry)]
+    texts = [(DOCS / each).read_text(encoding="utf-8") for each in order]
+    following = [re.findall(r"^    \[.+\]\((\S+)\)\{ \.next \}$", text, re.M) for text in texts]
+    assert following == [*([each.removeprefix("guide/")] for each in order[1:]), ["../index.md"]]
+    icons = (ROOT / "overrides/partials/story.html").read_text(encoding="utf-8")
+    assert re.findall(r'^  "([\w-]+)": "M', icons, re.M) == [Path(each).stem for each in order]
+
+
 def test_the_list_for_programs_names_every_page(request):
-    config = re.sub(r"!ENV \[[^]]*\]", '""', (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    site = yaml.safe_load(config)
+    site = configuration()
     lines = [f"# {site['site_name']}", "", f"> {site['site_description'].strip()}", ""]
     lines += [line for entry in site["nav"] for line in listing(entry)]
     now = "\n".join(lines) + "\n"
