@@ -135,6 +135,7 @@ class Page:
     @staticmethod
     def minutes(text):
         """How long a page's text takes to read, prose only; formulas and addresses count as a word each."""
+        text = re.sub(r"```python.*?```", "", text, flags=re.S)
         text = re.sub(r"\$\$.*?\$\$|\$[^$]+\$|\]\([^)]*\)", " x ", text, flags=re.S)
         return max(1, round(len(re.findall(r"[^\W\d_][\w’'-]*", text)) / 200))
 

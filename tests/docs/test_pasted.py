@@ -1,5 +1,7 @@
-"""Code that a reference page shows for pasting runs as it stands there, beside copies of the snippets."""
+"""Code that a page shows for pasting runs as it stands there, beside copies of the snippets."""
 
+import ast
+import json
 import re
 import shutil
 import subprocess
@@ -33,3 +35,38 @@ def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_show
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == prints
+
+
+# The answer at the top of a chapter: all in one interpreter, since to import torch takes seconds.
+ANSWERS = {
+    page.stem: code
+    for page in sorted((DOCS / "guide").glob("*.md"))
+    for code in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+}
+RUN_ALL = """
+import json, sys
+import torch
+for chapter, code in json.load(sys.stdin).items():
+    torch.manual_seed(0)
+    made = {}
+    exec(compile(code, chapter, "exec"), made)
+    assert made["output"].double().isfinite().all(), chapter
+"""
+
+
+def test_the_answers_of_chapters_run_beside_the_snippets(tmp_path):
+    for file in (ROOT / "snippets").glob("[!_]*.py"):
+        shutil.copy(file, tmp_path)
+    command, given = [sys.executable, "-c", RUN_ALL], json.dumps(ANSWERS)
+    done = subprocess.run(command, cwd=tmp_path, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("chapter", ANSWERS)
+def test_an_answer_fits_its_box_and_links_to_all_files_that_it_takes(chapter):
+    text, code = (DOCS / "guide" / f"{chapter}.md").read_text("utf-8"), ANSWERS[chapter]
+    before = text.partition("```python")[0]
+    taken = {node.module for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)}
+    for file in taken - {"torch.nn.functional"}:
+        assert f"[`{file}.py`](../reference/{file}.md)" in before
+    assert max(map(len, code.splitlines())) <= 80

@@ -32,7 +32,7 @@ def prose(path):
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"\A---\n.*?\n---\n", lambda m: "\n" * m[0].count("\n"), text, flags=re.S)
     for computed in (
-        r"^( *)```mermaid.*?^\1```",
+        r"^( *)```(?:mermaid|python).*?^\1```",
         r"^ *```.*?$",  # the line of a directive; its body is a caption, and prose
         r"^ *--8<--.*?$",
         r"\$\$.*?\$\$",
