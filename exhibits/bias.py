@@ -180,7 +180,9 @@ def by_parameters():
             "c": Slider(
                 "FIRE: c", 0.001, 10, 0.1, log=True, shows="{value:.3f}"
             ),
-            "L": Slider("FIRE: L", 10, 1e4, 512, log=True),
+            "L": Slider(
+                "FIRE: L", 10, 1e4, 512, log=True, shows="{value:,.0f} tokens"
+            ),
         },
         says=f"A key {at} tokens back gets "
         "{ALiBi_at:,.1f} from ALiBi, {Sandwich_at:,.1f} from Sandwich, "

@@ -412,7 +412,12 @@ def t5_steps():
         stairs,
         {
             "distance": Slider(
-                "distance of a key", 1, longest, 40, drag="back key"
+                "distance of a key",
+                1,
+                longest,
+                40,
+                shows="{value:.0f} tokens",
+                drag="back key",
             ),
             "buckets": Choice("buckets", ("16", "32", "64"), "32"),
             "most": Choice("maximum distance", ("64", "128", "256"), "128"),
