@@ -639,3 +639,25 @@ def biases_with_words():
     """
     colors = plt.colormaps["signed"].with_extremes(bad=(0.5, 0.5, 0.5, 0.3))
     return _on_the_page(attention_heads(_two_heads(), WORDS), colors)
+
+
+def two_watches():
+    """Two watches side by side. Both run; the minute hand of the right one
+    stands five minutes behind.
+    """
+    fig, axes = plt.subplots(
+        1, 2, figsize=(4.4, 2), subplot_kw={"aspect": "equal"}
+    )
+    for ax, late, title in zip(axes, (0, 5), ("ticks", "ticks"), strict=True):
+        ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+        minutes = 10 * 60 + 10 - late  # ten past ten
+        for turns, reach, color in (
+            (minutes / 720, 0.5, "black"),
+            (minutes / 60, 0.85, "C1" if late else "black"),
+        ):
+            angle = 2 * math.pi * turns
+            ends = [reach * math.sin(angle), reach * math.cos(angle)]
+            ax.plot([0, ends[0]], [0, ends[1]], color=color, linewidth=2)
+        ax.set(xlim=(-1.05, 1.05), ylim=(-1.05, 1.05), title=title)
+        ax.axis("off")
+    return fig

@@ -681,3 +681,35 @@ def _beside(known, other):
         for band, gap in gaps.items()
         for end in ("min", "max")
     }
+
+
+def boots():
+    """Three lines over the places of a long text: how bad the guesses are.
+
+    Bare feet, no encoding, run near the middle. The best boots stay far below
+    to the end. The worst boots begin below bare feet, and rise above them
+    soon after the mark where the short path ended.
+    """
+    losses = {name: loss.mean(0) for name, loss in _losses().items()}
+    ends = {name: _smooth(loss)[1][-1] for name, loss in losses.items()}
+    lines = {
+        "bare feet": ("none", "black", "bottom"),
+        "boots that carry": (min(ends, key=ends.get), "C2", "bottom"),
+        "boots that hurt": (max(ends, key=ends.get), "C1", "top"),
+    }
+    fig, ax = plt.subplots()
+    for label, (name, color, side) in lines.items():
+        at, smooth = _smooth(losses[name])
+        ax.plot(at, smooth, color=color)
+        far = smooth[len(smooth) // 2 :]
+        height = far.max() + 0.03 if side == "bottom" else far.min() - 0.03
+        ax.text(ASKED, height, label, color=color, va=side, ha="right")
+    ax.axvline(TRAINED, color="gray", ls=":")
+    ax.text(
+        TRAINED + 12, ax.get_ylim()[1], "the short path ended here", va="top"
+    )
+    ax.set_xticks([0, TRAINED, ASKED])
+    ax.set_yticks([])
+    ax.set_xlabel("letters walked")
+    ax.set_ylabel("how bad the guesses are")
+    return fig

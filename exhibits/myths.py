@@ -2,6 +2,7 @@
 
 import math
 
+import matplotlib.pyplot as plt
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -492,3 +493,26 @@ def one_compass():
         print(f"  0 and {far:<4} {alike:.9f}")
         values[f"to_{far}"] = alike
     return values
+
+
+def three_friends():
+    """Three doors. Two are closed, below them “it looks locked” and “it
+    always is”. The third, “I pushed”, stands open.
+    """
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9))
+    says = ("“It looks locked.”", "“It always is.”", "“I pushed.”")
+    for ax, words in zip(axes, says, strict=True):
+        ax.add_patch(
+            plt.Rectangle((0.2, 0), 0.6, 1, fill=False, color="gray")
+        )
+        pushed = "pushed" in words
+        edge = 0.45 if pushed else 0.8
+        height = 0.88 if pushed else 1
+        leaf = [(0.2, 0), (edge, 1 - height), (edge, height), (0.2, 1)]
+        color = "C2" if pushed else "C0"
+        ax.add_patch(plt.Polygon(leaf, color=color, alpha=0.6))
+        ax.scatter(edge - 0.07, 0.5, s=14, c="black")
+        ax.set(xlim=(0, 1), ylim=(-0.05, 1.05))
+        ax.axis("off")
+        ax.set_title(words)
+    return fig

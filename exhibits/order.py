@@ -577,3 +577,41 @@ def properties():
         "shift": SHIFT,
         "clip": CLIP,
     }
+
+
+def one_heap():
+    """Two sentences of three cards, and one heap of the same three cards.
+
+    An arrow leads from “dog bites man” to the heap, and another from “man
+    bites dog” to the same heap.
+    """
+    fig, ax = plt.subplots(figsize=(4.4, 2))
+    places = [(3.35, 0.75, 25), (3.55, 1.05, -12), (3.3, 1.3, 8)]
+    rows = [[(x, y, 0) for x in (0.4, 1.1, 1.8)] for y in (1.75, 0.3)] + [
+        places
+    ]
+    for words, cards in zip(
+        (DOG_BITES_MAN, MAN_BITES_DOG, DOG_BITES_MAN), rows, strict=True
+    ):
+        for word, (x, y, turn) in zip(words, cards, strict=True):
+            ax.text(
+                *(x, y, word),
+                rotation=turn,
+                ha="center",
+                va="center",
+                bbox={
+                    "boxstyle": "round",
+                    "facecolor": "white",
+                    "edgecolor": f"C{DOG_BITES_MAN.index(word)}",
+                },
+            )
+    for height in (1.6, 0.45):
+        ax.annotate(
+            "",
+            (2.85, 1.02 + (height - 1.02) / 4),
+            (2.2, height),
+            arrowprops={"arrowstyle": "-|>", "color": "gray"},
+        )
+    ax.set(xlim=(0, 4), ylim=(0, 2))
+    ax.axis("off")
+    return fig
