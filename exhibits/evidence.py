@@ -148,7 +148,7 @@ def by_position():
         pick,
         {"name": Choice("encoding", options, everything)},
         says="With {name}, a mean loss of {within:.2f} within the trained "
-        "length and of {far:.2f} far beyond it.{picked|| Black: its seeds.}",
+        "length and of {far:.2f} far beyond it.{picked|| Thin: its seeds.}",
         call='load("language"){picked||'
         + "|".join(f'["{name}"]' for name in losses)
         + "}",
@@ -174,9 +174,9 @@ def by_position():
         live.moves[name] = ax.text(
             ASKED + 40, place, name, color=COLORS[name], va="center"
         )
+    (live.moves["seeds"],) = ax.plot(*made["seeds"].T, "black", lw=0.6)
     for color in KINDS:
         (live.moves[color],) = ax.plot(*made[color].T, color, lw=1.2)
-    (live.moves["seeds"],) = ax.plot(*made["seeds"].T, "black", lw=0.7)
     ax.set_xlim(0, ASKED * 1.42)
     ax.set_ylim(low, max(high, places[-1] + 0.05))
     ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])

@@ -302,11 +302,9 @@ def similarity_to_one():
     ax.set_ylim(0, 1.04)
     ax.set_xlabel("position")
     ax.set_ylabel("similarity to one position")
-    reference = last // 2
-    right = made["similarity"][reference:, 1]
+    right = made["similarity"][last // 2 :, 1]
     rise = (right[1:] > right[:-1]).nonzero()[0].item() + 1
-    values = {"reference": reference, "dim": dim, "first_rise": rise}
-    return fig, values, live
+    return fig, {"dim": dim, "first_rise": rise}, live
 
 
 def similarity_matrix():

@@ -58,9 +58,9 @@ def benchmark(
 
     ValueError: no ways; rounds below 1; turn not above 0.
     """
-    _expect(len(ways) > 0, "ways", "a function or more, by name", ways)
-    _expect(rounds > 0, "rounds", "1 or more", rounds)
-    _expect(turn > 0, "turn", "above 0, in seconds", turn)
+    _check(bool(ways), "ways must be a function or more, by name, got none")
+    _check(rounds > 0, f"rounds must be 1 or more, got {rounds}")
+    _check(turn > 0, f"turn must be above 0, in seconds, got {turn}")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -142,7 +142,6 @@ def _tensors(made: Any) -> list[Tensor]:
     return [tensor for part in parts for tensor in _tensors(part)]
 
 
-def _expect(fits: bool, name: str, wanted: object, got: object) -> None:
+def _check(fits: bool, message: str) -> None:
     if not fits:
-        got = tuple(got) if isinstance(got, torch.Size) else got
-        raise ValueError(f"{name} must be {wanted}, got {got}")
+        raise ValueError(message)

@@ -271,9 +271,9 @@ def flex_bias(
 
     by_distance is the bias of one query for the keys before it, nearest first:
     for ALiBi alibi_bias(n, torch.arange(100), slopes)[:, 0].flip(-1), where n
-    is torch.tensor([99]) and slopes alibi_slopes(heads). No tensor of queries x keys is made. It must reach
-    the largest distance of any key before a query, hidden or not: beyond its
-    end is torch's own index error.
+    is torch.tensor([99]) and slopes alibi_slopes(heads). No tensor of queries x
+    keys is made. It must reach the largest distance of any key before a query,
+    hidden or not: beyond its end is torch's own index error.
 
     ValueError: shapes that do not fit; positions no integers.
     """

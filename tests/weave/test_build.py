@@ -151,7 +151,7 @@ def test_a_build_elsewhere_leaves_the_site_alone(house, site):
     house.write({"docs/more.md": "# More\n"})
     assert house.build("elsewhere").code == 0
     assert house.site() == site
-    assert set(house.site("elsewhere")) == {*site, "more/index.html"}
+    assert set(house.site("elsewhere")) == {*site, "more/index.html", "more/index.md"}
 
 
 # Builds that are interrupted, and builds at the same time

@@ -523,6 +523,13 @@ def test_a_value_that_cannot_be_shown_is_refused(refusal, value, message):
     assert refusal(f"# Title\n\nText\nand `#!val {value}`.").startswith(f"docs/index.md:4: {message}")
 
 
+def test_minutes_are_those_of_the_prose(soup):
+    text = "`#!minutes` minutes. " + "word " * 700
+    assert soup(text).text.startswith("4 minutes")
+    pasted = "\n\n```python\n" + "pasted = 1\n" * 500 + "```\n"
+    assert soup(text + pasted).text.startswith("4 minutes")
+
+
 def test_a_page_may_cite_a_claim_twice_and_is_linked_to_once(soup):
     html = soup("First `#!claim it-doubles`, again `#!claim it-doubles`.")
     assert [mark.get("id") for mark in html.select("a.claim")] == ["states-it-doubles", None]
