@@ -129,7 +129,9 @@ def _explain(error, name):
 
 def _definition(name):
     if name.startswith("lab-"):
-        return f"labs/{name.removeprefix('lab-')}.py"
+        from weave import labs
+
+        return labs.file(name.removeprefix("lab-"))
     module, _, function = name.partition(".")
     exhibit = inspect.unwrap(getattr(sys.modules[f"exhibits.{module}"], function))
     return f"exhibits/{module}.py:{exhibit.__code__.co_firstlineno}"

@@ -1,4 +1,4 @@
-"""Labs: a file of cells in labs/ becomes a page and two notebooks.
+"""Labs: a file of cells in labs/ becomes a page and two notebooks; one in docs/notebooks/, one of each.
 
 The file is Python in jupytext's percent format and runs from top to bottom. A cell
 begins with `# %%`, for prose with `# %% [markdown]`; `tags=["starter"]` and
@@ -38,7 +38,13 @@ class Cell(NamedTuple):
 
 
 def file(name):
-    return f"labs/{name}.py"
+    notebook = f"docs/notebooks/{name}.py"
+    return notebook if (project.ROOT / notebook).is_file() else f"labs/{name}.py"
+
+
+def place(name):
+    """The page of a lab or a notebook, relative to docs/, without the end of its name."""
+    return file(name).removeprefix("docs/").removesuffix(".py")
 
 
 def mistakes(name):
@@ -50,6 +56,21 @@ def names():
     """Every lab: the files in labs/ that begin with a cell."""
     found = sorted((project.ROOT / "labs").glob("*.py"))
     return [path.stem for path in found if path.read_text(encoding="utf-8").startswith("# %%")]
+
+
+def notebooks():
+    """Every lab, and every notebook of docs/notebooks/."""
+    return names() + sorted(path.stem for path in (project.DOCS / "notebooks").glob("*.py"))
+
+
+def published(name):
+    """The files that a lab or a notebook is offered as: their names, whether solved, what they are called."""
+    if name not in names():
+        return [(f"{name}.ipynb", True, "notebook")]
+    return [
+        (f"{name}.ipynb", False, "exercise notebook"),
+        (f"{name}-solution.ipynb", True, "solution notebook"),
+    ]
 
 
 def cells(name):
@@ -103,12 +124,12 @@ def notebook(name, solved, site):
     left_out = "starter" if solved else "solution"
     shown = [cell for cell in cells(name) if cell.tag != left_out]
     title, rest = shown[0], shown[1:]
-    made = [_prose(f"{_addressed(title.text, site)}\n\n{_before(name, solved, site)}")]
+    made = [_prose(f"{_addressed(name, title.text, site)}\n\n{_before(name, solved, site)}")]
     made += [_written(path) for path in files(name)]
     if (project.ROOT / mistakes(name)).is_file():
         made += [_written(mistakes(name)), _file(f"{name}.py", _solutions(name))]
     for cell in rest:
-        made.append(_prose(_addressed(cell.text, site)) if cell.prose else _code(cell))
+        made.append(_prose(_addressed(name, cell.text, site)) if cell.prose else _code(cell))
     for number, cell in enumerate(made):
         cell["id"] = f"cell-{number}"
     whole = {
@@ -147,9 +168,9 @@ def _before(name, solved, site):
     """What a notebook says of itself: where it is from, and what it needs."""
     pins = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
     needed = " ".join(_pin(package, pins) for package in NEEDED)
-    which = "the solution of the lab" if solved else "the exercise of the lab"
+    which = f"the {'solution' if solved else 'exercise'} of the lab" if name in names() else "the notebook"
     return (
-        f"**Before you start.** This notebook is {which} at <{site}labs/{name}/>. It needs\n\n"
+        f"**Before you start.** This is {which} at <{site}{place(name)}/>. It needs\n\n"
         f"```\npip install {needed}\n```\n\n"
         "and nothing else: the first cells below write the files that it uses beside it. "
         "Run the cells in their order."
@@ -180,11 +201,11 @@ def _solutions(name):
     )
 
 
-def _addressed(text, site):
+def _addressed(name, text, site):
     """Prose for a notebook: links to our pages lead to the site."""
 
     def address(link):
-        path = posixpath.normpath(posixpath.join("labs", link["path"]))
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(place(name)), link["path"]))
         if not (project.DOCS / f"{path}.md").is_file():
             return link[0]
         folder = path.removesuffix("index")

@@ -19,6 +19,7 @@ from weave.worker import Unavailable
 LIBRARIES = ("mkdocs", "Markdown", "pymdown-extensions", "Pygments", "math-core", "mermaidx", "novasvg")
 ASKED = ("docs", "labs")  # folders of which weave and MkDocs ask whether a file is there; nobody hears that
 LISTENER = Listener()
+BUILD = None  # the configuration and the files of the build, for pages that MkDocs leaves to a plugin
 
 
 class MkDocs:
@@ -59,7 +60,9 @@ def converted(text, md, results, warnings):
     make = type(md).convert
     if "mkdocs_extract_title" not in md.treeprocessors:
         return make(md, text)
+    global BUILD
     mkdocs, page = MkDocs(md), md.weave
+    BUILD = mkdocs.links
     file = project.ROOT / ".cache" / "pages" / f"{page.path().replace('/', '.')}.json"
     key = _digest([text, sys.version, _code(), mkdocs.settings()])
     if entry := _load(file, key, results):

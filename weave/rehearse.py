@@ -24,7 +24,8 @@ def rehearsed(name, recorder):
     figures.prepare()
     with recorder.watching():
         solved = list(_ran(name, cells, "starter"))
-        started = [given["output"] for given in _ran(name, cells, "solution")]
+        starts = any(cell.tag == "starter" for cell in cells)
+        started = [given["output"] for given in (_ran(name, cells, "solution") if starts else solved)]
     return {"solved": solved, "started": started}
 
 
@@ -35,7 +36,7 @@ def _ran(name, cells, left_out):
     seed()
     plt.show = lambda *_, **__: None
     module = sys.modules[f"labs.{name}"] = types.ModuleType(f"labs.{name}")
-    module.__file__ = str(project.ROOT / "labs" / f"{name}.py")
+    module.__file__ = str(project.ROOT / labs.file(name))
     plt.close("all")
     for number, cell in enumerate(cells, 1):
         printed, figure = io.StringIO(), None
@@ -46,7 +47,7 @@ def _ran(name, cells, left_out):
                 if left_out == "starter":
                     figure = _drawn(cell, f"lab-{name}-{number}", plt)
             except Exception as error:
-                raise CellError(f"labs/{name}.py:{cell.line}") from error
+                raise CellError(f"{labs.file(name)}:{cell.line}") from error
         yield {"output": printed.getvalue(), "figure": figure}
 
 

@@ -40,8 +40,8 @@ def exhibit_names():
 
 
 def lab_names():
-    """Every lab, as lab-name, which no exhibit can be called."""
-    return [f"lab-{name}" for name in labs.names()]
+    """Every lab and notebook, as lab-name, which no exhibit can be called."""
+    return [f"lab-{name}" for name in labs.notebooks()]
 
 
 def named(text):

@@ -23,7 +23,7 @@ from mkdocs.structure.files import InclusionLevel, get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 
-from weave import extension, project
+from weave import extension, pages, project
 from weave.results import Results
 
 REST = 2  # seconds that the other pages wait for the one that is read
@@ -39,12 +39,15 @@ class Site:
         with self.lock:
             extension.RESULTS.invalidate()
         self.config = config.plugins.on_config(config)
+        self.config.plugins.on_pre_build(config=config)
         self.files = get_files(config)
         self.env = config.theme.get_env()
         templates = project.ROOT / ".cache" / "templates"
         templates.mkdir(parents=True, exist_ok=True)
         self.env.bytecode_cache = jinja2.FileSystemBytecodeCache(str(templates))
         self.files.add_files_from_theme(self.env, config)
+        self.files = config.plugins.on_files(self.files, config=config)
+        pages.BUILD = self
         set_exclusions(self.files, config)
         self.nav = get_navigation(self.files, config)
         for page in Path(config.site_dir).rglob("*.html"):  # as it was before, or of a page that is gone

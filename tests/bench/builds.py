@@ -30,6 +30,7 @@ COPIED = (
     "docs",
     "exhibits",
     "experiments",
+    "lab",
     "labs",
     "overrides",
     "snippets",
@@ -41,7 +42,8 @@ COPIED = (
     "requirements.txt",
 )
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
-PLAIN = re.compile(r"^  - weave:\n(?:    .*\n)*", re.M)  # what plain MkDocs leaves out of mkdocs.yml
+# What plain MkDocs leaves out of mkdocs.yml.
+PLAIN = re.compile(r"^  - (?:weave|mkdocs-jupyter):\n(?:    .*\n)*|^ *- notebooks/\S+\.py\n", re.M)
 EDITS, SEED = 20, 0
 BUILD = [sys.executable, "-m", "weave.build"]
 

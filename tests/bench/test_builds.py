@@ -33,10 +33,17 @@ def test_an_edit_changes_one_function_and_nothing_else():
         assert {name for name in after if before[name] != after[name]} == {function.name}
 
 
-def test_plain_mkdocs_is_the_same_without_weave():
+def test_plain_mkdocs_is_the_same_without_weave_and_without_notebooks():
     configuration = (project.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     plain = builds.PLAIN.sub("", configuration)
     assert set(configuration.splitlines()) - set(plain.splitlines()) == {
+        "      - notebooks/tour.py",
+        "  - mkdocs-jupyter:",
+        '      include: ["notebooks/*.py"]',
+        '      ignore: ["*.md"]  # else it reads every page to see whether it is a notebook',
+        "      execute: !ENV [EXECUTE_NOTEBOOKS, false]",
+        "      allow_errors: false",
+        "      cache: false  # it would not see what a notebook imports",
         "  - weave:",
         '      repository: !ENV [REPOSITORY_URL, ""]',
         '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',

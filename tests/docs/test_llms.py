@@ -12,8 +12,8 @@ FILE = DOCS / "llms.txt"
 
 def listing(entry, depth=2):
     """The lines for one entry of the nav: a page, or a section of pages."""
-    if isinstance(entry, str):
-        return [line_for(entry)]
+    if isinstance(entry, str):  # a notebook has a page of Markdown before it
+        return [line_for(entry)] if entry.endswith(".md") else []
     ((title, inner),) = entry.items()
     if isinstance(inner, str):
         return [line_for(inner)]

@@ -250,13 +250,13 @@ def test_jupytext_reads_the_same_cells(name):
 
 
 def texts(name):
-    """A lab's notebooks, exercise and solution."""
-    return [labs.notebook(name, solved, HOME) for solved in (False, True)]
+    """The notebooks of a lab, exercise and solution, or of the tour, by the names of their files."""
+    return {file: labs.notebook(name, solved, HOME) for file, solved, _ in labs.published(name)}
 
 
-@pytest.fixture(scope="module", params=LABS)
+@pytest.fixture(scope="module", params=labs.notebooks())
 def notebooks(request):
-    return request.param, *texts(request.param)
+    return request.param, *texts(request.param).values()
 
 
 def test_a_notebook_is_well_formed(notebooks):
@@ -268,8 +268,9 @@ def tagged(text, tag):
     return [cell for cell in json.loads(text)["cells"] if tag in cell["metadata"].get("tags", ())]
 
 
-def test_the_exercise_has_no_solution_and_the_solution_no_starter(notebooks):
-    _, exercise, solution = notebooks
+@every_lab
+def test_the_exercise_has_no_solution_and_the_solution_no_starter(name):
+    exercise, solution = texts(name).values()
     assert tagged(exercise, "starter") and not tagged(exercise, "solution")
     assert tagged(solution, "solution") and not tagged(solution, "starter")
     assert len(tagged(exercise, "check")) == len(tagged(solution, "check")) > 0
@@ -283,7 +284,7 @@ def test_a_notebook_says_first_how_to_install_what_it_imports(notebooks):
         (command,) = re.findall(r"^pip install (.+)$", cells[0]["source"], re.M)
         assert set(command.split()) <= set(pins)
         written = {cell["source"].split()[1].removesuffix(".py") for cell in cells if is_written(cell)}
-        assert {name, f"{name}.toml", "judge"} <= written
+        assert name not in LABS or {name, f"{name}.toml", "judge"} <= written
         installed = {package.partition("==")[0] for package in command.split()}
         assert imports(cells) <= installed | written | sys.stdlib_module_names
 
@@ -318,13 +319,13 @@ def test_links_of_a_notebook_lead_to_the_site(notebooks):
 
 
 RUNNER = ROOT / "tests" / "labs" / "notebooks.py"
-FILES = ("exercise.ipynb", "solution.ipynb")
+every_notebook = pytest.mark.parametrize("name", labs.notebooks())
 
 
 def passed(name):
     """The mark of notebooks that have passed: another one for other notebooks, pins, runner or Python."""
     files = (ROOT / "requirements.txt", ROOT / "requirements-test.txt", RUNNER)
-    decides = [*texts(name), sys.version, *(file.read_text(encoding="utf-8") for file in files)]
+    decides = [*texts(name).values(), sys.version, *(file.read_text(encoding="utf-8") for file in files)]
     return ROOT / ".cache" / "notebooks" / hashlib.sha256(json.dumps(decides).encode()).hexdigest()
 
 
@@ -349,9 +350,9 @@ def run(tmp_path_factory):
     def run(names, *command):
         folders = {name: tmp_path_factory.mktemp(name) for name in names}
         for name, folder in folders.items():
-            for file, text in zip(FILES, texts(name), strict=True):
+            for file, text in texts(name).items():
                 (folder / file).write_text(text, encoding="utf-8")
-        paths = [str(folder / file) for folder in folders.values() for file in FILES]
+        paths = [str(folder / file) for name, folder in folders.items() for file in texts(name)]
         command = [sys.executable, *command, *paths]
         done = subprocess.run(command, cwd=apart, env=os.environ | settings, capture_output=True, text=True)
         return folders, done.stderr
@@ -363,14 +364,14 @@ def run(tmp_path_factory):
 def executed(run, request):
     """The folders and errors of all notebooks but those that have passed before."""
     cold = request.config.getoption("--cold")
-    return run([name for name in LABS if cold or not passed(name).exists()], RUNNER)
+    return run([name for name in labs.notebooks() if cold or not passed(name).exists()], RUNNER)
 
 
-@every_lab
+@every_notebook
 def test_the_notebooks_run_in_an_empty_folder_without_the_project(executed, name):
     folders, errors = executed
     if name in folders:
-        look(folders[name], errors)
+        look(name, folders[name], errors)
         passed(name).parent.mkdir(parents=True, exist_ok=True)
         passed(name).touch()
 
@@ -381,20 +382,31 @@ def test_a_notebook_that_needs_the_project_is_stopped(run, monkeypatch):
     assert "No module named 'weave'" in run(["needy"], RUNNER)[1]
 
 
-@pytest.mark.parametrize("name", [LABS[0], *(pytest.param(lab, marks=pytest.mark.slow) for lab in LABS[1:])])
+@pytest.mark.parametrize(
+    "name", [LABS[0], *(pytest.param(lab, marks=pytest.mark.slow) for lab in labs.notebooks()[1:])]
+)
 def test_the_notebooks_run_in_a_kernel(run, name):
     folders, errors = run([name], "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace")
-    look(folders[name], errors)
+    look(name, folders[name], errors)
 
 
-def look(folder, errors):
-    """What the checks in a lab's notebooks said; a notebook that was stopped says nothing."""
-    exercise, solution = (printed((folder / file).read_text(encoding="utf-8"), "check") for file in FILES)
+def look(name, folder, errors):
+    """What the checks in a lab's notebooks said, or the tour; a notebook that was stopped says nothing."""
+    made = [(folder / file).read_text(encoding="utf-8") for file in texts(name)]
+    if name not in LABS:
+        assert all(said for source, said in printed(made[0]) if "print(" in source and "%%" not in source), (
+            errors
+        )
+        return
+    exercise, solution = ([said for _, said in printed(text, "check")] for text in made)
     assert exercise and all(words.startswith("Not yet.") for words in exercise), errors
     assert solution and all(words.startswith("Right.") for words in solution), errors
     assert not any((folder / room).is_dir() for room in ("snippets", "labs"))
 
 
-def printed(text, tag):
-    """What the cells with a tag printed."""
-    return ["".join("".join(each["text"]) for each in cell["outputs"]) for cell in tagged(text, tag)]
+def printed(text, tag=None):
+    """The code of all cells, or of those with a tag, and what each printed."""
+    for cell in tagged(text, tag) if tag else json.loads(text)["cells"]:
+        if cell["cell_type"] == "code":
+            said = (each["text"] for each in cell["outputs"] if each["output_type"] == "stream")
+            yield "".join(cell["source"]), "".join("".join(each) for each in said)

@@ -3,10 +3,25 @@
 import re
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
-from tests.weave.projects import FILES, MATERIAL, Project
+from tests.weave.projects import FILES, MATERIAL, REAL, Project
 
+WALK = """
+    # %% [markdown]
+    # # A walk
+
+    # %%
+    from snippets.scale import scaled
+
+    print(scaled(1.0))
+    """
+NOTEBOOKS = {
+    "docs/walk.md": "# Walks\n\n```notebook walk\n```\n\n[Read it](notebooks/walk.py)\n",
+    "docs/notebooks/walk.py": WALK,
+    "requirements.txt": "matplotlib==3.1\ntorch==2.1\n",
+}
 PAGE = FILES["docs/index.md"].replace(
     "# Scaling\n",
     "# Scaling\n\n        $$\n        \\frac{a}{b}\n        $$\n\n        See [how](#scaling-basic).\n",
@@ -15,7 +30,9 @@ PAGE = FILES["docs/index.md"].replace(
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    return Project(tmp_path_factory.mktemp("zensical"), MATERIAL, files=FILES | {"docs/index.md": PAGE})
+    return Project(
+        tmp_path_factory.mktemp("zensical"), MATERIAL, files=FILES | NOTEBOOKS | {"docs/index.md": PAGE}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +80,29 @@ def test_the_list_of_claims_is_the_same_from_both(sites):
     assert [str(e) for e in mkdocs.select("details")] == [str(e) for e in zensical.select("details")] != []
 
 
+def test_without_the_plugin_a_page_offers_the_notebook_and_its_link_leads_to_the_source(project, sites):
+    mkdocs, zensical = (page.select("a[download]") for page in sites("walk/index.html"))
+    assert [link["download"] for link in mkdocs] == ["walk.ipynb"]
+    assert [str(link) for link in mkdocs] == [str(link) for link in zensical]
+    _, page = sites("walk/index.html")
+    assert page.find("a", string="Read it")["href"] == "../notebooks/walk.py"
+    assert (project.root / "site/notebooks/walk.py").is_file()
+
+
+def test_every_notebook_in_the_navigation_has_such_a_page_before_it():
+    text = re.sub(r"!ENV \[[^]]*\]", '""', (REAL / "mkdocs.yml").read_text(encoding="utf-8"))
+    sections = [
+        entry for part in yaml.safe_load(text)["nav"] for entry in part.values() if "py" in str(entry)
+    ]
+    assert sections == [["tour.md", "notebooks/tour.py"]]
+    assert "```notebook tour\n" in (REAL / "docs" / "tour.md").read_text(encoding="utf-8")
+
+
 def test_an_edited_snippet_reaches_the_page(project, sites):
     project.edit("snippets/scale.py", "2.0", "3.0")
     try:
         done = project.run("zensical", "build")
-        assert done.ran() == {"lines.rising"}
+        assert done.ran() == {"lines.rising", "lab-walk"}
         assert ">3.00<" in project.page()
     finally:
         project.edit("snippets/scale.py", "3.0", "2.0")

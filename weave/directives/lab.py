@@ -1,4 +1,4 @@
-"""```lab name```: a lab on its page."""
+"""```lab name```: a lab on its page. ```notebook name```: the line that offers a notebook."""
 
 import html
 import re
@@ -21,6 +21,14 @@ def lab(page, name, body):
         raise DirectiveError(str(error)) from None
 
 
+def notebook(page, name, body):
+    """What a lab's page begins with, for a notebook that has its page from elsewhere."""
+    try:
+        return [offer(name, page.addresses)]
+    except labs.LabError as error:
+        raise DirectiveError(str(error)) from None
+
+
 def _parts(page, name):
     cells = labs.cells(name)
     page.shows(labs.file(name))
@@ -35,7 +43,7 @@ def _parts(page, name):
         if cell.tag == "check":
             solution += _label("What the check says to it") + _said(page, given["output"])
         if number == 0:
-            yield _notebooks(name, page.addresses["site"])
+            yield offer(name, page.addresses)
         if solution and _step_ends(cells, number):
             yield f"{SOLVED}<summary>A solution</summary>{solution}</details>"
             solution = ""
@@ -86,16 +94,16 @@ def _code(page, cell):
     return box(page, "highlight", highlighted(cell.lines))
 
 
-def _notebooks(name, site):
-    """The line that offers both notebooks, each whole in its link: it needs no server."""
+def offer(name, addresses):
+    """The line that offers a lab or a notebook to run, each file whole in its link: it needs no server."""
+    site = addresses["site"].rstrip("/")
     home = f"{site}/" if site else ""
     links = []
-    for solved, kind in ((False, "exercise"), (True, "solution")):
+    for file, solved, kind in labs.published(name):
         text = urllib.parse.quote(labs.notebook(name, solved, home), safe="/:,=()[]{}*!$@;")
         address = f"data:application/x-ipynb+json;charset=utf-8,{text}"
-        file = f"{name}.ipynb" if kind == "exercise" else f"{name}-{kind}.ipynb"
-        links.append(f'<a href="{address}" download="{file}">{kind} notebook</a>')
+        links.append(f'<a href="{address}" download="{file}">{kind}</a>')
     return (
         f"<p>Work on it in Jupyter: download the {' or the '.join(links)}. "
-        "They bring all their files along and need torch and matplotlib only.</p>"
+        "It brings all its files along and needs torch and matplotlib only.</p>"
     )
