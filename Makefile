@@ -12,7 +12,7 @@ RUN := $(BIN)/python -m
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test nightly browser-test method goldens experiments bench fresh mutants font clean
+.PHONY: help serve build test nightly browser-test method goldens experiments bench notebooks fresh mutants font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -50,6 +50,9 @@ experiments: $(VENV)/test ## train again what is missing or was made by other co
 
 bench: $(VENV)/test ## build times beside goals and others, page weights, and how fast the snippets are beside their peers
 	$(BIN)/python tests/bench
+
+notebooks: ## push the notebooks to their branch, as in `make notebooks REMOTE=origin`
+	@$(PYTHON) -m weave.branch "$(REMOTE)"
 
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh

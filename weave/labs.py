@@ -166,15 +166,19 @@ def _python(name):
 
 def _before(name, solved, site):
     """What a notebook says of itself: where it is from, and what it needs."""
-    pins = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
-    needed = " ".join(_pin(package, pins) for package in NEEDED)
     which = f"the {'solution' if solved else 'exercise'} of the lab" if name in names() else "the notebook"
     return (
         f"**Before you start.** This is {which} at <{site}{place(name)}/>. It needs\n\n"
-        f"```\npip install {needed}\n```\n\n"
+        f"```\npip install {' '.join(needed())}\n```\n\n"
         "and nothing else: the first cells below write the files that it uses beside it. "
         "Run the cells in their order."
     )
+
+
+def needed():
+    """What a notebook needs, each package with its version."""
+    pins = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
+    return [_pin(package, pins) for package in NEEDED]
 
 
 def _pin(package, pins):

@@ -5,6 +5,7 @@ import re
 import urllib.parse
 
 from weave import labs
+from weave.branch import BRANCH
 from weave.directives.code import FOLD, DirectiveError, box, described, highlighted, printed
 
 SOLVED = '<details class="success" data-search-exclude>'
@@ -95,15 +96,36 @@ def _code(page, cell):
 
 
 def offer(name, addresses):
-    """The line that offers a lab or a notebook to run, each file whole in its link: it needs no server."""
-    site = addresses["site"].rstrip("/")
-    home = f"{site}/" if site else ""
-    links = []
-    for file, solved, kind in labs.published(name):
-        text = urllib.parse.quote(labs.notebook(name, solved, home), safe="/:,=()[]{}*!$@;")
-        address = f"data:application/x-ipynb+json;charset=utf-8,{text}"
-        links.append(f'<a href="{address}" download="{file}">{kind}</a>')
+    """How to run a lab or a notebook: at a host's if the site has a repository of GitHub, or alone."""
+    published = [
+        (file, kind, _address(name, file, solved, addresses)) for file, solved, kind in labs.published(name)
+    ]
+    links = [f'<a href="{address}" download="{file}">{kind}</a>' for file, kind, address in published]
+    first, hosts = published[0][0], ""
+    if repository := _repository(addresses):
+        colab = f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/{first}"
+        binder = f"https://mybinder.org/v2/gh/{repository}/{BRANCH}?labpath={first}"
+        hosts = (
+            f'<a href="{colab}">Open in Colab</a>, where you need an account of Google, or '
+            f'<a href="{binder}">open in Binder</a>, where you need none and may wait for minutes. '
+        )
     return (
-        f"<p>Work on it in Jupyter: download the {' or the '.join(links)}. "
-        "It brings all its files along and needs torch and matplotlib only.</p>"
+        f"<p>{hosts}On your own machine, without any account: save the {' or the '.join(links)} "
+        f"in an empty folder, run <code>pip install {' '.join(labs.NEEDED)} jupyterlab</code> there, and "
+        f"then <code>jupyter lab {first}</code>. A notebook brings all its files along.</p>"
     )
+
+
+def _repository(addresses):
+    """Owner and name of the repository at GitHub, if that is where it is."""
+    before, _, name = addresses["repository"].rstrip("/").partition("https://github.com/")
+    return "" if before else name
+
+
+def _address(name, file, solved, addresses):
+    """Where a notebook is: on the branch that is published with the site, or whole in its link."""
+    if repository := _repository(addresses):
+        return f"https://raw.githubusercontent.com/{repository}/{BRANCH}/{file}"
+    site = addresses["site"].rstrip("/")
+    text = urllib.parse.quote(labs.notebook(name, solved, f"{site}/" if site else ""), safe="/:,=()[]{}*!$@;")
+    return f"data:application/x-ipynb+json;charset=utf-8,{text}"

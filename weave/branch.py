@@ -1,0 +1,59 @@
+"""Push all notebooks to the branch `notebooks`, one commit without history, where Colab and Binder find them.
+
+    python -m weave.branch REMOTE
+
+The same sources give the same commit. $SITE_URL is the address that links in the notebooks begin with.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from weave import labs, project
+
+BRANCH = "notebooks"
+
+
+def files(site):
+    """All files of the branch: what each is called, and its text."""
+    found = {
+        file: labs.notebook(name, solved, site)
+        for name in labs.notebooks()
+        for file, solved, _ in labs.published(name)
+    }
+    readme = f"The notebooks of <{site}>. The build writes this branch anew each time: edit its sources.\n"
+    return found | {"README.md": readme, "requirements.txt": "\n".join([*labs.needed(), ""])}
+
+
+def push(remote, site):
+    date = _git(project.ROOT, "log", "-1", "--format=%cI").strip()
+    who = {f"GIT_{role}_{what}": said for role in ("AUTHOR", "COMMITTER") for what, said in _who(date)}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files(site).items():
+            (Path(folder) / name).write_text(text, encoding="utf-8", newline="\n")
+        _git(folder, "init", "--quiet", "--initial-branch", BRANCH)
+        _git(folder, "-c", "core.autocrlf=false", "add", ".")
+        _git(folder, "commit", "--quiet", "--no-gpg-sign", "--message", "Notebooks", **who)
+        _git(folder, "push", "--quiet", "--force", remote, BRANCH)
+
+
+def _who(date):
+    return ("NAME", "build"), ("EMAIL", "build@localhost"), ("DATE", date)
+
+
+def _git(folder, *command, **settings):
+    done = subprocess.run(
+        ["git", *command],
+        cwd=folder,
+        env=os.environ | settings,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout
+
+
+if __name__ == "__main__":
+    push(sys.argv[1], os.environ.get("SITE_URL", ""))
