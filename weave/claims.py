@@ -84,15 +84,21 @@ def _marks(node, file):
 
 
 def citations():
-    """Where each claim is stated: id -> the pages, relative to docs/."""
+    """Where each claim is stated: id -> the pages, relative to docs/, in the order of the nav."""
     found = {}
-    for path in sorted(project.DOCS.rglob("*.md")):
-        page = path.relative_to(project.DOCS).as_posix()
-        for id in CITATION.findall(path.read_text(encoding="utf-8")):
+    for page in in_order(path.relative_to(project.DOCS).as_posix() for path in project.DOCS.rglob("*.md")):
+        for id in CITATION.findall((project.DOCS / page).read_text(encoding="utf-8")):
             pages = found.setdefault(id, [])
             if page not in pages:
                 pages.append(page)
     return found
+
+
+def in_order(pages):
+    """Pages as the nav has them, those that it has not at the end."""
+    file = project.ROOT / "mkdocs.yml"
+    nav = file.read_text(encoding="utf-8").split() if file.is_file() else []
+    return sorted(pages, key=lambda page: (nav.index(page) if page in nav else len(nav), page))
 
 
 def title(path):

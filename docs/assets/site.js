@@ -61,6 +61,32 @@
     } catch { /* as above */ }
   }
 
+  /* The list of claims can be narrowed to those with some words. */
+  const counted = document.querySelector(".counted");
+  if (counted) {
+    const field = Object.assign(document.createElement("input"), { type: "search", className: "filter" });
+    field.setAttribute("aria-label", "Only claims with these words");
+    field.placeholder = field.ariaLabel;
+    const told = counted.textContent;
+    const parts = [...counted.parentElement.children].filter((each) => each.matches(".counted ~ *"));
+    counted.before(field);
+    counted.ariaLive = "polite";
+    field.addEventListener("input", () => {
+      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let [found, heading, shown] = [new Set(), null, false];
+      for (const part of parts) {
+        if (part.matches("h2")) [heading, part.hidden] = [part, words.length > 0];
+        if (part.matches("p")) {
+          shown = words.every((word) => part.textContent.toLowerCase().includes(word));
+          if (shown) found.add(part.querySelector("a, span[id]").id || part.querySelector("a").hash.slice(1));
+          if (shown && heading) heading.hidden = false;
+        }
+        if (!part.matches("h2")) part.hidden = !shown;
+      }
+      counted.textContent = words.length ? `${told.split(",")[0]}, ${found.size} with these words.` : told;
+    });
+  }
+
   /* A term of the glossary opens its meaning in place, under a finger and under Enter alike. */
   const meaning = document.createElement("div");
   meaning.className = "meaning md-typeset";

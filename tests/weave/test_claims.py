@@ -81,6 +81,8 @@ def test_a_claim_is_stated_where_pages_cite_it(here):
         }
     )
     assert claims.citations() == {"order-is-lost": ["a.md", "b/two.md"], "second": ["b/two.md"]}
+    here.write({"mkdocs.yml": "nav:\n  - b/two.md\n  - One: a.md\n"})
+    assert claims.citations() == {"order-is-lost": ["b/two.md", "a.md"], "second": ["b/two.md"]}
 
 
 def test_a_claim_that_no_page_cites_is_unstated(here):

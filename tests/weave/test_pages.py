@@ -419,6 +419,21 @@ def test_the_list_of_claims_says_where_each_is_stated_and_what_holds_it(here, so
     assert test.pre.text.endswith("def test_a(): pass\n")
 
 
+def test_a_claim_is_listed_under_each_chapter_and_its_tests_once(here, soup):
+    here.write({"docs/guide/a.md": "Stated `#!claim it-doubles`.", "docs/guide/b.md": "`#!claim it-doubles`"})
+    html = soup("# Claims\n\n```claims\n```\n", "claims.md")
+    assert html.select_one(".counted").text == "1 claims, 1 tests."
+    assert [heading.text[:-1] for heading in html.select("h2")] == ["guide/a.md", "guide/b.md"]
+    links = [link["href"] for link in html.select("p a")]
+    assert links == [
+        "guide/a.md#states-it-doubles",
+        "guide/b.md#states-it-doubles",
+        "#it-doubles",
+        "guide/b.md#states-it-doubles",
+    ]
+    assert len(html.select("details.code")) == 1
+
+
 def test_a_claim_that_no_page_states_is_refused(here, refusal):
     message = "docs/claims.md:3: no page states the claim 'it-doubles' of tests/test_scale.py:2"
     assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == message

@@ -1,14 +1,14 @@
-"""```claims```: every claim, by the page that states it first."""
+"""```claims```: every claim, under each page that states it."""
 
 import html
 
 from weave import symbols
-from weave.claims import ClaimError, citations, title, unstated
+from weave.claims import ClaimError, citations, in_order, title, unstated
 from weave.directives.code import FOLD, DirectiveError, box
 
 
 def claims(page, argument, body):
-    """The sentence of each, where it is stated, and its tests."""
+    """How many there are; the sentence of each, where it is stated, and where that is first its tests."""
     try:
         known = page.claims
     except ClaimError as error:
@@ -19,15 +19,23 @@ def claims(page, argument, body):
         raise DirectiveError(f"no page states the claim {claim.id!r} of {test.file}:{test.line}")
     for id in stated.keys() - known.keys():
         raise DirectiveError(f"no test holds the claim {id!r} of docs/{stated[id][0]}")
-    parts, chapter = [], None
-    for id, paths in stated.items():
-        if paths[0] != chapter:
-            chapter = paths[0]
-            parts.append([f"## {title(chapter)}"])
-        links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{id})" for path in paths)
-        parts.append([f'<span id="{id}"></span>**{known[id].statement}** Stated in {links}.'])
-        parts += [_test(page, test) for test in known[id].tests]
+    tests = sum(len(claim.tests) for claim in known.values())
+    parts = [f'<p class="counted">{len(known)} claims, {tests} tests.</p>']
+    for chapter in in_order({path for paths in stated.values() for path in paths}):
+        parts.append([f"## {title(chapter)}"])
+        for id in (id for id, paths in stated.items() if chapter in paths):
+            parts += _claim(page, known[id], stated[id], chapter)
     return parts
+
+
+def _claim(page, claim, paths, chapter):
+    """All of it where it is stated first, elsewhere its sentence."""
+    place = f"{page.to(chapter)}#states-{claim.id}"
+    if chapter != paths[0]:
+        return [[f"[{claim.statement}](#{claim.id}) Stated [here]({place}), too."]]
+    links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
+    sentence = f'<span id="{claim.id}"></span>**{claim.statement}** Stated in {links}.'
+    return [[sentence], *(_test(page, test) for test in claim.tests)]
 
 
 def _test(page, test):
