@@ -132,6 +132,7 @@ def test_a_kernel_that_is_missing_stops_the_build(built, lively, monkeypatch):
         built()
 
 
+@pytest.mark.slow
 def test_what_a_kernel_prints_is_held_to_what_stands_on_the_page(built, edit, monkeypatch, caplog):
     monkeypatch.setenv("EXECUTE_NOTEBOOKS", "true")
     edit('"<")', '"in Jupyter" if "get_ipython" in globals() else "in weave")')
