@@ -37,7 +37,7 @@ def test_plain_mkdocs_is_the_same_without_weave_and_without_notebooks():
     configuration = (project.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     plain = builds.PLAIN.sub("", configuration)
     assert set(configuration.splitlines()) - set(plain.splitlines()) == {
-        "      - notebooks/tour.py",
+        "          - notebooks/tour.py",
         "  - mkdocs-jupyter:",
         '      include: ["notebooks/*.py"]',
         '      ignore: ["*.md"]  # else it reads every page to see whether it is a notebook',

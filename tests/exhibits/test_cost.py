@@ -122,6 +122,9 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
     starred = {work for work, *cells in told if any("*" in cell for cell in cells)}
     assert starred == {
         "Embed with AddLearned",
+        "alibi_bias",
+        "alibi_bias, decoding",
+        "alibi_bias_symmetric",
         "KeyValueCache, one more token",
         "apply_xpos, q and k",
         "apply_xpos, q and k, decoding",
