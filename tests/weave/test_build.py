@@ -272,11 +272,11 @@ def test_the_date_of_a_build_is_that_of_the_last_commit_or_none(monkeypatch, tmp
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
     monkeypatch.setattr(build.project, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert build._dated()["SOURCE_DATE_EPOCH"] == "0"
+    assert build._environment()["SOURCE_DATE_EPOCH"] == "0"
     monkeypatch.setenv("PATH", "")
-    assert build._dated()["SOURCE_DATE_EPOCH"] == "0"
+    assert build._environment()["SOURCE_DATE_EPOCH"] == "0"
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "12")
-    assert build._dated()["SOURCE_DATE_EPOCH"] == "12"
+    assert build._environment()["SOURCE_DATE_EPOCH"] == "12"
 
 
 # Two folders

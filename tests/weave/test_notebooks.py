@@ -43,6 +43,7 @@ PROJECT = FILES | {
 def built(lively, known, monkeypatch):
     """A function that builds the site as the files are and gives the page of the notebook, parsed."""
     monkeypatch.setattr(extension, "RESULTS", known)
+    monkeypatch.delenv("EXECUTE_NOTEBOOKS", raising=False)
     monkeypatch.chdir(lively.root)
     shutil.copytree(REAL / "lab", lively.root / "lab", dirs_exist_ok=True)
     block = re.search(

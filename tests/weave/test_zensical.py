@@ -89,12 +89,18 @@ def test_without_the_plugin_a_page_offers_the_notebook_and_its_link_leads_to_the
     assert (project.root / "site/notebooks/walk.py").is_file()
 
 
+def _pages(navigation):
+    """Every page that the navigation leads to, in its order."""
+    for entry in navigation:
+        below = next(iter(entry.values())) if isinstance(entry, dict) else entry
+        yield from [below] if isinstance(below, str) else _pages(below)
+
+
 def test_every_notebook_in_the_navigation_has_such_a_page_before_it():
     text = re.sub(r"!ENV \[[^]]*\]", '""', (REAL / "mkdocs.yml").read_text(encoding="utf-8"))
-    sections = [
-        entry for part in yaml.safe_load(text)["nav"] for entry in part.values() if "py" in str(entry)
-    ]
-    assert sections == [["tour.md", "notebooks/tour.py"]]
+    pages = list(_pages(yaml.safe_load(text)["nav"]))
+    notebooks = [place for place, page in enumerate(pages) if page.endswith(".py")]
+    assert [pages[place - 1 : place + 1] for place in notebooks] == [["tour.md", "notebooks/tour.py"]]
     assert "```notebook tour\n" in (REAL / "docs" / "tour.md").read_text(encoding="utf-8")
 
 
