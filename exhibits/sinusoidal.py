@@ -534,18 +534,18 @@ def beside_learned():
     learned table almost blank.
     """
     deviation = 0.02
-    learned = torch.nn.Embedding(64, 64)
+    learned = torch.nn.Embedding(48, 48)
     torch.nn.init.normal_(learned.weight, std=deviation)
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6), sharey=True)
     for ax, title, table in (
-        (axes[0], "sinusoidal", _encode(64, 64)),
+        (axes[0], "sinusoidal", _encode(48, 48)),
         (axes[1], "learned, before training", learned.weight.detach()),
     ):
         ax.imshow(table, cmap="signed", vmin=-1, vmax=1)
         ax.set_title(title)
         ax.set_xlabel("dimension")
     axes[0].set_ylabel("position")
-    ratio = _encode(64, 64).norm() / learned.weight.norm()
+    ratio = _encode(48, 48).norm() / learned.weight.norm()
     return fig, {"deviation": deviation, "ratio": ratio}
 
 

@@ -56,7 +56,7 @@ def groups():
             title = section[1]
         elif page := re.fullmatch(r" +- reference/(\w+)\.md", line):
             found.setdefault(title, []).append(page[1])
-    return {title: names for title, names in found.items() if names != ["index"]}
+    return found
 
 
 def sentence(file):

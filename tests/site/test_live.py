@@ -265,6 +265,7 @@ def test_in_firefox_too_it_has_the_numbers_of_torch(firefox, origin, built, repo
     report(where, disagreements(firefox.evaluate, where, name), name)
 
 
+@pytest.mark.slow
 def test_a_frame_is_fast_on_a_slow_processor(lively, name):
     assert frame(lively, name) <= FRAME
 

@@ -34,7 +34,7 @@ def _claim(page, claim, paths, chapter):
     if chapter != paths[0]:
         return [[f"[{claim.statement}](#{claim.id}) Stated [here]({place}), too."]]
     links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
-    sentence = f'<span id="{claim.id}"></span>**{claim.statement}** Stated in {links}.'
+    sentence = f"**{claim.statement}**{{: #{claim.id} }} Stated in {links}."
     return [[sentence], *(_test(page, test) for test in claim.tests)]
 
 
