@@ -14,8 +14,7 @@ from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
 from tests.peers import peer
-from tests.snippets.common import refused
-from tests.snippets.exact import places
+from tests.snippets.common import places, refused
 from tests.snippets.fitness import NoFloat64
 
 INF = math.inf

@@ -12,16 +12,13 @@ from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.snippets.common import random, refused
 
 INF = math.inf
 SEEDS = st.integers(0, 10_000)
 SIZES = st.sampled_from([(4, 1), (6, 3), (16, 4), (30, 2)])  # dim, heads
 ORDERS = st.integers(2, 9).flatmap(lambda tokens: st.permutations(range(tokens)))
 EXACT = {"rtol": 0, "atol": 1e-12}
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 def layer(seed, dim=16, heads=4):
@@ -488,12 +485,6 @@ def test_the_layer_takes_any_leading_shape(leading):
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
 
 
 def test_refuses_vectors_that_do_not_fit():

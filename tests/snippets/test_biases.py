@@ -9,8 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.attention import attention
-from tests.snippets.common import refused
-from tests.snippets.exact import COUNTING, NO_INTEGERS
+from tests.snippets.common import COUNTING, NO_INTEGERS, refused
 from tests.snippets.families.biases import BIASES, HEADS
 
 WIDE, NARROW = torch.float64, (torch.float16, torch.bfloat16)

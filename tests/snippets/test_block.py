@@ -13,6 +13,7 @@ from snippets.block import Block, Decoder, Encoding, additive_mask
 from snippets.decoding import document_positions
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
+from tests.snippets.common import refused
 
 HEADS = 2
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -382,12 +383,6 @@ def test_compiles_into_one_graph(name):
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (0, 1), (4, 8)])

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.clipped_bias import ClippedBias, clipped_bias
-from tests.snippets.common import refused
-from tests.snippets.exact import filled, places
+from tests.snippets.common import filled, places, refused
 
 POSITIONS = places(-30, 30)
 

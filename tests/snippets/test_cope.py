@@ -12,8 +12,7 @@ from snippets.attention import scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from tests.peers import peer
 from tests.peers.scores import cope_peer
-from tests.snippets.common import refused
-from tests.snippets.exact import EXACT, SEEDS, filled, random
+from tests.snippets.common import EXACT, SEEDS, filled, random, refused
 
 
 def layer(dim=4, rows=4):

@@ -11,8 +11,7 @@ from torch.testing import assert_close
 from snippets.attention import SelfAttention, attention
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
 from tests.peers import peer
-from tests.snippets.common import refused
-from tests.snippets.exact import EXACT, NO_INTEGERS, SEEDS, filled, heads_of, random
+from tests.snippets.common import EXACT, NO_INTEGERS, SEEDS, filled, heads_of, random, refused
 
 NEAR = {"rtol": 0, "atol": 1e-6}  # transformers keeps the scale in float32
 

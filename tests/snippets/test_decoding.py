@@ -44,14 +44,11 @@ from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
+from tests.snippets.common import random, refused
 
 INF = math.inf
 HEADS, DIM, WIDTH = 2, 8, 16
 EXACT = {"rtol": 0, "atol": 1e-12}
-
-
-def random(*shape):
-    return torch.randn(shape, dtype=torch.float64)
 
 
 # --- every method of the guide, at the place where it enters
@@ -799,12 +796,6 @@ def test_a_cache_may_have_any_leading_axes(leading):
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 NO_INTEGERS = [

@@ -22,6 +22,7 @@ from snippets.diagnostics import (
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_bias, t5_by_offset
+from tests.snippets.common import refused
 
 N, DIM = 64, 32
 PLACES = torch.arange(N)
@@ -750,12 +751,6 @@ def test_functions_compile_into_one_graph():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("positions", [torch.tensor(3), torch.zeros(2, 3).long()])

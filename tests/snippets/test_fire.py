@@ -12,8 +12,7 @@ from torch.testing import assert_close
 from snippets.attention import attention
 from snippets.fire import FireBias
 from snippets.kerple import kerple_log_bias
-from tests.snippets.common import refused
-from tests.snippets.exact import EXACT, places
+from tests.snippets.common import EXACT, places, refused
 
 INF = math.inf
 POSITIONS = places(0, 400)

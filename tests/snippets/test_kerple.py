@@ -11,8 +11,7 @@ from torch.testing import assert_close
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
-from tests.snippets.common import refused
-from tests.snippets.exact import places
+from tests.snippets.common import places, refused
 
 BOTH = [kerple_log_bias, kerple_power_bias]
 MODULES = [KerpleLog, KerplePower]

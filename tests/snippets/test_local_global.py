@@ -10,8 +10,7 @@ from torch.testing import assert_close
 
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.shaw import shaw_scores
-from tests.snippets.common import refused
-from tests.snippets.exact import EXACT, places, random
+from tests.snippets.common import EXACT, places, random, refused
 
 POSITIONS = places(-40, 40)
 

@@ -11,8 +11,7 @@ from snippets.attention import attention
 from snippets.sandwich import sandwich_bias
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
-from tests.snippets.common import refused
-from tests.snippets.exact import places
+from tests.snippets.common import places, refused
 from tests.snippets.fitness import NoFloat64
 
 HEADS = st.integers(1, 40)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention
-from tests.snippets.common import refused
-from tests.snippets.exact import COUNTING, EXACT, NO_INTEGERS, SEEDS, random
+from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, SEEDS, random, refused
 from tests.snippets.families.scores import DIM, HEADS, SCORES, called
 
 PLACED = {name: scores for name, scores in SCORES.items() if scores.positions}

@@ -13,8 +13,7 @@ from experiments.measure import peak_bytes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 from tests.peers.scores import wav2vec2_bert
-from tests.snippets.common import refused
-from tests.snippets.exact import EXACT, SEEDS, filled, random
+from tests.snippets.common import EXACT, SEEDS, filled, random, refused
 
 
 def tables(dim=4, clip=2):

@@ -14,8 +14,7 @@ from experiments.measure import peak_bytes
 from snippets.attention import attention, scaled_dot_product
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
 from tests.peers import peer
-from tests.snippets.common import refused
-from tests.snippets.exact import COUNTING, EXACT, NO_INTEGERS, filled, places
+from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, filled, places, refused
 
 OFFSETS = torch.arange(-1200, 1201)
 POSITIONS = places(-400, 400)

@@ -16,8 +16,7 @@ from snippets.transformer_xl import (
     transformer_xl_scores,
 )
 from tests.peers import peer
-from tests.snippets.common import refused
-from tests.snippets.exact import EXACT, SEEDS, filled, heads_of, random
+from tests.snippets.common import EXACT, SEEDS, filled, heads_of, random, refused
 
 
 def layer(dim=8, heads=2):

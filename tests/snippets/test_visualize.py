@@ -20,6 +20,7 @@ from snippets.visualize import (
     encoding_heatmap,
     similarity_map,
 )
+from tests.snippets.common import refused
 
 WORDS = ["the", "cat", "$at", "$down$"]
 both_themes = pytest.mark.parametrize("theme", ["light", "dark"])
@@ -392,12 +393,6 @@ def test_each_figure_is_new_and_pyplot_does_not_hold_it():
 
 
 # --- what is refused, and in which words
-
-
-def refused(message, function, *arguments, **options):
-    with pytest.raises(ValueError) as caught:
-        function(*arguments, **options)
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("theme", ["black", "Light", ""])
