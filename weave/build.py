@@ -46,14 +46,15 @@ def _tidy(site):
 def _environment():
     """The same sources give the same bytes: the site's date is that of the last commit.
 
-    And nbconvert need not try each of its ways to export before it takes one.
+    Pages may link to their twins, and nbconvert need not try each of its ways to export.
     """
     git = ["git", "-C", str(project.ROOT), "log", "-1", "--format=%ct"]
     try:
         date = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # no Git here
         date = ""
-    return {"SOURCE_DATE_EPOCH": date or "0", "NBCONVERT_DISABLE_CONFIG_EXPORTERS": "1"} | os.environ
+    ours = {"SOURCE_DATE_EPOCH": date or "0", "TWINS": "true", "NBCONVERT_DISABLE_CONFIG_EXPORTERS": "1"}
+    return ours | os.environ
 
 
 def _swap(made, site, folder):

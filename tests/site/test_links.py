@@ -31,3 +31,11 @@ def test_every_page_is_in_the_sitemap(built):
 def test_the_site_has_pages_and_a_404(built):
     assert len(built.pages) > 1
     assert built.file("404.html").is_file()
+
+
+def test_each_chapter_leads_to_its_twin_in_markdown(built):
+    chapters = [path for path in built.pages if path.startswith("guide/")]
+    assert chapters
+    for path in chapters:
+        assert built.soup(path).select_one(".cite a[href='index.md']"), path
+        assert built.file(path).with_name("index.md").is_file(), path
