@@ -8,11 +8,13 @@ else
   BIN := $(VENV)/bin
 endif
 RUN := $(BIN)/python -m
+# Python compiles what it imports when it does, a small part of what is installed.
+INSTALL := $(RUN) pip install --disable-pip-version-check --quiet --no-compile
 # Material's notice about its successor: CONTRIBUTING.md says what we do about it.
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build test nightly browser-test method goldens experiments bench notebooks fresh mutants font clean
+.PHONY: help serve build results test nightly browser-test method goldens experiments bench notebooks fresh mutants font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -23,13 +25,16 @@ serve: $(VENV)/site ## read the site at http://127.0.0.1:8000, rebuilt as you ed
 build: $(VENV)/site ## build the site into site/, strictly, and only if it is whole
 	$(RUN) weave.build
 
+results: $(VENV)/site ## bring what exhibits, diagrams and labs give up to date
+	$(RUN) weave.results
+
 test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) weave.results
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
-BROWSER := pytest --numprocesses auto --dist worksteal --reruns 1 -r fER
+BROWSER := pytest tests/site tests/workflows --numprocesses auto --dist worksteal --reruns 1 -r fER
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
 	$(RUN) $(BROWSER) -m "browser and not slow"
@@ -70,11 +75,11 @@ clean: ## remove what was built and cached; the environment stays
 $(VENV)/site: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=... names another one")'
 	$(PYTHON) -m venv $(VENV)
-	$(RUN) pip install --disable-pip-version-check --quiet --requirement requirements.txt
+	$(INSTALL) --requirement requirements.txt
 	touch $@
 
 $(VENV)/test: requirements-test.txt $(VENV)/site
-	$(RUN) pip install --disable-pip-version-check --quiet --requirement requirements-test.txt
+	$(INSTALL) --requirement requirements-test.txt
 	touch $@
 
 tests/site/node_modules/.installed: tests/site/package-lock.json

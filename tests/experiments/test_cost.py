@@ -191,6 +191,7 @@ def test_a_short_way_is_called_until_its_turn_is_long_enough(monkeypatch):
     assert len(calls) == 11
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to keep memory")
 def test_kept_memory_is_used_again_without_page_faults_in_the_end():
     script = """

@@ -171,6 +171,7 @@ def test_a_frequency_that_depends_on_the_length_is_that_of_the_text_so_far():
         assert torch.allclose(found[end], whole[end], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_search_finds_factors_that_rise_and_are_no_worse_than_where_it_began():
     model = language.decoder("RoPE", 0)
     factors = extensions.search(model, "cpu", seed=0)

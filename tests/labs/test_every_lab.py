@@ -382,9 +382,8 @@ def test_a_notebook_that_needs_the_project_is_stopped(run, monkeypatch):
     assert "No module named 'weave'" in run(["needy"], RUNNER)[1]
 
 
-@pytest.mark.parametrize(
-    "name", [LABS[0], *(pytest.param(lab, marks=pytest.mark.slow) for lab in labs.notebooks()[1:])]
-)
+@pytest.mark.slow
+@every_notebook
 def test_the_notebooks_run_in_a_kernel(run, name):
     folders, errors = run([name], "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace")
     look(name, folders[name], errors)

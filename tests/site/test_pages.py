@@ -1,4 +1,4 @@
-"""Every page of the built site in a real browser, in both themes, on a desktop and a phone.
+"""Every page of the built site in a real browser, on a desktop and a phone.
 
 One test is one load of one page, of which all problems are reported together.
 """
@@ -13,38 +13,44 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def whole(built, path, request):
-    """Whether axe is to see all of a page, though its template is that of another page."""
-    return path in built.samples or request.config.getoption("--cold")
+def night(request):
+    """Whether all is asked in every state, though most answers are those of another state."""
+    return request.config.getoption("--cold")
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_page(built, visit, report, path, window, whole):
-    """As loaded, and with all details open, in both themes: a desktop begins in the dark, a phone not.
+def test_page(built, visit, report, path, window, night):
+    """As loaded, and with all details open; a desktop turns from dark to light, a phone is light.
 
-    axe has most to do: on a phone it sees light pages with all details open, unless it is to see the whole.
+    By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
+    of the pages that together show all of the template, of the others the articles on a desktop; what is
+    neither such a page nor a chapter is seen by light, with scripts.
     """
-    first, second = ("dark", "light") if window == "desktop" else ("light", "dark")
-    page = visit(path, theme=first, window=window)
+    desktop, chapter = window == "desktop", path in built.chapters
+    whole = night or path in built.samples
+    full = desktop and (whole or chapter)
+    themes = ("dark", "light") if full else ("light", "dark") if night else ("light",)
+    page = visit(path, theme=themes[0], window=window)
     problems = checks.structure(page) + levels.control(page)
-    if window == "desktop":
+    if full:
         problems += checks.prints_what_is_open(page, "scripts on")
-    for theme in (first, second):
+    for theme in themes if night else ():
         page.turn(theme)
-        problems += checks.theme(page) + (checks.axe(page, "as loaded") if whole else [])
-    chapter = path in built.chapters
+        problems += checks.axe(page, "as loaded")
     if chapter:
         problems += levels.cumulative(page)
     page.ask("openAll")
-    for theme in (second, first):
+    for theme in themes:
         page.turn(theme)
-        if whole or window == "desktop" or theme == "light":
+        problems += checks.theme(page)
+        if whole or desktop:
             problems += checks.axe(page, "details open", "page" if whole else "article")
-        problems += [f"{theme}: {problem}" for problem in _looks(page)]
+        if night or theme == "light":
+            problems += [f"{theme}: {problem}" for problem in _looks(page)]
     page.ask("scrollToEnd")
     page.settle()
     problems += checks.weight(page, budget_for(path))
-    if window == "desktop":
+    if full:
         off = visit(path, javascript=False)
         problems += levels.without_scripts(off) if chapter else []
         problems += checks.prints_dark_on_white(page) + _without_scripts(page, off)

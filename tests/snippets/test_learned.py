@@ -217,6 +217,7 @@ def test_a_position_outside_the_table_is_refused_in_a_compiled_graph(outside):
         compiled(x, beyond)
 
 
+@pytest.mark.slow
 def test_a_position_outside_the_table_is_refused_by_generated_code():
     torch.compiler.reset()
     add = layer()
