@@ -14,7 +14,7 @@ INSTALL := $(RUN) pip install --disable-pip-version-check --quiet --no-compile
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test method goldens experiments bench notebooks fresh mutants font clean
+.PHONY: help serve build results test nightly browser-test method goldens experiments bench notebooks fresh mutants lock advisories newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -65,6 +65,20 @@ fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than th
 mutants: $(VENV)/test ## change each snippet in small ways and see that a test notices each time
 	$(BIN)/python tests/mutants.py
 
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
+  --no-emit-package torch --no-emit-package positional-encoding-guide
+
+lock: $(VENV)/uv ## write down all packages of the site and of the tests, with hashes, after a requirement changed
+	$(LOCK) requirements.txt requirements-test.txt --output-file locks/tests.txt
+	$(LOCK) requirements.txt --constraint locks/tests.txt --output-file locks/site.txt
+
+advisories: $(VENV)/uv ## ask whether anything known speaks against a package that is locked
+	$(BIN)/uv tool run pip-audit==2.10.1 --disable-pip --no-deps --requirement locks/tests.txt
+
+newest: $(VENV)/test ## test with the newest version of every package: what will break
+	sed -n 's/==.*//p' requirements.txt requirements-test.txt | xargs $(INSTALL) --upgrade
+	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
+
 font: $(VENV)/test ## cut the mathematics font again
 	$(RUN) weave.mathfont
 
@@ -72,14 +86,20 @@ clean: ## remove what was built and cached; the environment stays
 	rm -rf site .cache
 
 # A mark is made last, so that an interrupted set-up starts again.
-$(VENV)/site: requirements.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=... names another one")'
+# torch alone is not held to a hash: each system and each index has builds of its own.
+$(VENV)/site: requirements.txt locks/site.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python 3.11.5 or newer is needed; make PYTHON=... names another one")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --requirement requirements.txt
+	$(INSTALL) --no-deps --require-hashes --requirement locks/site.txt
+	$(INSTALL) --no-build-isolation --requirement requirements.txt
 	touch $@
 
-$(VENV)/test: requirements-test.txt $(VENV)/site
-	$(INSTALL) --requirement requirements-test.txt
+$(VENV)/test: locks/tests.txt $(VENV)/site
+	$(INSTALL) --no-deps --require-hashes --requirement locks/tests.txt
+	touch $@
+
+$(VENV)/uv: $(VENV)/site
+	$(INSTALL) uv==0.13.9
 	touch $@
 
 tests/site/node_modules/.installed: tests/site/package-lock.json

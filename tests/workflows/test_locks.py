@@ -1,0 +1,51 @@
+"""What is installed is what requirements ask for, to the last file."""
+
+import json
+import re
+from importlib.metadata import requires
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pinned(file):
+    """Version by name, of names as indexes write them; where Pythons differ, the last."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    found = [line.split() for line in lines if re.match(r"[\w.-]+==", line)]
+    return {
+        re.sub(r"[-_.]+", "-", name).lower(): version
+        for name, version in (pin[0].split("==") for pin in found)
+    }
+
+
+@pytest.mark.parametrize("asked, lock", [("requirements.txt", "site"), ("requirements-test.txt", "tests")])
+def test_what_is_asked_for_is_locked(asked, lock):
+    expected = pinned(asked)
+    expected.pop("torch", None)
+    assert expected.items() <= pinned(f"locks/{lock}.txt").items(), "a requirement changed: make lock"
+
+
+def test_the_tests_run_on_the_packages_of_the_site():
+    assert pinned("locks/site.txt").items() <= pinned("locks/tests.txt").items(), "make lock"
+
+
+@pytest.mark.parametrize("lock", ["site", "tests"])
+def test_every_package_is_held_to_its_files(lock):
+    text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
+    packages = re.split(r"\n(?=\S)", text.strip())
+    assert len(packages) > 50 and "torch==" not in [each[:7] for each in packages]
+    assert [each for each in packages if not re.search(r"--hash=sha256:[0-9a-f]{64}", each)] == []
+
+
+def test_torch_is_locked_with_what_its_build_for_processors_needs():
+    """`make lock` is told, since a build for another kind of accelerator would bring its libraries along."""
+    told = re.search(
+        r'name = "torch"\nversion = "(.+)"\nrequires-dist = (.+)', (ROOT / "pyproject.toml").read_text()
+    )
+    assert told[1] == pinned("requirements.txt")["torch"]
+    needed = {re.match(r"[\w-]+", each)[0] for each in requires("torch") if "extra ==" not in each}
+    assert needed - set(json.loads(told[2])) == {
+        each for each in needed if each.startswith(("cuda", "nvidia", "triton"))
+    }
