@@ -14,7 +14,7 @@ INSTALL := $(RUN) pip install --disable-pip-version-check --quiet --no-compile
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test method goldens experiments bench notebooks fresh mutants lock advisories newest font clean
+.PHONY: help serve build results test nightly browser-test method goldens experiments bench notebooks fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -74,6 +74,10 @@ lock: $(VENV)/uv ## write down all packages of the site and of the tests, with h
 
 advisories: $(VENV)/uv ## ask whether anything known speaks against a package that is locked
 	$(BIN)/uv tool run pip-audit==2.10.1 --disable-pip --no-deps --requirement locks/tests.txt
+
+bill: $(VENV)/uv ## write the bill of materials of what the site is built with beside it
+	grep '^torch==' requirements.txt | cat - locks/site.txt | $(BIN)/uv tool run --from cyclonedx-bom==7.5.0 \
+	  cyclonedx-py requirements --output-reproducible --output-file site/bom.json -
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
 	sed -n 's/==.*//p' requirements.txt requirements-test.txt | xargs $(INSTALL) --upgrade

@@ -1,0 +1,35 @@
+"""What others made and the site carries along."""
+
+from importlib.metadata import metadata, version
+
+THEME = "mkdocs-material"
+
+
+def shipped():
+    theme = metadata(THEME)
+    terms = theme["License-Expression"] or theme["License"]
+    lines = (
+        ("Styles, scripts", f"Material for MkDocs {version(THEME)}", terms),
+        (
+            "The search",
+            "Lunr and its stemmers, as that theme brings it",
+            "MIT",
+        ),
+        (
+            "Icons",
+            "Material Design Icons, as that theme brings them",
+            "Apache-2.0",
+        ),
+        ("The mark of Git", "Font Awesome Free, likewise", "CC BY 4.0"),
+        ("Letters in formulas", "cut from STIX Two Math", "OFL-1.1"),
+        (
+            "Text that small models read",
+            "the source of Python's library",
+            "PSF-2.0",
+        ),
+    )
+    print("| What | From | Terms |")
+    print("|---|---|---|")
+    for line in lines:
+        print("|", *(f"{cell} |" for cell in line))
+    return {"theme": version(THEME)}

@@ -1,0 +1,39 @@
+"""Nothing is shipped that the page of licences does not name."""
+
+import base64
+import hashlib
+import re
+from importlib.metadata import files
+
+import pytest
+
+from weave.project import DOCS
+
+pytestmark = pytest.mark.browser
+WRITTEN = {".html", ".md", ".png"}  # by the build, of what docs/ holds
+LISTS = {"sitemap.xml", "sitemap.xml.gz", "llms-full.txt", "search/search_index.json"}
+
+
+def digest(file):
+    return base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
+
+
+def test_every_file_is_ours_or_the_themes(built):
+    theirs = {each.hash.value for each in files("mkdocs-material") if each.hash}
+    others = [
+        name
+        for file in built.root.rglob("*")
+        if file.is_file() and file.suffix not in WRITTEN
+        and not (DOCS / (name := file.relative_to(built.root).as_posix())).exists()
+        and name not in LISTS and digest(file) not in theirs
+    ]  # fmt: skip
+    assert others == []
+
+
+def test_every_set_of_icons_is_named(built):
+    sets = {"fontawesome": "Font Awesome", "material": "Material Design Icons"}
+    config = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    parts = [path.read_text(encoding="utf-8") for path in (DOCS.parent / "overrides").rglob("*.html")]
+    used = set(re.findall(r"\b(fontawesome|material|octicons|simple)/[\w-]+", "\n".join([config, *parts])))
+    said = built.soup("licences/").select_one("article").get_text()
+    assert used and all(sets[each] in said for each in used)
