@@ -203,7 +203,8 @@ def _check(
     if not fits or not 1 <= have[-1] <= most or sin.shape != cos.shape:
         batch = f" or ({x.shape[0]} or 1, {tokens}, pairs)" * (x.ndim == 4)
         raise ValueError(
-            f"cos and sin must both be ({tokens}, pairs){batch}, "
+            f"with heads_axis {heads_axis}, cos and sin must both be "
+            f"({tokens}, pairs){batch}, "
             f"1 to {most} pairs, got {have} and {tuple(sin.shape)}"
         )
     if layout not in ("interleaved", "half"):

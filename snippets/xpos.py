@@ -153,7 +153,8 @@ def _check(x: Tensor, cos: Tensor, sin: Tensor, heads_axis: int) -> None:
         pairs = f"{x.shape[-1] / 2:g}"
         batch = f" or ({x.shape[0]} or 1, {tokens}, {pairs})" * (x.ndim == 4)
         raise ValueError(
-            f"cos and sin must both be ({tokens}, {pairs}){batch}, "
+            f"with heads_axis {heads_axis}, cos and sin must both be "
+            f"({tokens}, {pairs}){batch}, "
             f"got {have} and {tuple(sin.shape)}"
         )
 

@@ -274,12 +274,14 @@ def test_refuses_tables_that_would_have_to_be_guessed(method, x, axis, shapes):
     want = f"({tokens}, {method.last}){batch}{method.most}"
     for rows in shapes:
         table = torch.zeros(*rows, 3)
-        message = f"cos and sin must both be {want}, got {(*rows, 3)} and {(*rows, 3)}"
+        message = f"with heads_axis {axis}, cos and sin must both be {want}, "
+        message += f"got {(*rows, 3)} and {(*rows, 3)}"
         refused(message, method.apply, torch.zeros(x), table, table, heads_axis=axis)
 
 
 @every_method
 @pytest.mark.parametrize(("cos", "sin"), [(0, 0), (4, 4), (2, 3), (3, 2)])
 def test_refuses_tables_of_other_pairs_or_unlike_each_other(method, cos, sin):
-    message = f"cos and sin must both be (4, {method.last}){method.most}, got {(4, cos)} and {(4, sin)}"
+    message = f"with heads_axis -3, cos and sin must both be (4, {method.last}){method.most}, "
+    message += f"got {(4, cos)} and {(4, sin)}"
     refused(message, method.apply, torch.zeros(4, 6), torch.zeros(4, cos), torch.zeros(4, sin))
