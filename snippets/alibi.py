@@ -8,8 +8,8 @@ It is added to q[i] . k[j] / sqrt(dim), the scaled score, before the softmax.
 
 Source: arXiv:2108.12409, section 3. For any number of heads: get_slopes in
 github.com/ofirpress/attention_with_linear_biases at 4b92f28,
-fairseq/models/transformer.py, where the bias is slope * j, the same after the
-softmax but larger. Both directions: issue 5 of that repository.
+fairseq/models/transformer.py, where the bias is slope * j: larger by slope * i,
+which the softmax does not see. Both directions: issue 5 of that repository.
 """
 
 import math

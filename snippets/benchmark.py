@@ -3,8 +3,9 @@
 The ways to do a piece of work take turns, in an order drawn for each round, so
 that what else the machine does hits all of them. Counted is the time of this
 thread on its processor, and of each way the shortest turn: other programs can
-only add to it. Beside it stands the time to copy once what comes out, a floor
-that no code for the same output goes far below, and a measure of the machine.
+only add to it. Beside it stands the time to copy once what comes out: a measure
+of the machine, and a floor that no code goes far below which writes the same
+output anew. A view writes nothing.
 
 For the CPU. A copy to a large new tensor is dear where the system hands out its
 memory page by page; it is so for all ways and for the copy.
@@ -45,8 +46,8 @@ def benchmark(
     A way takes nothing and returns a tensor, or a tuple, list or dictionary of
     such; what it needs is made before. It says itself whether it is under
     torch.no_grad; that all give the same is not checked. Each is called before
-    it counts, which compiles what is to be compiled. In its turn it is called
-    again until so many seconds have passed. torch has one thread meanwhile.
+    it counts, which compiles what is to be compiled. A turn is as many calls as
+    took `turn` seconds before the first round. torch has one thread meanwhile.
     copies is nan where no tensor comes out. peak_bytes says what peak is.
 
     >>> x = torch.randn(100, 100)

@@ -52,6 +52,7 @@ class Encoding(nn.Module):
         tables: Any,
         role: str,
     ) -> Tensor:
+        """x, like x; role is "query" or "key"."""
         return x
 
     def bias(
@@ -59,6 +60,7 @@ class Encoding(nn.Module):
         query_positions: Tensor,  # (rows, queries)
         key_positions: Tensor,  # (rows, keys)
     ) -> Tensor | None:
+        """(heads, queries, keys), or with rows before; -inf hides a key."""
         return None
 
     def score(

@@ -72,7 +72,8 @@ def deberta_scores(
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; positions that are no integers.
+    ValueError: shapes that do not fit; positions that are no integers; with
+    max_distance, as log_buckets.
     """
     if q.ndim < 3:
         raise ValueError(
@@ -115,8 +116,7 @@ class DebertaScores(nn.Module):
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as deberta_scores; dim not a multiple of heads, span below 1;
-    with max_distance, as log_buckets.
+    ValueError: as deberta_scores; dim not a multiple of heads, span below 1.
     """
 
     def __init__(

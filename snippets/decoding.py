@@ -182,8 +182,10 @@ def write(
 ) -> None:
     """Put tokens into places of a cache that has room: this one does change.
 
-    ValueError: as KeyValueCache. A place that there is not is torch's own
-    index error.
+    They get the dtypes of the cache.
+
+    ValueError: as KeyValueCache. What does not fit the cache, and on the CPU a
+    place that there is not, is torch's own error.
     """
     new = KeyValueCache(k, v, positions, documents)
     for axis, names in ((-2, ("k", "v")), (-1, ("positions", "documents"))):
@@ -204,8 +206,9 @@ def attend(
 
     seen is that of visible, bias of any method that adds to the scores. A score
     of its own is a bias too: bias=shaw_scores(q, k, ...) with scale=0. Never
-    is_causal besides: it hides keys by their index, from the first key on.
-    Grouped queries: each key head serves heads / key_heads query heads in turn.
+    is_causal besides: it hides keys by their index, from the first key on. k
+    and v may have fewer heads than q: each serves heads / key_heads of them, in
+    order.
 
     >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))

@@ -67,7 +67,7 @@ def row_margin(
 ) -> Tensor:
     """Distance of the nearest two rows, by the rms of all pairs: ().
 
-    0 if any two are equal up to rounding. n even steps on a line, a ramp, have
+    0 if any two are equal up to rounding. n rows at even steps, a ramp, have
     sqrt(6 / (n (n + 1))); random rows of many dimensions nearly 1.
 
     >>> row_margin(torch.tensor([[0.0], [1.0], [2.0]]))

@@ -19,9 +19,8 @@ def padded_positions(
 ) -> Tensor:
     """Positions in rows with padding: (..., tokens), int64.
 
-    mask is True, or 1, where there is a token. Padding on the left gets
-    position 0, padding after it the position of the last token: attention must
-    not look at it anyway.
+    mask is True, or 1, where there is a token. Padding gets the position of the
+    token before it, on the left 0: attention must not look at it anyway.
 
     >>> padded_positions(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]]))
     tensor([[0, 0, 0, 1, 2],

@@ -8,7 +8,7 @@ Two questions, to any model that gives scores of the next token:
 The first mixes two things: later tokens have more before them, and stand at
 positions that training may never have shown. The second takes the same tokens
 of the same texts each time, with more and more of what stands before them, so
-how hard a text is cancels. Windows of the same tokens give it and its interval.
+how hard a text is cancels. Of both, interval says how sure they are.
 
 Source: arXiv:2108.12409, section 1 (what extrapolation is) and appendix B (why
 a longer text may help all the same); the second question is this guide's own.
@@ -30,7 +30,7 @@ def loss_by_position(
     """The loss of each token but the first, in nats: (windows, tokens - 1).
 
     model takes ids, (batch, tokens), and gives scores, (batch, tokens, words);
-    put it into eval mode. It is asked for so many rows at a time. [:, i] is the
+    put it into eval mode. It is given `rows` windows at a time. [:, i] is the
     loss of a token with i + 1 before it. interval says how sure the means are;
     means of several positions, unflatten(1, (-1, 16)).mean(-1), are surer.
 

@@ -1,4 +1,4 @@
-"""FIRE: a small network reads the distance as a share of what the query sees.
+"""FIRE: a small network reads the logarithm of the distance as a share, 0 to 1.
 
     bias[h, i, j] = mlp(psi(i - j) / psi(max(L, i)))[h]   for keys j <= i
     psi(x)        = log(1 + c x)

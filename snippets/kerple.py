@@ -31,7 +31,7 @@ def kerple_log_bias(
     Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
     tokens) or (batch, tokens). They may stay on the CPU. r1 is in units of the
     score, r2 per token. That they are in range is not checked: KerpleLog and
-    KerplePower keep them there. Counted in float32 or better, cast last. It
+    KerplePower see to it. Counted in float32 or better, cast last. It
     hides no key: in a causal model mask later keys too.
 
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])

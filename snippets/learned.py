@@ -26,7 +26,9 @@ def learned_encoding(
     are compared with its length. On another device that would make the host
     wait, in a compiled graph it would break the graph, and under vmap or as
     fake tensors they show no numbers. There the lookup itself refuses, in
-    torch's words; on CUDA by a device-side assertion.
+    torch's words; on CUDA by a device-side assertion. Not always on mps, where
+    torch has given rows of zeros (github.com/pytorch/pytorch/issues/144824):
+    leave positions on the CPU.
 
     >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
     >>> learned_encoding(torch.tensor([2, 0]), table)

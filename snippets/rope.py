@@ -53,7 +53,8 @@ def rope_tables(
     positions is (tokens,), (1, tokens) or (batch, tokens). dtype is float32 for
     x of float32 and less, float64 for x of float64. Angles are float64. They
     are made where positions live, and frequencies go there: leave positions on
-    the CPU if x is on a device without float64, such as mps.
+    the CPU if x is on a device without float64, such as mps, and bring the
+    tables to x, once.
 
     >>> cos, sin = rope_tables(torch.tensor([0, 1]), rope_frequencies(4))
     >>> sin
@@ -92,10 +93,11 @@ def apply_rope(
     dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
     is added to the tables here, and q and k may be heads of one x. With tables
     of (tokens, pairs), x may have other axes before its tokens, or none. Fewer
-    pairs than dim/2 turn the first 2 * pairs channels and leave the rest:
-    partial rotary. There is no default layout, since nothing but worse results
-    tells that it is not the one of the checkpoint. The arithmetic is float32 at
-    least, whatever the dtype of x. Tables go where x is.
+    pairs than dim/2, from rope_frequencies(2 * pairs), turn the first 2 * pairs
+    channels and leave the rest: partial rotary. There is no default layout,
+    since nothing but worse results tells that it is not the one of the
+    checkpoint. The arithmetic is float32 at least, whatever the dtype of x.
+    Tables go where x is.
 
     >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
     >>> cos, sin = rope_tables(torch.tensor([1]), rope_frequencies(4))

@@ -1,7 +1,7 @@
 """Sandwich: the bias that two sinusoidal encodings have in common.
 
 The dot product of the sinusoidal vectors of i and j, dim channels wide, is all
-that is kept of them; each head shrinks it by a ratio of its own, h from 1:
+that is kept of them; each head divides it by a ratio of its own, h from 1:
 
     bias[h, i, j] = sum over p of cos((i - j) * w[p]) / (8 h / heads)
     w[p]          = 10000 ^ (-2 p / dim),   p = 0 .. dim/2 - 1

@@ -59,7 +59,7 @@ def sinusoidal_encoding(
 
     Positions are counted in tokens: integers, or float32 or float64 for what
     lies between. Angles are float64 whatever the dtype of the result: in
-    float32 some hands would be up to 0.06 off near position 1,000,000. They are
+    float32 some hands would be some 0.06 off near position 1,000,000. They are
     made where positions live: leave positions on the CPU if the result is for a
     device without float64, such as mps.
 

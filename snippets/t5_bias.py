@@ -127,7 +127,7 @@ class T5Bias(nn.Module):
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads below 1; as t5_bias.
+    ValueError: heads below 1; as t5_buckets; positions as t5_bias.
     """
 
     def __init__(

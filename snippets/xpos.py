@@ -59,11 +59,11 @@ def xpos_tables(
     included: torchscale's moves as the text grows, so that it has to cache keys
     before they are scaled. dtype is float32 for x of float32 and less, float64
     for x of float64. Angles and scales are float64 and are made where positions
-    live: leave them there on the CPU if x is on a device without float64, such
-    as mps.
+    live: leave positions on the CPU if x is on a device without float64, such
+    as mps, and bring the tables to x, once.
 
-    Far from the centre the scales leave what a dtype can hold, since at that
-    distance n from it they reach 3.5 ^ (n / 512): 4,500 positions in float16,
+    Far from the centre the scales leave what the dtype of x can hold, since n
+    positions from it they reach 3.5 ^ (n / 512): at some 4,500 in float16, some
     36,000 in float32 and bfloat16.
 
     >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
