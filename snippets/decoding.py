@@ -82,11 +82,12 @@ def visible(
 class KeyValueCache:
     """What later queries need of earlier tokens. It never changes by itself.
 
-    k and v are (..., heads, keys, dim), positions and documents (..., keys).
-    extend(k, v, positions, documents) returns a longer one. The shorter is
-    still there: go back to it, or to first(keys) of the longer, when guessed
-    tokens are rejected. If rows of a batch reject different numbers, keep all
-    and give the rejected a document of their own.
+    k and v are (..., heads, keys, dim), positions and documents (..., keys),
+    with a row for each text: expand one that is for all. extend(k, v,
+    positions, documents) returns a longer one. The shorter is still there: go
+    back to it, or to first(keys) of the longer, when guessed tokens are
+    rejected. If rows of a batch reject different numbers, keep all and give the
+    rejected a document of their own.
 
     >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
     >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
@@ -107,7 +108,9 @@ class KeyValueCache:
             shape = tuple(given.shape)
             fits = (*shape[:-3], *shape[-2:-1]) == tuple(positions.shape)
             if not fits or len(shape) != len(want):
-                raise ValueError(f"{name} must be {want}, got {shape}")
+                raise ValueError(
+                    f"{name} must be {want} for these positions, got {shape}"
+                )
         if k.shape[-3] != v.shape[-3]:
             raise ValueError(
                 f"v must have {k.shape[-3]} heads, as k, got {v.shape[-3]}"

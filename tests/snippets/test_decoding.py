@@ -789,7 +789,7 @@ def test_a_cache_may_have_any_leading_axes(leading):
     assert longer.k.shape == longer.v.shape == (*leading, HEADS, 6, DIM)
     assert longer.positions.shape == longer.documents.shape == (*leading, 6)
     assert torch.equal(longer.first(3).k, k)
-    want = str((*leading, "heads", 3, "dim"))
+    want = f"{(*leading, 'heads', 3, 'dim')} for these positions"
     with pytest.raises(ValueError) as caught:
         KeyValueCache(k[..., :2, :], k, at, at)
     assert str(caught.value) == f"k must be {want}, got {(*leading, HEADS, 2, DIM)}"
@@ -852,7 +852,7 @@ def test_refuses_a_lone_position():
 @pytest.mark.parametrize("shape", [(3, 2, 3, 4), (2, 2, 4, 4), (2, 3, 4), (2, 2, 3)])
 def test_refuses_keys_and_values_that_do_not_fit(shape):
     at, right, wrong = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2, 3, 4), torch.zeros(shape)
-    want = "must be (2, 'heads', 3, 'dim')"
+    want = "must be (2, 'heads', 3, 'dim') for these positions"
     refused(f"k {want}, got {shape}", KeyValueCache, wrong, right, at, at)
     refused(f"v {want}, got {shape}", KeyValueCache, right, wrong, at, at)
     refused(f"v {want}, got {shape}", KeyValueCache(right, right, at, at).extend, right, wrong, at, at)
@@ -897,8 +897,9 @@ def test_flex_attention_needs_one_axis_of_rows(leading):
 
 def test_refuses_keys_without_heads():
     at, right, wrong = torch.arange(3), torch.zeros(2, 3, 4), torch.zeros(3, 4)
-    refused("k must be ('heads', 3, 'dim'), got (3, 4)", KeyValueCache, wrong, right, at, at)
-    refused("v must be ('heads', 3, 'dim'), got (3, 4)", KeyValueCache, right, wrong, at, at)
+    want = "must be ('heads', 3, 'dim') for these positions"
+    refused(f"k {want}, got (3, 4)", KeyValueCache, wrong, right, at, at)
+    refused(f"v {want}, got (3, 4)", KeyValueCache, right, wrong, at, at)
 
 
 def test_refuses_values_of_other_heads_than_the_keys():
