@@ -10,9 +10,10 @@ Prompts of several lengths stand on the right, with padding on the left. Each
 token gets its position, counted from the start of its prompt, and is read once:
 the model keeps what later tokens need of it, and is given that as past.
 
-Source: arXiv:1904.09751, section 3, for top_p; all three in this order as in
-generation/logits_process.py in github.com/huggingface/transformers at v5.23.0,
-but for tokens that are equally good.
+Source: arXiv:1904.09751, section 3, for top_p; all three, in this order, as in
+generation/logits_process.py and generation/utils.py in
+github.com/huggingface/transformers at v5.23.0, where top_p may part tokens that
+are equally good.
 """
 
 import math
