@@ -139,7 +139,8 @@ def _tensors(made: Any) -> list[Tensor]:
         return [made.detach()]
     if isinstance(made, dict):
         made = made.values()
-    parts = made if isinstance(made, Iterable) else ()
+    nested = isinstance(made, Iterable) and not isinstance(made, str)
+    parts = made if nested else ()
     return [tensor for part in parts for tensor in _tensors(part)]
 
 

@@ -116,6 +116,11 @@ def test_all_tensors_that_come_out_are_copied(clock):
     assert benchmark({"one": way})["one"].copies == pytest.approx(1.0)
 
 
+def test_what_is_no_tensor_beside_tensors_is_not_copied():
+    found = benchmark({"named": lambda: {"x": torch.ones(4), "kind": "words", "others": [1, None]}})
+    assert found["named"].copies > 0
+
+
 def test_without_tensors_there_is_nothing_to_copy():
     made = benchmark({"one": lambda: 3.0}, 1, 1e-4)["one"]
     assert 0 < made.seconds < 1e-4
