@@ -1,7 +1,7 @@
 """BLOOM of transformers gets its bias from alibi.py; it is in no checkpoint.
 
-BLOOM adds one row for all queries: what the last query gets. A row of another query differs by one number,
-which the softmax does not see, and the model hides later keys itself.
+BLOOM adds one row for all queries, here that of the last query. A row of another query differs by one
+number, which the softmax does not see, and the model hides later keys itself.
 """
 
 from snippets.alibi import alibi_bias, alibi_slopes

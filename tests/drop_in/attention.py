@@ -1,6 +1,7 @@
 """Llama of transformers attends by attention.py, which also gives the weights of each head.
 
-A model of transformers calls the attention that its configuration names, and hands it a mask for -inf.
+A model of transformers calls the attention that its configuration names, and hands it a mask to add to the
+scores: 0, or the least number of its dtype where a key is hidden.
 """
 
 from transformers import AttentionInterface, AttentionMaskInterface

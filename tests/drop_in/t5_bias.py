@@ -1,7 +1,8 @@
 """T5 of transformers gets its bias from t5_bias.py, made by offset before and not for each token.
 
 The tables are encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight of its checkpoint, and
-the same of its decoder. After training, put it in again: the bias by offset is not the table.
+the same of its decoder. Put it in after training: the bias by offset is made once and does not follow the
+table, and a second step of training would find its graph gone.
 """
 
 import torch
