@@ -14,6 +14,7 @@ from pathlib import Path
 from weave import labs, project
 
 BRANCH = "notebooks"
+PYTHON = "3.12"  # Binder's own choice has been one that the pins refuse
 
 
 def files(site):
@@ -24,7 +25,11 @@ def files(site):
         for file, solved, _ in labs.published(name)
     }
     readme = f"The notebooks of <{site}>. The build writes this branch anew each time: edit its sources.\n"
-    return found | {"README.md": readme, "requirements.txt": "\n".join([*labs.needed(), ""])}
+    return found | {
+        "README.md": readme,
+        "requirements.txt": "\n".join([*labs.needed(), ""]),
+        "runtime.txt": f"python-{PYTHON}\n",
+    }
 
 
 def push(remote, site):

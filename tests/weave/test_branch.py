@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from importlib.metadata import metadata
 
 import pytest
 
@@ -47,4 +48,11 @@ def test_what_pages_link_to_is_what_is_published():
         assert re.search(r"https://mybinder.org/v2/gh/someone/guide/notebooks\?labpath=\w", made)
         assert "https://raw.githubusercontent.com/someone/guide/notebooks/" in made
         linked |= set(re.findall(r"(?:/notebooks/|labpath=)([\w-]+\.ipynb)\"", made))
-    assert linked | {"README.md", "requirements.txt"} == set(branch.files(SITE))
+    assert linked | {"README.md", "requirements.txt", "runtime.txt"} == set(branch.files(SITE))
+
+
+def test_binder_is_told_a_python_that_the_pins_support():
+    told = re.fullmatch(r"python-3\.(\d+)\n", branch.files(SITE)["runtime.txt"])[1]
+    for package in labs.NEEDED:
+        oldest = re.fullmatch(r">=\s*3\.(\d+)", metadata(package)["Requires-Python"])[1]
+        assert int(told) >= int(oldest), package
