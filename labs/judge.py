@@ -28,9 +28,9 @@ def right_and_wrong(lab, step, names, pairs=True):
     """
     here = Path(__file__).parent
     solutions = _solutions((here / f"{lab}.py").read_text(encoding="utf-8"))
-    listed = tomllib.loads((here / f"{lab}.toml").read_text(encoding="utf-8"))
+    listed = _listed((here / f"{lab}.toml").read_text(encoding="utf-8"))
     (solution,) = [each for each in solutions if f"def {step}(" in each]
-    others = [compile(each, "<solution>", "exec") for each in solutions]
+    others = [_compiled(each) for each in solutions]
 
     @functools.cache
     def made(text):
@@ -67,6 +67,15 @@ def _solutions(text):
     return [
         cell.removeprefix(head) for cell in cells if cell.startswith(head)
     ]
+
+
+# Both take longer than most checks, and a learner checks again and again.
+_listed = functools.cache(tomllib.loads)
+
+
+@functools.cache
+def _compiled(solution):
+    return compile(solution, "<solution>", "exec")
 
 
 def _several(value):
