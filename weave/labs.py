@@ -19,6 +19,8 @@ ROOMS = re.compile(r"\b(?:import|from) +(?:snippets|labs|exhibits|experiments|we
 OURS = re.compile(r"^from (?P<room>snippets|labs)\.(?P<file>\w+) import ", re.M)
 LINK = re.compile(r"\]\((?P<path>[^():#\s]+)\.md(?P<anchor>#[\w-]+)?\)")
 NEEDED = ("torch", "matplotlib")
+PYTHON = "3.11"  # the oldest that notebooks run on: checks read their mistakes with its tomllib
+TORCH = "2.5.0"  # the oldest that notebooks run on: the first with flex_attention
 
 
 class LabError(Exception):
@@ -170,8 +172,8 @@ def _before(name, solved, site):
     return (
         f"**Before you start.** This is {which} at <{site}{place(name)}/>. It needs\n\n"
         f"```\npip install {' '.join(needed())}\n```\n\n"
-        "and nothing else: the first cells below write the files that it uses beside it. "
-        "Run the cells in their order."
+        f"on Python {PYTHON} or newer, and nothing else: the first cells below write the files that it uses "
+        f"beside it. It is tried with torch {TORCH}, too. Run the cells in their order."
     )
 
 

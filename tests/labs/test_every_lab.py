@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import venv
 
 import jupytext
 import nbformat
@@ -347,13 +348,13 @@ def run(tmp_path_factory):
         "OMP_NUM_THREADS": "1",
     }
 
-    def run(names, *command):
+    def run(names, *command, python=sys.executable):
         folders = {name: tmp_path_factory.mktemp(name) for name in names}
         for name, folder in folders.items():
             for file, text in texts(name).items():
                 (folder / file).write_text(text, encoding="utf-8")
         paths = [str(folder / file) for name, folder in folders.items() for file in texts(name)]
-        command = [sys.executable, *command, *paths]
+        command = [python, *command, *paths]
         done = subprocess.run(command, cwd=apart, env=os.environ | settings, capture_output=True, text=True)
         return folders, done.stderr
 
@@ -387,6 +388,27 @@ def test_a_notebook_that_needs_the_project_is_stopped(run, monkeypatch):
 def test_the_notebooks_run_in_a_kernel(run, name):
     folders, errors = run([name], "-m", "nbconvert", "--to", "notebook", "--execute", "--inplace")
     look(name, folders[name], errors)
+
+
+@pytest.fixture(scope="module")
+def oldest():
+    """A Python with the oldest torch that the notebooks say they run on, in an environment that is kept."""
+    folder = ROOT / ".cache" / "torch" / labs.TORCH
+    python, made = folder / "bin" / "python", folder / "made"
+    if not made.exists():
+        pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+        with_it = re.findall(r"^(?:matplotlib|ipykernel)==.+", pins, re.M)
+        venv.create(folder, clear=True, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", f"torch=={labs.TORCH}", *with_it], check=True)
+        made.touch()
+    return python
+
+
+@pytest.mark.slow
+def test_the_notebooks_run_on_the_oldest_torch_that_they_name(run, oldest):
+    folders, errors = run(labs.notebooks(), RUNNER, python=oldest)
+    for name, folder in folders.items():
+        look(name, folder, errors)
 
 
 def look(name, folder, errors):

@@ -102,6 +102,7 @@ def offer(name, addresses):
     ]
     links = [f'<a href="{address}" download="{file}">{kind}</a>' for file, kind, address in published]
     first, hosts = published[0][0], ""
+    newest = labs.needed()[0].removeprefix("torch==")
     if repository := _repository(addresses):
         colab = f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/{first}"
         binder = f"https://mybinder.org/v2/gh/{repository}/{BRANCH}?labpath={first}"
@@ -112,7 +113,10 @@ def offer(name, addresses):
     return (
         f"<p>{hosts}On your own machine, without any account: save the {' or the '.join(links)} "
         f"in an empty folder, run <code>pip install {' '.join(labs.NEEDED)} jupyterlab</code> there, and "
-        f"then <code>jupyter lab {first}</code>. A notebook brings all its files along.</p>"
+        f"then <code>jupyter lab {first}</code>. A notebook brings all its files along. It needs Python "
+        f"{labs.PYTHON} or newer, and is tried with torch {labs.TORCH} and {newest}. On Linux, pip may take "
+        "torch with all that NVIDIA's GPUs need, gigabytes of it: a CPU is enough, and torch's own page on "
+        "installing names the index of the smaller builds for it.</p>"
     )
 
 
