@@ -207,11 +207,11 @@ def attend(
 ) -> Tensor:
     """Attention by torch's kernel: (..., heads, queries, value_dim).
 
-    seen is that of visible, bias of any method that adds to the scores. A score
-    of its own is a bias too: bias=shaw_scores(q, k, ...) with scale=0. Never
-    is_causal besides: it hides keys by their index, from the first key on. k
-    and v may have fewer heads than q: each serves heads / key_heads of them, in
-    order.
+    seen is that of visible, with a batch of 1 or none where all see alike, bias
+    of any method that adds to the scores. A score of its own is a bias too:
+    bias=shaw_scores(q, k, ...) with scale=0. Never is_causal besides: it hides
+    keys by their index, from the first key on. k and v may have fewer heads
+    than q: each serves heads / key_heads of them, in order.
 
     >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
@@ -230,9 +230,10 @@ def attend(
     shape = (*q.shape[:-3], q.shape[-2], k.shape[-2])
     if seen.dtype != torch.bool:
         raise ValueError(f"seen must be bool, got {seen.dtype}")
-    if tuple(seen.shape) not in (shape, shape[-2:]):
+    alike = shape[-2:]  # for all of a batch
+    if tuple(seen.shape) not in (shape, (1, *alike), alike):
         raise ValueError(
-            f"seen must be {shape} or {shape[-2:]}, got {tuple(seen.shape)}"
+            f"seen must be {shape} or {alike}, got {tuple(seen.shape)}"
         )
     mask = seen[..., None, :, :]  # one for all heads
     if bias is not None:

@@ -610,14 +610,14 @@ def test_keys_that_the_mask_hides_need_no_distance_of_their_own():
 
 
 @pytest.mark.parametrize("biased", [False, True])
-@pytest.mark.parametrize("batched", [False, True])
-def test_one_mask_serves_all_rows_or_each_has_its_own(batched, biased):
+@pytest.mark.parametrize("batch", [(), (1,), (2,)])
+def test_one_mask_serves_all_rows_or_each_has_its_own(batch, biased):
     q, k, v = random(2, HEADS, 3, DIM), random(2, HEADS, 4, DIM), random(2, HEADS, 4, 5)
-    seen = torch.rand(2, 3, 4) < 0.5 if batched else torch.rand(3, 4) < 0.5
+    seen = torch.rand(*batch, 3, 4) < 0.5
     seen[..., 0] = True
     bias = random(HEADS, 3, 4) if biased else None
     hidden = torch.zeros(2, HEADS, 3, 4, dtype=torch.float64)
-    hidden.masked_fill_(~(seen[:, None] if batched else seen), -INF)
+    hidden.masked_fill_(~seen[..., None, :, :], -INF)
     expected = attention(q, k, v, hidden if bias is None else hidden + bias)[0]
     assert_close(attend(q, k, v, seen, bias), expected, **EXACT)
 
@@ -864,7 +864,7 @@ def test_refuses_a_mask_that_could_be_a_bias(dtype):
     refused(f"seen must be bool, got {dtype}", attend, q, q, q, torch.zeros(3, 3).to(dtype))
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (5, 3), (1, 3, 5), (2, 1, 3, 5), (3, 1)])
+@pytest.mark.parametrize("shape", [(), (5,), (5, 3), (3, 3, 5), (2, 1, 3, 5), (3, 1)])
 def test_refuses_a_mask_that_would_have_to_be_stretched(shape):
     q, k = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8)
     message = f"seen must be (2, 3, 5) or (3, 5), got {shape}"
