@@ -7,6 +7,7 @@ import torch
 from babel.core import get_cldr_version
 from babel.dates import format_date
 
+from exhibits._drawing import COLORS
 from experiments import dates, generator, runs, translator
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -102,7 +103,7 @@ def exact_match():
     order = sorted(exact, key=lambda name: _mean(exact[name]))
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     for row, name in enumerate(order):
-        color = "C1" if name in BLIND else "C0"
+        color = COLORS[name.split(" in ")[0]]
         ax.plot([0, max(exact[name])], [row, row], color=color, linewidth=1)
         ax.plot(
             exact[name],
@@ -226,17 +227,16 @@ def looked():
     positions, digits are looked for in several places.
     """
     kept = runs.load("translator")
-    fig, axes = plt.subplots(1, 2, figsize=(4.4, 3.0), sharey=True)
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 3.9), sharey=True)
     share = {}
     for ax, name in zip(axes, ("RoPE", "none"), strict=True):
         look = kept[name][0]["looks"]
         source, target = look["source"], look["target"]
         percent = [list(map(int, row.split())) for row in look["percent"]]
         ax.imshow(torch.tensor(percent), cmap="amount", vmin=0, vmax=100)
-        labels = [token.replace(" ", "␣") for token in source]
-        ax.set_xticks(range(len(source)), labels, rotation=90, fontsize=7)
-        labels = [token.replace(" ", "␣") for token in target]
-        ax.set_yticks(range(len(target)), labels, fontsize=7)
+        ax.set_xticks(range(len(source)), source, rotation=90)
+        ax.set_yticks(range(len(target)), target)
+        ax.tick_params(length=0)
         ax.set_title(name)
         share[name] = _on_the_digit(source, target, percent)
     axes[0].set_ylabel("next token to write")
@@ -268,15 +268,16 @@ def masks():
     looks = (source != dates.PAD).expand(target.shape[1], -1)
     of_source = [*german[0], "–", "–"]
     of_target = ["▸", *english[0]]
-    fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9))
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 2.5))
     for ax, title, seen, rows, columns in (
         (axes[0], "reading", reads[0, 0].isfinite(), of_source, of_source),
         (axes[1], "writing", writes[0, 0].isfinite(), of_target, of_target),
         (axes[2], "looking", looks, of_target, of_source),
     ):
         ax.imshow(seen, vmin=0, vmax=1.4)
-        ax.set_xticks(range(len(columns)), columns, fontsize=7)
-        ax.set_yticks(range(len(rows)), rows, fontsize=7)
+        ax.set_xticks(range(len(columns)), columns)
+        ax.set_yticks(range(len(rows)), rows)
+        ax.tick_params(length=0)
         ax.set_title(title)
         ax.set_xlabel("is seen")
     axes[0].set_ylabel("sees")
@@ -308,7 +309,7 @@ def mirrored():
     bounded = (*BLIND, "ALiBi")
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     for row, name in enumerate(order):
-        color = "C1" if name in bounded else "C0"
+        color = COLORS[name.split(" in ")[0]]
         ax.plot(found[name], [row] * len(found[name]), "o", color=color)
     ax.axvline(0.5, color="gray", linestyle="--")
     ax.set_yticks(range(len(order)), order)

@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from exhibits._drawing import name_lines
 from exhibits.live import Live, Slider
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.clipped_bias import clipped_bias
@@ -81,24 +82,24 @@ def by_hand():
 
 
 def alibi_heads():
-    """Four triangular grids. In the first the colour deepens within a few
-    cells of the diagonal, in the last it stays almost blank.
+    """Eight straight lines that fall with the distance, each named by its
+    slope. That of the first head falls steeply, that of the last hardly.
     """
     tokens, heads = 16, 8
-    bias = alibi_bias(
-        torch.arange(tokens), torch.arange(tokens), alibi_slopes(heads)
-    )
-    fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.2))
-    for ax, head in zip(axes.flat, (0, 2, 4, 7), strict=True):
-        visible = bias[head].masked_fill(bias[head].isneginf(), math.nan)
-        ax.imshow(visible, cmap="signed", vmin=-8, vmax=8)
-        least = f"least: {bias[head, -1, 0]:.2g}"
-        ax.text(tokens - 1, 2, least, ha="right", va="center")
-        ax.set_title(f"head {head + 1}: slope 1/{2 ** (head + 1)}")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("query")
-    for ax in axes[1]:
-        ax.set_xlabel("key")
+    at = torch.arange(tokens)
+    bias = alibi_bias(at, at, alibi_slopes(heads))
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    for head in range(heads):
+        row = bias[head, -1].flip(-1)  # of the last query, nearest first
+        ax.plot(
+            row,
+            "C2",
+            linewidth=1.2,
+            label=f"head {head + 1}: 1/{2 ** (head + 1)}",
+        )
+    ax.set_xlabel("steps back to the key")
+    ax.set_ylabel("bias")
+    name_lines(ax)
     return fig, {
         "heads": heads,
         "tokens": tokens,
@@ -132,10 +133,10 @@ def families():
     rows = {}
     for (name, bias), line in zip(curves.items(), lines, strict=True):
         rows[name] = _by_distance(bias, count)
-        ax.plot(rows[name], line, linewidth=1.2, label=name)
+        ax.plot(rows[name], line, color="C2", linewidth=1.2, label=name)
     ax.set_xlabel("distance")
     ax.set_ylabel("bias, zero at the query")
-    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.45, 1))
+    name_lines(ax)
     wave = rows["Sandwich"]
     rise = (wave[1:] > wave[:-1]).nonzero()[0].item() + 1
     return fig, {"slope": alibi_slopes(8)[5], "first_rise": rise}
@@ -196,13 +197,13 @@ def by_parameters():
         tolerance=2e-5,
     )
     made = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 2.9))
-    for name, line in zip(names, ("-", "-", "--", ":"), strict=True):
-        (live.moves[name],) = ax.plot(*made[name].T, line, label=name)
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    for name, line in zip(names, ("-", "-.", "--", ":"), strict=True):
+        (live.moves[name],) = ax.plot(*made[name].T, "C2" + line, label=name)
     ax.set_ylim(-16, 1)
     ax.set_xlabel("distance")
     ax.set_ylabel("bias, zero at the query")
-    ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.45, 1))
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.45, 1))
     return fig, {"query": count - 1, "drop": drop}, live
 
 
@@ -222,11 +223,11 @@ def mass_by_distance():
         ax.semilogx(
             shown + 1,
             mass[head, shown],
-            color="C0" if head % 2 == 0 else "C1",
+            color="C2",
             linewidth=1,
         )
-    ax.set_xlim(0.3, count)
-    for head, place in ((0, 0.35), (7, 300)):
+    ax.set_xlim(0.2, count)
+    for head, place in ((0, 0.22), (7, 420)):
         ax.text(place, 0.39, f"head {head + 1}", va="center")
     ax.axhline(SHARE, color="gray", linestyle="--", linewidth=0.8)
     ax.minorticks_off()
@@ -253,8 +254,8 @@ def slopes():
         "12, formula": naive,
     }
     fig, ax = plt.subplots(figsize=(4.4, 1.7))
-    for y, (name, row) in enumerate(rows.items()):
-        ax.semilogx(row, [-y] * len(row), "o", markersize=4, label=name)
+    for y, row in enumerate(rows.values()):
+        ax.semilogx(row, [-y] * len(row), "C2o", markersize=4)
     ax.set_yticks([0, -1, -2], list(rows))
     ax.set_ylim(-2.5, 0.5)
     ax.minorticks_off()
@@ -293,7 +294,7 @@ def kerple_forms():
         ax.set_title(title)
         ax.set_xlabel("distance")
         ax.set_ylim(-16, 0.5)
-        ax.legend(title="$r_1$, $r_2$", loc="lower left")
+        ax.legend(title="r₁, r₂", loc="lower left")
     axes[0].set_ylabel("bias")
     return fig
 
@@ -361,14 +362,14 @@ def window():
         curves.items(), (":", "-.", "--", "-", "-"), strict=True
     ):
         reach[name] = _reach(_by_distance(bias, count))
-        color = "gray" if name == "no bias" else None
+        color = "black" if name == "no bias" else "C2"
         ax.loglog(
             shown + 1, reach[name][shown], line, color=color, label=name
         )
     ax.minorticks_off()
     ax.set_xlabel("keys up to the query")
     ax.set_ylabel(f"nearest keys that hold {SHARE:.0%}")
-    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.45, 1))
+    name_lines(ax)
     gentle, log = reach["ALiBi 1/256"], reach["KERPLE, log"]
     return fig, {
         "share": SHARE,
@@ -406,13 +407,13 @@ def sandwich_octaves():
         mean,
         edges,
         baseline=None,
-        color="C0",
+        color="C2",
         linewidth=2,
         label="Sandwich, mean",
     )
     middle = (starts * 2**0.5)[straight.start :]
     line = mean[3] + drop * torch.arange(len(middle))
-    ax.plot(middle, line, "--", color="C1", label="the logarithm")
+    ax.plot(middle, line, "--", color="black", label="the logarithm")
     ax.set_xscale("log", base=2)
     ax.set_xticks(
         [2**n for n in (0, 4, 8, 12, 16)], [1, 16, 256, 4096, 65536]
@@ -469,13 +470,13 @@ def lead_needed():
         row = _by_distance(bias, count)
         others = row.exp().sum() - row.exp()
         lead[name] = others.log() - row
-        color = "gray" if name == "no bias" else None
+        color = "black" if name == "no bias" else "C2"
         ax.semilogx(shown, lead[name][shown], line, color=color, label=name)
     ax.set_ylim(0, 40)
     ax.minorticks_off()
     ax.set_xlabel("distance of the key")
     ax.set_ylabel("score lead it needs")
-    ax.legend(loc="upper left")
+    name_lines(ax)
     far = count - 1
     return fig, {
         "far": far,

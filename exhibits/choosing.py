@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits._drawing import COLORS
 from experiments import language
 from experiments.runs import load
 from snippets.alibi import alibi_bias, alibi_slopes
@@ -163,18 +164,27 @@ def matrix():
 def parameters():
     """Bars on a logarithmic scale. DeBERTa learns most numbers, then the
     learned table and Transformer-XL; Shaw, CoPE and clipped biases a few
-    thousand each; T5, FIRE and KERPLE fewer.
+    thousand each; T5, FIRE and KERPLE fewer. None, sinusoidal, RoPE, xPos,
+    ALiBi and Sandwich have no bar and a zero.
     """
     named = {row["snippet"]: row["short"] for row in DATA["method"]}
     counts = {
-        named[name]: _count(module)
+        named[name].removesuffix(" table"): _count(module)
         for name, (module, _) in _methods().items()
     }
-    counts = {name: n for name, n in counts.items() if n}
     ordered = sorted(counts, key=counts.get)
-    fig, ax = plt.subplots(figsize=(4.4, 2.6))
-    ax.barh(ordered, [counts[name] for name in ordered], color="C0")
+    fig, ax = plt.subplots(figsize=(4.4, 3.4))
+    for row, name in enumerate(ordered):
+        ax.barh(row, max(counts[name], 1), color=COLORS[name])
+        ax.text(
+            *(1.3 * max(counts[name], 1), row, f"{counts[name]:,}"),
+            color=COLORS[name],
+            va="center",
+        )
+    ax.set_yticks(range(len(ordered)), ordered)
     ax.set_xscale("log")
+    ax.set_xlim(1, 1e8)
+    ax.minorticks_off()
     ax.set_xlabel("learned numbers in one module")
     return fig
 
@@ -189,28 +199,52 @@ def models():
 
 
 def families_by_year():
-    """Dots by date, a row for each kind of encoding. The rows begin one
-    after another: added ones, biases and scores of another kind, rotation,
-    rotation in some layers only, none at all. The first two rows end before
-    the last two begin; the newest dot rotates in some layers only.
+    """Models by name, the oldest at the top, each with a dot in the column of
+    its kind of encoding: added, bias or score, rotation, rotation in some
+    layers, none. At the top the dots stand in the first two columns; from
+    2023 on most stand in the column of rotation, at the bottom none in the
+    first two.
     """
-    kinds = [
-        "added",
-        "bias or score",
-        "rotation",
-        "rotation, some layers",
-        "none",
+    kinds = {  # and colour, filled or hollow
+        "added": ("C0", "C0"),
+        "bias or score": ("C2", "C2"),
+        "rotation": ("C1", "C1"),
+        "rotation, some layers": ("C1", "white"),
+        "none": ("black", "black"),
+    }
+    models = sorted(DATA["model"], key=lambda row: row["released"])
+    days = [date.fromisoformat(row["released"]) for row in models]
+    placed = [row["kind"] for row in models]
+    fig, ax = plt.subplots(figsize=(4.4, 6.2))
+    for column in range(len(kinds)):
+        ax.axvline(column, color="gray", linewidth=0.4)
+    for row, (model, day) in enumerate(zip(models, days, strict=True)):
+        column = list(kinds).index(model["kind"])
+        color, inside = kinds[model["kind"]]
+        ax.plot(column, row, "o", color=color, mfc=inside, ms=7)
+        side = -1 if column > 2 else 1
+        ax.text(
+            *(column + 0.14 * side, row, model["name"]),
+            color=color,
+            ha="left" if side > 0 else "right",
+            va="center",
+        )
+        if row == 0 or day.year > days[row - 1].year:
+            ax.axhline(row - 0.5, color="gray", linewidth=0.4)
+            ax.text(
+                -0.35, row, day.year, color="gray", ha="right", va="center"
+            )
+    ax.set_xlim(-0.3, 4.2)
+    ax.set_ylim(len(models) - 0.5, -0.5)
+    ax.xaxis.tick_top()
+    names = [
+        kind.replace(" or ", "\nor ").replace(", ", ",\n") for kind in kinds
     ]
-    days = [date.fromisoformat(row["released"]) for row in DATA["model"]]
-    placed = [row["kind"] for row in DATA["model"]]
-    fig, ax = plt.subplots(figsize=(4.4, 2.1))
-    for day, kind in zip(days, placed, strict=True):
-        row = kinds.index(kind)
-        year = day.year + (day.timetuple().tm_yday - 1) / 365
-        ax.plot(year, -row, "o", color=f"C{row}", ms=5)
-    ax.set_yticks([-n for n in range(len(kinds))], kinds)
-    ax.set_ylim(0.5 - len(kinds), 0.5)
-    ax.set_xlabel("year")
+    ax.set_xticks(range(len(kinds)), names)
+    ax.set_yticks([])
+    ax.tick_params(length=0)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_visible(False)
     middle = min(days) + (max(days) - min(days)) / 2
     late = [k for day, k in zip(days, placed, strict=True) if day >= middle]
     turning = sum(kind.startswith("rotation") for kind in late)

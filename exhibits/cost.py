@@ -10,24 +10,17 @@ from statistics import median
 
 import matplotlib.pyplot as plt
 
+from exhibits._drawing import COLORS, FAMILIES, name_lines
 from experiments import fresh
 from experiments.runs import load, made_with
 
-FAMILIES = {
-    "added to the input": ["sinusoidal", "learned"],
-    "turning q and k": ["RoPE", "xPos"],
-    "added to scores": [
-        "ALiBi",
-        "T5",
-        "clipped bias",
-        "KERPLE",
-        "FIRE",
-        "Sandwich",
-    ],
-    "inside the score": ["Shaw", "DeBERTa", "Transformer-XL", "CoPE"],
-}
-LINEAR = FAMILIES["added to the input"] + FAMILIES["turning q and k"]
-QUADRATIC = FAMILIES["added to scores"] + FAMILIES["inside the score"]
+LINEAR, QUADRATIC = (
+    [name for family in families for name in FAMILIES[family]]
+    for families in (
+        ("added to the input", "turning q and k"),
+        ("added to scores", "inside the score"),
+    )
+)
 METHODS = LINEAR + QUADRATIC
 SPEED = Path(__file__).parent.parent / fresh.SPEED
 SHORT = {
@@ -178,40 +171,39 @@ def training():
     the scores rise far above it as the text grows, the others less.
     """
     part = _part("training")
-    fig, axes = plt.subplots(2, 2, figsize=(4.4, 5), sharex=True, sharey=True)
+    low = min(min(_bounds(part, method)[0]) for method in METHODS)
+    high = max(max(_bounds(part, method)[1]) for method in METHODS)
+    fig, axes = plt.subplots(2, 2, figsize=(4.4, 5.2), height_ratios=(2, 5))
     for ax, (family, methods) in zip(
         axes.flat, FAMILIES.items(), strict=True
     ):
         ax.axhline(1, color="gray", linewidth=0.8)
-        for number, method in enumerate(methods):
+        for method in methods:
+            color = COLORS[method]
             ax.plot(
                 part["lengths"],
                 _ratios(part, method),
-                color=f"C{number}",
-                marker="os^Dv*"[number],
+                color=color,
+                marker="o",
                 markersize=3,
                 linewidth=1,
                 label=method,
             )
             least, most = _bounds(part, method)
-            ax.vlines(part["lengths"], least, most, f"C{number}", linewidth=1)
-        ax.set_title(family)
+            ax.vlines(part["lengths"], least, most, color, linewidth=1)
+        ax.set_title(family, loc="left")
         ax.set_xscale("log", base=2)
-        ax.set_xticks(part["lengths"], [str(n) for n in part["lengths"]])
+        ends = part["lengths"][0], part["lengths"][-1]
+        ax.set_xticks(ends, [str(n) for n in ends])
         ax.minorticks_off()
-        ax.legend(
-            loc="upper left",
-            ncols=2,
-            fontsize=7,
-            handlelength=1,
-            columnspacing=0.8,
-        )
-    low, high = axes[0, 0].get_ylim()
-    axes[0, 0].set_ylim(top=high + 0.3 * (high - low))  # room for the names
+    for ax in axes[0]:
+        ax.set_ylim(low, low + (high - low) * 2 / 5)
     for ax in axes[1]:
-        ax.set_xlabel("length")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("time, relative to none")
+        ax.set_ylim(low, high)
+    for ax in axes.flat:
+        name_lines(ax)
+    fig.supxlabel("length")
+    fig.supylabel("time, relative to none")
     none = _times(part, "none")
     ratio = {method: _ratios(part, method)[-1] for method in METHODS}
     return fig, {
@@ -229,14 +221,12 @@ def kernel_memory():
     """
     part = _part("kernel")
     fig, ax = plt.subplots(figsize=(4.4, 3))
-    for number, method in enumerate(
-        ("FIRE", "Shaw", "ALiBi", "RoPE", "none")
-    ):
+    for method in ("FIRE", "Shaw", "ALiBi", "RoPE", "none"):
         ax.loglog(
             part["lengths"],
             [size / 2**20 for size in part["bytes"][method]],
-            color=f"C{number}",
-            marker="os^Dv"[number],
+            color=COLORS[method],
+            marker="o",
             markersize=4,
             label=method,
         )
@@ -245,7 +235,7 @@ def kernel_memory():
     ax.minorticks_off()
     ax.set_xlabel("length")
     ax.set_ylabel("memory (MiB)")
-    ax.legend(loc="upper left")
+    name_lines(ax)
     times = {method: _ratios(part, method)[-1] for method in METHODS}
     return fig, {
         "none_exponent": _exponent(part["bytes"]["none"]),

@@ -134,7 +134,7 @@ def rows_alike():
     for ax, (name, encoding) in zip(axes.flat, rows.items(), strict=True):
         similarity = row_similarity(encoding)
         ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1)
-        ax.set_title(f"{name}: margin {row_margin(encoding):.2f}")
+        ax.set_title(f"{name}\nmargin {row_margin(encoding):.2f}")
     for ax in axes[1]:
         ax.set_xlabel("position")
     for ax in axes[:, 0]:

@@ -8,6 +8,7 @@ import string
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits._drawing import COLORS, spaced
 from exhibits.live import Choice, Live
 from experiments import extensions as stretching
 from experiments import language as models
@@ -25,13 +26,6 @@ BANDS = {  # of positions, from and to
     "just past": (TRAINED, 2 * TRAINED),
     "far": (ASKED // 2, ASKED),
 }
-KINDS = {
-    "C0": ("none", "sinusoidal", "learned"),
-    "C1": ("RoPE", "xPos"),
-    "C2": ("ALiBi", "T5", "clipped bias", "KERPLE", "FIRE", "Sandwich"),
-    "C3": ("Shaw", "DeBERTa", "Transformer-XL", "CoPE"),
-}
-COLORS = {name: color for color, names in KINDS.items() for name in names}
 LEVEL = (
     *("ALiBi", "KERPLE", "Sandwich"),
     *("Shaw", "DeBERTa", "Transformer-XL", "CoPE"),
@@ -83,14 +77,6 @@ def _spread(values):
     return (values.max() - values.min()) / 2
 
 
-def _spaced(heights, gap):
-    """Heights, lowest first, moved up so that none is nearer than gap."""
-    placed = []
-    for height in heights:
-        placed.append(max([height, *(each + gap for each in placed[-1:])]))
-    return placed
-
-
 def nats():
     return {
         "high": HIGH,
@@ -124,14 +110,21 @@ def by_position():
         name: torch.stack([_band(loss, band).mean() for band in BANDS])
         for name, loss in losses.items()
     }
+    kinds = dict.fromkeys(COLORS.values())
     bands[everything] = torch.stack([*bands.values()]).mean(0)
     seeds = {everything: []} | losses
     pictures = {}
     for option in options:
         seen = losses if option == everything else [option]
         pictures[option] = {
-            color: line(*(means[name] for name in names if name in seen))
-            for color, names in KINDS.items()
+            kind: line(
+                *(
+                    means[name]
+                    for name in COLORS
+                    if name in seen and COLORS[name] == kind
+                )
+            )
+            for kind in kinds
         } | {"seeds": line(*seeds[option])}
 
     def pick(name):
@@ -166,7 +159,7 @@ def by_position():
     ax.axvline(TRAINED, color="gray", ls=":")
     ax.plot(*line(*means.values()).T, color="gray", lw=0.8)
     low, high = ax.get_ylim()
-    places = _spaced([ends[name] for name in order], (high - low) / 21)
+    places = spaced([ends[name] for name in order], (high - low) / 21)
     for name, place in zip(order, places, strict=True):
         line_to_name = [ASKED - 32, ASKED + 30], [ends[name], place]
         ax.plot(*line_to_name, color="gray", lw=0.4)
@@ -175,11 +168,12 @@ def by_position():
             ASKED + 40, place, name, color=COLORS[name], va="center"
         )
     (live.moves["seeds"],) = ax.plot(*made["seeds"].T, "black", lw=0.6)
-    for color in KINDS:
-        (live.moves[color],) = ax.plot(*made[color].T, color, lw=1.2)
+    for kind in kinds:
+        (live.moves[kind],) = ax.plot(*made[kind].T, kind, lw=1.2)
     ax.set_xlim(0, ASKED * 1.42)
     ax.set_ylim(low, max(high, places[-1] + 0.05))
     ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])
+    ax.text(TRAINED + 16, ax.get_ylim()[1], "training ended here", va="top")
     ax.set_xlabel("position")
     ax.set_ylabel("loss, nats per byte")
     return fig, {"smoothed": SMOOTH * BIN}, live
@@ -204,8 +198,8 @@ def one_by_one():
         ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
         ax.set_title(name, loc="left")
         ax.set_xticks([TRAINED, ASKED])
-    fig.supxlabel("position", fontsize=9)
-    fig.supylabel("loss, nats per byte", fontsize=9)
+    fig.supxlabel("position")
+    fig.supylabel("loss, nats per byte")
     return fig
 
 
@@ -331,8 +325,8 @@ def context():
         key = name.lower().replace(" ", "_").replace("-", "_")
         values |= {f"{key}_loss": -gain}
         values |= {f"{key}_least": least, f"{key}_most": most}
-    fig.supxlabel("bytes read before", fontsize=9)
-    fig.supylabel("change of the loss, nats per byte", fontsize=9)
+    fig.supxlabel("bytes read before")
+    fig.supylabel("change of the loss, nats per byte")
     files, windows = far.shape[2:]
     return fig, values | {
         "files": files,
@@ -425,11 +419,10 @@ def control():
     """
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6), sharey=True)
     ordered, shuffled = _losses(), _losses("shuffled")
-    colors = dict(zip(shuffled, ("gray", "C0", "C1", "C2"), strict=True))
     for ax, losses in zip(axes, (ordered, shuffled), strict=True):
-        for name, color in colors.items():
+        for name in shuffled:
             at, smooth = _smooth(losses[name].mean(0))
-            ax.plot(at, smooth, color=color, label=name)
+            ax.plot(at, smooth, color=COLORS[name], label=name)
         ax.axvline(TRAINED, color="gray", ls=":")
         ax.set_xticks([TRAINED, ASKED])
         ax.set_xlabel("position")
@@ -460,28 +453,27 @@ def stretched():
     """Eight panels, one for RoPE as it is and one for each way to stretch it;
     in each a line for the model as trained and one after a few updates at
     the full length. As trained, RoPE's line rises far beyond the mark; the
-    stretched ones rise less. After the updates all lie lower.
+    stretched ones rise less. After the updates all lie lower, by the number
+    in the panel.
     """
     untuned, tuned = _stretched("untuned"), _stretched("tuned")
     fig, axes = plt.subplots(
         4, 2, figsize=(4.4, 5.6), sharex=True, sharey=True
     )
     for ax, name in zip(axes.flat, untuned, strict=True):
-        for loss, color, label in (
-            (untuned, "C1", "as trained"),
-            (tuned, "C0", "tuned"),
-        ):
+        for loss, color in ((untuned, "C1"), (tuned, "black")):
             at, smooth = _smooth(loss[name].mean(0))
-            ax.plot(at, smooth, color=color, label=label)
+            ax.plot(at, smooth, color=color)
+        gain = _band(tuned[name], "far") - _band(untuned[name], "far")
+        words = f"{gain.mean():.2f}".replace("-", "−")
+        ax.text(ASKED, 1.55, f"tuned: {words}", ha="right")
         ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
         ax.set_title(name, loc="left")
         ax.set_xticks([TRAINED, ASKED])
-    fig.legend(
-        *axes.flat[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=2,
-    )
-    fig.supylabel("loss, nats per byte", fontsize=9)
+        ax.set_ylim(bottom=1.5)
+    axes[0, 0].text(ASKED, 3.1, "as trained", color="C1", ha="right")
+    fig.supxlabel("position")
+    fig.supylabel("loss, nats per byte")
     return fig
 
 
@@ -551,27 +543,21 @@ def tasks():
     For counting the rows of CoPE and of no encoding are the fullest.
     """
     found = _accuracies()
-    fig, axes = plt.subplots(1, 3, figsize=(4.4, 3.0), sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 3.4), sharey=True)
     for ax, task in zip(axes, puzzles.TASKS, strict=True):
         grid = torch.stack([found[name][task].mean(0) for name in found])
         ax.imshow(grid, cmap="amount", vmin=0, vmax=1.6)
         for row, shares in enumerate(grid.tolist()):
             for column, share in enumerate(shares):
-                ax.text(
-                    column,
-                    row,
-                    f"{100 * share:.0f}",
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                )
+                cell = f"{share:.2f}".removeprefix("0").replace("1.00", "1")
+                ax.text(column, row, cell, ha="center", va="center")
         ax.set_title(task, loc="left")
         ax.set_xticks(
-            range(len(puzzles.LENGTHS)), puzzles.LENGTHS, fontsize=8
+            range(len(puzzles.LENGTHS)), puzzles.LENGTHS, rotation=90
         )
         ax.set_yticks(range(len(found)), found)
         ax.tick_params(length=0)
-    fig.supxlabel("length", fontsize=9)
+    fig.supxlabel("length")
     values = {"trained": puzzles.LONGEST, "longest": max(puzzles.LENGTHS)}
     constant = [_best_constant_count(n) for n in puzzles.LENGTHS]
     for name, shares in found.items():

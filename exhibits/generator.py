@@ -5,6 +5,7 @@ experiments/generator.py wrote, and the way in which they write.
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits._drawing import COLORS, name_lines
 from experiments import generator
 from experiments.encodings import switch
 from experiments.generator import BIN, TEMPERATURES, TRAINED, generate
@@ -14,13 +15,7 @@ from snippets.block import Decoder, Encoding
 WIDTH = 58  # characters that a phone shows
 WARM = "0.8"
 WORSE = 0.3  # nats above the loss within: a model holds no longer
-SHOWN = {
-    "none": ("black", ":"),
-    "sinusoidal": ("C3", "-."),
-    "learned": ("C2", "-"),
-    "RoPE": ("C0", "-"),
-    "ALiBi": ("C1", "--"),
-}
+SHOWN = ("none", "sinusoidal", "learned", "RoPE", "ALiBi")
 
 
 def _quote(text):
@@ -100,7 +95,8 @@ def by_position():
     results, values = load("generator"), {}
     fig, ax = plt.subplots(figsize=(4.4, 3.1))
     ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
-    for name, (color, line) in SHOWN.items():
+    for name in SHOWN:
+        color, line = COLORS[name], "--" if name == "learned" else "-"
         losses = torch.tensor([run["loss"] for run in results[name]])
         losses = losses.unflatten(1, (-1, 2)).mean(-1)
         mean, places = losses.mean(0), torch.arange(losses.shape[1])
@@ -114,7 +110,8 @@ def by_position():
         ].mean()
     ax.set_xlabel("position")
     ax.set_ylabel("loss in nats a byte")
-    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    ax.text(TRAINED, ax.get_ylim()[1], " training ended here", va="top")
+    name_lines(ax)
     return fig, values | {"reach": _reach(results["RoPE"]), "worse": WORSE}
 
 
@@ -182,7 +179,7 @@ def beyond():
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
     real = results["none"][0]["words"]["held out"]
     ax.plot(range(1, 5), real, color="gray", linewidth=1, label="real text")
-    for name, (color, line) in SHOWN.items():
+    for name in SHOWN:
         found = torch.tensor([run["words"][WARM] for run in results[name]])
         places = torch.arange(1, found.shape[1] + 1)
         spread = found.mean(0) - found.amin(0), found.amax(0) - found.mean(0)
@@ -192,18 +189,18 @@ def beyond():
             torch.stack(spread),
             marker="o",
             markersize=4,
-            color=color,
-            linestyle=line,
+            color=COLORS[name],
             capsize=2,
-            label=name,
         )
+        (line,) = ax.plot(places, found.mean(0), color=COLORS[name])
+        line.set_label(name if len(places) > 1 else "_learned")
         values[f"{name.lower()}_first"] = found.mean(0)[0]
         values[f"{name.lower()}_last"] = found.mean(0)[-1]
     ax.set_xticks(range(1, 5), ["to 128", "to 256", "to 384", "to 512"])
     ax.set_xlabel("positions")
     ax.set_ylabel("different known words")
     ax.set_ylim(0)
-    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    name_lines(ax)
     return fig, values | {"real": _mean(real), "stretch": TRAINED}
 
 

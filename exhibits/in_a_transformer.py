@@ -16,6 +16,7 @@ from torch.nn.attention.flex_attention import (
 from torch.nn.functional import cross_entropy, layer_norm
 from torch.nn.functional import dropout as drop
 
+from exhibits._drawing import FAMILIES, name_lines
 from exhibits.live import Choice, Live, Slider
 from experiments.encodings import switch
 from snippets.alibi import alibi_bias, alibi_slopes
@@ -38,12 +39,9 @@ WORDS = [".", "dog", "bites", "man", "the"]
 
 
 SWITCH = switch(DIM, HEADS, LENGTH, clip=16)
-DOORS = {
-    "embed": ("sinusoidal", "learned"),
-    "rotate": ("RoPE", "xPos"),
-    "bias": ("ALiBi", "T5", "clipped bias", "KERPLE", "FIRE", "Sandwich"),
-    "score": ("Shaw", "DeBERTa", "Transformer-XL", "CoPE"),
-}
+DOORS = dict(
+    zip(("embed", "rotate", "bias", "score"), FAMILIES.values(), strict=True)
+)
 
 
 def _model(name, layers=2, vocabulary=64, trained=False):
@@ -91,7 +89,7 @@ def seats():
             if seat == late:
                 color = "C2"
             box = plt.Rectangle(
-                (seat + 0.06, 0), 0.88, 1, fill=False, color=color
+                (seat + 0.06, 0), 0.88, 1, color=color, alpha=0.3
             )
             ax.add_patch(box)
             if party:
@@ -101,7 +99,6 @@ def seats():
                     str(number + 1),
                     ha="center",
                     va="center",
-                    color=color,
                     weight="bold",
                 )
         ax.set_xlim(0, 8)
@@ -153,7 +150,7 @@ def three_orders():
     the words. With RoPE each order gets its own, nearly always the right
     one.
     """
-    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.6), sharex=True)
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.9), sharex=True)
     right = {}
     for ax, name in zip(axes, ("none", "RoPE"), strict=True):
         orders, scores = _taught(name, layers=1)
@@ -166,10 +163,10 @@ def three_orders():
         ax.set_title(
             "without positions" if name == "none" else f"with {name}"
         )
-        ax.set_ylabel("probability")
         ax.set_ylim(0, 1.05)
     axes[1].set_xticks(range(3), [f"“{word}”" for word in WORDS[1:4]])
-    axes[0].legend(ncols=1, loc="upper center", bbox_to_anchor=(0.5, 2.0))
+    axes[0].legend(loc="upper center")
+    fig.supylabel("probability of the answer")
     orders, scores = _taught("none", layers=2)
     deep = scores.softmax(-1).gather(1, orders[:, :1])
     return fig, {
@@ -463,10 +460,10 @@ def dropout():
             left = drop(table.expand(4, -1, -1), rate)
             nearest = torch.cdist(left, table).argmin(-1)
             right[dim].append((nearest == positions).float().mean())
-        ax.plot(rates, right[dim], line, label=f"{dim} channels")
+        ax.plot(rates, right[dim], line, label=f"{dim}\nchannels")
     ax.set_xlabel("dropout rate")
     ax.set_ylabel("positions told right")
-    ax.legend()
+    name_lines(ax)
     return fig, {
         "positions": len(positions),
         "channels": 64,
@@ -480,38 +477,27 @@ def dropout():
 
 
 def tied_weights():
-    """Four bars: how often a word scores highest for itself before any layer
-    has run, with one matrix for tokens in and out.
-
-    Small words with sinusoidal positions hardly ever do. Small words with
-    small learned positions, scaled words with sinusoidal ones, and words
-    without added positions always do.
+    """How often a word scores highest for itself before any layer has run,
+    with one matrix for tokens in and out.
     """
     dim, vocabulary, tokens = 256, 1000, 32
     drawn = torch.randn(vocabulary, dim)
     waves = sinusoidal_encoding(torch.arange(tokens), dim)
     table = 0.01 * torch.randn(tokens, dim)
-    cases = {
-        "small words\n+ sinusoidal": (0.02, 1.0, waves),
-        "small words\n+ small table": (0.02, 1.0, table),
-        "scaled words\n+ sinusoidal": (dim**-0.5, dim**0.5, waves),
-        "small words,\nRoPE or bias": (0.02, 1.0, 0 * waves),
-    }
-    itself = {}
-    for name, (deviation, scale, positions) in cases.items():
+    cases = (
+        (0.02, 1.0, waves),
+        (0.02, 1.0, table),
+        (dim**-0.5, dim**0.5, waves),
+        (0.02, 1.0, 0 * waves),  # nothing is added: RoPE, or a bias
+    )
+    itself = []
+    for deviation, scale, positions in cases:
         embed = deviation * drawn
         x = scale * embed[:200, None] + positions  # (200, tokens, dim)
         best = (x @ embed.T).argmax(-1)
-        itself[name] = (best == torch.arange(200)[:, None]).float().mean()
-    fig, ax = plt.subplots(figsize=(4.4, 2.6))
-    ax.barh(list(itself), list(itself.values()))
-    ax.invert_yaxis()
-    ax.set_xlim(0, 1.15)
-    for row, part in enumerate(itself.values()):
-        ax.text(part + 0.02, row, f"{part:.2f}", va="center")
-    ax.set_xlabel("share of words that score highest for themselves")
-    first, *others = itself.values()
-    return fig, {"lost": first, "kept": min(others), "dim": dim}
+        itself.append((best == torch.arange(200)[:, None]).float().mean())
+    first, *others = itself
+    return {"lost": first, "kept": min(others), "dim": dim}
 
 
 def _first(past, tokens):

@@ -5,6 +5,7 @@ import math
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits._drawing import name_lines
 from exhibits.live import Choice, Live, Slider
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
@@ -43,6 +44,15 @@ RAISED = [
 ]
 OFFSETS_LEARNED, STRETCH = 1024, 8  # of the two heads that are trained
 UPDATES = 120
+WAYS = {  # to stretch RoPE, each in a colour of its own
+    "unchanged": "black",
+    "interpolation": "C0",
+    "NTK-aware": "C1",
+    "by parts": "C2",
+    "YaRN": "C3",
+    "Llama 3": "C4",
+    "LongRoPE": "C5",
+}
 NEAR, FAR = 16, 32  # what one looks at, what the other leaves out
 
 
@@ -67,39 +77,33 @@ def _searched(frequencies):
 
 
 def slow_hand():
-    """Two rows of three clock faces. Above, as trained: the fast and the
-    middle hand have gone all round, the slow hand knows a small sector, and
-    the longer text asks for a sector that it has never entered.
-
-    Below, all hands slowed: no hand is asked for more than it knows.
+    """Three dials with the sector that a slow hand has entered: a small one
+    in training, and in a text four times as long four times as much. Of
+    that most is new. Slowed, it stays within the small one.
     """
+    seen, times = 0.18, 4
+    cases = {
+        "in training": (seen, "it knows"),
+        f"{times} times the text": (times * seen, "new to it"),
+        "the same, slowed": (seen, "it knows"),
+    }
     fig, axes = plt.subplots(
-        2, 3, figsize=(4.4, 3.1), subplot_kw={"aspect": "equal"}
+        1, 3, figsize=(4.4, 1.9), subplot_kw={"aspect": "equal"}
     )
-    names = ("fast hand", "middle hand", "slow hand")
-    for row, slower in zip(axes, (1, 4), strict=True):
-        for ax, name, turns in zip(row, names, (30, 3, 0.18), strict=True):
-            seen, asked = min(turns, 1), min(4 * turns / slower, 1)
-            ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
-            for until, radius, color in (
-                (asked, 0.95, "C1"),
-                (min(seen, asked), 0.95, "C0"),
-            ):
-                start, end = 90 - 360 * until, 90
-                ax.add_patch(
-                    plt.matplotlib.patches.Wedge(
-                        (0, 0), radius, start, end, color=color, alpha=0.8
-                    )
-                )
-            ax.set_xlim(-1.1, 1.1)
-            ax.set_ylim(-1.1, 1.1)
-            ax.set_xticks([])
-            ax.set_yticks([])
-            for side in ax.spines.values():
-                side.set_visible(False)
-            ax.set_title(name if slower == 1 else "")
-    axes[0, 0].set_ylabel("as it was")
-    axes[1, 0].set_ylabel("all slowed")
+    for ax, (name, (until, says)) in zip(axes, cases.items(), strict=True):
+        ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
+        for start, end, color in ((0, seen, "C0"), (seen, until, "C1")):
+            turns = 90 - 360 * end, 90 - 360 * start
+            wedge = plt.matplotlib.patches.Wedge((0, 0), 0.9, *turns)
+            wedge.set(color=color, alpha=0.3)
+            ax.add_patch(wedge)
+        tip = 2 * math.pi * until
+        hand = [0, 0.9 * math.sin(tip)], [0, 0.9 * math.cos(tip)]
+        color = "C0" if until == seen else "C1"
+        ax.plot(*hand, color=color, linewidth=3, solid_capstyle="round")
+        ax.text(0, -1.35, says, color=color, ha="center")
+        ax.set(xlim=(-1.1, 1.1), ylim=(-1.4, 1.1), title=name)
+        ax.axis("off")
     return fig
 
 
@@ -261,10 +265,9 @@ def factors():
     made["Llama 3"] = llama3(frequencies, FACTOR, TRAINED)
     made["LongRoPE"] = _searched(frequencies)
     fig, ax = plt.subplots(figsize=(4.4, 3.5))
-    lines = ("-", "--", "-", "-", "-.", ":")
-    for n, (name, line) in enumerate(zip(made, lines, strict=True)):
+    for name in made:
         slower = frequencies / made[name]
-        ax.loglog(wavelengths, slower, line, color=f"C{n}", label=name)
+        ax.loglog(wavelengths, slower, color=WAYS[name], label=name)
     ax.axvline(TRAINED, color="gray", linestyle="--", linewidth=1)
     ax.text(1.1 * TRAINED, 1, "trained\nlength", va="bottom")
     ax.set_yticks([1, 2, 4, 8, 16, 32, 64], [1, 2, 4, 8, 16, 32, 64])
@@ -311,14 +314,14 @@ def seen_and_asked():
     for ax, (name, used) in zip(axes.flat, made.items(), strict=True):
         asked = FACTOR * TRAINED * used / (2 * math.pi)
         pairs = range(len(frequencies))
-        ax.fill_between(pairs, seen.clamp(max=1), color="C0", alpha=0.4)
-        ax.plot(asked.clamp(max=1), color="C1")
+        ax.fill_between(pairs, seen.clamp(max=1), color="gray", alpha=0.4)
+        ax.plot(asked.clamp(max=1), color=WAYS[name])
         ax.set_title(name)
         ax.set_ylim(0, 1.08)
         more = asked.clamp(max=1) > seen.clamp(max=1) * (1 + 1e-9)
         unseen[_key(name)] = more.sum()
     axes[1, 1].set_xlabel("pair")
-    fig.supylabel("share of the circle", fontsize=9)
+    fig.supylabel("share of the circle")
     return fig, {**unseen, "slow_pairs": (seen < 1).sum()}
 
 
@@ -333,19 +336,16 @@ def neighbours():
     frequencies, offsets = rope_frequencies(DIM), torch.arange(41)
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
     x, near = torch.ones(41, DIM, dtype=torch.float64), {}
-    lines = ("-", "-", "--", ":", "-.")
-    colors = ("black", "C0", "C1", "C2", "C3")
+    lines = ("-", "-", "-", "--", ":")
     made = _methods(frequencies, FACTOR, TRAINED)
-    for (name, used), line, color in zip(
-        made.items(), lines, colors, strict=True
-    ):
+    for (name, used), line in zip(made.items(), lines, strict=True):
         key = apply_rope(x, *rope_tables(offsets, used, x.dtype), "half")
         score = key @ x[0] / DIM  # the query stands at position zero
-        ax.plot(score, line, color=color, label=name)
+        ax.plot(score, line, color=WAYS[name], label=name)
         near[_key(name)] = score[4]
     ax.set_xlabel("offset")
     ax.set_ylabel("score, relative to offset 0")
-    fig.legend(loc="outside lower center", ncols=3)
+    name_lines(ax)
     return fig, {"offset": 4, "factor": FACTOR, **near}
 
 
@@ -361,12 +361,13 @@ def ramp():
     code = frequencies / yarn(frequencies, factor, TRAINED)
     pair = (paper / code).argmax().item()
     fig, ax = plt.subplots()
-    ax.plot(paper, "--", label="paper: linear in turns")
-    ax.plot(code, label="code: linear in the pair's index")
+    ax.plot(paper, "--", color="C0")
+    ax.plot(code, color="C1")
+    ax.text(30, 11, "paper: linear\nin turns", color="C0", ha="right")
+    ax.text(47, 4, "code: linear in\nthe pair's index", color="C1")
     ax.plot([pair, pair], [code[pair], paper[pair]], ":", color="gray")
     ax.set_xlabel("pair")
     ax.set_ylabel("slowed by")
-    ax.legend()
     return fig, {
         "dim": dim,
         "factor": factor,
@@ -388,23 +389,25 @@ def dynamic():
     """
     frequencies, longest = rope_frequencies(128), 8 * TRAINED
     lengths = torch.arange(1024, longest + 1, 1024).tolist()
-    fig, ax = plt.subplots(figsize=(4.4, 3.1))
+    fig, ax = plt.subplots(figsize=(4.4, 2.7))
 
     def slower(factor, length):
         used = dynamic_ntk(frequencies, factor, TRAINED, length)
         return (frequencies / used)[-1].item()
 
     for factor, line, name in (
-        (4, "-.", "code, factor 4"),
-        (2, "-", "code, factor 2"),
-        (1, "--", "paper: length / trained length"),
+        (4, "-.", "code,\nfactor 4"),
+        (2, "-", "code,\nfactor 2"),
+        (1, "--", "paper"),
     ):
         curve = [slower(factor, length) for length in lengths]
         ax.plot(lengths, curve, line, label=name)
     ax.axvline(TRAINED, color="gray", linestyle="--", linewidth=1)
+    ax.set_xticks(range(0, 5 * 8192, 8192))
     ax.set_xlabel("length of the text now")
     ax.set_ylabel("slowest pair slowed by")
-    fig.legend(loc="outside lower center", ncols=1)
+    ax.text(1.2 * TRAINED, 26, "trained\nlength")
+    name_lines(ax)
     return fig, {
         "trained": TRAINED,
         "code": slower(2, 2 * TRAINED),
@@ -452,13 +455,13 @@ def temperature():
     ours = [yarn_attention_factor(factor) ** 2 for factor in shown]
     other = [longrope_attention_factor(f, TRAINED) ** 2 for f in shown]
     fig, ax = plt.subplots(figsize=(4.4, 2.4))
-    ax.semilogx(shown, ours, label="YaRN", base=2)
-    ax.semilogx(shown, other, "--", label="LongRoPE", base=2)
+    for name, scale in (("YaRN", ours), ("LongRoPE", other)):
+        ax.semilogx(shown, scale, color=WAYS[name], label=name, base=2)
     ticks = [1, 2, 4, 8, 16, 32, 64]
     ax.set_xticks(ticks, ticks)
     ax.set_xlabel("factor by which the context grows")
     ax.set_ylabel("scores multiplied by")
-    ax.legend()
+    name_lines(ax)
     return fig, {
         "factor": FACTOR,
         "trained": TRAINED,
@@ -533,7 +536,7 @@ def base_bound():
     """
     distance = torch.arange(40_000)
     shown = torch.logspace(0, math.log10(39_999), 120).long().unique()
-    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
     ax.axhline(0, color="gray", linewidth=0.8)
     for n, (base, line) in enumerate(
         ((10_000, "-"), (500_000, "--"), (1_000_000, "-."))
@@ -541,13 +544,18 @@ def base_bound():
         frequencies = rope_frequencies(128, base)
         mean = (distance[:, None] * frequencies).cos().mean(-1)
         lowest = mean.cummin(0).values
-        ax.semilogx(
-            shown, lowest[shown], line, color=f"C{n}", label=f"{base:,}"
+        ax.semilogx(shown, lowest[shown], line, color=f"C{n}")
+        reach = _reach(frequencies)
+        ax.plot(reach, 0, "o", color=f"C{n}", zorder=3)
+        ax.annotate(
+            *(f"base {base:,}\nup to {reach:,}", (reach, 0)),
+            [(-130, -45), (-60, 62), (-50, 105)][n],
+            textcoords="offset points",
+            color=f"C{n}",
+            arrowprops={"arrowstyle": "-", "color": f"C{n}", "lw": 0.6},
         )
-        ax.plot(_reach(frequencies), 0, "o", color=f"C{n}", zorder=3)
     ax.set_xlabel("distance")
     ax.set_ylabel("lowest mean cosine so far")
-    ax.legend(title="base")
     return fig
 
 

@@ -7,6 +7,7 @@ from itertools import permutations
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits._drawing import COLORS
 from exhibits.live import Choice, Live, Slider
 from snippets.attention import (
     SelfAttention,
@@ -56,9 +57,10 @@ def attention_maps():
     """Four grids of attention weights between the words dog, bites and man.
 
     Without positions, the grids of the two sentences hold the same numbers in
-    other cells. With positions added to the words, the numbers differ.
+    other cells. With positions added to the words, the numbers differ. A
+    frame marks in each how much “dog” looks at “man”.
     """
-    layer, places = _layer(), sinusoidal_encoding(torch.arange(3), 8)
+    layer, places = _layer(seed=1), sinusoidal_encoding(torch.arange(3), 8)
     fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.2))
     weights = {}
     for row, (title, add) in zip(
@@ -69,10 +71,15 @@ def attention_maps():
         for ax, words in zip(
             row, (DOG_BITES_MAN, MAN_BITES_DOG), strict=True
         ):
-            weights[title, words[0]] = layer(_embed(words) + add)[1][0]
+            weights[title, words[0]] = layer(2 * (_embed(words) + add))[1][0]
             ax.imshow(weights[title, words[0]], vmin=0, vmax=1)
             for (i, j), weight in _cells(weights[title, words[0]]):
                 ax.text(j, i, f"{weight:.2f}", ha="center", va="center")
+            dog, man = words.index("dog"), words.index("man")
+            frame = (man - 0.45, dog - 0.45), 0.9, 0.9
+            ax.add_patch(
+                plt.Rectangle(*frame, fill=False, color="C1", linewidth=2)
+            )
             ax.set_xticks(range(3), words)
             ax.set_yticks(range(3), words)
             ax.set_title(title)
@@ -340,13 +347,20 @@ def causal_depth():
         moved[name] = [
             (straight - other).abs().max() for straight, other in outputs
         ]
-        ax.bar(
-            [d + shift for d in depths], moved[name], width=0.4, label=name
-        )
+        color = "C1" if causal else "gray"
+        for depth, change in zip(depths, moved[name], strict=True):
+            ax.bar(depth + shift, change, width=0.4, color=color)
+            ax.text(
+                depth + shift,
+                change,
+                "0" if change < 1e-9 else f"{change:.2f}",
+                color=color,
+                ha="center",
+                va="bottom",
+            )
     ax.set_xticks(depths)
-    ax.set_xlabel("layers")
+    ax.set_xlabel("layers; gray: no mask, orange: causal mask")
     ax.set_ylabel("last output moves by")
-    ax.legend()
     return fig, {
         "one_layer": moved["causal mask"][0],
         "two_layers": moved["causal mask"][1],
@@ -550,20 +564,20 @@ def properties():
     """
     table = _properties()
     fig, ax = plt.subplots(figsize=(4.4, 4.6))
-    for y, has in enumerate(table.values()):
+    for y, (name, has) in enumerate(table.items()):
+        door = COLORS[name.removesuffix(", with values")]
         for x, key in enumerate(WANTED):
             if key not in has:
-                ax.text(x, y, "not run", ha="center", va="center", size=7)
+                ax.text(x, y, "?", ha="center", va="center")
             else:
                 size = 12 if has[key] else 2
-                color = "C0" if has[key] else "gray"
+                color = door if has[key] else "gray"
                 ax.plot(x, y, "s", color=color, markersize=size)
     ax.set_yticks(range(len(table)), list(table))
     ax.set_ylim(len(table) - 0.5, -0.5)
     ax.set_xlim(-0.5, len(WANTED) - 0.5)
     ax.xaxis.tick_top()
-    ax.set_xticks(range(len(WANTED)), list(WANTED.values()), rotation=50)
-    plt.setp(ax.get_xticklabels(), ha="left", rotation_mode="anchor")
+    ax.set_xticks(range(len(WANTED)), list(WANTED.values()), rotation=90)
     ax.tick_params(length=0)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)

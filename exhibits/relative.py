@@ -47,7 +47,7 @@ def same_names():
             ax.add_patch(square)
             name = names.get(place - you, "far")
             at = place, -1.7 * row - 0.15
-            ax.text(*at, name, ha="center", va="top", fontsize=8)
+            ax.text(*at, name, ha="center", va="top")
     ax.set_xlim(-0.5, 10.5)
     ax.set_ylim(-2.7, 0.7)
     ax.axis("off")
@@ -313,10 +313,10 @@ def shift_trick():
     owner = torch.arange(1, tokens + 1)[:, None].expand(tokens, tokens)
     padded = nn.functional.pad(columns, (1, 0))
     panels = (
-        ("a column\nfor each distance", columns, owner),
-        ("a zero\nbefore each row", padded, nn.functional.pad(owner, (1, 0))),
+        ("a column\na distance", columns, owner),
+        ("a zero before\neach row", padded, nn.functional.pad(owner, (1, 0))),
         (
-            "cut again: a column\nfor each key",
+            "cut again:\na column a key",
             relative_shift(columns),
             relative_shift(owner),
         ),
@@ -341,7 +341,6 @@ def shift_trick():
                 ha="center",
                 va="center",
                 weight="bold",
-                fontsize=11,
             )
         ax.set_xlim(-0.5, grid.shape[1] - 0.5)
         ax.set_ylim(tokens - 0.5, -0.5)

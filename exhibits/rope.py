@@ -57,15 +57,24 @@ def compasses():
 
     In both rows the needle turns by the same amount from place to place. Two
     of the needles in the upper row are orange. In the lower row two others
-    are, further right. The angle between the orange needles is the same.
+    are, further right. A larger compass at the end of each row holds both,
+    and an arc shows the angle between them: the same in both rows.
     """
     step, count = 0.55, 6
-    fig, axes = plt.subplots(2, count, figsize=(4.4, 1.9))
-    for row, chosen in zip(axes, ((0, 2), (3, 5)), strict=True):
-        for place, ax in enumerate(row):
-            color = "C1" if place in chosen else "C0"
+    fig = plt.figure(figsize=(4.4, 2.3))
+    rows = fig.add_gridspec(2, count + 2)
+    for row, chosen in enumerate(((0, 2), (3, 5))):
+        for place in range(count):
+            ax = fig.add_subplot(rows[row, place])
+            color = "C1" if place in chosen else "gray"
             _dial(ax, [place * step], [color])
             ax.set_title(str(place + 1))
+        both = fig.add_subplot(rows[row, count:])
+        first, last = (place * step for place in chosen)
+        _dial(both, [first, last], ["C1", "C1"])
+        arc = torch.linspace(first, last, 24)
+        both.plot(0.6 * arc.sin(), 0.6 * arc.cos(), color="black")
+        both.set_title(f"{math.degrees(last - first):.0f}°")
     return fig
 
 
@@ -199,31 +208,6 @@ def arrows():
     return fig
 
 
-def norms_and_angles():
-    """Two plots over position. Left, the lengths of four pairs: flat lines.
-    Right, the angles by which they have turned: straight lines from zero,
-    steep for the first pair and almost flat for the last.
-    """
-    dim, places = 8, torch.arange(25)
-    q = torch.randn(dim, dtype=torch.float64)
-    turned = _turn(q.expand(len(places), dim), places)
-    points = torch.view_as_complex(turned.view(-1, dim // 2, 2))
-    steps = (points[1:] / points[:-1]).angle()
-    angles = torch.cat((torch.zeros(1, dim // 2), steps)).cumsum(0)
-    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.3))
-    for pair, line in enumerate(("-", "--", "-.", ":")):
-        axes[0].plot(points[:, pair].abs(), line)
-        axes[1].plot(angles[:, pair], line, label=f"pair {pair}")
-    axes[0].set_ylim(0)
-    axes[0].set_title("length")
-    axes[1].set_title("radians turned")
-    axes[1].legend()
-    for ax in axes:
-        ax.set_xlabel("position")
-    lengths = points.abs()
-    return fig, {"drift": (lengths - lengths[0]).abs().max()}
-
-
 def score_map():
     """A square grid, query positions downward and key positions across.
 
@@ -236,10 +220,11 @@ def score_map():
     queries = _turn(q.expand(48, -1), places)
     keys = _turn(k.expand(48, -1), places)
     scores = queries @ keys.T / 8
-    fig, ax = plt.subplots(figsize=(3.4, 3.1))
+    fig, ax = plt.subplots(figsize=(4.4, 3.4))
     most = scores.abs().max()
     image = ax.imshow(scores, cmap="signed", vmin=-most, vmax=most)
     fig.colorbar(image, ax=ax, shrink=0.8)
+    ax.set_aspect(1)
     ax.set_xlabel("position of the key")
     ax.set_ylabel("position of the query")
     apart = (scores[1:, 1:] - scores[:-1, :-1]).abs().max()

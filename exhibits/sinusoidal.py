@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import torch
 from torch.nn.functional import cosine_similarity, cross_entropy
 
+from exhibits._drawing import name_lines
 from exhibits.live import Choice, Live, Slider
 from snippets.block import Block
 from snippets.fourier import FourierEncoding, fourier_features
@@ -155,7 +156,8 @@ def sum_by_hand():
         for j, value in enumerate(row):
             ax.text(j, i, f"{value:+.2f}", ha="center", va="center")
     ax.set_yticks(range(3), ["“cat”", "+ position 3", "= what enters"])
-    ax.set_xticks(range(4), [f"dimension {j}" for j in range(4)])
+    ax.set_xlabel("dimension")
+    ax.set_xticks(range(4))
     return fig
 
 
@@ -173,20 +175,19 @@ def heatmap():
 
 
 def chosen_positions():
-    """Four line plots, the encodings of positions 0, 1, 10 and 50 over 64
-    dimensions.
+    """Four rows of coloured cells, the encodings of positions 0, 1, 10 and 50
+    over 64 dimensions.
 
     On the right all four alternate between zero and one; they differ mostly
     on the left.
     """
-    fig, axes = plt.subplots(
-        4, 1, figsize=(4.4, 3.6), sharex=True, sharey=True
-    )
-    encoding = _encode(51, 64)
-    for ax, position in zip(axes, (0, 1, 10, 50), strict=True):
-        ax.plot(encoding[position], linewidth=1)
-        ax.set_ylabel(f"at {position}", rotation=0, ha="right", va="center")
-    axes[-1].set_xlabel("dimension")
+    chosen = [0, 1, 10, 50]
+    fig, ax = plt.subplots(figsize=(4.4, 1.7))
+    ax.imshow(_encode(51, 64)[chosen], cmap="signed", vmin=-1, vmax=1)
+    for line in range(1, len(chosen)):
+        ax.axhline(line - 0.5, color="white", linewidth=4)
+    ax.set_yticks(range(len(chosen)), [f"at {each}" for each in chosen])
+    ax.set_xlabel("dimension")
     return fig
 
 
@@ -197,9 +198,14 @@ def fast_and_slow():
     encoding = _encode(100, 64)
     fig, ax = plt.subplots()
     for dimension, line in ((0, ":"), (8, "--"), (16, "-")):
-        ax.plot(encoding[:, dimension], line, label=f"dimension {dimension}")
+        ax.plot(encoding[:, dimension], line, label=f"{dimension}")
     ax.set_xlabel("position")
-    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    ax.legend(
+        title="dimension",
+        ncols=3,
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1),
+    )
     return fig
 
 
@@ -314,8 +320,8 @@ def similarity_matrix():
     dim = 64
     encoding = _encode(64, dim)
     similarity = encoding @ encoding.T / (dim / 2)
-    fig, ax = plt.subplots(figsize=(3.4, 3.1))
-    ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1)
+    fig, ax = plt.subplots(figsize=(4.4, 3.1))
+    ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1, aspect=1)
     ax.set_xlabel("position")
     ax.set_ylabel("position")
     return fig, {"dim": dim}
@@ -327,7 +333,7 @@ def steps():
     """
     dim, offset, start = 64, 5, 10
     encoding = _encode(start + offset + 1, dim)
-    fig, ax = plt.subplots(figsize=(2.9, 2.7))
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
     ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
     for position, (here, there) in enumerate(pairwise(encoding[:7, :2])):
         arrow = {"arrowstyle": "->", "color": "C1"}
@@ -336,8 +342,8 @@ def steps():
     ax.set_aspect("equal")
     ax.set_xlim(-1.3, 1.3)
     ax.set_ylim(-1.3, 1.3)
-    ax.set_xlabel("dimension 0 (sine)")
-    ax.set_ylabel("dimension 1 (cosine)")
+    ax.text(0, 0, "dimensions\n0 and 1", ha="center", va="center")
+    ax.axis("off")
     first = encoding[offset] - encoding[0]
     second = encoding[start + offset] - encoding[start]
     return fig, {
@@ -500,11 +506,11 @@ def margins():
         turns = torch.arange(1, count)[:, None] * sinusoidal_frequencies(dim)
         gap = (2 - 2 * turns.cos()).sum(-1).sqrt() / math.sqrt(dim / 2)
         nearest[dim] = gap.cummin(0).values
-        label = f"{dim} dimensions"
+        label = f"{dim} dim."
         ax.loglog(shown + 1, nearest[dim][shown], line, label=label)
     ax.set_xlabel("other position up to")
     ax.set_ylabel("nearest, relative to length")
-    ax.legend()
+    name_lines(ax)
     early = nearest[2][:1000]
     return fig, {
         "twin": early.argmin().item() + 1,
@@ -625,10 +631,12 @@ def beyond_training():
     ax.axvspan(0, trained, color="gray", alpha=0.2, linewidth=0)
     queries = range(1, tested)  # position 0 has no previous token
     ax.plot(queries, found[0], color="C1", linewidth=1, label="trained")
-    ax.plot(queries, written, color="C0", label="written by hand")
+    ax.plot(queries, written, color="C0", label="written\nby hand")
+    ax.text(trained, 0.02, " training ended here", va="bottom")
+    ax.set_ylim(0)
     ax.set_xlabel("position")
     ax.set_ylabel("weight on the previous token")
-    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    name_lines(ax)
     return fig, {
         "trained": trained,
         "tested": tested - 1,

@@ -410,7 +410,7 @@ for (name, used), line in zip(remedies.items(), ("-", "--", "-.")):
     table = score_by_distance(*finder[:, :, None], used, distances)
     ax.semilogx(distances, table[same].mean(0), line, label=name)
 ax.set_xlabel("distance")
-ax.set_ylabel("mean score of the same word")
+ax.set_ylabel("mean score")
 fig.legend(loc="outside lower center", ncols=3)
 plt.show()
 

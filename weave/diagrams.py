@@ -7,7 +7,7 @@ from weave.cached import cached
 
 SETTINGS = {
     "htmlLabels": False,
-    "flowchart": {"htmlLabels": False, "nodeSpacing": 28, "rankSpacing": 36},
+    "flowchart": {"htmlLabels": False, "nodeSpacing": 16, "rankSpacing": 36, "wrappingWidth": 110},
     "sequence": {
         "mirrorActors": False,
         "width": 92,
@@ -97,5 +97,5 @@ def _clean(svg, key):
     svg = re.sub(r'(<svg[^>]*?) width="100%"', r'\1 role="img"', svg, count=1)
     svg = re.sub(r' (role="graphics-[^"]*"|aria-roledescription="[^"]*"|xmlns(:xlink)?="[^"]*")', "", svg)
     width = float(re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1])
-    svg = svg.replace("<svg ", f'<svg style="width:{width:.0f}px;min-width:{0.7 * width:.0f}px" ', 1)
+    svg = svg.replace("<svg ", f'<svg style="width:{width:.0f}px;min-width:{0.75 * width:.0f}px" ', 1)
     return svg.replace("my-svg", key)

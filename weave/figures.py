@@ -4,6 +4,9 @@ Exhibits draw with matplotlib's ordinary names: black, white, gray and C0 to C5.
 the way out each becomes a CSS variable, so that a figure follows the page's light
 and dark palette. Two colour maps fade to the page's background, whatever it is:
 `amount` for what starts at zero, `signed` for what has a sign.
+
+All text has one size, in the figure that of a phone: docs/assets/site.css sets it again,
+smaller beside the drawing where that is shown larger.
 """
 
 import io
@@ -11,9 +14,12 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import matplotlib
+import matplotlib.scale
 from cycler import cycler
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.image import AxesImage
+from matplotlib.text import Text
+from matplotlib.ticker import LogFormatterSciNotation
 
 # matplotlib's colour as it stands in SVG -> the CSS variable of docs/assets/site.css
 ROLES = {
@@ -33,13 +39,17 @@ SVG = "http://www.w3.org/2000/svg"
 LIVE = "live-"  # begins the id of an artist that a live figure moves
 ORANGE, BLUE = (0.88, 0.42, 0.08), (0.10, 0.48, 0.80)
 
+WIDTH = 4.4  # inches; that of every figure, whatever part of it is drawn on
+SIZE = 10.5  # points; 12 px on the page where WIDTH is as wide as a phone
+RAISED = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 STYLE = {
-    "figure.figsize": (4.4, 2.7),
+    "figure.figsize": (WIDTH, 2.7),
     "figure.constrained_layout.use": True,
     "figure.facecolor": "none",
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.labelsize": 9,
+    "font.size": SIZE,
+    "axes.titlesize": SIZE,
+    "axes.labelsize": SIZE,
     "axes.facecolor": "none",
     "axes.edgecolor": "gray",
     "axes.linewidth": 0.8,
@@ -66,10 +76,21 @@ class FigureError(Exception):
     """The figure cannot be shown in both themes; the message says why."""
 
 
+class Powers(LogFormatterSciNotation):
+    """Powers at a logarithmic axis as plain text, so that their exponents can be read, too."""
+
+    def __call__(self, value, position=None):
+        text = re.sub(
+            r"\^\{(.*?)\}", lambda power: power[1].translate(RAISED), super().__call__(value, position)
+        )
+        return re.sub(r"\$|\\mathdefault|[{}]", "", text).replace(r"\times", "×")
+
+
 def prepare():
     """Set the house style for every figure drawn from now on."""
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(STYLE)
+    matplotlib.scale.LogFormatterSciNotation = Powers
     amount = [(*BLUE, 0.0), (*BLUE, 1.0)]
     signed = [(*BLUE, 1.0), (*BLUE, 0.0), (*ORANGE, 0.0), (*ORANGE, 1.0)]
     places = [0.0, 0.5, 0.5, 1.0]
@@ -83,6 +104,14 @@ def to_svg(figure, name):
     `name` makes the ids unique on a page that holds several figures.
     """
     _check_colormaps(figure)
+    for ax in figure.axes:
+        ax.tick_params(which="both", labelsize=SIZE)
+    for text in figure.findobj(Text):
+        if "$" in text.get_text():
+            raise FigureError(
+                f"the words {text.get_text()!r} are TeX, whose small letters cannot be read; write Unicode"
+            )
+        text.set_fontsize(SIZE)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(buffer.getvalue())
@@ -98,7 +127,9 @@ def to_svg(figure, name):
         _tidy(element)
     for attribute in ("width", "height", "version"):
         root.attrib.pop(attribute)
-    root.attrib |= {"class": "figure", "role": "img"}
+    width, height = (float(side) for side in root.attrib["viewBox"].split()[2:])
+    box = (width - 72 * WIDTH) / 2, 0, 72 * WIDTH, height
+    root.attrib |= {"viewBox": " ".join(f"{side:g}" for side in box), "class": "figure", "role": "img"}
     return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
 
 
@@ -114,7 +145,8 @@ def standalone(svg):
     """The same figure as a file of its own: light colours on white."""
     for color, variable in ROLES.items():
         svg = svg.replace(f"var({variable})", color)
-    return svg.replace("<svg ", f'<svg xmlns="{SVG}" style="background:white;font-family:sans-serif" ', 1)
+    style = f"background:white;font-family:sans-serif;font-size:{SIZE}px"
+    return svg.replace("<svg ", f'<svg xmlns="{SVG}" style="{style}" ', 1)
 
 
 def _strip_namespaces(element):
@@ -168,9 +200,11 @@ def _tidy(element):
     """Colours to variables, numbers to two decimals, no font family, no idle transform."""
     for key in ("fill", "stroke", "style"):
         if style := element.attrib.get(key):
-            style = re.sub(r"(; )?font-family: [^;]+", "", style).removeprefix("; ")
+            style = re.sub(r"(; )?font-(?:family|size): [^;]+", "", style).removeprefix("; ")
             style = re.sub(r"(?<!url\()#[0-9a-f]{6}\b", _variable, style)
             element.attrib[key] = style.replace(": ", ":").replace("; ", ";")
+        if element.attrib.get(key) == "":
+            del element.attrib[key]
     if element.attrib.get("transform", "").startswith("rotate(-0 "):
         del element.attrib["transform"]
     for key in ("d", "x", "y", "transform", "viewBox", "points", "width", "height"):

@@ -26,9 +26,9 @@ NAMED = re.compile(r"(?:\bexhibit|#!val)\s+(?P<exhibit>\w+\.\w+)|\blab\s+(?P<lab
 
 
 def exhibit_names():
-    """Every exhibit, as module.function: the public functions of the files in exhibits/."""
+    """Every exhibit, as module.function: public functions of the files in exhibits/ without _ in front."""
     names = []
-    for path in sorted((project.ROOT / "exhibits").glob("*.py")):
+    for path in sorted((project.ROOT / "exhibits").glob("[!_]*.py")):
         with contextlib.suppress(SyntaxError):  # reported when one of its exhibits runs
             symbols = table(path.read_text(encoding="utf-8")).items()
             names += [

@@ -401,10 +401,6 @@ def test_spread_is_half_the_range():
     assert evidence._spread(torch.tensor([1.0, 4.0, 2.0])) == 1.5
 
 
-def test_labels_keep_their_distance_and_their_order():
-    assert evidence._spaced([0.0, 0.1, 5.0], 1.0) == [0.0, 1.0, 5.0]
-
-
 @pytest.mark.claim(
     "evidence-gate-opens-at-line-breaks",
     "In the kept runs with gated sinusoids, in each seed, a line break takes a larger share of its encoding "

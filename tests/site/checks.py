@@ -63,6 +63,14 @@ def tidy(visit):
     return [f"{name}: {item}" for question, name in names.items() for item in visit.ask(question)]
 
 
+def legible(visit):
+    """Text in figures and diagrams has at least 12 px, also where a phone is 390 px wide."""
+    if visit.window == "phone":
+        visit.page.set_viewport_size({"width": 390, "height": 740})
+        visit.page.evaluate(FRAME)
+    return [f"text of a figure is too small: {item}" for item in visit.ask("smallText", 12)]
+
+
 def rendered(visit):
     """Maths and diagrams were rendered by the build; ask with every details open."""
     return [f"raw TeX: {item}" for item in visit.ask("rawTex")] + [

@@ -181,6 +181,15 @@
         scrollers().filter((el) => getComputedStyle(el).maskImage === 'none').map(where),
 
       /* Diagrams whose first box is not wholly in sight. */
+      smallText: (least) =>
+        [...main().querySelectorAll('svg:is(.figure, .diagram *) text')].filter(shown).flatMap((text) => {
+          const drawn = [...text.querySelectorAll('tspan')].filter((part) => !part.querySelector('tspan'));
+          const size = Math.min(...[...drawn, text].map((part) => parseFloat(getComputedStyle(part).fontSize)));
+          const pixels = size * text.closest('svg').getScreenCTM().a;
+          return !text.textContent.trim() || pixels > least - 0.05 ? []
+            : [`${pixels.toFixed(1)} px at ${where(text)} "${brief(text.textContent)}"`];
+        }),
+
       hiddenRoots: () =>
         [...main().querySelectorAll('.diagram')].filter(shown).flatMap((diagram) => {
           const led = [...diagram.querySelectorAll('.flowchart-link')].map((link) => link.id.split('_').at(-2));

@@ -75,6 +75,10 @@ def rendered(visit):
     return checks.rendered(visit)
 
 
+def legible(visit):
+    return checks.legible(visit)
+
+
 def tidy(visit):
     visit.ask("openAll")
     return checks.tidy(visit)
@@ -132,6 +136,13 @@ FAULTS = {
         MAIN,
         f"{MAIN}<pre style='inline-size: 300px'><code>{'x' * 80}</code></pre>",
         "a listing is cut off",
+    ),
+    "small text": (
+        legible,
+        MAIN,
+        MAIN
+        + "<svg class='figure' width='90' viewBox='0 0 100 20'><text y='9' font-size='13'>tiny</text></svg>",
+        'text of a figure is too small: 11.7 px at article > svg.figure > text "tiny"',
     ),
     "root out of sight": (
         tidy,

@@ -40,6 +40,7 @@ def test_page(built, visit, report, path, window, night):
     if chapter:
         problems += levels.cumulative(page)
     page.ask("openAll")
+    problems += checks.legible(page)
     for theme in themes:
         page.turn(theme)
         problems += checks.theme(page)

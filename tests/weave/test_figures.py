@@ -31,7 +31,7 @@ def draw():
     axes.plot([0, 1.23456, 2], [0, 1, 9], marker="o", label="a <b> & c")
     axes.axhline(0.5, color="gray")
     axes.bar([0, 1], [1, 2], color="C3")
-    axes.set(ylim=(0, 3), xlabel="offset", ylabel=r"$\theta_i$ up")
+    axes.set(ylim=(0, 3), xlabel="offset", ylabel="θ up")
     axes.legend()
     return figure
 
@@ -126,9 +126,37 @@ def test_words_stay_words():
     assert "a <b> & c" in words
 
 
-def test_mathematics_in_a_label_keeps_its_letters():
-    (label,) = [text for text in elements(svg(draw()), "text") if text.findall("tspan")]
-    assert sorted("".join(label.itertext()).replace("\N{NO-BREAK SPACE}", "")) == sorted("θiup")
+def test_tex_in_a_label_is_refused():
+    figure, axes = plt.subplots()
+    axes.set_xlabel(r"$\theta_i$")
+    with pytest.raises(
+        figures.FigureError, match=r"are TeX, whose small letters cannot be read; write Unicode"
+    ):
+        svg(figure)
+
+
+def test_powers_at_a_logarithmic_axis_are_plain_text():
+    figure, axes = plt.subplots()
+    axes.loglog([0.01, 3000], [2, 3])
+    text = svg(figure)
+    assert "<tspan" not in text
+    words = {element.text for element in elements(text, "text")}
+    assert {"10⁻²", "10³", "2×10⁰"} <= words
+
+
+def test_all_text_has_the_size_that_the_page_gives_it():
+    figure, axes = plt.subplots()
+    axes.plot([0, 1])
+    axes.set_title("small", fontsize=5)
+    axes.tick_params(labelsize=20)
+    assert "font-size" not in svg(figure)
+    assert f"font-size:{figures.SIZE}px" in figures.standalone(svg(figure))
+
+
+def test_a_narrow_figure_is_no_larger_than_others():
+    figure, axes = plt.subplots(figsize=(3.4, 2))
+    axes.plot([0, 1])
+    assert 'viewBox="-36 0 316.8 144"' in svg(figure)
 
 
 def test_the_font_is_the_pages():

@@ -1,0 +1,36 @@
+"""What figures of all chapters share."""
+
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.colors import same_color
+
+from exhibits._drawing import COLORS, name_lines, spaced
+from experiments.runs import load
+
+
+def test_labels_keep_their_distance_and_their_order():
+    assert spaced([0.0, 0.1, 5.0], 1.0) == [0.0, 1.0, 5.0]
+
+
+def test_every_method_has_one_colour():
+    assert COLORS.keys() == load("language").keys()
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_each_line_has_its_name_in_its_colour_and_no_two_names_touch(scale):
+    figure, ax = plt.subplots()
+    for color, end in (("C0", 2.0), ("C1", 2.01), ("C2", 900.0)):
+        ax.plot([1, 2], [1, end], color, label=color)
+    ax.plot([1, 2], [5, 5])
+    ax.set_yscale(scale)
+    ax.set_ylim(1, 10)
+    name_lines(ax)
+    figure.draw_without_rendering()
+    assert [text.get_text() for text in ax.texts] == ["C0", "C1", "C2"]
+    assert all(same_color(text.get_color(), text.get_text()) for text in ax.texts)
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert all(low.y1 <= high.y0 + 1 for low, high in pairwise(boxes))
+    assert all(box.x0 > ax.transData.transform((2, 1))[0] for box in boxes)
+    plt.close(figure)
