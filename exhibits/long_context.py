@@ -699,7 +699,7 @@ def beyond():
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
     ax.axvspan(0, OFFSETS_LEARNED, color="gray", alpha=0.2, linewidth=0)
     shown = range(0, count, 24)
-    ax.plot(shown, plain[::24], color="C1", linewidth=1, label="unchanged")
+    ax.plot(shown, plain[::24], color="black", linewidth=1, label="unchanged")
     ax.plot(shown, slowed[::24], color="C0", label="interpolation")
     ax.set_xlabel("offset")
     ax.set_ylabel("score")
