@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 
 from weave import cards, project, twins
+from weave.extension import RESULTS
+from weave.results import exhibit_names
 
 DAY = 24 * 60 * 60  # seconds
 # Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.
@@ -31,8 +33,17 @@ def build(site):
         if code == 0:
             twins.write(made)
             cards.write(made)
+            _write_data(made)
             _swap(made, site, Path(folder))
     return code
+
+
+def _write_data(site):
+    """What each figure shows, for those who want to draw it themselves."""
+    (site / "data").mkdir()
+    for name in exhibit_names():
+        if data := RESULTS.get(name).get("data"):
+            (site / "data" / f"{name}.csv").write_text(data, encoding="utf-8")
 
 
 def _tidy(site):

@@ -41,10 +41,12 @@ class WeaveExtension(Extension):
     config = {
         "repository": ["", "address of the repository, to link files on its main branch"],
         "site": ["", "address of the home page, for the links in notebooks"],
+        "data": [False, "whether weave/build.py writes the data of figures"],
     }
 
     def extendMarkdown(self, md):
-        addresses = {name: self.getConfig(name).rstrip("/") for name in self.config}
+        addresses = {name: self.getConfig(name).rstrip("/") for name in ("repository", "site")}
+        addresses["data"] = self.getConfig("data")
         md.weave = Page(md, addresses)
         # Before the fences of SuperFences (25), after normalized white space (30).
         md.preprocessors.register(Directives(md), "weave", 28)
@@ -138,6 +140,12 @@ class Page:
         text = re.sub(r"```python.*?```", "", text, flags=re.S)
         text = re.sub(r"\$\$.*?\$\$|\$[^$]+\$|\]\([^)]*\)", " x ", text, flags=re.S)
         return max(1, round(len(re.findall(r"[^\W\d_][\w’'-]*", text)) / 200))
+
+    def up(self):
+        """The way from this page, as it stands in the site, to its root."""
+        return "../" * (
+            self.path().removesuffix("index.md").count("/") + (not self.path().endswith("index.md"))
+        )
 
     def to(self, target):
         """A link from this page to another file of docs/."""

@@ -9,6 +9,7 @@ All text has one size, in the figure that of a phone: docs/assets/site.css sets 
 smaller beside the drawing where that is shown larger.
 """
 
+import csv
 import io
 import re
 import xml.etree.ElementTree as ElementTree
@@ -16,10 +17,14 @@ import xml.etree.ElementTree as ElementTree
 import matplotlib
 import matplotlib.scale
 from cycler import cycler
+from matplotlib.collections import PathCollection, PolyCollection
 from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.container import BarContainer
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
 from matplotlib.ticker import LogFormatterSciNotation
+from numpy import nan, ndenumerate
+from numpy.ma import filled
 
 # matplotlib's colour as it stands in SVG -> the CSS variable of docs/assets/site.css
 ROLES = {
@@ -147,6 +152,51 @@ def standalone(svg):
         svg = svg.replace(f"var({variable})", color)
     style = f"background:white;font-family:sans-serif;font-size:{SIZE}px"
     return svg.replace("<svg ", f'<svg xmlns="{SVG}" style="{style}" ', 1)
+
+
+def data(figure):
+    """What the figure shows, as CSV: a row for each point of a line or band, mark, bar, or cell of a grid."""
+    made = io.StringIO()
+    rows = csv.writer(made, lineterminator="\n")
+    rows.writerow(("panel", "kind", "name", "x", "y", "value"))
+    for panel, ax in enumerate(figure.axes, 1):
+        for kind, name, points in _drawn(ax):
+            rows.writerows((panel, kind, name, *(f"{number:.7g}" for number in point)) for point in points)
+    return made.getvalue()
+
+
+def _drawn(ax):
+    """What stands in a panel, each as a kind, a name and points."""
+    for line in ax.lines:
+        if line.get_transform().contains_branch(ax.transData):
+            yield "line", _name(line), line.get_xydata().tolist()
+    for bars in ax.containers:
+        if isinstance(bars, BarContainer):
+            yield "bar", _name(bars), [_end(bar, bars.orientation) for bar in bars]
+    for marks in ax.collections:
+        if isinstance(marks, PathCollection):
+            yield "mark", _name(marks), filled(marks.get_offsets(), nan).tolist()
+        elif isinstance(marks, PolyCollection):
+            yield (
+                "band",
+                _name(marks),
+                [point for path in marks.get_paths() for point in path.vertices.tolist()],
+            )
+    for image in ax.images:
+        if image.get_array().ndim == 2:
+            cells = ndenumerate(filled(image.get_array().astype(float), nan))
+            yield "cell", _name(image), [(x, y, value) for (y, x), value in cells]
+
+
+def _name(artist):
+    return artist.get_label().replace("\n", " ") if artist.get_label()[:1] != "_" else ""
+
+
+def _end(bar, orientation):
+    middle = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height() / 2
+    if orientation == "vertical":
+        return middle[0], bar.get_y() + bar.get_height()
+    return bar.get_x() + bar.get_width(), middle[1]
 
 
 def _strip_namespaces(element):

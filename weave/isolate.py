@@ -64,6 +64,8 @@ def _result(name, recorder):
             result |= export.drawn(figure, live, name)
     elif figure is not None:
         result["figure"] = figures.to_svg(figure, name)
+    if figure is not None:
+        result["data"] = figures.data(figure)
     return result
 
 

@@ -94,6 +94,26 @@ def test_an_image_in_another_colour_map_is_refused():
         svg(figure)
 
 
+def test_the_data_are_what_is_drawn():
+    figure, axes = plt.subplots(1, 3)
+    axes[0].plot([0, 1], [2, 0.5], label="falling\nline")
+    axes[0].scatter([3], [4])
+    axes[0].axhline(7)
+    axes[1].bar(["a"], [5])
+    axes[1].barh([2], [6])
+    axes[2].imshow(numpy.array([[8, 9]]))
+    assert figures.data(figure).splitlines() == [
+        "panel,kind,name,x,y,value",
+        "1,line,falling line,0,2",
+        "1,line,falling line,1,0.5",
+        "1,mark,,3,4",
+        "2,bar,,0,5",
+        "2,bar,,6,2",
+        "3,cell,,0,0,8",
+        "3,cell,,1,0,9",
+    ]
+
+
 def test_ids_carry_the_figures_name_and_every_reference_leads_to_one():
     text = svg(draw(), name="chapter.thing")
     ids = re.findall(r'\bid="([^"]+)"', text)

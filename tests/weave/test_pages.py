@@ -103,7 +103,8 @@ def test_an_exhibit_is_its_figure_with_caption_and_folded_code(soup, text):
     code = html.select_one("details.code")
     assert not code.has_attr("open")
     assert code.select_one("pre code").text == "def rising():\n    'It rises.'\n"
-    assert code.select_one(".place").text == "exhibits/lines.py, lines 1 to 2"
+    assert code.select_one(".place").text == "exhibits/lines.py, lines 1 to 2, link"
+    assert html.select_one(code.select_one(".place a")["href"]).name == "figure"
     assert not html.find_all(string=re.compile("///|exhibit lines|```"))
 
 
@@ -113,6 +114,15 @@ def test_an_exhibit_that_only_prints_is_what_it_printed_and_its_code(soup, text)
     assert html.select_one(".printed pre code").text == "one < two\n  three\n"
     assert "print('one < two')" in html.text
     assert not html.select_one("svg")
+
+
+@pytest.mark.parametrize(
+    ("path", "up"), [("index.md", ""), ("guide/a.md", "../../"), ("labs/index.md", "../")]
+)
+def test_a_figure_offers_its_data_where_the_build_writes_them(soup, monkeypatch, path, up):
+    monkeypatch.setenv("TWINS", "true")
+    offered = soup("```exhibit lines.rising\nA caption.\n```", path).select(".place a")
+    assert offered[0]["href"] == f"{up}data/lines.rising.csv"
 
 
 def test_an_exhibit_without_a_caption_has_none(soup):

@@ -60,7 +60,7 @@ def sites(project):
         (".printed pre", 1),
         ("span.value", 1),
         ("a.claim", 1),
-        (".place a", 1),
+        (".place a", 2),
         (".diagram svg[role=img] title", 1),
         (".formula math[display=block] mfrac", 1),
         ("details.level-basic#scaling-basic[open]", 1),

@@ -41,9 +41,9 @@ def described(svg, alternative):
     return svg.replace(' role="img"', f' role="img" aria-label="{html.escape(alternative)}"', 1)
 
 
-def folded(page, title, source):
+def folded(page, title, source, more=""):
     """Code that few will open: without colours, which would be half of the page's elements."""
-    place = f'<p class="place"><code>{source.file}</code>, {_lines(source)}</p>'
+    place = f'<p class="place"><code>{source.file}</code>, {_lines(source)}{more}</p>'
     code = box(page, "highlight", html.escape("\n".join(source.lines) + "\n"))
     return f"{FOLD}<summary>{title}</summary>{place}{code}</details>"
 

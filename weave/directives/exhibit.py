@@ -16,12 +16,13 @@ def exhibit(page, asked, caption):
     show = show or ("figure" if result["figure"] else "output")
     module, _, function = name.partition(".")
     source = symbols.find(f"exhibits/{module}.py", function)
-    caption = ["/// caption", *caption, "///"] if any(caption) else []
+    known = f"    attrs: {{id: {_address(name)}}}"
+    caption = ["/// caption", known, *caption, "///"] if any(caption) else []
     if show == "figure":
         return [
             _figure(name, result, source, caption),
             caption,
-            folded(page, "The code that drew this", source),
+            folded(page, "The code that drew this", source, _offers(page, name)),
         ]
     if not result["output"]:
         raise DirectiveError(f"exhibit {name!r} prints nothing")
@@ -55,8 +56,19 @@ def _figure(name, result, source, caption):
         return figure
     if not caption:
         raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
-    caption.insert(1, f"    attrs: {{data-live: {name}}}")
+    caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
     return figure + live.shown(name, result["live"])
+
+
+def _address(name):
+    """The id of a figure."""
+    return name.replace(".", "-")
+
+
+def _offers(page, name):
+    """What else there is of a figure: its data, where the build writes them, and its own address."""
+    data = f', <a href="{page.up()}data/{name}.csv">data</a>' if page.addresses["data"] else ""
+    return f'{data}, <a href="#{_address(name)}">link</a>'
 
 
 def _table(name, result):
