@@ -64,6 +64,14 @@ def _bounds(part, method):
     return [min(each) for each in by_part], [max(each) for each in by_part]
 
 
+def _step(method):
+    """The time of a training step at the greatest length relative to no
+    encoding, and half the range over the parts of the rounds."""
+    part = _part("training")
+    least, most = _bounds(part, method)
+    return _ratios(part, method)[-1], (most[-1] - least[-1]) / 2
+
+
 def _space(part, method):
     """Memory relative to no encoding at the greatest length."""
     return part["bytes"][method][-1] / part["bytes"]["none"][-1]

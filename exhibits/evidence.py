@@ -8,6 +8,7 @@ import string
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits import cost
 from exhibits._drawing import COLORS, spaced
 from exhibits.live import Choice, Live
 from experiments import extensions as stretching
@@ -25,6 +26,15 @@ BANDS = {  # of positions, from and to
     "within": (16, TRAINED),
     "just past": (TRAINED, 2 * TRAINED),
     "far": (ASKED // 2, ASKED),
+}
+COLUMNS = {  # of the table of all, and what shows more of each
+    "Within": "evidence-by_position",
+    "Just past": "evidence-by_position",
+    "Far": "evidence-by_position",
+    "Copying": "evidence-tasks",
+    "Recall": "evidence-tasks",
+    "Counting": "evidence-tasks",
+    "Step": "cost-training",
 }
 LEVEL = (
     *("ALiBi", "KERPLE", "Sandwich"),
@@ -204,25 +214,31 @@ def one_by_one():
 
 
 def table():
-    """Every encoding, the best far out first."""
-    losses = _losses()
+    """Every encoding, the best far out first: each number with half the range
+    over its seeds, or over the parts of the timing.
+    """
+    losses, right = _losses(), _accuracies()
     far = {name: _band(loss, "far").mean() for name, loss in losses.items()}
     learned = {
         name: results[0]["encoding_parameters"]
         for name, results in load("language").items()
     }
-    print("| Encoding | Within | Far | Just past | Spread | Learned |")
-    print("|---|--:|--:|--:|--:|--:|")
+    heads = [f"[{word}](#{place})" for word, place in COLUMNS.items()]
+    print("| Encoding |", " | ".join(heads), "| Learned |")
+    print("|---" + "|--:" * (len(heads) + 1) + "|")
     for name in sorted(far, key=far.get):
-        bands = [
-            _band(losses[name], band)
-            for band in ("within", "far", "just past")
-        ]
-        cells = [f"{band.mean():.2f}" for band in bands]
-        spread = max(_spread(band) for band in bands)
-        print(f"| {name} |", *(f"{cell} |" for cell in cells), end=" ")
-        print(f"±{spread:.2f} | {learned[name]:,} |")
+        cells = [_cell(_band(losses[name], band)) for band in BANDS]
+        for task in puzzles.TASKS:
+            shares = right.get(name, {}).get(task)
+            cells.append("–" if shares is None else _cell(shares[:, -1]))
+        cells.append("{:.2f} ±{:.2f}".format(*cost._step(name)))
+        print(f"| {name} |", " | ".join(cells), f"| {learned[name]:,} |")
     return _sizes() | _main_results(losses)
+
+
+def _cell(values):
+    """The mean, and half the distance between lowest and highest."""
+    return f"{values.mean():.2f} ±{_spread(values):.2f}"
 
 
 def _sizes():
