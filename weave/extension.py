@@ -32,6 +32,7 @@ CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
 RESULTS = Results()  # one for all pages of a build, and for all builds of a server
 LEVELS = ("layman", "basic", "intermediate", "advanced")
 BIBLIOGRAPHY = "bibliography.md"  # titles of others, in which no word is ours
+IDEA = "the-idea"  # the section of a chapter whose levels the table of contents names
 OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
 
 
@@ -309,6 +310,10 @@ class Levels(Treeprocessor):
             raise WeaveError(f"{where}: unknown level {level!r}; the levels are {', '.join(LEVELS)}")
         seen[name] = seen.get(name, 0) + 1
         element.set("id", name if seen[name] == 1 else f"{name}-{seen[name]}")
+        if element.get("id") == f"{IDEA}-{level}":
+            (idea,) = (part for page in self.md.toc_tokens for part in page["children"] if part["id"] == IDEA)
+            entry = {"level": idea["level"] + 1, "id": name, "name": level.capitalize(), "children": []}
+            idea["children"].append(entry)
         element.attrib.pop("open", None)
         if level in OPEN:
             element.set("open", "open")

@@ -61,6 +61,23 @@
     } catch { /* as above */ }
   }
 
+  /* The navigation marks what was read to its end. */
+  const end = document.querySelector("article")?.lastElementChild;
+  const read = (() => {
+    try { return JSON.parse(localStorage.getItem("read")) ?? []; } catch { return []; }
+  })();
+  const here = location.pathname;
+  for (const link of document.querySelectorAll(".md-nav--primary a.md-nav__link[href]")) {
+    link.classList.toggle("read", link.pathname !== here && read.includes(link.pathname));
+  }
+  if (end && !read.includes(here)) {
+    new IntersectionObserver(([{ isIntersecting }], observer) => {
+      if (!isIntersecting || !scrollY) return;
+      observer.disconnect();
+      try { localStorage.setItem("read", JSON.stringify([...read, here])); } catch { /* as above */ }
+    }).observe(end);
+  }
+
   /* The list of claims can be narrowed to those with some words. */
   const counted = document.querySelector(".counted");
   if (counted) {

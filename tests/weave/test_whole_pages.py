@@ -1,5 +1,7 @@
 """A page is made once, and again when anything that decided it has changed."""
 
+import re
+
 import markdown
 import pytest
 
@@ -52,6 +54,16 @@ def made(here, monkeypatch):
 
     assert made() == ALL
     return made
+
+
+def test_the_table_of_contents_names_the_levels_of_the_idea(here, made):
+    levels = "".join(f'??? level-{name} "So"\n\n    Text.\n\n' for name in extension.LEVELS)
+    here.write({"docs/plain.md": f"# Plain\n\n## The idea\n\n{levels}\n## See it\n\n{levels}"})
+    for again in range(2):
+        made()
+        page = (here.root / "site" / "plain" / "index.html").read_text(encoding="utf-8")
+        named = re.findall(r"(\w+) - #((?:the-idea|see-it)-\w+)", page)
+        assert named == [(name.capitalize(), f"the-idea-{name}") for name in extension.LEVELS], again
 
 
 def site(here):
