@@ -1,5 +1,7 @@
 """Layman, Basic, Intermediate, Advanced: what the depth control and the blocks do."""
 
+import re
+
 import levels
 import pytest
 
@@ -53,6 +55,14 @@ def test_a_choice_keeps_the_place(visit, report, chapters, how):
 def test_layman_is_a_site_of_its_own(visit, report, chapter):
     page = visit(chapter)
     report(chapter, levels.is_a_story(page) + page.problems, "Layman")
+
+
+@pytest.mark.slow
+def test_a_chapter_at_basic_is_a_handout_of_ten_sheets_at_most(visit, chapter):
+    page = visit(f"{chapter}?level=basic").page
+    page.emulate_media(media="print")
+    sheets = re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4"))
+    assert 1 < len(sheets) <= 10
 
 
 def test_heading_is_not_covered(visit, report, chapters, how):
