@@ -6,6 +6,7 @@ within sentences. Levels are `??? level-basic "Basic: …"` blocks (pymdownx.det
 
 import functools
 import html
+import itertools
 import logging
 import posixpath
 import re
@@ -18,7 +19,7 @@ from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
-from markdown.util import AMP_SUBSTITUTE, AtomicString
+from markdown.util import AMP_SUBSTITUTE, HTML_PLACEHOLDER_RE, AtomicString
 from math_core import LatexError, LatexToMathML
 
 from weave import glossary, pages, project
@@ -283,6 +284,8 @@ class Levels(Treeprocessor):
 
     def run(self, root):
         self._walk(root, "", {})
+        for box in [root, *root.iter("details")]:
+            self._pair(box)
         plain = next(
             (n for n, child in enumerate(root) if child.get("id", "").endswith("-layman")), len(root)
         )
@@ -291,6 +294,29 @@ class Levels(Treeprocessor):
             box = ElementTree.SubElement(root, "details", {"class": "from-basic", "open": "open"})
             ElementTree.SubElement(box, "summary").text = "For those who build such programs"
             box.extend(rest)
+
+    def _pair(self, parent):
+        """Put a listing into one box with the text before it: they stand side by side where there is room."""
+        text, after = [], list(parent)
+        while after:
+            child = after.pop(0)
+            if child.get("class") == "place" and text:
+                pair = ElementTree.Element("div", {"class": "beside"})
+                parent.insert(list(parent).index(text[0]), pair)
+                code = [child, *itertools.takewhile(self._is_box, after)]
+                for side in (text, code):
+                    ElementTree.SubElement(pair, "div").extend(side)
+                    for element in side:
+                        parent.remove(element)
+            is_text = (
+                child.tag in ("p", "ul", "ol") and not self._is_box(child) and child.get("class") is None
+            )
+            text = [*text, child] if is_text else []
+
+    @staticmethod
+    def _is_box(element):
+        """Whether an element stands for HTML that a directive has made."""
+        return element.tag == "p" and HTML_PLACEHOLDER_RE.fullmatch((element.text or "").strip())
 
     def _walk(self, parent, heading, seen):
         """A heading names what follows it in the same block, not what follows the block."""

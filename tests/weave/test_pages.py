@@ -138,6 +138,21 @@ def test_show_chooses_what_an_exhibit_shows(soup):
     assert not output.select_one("svg.figure")
 
 
+def test_a_listing_stands_in_one_box_with_the_text_that_leads_to_it(soup):
+    listing = '--8<-- "snippets/scale.py@scaled"'
+    for text in (
+        f"One.\n\nTwo.\n\n{listing}\n\nAfter.",
+        f"{LEVEL}One.\n\n    Two.\n\n    {listing}\n\n    After.",
+    ):
+        html = soup(text)
+        prose, code = html.select_one(".beside").find_all("div", recursive=False)
+        assert [p.text for p in prose.select("p")] == ["One.", "Two."]
+        assert [code.p["class"], code.pre.text] == [["place"], "def scaled(x):\n    return BASE * x\n"]
+        assert "After." not in html.select_one(".beside").text
+        assert re.findall("One|Two|scaled|After", html.text) == ["One", "Two", "scaled", "After"]
+    assert not soup(f"# A title\n\n{listing}").select(".beside")
+
+
 def test_a_printed_table_is_a_table(soup):
     html = soup("```exhibit words.table show=table\nThe **caption**.\n```")
     assert [cell.text for cell in html.select("table td")] == ["one", "2"]
