@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from urllib.parse import unquote
 
+import yaml
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
@@ -21,11 +22,13 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 from markdown.util import AMP_SUBSTITUTE, HTML_PLACEHOLDER_RE, AtomicString
 from math_core import LatexError, LatexToMathML
+from mkdocs.utils import meta
 
 from weave import glossary, pages, project
 from weave.claims import ClaimError, registry
 from weave.directives import FENCES, code
 from weave.errors import WeaveError
+from weave.prose import Made, Prose
 from weave.results import Results, Unavailable
 
 VALUE = r"(?<!`)`#!val\s+([^\s`]+)(?:\s+([^`]*?))?\s*`(?!`)"
@@ -62,6 +65,8 @@ class WeaveExtension(Extension):
         md.treeprocessors.register(Terms(md), "weave-terms", 5)
         md.treeprocessors.register(Links(md), "weave-links", 3)
         md.treeprocessors.register(Dollars(md), "weave-dollars", 2)
+        # Before what is kept from Markdown is put back (30).
+        md.postprocessors.register(Prose(md), "weave-prose", 35)
         md.postprocessors.register(Mathematics(md), "weave-math", -10)
         md.postprocessors.register(Marks(md), "weave-marks", -11)
         md.convert = functools.partial(_convert, md)
@@ -87,6 +92,19 @@ class Page:
     def begin(self, lines):
         """Remember how many lines there are: the builder has taken some away at the front."""
         self._lines = len("\n".join(lines).rstrip().split("\n"))
+        if lines[0].rstrip() == "---":
+            line, why = _front_matter_fault("\n".join(lines))
+            raise WeaveError(f"{self.at(line)}: this front matter is not `name: value` in YAML: {why}")
+        if (taken := self._taken()) and re.match(r"\s*[\w-]+:", taken[0]):
+            raise WeaveError(
+                f"docs/{self.path()}:1: {taken[0]!r} would be taken for front matter and not be shown: "
+                "begin with a heading, or put it between lines of ---"
+            )
+
+    def _taken(self):
+        """The lines that the builder has taken away at the front."""
+        lines = (project.DOCS / self.path()).read_text(encoding="utf-8").rstrip().split("\n")
+        return lines[: len(lines) - self._lines]
 
     @functools.cached_property
     def claims(self):
@@ -128,9 +146,7 @@ class Page:
 
     def at(self, line):
         """The place of a line counted, from 1, in what the builder handed over."""
-        file = project.DOCS / self.path()
-        lines = file.read_text(encoding="utf-8").rstrip().split("\n")
-        return f"docs/{self.path()}:{line + len(lines) - self._lines}"
+        return f"docs/{self.path()}:{line + len(self._taken())}"
 
     def where(self, *texts):
         """The place where a piece of the page's text, the first that is there, first stands."""
@@ -160,8 +176,9 @@ class Directives(Preprocessor):
     FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*(?P<kind>[\w-]*)(?P<rest>[^`]*)$")
     LISTING = re.compile(r'^(?P<indent>\s*)--8<--\s+"(?P<file>[^"@]+)(?:@(?P<symbol>[^"]+))?"\s*$')
     MISPLACED = re.compile(
-        rf"^\s*((>|[-*+]|\d+[.)])\s+)*(--8<--|(`{{3,}}|~{{3,}})\s*({'|'.join(FENCES)})\b)", re.I
+        rf"^\s*((>|[-*+]|\d+[.)])\s+)*(;*-+8<-+|(`{{3,}}|~{{3,}})\s*({'|'.join(FENCES)})\b)", re.I
     )
+    SHOWN = ("markdown", "md")  # fences that show how a directive is written
 
     def run(self, lines):
         self.md.weave.begin(lines)
@@ -169,6 +186,8 @@ class Directives(Preprocessor):
         while number < len(lines):
             if fence := self.FENCE.match(lines[number]):
                 end = self._end(lines, number, fence)
+                if fence["kind"] not in self.SHOWN:
+                    self._refuse_within(lines, number + 1, end)
                 if fence["kind"] in FENCES:
                     body = [line.removeprefix(fence["indent"]) for line in lines[number + 1 : end]]
                     made += self._make(FENCES[fence["kind"]], fence, number + 1, fence["rest"].strip(), body)
@@ -184,6 +203,17 @@ class Directives(Preprocessor):
                 made.append(lines[number])
             number += 1
         return made
+
+    def _refuse_within(self, lines, start, end):
+        """A fence shows what is in it as it stands."""
+        for number in range(start, end):
+            if self.MISPLACED.match(lines[number]):
+                where, text = self.md.weave.at(number + 1), lines[number].strip()
+                raise WeaveError(
+                    f"{where}: {text!r} would be shown as it stands: take away the fence around it, "
+                    'as in --8<-- "snippets/name.py@symbol" on a line of its own '
+                    "(only a ```markdown fence shows how it is written)"
+                )
 
     def _end(self, lines, start, fence):
         """The number of the line that closes a fence."""
@@ -201,7 +231,7 @@ class Directives(Preprocessor):
             raise WeaveError(f"{self.md.weave.at(line)}: {error}") from None
         placed = [""]
         for part in parts:
-            text = [self.md.htmlStash.store(part)] if isinstance(part, str) else part
+            text = [self.md.htmlStash.store(Made(part))] if isinstance(part, str) else part
             placed += [*(match["indent"] + line for line in text), ""]
         return placed
 
@@ -452,14 +482,32 @@ class Marks(Postprocessor):
         return self.SPACE.sub(lambda m: m.expand(joined if m["formula"] else "\N{NO-BREAK SPACE}"), text)
 
 
+CODE = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1[ \t]*$|(?<!`)(`+)(?!`).*?(?<!`)\2(?!`)", re.M | re.S)
+
+
 def _place(texts, files):
-    """Where the first of the texts that stands in one of the files first stands, else the first file."""
+    """Where the first of the texts that stands in one of the files first stands, else the first file.
+
+    What stands in prose is meant before what stands in code.
+    """
+    wholes = {file: (project.ROOT / file).read_text(encoding="utf-8") for file in files}
+    prose = {file: CODE.sub(lambda code: re.sub(r".", " ", code[0]), whole) for file, whole in wholes.items()}
     for text in texts:
-        for file in files:
-            whole = (project.ROOT / file).read_text(encoding="utf-8")
+        for file, whole in (*prose.items(), *wholes.items()):
             if (start := whole.find(text)) >= 0:
                 return f"{file}:{whole.count(chr(10), 0, start) + 1}"
     return files[0]
+
+
+def _front_matter_fault(text):
+    """The line on which what should be front matter is not, and why."""
+    if not (front := meta.YAML_RE.match(text)):
+        return 1, "no second line of --- ends it, or it is empty"
+    try:
+        return 1, f"it is {type(yaml.safe_load(front[1])).__name__}"
+    except Exception as error:  # YAML lets through what Python says of a date
+        line = error.problem_mark.line + 2 if hasattr(error, "problem_mark") else 1
+        return line, " ".join(str(getattr(error, "problem", None) or error).split())
 
 
 class Warnings(logging.Filter):

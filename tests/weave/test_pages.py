@@ -760,6 +760,18 @@ def test_a_directive_inside_another_fence_is_left_alone(soup, fence, directive):
     assert html.find("p", string="After.")
 
 
+@pytest.mark.parametrize("fence", ["```python", "```", "~~~text", "```exhibit lines.rising", "```` {.md}"])
+@pytest.mark.parametrize(
+    "directive",
+    ['--8<-- "snippets/scale.py"', '  -8<- "a.py"', ';--8<-- "a.py"', "--8<--", "~~~~ exhibit a.b\n~~~~"],
+)
+def test_a_directive_that_a_fence_would_show_as_text_is_refused(refusal, fence, directive):
+    line = directive.split("\n")[0].strip()
+    end = re.match("`+|~+", fence)[0]
+    text = refusal(f"# Page\n\n{fence}\nx\n{directive}\n{end}")
+    assert text.startswith(f"docs/index.md:5: {line!r} would be shown as it stands: take away the fence")
+
+
 def test_ordinary_fences_and_code_are_highlighted_as_ever(soup):
     code = "`#!python f()` and ```three ticks``` in a line\n\n```ticks``` first"
     html = soup(f"```python\ndef f(): pass\n```\n\nand {code}")
@@ -787,6 +799,90 @@ def test_a_directive_that_markdown_would_show_as_text_is_refused(refusal, marker
     assert "must stand on lines of its own" in text
 
 
+# Prose
+
+REFUSED = {
+    "<script>x()</script>": "no <script>: what a page does stands in docs/assets/site.js",
+    "A <script src='/x.js'></script> within.": "no <script>",
+    "<!-- <script>x()</script> -->": "no <script>",
+    "<!-- --!><script>x()</script> -->": "no <script>",
+    "<style>p { color: red }</style>": "no <style>: how a page looks stands in docs/assets/site.css",
+    '<link rel="stylesheet" href="https://example.org/x.css">': "no <link>",
+    '<iframe src="https://example.org"></iframe>': "no <iframe>: link to it",
+    '<object data="x.svg"></object>': "no <object>",
+    '<base href="https://example.org/">': "no <base>",
+    '<p onclick="x()">y</p>': "no event handler, it has onclick=: let docs/assets/site.js listen",
+    'A <b OnMouseOver="x()">word</b>.': "no event handler, it has onmouseover=",
+    "Text.\n{: onclick='x()' }": "no event handler, it has onclick=",
+    '<div markdown onclick="x()">\n\nText.\n\n</div>': "no event handler",
+    "[a](javascript:x())": "no address that runs a script, it has 'javascript:x()'",
+    "[a](java&#115;cript:x())": "no address that runs a script",
+    '<a href="&#1; java\nscript:x()">a</a>': "no address that runs a script",
+    "![a](https://example.org/a.png)": "no <img> from another host, it has 'https://example.org/a.png': put",
+    "![a](//example.org/a.png)": "no <img> from another host",
+    '<img alt="a" src="\\\\example.org/a.png">': "no <img> from another host",
+    '<img alt="a" srcset="assets/a.png 1x, https://example.org/a.png 2x">': "no <img> from another host",
+    "<video src='http://example.org/a.mp4'></video>": "no <video> from another host",
+    "<svg><use href='https://example.org/a.svg#a'/></svg>": "no <use> from another host",
+    "<svg><image xlink:href='//example.org/a.svg'/></svg>": "no <image> from another host",
+    '<form action="https://example.org"><button>a</button></form>': "no <form> from another host",
+    '<p style="background: url(https://example.org/a.png)">a</p>': "no style that loads, it has style=",
+    "Text.\n{: style='background: URL(//example.org)' }": "no style that loads",
+    '??? level-basic "Basic"\n    <script>x()</script>': "no <script>",
+    "| a |\n|---|\n| <b onclick='x()'>c</b> |": "no event handler",
+    "```exhibit lines.rising\nA <b onclick='x()'>word</b>.\n```": "no event handler",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_prose_may_not_hold_is_refused_with_its_line(refusal, text):
+    shown = "Code: `<script>`, `onclick=`.\n\n```html\n<script>x()</script> onclick javascript:x()\n```"
+    said = refusal(f"# Page\n\n{shown}\n\n{text}")
+    line = int(re.match(r"docs/index\.md:(\d+): prose may hold ", said)[1])
+    assert REFUSED[text] in said
+    assert 9 <= line <= 9 + text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`<script>x()</script>` and ``<p onclick='x()'>``",
+        "```html\n<script>x()</script>\n<img src='https://example.org/a.png' onerror='x()'>\n```",
+        "    <script>x()</script>",
+        "[a](https://example.org) and <https://example.org> and <a@example.org>",
+        '[a](https://example.org "javascript: on = 1")',
+        '<p title="url(https://example.org) on javascript:x()">a</p>',
+        '<details markdown="1"><summary>On scripts</summary>\n\nText.\n\n</details>',
+        '<img alt="one" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">',
+        "$a_{on} < b$ and a script, < b on=1 >",
+        '--8<-- "exhibits/words.py"',
+        "```exhibit lines.rising\n```",
+    ],
+)
+def test_prose_that_shows_or_names_such_things_is_left_alone(soup, text):
+    assert soup(f"# Page\n\n{text}").text
+
+
+@pytest.mark.parametrize(
+    ("front", "message"),
+    [
+        ("---\n---\n", "1: this front matter is not `name: value` in YAML: no second line of --- ends it"),
+        ("---\ntitle: x\n", "1: this front matter is not `name: value` in YAML: no second line of --- ends"),
+        ("---\njust words\n---\n", "1: this front matter is not `name: value` in YAML: it is str"),
+        (
+            "---\ntitle: a: b\n---\n",
+            "2: this front matter is not `name: value` in YAML: mapping values are not",
+        ),
+        ("---\ntitle: x\n\tsub: y\n---\n", "3: this front matter is not `name: value` in YAML: mapping"),
+        ("---\ndate: 2024-13-99\n---\n", "1: this front matter is not `name: value` in YAML: month must be"),
+        ("\n---\ntitle: x\n---\n", "2: this front matter is not `name: value` in YAML"),
+        ("Note: a thing\n", "1: 'Note: a thing' would be taken for front matter and not be shown"),
+    ],
+)
+def test_front_matter_that_would_be_shown_or_lost_is_refused(refusal, front, message):
+    assert refusal(f"{front}\n# Page\n").startswith(f"docs/index.md:{message}")
+
+
 # Lines
 
 
@@ -795,8 +891,8 @@ FRONT = "---\ntitle: x\ndescription: y\n---\n"
 
 @pytest.mark.parametrize(
     "front",
-    ["", FRONT, FRONT + "\n\n", "---\ntitle: x\n...\n", "\n\n\n", "---\n---\n", "---\ntitle: x\n---   \n"],
-    ids=["none", "front matter", "and blank lines", "dots", "blank lines", "empty", "trailing spaces"],
+    ["", FRONT, FRONT + "\n\n", "---\ntitle: x\n...\n", "\n\n\n", "---\ntitle: x\n---   \n"],
+    ids=["none", "front matter", "and blank lines", "dots", "blank lines", "trailing spaces"],
 )
 @pytest.mark.parametrize(
     "wrong",

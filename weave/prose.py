@@ -1,0 +1,95 @@
+"""What prose may hold: no program, and nothing that another host would send.
+
+What weave and the theme make is not looked at. weave/policy.py has browsers hold the same line.
+"""
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+from markdown.postprocessors import Postprocessor
+from markdown.util import AMP_SUBSTITUTE
+
+from weave.errors import WeaveError
+
+ELEMENTS = {
+    **dict.fromkeys(("script",), "what a page does stands in docs/assets/site.js"),
+    **dict.fromkeys(("style", "link"), "how a page looks stands in docs/assets/site.css"),
+    **dict.fromkeys(("iframe", "frame", "frameset", "object", "embed", "applet"), "link to it"),
+    **dict.fromkeys(("base", "meta"), "what holds for a whole page stands in overrides/main.html"),
+}
+WORDS = ("alt", "title", "aria-label")  # attributes that are shown and never followed
+LOADED = ("src", "srcset", "poster", "background", "action", "formaction", "ping", "xlink:href")
+FOLLOWED = ("a", "area")  # elements whose href waits for the reader
+RUNS = re.compile(r"(?:^|;)\s*(?:java|vb)script:", re.I)
+STYLES = re.compile(r"url\((?!\s*['\"]?(?:#|data:))|image-set|@import|\\", re.I)
+
+
+class Made(str):
+    """HTML that a directive made, which Markdown leaves alone."""
+
+
+class Prose(Postprocessor):
+    """Refuse what has no place in the HTML of a page's prose, while that of directives is still apart."""
+
+    def run(self, text):
+        as_text = self.md.postprocessors["raw_html"].stash_to_string
+        for part in [text, *self.md.htmlStash.rawHtmlBlocks]:
+            if not isinstance(part, Made):
+                Reader(self._refuse).read(as_text(part).replace(AMP_SUBSTITUTE, "&"))
+        return text
+
+    def _refuse(self, why, *texts):
+        raise WeaveError(f"{self.md.weave.where(*texts)}: {why}")
+
+
+class Reader(HTMLParser):
+    """Calls `refuse` with what is wrong, and with texts by which to find its place."""
+
+    def __init__(self, refuse):
+        super().__init__()
+        self._refuse = refuse
+
+    def read(self, text):
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        source = self.get_starttag_text()
+        if tag in ELEMENTS:
+            self._refuse(f"prose may hold no <{tag}>: {ELEMENTS[tag]}", source, f"<{tag}")
+        for name, value in attributes:
+            if why := _fault(tag, name, value or ""):
+                written = re.findall(r'"([^"]+)"', source)  # the value as it was escaped is one of these
+                self._refuse(f"prose may hold no {why}", source, f"({value}", *written, value or name, name)
+
+    def handle_comment(self, text):
+        """Browsers and Python disagree where some of these end."""
+        Reader(self._refuse).read(text)
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def _fault(tag, name, value):
+    """What is wrong with an attribute, and what to do; None if nothing is."""
+    if name.startswith("on"):
+        return f"event handler, it has {name}=: let docs/assets/site.js listen"
+    if name == "srcdoc":
+        return f"page within the page, it has {name}=: link to it"
+    address = re.sub(r"[\x00-\x1f]", "", value).strip()  # as browsers read it
+    if name not in WORDS and RUNS.search(address):
+        return f"address that runs a script, it has {value!r}: let docs/assets/site.js listen"
+    loaded = name in LOADED or (name == "href" and tag not in FOLLOWED)
+    if loaded and any(map(_elsewhere, address.split(",") if name == "srcset" else [address])):
+        return f"<{tag}> from another host, it has {value!r}: put the file into docs/ and name it from there"
+    if name not in (*WORDS, "href", *LOADED) and STYLES.search(value):
+        return f"style that loads, it has {name}={value!r}: how a page looks stands in docs/assets/site.css"
+    return None
+
+
+def _elsewhere(address):
+    try:
+        parts = urlsplit(address.strip().replace("\\", "/"))
+    except ValueError:  # no address at all
+        return True
+    return bool(parts.netloc) or parts.scheme in ("http", "https", "ftp")
