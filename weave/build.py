@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from weave import cards, project, twins
+from weave import cards, project, texts, twins
 from weave.extension import RESULTS
 from weave.results import exhibit_names
 
@@ -84,6 +84,6 @@ def _swap(made, site, folder):
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else project.ROOT / "site"
     try:
-        sys.exit(build(target.resolve()))
+        sys.exit(texts.unreadable() or build(target.resolve()))
     except KeyboardInterrupt:
         sys.exit(130)

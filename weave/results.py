@@ -16,7 +16,7 @@ import threading
 
 from tqdm import tqdm
 
-from weave import diagrams, labs, project
+from weave import diagrams, labs, project, texts
 from weave.entries import Entry, Snapshot, environment, load, store, stored, used
 from weave.symbols import table
 from weave.worker import DIAGRAM, Unavailable, Worker
@@ -192,4 +192,4 @@ if __name__ == "__main__":
     if "--background" in sys.argv:
         getattr(os, "nice", int)(LOWEST)
         threading.Thread(target=_end_with_input, daemon=True).start()
-    Results().refresh()
+    sys.exit(texts.unreadable() or Results().refresh())

@@ -23,7 +23,7 @@ from mkdocs.structure.files import InclusionLevel, get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
 
-from weave import extension, pages, project
+from weave import extension, pages, project, texts
 from weave.results import Results
 
 REST = 2  # seconds that the other pages wait for the one that is read
@@ -36,6 +36,8 @@ class Site:
     lock = threading.Lock()  # of all sites: pages are made one by one
 
     def __init__(self, config):
+        if why := texts.unreadable():
+            raise SystemExit(why)
         with self.lock:
             extension.RESULTS.invalidate()
         self.config = config.plugins.on_config(config)

@@ -139,6 +139,37 @@ def test_one_message_with_page_line_and_cause_stops_the_build(house, wrong):
     assert not list(house.root.glob(".site-*"))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "docs/attempt.md",
+            "# Trial\n\nGrün\n".encode("latin-1"),
+            "docs/attempt.md:3: the file holds the byte 0xfc",
+        ),
+        (
+            "docs/attempt.md",
+            "\ufeff# Trial\n".encode(),
+            "docs/attempt.md:1: the file begins with a byte order mark",
+        ),
+        (
+            "exhibits/attempt.py",
+            "# Trial\n".encode("utf-16"),
+            "exhibits/attempt.py:1: the file holds the byte 0xff",
+        ),
+    ],
+)
+def test_what_is_no_utf_8_is_named_with_its_line(house, name, content, message):
+    before = house.site()
+    (house.root / name).write_bytes(content)
+    for command in ("weave.build", "weave.results", "weave.serve"):
+        done = house.run(command)
+        assert (done.code, done.output.count(message), "Traceback" in done.output) == (1, 1, False), (
+            done.output
+        )
+    assert house.site() == before
+
+
 def test_plain_mkdocs_stops_too(house):
     house.write({"docs/attempt.md": "# Trial\n\n`#!val lines.rising.start`\n"})
     done = house.run("mkdocs", "build", "--strict", "--site-dir", ".cache/other")
