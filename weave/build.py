@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from weave import cards, project, texts, twins
+from weave import cards, policy, project, texts, twins
 from weave.extension import RESULTS
 from weave.results import exhibit_names
 
@@ -34,6 +34,7 @@ def build(site):
             twins.write(made)
             cards.write(made)
             _write_data(made)
+            policy.write(made)
             _swap(made, site, Path(folder))
     return code
 

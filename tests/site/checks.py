@@ -101,6 +101,15 @@ def _headings(headings):
     return problems
 
 
+def policy(visit):
+    """The page tells the browser what it may run. What that forbids, the browser complains of."""
+    said = visit.ask("policy")
+    scripts = next((part for part in said.split("; ") if part.startswith("script-src ")), "")
+    if not said.startswith("default-src 'self'; ") or "'self'" not in scripts:
+        return [f"no policy for scripts: {said!r}"]
+    return [f"the policy lets {word} run" for word in scripts.split() if "unsafe" in word or "*" in word]
+
+
 def theme(visit):
     """The colours really are those of the asked scheme; else dark would test light twice."""
     numbers = visit.ask("background").partition("(")[2].rstrip(")").replace(",", " ").split()[:3]

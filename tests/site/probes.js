@@ -315,6 +315,8 @@
         [...document.querySelectorAll('img')].filter((i) => i.complete && i.naturalWidth === 0 && shown(i))
           .map((i) => `${where(i)} ${i.getAttribute('src')?.slice(0, 60)}`),
 
+      policy: () => document.querySelector('head > meta[http-equiv=Content-Security-Policy]')?.content ?? '',
+
       structure() {
         const ids = [...document.querySelectorAll('[id]')].map((el) => el.id);
         const counts = ids.reduce((all, id) => all.set(id, (all.get(id) ?? 0) + 1), new Map());

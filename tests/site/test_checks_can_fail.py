@@ -15,6 +15,8 @@ from built import BuiltSite
 from conftest import BASE
 from server import serve
 
+from weave import policy
+
 pytestmark = pytest.mark.browser
 
 SPECIMEN = (checks.HERE / "specimen.html").read_text(encoding="utf-8")
@@ -93,10 +95,18 @@ def axe_open(visit):
     return checks.axe(visit, "tried", "article")
 
 
+def allowing(sources):
+    """A head in which the policy lets these run, too."""
+    return "<head>" + policy.META.format(hashes=sources)
+
+
 def small(name):
     return lambda visit: checks.weight(visit, Budget(**{name: 1}))
 
 
+POLICY = (
+    """<meta http-equiv="Content-Security-Policy" content="default-src 'self'; script-src 'self'{}; x">"""
+)
 BLANK = "<button></button>"
 FAINT = "color: #777; background: #999"
 WIDE = "<p style='inline-size: 900px'>wide</p>"
@@ -196,6 +206,20 @@ FAULTS = {
     "two h1": (checks.structure, MAIN, MAIN + "<h1>Again</h1>", "2 h1"),
     "skipped level": (checks.structure, '<h2 id="picture">A picture</h2>', "<h3>A</h3>", "h1 to h3"),
     "no lang": (checks.structure, ' lang="en"', "", "no lang"),
+    "no policy": (checks.policy, "", "", "no policy for scripts: ''"),
+    "policy of anything": (
+        checks.policy,
+        "<head>",
+        allowing(" https://*"),
+        "lets https://* run",
+    ),
+    "policy of any line": (
+        checks.policy,
+        "<head>",
+        allowing(" 'unsafe-inline'"),
+        "'unsafe-inline' run",
+    ),
+    "script without leave": (complaints, "<head>", allowing(""), "Content Security Policy"),
     "dark only": (checks.theme, "background: white", "background: black", "light theme is"),
     "bytes": (small("bytes"), "", "", "bytes, allowed 1"),
     "requests": (small("requests"), MAIN, MAIN + "<img src='404.html' alt='x'>", "2 requests"),
@@ -223,6 +247,30 @@ def test_page_checks_pass_on_the_specimen(specimen, theme):
     found = [checks.theme, checks.structure, *whole, rendered, tidy, checks.pictures, narrow, complaints]
     assert [problem for check in found for problem in check(page)] == []
     assert checks.weight(page, Budget()) == []
+
+
+EVALUATES = "<script>eval('1')</script>"
+ATTEMPTS = [
+    "<script>document.title = 'x'</script>",
+    "<script src='https://example.org/x.js'></script>",
+    "<img src='data:,' alt='x' onerror='x()'>",
+    "<img src='https://example.org/x.png' alt='x'>",
+    "<iframe src='javascript:x()'></iframe>",
+    "<object data='404.html'></object>",
+]
+
+
+def test_the_policy_of_the_build_lets_through_what_the_build_wrote_and_nothing_else(tmp_path, visits):
+    with serve(tmp_path, BASE) as origin:
+        for before, after in [("", ""), (EVALUATES, ""), *(("", each) for each in ATTEMPTS)]:
+            policy.write(write_site(tmp_path, MAIN, MAIN + before).root)
+            file = tmp_path / "index.html"
+            file.write_text(file.read_text().replace(MAIN, MAIN + after))
+            with visits.lend(origin + BASE) as page:
+                page.go().settle()
+                refused = [each for each in page.problems if "Content Security Policy" in each]
+                assert checks.policy(page) == []
+                assert bool(refused) == bool(before or after), (before, after, page.problems)
 
 
 def test_a_theme_that_is_turned_to_is_the_one_that_is_seen(specimen):

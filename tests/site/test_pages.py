@@ -31,7 +31,7 @@ def test_page(built, visit, report, path, window, night):
     full = desktop and (whole or chapter)
     themes = ("dark", "light") if full else ("light", "dark") if night else ("light",)
     page = visit(path, theme=themes[0], window=window)
-    problems = checks.structure(page) + levels.control(page)
+    problems = checks.structure(page) + checks.policy(page) + levels.control(page)
     if full:
         problems += checks.prints_what_is_open(page, "scripts on")
     for theme in themes if night else ():

@@ -1,12 +1,14 @@
 """Whole builds of small projects: what runs again, what stops a build, what never harms the site."""
 
+import base64
+import hashlib
 import os
 import re
 import signal
 
 import pytest
 
-from tests.weave.projects import MATERIAL, Project, is_running, running_in, until
+from tests.weave.projects import FILES, MATERIAL, Project, is_running, running_in, until
 from weave import build
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and process groups are POSIX's")
@@ -168,6 +170,20 @@ def test_what_is_no_utf_8_is_named_with_its_line(house, name, content, message):
             done.output
         )
     assert house.site() == before
+
+
+def test_each_page_has_the_policy_of_its_scripts(house):
+    house.write(
+        {
+            "theme/main.html": FILES["theme/main.html"].replace(
+                "{{ page.content", "<script>x=1</script>{{ page.content"
+            )
+        }
+    )
+    assert house.build().code == 0
+    house.write({"theme/main.html": FILES["theme/main.html"]})
+    made = base64.b64encode(hashlib.sha256(b"x=1").digest()).decode()
+    assert f"script-src 'self' 'sha256-{made}'; " in house.page("claims/index.html").partition("<title>")[0]
 
 
 def test_plain_mkdocs_stops_too(house):
