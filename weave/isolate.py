@@ -9,7 +9,6 @@ with them what makes the figure live.
 import contextlib
 import importlib
 import inspect
-import io
 import math
 import random
 import re
@@ -17,8 +16,9 @@ import sys
 import traceback
 
 from weave import figures
+from weave.fence import MEMORY, Printed, Refused
 from weave.project import relative
-from weave.recorder import Recorder, Refused
+from weave.recorder import Recorder
 from weave.worker import Outcome
 
 
@@ -37,8 +37,10 @@ def run(name):
             outcome.result = rehearsed(lab, recorder)
         else:
             outcome.result = _result(name, recorder)
+        if Refused.raised:
+            raise Refused.raised[0]
     except Exception as error:  # whatever an exhibit raises is for its reader to see
-        outcome.failure = _explain(error, name)
+        outcome.result, outcome.failure = None, _explain(error, name)
     functions = recorder.functions
     outcome.files = dict(sorted(recorder.files.items()))
     outcome.modules = dict(sorted(recorder.modules.items()))
@@ -50,7 +52,7 @@ def _result(name, recorder):
     module, _, function = name.partition(".")
     figures.prepare()
     seed()
-    printed = io.StringIO()
+    printed = Printed()
     with recorder.watching():
         exhibit = getattr(importlib.import_module(f"exhibits.{module}"), function)
         with contextlib.redirect_stdout(printed):
@@ -118,11 +120,10 @@ def _explain(error, name):
     error = error.__cause__ if cell else error
     own = isinstance(error, (ExhibitError, Refused, figures.FigureError))
     cause = " ".join((str(error) if own else f"{type(error).__name__}: {error}").split())
-    places = [
-        f"{relative(frame.filename)}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if (relative(frame.filename) or "weave/").split("/")[0] != "weave"
-    ]
+    if isinstance(error, MemoryError) or "can't allocate memory" in cause:
+        cause = f"expected at most {MEMORY >> 30} GiB of memory, got {cause}"
+    frames = [(relative(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
+    places = [f"{file}:{line}" for file, line in frames if file and not file.startswith(("weave/", "<"))]
     if isinstance(error, SyntaxError) and error.filename and relative(error.filename):
         places.append(f"{relative(error.filename)}:{error.lineno}")
     place = places[-1] if places else cell or _definition(name)

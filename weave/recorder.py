@@ -10,16 +10,11 @@ import sys
 import threading
 
 from weave import project
+from weave.fence import Refused, forbidden
 from weave.project import digest, relative
 
-# What a run may not do: nobody would notice what another process uses.
-REFUSED = re.compile(r"subprocess\.Popen|os\.(system|exec|fork|forkpty|posix_spawn|spawn)")
 # Code that asks for these learns of code that need not run.
 REFLECTIVE = re.compile(rb"\b(__doc__|getdoc|co_code|co_consts|co_firstlineno|f_lineno|tb_lineno|lineno)\b")
-
-
-class Refused(Exception):
-    """The run did something of which nobody could say what it depends on."""
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
@@ -155,9 +150,10 @@ class Recorder(Listener):
         if REFLECTIVE.search(data):
             self.functions = None
 
-    def _refuse(self, event, _):
-        if self._watching and REFUSED.fullmatch(event):
-            raise Refused(f"expected work in one process, got {event}")
+    def _refuse(self, event, arguments):
+        """Nobody would notice what another process uses, or what was left for another run."""
+        if self._watching and (why := forbidden(event, arguments)):
+            raise Refused(why)
         if self._watching and event == "sys.setprofile":  # from here on, ours may see nothing
             self.functions = None
 

@@ -2,11 +2,11 @@
 
 import ast
 import contextlib
-import io
 import sys
 import types
 
 from weave import figures, labs, project
+from weave.fence import Printed
 from weave.isolate import ExhibitError, seed
 
 
@@ -39,7 +39,7 @@ def _ran(name, cells, left_out):
     module.__file__ = str(project.ROOT / labs.file(name))
     plt.close("all")
     for number, cell in enumerate(cells, 1):
-        printed, figure = io.StringIO(), None
+        printed, figure = Printed(), None
         if not cell.prose and cell.tag != left_out:
             try:
                 with contextlib.redirect_stdout(printed):

@@ -12,15 +12,17 @@ import contextlib
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from weave import project
+from weave import fence, project
 
 DIAGRAM = "diagram "  # begins the name of a diagram; its text follows
 LIMIT = 600  # seconds one exhibit may take
@@ -102,8 +104,8 @@ class Worker:
         return self.process.wait()
 
 
-def in_child(name, connection):
-    """The body of the process of an exhibit or of a diagram."""
+def in_child(name, connection, folder, limit):
+    """The body of the process of an exhibit or of a diagram; the folder is an exhibit's own."""
     if name.startswith(DIAGRAM):
         from weave import diagrams
 
@@ -115,6 +117,10 @@ def in_child(name, connection):
     else:
         from weave import isolate
 
+        try:
+            fence.close(folder, limit)
+        except FileNotFoundError:  # the process that asked has ended, and has removed it
+            return
         outcome = isolate.run(name)
     with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
         connection.send(vars(outcome))
@@ -123,14 +129,21 @@ def in_child(name, connection):
 
 def run_one(name):
     """Run one exhibit in its own process and wait for it."""
-    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="exhibit-", ignore_cleanup_errors=True) as folder:
+        start = time.perf_counter()
+        outcome = _run(name, folder)
+        outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _run(name, folder):
     receiving, sending = CONTEXT.Pipe(duplex=False)
-    process = CONTEXT.Process(target=in_child, args=(name, sending), daemon=True)
+    process = CONTEXT.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
     process.start()
     sending.close()
     outcome, died = Outcome(name), False
     try:
-        if receiving.poll(LIMIT):
+        if receiving.poll(LIMIT + REST):
             outcome = Outcome(**receiving.recv())
         else:
             process.kill()
@@ -144,8 +157,9 @@ def run_one(name):
         process.join()
         outcome.failure = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
     elif died:
-        outcome.failure = f"its process died with exit code {process.exitcode}"
-    outcome.seconds = time.perf_counter() - start
+        late, place = fence.last_words(folder)
+        why = f"it did not end within {LIMIT} seconds"
+        outcome.failure = (why if late else f"its process died with exit code {process.exitcode}") + place
     return outcome
 
 
@@ -165,6 +179,7 @@ def main():
     os.dup2(2, 1)  # what libraries and C code print must not come between the answers
     if METHOD == "forkserver":
         CONTEXT.set_forkserver_preload(PRELOADED)
+    tempfile.tempdir = tempfile.mkdtemp(prefix="weave-")  # removed below
     pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
     for line in sys.stdin:
         for name in json.loads(line):
@@ -172,6 +187,7 @@ def main():
     pool.shutdown(wait=False, cancel_futures=True)
     for child in multiprocessing.active_children():
         child.kill()
+    shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     os._exit(0)  # without waiting for the threads, which wait for those children
 
 

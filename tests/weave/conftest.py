@@ -44,6 +44,7 @@ def lively(request, tmp_path_factory):
     lively = Project(tmp_path_factory.mktemp("lively").resolve(), files=files)
     with pytest.MonkeyPatch.context() as monkeypatch:
         move(monkeypatch, lively.root)
+        monkeypatch.setenv("TMPDIR", str(lively.temporary))
         monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         for name in ADDRESSES:
             monkeypatch.delenv(name, raising=False)

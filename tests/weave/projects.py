@@ -157,9 +157,13 @@ class Project(Folder):
         self.environment = os.environ | {"PYTHONPATH": str(self.root), "NO_MKDOCS_2_WARNING": "1"}
         for name in ("SOURCE_DATE_EPOCH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", *ADDRESSES):
             self.environment.pop(name, None)
+        self.temporary = self.root / ".cache" / "tmp"
+        self.temporary.mkdir(parents=True)
+        self.environment["TMPDIR"] = str(self.temporary)
 
     def start(self, *command, output=subprocess.PIPE):
         """Start `python -m …` in a process group of its own."""
+        self.temporary.mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(
             [sys.executable, "-m", *command],
             cwd=self.root,
@@ -189,6 +193,10 @@ class Project(Folder):
         """Every file of the built site with its bytes."""
         folder = self.root / site
         return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+    def left_by_an_exhibit(self, name):
+        """What is in a file of this name in the own folder of an exhibit that runs."""
+        return next((path.read_text() for path in self.temporary.glob(f"*/*/{name}")), "")
 
     def entries(self):
         return sorted((self.root / ".cache" / "weave").glob("*.json"))

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -16,12 +17,13 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals and process group
 # Says where its process is, and takes its time when it is told to.
 SLOW = """
     import os
+    import tempfile
     import time
     from pathlib import Path
 
 
     def wait():
-        Path(".cache/pid").write_text(str(os.getpid()))
+        Path(tempfile.gettempdir(), "pid").write_text(str(os.getpid()))
         time.sleep(SECONDS)
         print("waited")
     """
@@ -206,8 +208,7 @@ def test_a_build_elsewhere_leaves_the_site_alone(house, site):
 
 def start_slow_build(house, seconds):
     """Start a build that waits in an exhibit; the process of the build and that of the exhibit."""
-    pid = house.root / ".cache" / "pid"
-    pid.unlink(missing_ok=True)
+    shutil.rmtree(house.temporary, ignore_errors=True)  # where a killed one may have left its own
     house.write(
         {
             "exhibits/slow.py": SLOW.replace("SECONDS", str(seconds)),
@@ -215,7 +216,7 @@ def start_slow_build(house, seconds):
         }
     )
     process = house.start("weave.build")
-    exhibit = int(until(lambda: pid.exists() and pid.read_text()))
+    exhibit = int(until(lambda: house.left_by_an_exhibit("pid")))
     return process, exhibit
 
 

@@ -143,6 +143,18 @@ EXHIBITS = {
             import threading
 
             threading.Thread(target=print, name="aside").start()
+
+
+        def too_large():
+            import torch
+
+            torch.zeros(5 << 30, dtype=torch.int8)
+
+
+        def saving():
+            import torch
+
+            torch.save(torch.ones(1), "weights.pt")
         ''',
     "exhibits/unreadable.py": "from snippets import broken\n\n\ndef a():\n    pass\n",
     "exhibits/lost.py": "import os\nfrom snippets import gone\n\n\ndef a():\n    pass\n",
@@ -410,6 +422,20 @@ def test_what_went_wrong_is_one_line_that_names_a_file_and_a_line(outcome, name,
     assert outcome(f"wrong.{name}").result is None
 
 
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux has Landlock, and counts what a process holds"
+)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("too_large", r"expected at most 4 GiB of memory, got RuntimeError: .*\(at exhibits/wrong.py:61\)"),
+        ("saving", r"RuntimeError: .* Permission denied \(at exhibits/wrong.py:67\)"),
+    ],
+)
+def test_what_torch_does_in_c_is_held_too(outcome, name, message):
+    assert re.fullmatch(message, outcome(f"wrong.{name}").failure)
+
+
 def test_an_import_that_fails_names_where(outcome):
     assert outcome("unreadable.a").failure == (
         "SyntaxError: invalid syntax (broken.py, line 2) (at snippets/broken.py:2)"
@@ -517,17 +543,17 @@ def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(project):
         {
             "exhibits/endless.py": """
                 import os
+                import tempfile
                 import time
                 from pathlib import Path
 
 
                 def a():
-                    Path("pid").write_text(str(os.getpid()))
+                    Path(tempfile.gettempdir(), "pid").write_text(str(os.getpid()))
                     time.sleep(300)
                 """
         }
     )
-    pid = project.root / "pid"
     driver = "import sys; from weave.worker import Worker; worker = Worker().process;"
     driver += (
         "print('[\"endless.a\"]', file=worker.stdin, flush=True); print(worker.pid, flush=True); input()"
@@ -541,7 +567,7 @@ def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(project):
         text=True,
     )
     worker = int(parent.stdout.readline())
-    exhibit = int(until(lambda: pid.exists() and pid.read_text()))
+    exhibit = int(until(lambda: project.left_by_an_exhibit("pid")))
     assert is_running(worker)
     assert is_running(exhibit)
     parent.kill()

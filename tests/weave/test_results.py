@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import threading
 
 import pytest
 
@@ -459,13 +460,12 @@ def test_a_worker_that_dies_is_told_and_replaced(known, ask, files):
     files.edit("exhibits/words.py", "seven", "nine")
     assert ask() == {"words.spoken"}
 
-    files.edit("exhibits/words.py", "def spoken():", "def spoken():\n    import os, signal, time\n    KILL")
-    kill = f"os.kill({known._worker.process.pid}, signal.SIGKILL); time.sleep(1)"
-    files.edit("exhibits/words.py", "KILL", kill)
+    files.edit("exhibits/words.py", "def spoken():", "def spoken():\n    import time; time.sleep(4)")
     known.invalidate()
+    threading.Timer(1, known._worker.process.kill).start()
     with pytest.raises(results.Unavailable, match="the process that runs exhibits ended with exit code -9"):
         known.get("words.spoken")
-    files.edit("exhibits/words.py", kill, "pass")
+    files.edit("exhibits/words.py", "time.sleep(4)", "pass")
     known.invalidate()
     assert known.get("words.spoken")["output"] == "nine < eight\n"
 

@@ -14,12 +14,13 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals and process group
 
 # Ends when it is told to, and says that it has begun.
 SLOW = """
+    import tempfile
     import time
     from pathlib import Path
 
 
     def wait():
-        Path(".cache/waiting").touch()
+        Path(tempfile.gettempdir(), "waiting").write_text("yes")
         while not Path(".cache/go").exists():
             time.sleep(0.05)
         print("waited")
@@ -68,7 +69,7 @@ def fetch(project, log):
 def test_a_page_waits_for_no_exhibit_of_another_page(project, fetch, log):
     until(lambda: ">2.00<" in fetch())
     assert "2 exhibits ran, 0 cached" in log()
-    until((project.root / ".cache/waiting").exists)
+    until(lambda: project.left_by_an_exhibit("waiting"))
     assert "claims" in fetch("claims/")
     project.edit("docs/claims.md", "# Claims", "# Sentences")
     until(lambda: "Sentences" in fetch("claims/"))
@@ -97,12 +98,11 @@ def test_an_edit_is_followed_and_an_error_is_told_where_the_page_would_be(projec
 @posix
 def test_a_page_that_is_gone_is_gone_and_what_runs_in_the_background_ends_with_the_server(project, fetch):
     """The latter as the fixture sees in the end."""
-    for name in ("go", "waiting"):
-        (project.root / ".cache" / name).unlink()
+    (project.root / ".cache/go").unlink()
     (project.root / "docs/slow.md").unlink()
     until(lambda: not fetch("slow/"))
     project.edit("exhibits/slow.py", '"waited"', '"waited again"')
-    until((project.root / ".cache/waiting").exists)
+    until(lambda: project.left_by_an_exhibit("waiting"))
 
 
 def test_an_answer_that_a_change_has_overtaken_is_not_given(monkeypatch):
