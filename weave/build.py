@@ -12,13 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from weave import cards, policy, project, texts, twins
+from weave import cards, policy, project, quiet, texts, twins
 from weave.extension import RESULTS
 from weave.results import exhibit_names
 
 DAY = 24 * 60 * 60  # seconds
-# Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.
-MKDOCS = "import gc; gc.disable(); from mkdocs.__main__ import cli; cli(prog_name='mkdocs')"
 
 
 def build(site):
@@ -28,7 +26,7 @@ def build(site):
     # Beside the site, and so on its disk: it can be put in place at once.
     with tempfile.TemporaryDirectory(prefix=f".{site.name}-", dir=site.parent) as folder:
         made = Path(folder) / "site"
-        command = [sys.executable, "-c", MKDOCS, "build", "--strict", "--site-dir", str(made)]
+        command = [sys.executable, "-m", "weave.quiet", "build", "--strict", "--site-dir", str(made)]
         code = subprocess.run(command, cwd=project.ROOT, env=_environment(), check=False).returncode
         if code == 0:
             twins.write(made)
@@ -84,7 +82,5 @@ def _swap(made, site, folder):
 
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else project.ROOT / "site"
-    try:
+    with quiet.in_a_line():
         sys.exit(texts.unreadable() or build(target.resolve()))
-    except KeyboardInterrupt:
-        sys.exit(130)

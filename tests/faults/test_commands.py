@@ -1,0 +1,198 @@
+"""What goes wrong around a build: damaged caches, a full disk, kills, interrupts, a poor machine."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.weave.projects import Project, running_in, until
+from tests.weave.test_labs import PROJECT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals, limits and mounts are POSIX's"),
+]
+
+RAN = "3 exhibits ran, 0 cached"
+DAMAGE = {
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "foreign": lambda path: path.write_bytes(b"\x89PNG\r\n\0\xff"),
+    "of another version": lambda path: path.write_text('{"version": 1}'),
+    "a list": lambda path: path.write_text("[[1], null]"),
+    "gone": lambda path: path.unlink(),
+    "from a clock that has jumped back since": lambda path: os.utime(path, (2**33, 2**33)),
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A project in a folder whose name has a blank, quotes, and letters beyond ASCII; and its site."""
+    folder = tmp_path_factory.mktemp(
+        "a 'b' \"c\" \N{LATIN SMALL LETTER U WITH DIAERESIS}\N{CJK UNIFIED IDEOGRAPH-4F4D}"
+    )
+    project = Project(folder.resolve(), files=PROJECT)
+    done = project.build()
+    assert done.code == 0 and RAN in done.output, done.output
+    return project, project.site()
+
+
+@pytest.fixture
+def project(made):
+    """After each fault a build, with nothing in its way, makes the same site."""
+    project, site = made
+    yield project
+    done = project.build()
+    assert (done.code, project.site()) == (0, site), done.output
+    assert not running_in(project.root)
+
+
+def limited(project, kind, most):
+    """Build with a limit of the system on each process."""
+    code = f"import resource, runpy; resource.setrlimit(resource.RLIMIT_{kind}, ({most}, {most})); "
+    code += "runpy.run_module('weave.build', run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+    )
+
+
+def apart(project, *prepare):
+    """Build in a mount and network namespace of its own, after some commands."""
+    script = " && ".join([*prepare, 'exec "$0" -m weave.build'])
+    command = ["unshare", "--map-root-user", "--mount", "--net", "sh", "-c", script, sys.executable]
+    done = subprocess.run(
+        command, cwd=project.root, env=project.environment, capture_output=True, text=True, check=False
+    )
+    if "unshare" in done.stderr or "mount:" in done.stderr:
+        pytest.skip(done.stderr)
+    return done
+
+
+def read_only(folder):
+    return f"mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}"
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_caches_are_made_again(made, project, damage):
+    for cache in ("weave/*.json", "pages/*.json", "texts.json"):
+        files = list(project.root.joinpath(".cache").glob(cache))
+        assert files
+        for path in files:
+            DAMAGE[damage](path)
+    done = project.build()
+    assert done.code == 0 and "Traceback" not in done.output, done.output
+    assert project.site() == made[1]
+    assert (RAN in done.output) == ("clock" not in damage)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (["mount -t tmpfs -o size=16k none .cache/weave && rm -rf .cache/pages"], "No space left on device"),
+        (["rm -rf .cache/weave/*", read_only(".cache")], "Read-only file system"),
+        ([read_only(".")], "Read-only file system"),
+    ],
+    ids=["full disk", "caches that cannot be written", "a folder that cannot be written"],
+)
+def test_a_disk_that_takes_nothing_is_told(made, project, prepare, words):
+    done = apart(project, *prepare)
+    assert done.returncode == 1
+    assert words in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert project.site() == made[1]
+
+
+def test_a_file_that_may_not_grow_is_told(made, project):
+    for path in project.entries():
+        path.unlink()
+    done = limited(project, "FSIZE", 2000)
+    assert done.returncode == 1 and "File too large" in done.stderr and "Traceback" not in done.stderr, (
+        done.stderr
+    )
+    assert project.site() == made[1]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("NOFILE", 256), ("DATA", 1 << 30)])
+def test_a_poor_machine_is_enough(made, project, kind, most):
+    for path in project.entries():
+        path.unlink()
+    done = limited(project, kind, most)
+    assert done.returncode == 0, done.stderr
+    assert project.site() == made[1]
+
+
+def test_without_a_network_and_without_git_the_site_is_the_same(made, project, monkeypatch):
+    assert apart(project).returncode == 0
+    assert project.site() == made[1]
+    monkeypatch.setitem(project.environment, "PATH", "")
+    assert project.build().code == 0
+    assert project.site() == made[1]
+
+
+def test_another_torch_runs_everything_again(made, project):
+    other = project.root / "torch-0.0.dist-info"
+    project.write({"torch-0.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 0.0\n"})
+    done = project.build()
+    shutil.rmtree(other)
+    assert done.code == 0 and RAN in done.output, done.output
+    assert project.site() == made[1]
+
+
+def test_three_builds_at_once_succeed(made, project):
+    for path in project.entries():
+        path.unlink()
+    builds = [project.start("weave.build") for _ in range(3)]
+    for process in builds:
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+    assert project.site() == made[1]
+    assert not list(project.root.glob(".site-*"))
+
+
+@pytest.fixture(scope="module")
+def seconds(made):
+    """How long a build takes that runs everything."""
+    project, _ = made
+    for path in project.entries():
+        path.unlink()
+    start = time.monotonic()
+    assert project.build().code == 0
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("moment", [random.Random(number).random() for number in range(20)])
+def test_a_kill_at_any_moment_harms_nothing(made, project, seconds, moment):
+    for path in project.entries():
+        path.unlink()
+    process = project.start("weave.build")
+    time.sleep(seconds * moment)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    until(lambda: not running_in(project.root), 20)
+    assert not project.root.joinpath("site").exists() or project.site() == made[1]
+    for left in project.root.glob(".site-*"):
+        os.utime(left, (0, 0))
+
+
+@pytest.mark.parametrize("phase", ["Building documentation", "ran ", "exhibits ran", "Documentation built"])
+def test_an_interrupt_in_any_phase_ends_the_build_in_a_line(made, project, phase):
+    """Or comes too late."""
+    for path in project.entries():
+        path.unlink()
+    process = project.start("weave.build")
+    said = ""
+    while phase not in said:
+        said += process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    rest, _ = process.communicate(timeout=60)
+    assert process.returncode in (130, 0) and "Traceback" not in said + rest, said + rest
+    assert project.site() == made[1]
+    assert not list(project.root.glob(".site-*"))
