@@ -83,4 +83,4 @@ def _swap(made, site, folder):
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else project.ROOT / "site"
     with quiet.in_a_line():
-        sys.exit(texts.unreadable() or build(target.resolve()))
+        sys.exit(texts.fault() or build(target.resolve()))

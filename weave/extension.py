@@ -32,6 +32,9 @@ from weave.prose import Made, Prose
 from weave.results import Results, Unavailable
 
 VALUE = r"(?<!`)`#!val\s+([^\s`]+)(?:\s+([^`]*?))?\s*`(?!`)"
+NAMELESS = (
+    r"(?<!`)`(#!(?:val|value|claim|minute)s?(?:\s[^`]*)?)`(?!`)"  # what neither is, and was meant to be
+)
 CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
 RESULTS = Results()  # one for all pages of a build, and for all builds of a server
 LEVELS = ("layman", "basic", "intermediate", "advanced")
@@ -59,6 +62,7 @@ class WeaveExtension(Extension):
         md.inlinePatterns.register(Value(VALUE, md), "weave-value", 195)
         md.inlinePatterns.register(ClaimMark(CLAIM, md), "weave-claim", 194)
         md.inlinePatterns.register(Minutes("`#!minutes`", md), "weave-minutes", 193)
+        md.inlinePatterns.register(Nameless(NAMELESS, md), "weave-nameless", 192)
         # With the table of contents, which gives headings their ids first, and before MkDocs, which
         # collects what links may lead to: both have 5. Before links are resolved (0).
         md.treeprocessors.register(Levels(md), "weave-levels", 5)
@@ -95,11 +99,18 @@ class Page:
         if lines[0].rstrip() == "---":
             line, why = _front_matter_fault("\n".join(lines))
             raise WeaveError(f"{self.at(line)}: this front matter is not `name: value` in YAML: {why}")
-        if (taken := self._taken()) and re.match(r"\s*[\w-]+:", taken[0]):
+        taken = self._taken()
+        if taken and re.match(r"\s*[\w-]+:", taken[0]):
             raise WeaveError(
                 f"docs/{self.path()}:1: {taken[0]!r} would be taken for front matter and not be shown: "
                 "begin with a heading, or put it between lines of ---"
             )
+        for name, value in meta.get_data("\n".join([*taken, ""]))[1].items():
+            where = f"docs/{self.path()}:{1 + next(n for n, each in enumerate(taken) if name in each)}"
+            if name == "template":
+                raise WeaveError(f"{where}: all pages have the template overrides/main.html")
+            if name in ("title", "description") and not isinstance(value, str):
+                raise WeaveError(f"{where}: the {name} is {value!r}, which is no text: put it in quotes")
 
     def _taken(self):
         """The lines that the builder has taken away at the front."""
@@ -304,6 +315,14 @@ class ClaimMark(InlineProcessor):
         mark.set("aria-label", f"Tested claim: {statement}")
         mark.text = AtomicString("tested")
         return mark, match.start(0), match.end(0)
+
+
+class Nameless(InlineProcessor):
+    """Refuse a value, a claim or the minutes that nothing above has read."""
+
+    def handleMatch(self, match, data):
+        where, forms = self.md.weave.where(match[0]), "#!val module.exhibit.key, #!claim id or #!minutes"
+        raise WeaveError(f"{where}: {match[1].strip()!r} names nothing: expected {forms}")
 
 
 class Levels(Treeprocessor):

@@ -192,4 +192,4 @@ if __name__ == "__main__":
     if "--background" in sys.argv:
         getattr(os, "nice", int)(LOWEST)
         threading.Thread(target=_end_with_input, daemon=True).start()
-    sys.exit(texts.unreadable() or Results().refresh())
+    sys.exit(texts.fault() or Results().refresh())

@@ -36,7 +36,7 @@ class Site:
     lock = threading.Lock()  # of all sites: pages are made one by one
 
     def __init__(self, config):
-        if why := texts.unreadable():
+        if why := texts.fault():
             raise SystemExit(why)
         with self.lock:
             extension.RESULTS.invalidate()

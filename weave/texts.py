@@ -1,4 +1,4 @@
-"""What weave reads as text has to be text."""
+"""What must be right about files before weave reads them: text, and no two pages of one address."""
 
 from weave import project
 
@@ -14,9 +14,16 @@ READ = (
 )
 
 
-def unreadable():
-    """The place of the first byte that is no text, and what to do; None if all is text."""
+def fault():
+    """The place of the first fault and what to do; None if there is none."""
+    addresses = {}
     for path in (path for pattern in READ for path in sorted(project.ROOT.glob(pattern))):
+        file = path.relative_to(project.ROOT).as_posix()
+        if path.is_dir():
+            return f"{file}:1: this is a folder: only a file may have such a name"
+        address = file.removesuffix(".md").removesuffix("/index")
+        if (other := addresses.setdefault(address, file)) != file:
+            return f"{file}:1: the page has the address of {other}: rename one of them"
         try:
             if not path.read_bytes().decode().startswith("\N{BYTE ORDER MARK}"):
                 continue
@@ -24,6 +31,5 @@ def unreadable():
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
             why = f"holds the byte 0x{error.object[error.start]:02x}, which is no UTF-8"
-        file = path.relative_to(project.ROOT).as_posix()
         return f"{file}:{line}: the file {why}: save it as UTF-8, without a byte order mark"
     return None

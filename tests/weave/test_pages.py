@@ -563,6 +563,15 @@ def test_a_value_that_cannot_be_shown_is_refused(refusal, value, message):
     assert refusal(f"# Title\n\nText\nand `#!val {value}`.").startswith(f"docs/index.md:4: {message}")
 
 
+@pytest.mark.parametrize(
+    "text", ["#!val", "#!value a.b.c", "#!claim", "#!claims it-doubles", "#!minutes 3", "#!minute"]
+)
+def test_a_value_or_a_claim_without_a_name_is_refused(refusal, text):
+    assert refusal(f"# Page\n\nIt is `{text}`.").startswith(
+        f"docs/index.md:3: {text!r} names nothing: expected #!val"
+    )
+
+
 def test_minutes_are_those_of_the_prose(soup):
     text = "`#!minutes` minutes. " + "word " * 700
     assert soup(text).text.startswith("4 minutes")
@@ -876,6 +885,8 @@ def test_prose_that_shows_or_names_such_things_is_left_alone(soup, text):
         ("---\ntitle: x\n\tsub: y\n---\n", "3: this front matter is not `name: value` in YAML: mapping"),
         ("---\ndate: 2024-13-99\n---\n", "1: this front matter is not `name: value` in YAML: month must be"),
         ("\n---\ntitle: x\n---\n", "2: this front matter is not `name: value` in YAML"),
+        ("---\nhide: [toc]\ntitle: 3\n---\n", "3: the title is 3, which is no text: put it in quotes"),
+        ("---\ntemplate: a.html\n---\n", "2: all pages have the template overrides/main.html"),
         ("Note: a thing\n", "1: 'Note: a thing' would be taken for front matter and not be shown"),
     ],
 )

@@ -1,0 +1,301 @@
+"""Faults that a writer makes: what is written where, and the words that the message must hold.
+
+A line is the files that are written (or, as None, removed) and the words; without words the build succeeds.
+Text alone is that of docs/attempt.md, whose third line it is.
+"""
+
+PLACE = "docs/attempt.md:3: "
+FENCE = "```"
+LATIN = "# Trial\n\nGr\N{LATIN SMALL LETTER U WITH DIAERESIS}n\n".encode("latin-1")
+
+
+def fence(first, body=""):
+    return f"{FENCE}{first}\n{body}{FENCE}\n"
+
+
+def exhibit(body):
+    """An exhibit whose body begins on its second line, and a page that shows it."""
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return {
+        "exhibits/attempt.py": f"def one():\n{lines}",
+        "docs/attempt.md": f"# Trial\n\n{fence('exhibit attempt.one')}",
+    }
+
+
+def lab(old, new):
+    return {"labs/scaling.py": (old, new)}
+
+
+AT = "exhibit 'attempt.one' failed: "
+OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
+CHANGE = ("The end.", "The end!")
+
+DIRECTIVES = {
+    "exhibit without a name": (fence("exhibit"), PLACE, "expected 'module.function'"),
+    "exhibit unknown": (fence("exhibit lines.risin"), PLACE, "did you mean 'lines.rising'?"),
+    "exhibit of no module": (fence("exhibit none.rising"), PLACE, "no file exhibits/none.py"),
+    "exhibit shown in no known way": (fence("exhibit lines.rising show=all"), PLACE, "show=table, got"),
+    "exhibit that prints nothing": (fence("exhibit lines.rising show=output"), PLACE, "prints nothing"),
+    "exhibit that draws nothing": (fence("exhibit words.spoken show=figure"), PLACE, "draws no figure"),
+    "exhibit never closed": (f"{FENCE}exhibit lines.rising\n", PLACE, "never closed"),
+    "exhibit in a list": (f"- {FENCE}exhibit lines.rising\n", PLACE, "on lines of its own"),
+    "exhibit in a fence": (
+        f"~~~text\n{fence('exhibit lines.rising')}~~~\n",
+        "md:4: ",
+        "take away the fence",
+    ),
+    "listing of no file": ('--8<-- "snippets/none.py"\n', PLACE, "snippets/none.py"),
+    "listing of no symbol": ('--8<-- "snippets/scale.py@none"\n', PLACE, "'none'", "snippets/scale.py"),
+    "listing without quotes": ("--8<-- snippets/scale.py\n", PLACE, "its file in quotes"),
+    "listing in a fence": (fence("python", '--8<-- "snippets/scale.py"\n'), "md:4: ", "take away the fence"),
+    "listing from outside": ('--8<-- "../../etc/passwd"\n', PLACE, "etc/passwd"),
+    "value of no exhibit": ("`#!val none.rising.end`\n", PLACE, "no file exhibits/none.py"),
+    "value of no key": ("`#!val lines.rising.start`\n", PLACE, "it returns end, tiny"),
+    "value in no format": ("`#!val lines.rising.end .2q`\n", PLACE, "'.2q' cannot format"),
+    "value without a name": ("It is `#!val`.\n", PLACE, "'#!val' names nothing"),
+    "value misspelt": ("It is `#!value lines.rising.end`.\n", PLACE, "'#!value lines.rising.end'"),
+    "claim of no test": ("So `#!claim none`.\n", PLACE, "no test holds the claim 'none'"),
+    "claim without a name": ("So `#!claim`.\n", PLACE, "'#!claim' names nothing"),
+    "claim misspelt": ("So `#!claims scaling-scales`.\n", PLACE, "'#!claims scaling-scales'"),
+    "claim that no page states": (
+        {"tests/test_more.py": "@pytest.mark.claim('more', 'More.')\ndef test_more(): pass\n"},
+        "docs/claims.md:3: ",
+        "no page states the claim 'more' of tests/test_more.py:2",
+    ),
+    "claim in two wordings": (
+        {"tests/test_more.py": "@pytest.mark.claim('scaling-scales', 'More.')\ndef test_more(): pass\n"},
+        "in other words than",
+        "tests/test_",
+    ),
+    "test that is no Python": ({"tests/test_more.py": "def test_(:\n"}, "tests/test_more.py:1"),
+    "minutes with a number": ("It takes `#!minutes 3`.\n", PLACE, "'#!minutes 3'"),
+    "lab without a name": (fence("lab"), PLACE, "no file labs/.py"),
+    "lab unknown": (fence("lab none"), PLACE, "no file labs/none.py"),
+    "lab by its file": (fence("lab labs/scaling.py"), PLACE, "no file labs/labs/scaling.py.py"),
+    "notebook unknown": (fence("notebook none"), PLACE, "no file labs/none.py"),
+    "reference of no file": (fence("reference snippets/none.py"), PLACE, "snippets/none.py"),
+    "reference elsewhere": (fence("reference snippets/scale.py"), PLACE, "docs/attempt.md"),
+    "reference without a name": (fence("reference"), PLACE),
+    "files of a page without a snippet": (
+        {
+            "docs/attempt.md": f"# Trial\n\n{fence('files')}",
+            "mkdocs.yml": ("plugins: []", "nav:\n  - Try:\n      - reference/none.md\nplugins: []"),
+        },
+        PLACE,
+        "no file snippets/none.py",
+    ),
+    "diagram of nothing": (fence("mermaid"), PLACE, "the diagram cannot be drawn"),
+    "diagram that is none": (fence("mermaid", "flowchurt LR\n  A --> B\n"), PLACE, "cannot be drawn"),
+    "diagram without words": (fence("mermaid", "flowchart LR\n  A --> B\n"), PLACE, "accTitle"),
+    "level unknown": ('??? level-expert "Expert"\n\n    Text.\n', PLACE, "the levels are layman, basic"),
+    "formula that is none": (r"Let $\frac{a}$ be." "\n", PLACE, "bad TeX"),
+    "formula never closed": ("Let\n$$ x\nbe.\n", "docs/attempt.md:4: ", "$$ must begin and end a paragraph"),
+}
+
+PROSE = {
+    "script": (
+        "<script>x()</script>\n",
+        PLACE,
+        "no <script>: what a page does stands in docs/assets/site.js",
+    ),
+    "handler": ('<p onclick="x()">Text</p>\n', PLACE, "no event handler", "docs/assets/site.js"),
+    "address that runs": ("[Text](javascript:x())\n", PLACE, "no address that runs a script"),
+    "style": ("<style>p { color: red }</style>\n", PLACE, "docs/assets/site.css"),
+    "frame": ('<iframe src="https://example.org"></iframe>\n', PLACE, "no <iframe>: link to it"),
+    "image of another host": ("![A](https://example.org/a.png)\n", PLACE, "put the file into docs/"),
+    "link to no file": ("[Text](none.md)\n", PLACE, "leads to no file of docs/"),
+    "link to no heading": ("[Text](index.md#none)\n", PLACE, "does not contain an anchor '#none'"),
+    "link from the root": ("[Text](/index.md)\n", PLACE, "absolute link"),
+    "front matter that is no YAML": (
+        {"docs/attempt.md": "---\ntitle: a: b\n---\n"},
+        "attempt.md:2: ",
+        "mapping",
+    ),
+    "front matter never closed": (
+        {"docs/attempt.md": "---\ntitle: a\n\n# Trial\n"},
+        "attempt.md:1: ",
+        "ends it",
+    ),
+    "front matter that is a list": (
+        {"docs/attempt.md": "---\n- a\n---\n# Trial\n"},
+        "attempt.md:1: ",
+        "list",
+    ),
+    "front matter without lines": ({"docs/attempt.md": "title: a\n\n# Trial\n"}, "attempt.md:1: ", "---"),
+    "title that is no text": (
+        {"docs/attempt.md": "---\nicon: a\ntitle: yes\n---\n# Trial\n"},
+        "docs/attempt.md:3: ",
+        "put it in quotes",
+    ),
+    "template that is none": (
+        {"docs/attempt.md": "---\ntemplate: a.html\n---\n# Trial\n"},
+        "docs/attempt.md:2: ",
+        "all pages have the template overrides/main.html",
+    ),
+    "not UTF-8": ({"docs/attempt.md": LATIN}, PLACE, "0xfc", "save it as UTF-8"),
+    "byte order mark": ({"docs/attempt.md": "\ufeff# Trial\n"}, "attempt.md:1: ", "save it as UTF-8"),
+    "UTF-16": ({"docs/attempt.md": "# Trial\n".encode("utf-16")}, "attempt.md:1: ", "save it as UTF-8"),
+    "an exhibit that is not UTF-8": (
+        {"exhibits/attempt.py": LATIN},
+        "exhibits/attempt.py:3: ",
+        "save it as UTF-8",
+    ),
+    "two pages of one address": (
+        {"docs/attempt.md": "# One\n", "docs/attempt/index.md": "# Other\n"},
+        "docs/attempt.md:1: ",
+        "has the address of docs/attempt/index.md: rename one of them",
+    ),
+    "a README beside an index": ({"docs/README.md": "# Other\n"}, "README.md", "index.md"),
+    "a page that is a folder": ({"docs/attempt.md/a.txt": "a"}, "docs/attempt.md:1: ", "is a folder"),
+    "a page named with blanks": ({"docs/an attempt.md": "# Trial\n"},),
+    "a page named beyond ASCII": ({"docs/\N{GREEK SMALL LETTER ALPHA}&'+.md": "# Trial\n"},),
+    "a page of nothing": ({"docs/attempt.md": ""},),
+    "no end of line": ({"docs/attempt.md": "# Trial\n\n" + fence("exhibit lines.rising").strip()},),
+    "lines of Windows": (
+        {"docs/attempt.md": ("# Trial\n\n" + fence("exhibit lines.rising")).replace("\n", "\r\n")},
+    ),
+    "tabs": (
+        {"docs/attempt.md": '# Trial\n\n??? level-basic "Basic"\n\n\t```exhibit lines.rising\n\t```\n'},
+    ),
+    "ten megabytes": ({"docs/attempt.md": "# Trial\n\n" + "Words and words. " * 600_000},),
+}
+
+EXHIBITS = {
+    "raises": (
+        exhibit("raise RuntimeError('out of\\nluck')"),
+        PLACE,
+        AT,
+        "out of luck (at exhibits/attempt.py:2)",
+    ),
+    "is no Python": (
+        {**exhibit("pass"), "exhibits/attempt.py": "def one(:\n"},
+        PLACE,
+        AT,
+        "exhibits/attempt.py:1",
+    ),
+    "imports what is not there": (
+        exhibit("import nowhere"),
+        PLACE,
+        "No module named 'nowhere' (at exhibits/attempt.py:2)",
+    ),
+    "returns a list": (exhibit("return [1]"), PLACE, "it returned list (at exhibits/attempt.py:1)"),
+    "returns NaN": (
+        exhibit("return {'a': float('nan')}"),
+        PLACE,
+        "must be finite, it is nan (at exhibits/attempt.py:1)",
+    ),
+    "returns a name that is none": (exhibit("return {'a b': 1}"), PLACE, "must be a word, it is 'a b'"),
+    "exits": (exhibit("import sys\nsys.exit(3)"), PLACE, "died with exit code 3"),
+    "is killed": (exhibit("import os\nos.kill(os.getpid(), 9)"), PLACE, "died with exit code -9"),
+    "crashes": (
+        exhibit("import ctypes\nctypes.string_at(0)"),
+        PLACE,
+        "exit code -11 (at exhibits/attempt.py:3)",
+    ),
+    "recurses": ({**exhibit("one()")}, PLACE, "RecursionError", "(at exhibits/attempt.py:2)"),
+    "starts a program": (
+        exhibit("import os\nos.system('true')"),
+        PLACE,
+        "got os.system (at exhibits/attempt.py:3)",
+    ),
+    "leaves a thread": (
+        exhibit("import threading\nthreading.Thread(target=print).start()"),
+        PLACE,
+        "expected work in one thread, got Thread-",
+    ),
+    "writes into the project": (
+        exhibit("open('a', 'w')"),
+        PLACE,
+        f"{OUTSIDE} open of 'a' (at exhibits/attempt.py:2)",
+    ),
+    "talks to the network": (
+        exhibit("import socket\nsocket.socket()"),
+        PLACE,
+        "expected no network, got socket.__new__ (at exhibits/attempt.py:3)",
+    ),
+    "prints without end": (
+        exhibit("while True:\n    print('x' * 99_999)"),
+        PLACE,
+        "at most 1,000,000 characters of output (at exhibits/attempt.py:3)",
+    ),
+    "takes too much memory": (
+        exhibit("return {'a': len(bytearray(5 << 30))}"),
+        PLACE,
+        "expected at most 4 GiB of memory, got MemoryError: (at exhibits/attempt.py:2)",
+    ),
+    "draws without words": (
+        exhibit("import matplotlib.pyplot as plt\nreturn plt.figure()"),
+        PLACE,
+        "has no docstring",
+        "(at exhibits/attempt.py:1)",
+    ),
+    "a snippet that is broken": ({"snippets/scale.py": "def scaled(:\n"}, "snippets/scale.py:1"),
+}
+
+LAB = "docs/labs/scaling.md:5: lab 'scaling' failed: "
+LABS = {
+    "raises": (
+        lab("    return x / 2", "    raise ValueError('half')"),
+        LAB,
+        "ValueError: half (at labs/scaling.py:",
+    ),
+    "is no Python": (lab("    return x / 2", "    return x /"), LAB, "SyntaxError", "labs/scaling.py:"),
+    "exits": (lab("    return x / 2", "    raise SystemExit(3)"), LAB, "died with exit code 3"),
+    "starts a program": (
+        lab("    return x / 2", "    import os; os.system('a')"),
+        LAB,
+        "got os.system (at labs/",
+    ),
+    "leaves a thread": (
+        lab("    return x / 2", "    import threading; threading.Thread(target=print).start()"),
+        LAB,
+        "expected work in one thread",
+    ),
+    "writes into the project": (
+        lab("    return x / 2", "    open('a', 'w')"),
+        LAB,
+        f"{OUTSIDE} open of 'a' (at labs/",
+    ),
+    "talks to the network": (
+        lab("    return x / 2", "    import socket; socket.socket()"),
+        LAB,
+        "no network",
+    ),
+    "prints without end": (
+        lab("    return x / 2", "    while True: print('x' * 99_999)"),
+        LAB,
+        "at most 1,000,000",
+    ),
+    "recurses": (lab("    return x / 2", "    return half(x)"), LAB, "RecursionError"),
+    "has an unknown tag": (
+        lab('tags=["judge"]', 'tags=["jugde"]'),
+        "docs/labs/scaling.md:5: ",
+        "labs/scaling.py:",
+    ),
+    "begins with no cell": (
+        {"labs/scaling.py": "import torch\n"},
+        "docs/labs/scaling.md:5: ",
+        "labs/scaling.py",
+    ),
+    "ends in a value": (
+        lab("passed = check_half(half)", "half(2.0)"),
+        LAB,
+        "it ends in a value that a notebook would show",
+    ),
+    "draws without words": (lab(' alt="A line that falls."', ""), LAB, 'needs alt="'),
+    "has words without a figure": (lab("plt.plot([half(2.0), 0])", ""), LAB, "draws no figure"),
+    "links to no file": (lab("../index.md", "../none.md"), "labs/scaling.py:", "leads to no file of docs/"),
+    "has a script in its prose": (
+        lab(*("Divide by", "<script>x()</script>")),
+        "labs/scaling.py:",
+        "no <script>",
+    ),
+    "is not UTF-8": ({"labs/scaling.toml": LATIN}, "labs/scaling.toml:3: ", "save it as UTF-8"),
+}
+
+CONFIGURATION = {
+    "is no YAML": ({"mkdocs.yml": "site_name: [\n"}, "mkdocs.yml"),
+    "is gone": ({"mkdocs.yml": None}, "mkdocs.yml"),
+    "names an extension that is none": ({"mkdocs.yml": ("  - abbr\n", "  - abbbr\n")}, "abbbr"),
+    "names a page that is none": ({"mkdocs.yml": ("plugins: []", "nav: [none.md]\nplugins: []")}, "none.md"),
+}
