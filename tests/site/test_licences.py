@@ -10,7 +10,7 @@ import pytest
 from weave.project import DOCS
 
 pytestmark = pytest.mark.browser
-WRITTEN = {".html", ".md", ".png"}  # by the build, of what docs/ holds
+WRITTEN = {".csv", ".html", ".md", ".png"}  # by the build, of what docs/ holds
 LISTS = {"sitemap.xml", "sitemap.xml.gz", "llms-full.txt", "search/search_index.json"}
 
 
