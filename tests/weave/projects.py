@@ -157,7 +157,7 @@ class Project(Folder):
         self.environment = os.environ | {"PYTHONPATH": str(self.root), "NO_MKDOCS_2_WARNING": "1"}
         for name in ("SOURCE_DATE_EPOCH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", *ADDRESSES):
             self.environment.pop(name, None)
-        self.temporary = self.root / ".cache" / "tmp"
+        self.temporary = self.root / "tmp"  # short, as a socket lies below
         self.temporary.mkdir(parents=True)
         self.environment["TMPDIR"] = str(self.temporary)
 

@@ -310,7 +310,7 @@ def test_the_date_of_a_build_is_that_of_the_last_commit_or_none(monkeypatch, tmp
 
 def test_two_cold_builds_in_different_folders_are_the_same_bytes(tmp_path_factory):
     """With the real theme, and a space in one folder's name."""
-    names = ("one", "another folder")
+    names = ("one", "a b")
     projects = [Project(tmp_path_factory.mktemp(name), theme=MATERIAL) for name in names]
     for process in [project.start("weave.build") for project in projects]:
         output, _ = process.communicate(timeout=300)
