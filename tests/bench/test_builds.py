@@ -47,6 +47,7 @@ def test_plain_mkdocs_is_the_same_without_weave_and_without_notebooks():
         "  - weave:",
         '      repository: !ENV [REPOSITORY_URL, ""]',
         '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',
+        "      data: !ENV [TWINS, false]",
     }
 
 
