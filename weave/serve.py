@@ -141,8 +141,9 @@ class Server(LiveReloadServer):
     @classmethod
     def renew(cls, config, **_):
         """Every page is due again."""
-        if cls.site:
-            cls.site.close()
+        before = cls.site  # kept until the next is there: Python 3.11 hands other threads what it takes apart
+        if before:
+            before.close()
         cls.site = Site(config)
 
 
