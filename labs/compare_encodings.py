@@ -112,7 +112,7 @@ passed = check_change(visible_change)
 # gap = gap - gap.mean(dim=-1, keepdim=True)  # (queries, keys)
 # ```
 #
-# What remains is `gap.square()`, then `.mean()`, then `.sqrt()`.
+# What remains is `gap.square()`, then `mean()`, then `sqrt()`.
 #
 # </details>
 
