@@ -227,6 +227,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_page_check_can_fail(specimen, name):
     check, old, new, expected = FAULTS[name]
@@ -458,6 +459,7 @@ LEVEL_FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEVEL_FAULTS)
 def test_level_check_can_fail(specimen, name):
     check, old, new, expected = LEVEL_FAULTS[name]
