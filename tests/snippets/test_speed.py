@@ -15,8 +15,7 @@ ROWS = LEDGER["rows"]
 SLOWER = {
     ("apply_rope, interleaved, q and k", "anew", "compiled"): 2.5,
     ("sinusoidal_encoding, added", "held", "backward"): 1.4,
-    ("DebertaScores", "anew", "forward"): 1.2,
-    ("DebertaScores", "anew", "backward"): 1.2,
+    ("sinusoidal_encoding, added", "held", "forward"): 1.15,
 }
 SMALL = list(cases([(1, HEADS, 16)], (1, HEADS, 1, 16, 3)))
 
@@ -76,7 +75,7 @@ def test_snippets_are_no_slower_than_peers_that_do_the_same_but_those_named(colu
     assert not [each for each in same if each[0] > SLOWER.get((each[1], each[2], column), 1.1)]
 
 
-@pytest.mark.parametrize(("layout", "most"), [("half", 2.5), ("interleaved", 3.3)])
+@pytest.mark.parametrize(("layout", "most"), [("half", 2.5), ("interleaved", 3.6)])
 def test_compiled_rope_takes_a_few_copies(layout, most):
     compiled = [row["copies"].get("compiled") for row, _ in beside("held", f"apply_rope, {layout}, q and k")]
     (copies,) = filter(None, compiled)
