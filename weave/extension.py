@@ -387,7 +387,8 @@ class Levels(Treeprocessor):
         element.set("id", name if seen[name] == 1 else f"{name}-{seen[name]}")
         if element.get("id") == f"{IDEA}-{level}":
             (idea,) = (part for page in self.md.toc_tokens for part in page["children"] if part["id"] == IDEA)
-            entry = {"level": idea["level"] + 1, "id": name, "name": level.capitalize(), "children": []}
+            words, deeper = level.capitalize(), idea["level"] + 1
+            entry = idea | {"level": deeper, "id": name, "name": words, "html": words, "children": []}
             idea["children"].append(entry)
         element.attrib.pop("open", None)
         if level in OPEN:
