@@ -80,6 +80,7 @@ bill: $(VENV)/uv ## write the bill of materials of what the site is built with b
 	  cyclonedx-py requirements --output-reproducible --output-file site/bom.json -
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
+	rm $(VENV)/site $(VENV)/test # whatever comes next installs what is locked
 	sed -n 's/==.*//p' requirements.txt requirements-test.txt | xargs $(INSTALL) --upgrade
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 

@@ -32,6 +32,8 @@ def build(site):
             twins.write(made)
             cards.write(made)
             _write_data(made)
+            # Stemmers of other languages, a megabyte under other licences: no page asks for one.
+            shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
             policy.write(made)
             _swap(made, site, Path(folder))
     return code

@@ -28,6 +28,7 @@ def test_every_file_is_ours_or_the_themes(built):
         and name not in LISTS and digest(file) not in theirs
     ]  # fmt: skip
     assert others == []
+    assert not (built.root / "assets/javascripts/lunr").exists(), "stemmers under licences that are not named"
 
 
 def test_every_set_of_icons_is_named(built):
