@@ -267,7 +267,8 @@ def absorbed(width=64, rank=16, tokens=40):
         return apply_rope(x, *rope_tables(at, frequencies), "half")
 
     def misses(wanted, found):
-        return ((found - wanted).norm() / wanted.norm()).item()
+        missed = (found - wanted).norm() / wanted.norm()
+        return round(missed.item(), 4)  # its last digits differ with where memory lies
 
     keys = cached @ up.T
     still = misses(keys @ query, cached @ (query @ up))
