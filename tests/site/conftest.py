@@ -20,7 +20,7 @@ BASE = "/guide-base/"
 
 
 def pytest_generate_tests(metafunc):
-    """One test per page: `path` for each, `chapter` for each with level blocks."""
+    """One test per page: `path` for each, `chapter` for each with level blocks, `opened` for each window."""
     built = SITE.exists
     values = {
         "path": lambda: [*SITE.pages, NOT_FOUND],
@@ -30,6 +30,16 @@ def pytest_generate_tests(metafunc):
         found = values[argument]() if built else ["site not built"]
         found = found or ["no chapter has level blocks"]
         metafunc.parametrize(argument, found, ids=[item or "home" for item in found])
+    if "opened" in metafunc.fixturenames:
+        metafunc.parametrize("opened", list(opened()) if built else ["site not built"])
+
+
+def opened():
+    """(path, window): by day a phone opens the front page and the chapters, by night all pages."""
+    for path in [*SITE.pages, NOT_FOUND]:
+        late = [pytest.mark.slow] if path and path not in SITE.chapters else []
+        yield pytest.param((path, "desktop"), id=f"{path or 'home'}-desktop")
+        yield pytest.param((path, "phone"), id=f"{path or 'home'}-phone", marks=late)
 
 
 @pytest.fixture(scope="session")

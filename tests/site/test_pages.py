@@ -7,7 +7,7 @@ import checks
 import levels
 import pytest
 from budgets import DEFAULT, PER_PAGE, budget_for
-from visits import DESKTOP, NARROWEST, PHONE, WINDOWS
+from visits import DESKTOP, NARROWEST, PHONE
 
 pytestmark = pytest.mark.browser
 
@@ -18,14 +18,14 @@ def night(request):
     return request.config.getoption("--cold")
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-def test_page(built, visit, report, path, window, night):
+def test_page(built, visit, report, opened, night):
     """As loaded, and with all details open; a desktop turns from dark to light, a phone is light.
 
     By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
     of the pages that together show all of the template, of the others the articles on a desktop; what is
-    neither such a page nor a chapter is seen by light, with scripts.
+    neither such a page nor a chapter is seen by light, with scripts, its window made narrow for a phone.
     """
+    path, window = opened
     desktop, chapter = window == "desktop", path in built.chapters
     whole = night or path in built.samples
     full = desktop and (whole or chapter)
@@ -56,16 +56,19 @@ def test_page(built, visit, report, path, window, night):
         problems += levels.without_scripts(off) if chapter else []
         problems += checks.prints_dark_on_white(page) + _without_scripts(page, off)
         problems += levels.lands_still(page, path) if chapter else []
+    if desktop and not night and not chapter:
+        problems += _too_wide(page, [PHONE, NARROWEST])
     report(path, problems + page.problems, window)
 
 
 def _looks(page):
-    return checks.rendered(page) + checks.pictures(page) + checks.tidy(page) + _too_wide(page)
+    sizes = [NARROWEST, PHONE] if page.window == "phone" else [DESKTOP]
+    return checks.rendered(page) + checks.pictures(page) + checks.tidy(page) + _too_wide(page, sizes)
 
 
-def _too_wide(page):
+def _too_wide(page, sizes):
     problems = []
-    for width, height in [NARROWEST, PHONE] if page.window == "phone" else [DESKTOP]:
+    for width, height in sizes:
         page.page.set_viewport_size({"width": width, "height": height})
         problems += checks.overflow(page, width)
     return problems
