@@ -8,6 +8,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import multiprocessing
 import sys
 from pathlib import Path
 
@@ -73,7 +74,8 @@ class Store:
 
 @functools.cache
 def _store():
-    """The results of this process, which are written when it ends."""
+    """The results of this process, written when it ends; the process of an exhibit may not write there."""
     store = Store(FILE)
-    atexit.register(store.save)
+    if multiprocessing.parent_process() is None:
+        atexit.register(store.save)
     return store
