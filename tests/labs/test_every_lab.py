@@ -321,6 +321,10 @@ def test_links_of_a_notebook_lead_to_the_site(notebooks):
 
 RUNNER = ROOT / "tests" / "labs" / "notebooks.py"
 every_notebook = pytest.mark.parametrize("name", labs.notebooks())
+one_by_day = pytest.mark.parametrize(
+    "name",
+    [LABS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in labs.notebooks() if name != LABS[0])],
+)
 
 
 def passed(name):
@@ -361,17 +365,10 @@ def run(tmp_path_factory):
     return run
 
 
-@pytest.fixture(scope="module")
-def executed(run, request):
-    """The folders and errors of all notebooks but those that have passed before."""
-    cold = request.config.getoption("--cold")
-    return run([name for name in labs.notebooks() if cold or not passed(name).exists()], RUNNER)
-
-
-@every_notebook
-def test_the_notebooks_run_in_an_empty_folder_without_the_project(executed, name):
-    folders, errors = executed
-    if name in folders:
+@one_by_day
+def test_the_notebooks_run_in_an_empty_folder_without_the_project(run, request, name):
+    if request.config.getoption("--cold") or not passed(name).exists():
+        folders, errors = run([name], RUNNER)
         look(name, folders[name], errors)
         passed(name).parent.mkdir(parents=True, exist_ok=True)
         passed(name).touch()

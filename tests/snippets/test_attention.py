@@ -450,6 +450,7 @@ def test_gradients():
     assert torch.autograd.gradcheck(lambda *a: attention(*a, causal=True), (q, k, v, bias))
 
 
+@pytest.mark.slow
 def test_compiles_into_one_graph():
     torch.compiler.reset()
     attend = layer(0)

@@ -369,6 +369,7 @@ def test_what_an_encoding_learns_is_part_of_the_decoder(name):
     assert torch.equal(alone(again, ids), alone(decoder, ids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["none", "sinusoidal", "RoPE", "ALiBi", "DeBERTa", "CoPE"])
 def test_compiles_into_one_graph(name):
     torch.compiler.reset()

@@ -679,6 +679,7 @@ def test_refuses_key_heads_that_cannot_be_shared_out():
     refused(f"{message} 8 and 8", attend, q, q.repeat(1, 2, 1, 1), q.repeat(1, 2, 1, 1), seen)
 
 
+@pytest.mark.slow
 def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
     def step(q, k, v, at, documents, room):
         write(room, at[0], k, v, at, documents)
@@ -696,6 +697,7 @@ def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
     assert counters["stats"]["unique_graphs"] == 1
 
 
+@pytest.mark.slow
 def test_a_step_compiles_into_one_graph():
     def step(q, k, v, positions, documents):
         old = KeyValueCache(
@@ -715,6 +717,7 @@ def test_a_step_compiles_into_one_graph():
         assert_close(compiled(q, k, v, positions, documents), step(q, k, v, positions, documents), **EXACT)
 
 
+@pytest.mark.slow
 def test_flex_mods_compile_into_one_graph():
     documents = torch.tensor([[0, 1, 1, 1]])
     positions = document_positions(documents)

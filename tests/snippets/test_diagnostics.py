@@ -736,6 +736,7 @@ def test_results_are_single_numbers_of_float64():
         assert made.dtype == torch.float64
 
 
+@pytest.mark.slow
 def test_functions_compile_into_one_graph():
     score, losses, weights = rotated(), table(100, 1)[:, 0], torch.rand(2, N, N)
     for function, arguments in (

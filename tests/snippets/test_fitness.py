@@ -15,7 +15,7 @@ CASES = [
     case for name in FAMILIES for case in importlib.import_module(f"tests.snippets.families.{name}").CASES
 ]
 FILES = sorted({case.of.__module__ for case in CASES})
-SLOW = {"compile": pytest.mark.slow}
+SLOW = {"compile": pytest.mark.slow, "export": pytest.mark.slow}
 CLAIMED = [
     pytest.param(case, word, id=f"{case.of.__name__}-{word}", marks=SLOW.get(word, ()))
     for case in CASES

@@ -728,6 +728,7 @@ def test_the_gradient_is_turned_back(layout):
     assert_close(grad, rope(g, -positions, layout), **EXACT)
 
 
+@pytest.mark.slow
 def test_frequencies_compile_into_one_graph():
     torch.compiler.reset()
     compiled = torch.compile(rope_frequencies, fullgraph=True, backend="aot_eager")

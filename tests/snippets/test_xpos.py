@@ -250,6 +250,7 @@ def test_float16_holds_4500_positions_from_the_centre_and_float32_36000():
         assert not turn(x, beyond, "key", 0).isfinite().all()
 
 
+@pytest.mark.slow
 def test_decays_compile_into_one_graph():
     torch.compiler.reset()
     compiled = torch.compile(xpos_decay, fullgraph=True, backend="aot_eager")

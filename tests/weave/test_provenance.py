@@ -25,7 +25,7 @@ def changed(before, after):
     return {name for name in before | after if before.get(name) != after.get(name)}
 
 
-@pytest.mark.parametrize("stem", ["rope", "learned", "alibi"])
+@pytest.mark.parametrize("stem", ["learned", "alibi", pytest.param("rope", marks=pytest.mark.slow)])
 def test_a_mutant_changes_one_part_of_its_file(stem):
     text = (REAL / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
     before = provenance.parts(text)
