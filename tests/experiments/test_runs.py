@@ -162,11 +162,10 @@ def test_a_worker_that_outlives_an_edit_says_which_code_it_ran(toy):
 
 def test_what_measures_time_is_watched_in_a_smoke_run_only(toy):
     path = toy / "experiments" / "toy.py"
-    path.write_text(
-        TOY.replace('{"seed": seed,', '{"watched": sys.getprofile() is not None,').replace(
-            "import time", "import sys\nimport time"
-        )
-    )
+    # From Python 3.12 on, cProfile is a tool of sys.monitoring.
+    watching = 'sys.monitoring.get_tool(2) if hasattr(sys, "monitoring") else sys.getprofile()'
+    text = TOY.replace("import time", "import sys\nimport time")
+    path.write_text(text.replace('{"seed": seed,', f'{{"watched": bool({watching}),'))
     run = Run("toy", "none", 0)
     watched, alone = carry_out(run, "cpu", {}), carry_out(run, "cpu", {}, {"pause": 0.01})
     assert watched["made_with"]["code"] == alone["made_with"]["code"]
