@@ -268,7 +268,7 @@ def absorbed(width=64, rank=16, tokens=40):
 
     def misses(wanted, found):
         missed = (found - wanted).norm() / wanted.norm()
-        return round(missed.item(), 4)  # its last digits differ with where memory lies
+        return round(missed.item(), 4)  # the rest differs in each process
 
     keys = cached @ up.T
     still = misses(keys @ query, cached @ (query @ up))
