@@ -1,5 +1,6 @@
 """What every test relies on: checked shape comments, and the same random numbers in each run."""
 
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -26,6 +27,10 @@ settings.load_profile("guide")
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
     parser.addoption("--cold", action="store_true", help="believe no cache, and look at every page whole")
+
+
+def pytest_collection_finish():
+    gc.freeze()  # what was imported and collected stays; it need not be looked through for garbage again
 
 
 @pytest.fixture(autouse=True)

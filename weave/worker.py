@@ -31,7 +31,15 @@ REST = 10  # seconds its process may take to end once it has answered
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
 # What every exhibit imports, and what exporting a graph takes a second to import.
-PRELOADED = ["numpy", "torch", "matplotlib.pyplot", "torch._dynamo", "torch.fx.experimental.symbolic_shapes"]
+PRELOADED = [
+    "numpy",
+    "torch",
+    "matplotlib.pyplot",
+    "matplotlib.style",
+    "matplotlib.backends.backend_svg",
+    "torch._dynamo",
+    "torch.fx.experimental.symbolic_shapes",
+]
 
 
 class Unavailable(Exception):

@@ -67,7 +67,10 @@ def test_what_is_made_for_each_pair_takes_memory_by_the_square_of_the_length(nam
     "doubles from 1,024 to 2,048 tokens with no encoding, one that is added and one that turns; with any "
     "bias or score that is made whole and handed over as a mask it grows more than 3.5 times.",
 )
-@pytest.mark.parametrize("name", list(cost.ENCODINGS))
+@pytest.mark.parametrize(
+    "name",
+    ["none", *LINEAR, "ALiBi", *(pytest.param(name, marks=pytest.mark.slow) for name in QUADRATIC[1:])],
+)
 def test_the_kernel_needs_no_scores_unless_a_bias_brings_them(name):
     grown = growth("kernel", name, 1024)
     assert grown > 3.5 if name in QUADRATIC else 1 < grown <= 2.001
