@@ -328,7 +328,8 @@ class Nameless(InlineProcessor):
 class Levels(Treeprocessor):
     """Give each level an id that links can name, and open those for a reader who has not chosen.
 
-    All that follows the Layman level stands in a box, which levels.js closes for those who stop there.
+    All that follows the Layman level stands in a box, which levels.js closes for those who stop there;
+    a `??? from-advanced` box it opens for those who ask for all.
     """
 
     def run(self, root):
@@ -370,19 +371,23 @@ class Levels(Treeprocessor):
     def _walk(self, parent, heading, seen):
         """A heading names what follows it in the same block, not what follows the block."""
         for element in parent:
-            level = re.search(r"(?<!\S)level-(\S+)", element.get("class", ""))
+            level = re.search(r"(?<!\S)(level|from)-(\S+)", element.get("class", ""))
             if re.fullmatch("h[1-6]", str(element.tag)):
                 heading = element.get("id", "")
             elif element.tag == "details" and level:
-                self._mark(element, level[1], f"{heading}-{level[1]}".strip("-"), seen)
+                self._known(*level.groups())
+                if level[1] == "level":
+                    self._mark(element, level[2], f"{heading}-{level[2]}".strip("-"), seen)
             elif element.get("class") == "admonition abstract":
                 element.set("data-search-exclude", "")  # on all pages much the same words
             self._walk(element, heading, seen)
 
-    def _mark(self, element, level, name, seen):
+    def _known(self, kind, level):
         if level not in LEVELS:
-            where = self.md.weave.where(f"level-{level}")
+            where = self.md.weave.where(f"{kind}-{level}")
             raise WeaveError(f"{where}: unknown level {level!r}; the levels are {', '.join(LEVELS)}")
+
+    def _mark(self, element, level, name, seen):
         seen[name] = seen.get(name, 0) + 1
         element.set("id", name if seen[name] == 1 else f"{name}-{seen[name]}")
         if element.get("id") == f"{IDEA}-{level}":

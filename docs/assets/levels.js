@@ -3,9 +3,13 @@
 (() => {
   document.documentElement.classList.replace("no-js", "js");  // the theme does so at the end, and styles all again
   const LEVELS = ["layman", "basic", "intermediate", "advanced"];
-  const BLOCKS = "details:is([class*=level-], .from-basic)";
+  const BLOCKS = "details:is([class*=level-], [class*=from-])";
   const depthOf = (block) => LEVELS.findIndex((level) => block.matches(`.level-${level}, .from-${level}`));
-  const openTo = (level, block) => { block.open = depthOf(block) <= LEVELS.indexOf(level); };
+  /* Who asks for formulas has no need of the story; at the last level all is open. */
+  const untold = (level, block) => level === "intermediate" && block.matches(".level-layman");
+  const openTo = (level, block) => {
+    block.open = depthOf(block) <= LEVELS.indexOf(level) && !untold(level, block);
+  };
 
   /* Private windows may refuse storage. */
   const remembered = () => {

@@ -5,6 +5,7 @@ python tests/bench builds               what building takes, beside its goals an
 python tests/bench tests                what `make test` takes
 python tests/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
 python tests/bench speed rope alibi     only the speed of these snippets
+python tests/bench screens              how long each chapter is at Intermediate on a wide screen
 python tests/bench live                 live figures: operations, bytes, frames, how far from torch
 
 The speed of all snippets goes to tests/snippets/goldens/speed.json, which the pages show.
@@ -17,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
-WHAT = ["builds", "light", "live", "speed", "tests"]
+WHAT = ["builds", "light", "live", "screens", "speed", "tests"]
 
 
 def main():
@@ -43,6 +44,10 @@ def main():
         import live
 
         live.bench()
+    if "screens" in what:
+        import screens
+
+        screens.bench()
     if "speed" in what:
         import speed
 

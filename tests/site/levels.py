@@ -64,11 +64,15 @@ def control(visit):
 
 
 def stands_at(visit, level, when):
-    """Blocks up to `level` are open, deeper ones closed, and the control says so."""
+    """Blocks up to `level` are open, deeper ones closed, and the control says so.
+
+    At Intermediate a reader is told no story; at the last level all is open.
+    """
     limit = LEVELS.index(level)
     wrong = []
     for block in visit.ask("levels"):
-        should = LEVELS.index(block["levels"][0]) <= limit
+        place = LEVELS.index(block["levels"][0])
+        should = place <= limit and (level, place) != ("intermediate", 0)
         if block["open"] is not should:
             wrong.append(f"#{block['id']} is {'open' if block['open'] else 'closed'}")
     shown = (visit.ask("control") or {}).get("value")
@@ -176,6 +180,20 @@ def is_a_story(visit):
     return problems + [f"at Layman there is no {what} in sight" for what in missing]
 
 
+def is_a_course(visit):
+    """At Intermediate a chapter is short: what is deeper stands folded in it."""
+    problems = choose(visit, "intermediate")
+    long = screens(visit)
+    return problems + ([f"{long:.2f} screens at Intermediate, {COURSE} are allowed"] if long > COURSE else [])
+
+
+def screens(visit):
+    """How many windows of a wide screen a chapter is high, at the depth that is chosen."""
+    visit.page.set_viewport_size({"width": 1440, "height": 900})
+    return visit.ask("storyInWindows")[1]
+
+
+COURSE = 12
 PLAIN = 0.7
 # Where the story may begin, and where the page must end, in heights of the window.
 STORY = {"desktop": ((1440, 900), (0.5, 3)), "phone": ((360, 740), (0.5, 5))}

@@ -409,12 +409,13 @@
 
       storage: () => Object.entries(localStorage),
 
-      /* Two targets inside a closed block: the block itself, and the last thing in it with an id. */
+      /* Targets inside closed blocks: a level's block itself, the last thing in it with an id, and in a fold of what is deeper. */
       deepTargets(level) {
         const block = document.querySelector(`details.level-${level}[id]:not([open])`);
         if (!block) return [];
-        const inner = [...block.querySelectorAll('[id]')].filter((el) => !el.closest('svg *, summary'));
-        return [block.id, ...inner.slice(-1).map((el) => el.id)];
+        const last = (part) =>
+          [...document.querySelectorAll(`${part} [id]`)].filter((el) => !el.closest('svg *, summary')).slice(-1);
+        return [block, ...last(`#${block.id}`), ...last(`details.from-${level}:not([open])`)].map((el) => el.id);
       },
 
       addLink(id) {

@@ -52,9 +52,9 @@ def test_a_choice_keeps_the_place(visit, report, chapters, how):
     report(chapters[-1], levels.keeps_the_place(page) + page.problems, *how.values())
 
 
-def test_layman_is_a_site_of_its_own(visit, report, chapter):
+def test_layman_is_a_site_of_its_own_and_intermediate_a_course(visit, report, chapter):
     page = visit(chapter)
-    report(chapter, levels.is_a_story(page) + page.problems, "Layman")
+    report(chapter, levels.is_a_story(page) + levels.is_a_course(page) + page.problems, "desktop")
 
 
 @pytest.mark.slow

@@ -196,6 +196,16 @@ def test_a_listing_is_the_source_under_its_place(soup, text):
     assert html.select_one("pre .k, pre .kn"), "it is not highlighted"
 
 
+def test_of_a_docstring_a_listing_shows_the_first_paragraph(here, soup):
+    said = '    """All\n    of it.\n\n    Units.\n    """\n'
+    code = f'class Scale:\n{said}\n    def __call__(self, x):\n        """Brief."""\n        return x\n'
+    here.write({"snippets/scale.py": code})
+    html = soup('--8<-- "snippets/scale.py@Scale"')
+    short = said.replace('.\n\n    Units.\n    """', '."""')
+    assert html.select_one("pre code").text == code.replace(said, short)
+    assert html.select_one("p.place").text == "snippets/scale.py, lines 1 to 10; more in the docstring"
+
+
 def test_a_listing_of_a_file_is_the_whole_file(soup):
     assert soup('--8<-- "snippets/scale.py"').select_one("pre code").text == EXHIBITS["snippets/scale.py"]
 
@@ -701,6 +711,7 @@ def test_other_details_are_left_alone(soup):
 def test_an_unknown_level_is_refused(refusal):
     message = "docs/index.md:3: unknown level 'basics'; the levels are layman, basic, intermediate, advanced"
     assert refusal('# Page\n\n??? level-basics "B"\n\n    x\n') == message
+    assert refusal('# Page\n\n??? from-basics "B"\n\n    x\n') == message
 
 
 # Links

@@ -1,5 +1,6 @@
 """Code, what it printed and what it drew, in boxes; and the listing, which is code alone."""
 
+import ast
 import html
 import urllib.parse
 
@@ -21,14 +22,30 @@ class DirectiveError(Exception):
 
 
 def listing(page, file, symbol):
-    """The source of a symbol or of a whole file; that of a snippet is linked to its own page."""
+    """The source of a whole file, or of a symbol, of whose docstring the file tells the rest.
+
+    That of a snippet is linked to its own page.
+    """
     try:
         source = symbols.find(file, symbol)
     except symbols.SymbolError as error:
         raise DirectiveError(str(error)) from None
     if file.startswith("snippets/") and not (project.DOCS / reference_page(file)).is_file():
         raise DirectiveError(f"the listing links to docs/{reference_page(file)}, which is not there")
-    return placed(page, source)
+    return placed(page, source, brief=symbol is not None)
+
+
+def _in_brief(lines):
+    """Code with the first paragraph of each docstring."""
+    lines = lines.copy()
+    documented = (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)
+    nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, documented)]
+    for node in sorted(nodes, key=lambda node: -node.lineno):
+        if ast.get_docstring(node):
+            first, end = node.body[0].lineno - 1, node.body[0].end_lineno
+            if blank := next((n for n in range(first, end) if not lines[n].strip()), None):
+                lines[blank - 1 : end] = [f'{lines[blank - 1]}"""']
+    return lines
 
 
 def reference_page(file):
@@ -48,14 +65,17 @@ def folded(page, title, source, more=""):
     return f"{FOLD}<summary>{title}</summary>{place}{code}</details>"
 
 
-def placed(page, source):
+def placed(page, source, brief=False):
     """Code under a line that says where it stands; a snippet links to its own page, and there to the file."""
+    lines = _in_brief(source.lines) if brief else source.lines
+    more = "; more in the docstring" if len(lines) < len(source.lines) else ""
+    code = box(page, "highlight", highlighted(lines))
     if page.path() == reference_page(source.file):
-        return [_download(source), _code(page, source)]
+        return [_download(source), code]
     file = f"`{source.file}`"
     if source.file.startswith("snippets/"):
         file = f"[{file}]({page.to(reference_page(source.file))})"
-    return [[f"{file}, {_lines(source)}", "{: .place }"], _code(page, source)]
+    return [[f"{file}, {_lines(source)}{more}", "{: .place }"], code]
 
 
 def _download(source):
@@ -68,10 +88,6 @@ def _download(source):
 
 def _lines(source):
     return f"lines {source.first} to {source.first + len(source.lines) - 1}"
-
-
-def _code(page, source):
-    return box(page, "highlight", highlighted(source.lines))
 
 
 def printed(page, result):

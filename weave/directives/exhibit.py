@@ -30,7 +30,7 @@ def exhibit(page, asked, caption):
         return [_table(name, result), caption, folded(page, "The code that made this", source)]
     if show == "output":
         return [printed(page, result), caption, folded(page, "The code that printed this", source)]
-    return [*placed(page, source), printed(page, result), caption]
+    return [*placed(page, source, brief=True), printed(page, result), caption]
 
 
 def argument(asked):
