@@ -27,14 +27,17 @@ BANDS = {  # of positions, from and to
     "just past": (TRAINED, 2 * TRAINED),
     "far": (ASKED // 2, ASKED),
 }
-COLUMNS = {  # of the table of all, and what shows more of each
-    "Within": "evidence-by_position",
-    "Just past": "evidence-by_position",
-    "Far": "evidence-by_position",
-    "Copying": "evidence-tasks",
-    "Recall": "evidence-tasks",
-    "Counting": "evidence-tasks",
-    "Step": "cost-training",
+COLUMNS = {  # of the table of all: the claim and the figure of each
+    "Within": (
+        "evidence-every-encoding-helps-within",
+        "evidence-by_position",
+    ),
+    "Just past": ("evidence-seven-stay-level", "evidence-by_position"),
+    "Far": ("evidence-seven-stay-level", "evidence-by_position"),
+    "Copying": ("evidence-copying-fades-for-all", "evidence-tasks"),
+    "Recall": ("evidence-recall-breaks-with-rope", "evidence-tasks"),
+    "Counting": ("evidence-counting-needs-no-places", "evidence-tasks"),
+    "Step": ("cost-of-training", "cost-training"),
 }
 LEVEL = (
     *("ALiBi", "KERPLE", "Sandwich"),
@@ -215,7 +218,8 @@ def one_by_one():
 
 def table():
     """Every encoding, the best far out first: each number with half the range
-    over its seeds, or over the parts of the timing.
+    over its seeds, or over the parts of the timing. It leads to its figure,
+    and the head of its column to the test.
     """
     losses, right = _losses(), _accuracies()
     far = {name: _band(loss, "far").mean() for name, loss in losses.items()}
@@ -223,22 +227,29 @@ def table():
         name: results[0]["encoding_parameters"]
         for name, results in load("language").items()
     }
-    heads = [f"[{word}](#{place})" for word, place in COLUMNS.items()]
+    heads = [
+        f"[{word}](../claims.md#{claim})"
+        for word, (claim, _) in COLUMNS.items()
+    ]
     print("| Encoding |", " | ".join(heads), "| Learned |")
     print("|---" + "|--:" * (len(heads) + 1) + "|")
     for name in sorted(far, key=far.get):
-        cells = [_cell(_band(losses[name], band)) for band in BANDS]
+        cells = [_measure(_band(losses[name], band)) for band in BANDS]
         for task in puzzles.TASKS:
             shares = right.get(name, {}).get(task)
-            cells.append("–" if shares is None else _cell(shares[:, -1]))
-        cells.append("{:.2f} ±{:.2f}".format(*cost._step(name)))
-        print(f"| {name} |", " | ".join(cells), f"| {learned[name]:,} |")
+            cells.append(None if shares is None else _measure(shares[:, -1]))
+        cells.append(cost._step(name))
+        linked = [
+            f"[{cell[0]:.2f}](#{place}) ±{cell[1]:.2f}" if cell else "–"
+            for cell, (_, place) in zip(cells, COLUMNS.values(), strict=True)
+        ]
+        print(f"| {name} |", " | ".join(linked), f"| {learned[name]:,} |")
     return _sizes() | _main_results(losses)
 
 
-def _cell(values):
+def _measure(values):
     """The mean, and half the distance between lowest and highest."""
-    return f"{values.mean():.2f} ±{_spread(values):.2f}"
+    return values.mean(), _spread(values)
 
 
 def _sizes():
