@@ -245,9 +245,11 @@ print(f"from layout to layout   {(paper - other).abs().max():.2f}")
 # the addition theorems say
 #
 # $$
-# \begin{pmatrix} \sin((t+k)\omega) \\ \cos((t+k)\omega) \end{pmatrix}
-# = \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
+# \begin{aligned}
+# &\begin{pmatrix} \sin((t+k)\omega) \\ \cos((t+k)\omega) \end{pmatrix} \\
+# &\quad = \begin{pmatrix} \cos k\omega & \sin k\omega \\ -\sin k\omega & \cos k\omega \end{pmatrix}
 #   \begin{pmatrix} \sin t\omega \\ \cos t\omega \end{pmatrix}
+# \end{aligned}
 # $$
 #
 # So there is one matrix $M_k$ with $M_k\,PE_t = PE_{t+k}$ for **every** $t$: a block of two by two for each pair, along

@@ -105,14 +105,13 @@ print(offsets_of(torch.arange(4), torch.arange(4)))
 # $t = 0$. With $N$ buckets, a maximum distance $D$ and $m = \lfloor N/2 \rfloor$, the bucket is
 #
 # $$
-# \text{bucket}(t) =
 # \begin{cases}
 # t & t < m \\
-# \min\Bigl(N-1,\; m + \Bigl\lfloor \dfrac{\ln (t/m)}{\ln (D/m)}\,(N-m) \Bigr\rfloor\Bigr) & t \ge m
+# \min\bigl(N-1,\, m + \lfloor \rho\,(N-m) \rfloor\bigr) & t \ge m
 # \end{cases}
 # $$
 #
-# Read it from the inside. $t/m$ is one where sharing begins, so its logarithm is zero there. The fraction grows from
+# with $\rho = \ln (t/m) / \ln (D/m)$. Read it from the inside. $t/m$ is one where sharing begins, so its logarithm is zero there. The fraction grows from
 # zero at $t = m$ to one at $t = D$: it is the share of the remaining $N - m$ buckets that has been used up. Round down,
 # start after the first $m$, and stop at the last bucket.
 #

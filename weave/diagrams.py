@@ -10,9 +10,9 @@ SETTINGS = {
     "flowchart": {"htmlLabels": False, "nodeSpacing": 16, "rankSpacing": 36, "wrappingWidth": 110},
     "sequence": {
         "mirrorActors": False,
-        "width": 92,
+        "width": 80,
         "height": 36,
-        "actorMargin": 20,
+        "actorMargin": 12,
         "messageMargin": 26,
         "diagramMarginX": 12,
     },

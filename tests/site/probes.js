@@ -180,7 +180,7 @@
       unmarkedScrollers: () =>
         scrollers().filter((el) => getComputedStyle(el).maskImage === 'none').map(where),
 
-      /* Diagrams whose first box is not wholly in sight. */
+      /* Text of figures and diagrams that is smaller than this many pixels. */
       smallText: (least) =>
         [...main().querySelectorAll('svg:is(.figure, .diagram *) text')].filter(shown).flatMap((text) => {
           const drawn = [...text.querySelectorAll('tspan')].filter((part) => !part.querySelector('tspan'));
@@ -190,6 +190,12 @@
             : [`${pixels.toFixed(1)} px at ${where(text)} "${brief(text.textContent)}"`];
         }),
 
+      /* Diagrams and formulas that have to be scrolled sideways. */
+      wide: () =>
+        scrollers().filter((el) => el.matches('.diagram, .formula'))
+          .map((el) => `${where(el)} "${brief(el.textContent)}" is ${el.scrollWidth} px wide in ${el.clientWidth}`),
+
+      /* Diagrams whose first box is not wholly in sight. */
       hiddenRoots: () =>
         [...main().querySelectorAll('.diagram')].filter(shown).flatMap((diagram) => {
           const led = [...diagram.querySelectorAll('.flowchart-link')].map((link) => link.id.split('_').at(-2));
