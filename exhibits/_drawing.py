@@ -40,7 +40,7 @@ def name_lines(ax):
             ends.append((height, end, line))
     ends.sort(key=lambda each: each[0])
     places = spaced(
-        [each[0] for each in ends], 1.1 * plt.rcParams["font.size"]
+        [each[0] for each in ends], 1.2 * plt.rcParams["font.size"]
     )
     for (height, end, line), place in zip(ends, places, strict=True):
         ax.annotate(
