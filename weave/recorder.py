@@ -87,7 +87,7 @@ class Listener:
         path = "." if arguments[0] is None else arguments[0]
         if not isinstance(path, (str, bytes, os.PathLike)) or (name := relative(path)) is None:
             return
-        if _caller().startswith("<frozen importlib"):
+        if _caller().startswith("<frozen importlib") or _keeps_where_seeds_are_set():
             return
         if event != "open":
             self._note(f"{name or '.'}/")
@@ -165,6 +165,14 @@ def _refuse_thread(thread):
 def _caller():
     """The file of the code that opens or lists something: the frame below the audit hook's own."""
     return sys._getframe(3).f_code.co_filename
+
+
+def _keeps_where_seeds_are_set():
+    """Whether torch reads the lines that set a seed, for a message that it shows if CUDA fails later."""
+    frame = sys._getframe(3)
+    while frame and frame.f_code.co_name != "_lazy_call":
+        frame = frame.f_back
+    return bool(frame)
 
 
 def _dynamo_read_code():

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import traceback
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -494,6 +495,8 @@ DEEP = {"data/": sha256(b"deep").hexdigest(), "data/deep/": sha256(b"a.txt").hex
         ("list(Path('data').rglob('*'))", DEEP),
         ("Path('written.txt').write_text('x')", {}),
         ("Path(os.__file__).read_text()", {}),
+        ("exec(compile('torch.manual_seed(0)', 'snippets/data.txt', 'exec'))", {}),
+        ("exec(compile('traceback.format_stack()', './snippets/data.txt', 'exec'))", DATA),
         ("list(Path(os.__file__).parent.glob('os*'))", {}),
     ],
 )
@@ -501,7 +504,7 @@ def test_files_read_and_folders_listed_are_noted(here, monkeypatch, use, noted):
     here.write({"snippets/data.txt": "data", "data/deep/a.txt": ""})
     monkeypatch.chdir(here.root)
     with LISTENER.listening() as files, contextlib.suppress(FileNotFoundError):
-        eval(use, {"os": os, "Path": Path})
+        eval(use, {"os": os, "Path": Path, "torch": torch, "traceback": traceback})
     assert files == noted
 
 
