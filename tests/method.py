@@ -237,14 +237,12 @@ def main():
         raise SystemExit(f"NAME has to be a Python identifier in lower case, such as fourier; got {name!r}")
     if name == "torch" or name in sys.stdlib_module_names:
         raise SystemExit(f"{name} is taken by a module that a copied {name}.py would hide")
-    taken = (ROOT / f"snippets/{name}.py").exists()
-    if taken:
-        print(f"{name} is taken: snippets/{name}.py is there, and nothing was written.")
+    if (ROOT / f"snippets/{name}.py").exists():
+        print(f"snippets/{name}.py is there, so nothing was written.")
     else:
         print("Written:", *make(name), sep="\n  ")
     print("It lacks:", *(list(lacking(name)) or ["nothing"]), sep="\n  ")
     print("The same command or `make test` says again what it lacks.")
-    raise SystemExit(taken)
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ def _written(module):
         else:
             name, arguments = _operation(node)
             if name not in known:
-                raise FigureError(f"OPERATIONS of {EVALUATOR} has no {name!r}")
+                raise FigureError(f"OPERATIONS of {EVALUATOR} has no {name!r}; say the same with what it has")
             if _in_float32(arguments):
                 arguments = [single(argument) for argument in arguments]
             dtype = getattr(_made(node), "dtype", None)
@@ -281,7 +281,8 @@ def _move(name, artist, made, figure):
     shape = tuple(made.shape)
     wanted = {"text": (2,), "bars": kind == "bars" and (len(artist),), "image": shape[:2]}
     if shape != wanted.get(kind, (*shape[:1], 2)):
-        raise FigureError(f"what is returned for {name!r}, {kind}, has the shape {shape}")
+        expected = {"text": "(2,)", "bars": "(bars,)", "image": "(rows, columns)"}.get(kind, "(points, 2)")
+        raise FigureError(f"what is returned for {name!r}, {kind}, has the shape {shape}, not {expected}")
     if kind == "image":
         if artist.get_cmap().name not in MAPS:
             raise FigureError(f"{name!r} must have one of the colour maps {' and '.join(MAPS)}")

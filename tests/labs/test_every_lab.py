@@ -228,13 +228,15 @@ def test_a_lab_has_its_page_and_a_row_in_the_list(name):
     _, front, body = text.split("---\n", 2)
     assert body.split() == ["```lab", name, "```"]
     title = yaml.safe_load(front)["title"]
-    assert f"| [{title}]({name}.md) |" in (DOCS / "labs" / "index.md").read_text(encoding="utf-8")
+    row = f"| [{title}]({name}.md) |"
+    assert row in (DOCS / "labs" / "index.md").read_text(encoding="utf-8"), "docs/labs/index.md lacks its row"
 
 
 @every_lab
 def test_a_chapter_sends_its_readers_to_the_lab(name):
     chapters = (DOCS / "guide").glob("*.md")
-    assert any(f"](../labs/{name}.md" in path.read_text(encoding="utf-8") for path in chapters)
+    links = any(f"](../labs/{name}.md" in path.read_text(encoding="utf-8") for path in chapters)
+    assert links, f"no chapter in docs/guide/ links to ../labs/{name}.md"
 
 
 @every_lab

@@ -76,7 +76,7 @@ def unlisted(base):
         (by_branch, {}, "'line' at base=9 .* takes another way there"),
         (by_number, {}, "'line' at base=1 .* or makes a number of a control"),
         (unlisted, {}, "OPERATIONS of docs/assets/graph.js has no 'erf'"),
-        (lambda base: {"line": torch.zeros(3) * base}, {}, r"for 'line', line, has the shape \(3,\)"),
+        (lambda base: {"line": torch.zeros(3) * base}, {}, r"line, has the shape \(3,\), not \(points, 2\)"),
         (lambda base: {"other": base}, {}, "nothing is returned for line"),
         (straight, {"says": "{bass:.0f}"}, "cannot fill '{bass:.0f}': .* of base"),
         (straight, {"says": "{base:d}"}, "cannot fill '{base:d}'"),
@@ -108,7 +108,7 @@ def test_a_control_that_makes_no_sense_is_refused(picture, control, message):
 @pytest.mark.parametrize(
     ("moves", "message"),
     [
-        (lambda ax: ax.title, r"for 'line', text, has the shape \(2, 2\)"),
+        (lambda ax: ax.title, r"for 'line', text, has the shape \(2, 2\), not \(2,\)"),
         (lambda ax: ax.spines["left"], "'line' is a Spine; what moves is a line, points, bars, image, text"),
         (
             lambda ax: ax.imshow([[[1.0] * 3]], cmap="gray"),
