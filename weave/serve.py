@@ -18,6 +18,7 @@ from pathlib import Path
 import jinja2
 from mkdocs import __main__, utils
 from mkdocs.commands import build, serve
+from mkdocs.exceptions import Abort, ConfigurationError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.structure.files import InclusionLevel, get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
@@ -37,7 +38,7 @@ class Site:
 
     def __init__(self, config):
         if why := texts.fault():
-            raise SystemExit(why)
+            raise Abort(why)
         with self.lock:
             extension.RESULTS.invalidate()
         self.config = config.plugins.on_config(config)
@@ -126,6 +127,22 @@ class Server(LiveReloadServer):
     """MkDocs's server, which makes a page before it answers for it."""
 
     site = None
+
+    def __init__(self, builder, **how):
+        def rebuild():
+            try:
+                builder()
+            except ConfigurationError as error:  # MkDocs would show where in its code it was raised
+                raise Abort(f"Error: {error}") from None
+
+        super().__init__(rebuild, **how)
+
+    def server_bind(self):
+        try:
+            super().server_bind()
+        except OSError as error:
+            why = f"cannot serve at {self.url}: {error.strerror}"
+            raise SystemExit(f"{why}; elsewhere: python -m weave.serve --dev-addr 127.0.0.1:8001") from None
 
     def serve_request(self, environ, start_response):
         """Answer from the site as it is when the answer is there."""

@@ -4,12 +4,15 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
+from tests.faults.table import LATIN
 from tests.weave.projects import Project, running_in, until
 from tests.weave.test_labs import PROJECT
 
@@ -129,6 +132,18 @@ def test_a_poor_machine_is_enough(made, project, kind, most):
     assert project.site() == made[1]
 
 
+def test_a_gigabyte_is_enough_for_the_real_torch(tmp_path_factory):
+    attempt = "import torch\n\n\ndef one():\n    print(torch.ones(2) @ torch.ones(2))\n"
+    files = PROJECT | {
+        "exhibits/attempt.py": attempt,
+        "docs/attempt.md": "# Sum\n\n```exhibit attempt.one\n```\n",
+    }
+    project = Project(tmp_path_factory.mktemp("real").resolve(), files=files, light=False)
+    done = limited(project, "DATA", 1 << 30)
+    assert done.returncode == 0, done.stderr
+    assert "tensor(2.)" in project.page("attempt/index.html")
+
+
 def test_without_a_network_and_without_git_the_site_is_the_same(made, project, monkeypatch):
     assert apart(project).returncode == 0
     assert project.site() == made[1]
@@ -196,3 +211,59 @@ def test_an_interrupt_in_any_phase_ends_the_build_in_a_line(made, project, phase
     assert process.returncode in (130, 0) and "Traceback" not in said + rest, said + rest
     assert project.site() == made[1]
     assert not list(project.root.glob(".site-*"))
+
+
+@pytest.fixture
+def free():
+    """A port that nobody uses, held until the test closes it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held
+
+
+def test_a_port_that_is_taken_is_told(project, free):
+    free.listen()
+    done = project.run("weave.serve", "--dev-addr", f"127.0.0.1:{free.getsockname()[1]}")
+    assert done.code == 1 and "Traceback" not in done.output, done.output
+    assert "Address already in use" in done.output and "--dev-addr 127.0.0.1:8001" in done.output
+
+
+BROKEN = {
+    "page": ("docs/index.md", "# S", "`#!val none.x`\n\n# S", "index.md:5: exhibit 'none' failed"),
+    "page that is no UTF-8": ("docs/index.md", "# Scaling", LATIN, "save it as UTF-8"),
+    "snippet": ("snippets/scale.py", "SCALE * x", "SCALE * y", "(at snippets/scale.py:8)"),
+    "configuration": ("mkdocs.yml", "plugins: []", "plugins: [none]", 'The "none" plugin is not installed'),
+    "configuration that is no YAML": ("mkdocs.yml", "plugins: []", "plugins: [a: b: c", 'mkdocs.yml", line'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("file", "good", "bad", "words"), BROKEN.values(), ids=BROKEN)
+def test_the_server_tells_what_is_broken_and_goes_on_when_it_is_mended(project, free, file, good, bad, words):
+    address, path = f"127.0.0.1:{free.getsockname()[1]}", project.root / file
+    free.close()
+    log = project.root / "log"
+
+    def page():
+        try:
+            with urllib.request.urlopen(f"http://{address}/", timeout=60) as answer:
+                return answer.read().decode()
+        except OSError:
+            return ""
+
+    before = path.read_bytes()
+    with log.open("w") as output:
+        server = project.start("weave.serve", "--dev-addr", address, output=output)
+    try:
+        until(lambda: ">2.00<" in page())
+        path.write_bytes(bad if isinstance(bad, bytes) else before.replace(good.encode(), bad.encode()))
+        until(lambda: words in log.read_text())
+        path.write_bytes(before)
+        until(lambda: ">2.00<" in page())
+    finally:
+        path.write_bytes(before)
+        os.killpg(server.pid, signal.SIGINT)
+        assert server.wait(30) == 0
+        until(lambda: not running_in(project.root), 20)
+        said = log.read_text()
+        log.unlink()
+    assert "Traceback" not in said, said
