@@ -14,7 +14,7 @@ INSTALL := $(RUN) pip install --disable-pip-version-check --quiet --no-compile
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test method goldens experiments bench notebooks fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test nightly browser-test zensical method goldens experiments bench notebooks fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -38,6 +38,11 @@ BROWSER := pytest tests/site tests/workflows --numprocesses auto --dist workstea
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
 	$(RUN) $(BROWSER) -m "browser and not slow"
+
+zensical: export SITE_DIR := .cache/zensical
+zensical: $(VENV)/test tests/site/node_modules/.installed ## build with what succeeds Material, and check that all is as it is known to be
+	$(RUN) weave.build $(SITE_DIR) zensical
+	$(RUN) pytest tests/site -m "browser and not slow" -r fER --ignore-glob "*_can_fail.py" --ignore-glob "*_graph.py"
 
 nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slow ones included, and no cache believed
 	$(RUN) pytest -m "not browser" --cold --numprocesses auto --dist loadfile

@@ -1,6 +1,6 @@
 """Build the site aside and put it in place only when it is whole.
 
-python -m weave.build [folder]
+python -m weave.build [folder [zensical]]
 """
 
 import contextlib
@@ -19,15 +19,19 @@ from weave.results import exhibit_names
 DAY = 24 * 60 * 60  # seconds
 
 
-def build(site):
-    """Build strictly into `site`; on any error `site` stays as it was. The exit code of MkDocs."""
+def build(site, zensical=False):
+    """Build strictly into `site` by MkDocs or Zensical; on any error it stays as it was. The exit code."""
     site.parent.mkdir(parents=True, exist_ok=True)
     _tidy(site)
     # Beside the site, and so on its disk: it can be put in place at once.
     with tempfile.TemporaryDirectory(prefix=f".{site.name}-", dir=site.parent) as folder:
         made = Path(folder) / "site"
         command = [sys.executable, "-m", "weave.quiet", "build", "--strict", "--site-dir", str(made)]
-        code = subprocess.run(command, cwd=project.ROOT, env=_environment(), check=False).returncode
+        environment = _environment()
+        if zensical:  # it builds within the project alone, where mkdocs.yml says
+            command[2:] = ["zensical", "build", "--strict"]
+            environment["SITE_DIR"] = str(made.relative_to(project.ROOT))
+        code = subprocess.run(command, cwd=project.ROOT, env=environment, check=False).returncode
         if code == 0:
             twins.write(made)
             cards.write(made)
@@ -85,4 +89,4 @@ def _swap(made, site, folder):
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else project.ROOT / "site"
     with quiet.in_a_line():
-        sys.exit(texts.fault() or build(target.resolve()))
+        sys.exit(texts.fault() or build(target.resolve(), "zensical" in sys.argv[2:]))

@@ -10,6 +10,7 @@ import itertools
 import logging
 import posixpath
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from urllib.parse import unquote
@@ -172,9 +173,9 @@ class Page:
 
     def up(self):
         """The way from this page, as it stands in the site, to its root."""
-        return "../" * (
-            self.path().removesuffix("index.md").count("/") + (not self.path().endswith("index.md"))
-        )
+        # Zensical takes links for those of the source, and itself goes up from the folder of a page.
+        folder = not self.path().endswith("index.md") and "zensical" not in sys.modules
+        return "../" * (self.path().removesuffix("index.md").count("/") + folder)
 
     def to(self, target):
         """A link from this page to another file of docs/."""

@@ -1,0 +1,43 @@
+"""How the site differs that Zensical 0.0.73 builds, Material's successor: `make zensical`.
+
+What is known is expected, and missed once it is gone. All runs in one process, as that counts what it saw.
+CONTRIBUTING.md has the same list for people.
+"""
+
+import re
+
+from built import SITE
+
+BY_ZENSICAL = (SITE.root / "search.json").is_file()
+# What a check says, and why.
+PROBLEMS = {
+    r"[\d,]+ bytes, allowed": "its styles and scripts weigh 200 kB more",
+    r"[\d,]+ elements, allowed": "its template has more of them",
+    r"light: at 3[26]0 px the page is 1 px too wide: \[\]": "by one pixel, and nothing sticks out",
+    r"axe landmark-unique .* nav\[aria-labelledby": "two parts of its navigation have one name",
+    r"on a (phone|desktop) the page is [\d.]+ windows high": "its type stands wider apart",
+}
+# A part of a test's name, and why.
+TESTS = {
+    "test_licences.py::test_every_file_is_ours_or_the_themes": "the page of licences names Material's files",
+    "test_search.py::": "it has a search of its own, with an index of its own",
+    "test_levels.py::test_search_hits": "it has a search of its own, with other elements",
+}
+_seen = set()
+
+
+def unknown(problems):
+    """The problems that are not known; the others were seen."""
+    if not BY_ZENSICAL:
+        return problems
+    known = {each: pattern for each in problems for pattern in PROBLEMS if re.match(pattern, each)}
+    _seen.update(known.values())
+    return [each for each in problems if each not in known]
+
+
+def reason(test):
+    return next((why for name, why in TESTS.items() if name in test), "") if BY_ZENSICAL else ""
+
+
+def gone():
+    return sorted(PROBLEMS.keys() - _seen) if BY_ZENSICAL else []
