@@ -25,7 +25,14 @@ def in_a_line():
         )
 
 
+def _unraisable(what):
+    """An interrupt while an object is deleted can stop nothing; the command that waits had it too."""
+    if what.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(what)
+
+
 if __name__ == "__main__":
+    sys.unraisablehook = _unraisable
     with in_a_line():
         import gc
 
