@@ -291,9 +291,12 @@ def tests_of(stem):
     files = sorted(folder.glob("test_*.py"))
     own = [path for path in files if path.stem == f"test_{stem}"]
     own = own or [path for path in files if stem in imported(path)]
+    others = {f"test_{path.stem}" for path in (ROOT / "snippets").glob("*.py")}
+    common = [path for path in files if path.stem not in others and stem in imported(path)]
     families = "".join(path.read_text(encoding="utf-8") for path in folder.glob("families/*.py"))
     shared = [path for path in files if "families" in path.read_text(encoding="utf-8")]
-    return list(dict.fromkeys([*own, *(shared if re.search(rf"\b{stem}\b", families) else [])]))
+    shared = shared if re.search(rf"\b{stem}\b", families) else []
+    return list(dict.fromkeys([*own, *common, *shared]))
 
 
 def depends_on(stem):

@@ -87,3 +87,11 @@ def test_an_outcome_depends_on_all_that_decides_it():
         "tests/snippets/test_fitness.py",
     }
     assert all((mutants.ROOT / name).is_file() for name in names)
+
+
+@pytest.mark.parametrize(
+    ("snippet", "files"), [("rope", "rope turned"), ("learned", "learned added"), ("embed", "added")]
+)
+def test_a_mutant_meets_what_methods_of_its_kind_have_in_common(snippet, files):
+    names = {path.stem for path in mutants.tests_of(snippet)}
+    assert names >= {"test_fitness", *(f"test_{name}" for name in files.split())}
