@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 from snippets.attention import attention
@@ -133,7 +134,7 @@ def test_products_are_float32_whatever_the_dtype():
 
 
 def test_of_a_device_without_float64_none_is_asked():
-    with NoFloat64():
+    with FakeTensorMode(), NoFloat64():  # which lets no product be of two devices
         made = sandwich_bias(torch.arange(3), torch.arange(5), 2, device="meta")
     assert made.is_meta and made.shape == (2, 3, 5)
 
