@@ -65,9 +65,10 @@ def test_a_mask_hides_under_any_bias_and_keeps_its_dtype():
     bias = torch.tensor([[[3.0, 4.0], [5.0, 6.0]], [[7.0, 8.0], [9.0, 10.0]]])
     hidden = -torch.inf
     expected = [[[3.0, hidden], [5.0, 6.0]], [[7.0, hidden], [9.0, 10.0]]]
-    assert additive_mask(seen, bias.half()).equal(torch.tensor([expected]).half())
-    plain = additive_mask(seen, None, torch.bfloat16)
-    assert plain.equal(torch.tensor([[[[0.0, hidden], [0.0, 0.0]]]], dtype=torch.bfloat16))
+    same = {"rtol": 0, "atol": 0}
+    assert_close(additive_mask(seen, bias.half()), torch.tensor([expected]).half(), **same)
+    plain = torch.tensor([[[[0.0, hidden], [0.0, 0.0]]]])
+    assert_close(additive_mask(seen, None, torch.bfloat16), plain.bfloat16(), **same)
     assert additive_mask(seen.expand(5, 2, 2), bias).shape == (5, 2, 2, 2)
     assert additive_mask(seen.to("meta"), None).device.type == "meta"
 
@@ -409,6 +410,12 @@ def test_refuses_the_past_of_a_decoder_with_another_number_of_layers(layers):
     _, past = _model("none", layers=layers)(ids, at, torch.ones_like(at))
     with pytest.raises(ValueError, match="zip"):
         decoder(ids, at + 4, torch.ones_like(at), past)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
+def test_scores_have_the_dtype_of_the_decoder(dtype):
+    decoder = Decoder(Encoding(), vocabulary=9, dim=8, heads=2, layers=1).to(dtype)
+    assert alone(decoder, torch.arange(3)).dtype == dtype
 
 
 def test_float16_scores_overflow_no_sooner_than_those_of_torch():
