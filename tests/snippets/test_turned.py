@@ -7,11 +7,13 @@ from typing import NamedTuple
 import pytest
 import torch
 from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves
 
 from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.snippets.common import random, refused
+from tests.snippets.fitness import Whole
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
@@ -162,6 +164,15 @@ def test_gradients(method):
 def test_gradients_reach_fractional_positions(method):
     positions = torch.tensor([0.3, 5.7], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda p: method.tables(p, 6, dtype=torch.float64), positions)
+
+
+@every_method
+def test_in_a_graph_no_number_is_complex_and_x_keeps_its_dtype(method):
+    x, tables = torch.randn(3, 4, 6).bfloat16(), method.tables(torch.arange(4), 6)
+    program = torch.export.export(Whole(method.apply), (x, *tables))
+    made = [v for v in tree_leaves([node.meta.get("val") for node in program.graph.nodes]) if v is not None]
+    assert made and not any(tensor.is_complex() for tensor in made)
+    assert_close(program.module()(x, *tables), method.apply(x, *tables))
 
 
 # --- in attention
