@@ -148,6 +148,12 @@ def test_there_may_be_no_query_and_no_key(scores, queries, keys):
     assert made.shape == (HEADS, queries, keys)
 
 
+@every_score
+def test_a_batch_may_be_empty(scores):
+    score = called(scores, scores.make(), torch.arange(2, 7), torch.arange(7))
+    assert score(*vectors(5, 7, 0)).shape == (0, HEADS, 5, 7)
+
+
 # --- dtypes, modules, devices
 
 
