@@ -77,6 +77,10 @@ def test_frequencies_are_their_formula(dim, base):
     assert made[0] == 1
 
 
+def test_frequencies_are_on_the_device_that_is_asked_for():
+    assert rope_frequencies(6, device="meta").is_meta
+
+
 @every_layout
 @pytest.mark.parametrize(("dim", "pairs"), [(2, 1), (6, 3), (8, 2), (9, 4), (64, 32)])
 def test_every_pair_is_turned_as_a_complex_number(layout, dim, pairs):
