@@ -13,6 +13,8 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 import shape_comments
 
+gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
+
 shape_comments.install("snippets")
 
 torch.set_num_threads(1)  # several workers with threads of their own would wait for one another
@@ -30,7 +32,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_finish():
-    gc.freeze()  # what was imported and collected stays; it need not be looked through for garbage again
+    gc.enable()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -230,6 +230,7 @@ def test_numbers_stand_side_by_side_and_what_is_long_in_lines():
     assert text == f'{{\n "a": {numbers},\n "b": [\n  "{word}",\n  "{word}",\n  [1, {{"c": 2}}]\n ]\n}}'
 
 
+@pytest.mark.slow
 def test_what_ended_before_a_kill_is_kept_and_the_rest_made_afterwards(toy):
     path = toy / "experiments" / "toy.py"
     path.write_text(TOY.replace("pause=0.0", "pause=0.3"))

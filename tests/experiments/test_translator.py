@@ -311,6 +311,7 @@ def test_soon_the_order_of_the_source_helps():
     assert blind < 1.2
 
 
+@pytest.mark.slow
 def test_a_run_comes_out_the_same_twice():
     first, again = (translator.run("T5", 1, "cpu", updates=2, asked=4) for _ in range(2))
     assert first == again

@@ -89,6 +89,7 @@ def test_a_mistake_is_told_from_the_solution_and_from_all_others(solved, name, m
     assert said and named(said[-1]), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
