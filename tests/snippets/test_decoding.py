@@ -751,6 +751,20 @@ def test_a_static_cache_begins_with_a_copy():
     refused("places must be 3 or more, got 2", with_room, prompt, 2)
 
 
+@pytest.mark.parametrize("texts", [(), (2,), (2, 3)])
+def test_a_static_cache_has_as_many_axes_of_texts_as_what_it_is_given(texts):
+    k = random(*texts, HEADS, 4, DIM)
+    at = torch.arange(4).expand(*texts, 4)
+    parts = [
+        (k[..., rows, :], k[..., rows, :], at[..., rows], at[..., rows] + 1)
+        for rows in (slice(3), slice(3, 4))
+    ]
+    room = with_room(KeyValueCache(*parts[0]), 4)
+    write(room, torch.tensor([3]), *parts[1])
+    assert torch.equal(room.k, k) and torch.equal(room.v, k)
+    assert torch.equal(room.positions, at) and torch.equal(room.documents, at + 1)
+
+
 def test_a_padding_mask_may_be_the_documents_of_a_static_cache():
     k, at = random(1, HEADS, 2, DIM), torch.tensor([[0, 0]])
     room = with_room(KeyValueCache(k, k, at, torch.tensor([[False, True]])), 3)
