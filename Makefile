@@ -9,7 +9,7 @@ else
 endif
 RUN := $(BIN)/python -m
 # Python compiles what it imports when it does, a small part of what is installed.
-INSTALL := $(RUN) pip install --disable-pip-version-check --quiet --no-compile
+INSTALL := $(RUN) pip install --disable-pip-version-check --no-compile
 # Material's notice about its successor: CONTRIBUTING.md says what we do about it.
 export NO_MKDOCS_2_WARNING := 1
 

@@ -40,7 +40,7 @@ def build(site, zensical=False):
             # Stemmers of other languages, a megabyte under other licences: no page asks for one.
             shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
             policy.write(made)
-            _leave_comments(made)
+            _drop_comments(made)
             _swap(made, site, Path(folder))
     return code
 
@@ -53,8 +53,8 @@ def _write_data(site):
             (site / "data" / f"{name}.csv").write_text(data, encoding="utf-8")
 
 
-def _leave_comments(site):
-    """A fifth of the bytes of our styles are comments, which no reader of a page needs."""
+def _drop_comments(site):
+    """Take the comments out of our styles: no reader of a page needs them."""
     for sheet in site.glob("assets/*.css"):
         sheet.write_text(re.sub(r"/\*.*?\*/\s*", "", sheet.read_text("utf-8"), flags=re.S), "utf-8")
 

@@ -170,9 +170,12 @@ def _caller():
 def _keeps_where_seeds_are_set():
     """Whether torch reads the lines that set a seed, for a message that it shows if CUDA fails later."""
     frame = sys._getframe(3)
-    while frame and frame.f_code.co_name != "_lazy_call":
+    while frame:
+        module = frame.f_globals.get("__name__", "")
+        if frame.f_code.co_name == "_lazy_call" and module.startswith("torch."):
+            return True
         frame = frame.f_back
-    return bool(frame)
+    return False
 
 
 def _dynamo_read_code():

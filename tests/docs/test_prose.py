@@ -123,6 +123,11 @@ def test_no_level_repeats_a_sentence_of_another(path):
                 assert seen.setdefault(sentence, level) == level, f"{seen[sentence]} says it too: {sentence}"
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_no_sentence_waits_for_what_a_fold_hides(path):
+    assert not re.findall(r".*:\n\s*\?\?\? .*", path.read_text(encoding="utf-8"))
+
+
 def test_every_claim_is_held_by_a_test_and_stated_on_a_page():
     assert not unstated(registry(), citations())
     assert not set(citations()) - set(registry())
