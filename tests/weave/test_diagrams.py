@@ -77,15 +77,34 @@ def test_the_ids_of_another_diagram_are_others(drawn):
     assert ids[0] and not ids[0] & ids[1]
 
 
-def test_the_quicker_search_draws_the_same(drawn, monkeypatch):
+GROUPED = """
+flowchart TB
+  accTitle: Groups
+  accDescr: Two groups, one in the other, whose boxes have classes and long words.
+  subgraph outer["an outer group"]
+    A["a box whose words need more than one line"]:::in
+    subgraph inner
+      B{"a question?"} -- "no" --> C(("a *ring*"))
+    end
+  end
+  A --> B
+  C -.-> D[/"a slope"/]
+  classDef in font-weight:bold
+  class B,D other
+"""
+
+
+@pytest.mark.parametrize("source", [DIAGRAM, GROUPED, SEQUENCE])
+def test_asking_less_of_the_style_sheet_draws_the_same(source, monkeypatch):
     from mermaidx.engines import quickjs_engine
 
+    drawn = diagrams.draw.__wrapped__(source)
     quick = quickjs_engine.context_scripts()
-    assert diagrams.FIND_THE_SHEET in quick
+    assert diagrams.HASTE in quick
     monkeypatch.setattr(diagrams, "_hasten", lambda: None)
     monkeypatch.setattr(quickjs_engine, "context_scripts", lambda: quick[:-1])
     monkeypatch.setattr("mermaidx.diagram._engines", {})  # contexts are made ahead
-    assert diagrams.draw.__wrapped__(DIAGRAM) == drawn
+    assert diagrams.draw.__wrapped__(source) == drawn
 
 
 def test_the_diagrams_of_pages_are_found_as_the_pages_give_them(monkeypatch):
