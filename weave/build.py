@@ -1,9 +1,14 @@
 """Build the site aside and put it in place only when it is whole.
 
 python -m weave.build [folder [zensical]]
+
+What the machine refuses is told in a line, not in a traceback.
 """
 
+import _thread
 import contextlib
+import errno
+import gc
 import os
 import re
 import shutil
@@ -13,11 +18,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from weave import cards, policy, project, quiet, texts, twins
+import click
+from mkdocs.__main__ import cli
+
+from weave import cards, policy, project, texts, twins
 from weave.extension import RESULTS
 from weave.results import exhibit_names
 
 DAY = 24 * 60 * 60  # seconds
+REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def build(site, zensical=False):
@@ -27,12 +36,7 @@ def build(site, zensical=False):
     # Beside the site, and so on its disk: it can be put in place at once.
     with tempfile.TemporaryDirectory(prefix=f".{site.name}-", dir=site.parent) as folder:
         made = Path(folder) / "site"
-        command = [sys.executable, "-m", "weave.quiet", "build", "--strict", "--site-dir", str(made)]
-        environment = _environment()
-        if zensical:  # it builds within the project alone, where mkdocs.yml says
-            command[2:] = ["zensical", "build", "--strict"]
-            environment["SITE_DIR"] = str(made.relative_to(project.ROOT))
-        code = subprocess.run(command, cwd=project.ROOT, env=environment, check=False).returncode
+        code = _by_zensical(made) if zensical else _by_mkdocs(made)
         if code == 0:
             twins.write(made)
             cards.write(made)
@@ -43,6 +47,26 @@ def build(site, zensical=False):
             _drop_comments(made)
             _swap(made, site, Path(folder))
     return code
+
+
+def _by_mkdocs(site):
+    os.environ.update(_environment())
+    try:
+        with contextlib.chdir(project.ROOT):
+            cli.main(["build", "--strict", "--site-dir", str(site)], "mkdocs", standalone_mode=False)
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return 0
+
+
+def _by_zensical(site):
+    """It builds within the project alone, where mkdocs.yml says."""
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    environment = _environment() | {"SITE_DIR": str(site.relative_to(project.ROOT))}
+    return subprocess.run(command, cwd=project.ROOT, env=environment, check=False).returncode
 
 
 def _write_data(site):
@@ -94,7 +118,33 @@ def _swap(made, site, folder):
                 raise
 
 
+@contextlib.contextmanager
+def _in_a_line():
+    """End the process with a line about a file that cannot be written, and with none after an interrupt."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if error.errno not in REFUSED:
+            raise
+        sys.exit(
+            f"the build cannot write: {error}: make room, or allow writing to .cache/ and beside the site"
+        )
+
+
+def _unraisable(what):
+    """An interrupt while an object is deleted can stop nothing: what comes next is stopped."""
+    if what.exc_type is KeyboardInterrupt:
+        _thread.interrupt_main()
+    else:
+        sys.__unraisablehook__(what)
+
+
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else project.ROOT / "site"
-    with quiet.in_a_line():
+    sys.unraisablehook = _unraisable
+    # Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.
+    gc.disable()
+    with _in_a_line():
         sys.exit(texts.fault() or build(target.resolve(), "zensical" in sys.argv[2:]))

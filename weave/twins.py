@@ -3,8 +3,10 @@
 What a directive shows stands in it as code, as text, or as the words that stand for a figure.
 """
 
+import os
 import posixpath
 import re
+from pathlib import Path
 
 from weave import claims, labs, project, symbols
 from weave.directives.exhibit import argument
@@ -46,8 +48,8 @@ def _linked(path, text, start):
     """With links to pages of the site, as they are named from the folder `start`."""
 
     def link(match):
-        target = path.parent / f"{match['path']}.md" if match["path"] else path
-        there = posixpath.relpath(folder(target.resolve()) or ".", start or ".")
+        target = Path(os.path.normpath(path.parent / f"{match['path']}.md")) if match["path"] else path
+        there = posixpath.relpath(folder(target) or ".", start or ".")
         return f"]({there}/{match['rest']})"
 
     return LINK.sub(link, text)

@@ -7,12 +7,8 @@ import contextlib
 import logging
 import os
 import re
-import subprocess
-import types
-from unittest import mock
 
 import pytest
-from mkdocs.__main__ import cli
 
 from tests.faults import table
 from tests.weave.conftest import move
@@ -80,16 +76,6 @@ class Site(Project):
         return {path.name: path.read_bytes() for path in self.entries()}
 
 
-def _run(command, check=False, **how):
-    """MkDocs in this process; Git, as ever, in another."""
-    if command[0] == "git":
-        return subprocess.run(command, check=check, **how)
-    with mock.patch.dict(os.environ, how["env"]), pytest.raises(SystemExit) as ended:
-        cli.main(command[3:], prog_name="mkdocs")
-    code = ended.value.code
-    return types.SimpleNamespace(returncode=code if isinstance(code, int) else int(bool(code)))
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     site = Site(tmp_path_factory.mktemp("faulty").resolve(), files=PROJECT)
@@ -98,7 +84,9 @@ def site(tmp_path_factory):
         move(patch, site.root)
         patch.chdir(site.root)
         patch.setenv("TMPDIR", str(site.temporary))
-        patch.setattr(build, "subprocess", types.SimpleNamespace(run=_run))
+        for name in build._environment():  # which the build sets
+            patch.setenv(name, os.environ.get(name, ""))
+            patch.delenv(name)
         for module in (extension, twins, cards):
             patch.setattr(module, "RESULTS", known)
         assert site.build() == (0, "")
