@@ -74,11 +74,13 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --gene
   --no-emit-package torch --no-emit-package positional-encoding-guide
 
 lock: $(VENV)/uv ## write down all packages of the site and of the tests, with hashes, after a requirement changed
-	$(LOCK) requirements.txt requirements-test.txt --output-file locks/tests.txt
-	$(LOCK) requirements.txt --constraint locks/tests.txt --output-file locks/site.txt
+	cat locks/site.txt locks/tests.txt > $(VENV)/lock.txt # versions stay where they may
+	$(LOCK) requirements.txt requirements-test.txt --output-file $(VENV)/lock.txt
+	$(LOCK) requirements.txt --constraint $(VENV)/lock.txt --output-file locks/site.txt
+	awk 'NR == FNR {site[$$0]; next} /^[^ ]/ {more = !($$0 in site)} more' locks/site.txt $(VENV)/lock.txt > locks/tests.txt
 
 advisories: $(VENV)/uv ## ask whether anything known speaks against a package that is locked
-	$(BIN)/uv tool run pip-audit==2.10.1 --disable-pip --no-deps --requirement locks/tests.txt
+	$(BIN)/uv tool run pip-audit==2.10.1 --disable-pip --no-deps --requirement locks/site.txt --requirement locks/tests.txt
 
 bill: $(VENV)/uv ## write the bill of materials of what the site is built with beside it
 	grep '^torch==' requirements.txt | cat - locks/site.txt | $(BIN)/uv tool run --from cyclonedx-bom==7.5.0 \
