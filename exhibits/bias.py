@@ -314,8 +314,8 @@ def fire_two_queries():
             torch.tensor([query]), torch.tensor([query - distance])
         ).item()
         ax.plot(
-            query - keys,
-            row,
+            (query - keys).flip(0),
+            row.flip(0),
             line,
             color=f"C{color}",
             linewidth=3 if line == ":" else 1.6,
@@ -324,7 +324,7 @@ def fire_two_queries():
     ax.axvline(distance, color="gray", linestyle="--", linewidth=0.8)
     ax.set_xlabel("distance")
     ax.set_ylabel("what the network reads")
-    ax.legend()
+    name_lines(ax)
     return fig, {
         "L": L,
         "distance": distance,

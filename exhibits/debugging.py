@@ -14,6 +14,7 @@ from torch.nn.functional import (
     scaled_dot_product_attention,
 )
 
+from exhibits._drawing import name_lines
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
 from snippets.diagnostics import (
@@ -255,11 +256,11 @@ def decoding():
     for (name, line), style in zip(
         gaps.items(), ["-", "--", ":"], strict=True
     ):
-        ax.plot(steps, line, style, label=name)
+        ax.plot(steps, line, style, label=name.replace(" ", "\n", 1))
     ax.set_xlabel("token")
     ax.set_ylabel("gap to one pass")
     ax.set_ylim(-0.3, None)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    name_lines(ax)
     right, zero, first = (sum(line) / len(line) for line in gaps.values())
     return fig, {
         "right": max(gaps["right"]),
@@ -331,7 +332,7 @@ def beyond():
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
     ax.axvspan(0, trained - 1, color="gray", alpha=0.2, linewidth=0)
     ax.axhline(guess, color="gray", linestyle="--", linewidth=1)
-    ax.text(tokens, guess, "a guess ", ha="right", va="bottom")
+    ax.text(tokens, guess, "a guess ", ha="right", va="top")
     values = {}
     for (name, scores), style in zip(
         heads.items(), (":", "--", "-"), strict=True
@@ -341,14 +342,15 @@ def beyond():
         losses = cross_entropy(
             chance.log()[:, 1:].mT, ids[:, :-1], reduction="none"
         ).mean(0)
-        ax.plot(places[1:], losses, style, linewidth=1.2, label=name)
+        label = name.replace(" ", "\n")
+        ax.plot(places[1:], losses, style, linewidth=1.2, label=label)
         skill = skill_beyond(losses, trained - 1, guess, block=48)
         word = name.split()[-1]
         values[f"best_{word}"] = skill.max()
         values[f"worst_{word}"] = skill.min()
     ax.set_xlabel("position")
     ax.set_ylabel("loss")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    name_lines(ax)
     return fig, {"trained": trained, "block": 48, **values}
 
 
@@ -371,7 +373,7 @@ def wrong_speeds():
     ax.text(0, 1.6 * tokens, f"{tokens} positions")
     ax.set_xlabel("pair of dimensions")
     ax.set_ylabel("wavelength in positions")
-    ax.legend()
+    name_lines(ax)
     angles = torch.arange(tokens)[:, None] * squared
     waves = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
 

@@ -770,10 +770,10 @@ def xpos_scale():
         moved = apply_xpos(x.expand(81, dim), *tables)
         ax.semilogy(distance, moved.norm(dim=-1), line, label=f"pair {pair}")
     printed = decay[31] ** torch.arange(0, 193, 16)
-    ax.semilogy(range(0, 193, 16), printed, ":k", label="pair 31 as printed")
+    ax.semilogy(range(0, 193, 16), printed, ":k", label="pair 31\nas printed")
     ax.set_xlabel("how far the key stands before the query")
     ax.set_ylabel("score multiplied by")
-    ax.legend()
+    name_lines(ax)
     return fig, {
         "base": 512,
         "first": decay[0],

@@ -6,6 +6,7 @@ import math
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits._drawing import name_lines
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -103,7 +104,7 @@ def distinct_places():
         ax.loglog(shown + 1, count[name][shown], line, label=name)
     ax.set_xlabel("places")
     ax.set_ylabel("different values")
-    ax.legend()
+    name_lines(ax)
     return fig, {
         "tokens": tokens,
         "bfloat16": twin["bfloat16"],
@@ -134,7 +135,7 @@ def shrinking():
         ax.loglog(shown + 1, size[name][shown], line, label=name)
     ax.set_xlabel("place")
     ax.set_ylabel("size of the output")
-    ax.legend()
+    name_lines(ax)
     causal = size["causal mask"]
     return fig, {
         "texts": texts,
@@ -156,13 +157,13 @@ def dilution():
     grown = lead * keys.log() / math.log(trained)
     growing = 1 / (1 + (keys - 1) * (-grown).exp())
     fig, ax = plt.subplots()
-    ax.semilogx(keys, fixed, label="the same lead at any length")
-    ax.semilogx(keys, growing, "--", label="lead ∝ log of the length")
+    ax.semilogx(keys, fixed, label="the same lead")
+    ax.semilogx(keys, growing, "--", label="lead ∝ log\nof the length")
     ax.axvline(trained, color="gray", linestyle=":")
     ax.set_xlabel("keys")
     ax.set_ylabel("weight of the leading key")
     ax.set_ylim(0, 1.05)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1))
+    name_lines(ax)
     return fig, {
         "lead": lead,
         "trained": trained,

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn.functional import normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from exhibits._drawing import name_lines
 from exhibits.live import Choice, Live, Slider
 from snippets.attention import (
     SelfAttention,
@@ -599,10 +600,10 @@ def deberta_steps():
     bucket = log_buckets(distance, span, most)
     fig, ax = plt.subplots()
     ax.plot(distance, distance.clamp(max=most - 1), "--", label="version 1")
-    ax.plot(distance, bucket, label="versions 2 and 3")
+    ax.plot(distance, bucket, label="versions\n2 and 3")
     ax.set_xlabel("distance from query back to key")
     ax.set_ylabel("row, from the middle")
-    ax.legend()
+    name_lines(ax)
     return fig, {
         "own": (bucket.bincount() > 1).nonzero()[0] - 1,
         "last": bucket[-1],

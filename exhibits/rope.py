@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from exhibits._drawing import name_lines
 from exhibits.live import Live, Slider
 from snippets.rope import (
     apply_rope,
@@ -542,7 +543,7 @@ def wavelengths():
     ax.text(0, 1.5 * tokens, f"{tokens:,} positions")
     ax.set_xlabel("pair")
     ax.set_ylabel("wavelength in positions")
-    ax.legend(loc="lower right")
+    name_lines(ax)
     return fig, values
 
 
@@ -743,12 +744,12 @@ def beyond_training():
     fig, ax = plt.subplots(figsize=(4.4, 2.8))
     shown = torch.logspace(0, math.log10(far - 1), 80).long().unique()
     ax.axvspan(1, trained - 1, color="gray", alpha=0.2, linewidth=0)
-    ax.plot(shown, matches[0][shown], label="the same word")
-    ax.plot(shown, others[0][shown], "--", label="the best other word")
+    ax.plot(shown, matches[0][shown], label="same word")
+    ax.plot(shown, others[0][shown], "--", label="best other word")
     ax.set_xscale("log")
     ax.set_xlabel("distance")
     ax.set_ylabel("score")
-    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    name_lines(ax)
     return fig, {
         "dim": dim,
         "trained": trained,
