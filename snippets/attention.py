@@ -33,6 +33,7 @@ def scaled_dot_product(
     ValueError: q and k of different widths, or of leading axes that differ and
     are not 1.
     """
+    _check_axes(q=q, k=k)
     dim = q.shape[-1]
     if k.shape[-1] != dim:
         raise ValueError(f"k must be as wide as q, {dim}, got {k.shape[-1]}")
@@ -65,6 +66,7 @@ def attention(
     ValueError: k or v that does not fit; v or a bias that is not floating;
     causal with more queries than keys.
     """
+    _check_axes(q=q, k=k, v=v)
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(
             f"v must have a row for each of {k.shape[-2]} keys, "
@@ -89,6 +91,13 @@ def attention(
     weights = weights.masked_fill(blind, 0).to(v.dtype)  # (..., queries, keys)
     output = weights @ v  # (..., queries, value_dim)
     return output, weights
+
+
+def _check_axes(**given: Tensor) -> None:
+    for name, each in given.items():
+        if each.ndim < 2:
+            have = tuple(each.shape)
+            raise ValueError(f"{name} must be (..., tokens, dim), got {have}")
 
 
 def _check_leading(name: str, given: Tensor, other: Tensor) -> None:

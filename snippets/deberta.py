@@ -80,7 +80,11 @@ def deberta_scores(
             f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
         )
     *batch, heads, queries, dim = q.shape
-    key_heads, keys = k.shape[-3:-1] if k.ndim > 2 else (heads, len(k))
+    key_heads = k.shape[-3] if k.ndim > 2 else heads
+    keys = k.shape[-2] if k.ndim > 1 else 0
+    if key_rows.ndim < 2:
+        have = tuple(key_rows.shape)
+        raise ValueError(f"key_rows must be (heads, 2 * span, dim), got {have}")
     if not key_heads or heads % key_heads:
         key_heads = heads
     span = key_rows.shape[-2] // 2

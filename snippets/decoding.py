@@ -217,10 +217,20 @@ def attend(
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
     tensor([[[1.5000]]])
 
-    ValueError: heads of q not a multiple of those of k, or v with others; seen
-    not bool or not the queries and keys of q and k; a bias that is not
-    floating, which would not keep what seen hides.
+    ValueError: k of another width, or with heads that do not divide those of q,
+    or v with others; seen not bool or not the queries and keys of q and k; a
+    bias that is not floating, which would not keep what seen hides.
     """
+    for name, each in {"q": q, "k": k, "v": v}.items():
+        if each.ndim < 3:
+            have = tuple(each.shape)
+            raise ValueError(
+                f"{name} must be (..., heads, tokens, dim), got {have}"
+            )
+    if k.shape[-1] != q.shape[-1]:
+        raise ValueError(
+            f"k must be as wide as q, {q.shape[-1]}, got {k.shape[-1]}"
+        )
     heads, key_heads = q.shape[-3], k.shape[-3]
     if heads % key_heads or v.shape[-3] != key_heads:
         raise ValueError(

@@ -28,7 +28,7 @@ def padded_positions(
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: mask no tensor of integers or bool.
+    ValueError: mask no tensor of integers or bool, or without axes.
     """
     _check_integers("mask", mask)
     count = mask.bool().cumsum(-1)  # (..., tokens)
@@ -48,7 +48,7 @@ def packed_positions(
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: documents no tensor of integers or bool.
+    ValueError: documents no tensor of integers or bool, or without axes.
     """
     _check_integers("documents", documents)
     tokens = documents.shape[-1]
@@ -94,3 +94,5 @@ def _check_integers(name: str, given: Tensor) -> None:
             f"{name} must be a tensor of bool, uint8 or int8 to int64, "
             f"got {kind}"
         )
+    if given.ndim < 1:
+        raise ValueError(f"{name} must be (..., tokens), got ()")

@@ -38,7 +38,7 @@ def learned_encoding(
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensor of integers; positions on the CPU
-    that the table does not have.
+    that the table does not have; a table of other axes.
     """
     tensor = isinstance(positions, Tensor)
     given = positions.dtype if tensor else type(positions).__name__
@@ -46,6 +46,10 @@ def learned_encoding(
     if given not in whole:
         raise ValueError(
             f"positions must be a tensor of uint8 or int8 to int64, got {given}"
+        )
+    if table.ndim != 2:
+        raise ValueError(
+            f"table must be (length, dim), got {tuple(table.shape)}"
         )
     positions = positions.long()
     if positions.device.type == "cpu" and not torch.compiler.is_compiling():

@@ -153,9 +153,13 @@ def _check_tables(local: tuple, far: tuple, dim: int) -> None:
 
 
 def _check_keys(q: Tensor, k: Tensor) -> None:
-    dim, want, have = q.shape[-1], tuple(q.shape), tuple(k.shape)
-    if have[-1] != dim:
-        raise ValueError(f"k must be as wide as q, {dim}, got {have[-1]}")
+    want, have = tuple(q.shape), tuple(k.shape)
+    if len(want) < 2 or len(have) < 2:
+        raise ValueError(
+            f"q and k must be (..., tokens, dim), got {want} and {have}"
+        )
+    if have[-1] != want[-1]:
+        raise ValueError(f"k must be as wide as q, {want[-1]}, got {have[-1]}")
     leading = list(zip(have[-3::-1], want[-3::-1], strict=False))
     fits = all(n and of % n == 0 for n, of in leading[:1])  # heads
     fits = fits and all(n in (1, of) for n, of in leading[1:])

@@ -76,7 +76,9 @@ def rope_tables(
         )
     frequencies = frequencies.to(positions.device).double()  # (pairs)
     angles = positions.double()[..., None] * frequencies  # (..., pairs)
-    return angles.cos().to(dtype), angles.sin().to(dtype)  # (..., pairs)
+    # in one tensor, which a compiler makes once, and not again for each head
+    cos, sin = torch.stack((angles.cos(), angles.sin())).to(dtype)
+    return cos, sin  # (..., pairs)
 
 
 def apply_rope(
@@ -123,11 +125,11 @@ def apply_rope(
         cos, sin = cos.unsqueeze(heads_axis), sin.unsqueeze(heads_axis)
     if layout == "half":
         a, b = x.to(cos).chunk(2, dim=-1)  # (..., pairs)
-    else:
+    elif torch.compiler.is_compiling():
         a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., pairs)
-    if layout == "interleaved" and not torch.compiler.is_compiling():
-        # the same as complex numbers: much faster, but inductor has no code
-        turned = torch.complex(a, b) * torch.complex(cos, sin)  # (..., pairs)
+    else:
+        # the same, and much faster, but compilers have no complex numbers
+        turned = _complex(x.to(cos)) * torch.complex(cos, sin)  # (..., pairs)
         return torch.view_as_real(turned).flatten(-2).to(x)  # (..., dim)
     first = torch.addcmul(a * cos, b, sin, value=-1)  # (..., pairs)
     second = torch.addcmul(a * sin, b, cos)  # (..., pairs)
@@ -183,6 +185,15 @@ def _reorder(
     each = weight.unflatten(0, (heads, dim))
     first = each[:, :width].unflatten(1, pairs).transpose(1, 2).flatten(1, 2)
     return torch.cat((first, each[:, width:]), dim=1).flatten(0, 1)
+
+
+def _complex(x: Tensor) -> Tensor:
+    """Channels 2 p and 2 p + 1 as one number: a view where memory allows."""
+    pairs = x.unflatten(-1, (-1, 2))  # (..., pairs, 2)
+    *strides, last = pairs.stride()
+    if last != 1 or any(n % 2 for n in (*strides, pairs.storage_offset())):
+        return torch.complex(*pairs.unbind(-1))  # (..., pairs)
+    return torch.view_as_complex(pairs)  # (..., pairs)
 
 
 def _check(

@@ -75,8 +75,7 @@ def shaw_values(
 
     ValueError: as shaw_scores.
     """
-    dim = value_table.shape[-1]
-    clip = _clip_of(value_table, dim)
+    clip = _clip_of(value_table)
     rows = _rows(query_positions, key_positions, clip, weights)
     exact = weights.to(torch.promote_types(weights.dtype, torch.float32))
     by_row = exact.new_zeros(*weights.shape[:-1], 2 * clip + 1)
@@ -127,9 +126,11 @@ class ShawTables(nn.Module):
         return shaw_values(weights, table, query_positions, key_positions)
 
 
-def _clip_of(table: Tensor, dim: int) -> int:
+def _clip_of(table: Tensor, dim: int | None = None) -> int:
     shape = tuple(table.shape)
-    if table.ndim != 2 or shape[0] % 2 == 0 or shape[1] != dim:
+    if dim is None:
+        dim = shape[-1] if shape else 1
+    if len(shape) != 2 or shape[0] % 2 == 0 or shape[1] != dim:
         raise ValueError(f"a table must be (2 clip + 1, {dim}), got {shape}")
     return shape[0] // 2
 
@@ -143,9 +144,13 @@ def _rows(
 
 
 def _check_keys(q: Tensor, k: Tensor) -> None:
-    dim, want, have = q.shape[-1], tuple(q.shape), tuple(k.shape)
-    if have[-1] != dim:
-        raise ValueError(f"k must be as wide as q, {dim}, got {have[-1]}")
+    want, have = tuple(q.shape), tuple(k.shape)
+    if len(want) < 2 or len(have) < 2:
+        raise ValueError(
+            f"q and k must be (..., tokens, dim), got {want} and {have}"
+        )
+    if have[-1] != want[-1]:
+        raise ValueError(f"k must be as wide as q, {want[-1]}, got {have[-1]}")
     leading = list(zip(have[-3::-1], want[-3::-1], strict=False))
     fits = all(n and of % n == 0 for n, of in leading[:1])  # heads
     fits = fits and all(n in (1, of) for n, of in leading[1:])

@@ -91,7 +91,8 @@ def transformer_xl_scores(
             f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
         )
     *batch, heads, queries, dim = q.shape
-    key_heads, keys = k.shape[-3:-1] if k.ndim > 2 else (heads, len(k))
+    key_heads = k.shape[-3] if k.ndim > 2 else heads
+    keys = k.shape[-2] if k.ndim > 1 else 0
     if not key_heads or heads % key_heads:
         key_heads = heads
     if queries > keys:
@@ -142,6 +143,10 @@ class TransformerXLScores(nn.Module):
         q: Tensor,  # (..., heads, queries, dim)
         k: Tensor,  # (..., key_heads, keys, dim)
     ) -> Tensor:
+        if k.ndim < 2:
+            raise ValueError(
+                f"k must be (..., key_heads, keys, dim), got {tuple(k.shape)}"
+            )
         width, keys = self.project.in_features, k.shape[-2]
         rows = distance_rows(keys, width, q.dtype, q.device)  # (keys, width)
         rows = self.project(rows).unflatten(-1, self.u.shape)

@@ -91,7 +91,9 @@ def xpos_tables(
     power = (position - centre) / scale_base  # (..., tokens, 1)
     scale = zeta ** (power if role == "query" else -power)
     angles = position * base ** (-2 * p / dim)  # (..., tokens, dim/2)
-    return (scale * angles.cos()).to(dtype), (scale * angles.sin()).to(dtype)
+    # in one tensor, which a compiler makes once, and not again for each head
+    cos, sin = (scale * torch.stack((angles.cos(), angles.sin()))).to(dtype)
+    return cos, sin  # (..., pairs)
 
 
 def apply_xpos(
@@ -125,14 +127,23 @@ def apply_xpos(
     cos, sin = cos.to(x.device, dtype), sin.to(x.device, dtype)
     if cos.ndim == 3 or heads_axis == -2:
         cos, sin = cos.unsqueeze(heads_axis), sin.unsqueeze(heads_axis)
-    a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., pairs)
     if not torch.compiler.is_compiling():
-        # the same as complex numbers: much faster, but inductor has no code
-        turned = torch.complex(a, b) * torch.complex(cos, sin)  # (..., pairs)
+        # the same, and much faster, but compilers have no complex numbers
+        turned = _complex(x.to(cos)) * torch.complex(cos, sin)  # (..., pairs)
         return torch.view_as_real(turned).flatten(-2).to(x)  # (..., dim)
+    a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)  # (..., pairs)
     first = torch.addcmul(a * cos, b, sin, value=-1)  # (..., pairs)
     second = torch.addcmul(a * sin, b, cos)  # (..., pairs)
     return torch.stack((first, second), dim=-1).flatten(-2).to(x)  # (..., dim)
+
+
+def _complex(x: Tensor) -> Tensor:
+    """Channels 2 p and 2 p + 1 as one number: a view where memory allows."""
+    pairs = x.unflatten(-1, (-1, 2))  # (..., pairs, 2)
+    *strides, last = pairs.stride()
+    if last != 1 or any(n % 2 for n in (*strides, pairs.storage_offset())):
+        return torch.complex(*pairs.unbind(-1))  # (..., pairs)
+    return torch.view_as_complex(pairs)  # (..., pairs)
 
 
 def _check(x: Tensor, cos: Tensor, sin: Tensor, heads_axis: int) -> None:

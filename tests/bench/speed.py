@@ -18,7 +18,7 @@ from torch._inductor.exc import InvalidCxxCompiler
 from experiments.measure import keep_memory, peak_bytes, processor, seconds
 from experiments.runs import written
 from tests.peers import outputs
-from tests.peers.cases import SIZES, cases
+from tests.peers.cases import LARGE, SIZES, cases
 from weave.project import ROOT, relative
 from weave.provenance import measured_parts
 
@@ -47,12 +47,17 @@ def check_same(case, runs):
 
 
 def backward(run):
-    """What differentiates the outputs by all that is learned, or None if nothing is."""
+    """What differentiates the outputs by all that is learned; None if nothing is, or gradients only pass."""
     made = outputs(run())
     if not (leaves := reached(made)):
         return None
     gradients = [torch.randn_like(each) for each in made]
-    return lambda: torch.autograd.grad(made, leaves, gradients, retain_graph=True)
+    given = {each.data_ptr() for each in gradients}
+
+    def differentiate():
+        return torch.autograd.grad(made, leaves, gradients, retain_graph=True)
+
+    return None if all(each.data_ptr() in given for each in differentiate()) else differentiate
 
 
 def reached(made):
@@ -180,7 +185,7 @@ def bench(only=()):
         case = build(*size)
         if not only or case.snippet in only:
             made_by[case.what] = code(build, size)
-            compiled = bool(compiler()) and size == SIZES[-1] and case.snippet in COMPILED
+            compiled = bool(compiler()) and size in (SIZES[-1], LARGE) and case.snippet in COMPILED
             for story in case.stories():
                 rows.append(measure(case, *story, compiled))
                 show(rows[-1])

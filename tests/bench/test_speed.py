@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.bench import speed
-from tests.peers import Case, Way, outputs
+from tests.peers import Case, Way, learnable, outputs
 from tests.peers.turned import rope
 
 
@@ -41,6 +41,12 @@ def test_what_is_made_is_made_as_often_as_the_story_says(story, layers, made, us
     run = next(runs[""] for told, runs, _ in stories if told == story)
     run(), run()
     assert (work.made, work.used) == (made, used)
+
+
+def test_a_gradient_that_only_passes_is_no_work():
+    x = learnable(3)
+    assert speed.backward(lambda: x + 1) is None
+    assert len(speed.backward(lambda: 2 * x)()) == 1
 
 
 def test_what_has_nothing_to_keep_is_told_once():
@@ -103,7 +109,7 @@ def test_a_row_has_the_ratio_to_each_peer_and_to_a_copy(monkeypatch):
     monkeypatch.setattr(speed, "seconds", lambda timed, *_, **__: {(c, n): [took[c][n]] for c, n in timed})
     monkeypatch.setattr(speed, "peak_bytes", lambda run: run() and 8)
     x = torch.ones(2, requires_grad=True)
-    runs = {"": lambda: [x + 1], "other": lambda: [x + 1]}
+    runs = {"": lambda: [2 * x], "other": lambda: [2 * x]}
     row = speed.measure(case(), "anew", runs, {"other": "digits"})
     assert row["microseconds"] == {"forward": 4.0, "backward": 3.0}
     assert row["copies"] == {"forward": 4.0, "backward": 3.0}

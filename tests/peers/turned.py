@@ -141,16 +141,16 @@ def in_layers(layers):
 
 
 def rope(layout):
-    def case(batch, heads, tokens, first=0, layers=1):
-        both = learnable(batch, 2 * heads, tokens, DIM)  # q and k, as one projection gives them
+    def case(batch, heads, tokens, first=0, layers=1, dim=DIM):
+        both = learnable(batch, 2 * heads, tokens, dim)  # q and k, as one projection gives them
         q, k = both.chunk(2, dim=1)
-        positions, frequencies = torch.arange(first, first + tokens)[None], rope_frequencies(DIM)
+        positions, frequencies = torch.arange(first, first + tokens)[None], rope_frequencies(dim)
 
         def turn(cos, sin):
             return apply_rope(both, cos, sin, layout).chunk(2, dim=1)
 
         def ways_of(library):
-            rotary = library.rotary(DIM, BASE)
+            rotary = library.rotary(dim, BASE)
 
             def exact():
                 return [each.float() for each in rotary.exact(positions.double()[..., None] * frequencies)]
@@ -229,4 +229,5 @@ CASES = [
     stretched("llama3", lambda w, _: llama3(w, 8.0, 4096), low_freq_factor=1.0, high_freq_factor=4.0),
     stretched("longrope", lambda w, factors: longrope(w, factors, factors, 4096, 8192)),
 ]
-DECODED = [rope("interleaved"), rope("half"), xpos]
+LARGE = [rope("interleaved"), rope("half")]
+DECODED = [*LARGE, xpos]

@@ -1,5 +1,6 @@
 """Each word that a docstring says after «Fit for», for each file of a family."""
 
+import contextlib
 import importlib
 import inspect
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.snippets.fitness import CHECKS, words
+from tests.snippets.fitness import CHECKS, SIZES, words
 
 FAMILIES = [file.stem for file in sorted(Path(__file__).with_name("families").glob("*.py"))]
 CASES = [
@@ -37,6 +38,17 @@ def test_every_docstring_says_what_it_is_fit_for(file):
     for of in public:
         assert bool(words(of)) == takes_tensors(of), of.__name__
         assert set(words(of) or ()) <= set(CHECKS), of.__name__
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.of.__name__)
+def test_too_few_axes_are_refused_in_its_own_words(case):
+    """Each tensor, with fewer and fewer of its first axes: it may fit, or a ValueError says what would."""
+    given = case.make(*SIZES[0])
+    for place, tensor in enumerate(given):
+        for axes in range(tensor.ndim):
+            fewer = tensor[(0,) * (tensor.ndim - axes)]
+            with contextlib.suppress(ValueError):
+                case.call(*given[:place], fewer, *given[place + 1 :])
 
 
 @pytest.mark.parametrize(("case", "word"), CLAIMED)

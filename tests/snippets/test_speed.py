@@ -5,19 +5,13 @@ import json
 import pytest
 
 from tests.bench import speed
-from tests.peers.cases import HEADS, cases
+from tests.peers import turned
+from tests.peers.cases import HEADS, LARGE, cases
 from weave.project import ROOT
 
 LEDGER = json.loads(speed.RESULTS.read_text(encoding="utf-8"))
 ROWS = LEDGER["rows"]
-# What is slower than the fastest peer, with how much at most. Where RoPE's tables are made within what is
-# compiled, inductor makes their cosines again for each head. To add needs a gradient of no work at all.
-SLOWER = {
-    ("apply_rope, interleaved, q and k", "anew", "compiled"): 2.5,
-    ("sinusoidal_encoding, added", "held", "backward"): 1.4,
-    ("sinusoidal_encoding, added", "held", "forward"): 1.15,
-}
-SMALL = list(cases([(1, HEADS, 16)], (1, HEADS, 1, 16, 3)))
+SMALL = list(cases([(1, HEADS, 16)], (1, HEADS, 24), (1, HEADS, 1, 16, 3)))
 
 
 def beside(story, what):
@@ -36,7 +30,8 @@ def test_all_that_is_timed_gives_the_same_numbers_and_was_timed(build, size):
     what = case.what.replace("3 layers", "24 layers")
     kept = [row for row in ROWS if (row["snippet"], row["what"]) == (case.snippet, what)]
     found = [(row["story"], {"", *(peer["name"] for peer in row["peers"])}) for row in kept]
-    assert found == stories * (1 if case.layers > 1 else 2), "`make bench` writes it"
+    sizes = 1 if case.layers > 1 else 2 + any(what == large(1, HEADS, 4).what for large in turned.LARGE)
+    assert found == stories * sizes, "`make bench` writes it"
 
 
 def test_it_says_where_when_and_how_it_was_measured():
@@ -63,7 +58,7 @@ def test_every_column_of_every_row_is_a_number_above_zero():
 
 
 @pytest.mark.parametrize("column", ["forward", "backward", "compiled"])
-def test_snippets_are_no_slower_than_peers_that_do_the_same_but_those_named(column):
+def test_snippets_are_no_slower_than_peers_that_do_the_same(column):
     same = [
         (peer[column], row["what"], story, row["size"], peer["name"])
         for story in ("anew", "held")
@@ -72,14 +67,18 @@ def test_snippets_are_no_slower_than_peers_that_do_the_same_but_those_named(colu
         if column in peer
     ]
     assert len(same) > 10
-    assert not [each for each in same if each[0] > SLOWER.get((each[1], each[2], column), 1.1)]
+    assert not [each for each in same if each[0] > 1.1]
 
 
-@pytest.mark.parametrize(("layout", "most"), [("half", 2.5), ("interleaved", 3.6)])
-def test_compiled_rope_takes_a_few_copies(layout, most):
-    compiled = [row["copies"].get("compiled") for row, _ in beside("held", f"apply_rope, {layout}, q and k")]
-    (copies,) = filter(None, compiled)
-    assert copies <= most
+@pytest.mark.parametrize(("layout", "most"), [("half", 1.5), ("interleaved", 1.7)])
+def test_compiled_rope_takes_little_more_than_a_copy_in_a_large_model(layout, most):
+    """What fits into caches is copied so fast that the arithmetic shows."""
+    rows = [row for row, _ in beside("held", f"apply_rope, {layout}, q and k")]
+    compiled = {row["size"]: row["copies"]["compiled"] for row in rows if "compiled" in row["copies"]}
+    batch, heads, tokens, *_, dim = LARGE
+    large = f"{batch} × {heads} × {tokens} × {dim}"
+    assert compiled.pop(large) <= most
+    assert max(compiled.values()) <= 4
 
 
 def test_decoding_with_rope_takes_less_time_than_with_the_code_of_llama():

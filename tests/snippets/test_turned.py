@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves
 
 from snippets.attention import attention
+from snippets.benchmark import peak_bytes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.snippets.common import random, refused
@@ -144,6 +145,15 @@ def test_any_memory_layout_gives_the_same(method):
     for same in (odd, strided, turned, swapped):
         assert_close(turn(method, same, positions), expected, **EXACT)
         assert torch.equal(same, plain)
+
+
+@pytest.mark.parametrize("name", ["rope, interleaved", "xpos, query"])
+def test_pairs_that_lie_together_are_not_copied(name):
+    x, method = torch.randn(3, 10, 50, 12), METHODS[name]
+    tables = method.tables(torch.arange(50), 12)
+    heads_last = x.transpose(1, 2).contiguous().transpose(1, 2)
+    for near in (x, heads_last, x[:, 1:]):
+        assert peak_bytes(lambda near=near: method.apply(near, *tables)) < 1.5 * near.nbytes
 
 
 @every_method
