@@ -14,6 +14,7 @@ from pathlib import Path
 
 from built import SITE
 from server import serve
+from tqdm import tqdm
 from visits import find_chromium
 
 ROUNDS = 5
@@ -57,9 +58,8 @@ def bench(paths):
             pages = {"a bare page": f"{bare}/"}
             pages |= {path or "home": f"{ours}/{path}" for path in paths or SITE.pages}
             found = {name: [] for name in pages}
-            for _ in range(ROUNDS):
-                for name, url in pages.items():
-                    found[name].append(report(url))
+            for name, url in tqdm([*pages.items()] * ROUNDS, unit="page", disable=None):
+                found[name].append(report(url))
     print(f"{'page, Lighthouse mobile':<38}performance    a11y    best     seo  blocked    speed")
     for name, reports in found.items():
         print(line(name, reports))
