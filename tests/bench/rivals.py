@@ -38,6 +38,7 @@ torch.set_num_threads(1)
 EXHIBIT = """
 # %%
 random.seed(0), numpy.random.seed(0), torch.manual_seed(0)
+torch.set_default_dtype(torch.float32)  # another exhibit of this process may have set it
 {exhibit}()
 """
 MKDOCS = """
