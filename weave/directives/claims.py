@@ -32,7 +32,7 @@ def _claim(page, claim, paths, chapter):
     """All of it where it is stated first, elsewhere its sentence."""
     place = f"{page.to(chapter)}#states-{claim.id}"
     if chapter != paths[0]:
-        return [[f"[{claim.statement}](#{claim.id}) Stated [here]({place}), too."]]
+        return [[f"[{claim.statement}](#{claim.id}) Stated in [{title(chapter)}]({place}), too."]]
     links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
     sentence = f"**{claim.statement}**{{: #{claim.id} }} Stated in {links}."
     return [[sentence], *(_test(page, test) for test in claim.tests)]
