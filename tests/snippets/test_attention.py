@@ -571,3 +571,13 @@ def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
 @pytest.mark.parametrize("shape", [(16,), (5, 15), (2, 16, 5)])
 def test_refuses_tokens_of_another_width(shape):
     refused(f"x must be (..., tokens, 16), got {shape}", layer(0), random(*shape))
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_refuses_vectors_without_an_axis_of_tokens(place):
+    given = [random(3, 4) for _ in range(3)]
+    given[place] = random(4)
+    message = f"{'qkv'[place]} must be (..., tokens, dim), got (4,)"
+    refused(message, attention, *given)
+    if place < 2:
+        refused(message, scaled_dot_product, *given[:2])

@@ -947,3 +947,16 @@ def test_refuses_a_bias_that_would_show_what_is_hidden(dtype):
     q, seen = torch.zeros(1, 2, 3, 4), torch.ones(3, 3, dtype=torch.bool).tril()
     bias = torch.ones(1, 2, 3, 3).to(dtype)
     refused(f"bias must be of a floating dtype, got {dtype}", attend, q, q, q, seen, bias)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_attend_refuses_vectors_without_an_axis_of_heads(place):
+    given = [torch.zeros(2, 3, 4) for _ in range(3)]
+    given[place] = torch.zeros(3, 4)
+    message = f"{'qkv'[place]} must be (..., heads, tokens, dim), got (3, 4)"
+    refused(message, attend, *given, torch.ones(3, 3, dtype=torch.bool))
+
+
+def test_attend_refuses_keys_of_another_width():
+    given = torch.zeros(2, 3, 4), torch.zeros(2, 3, 5), torch.zeros(2, 3, 4)
+    refused("k must be as wide as q, 4, got 5", attend, *given, torch.ones(3, 3, dtype=torch.bool))
