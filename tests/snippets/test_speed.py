@@ -70,15 +70,15 @@ def test_snippets_are_no_slower_than_peers_that_do_the_same(column):
     assert not [each for each in same if each[0] > 1.1]
 
 
-@pytest.mark.parametrize(("layout", "most"), [("half", 1.5), ("interleaved", 1.7)])
-def test_compiled_rope_takes_little_more_than_a_copy_in_a_large_model(layout, most):
+@pytest.mark.parametrize(("layout", "most", "near"), [("half", 1.5, 2.5), ("interleaved", 1.7, 3.7)])
+def test_compiled_rope_takes_little_more_than_a_copy_in_a_large_model(layout, most, near):
     """What fits into caches is copied so fast that the arithmetic shows."""
     rows = [row for row, _ in beside("held", f"apply_rope, {layout}, q and k")]
     compiled = {row["size"]: row["copies"]["compiled"] for row in rows if "compiled" in row["copies"]}
     batch, heads, tokens, *_, dim = LARGE
     large = f"{batch} × {heads} × {tokens} × {dim}"
     assert compiled.pop(large) <= most
-    assert max(compiled.values()) <= 4
+    assert max(compiled.values()) <= near
 
 
 def test_decoding_with_rope_takes_less_time_than_with_the_code_of_llama():
