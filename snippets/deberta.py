@@ -75,16 +75,16 @@ def deberta_scores(
     ValueError: shapes that do not fit; positions that are no integers; with
     max_distance, as log_buckets.
     """
-    if q.ndim < 3:
-        raise ValueError(
-            f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
-        )
+    for name, given, axes in (
+        ("q", q, "..., heads, queries"),
+        ("k", k, "..., key_heads, keys"),
+        ("key_rows", key_rows, "heads, 2 * span"),
+    ):
+        if given.ndim < 3:
+            have = tuple(given.shape)
+            raise ValueError(f"{name} must be ({axes}, dim), got {have}")
     *batch, heads, queries, dim = q.shape
-    key_heads = k.shape[-3] if k.ndim > 2 else heads
-    keys = k.shape[-2] if k.ndim > 1 else 0
-    if key_rows.ndim < 2:
-        have = tuple(key_rows.shape)
-        raise ValueError(f"key_rows must be (heads, 2 * span, dim), got {have}")
+    key_heads, keys = k.shape[-3:-1]
     if not key_heads or heads % key_heads:
         key_heads = heads
     span = key_rows.shape[-2] // 2

@@ -63,7 +63,12 @@ def relative_shift(
     >>> relative_shift(torch.tensor([[12, 11, 10], [22, 21, 20]]))
     tensor([[11, 10,  0],
             [22, 21, 20]])
+
+    ValueError: x without an axis for queries and one for keys.
     """
+    if x.ndim < 2:
+        have = tuple(x.shape)
+        raise ValueError(f"x must be (..., queries, keys), got {have}")
     queries, keys = x.shape[-2:]
     padded = nn.functional.pad(x, (1, 0))  # (..., queries, keys + 1)
     moved = padded.flatten(-2)[..., queries:]  # (..., queries * keys)
@@ -86,13 +91,15 @@ def transformer_xl_scores(
 
     ValueError: shapes that do not fit; more queries than keys.
     """
-    if q.ndim < 3:
-        raise ValueError(
-            f"q must be (..., heads, queries, dim), got {tuple(q.shape)}"
-        )
+    for name, given, axes in (
+        ("q", q, "heads, queries"),
+        ("k", k, "key_heads, keys"),
+    ):
+        if given.ndim < 3:
+            have = tuple(given.shape)
+            raise ValueError(f"{name} must be (..., {axes}, dim), got {have}")
     *batch, heads, queries, dim = q.shape
-    key_heads = k.shape[-3] if k.ndim > 2 else heads
-    keys = k.shape[-2] if k.ndim > 1 else 0
+    key_heads, keys = k.shape[-3:-1]
     if not key_heads or heads % key_heads:
         key_heads = heads
     if queries > keys:

@@ -579,5 +579,6 @@ def test_refuses_vectors_without_an_axis_of_tokens(place):
     given[place] = random(4)
     message = f"{'qkv'[place]} must be (..., tokens, dim), got (4,)"
     refused(message, attention, *given)
+    refused(message, attention, *given, score=lambda q, k: random(3, 3))
     if place < 2:
         refused(message, scaled_dot_product, *given[:2])

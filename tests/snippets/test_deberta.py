@@ -379,7 +379,7 @@ def test_buckets_of_small_integers_are_int64():
         ("k", 1, (2, 5, 3), (2, 5, 4)),
         ("k", 1, (3, 5, 4), (2, 5, 4)),
         ("key_rows", 2, (2, 5, 4), (2, 4, 4)),
-        ("key_rows", 2, (6, 4), (2, 6, 4)),
+        ("key_rows", 2, (6, 4), "(heads, 2 * span, dim)"),
         ("query_rows", 3, (2, 4, 4), (2, 6, 4)),
         ("query_rows", 3, (1, 6, 4), (2, 6, 4)),
     ],

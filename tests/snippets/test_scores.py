@@ -237,8 +237,8 @@ def test_keys_may_be_one_for_all_or_are_refused(scores, shape):
     if scores.lends or shape[0] == 2:
         assert_close(score(q, k), score(q, k.expand(2, HEADS, 5, DIM)), **EXACT)
     else:
-        heads = shape[-3] if len(shape) > 2 else HEADS
-        refused(f"k must be (2, {heads}, 5, {DIM}), got {shape}", score, q, k)
+        wanted = (2, shape[-3], 5, DIM) if len(shape) > 2 else "(..., key_heads, keys, dim)"
+        refused(f"k must be {wanted}, got {shape}", score, q, k)
 
 
 @pytest.mark.parametrize("scores", COUNTED.values(), ids=COUNTED)

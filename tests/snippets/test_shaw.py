@@ -294,6 +294,11 @@ def test_refuses_a_table_without_a_middle_or_of_another_width(shape):
         refused(message, shaw_values, torch.zeros(3, 3), torch.zeros(shape), at, at)
 
 
+def test_refuses_a_table_that_is_one_number():
+    at, message = torch.arange(3), "a table must be (2 clip + 1, 1), got ()"
+    refused(message, shaw_values, torch.zeros(3, 3), torch.tensor(0.0), at, at)
+
+
 @pytest.mark.parametrize(("dim", "clip"), [(0, 1), (-1, 1), (4, -1)])
 def test_refuses_tables_of_no_size(dim, clip):
     message = f"dim must be 1 or more and clip 0 or more, got {dim} and {clip}"
