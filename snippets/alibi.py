@@ -49,16 +49,18 @@ def alibi_bias(
 
     Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
     tokens) or (batch, tokens). They may stay on the CPU. Counted in float32,
-    cast last; at its peak that takes 4 * heads + 13 bytes per query and key
-    (with 3 heads or more), and 2 * heads more if the result has 16 bits. For
-    q, k and v of (batch, heads, tokens, dim):
+    cast last; at its peak that takes 4 * heads + 13 bytes per query and key,
+    and 2 * heads more if the result has 16 bits. For q, k and v of (batch,
+    heads, tokens, dim):
 
         slopes = alibi_slopes(heads, q.device)  # once, not for each token
         bias = alibi_bias(positions, positions, slopes, q.dtype)
         scaled_dot_product_attention(q, k, v, attn_mask=bias)  # not is_causal
 
-    flex_attention makes none: give it a causal block_mask and, as score_mod,
-    lambda score, b, h, i, j: score - slopes[h] * (i - j).
+    Compiled, flex_attention makes none: give it a causal block_mask and, as
+    score_mod, lambda score, b, h, i, j: score - slopes[h] * (i - j). There i
+    and j count rows, so queries have to begin where keys do; with cached keys,
+    add their number to i, in both.
 
     >>> alibi_bias(torch.tensor([2]), torch.arange(4), alibi_slopes(1))
     tensor([[[-0.0078, -0.0039,  0.0000,    -inf]]])

@@ -7,9 +7,9 @@
     d           = min(max(i - j + span, 0), 2 span - 1)
 
 The rows are one learned table of 2 span distances, projected for each head as
-keys and as queries. d counts from query to key, so the farthest key after the
-query has row 0, or row 1 with max_distance, where row 0 is never read. Beyond
-max_distance transformers counts on and reads it. In its last term the paper has
+keys and as queries. d is greater the further back the key: the farthest after
+the query has row 0, or row 1 with max_distance, where row 0 is never read. From
+max_distance on transformers reads it. In its last term the paper has
 j - i in place of i - j; the released code has i - j in both, and so has this
 file.
 
@@ -116,7 +116,8 @@ class DebertaScores(nn.Module):
     the paper's models share the table: set second.table = first.table. Give
     max_distance for the buckets of versions 2 and 3: there span is 256 and
     max_distance 512. These versions have no projections for the table: they
-    normalise the rows and project them with those of the content.
+    normalise the rows and project them with those of the content. Neither
+    projection has a bias; that of the queries has one in version 1 as released.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 

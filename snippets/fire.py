@@ -25,7 +25,8 @@ class FireBias(nn.Module):
     batch, (1, tokens) or (batch, tokens). They may stay on the CPU. L is in
     tokens too: L_multiplier, which is learned, times init_L. Counted in float32
     or better, whatever the parameters are and under autocast too; the result
-    has their dtype. It needs memory for hidden numbers per query and key.
+    has their dtype. At its peak it holds hidden numbers per query and key
+    beside those that it gives.
 
     >>> fire = FireBias(heads=2)
     >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
@@ -35,8 +36,8 @@ class FireBias(nn.Module):
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads or hidden below 1; c or init_L not positive; positions
-    that are no tensors of integers or do not fit each other.
+    ValueError: heads or hidden below 1; c or init_L not positive or infinite;
+    positions that are no tensors of integers or do not fit each other.
     """
 
     def __init__(

@@ -42,8 +42,9 @@ def fourier_features(
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: coordinates that are no tensor, of a dtype that cannot count
-    (bfloat16 has no 257), or not (..., axes); frequencies not (waves, axes).
+    ValueError: coordinates that are no tensor of uint8, int8 to int64, float32
+    or float64 (bfloat16 has no 257), or not (..., axes); frequencies not
+    floating, or not (waves, axes).
     """
     if frequencies.ndim != 2 or not frequencies.is_floating_point():
         raise ValueError(
@@ -53,7 +54,6 @@ def fourier_features(
     waves, axes = frequencies.shape
     _check_coordinates(coordinates, axes)
     exact = frequencies.to(coordinates.device).double()  # (waves, axes)
-    # no matrix product: under autocast it would make coarse angles
     angles = (coordinates[..., None, :] * exact).sum(-1)  # (..., waves)
     features = torch.cat([angles.cos(), angles.sin()], -1)  # (..., 2*waves)
     features = (features / (2 * waves) ** 0.5).to(frequencies.dtype)

@@ -10,7 +10,7 @@ This is a module for learning, not a paper's method. Look for three faults where
 it is written elsewhere. A factor from the length of the text, such as
 torch.log(length) or torch.sigmoid(length / 512): torch's functions want tensors
 and raise TypeError for a plain number. Positions that are divided by that
-length: each further token then changes the encodings of all before it, and
+length: each further token then changes the encodings of those before it, and
 decoding with a cache goes wrong. A gate that sees the mean of the text: in a
 causal model, tokens learn of later ones from it.
 

@@ -1,4 +1,4 @@
-"""KERPLE: a learned penalty that grows ever more slowly with the distance.
+"""KERPLE: a learned penalty, by the logarithm or by a power of the distance.
 
 Each head learns two positive numbers. The variants, log and power:
 
@@ -41,7 +41,7 @@ def kerple_log_bias(
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each
-    other; r1 and r2 that are not one floating number per head.
+    other; r1 and r2 that are not one floating number per head, of one dtype.
     """
     distance, a, b = _prepare(query_positions, key_positions, r1, r2)
     bias = -a * (b * distance).log1p()  # (..., heads, queries, keys)

@@ -28,7 +28,8 @@ def learned_encoding(
     fake tensors they show no numbers. There the lookup itself refuses, in
     torch's words; on CUDA by a device-side assertion. Not always on mps, where
     torch has given rows of zeros (github.com/pytorch/pytorch/issues/144824):
-    leave positions on the CPU.
+    leave positions on the CPU. Nor where vmap goes over tables as well: there
+    torch gives rows of the next table, so see to it that positions fit.
 
     >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
     >>> learned_encoding(torch.tensor([2, 0]), table)

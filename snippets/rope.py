@@ -32,7 +32,7 @@ def rope_frequencies(
     >>> rope_frequencies(6)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
 
-    ValueError: dim odd or below 2, base not positive.
+    ValueError: dim odd or below 2, base not positive or infinite.
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -63,8 +63,9 @@ def rope_tables(
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions of another shape, or of a dtype that cannot count
-    (bfloat16 has no 257); frequencies or dtype not float32 or float64.
+    ValueError: positions of another shape, or not of uint8, int8 to int64,
+    float32 or float64 (bfloat16 has no 257); frequencies not (pairs,);
+    frequencies or dtype not float32 or float64.
     """
     _check_positions(positions)
     _check_wide("frequencies", frequencies.dtype)

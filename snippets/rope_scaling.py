@@ -1,11 +1,12 @@
 """Longer contexts for RoPE: other frequencies for a model trained on less.
 
-Every function takes the frequencies w of a RoPE, (pairs,), in radians per
-position, and returns those to use in their place. factor is how many times
-longer the context is to be than original_length, the tokens of the training.
-YaRN and LongRoPE also have an attention factor: multiply what RoPE turned of q
-and k by it, or, if that is all of them, the scores by its square. Most methods
-look at how many times a pair turns in the original length:
+A method takes the frequencies w of a RoPE, (pairs,), in radians per position,
+and returns those to use in their place. factor is mostly how many times longer
+the context is to be than original_length, the tokens of the training; Llama 3.1
+goes from 8,192 tokens to 131,072 by a factor of 8. YaRN and LongRoPE also have
+an attention factor: multiply what RoPE turned of q and k by it, or, if that is
+all of them, the scores by its square. NTK-by-parts, YaRN and Llama 3.1 look at
+how many times a pair turns in the original length:
 
     r[p] = original_length * w[p] / (2 pi)
 
@@ -210,7 +211,7 @@ def longrope(
     The long factors are for texts of more than original_length tokens, the
     short ones for all others. The paper leaves the first few tokens as they
     were, which transformers does not; neither does this. That factors are
-    positive is not checked.
+    positive is not checked. A graph is for one side of original_length.
 
     >>> w, short, long = torch.tensor([[1.0, 0.1], [1.0, 1.0], [1.0, 40.0]])
     >>> longrope(w, short, long, original_length=4096, length=4097)

@@ -6,9 +6,9 @@ that is kept of them; each head divides it by a ratio of its own, h from 1:
     bias[h, i, j] = sum over p of cos((i - j) * w[p]) / (8 h / heads)
     w[p]          = 10000 ^ (-2 p / dim),   p = 0 .. dim/2 - 1
 
-It falls roughly with the logarithm of the distance up to some 4,000 tokens, not
-steadily, then hovers about zero. It has no parameters and is added to the
-scaled score.
+It falls, roughly with the logarithm of the distance and not steadily, to about
+zero, which 128 channels reach near 4,000 tokens, and swings on from there. It
+has no parameters and is added to the scaled score.
 
 Source: arXiv:2212.10356, appendix E, whose code has p from 0, as has
 attn_gym/mods/sandwich.py of github.com/meta-pytorch/attention-gym at 7fdb85d.

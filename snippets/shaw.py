@@ -34,9 +34,9 @@ def shaw_scores(
 
     Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
     tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
-    than q: each serves heads / key_heads of them, in order. At its peak it
-    holds three tensors of the size of the scores, and 8 bytes more per query
-    and key.
+    than q: each serves heads / key_heads of them, in order. At its peak, in
+    float32, it holds three tensors of the size of the scores, and 8 bytes more
+    per query and key.
 
     >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
     >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1

@@ -11,8 +11,9 @@ The sum of token embedding and PE enters the first layer. Three layouts say
 where the sine and the cosine of hand p stand:
 
     interleaved    2 p and 2 p + 1      the paper
-    sin_cos        p and p + dim/2      GPT-J and RoFormer in transformers,
-                                        tensor2tensor
+    sin_cos        p and p + dim/2      tensor2tensor; the tables by which
+                                        GPT-J and RoFormer in transformers
+                                        turn q and k
     cos_sin        p + dim/2 and p      timesteps of guided-diffusion
 
 Source: arXiv:1706.03762, section 3.5. The code its authors released also has
@@ -39,7 +40,7 @@ def sinusoidal_frequencies(
     >>> sinusoidal_frequencies(6)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
 
-    ValueError: dim odd or below 2, base not positive.
+    ValueError: dim odd or below 2, base not positive or infinite.
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -64,7 +65,7 @@ def sinusoidal_encoding(
     device without float64, such as mps.
 
     A table made once, table = sinusoidal_encoding(torch.arange(length), dim),
-    has the same rows: table[positions].
+    has the same rows: table[positions], for int64 positions from 0 on.
 
     >>> sinusoidal_encoding(torch.arange(3), dim=4)
     tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
@@ -73,9 +74,9 @@ def sinusoidal_encoding(
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: dim or base as above; positions that are no tensor or of a
-    dtype that cannot count (bfloat16 has no 257); dtype not floating; another
-    layout.
+    ValueError: dim or base as above; positions that are no tensor of uint8,
+    int8 to int64, float32 or float64 (bfloat16 has no 257); dtype not floating;
+    another layout.
     """
     _check_positions(positions)
     frequencies = sinusoidal_frequencies(dim, base, positions.device)

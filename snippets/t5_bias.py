@@ -40,8 +40,8 @@ def t5_buckets(
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: offsets no tensor of integers; fewer than 2 buckets, or if
-    bidirectional an odd number or fewer than 4; max_distance not beyond the
-    distances with a bucket of their own.
+    bidirectional an odd number or fewer than 4; max_distance not above the
+    number of distances with a bucket of their own.
     """
     _check_integers("offsets", offsets)
     if bidirectional and (buckets < 4 or buckets % 2):

@@ -56,7 +56,7 @@ def relative_shift(
 
     Column c of x is distance keys - 1 - c, as in distance_rows. The last query
     stands at the last key, and each query before it has its columns moved one
-    more to the left. What follows them belongs to the next query: hide it.
+    more to the left. Then come a zero and columns of the next query: hide them.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
@@ -147,8 +147,8 @@ class TransformerXLScores(nn.Module):
 
     def forward(
         self,
-        q: Tensor,  # (..., heads, queries, dim)
-        k: Tensor,  # (..., key_heads, keys, dim)
+        q: Tensor,  # (..., heads, queries, head_dim)
+        k: Tensor,  # (..., key_heads, keys, head_dim)
     ) -> Tensor:
         if k.ndim < 2:
             raise ValueError(
@@ -157,7 +157,7 @@ class TransformerXLScores(nn.Module):
         width, keys = self.project.in_features, k.shape[-2]
         rows = distance_rows(keys, width, q.dtype, q.device)  # (keys, width)
         rows = self.project(rows).unflatten(-1, self.u.shape)
-        rows = rows.transpose(0, 1)  # (heads, keys, dim)
+        rows = rows.transpose(0, 1)  # (heads, keys, head_dim)
         return transformer_xl_scores(q, k, rows, self.u, self.v)
 
 

@@ -12,7 +12,7 @@ In the score the centre cancels and zeta[p] ^ ((i - j) / scale_base) is left.
 For keys after the query it would grow: xPos is for causal attention only.
 
 Source: arXiv:2212.10554, section 3.2 (equations 9 and 10, algorithm 1), which
-has zeta ^ n, without scale_base. That and gamma are from
+has zeta ^ n, without scale_base. That and the value of gamma are from
 github.com/microsoft/torchscale at 4d1e0e8,
 torchscale/component/xpos_relative_position.py.
 """
@@ -31,7 +31,7 @@ def xpos_decay(
     >>> xpos_decay(4)
     tensor([0.2857, 0.6429], dtype=torch.float64)
 
-    ValueError: dim odd or below 2, gamma not positive.
+    ValueError: dim odd or below 2, gamma not positive or infinite.
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -73,9 +73,9 @@ def xpos_tables(
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions of another shape, or of a dtype that cannot count;
-    dim odd or below 2; base, gamma or scale_base not positive; another role;
-    dtype not float32 or float64.
+    ValueError: positions of another shape, or not of uint8, int8 to int64,
+    float32 or float64; dim odd or below 2; base, gamma or scale_base not
+    positive or infinite; another role; dtype not float32 or float64.
     """
     _check_positions(positions)
     _check_wide("dtype", dtype)
