@@ -43,7 +43,9 @@ COPIED = (
 )
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
 # What plain MkDocs leaves out of mkdocs.yml.
-PLAIN = re.compile(r"^  - (?:weave|mkdocs-jupyter):\n(?:    .*\n)*|^ *- notebooks/\S+\.py\n", re.M)
+PLAIN = re.compile(
+    r"^  - (?:weave|mkdocs-jupyter):\n(?:    .*\n)*|^ *- notebooks/\S+\.py\n|^hooks:\n(?:  .*\n)*", re.M
+)
 EDITS, SEED = 20, 0
 BUILD = [sys.executable, "-m", "weave.build"]
 

@@ -44,6 +44,8 @@ def test_plain_mkdocs_is_the_same_without_weave_and_without_notebooks():
         "      execute: !ENV [EXECUTE_NOTEBOOKS, false]",
         "      allow_errors: false",
         "      cache: false  # it would not see what a notebook imports",
+        "hooks:",
+        "  - weave/search.py",
         "  - weave:",
         '      repository: !ENV [REPOSITORY_URL, ""]',
         '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',
