@@ -4,8 +4,9 @@ from datetime import date, datetime
 
 import matplotlib.pyplot as plt
 import torch
+from babel import Locale
 from babel.core import get_cldr_version
-from babel.dates import format_date
+from babel.dates import format_date, get_date_format
 
 from exhibits._drawing import COLORS
 from experiments import dates, generator, runs, translator
@@ -75,8 +76,10 @@ def in_four_styles():
 
 
 def _german(style):
+    language = Locale.parse(dates.LANGUAGES[0])
+    pattern = get_date_format(style, language)  # looked up once for all days
     for day in dates.DAYS:
-        yield format_date(date.fromordinal(day), style, dates.LANGUAGES[0])
+        yield pattern.apply(date.fromordinal(day), language)
 
 
 def same_bag():

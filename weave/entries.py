@@ -68,7 +68,7 @@ class Snapshot:
             entry.environment == self.environment
             and all(self.digest(file) == found for file, found in entry.files.items())
             and all(self._has(file, used) for file, used in entry.modules.items())
-            and entry.code in ("", self.code)
+            and (not entry.code or entry.code == self.code)
         )
 
     def _has(self, file, used):

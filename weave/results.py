@@ -118,7 +118,7 @@ class Results:
     def run(self, names):
         """Run exhibits whatever is stored; yields what each gave, as it ends, and stores nothing."""
         now = environment()
-        if self._worker and not (self._worker.is_alive() and self._environment == now):
+        if self._worker and not (self._worker.is_current() and self._environment == now):
             self.close()
         if not self._worker:
             self._worker, self._environment = Worker(), now
@@ -138,7 +138,8 @@ class Results:
         code, failed = self._now.code, 0  # as it was before they ran
         drawings = [DIAGRAM + text for text in undrawn]
         bar = tqdm(total=len(stale) + len(drawings), unit="exhibit", disable=None, leave=False)
-        with bar, contextlib.closing(self.run(drawings + stale)) as outcomes:
+        # While the first exhibit waits for torch to be imported, the other processor draws.
+        with bar, contextlib.closing(self.run([*stale[:1], *drawings, *stale[1:]])) as outcomes:
             for outcome in outcomes:
                 name, why = outcome.name, outcome.failure
                 if name.startswith(DIAGRAM):

@@ -1,8 +1,6 @@
 """Run exhibits and draw diagrams, each in a fresh process, as many at once as there are cores.
 
-    python -m weave.worker
-
-reads lines of JSON, each a list of exhibits and of diagrams (their text), and answers a
+`main` reads lines of JSON, each a list of exhibits and of diagrams (their text), and answers a
 line for each as it ends, its `Outcome`. It lives as long as its standard input, so that a server pays for
 importing torch once, and takes the exhibits that still run with it, so that an
 interrupted build leaves none behind. `Worker` is its other end.
@@ -30,16 +28,7 @@ REST = 10  # seconds its process may take to end once it has answered
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
-# What every exhibit imports, and what exporting a graph takes a second to import.
-PRELOADED = [
-    "numpy",
-    "torch",
-    "matplotlib.pyplot",
-    "matplotlib.style",
-    "matplotlib.backends.backend_svg",
-    "torch._dynamo",
-    "torch.fx.experimental.symbolic_shapes",
-]
+ANEW = multiprocessing.get_context("spawn")  # for diagrams, which need no torch
 
 
 class Unavailable(Exception):
@@ -60,9 +49,10 @@ class Outcome:
 
 
 class Worker:
-    """The process that runs exhibits; it has loaded the libraries that there were when it started."""
+    """The process that runs exhibits; it has loaded weave and the libraries as they were when it started."""
 
     def __init__(self):
+        self._code = _code()
         settings = {
             "MPLBACKEND": "svg",
             "MPLCONFIGDIR": str(project.ROOT / ".cache" / "matplotlib"),
@@ -72,7 +62,7 @@ class Worker:
         }
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "weave.worker"],
+                [sys.executable, "-c", "from weave.worker import main; main()"],
                 cwd=project.ROOT,
                 env=os.environ | settings,
                 stdin=subprocess.PIPE,
@@ -98,8 +88,9 @@ class Worker:
             if not complete:
                 self.close()
 
-    def is_alive(self):
-        return not self.is_closed() and self.process.poll() is None
+    def is_current(self):
+        """Whether it can run exhibits, by weave as it is now."""
+        return not self.is_closed() and self.process.poll() is None and self._code == _code()
 
     def is_closed(self):
         return self.process.stdout.closed
@@ -110,6 +101,10 @@ class Worker:
             self.process.stdin.close()
         self.process.stdout.close()
         return self.process.wait()
+
+
+def _code():
+    return [path.read_bytes() for path in sorted((project.ROOT / "weave").glob("*.py"))]
 
 
 def in_child(name, connection, folder, limit):
@@ -147,8 +142,9 @@ def run_one(name):
 
 
 def _run(name, folder):
-    receiving, sending = CONTEXT.Pipe(duplex=False)
-    process = CONTEXT.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
+    context = ANEW if name.startswith(DIAGRAM) else CONTEXT
+    receiving, sending = context.Pipe(duplex=False)
+    process = context.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
     process.start()
     sending.close()
     outcome, died = Outcome(name), False
@@ -188,7 +184,7 @@ def main():
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries and C code print must not come between the answers
     if METHOD == "forkserver":
-        CONTEXT.set_forkserver_preload(PRELOADED)
+        CONTEXT.set_forkserver_preload(["weave.preload"])
     tempfile.tempdir = tempfile.mkdtemp(prefix="weave-")  # removed below
     pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
     for line in sys.stdin:
@@ -199,7 +195,3 @@ def main():
         child.kill()
     shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     os._exit(0)  # without waiting for the threads, which wait for those children
-
-
-if __name__ == "__main__":
-    main()

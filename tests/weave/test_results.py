@@ -174,8 +174,9 @@ def test_an_edited_exhibit_file_runs_its_exhibits(ask, files):
 def test_what_draws_is_used_by_all(known, ask, files):
     files.edit("weave/figures.py", "font.size", "font.size")
     assert ask() == set()
-    (files.root / "weave/figures.py").open("a").write("# another version\n")
+    files.edit("weave/figures.py", '"class": "figure"', '"class": "drawing"')
     assert ask() == set(results.exhibit_names())
+    assert 'class="drawing"' in known.get("lines.rising")["figure"]
 
 
 def test_a_file_that_an_exhibit_opens_is_used(known, ask, files):
