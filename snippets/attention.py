@@ -30,8 +30,8 @@ def scaled_dot_product(
 ) -> Tensor:
     """How well each key fits each query: (..., queries, keys).
 
-    ValueError: q and k of different widths, or of leading axes that differ and
-    are not 1.
+    ValueError: q and k of different widths, of leading axes that differ and are
+    not 1, or of fewer than 2 axes.
     """
     _check_axes(q=q, k=k)
     dim = q.shape[-1]
@@ -63,8 +63,8 @@ def attention(
     >>> attention(q, k, v=k)
     (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
 
-    ValueError: k or v that does not fit; v or a bias that is not floating;
-    causal with more queries than keys.
+    ValueError: k, v or a bias that does not fit; v or a bias that is not
+    floating; causal with more queries than keys.
     """
     _check_axes(q=q, k=k, v=v)
     if k.shape[-2] != v.shape[-2]:

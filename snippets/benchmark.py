@@ -4,8 +4,8 @@ The ways to do a piece of work take turns, in an order drawn for each round, so
 that what else the machine does hits all of them. Counted is the time of this
 thread on its processor, and of each way the shortest turn: other programs can
 only add to it. Beside it stands the time to copy once what comes out: a measure
-of the machine, and a floor that no code goes far below which writes the same
-output anew. A view writes nothing.
+of the machine, and a floor that no code goes far below which reads as much as
+it writes anew. A view writes nothing.
 
 For the CPU. A copy to a large new tensor is dear where the system hands out its
 memory page by page; it is so for all ways and for the copy.

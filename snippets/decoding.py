@@ -95,8 +95,8 @@ class KeyValueCache:
     >>> guess.first(4).positions  # one of three was right
     tensor([[0, 1, 2, 3]])
 
-    ValueError: shapes that do not fit; positions or documents no integers;
-    first of more keys than there are.
+    ValueError: shapes that do not fit; positions no integers, documents neither
+    integers nor bool; first below 0 or of more keys than there are.
     """
 
     def __init__(
@@ -218,8 +218,8 @@ def attend(
     tensor([[[1.5000]]])
 
     ValueError: k of another width, or with heads that do not divide those of q,
-    or v with others; seen not bool or not the queries and keys of q and k; a
-    bias that is not floating, which would not keep what seen hides.
+    or v with others; fewer than 3 axes; seen not bool or not the queries and
+    keys of q and k; a bias that is not floating.
     """
     for name, each in {"q": q, "k": k, "v": v}.items():
         if each.ndim < 3:
@@ -288,9 +288,10 @@ def flex_bias(
 
     by_distance is the bias of one query for the keys before it, nearest first:
     for ALiBi alibi_bias(n, torch.arange(100), slopes)[:, 0].flip(-1), where n
-    is torch.tensor([99]) and slopes alibi_slopes(heads). No tensor of queries x
-    keys is made. It must reach the largest distance of any key before a query,
-    hidden or not: beyond its end is torch's own index error.
+    is torch.tensor([99]) and slopes alibi_slopes(heads). Under torch.compile,
+    flex_attention makes no tensor of queries x keys of it. It must reach the
+    largest distance of any key before a query, hidden or not: beyond its end is
+    torch's own index error.
 
     ValueError: shapes that do not fit; positions no integers.
     """

@@ -1,8 +1,8 @@
 """Checks of position for your own model: numbers without a unit.
 
 Each compares like with like: a change with a change, a distance with others,
-weights with equal weights. What does not fit is refused with a ValueError that
-says what was expected.
+weights with equal weights. Shapes that do not fit are refused with a ValueError
+that says what was expected.
 
 Source: arXiv:2104.09864, section 3.1 (scores by offset); arXiv:2108.12409,
 section 1 (what extrapolation is). The numbers are of this guide's own making.
@@ -23,10 +23,10 @@ def relativity_error(
 
     score takes the positions of queries and of keys, for contents that stay,
     and gives (..., tokens, tokens), -inf where a key is hidden. What all keys
-    of a query share does not count, as in softmax. 0 if offsets alone count,
-    about 1 for a random table; the worst shift decides. inf if a shift hides
-    other keys, or changes scores that trading places does not; nan if neither
-    changes any: such scores hold no position.
+    of a query share does not count, as in softmax. 0 if offsets alone count, of
+    the order of 1 for a random table; the worst shift decides. inf if a shift
+    hides other keys, or changes scores that trading places does not; nan if
+    neither changes any that stays visible: only what is hidden tells places.
 
     >>> relativity_error(lambda i, j: -abs(i[:, None] - j) / 8, torch.arange(9))
     tensor(0., dtype=torch.float64)
@@ -113,10 +113,11 @@ def attention_mass(
     visible: Tensor,  # (queries, keys)
     reach: int = 32,
 ) -> tuple[Tensor, Tensor]:
-    """Mean weight at each step, and that of equal weights: two (..., bins).
+    """The weight at each step, and that of equal weights: two (..., bins).
 
-    steps is query minus key position: bin [..., reach] is step 0, those after
-    it look back, those before it ahead; the two outermost hold all beyond.
+    Of a query the sum of a bin, and of queries the mean; all bins make 1. steps
+    is query minus key position: bin [..., reach] is step 0, those after it look
+    back, those before it ahead; the two outermost hold all beyond.
     visible is True where the mask shows a key; rows without any do not count,
     whatever softmax made of them. Added up in float64.
 

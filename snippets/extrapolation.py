@@ -58,10 +58,11 @@ def loss_by_context(
 ) -> Tensor:
     """Loss of the last `far` tokens by what stands before: (contexts, windows).
 
-    In nats, the mean over these tokens. With context c the model reads the last
-    c + far tokens of a window: the first of the far ones has c before it, the
-    last c + far - 1. Positions begin anew each time, as in a text of that
-    length. Of two contexts take the interval of the difference.
+    In nats, the mean over these tokens. With context c the last c + far tokens
+    of a window count, of which the model reads all but the last: the first of
+    the far ones has c before it, the last c + far - 1. Positions begin anew
+    each time, as in a text of that length. Of two contexts take the interval of
+    the difference.
 
     >>> windows = torch.tensor([[0, 3, 3, 3]])
     >>> def first(ids):  # sure that the first comes again

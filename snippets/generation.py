@@ -80,8 +80,8 @@ def choose(
 ) -> Tensor:
     """The next word of each row, drawn by next_chances: (...), int64.
 
-    With temperature 0 nothing is drawn. A row with nan, or of -inf alone, has
-    no chances: to draw from it is torch's own error.
+    With temperature 0 nothing is drawn. A row with nan or inf, or of -inf
+    alone, has no chances: to draw from it is torch's own error.
 
     >>> choose(torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1]]), temperature=0)
     tensor([1, 0])
@@ -126,8 +126,8 @@ def generate(
             [0, 7, 8, 0, 1, 2]])
 
     ValueError: ids not int64 (batch, tokens) or empty; most below 0; a mask
-    that is not bool and of that shape, or with padding on the right; scores of
-    another shape; end not one of the words; as next_chances.
+    that is not bool and of that shape, or with padding elsewhere than on the
+    left; scores of another shape; end not one of the words; as next_chances.
     """
     shape = tuple(ids.shape)
     fits = ids.dtype == torch.int64 and len(shape) == 2 and ids.numel() > 0

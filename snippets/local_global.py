@@ -76,10 +76,10 @@ def local_global_scores(
 ) -> Tensor:
     """How well each key fits each query: (..., queries, keys).
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
-    than q: each serves heads / key_heads of them, in order. It hides no key: in
-    a causal model mask later keys too.
+    Positions are integers, in tokens: (tokens,) for all rows of a batch or, if
+    q has heads, (1, tokens) or (batch, tokens). They may stay on the CPU. k may
+    have fewer heads than q: each serves heads / key_heads of them, in order. It
+    hides no key: in a causal model mask later keys too.
 
     >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
     >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)

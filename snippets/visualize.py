@@ -122,7 +122,7 @@ def attention_by_distance(
     equal: Tensor | None = None,  # (distances)
     theme: str = "light",
 ) -> Figure:
-    """One line a head: the mean weight at each distance, from distance 0.
+    """One line a head: the weight at each distance from 0, mean of all queries.
 
     equal is drawn in grey: what equal weights would put there. Without it a
     causal head seems to prefer near keys even if it prefers none.
