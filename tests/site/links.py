@@ -10,6 +10,8 @@ ATTRIBUTES = ("href", "src", "poster", "data", "action", "xlink:href")
 LOADED = {"script", "img", "iframe", "source", "video", "audio", "embed", "object", "image", "use"}
 LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "modulepreload"}
 CODE = r"(?ms)^(`{3,}).*?^\1$|`[^`\n]+`|\$[^$]+\$"  # of Markdown, and its formulas
+# Words that Lighthouse takes for none.
+VAGUE = re.compile(r"((click|right) )?(here|this)|go|start|((learn|read|see) )?more( info)?", re.I)
 OTHER_SCHEMES = ("mailto:", "tel:", "data:", "javascript:")
 
 
@@ -20,6 +22,8 @@ def page(site, path):
         fault = _fault(site, path, reference) or _placement(site, path, tag, reference)
         if fault:
             problems.append(f'<{tag.name}> "{reference}" ({_words(tag)}): {fault}')
+        elif tag.name == "a" and VAGUE.fullmatch(_words(tag)):
+            problems.append(f'<a> "{reference}": {_words(tag)!r} does not say where it leads')
     return problems
 
 

@@ -519,6 +519,7 @@ def test_the_rare_word_is_found(tmp_path):
         ('href="other/"', 'href="gone/"', "no such file"),
         ('href="other/"', 'href="other/#gone"', "no id 'gone' in /other/"),
         ('href="#advanced"', 'href="#gone"', "no id 'gone' in /"),
+        (">the other page<", ">more<", "does not say where it leads"),
         ('href="other/"', 'href="/other/"', "is absolute"),
         ('href="other/"', 'href="//other/"', "leaves the site"),
         ('href="data:,"', 'href="https://example.com/x.ico"', "from another host"),
