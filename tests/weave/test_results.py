@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tests.weave.projects import FILES
-from weave import entries, project, results, worker
+from weave import entries, project, recorder, results, worker
 
 STORED = "lines.rising"
 
@@ -513,3 +513,15 @@ def test_what_took_longest_runs_first(here, monkeypatch):
     known.invalidate()
     known.get("a.b")
     assert asked == [["a.b", "a.c", "a.d"], ["a.e", "a.c", "a.d", "a.b"]]
+
+
+def test_what_is_compiled_ahead_is_imported_as_long_as_its_source_is_the_same(here, monkeypatch):
+    monkeypatch.setattr(recorder, "COMPILED", {})
+    here.write({"snippets/one.py": "x = 1\n", "exhibits/torn.py": "x = (\n"})
+    recorder.compile_ahead()
+    file = str(here.root / "snippets" / "one.py")
+    loader = recorder.SourceLoader("snippets.one", file, lambda *_: None)
+    assert list(recorder.COMPILED) == [(file, b"x = 1\n")]
+    assert loader.get_code("snippets.one") is recorder.COMPILED[file, b"x = 1\n"]
+    here.write({"snippets/one.py": "x = 2\n"})
+    assert loader.get_code("snippets.one").co_consts[0] == 2
