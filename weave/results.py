@@ -138,8 +138,7 @@ class Results:
         code, failed = self._now.code, 0  # as it was before they ran
         drawings = [DIAGRAM + text for text in undrawn]
         bar = tqdm(total=len(stale) + len(drawings), unit="exhibit", disable=None, leave=False)
-        # While the first exhibit waits for torch to be imported, the other processor draws.
-        with bar, contextlib.closing(self.run([*stale[:1], *drawings, *stale[1:]])) as outcomes:
+        with bar, contextlib.closing(self.run(drawings + stale)) as outcomes:
             for outcome in outcomes:
                 name, why = outcome.name, outcome.failure
                 if name.startswith(DIAGRAM):

@@ -28,7 +28,6 @@ REST = 10  # seconds its process may take to end once it has answered
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
-ANEW = multiprocessing.get_context("spawn")  # for diagrams, which need no torch
 
 
 class Unavailable(Exception):
@@ -142,9 +141,8 @@ def run_one(name):
 
 
 def _run(name, folder):
-    context = ANEW if name.startswith(DIAGRAM) else CONTEXT
-    receiving, sending = context.Pipe(duplex=False)
-    process = context.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
+    receiving, sending = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
     process.start()
     sending.close()
     outcome, died = Outcome(name), False
