@@ -36,7 +36,7 @@ class FireBias(nn.Module):
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads or hidden below 1; c or init_L not positive or infinite;
+    ValueError: heads or hidden below 1; c or init_L not positive, or infinite;
     positions that are no tensors of integers or do not fit each other.
     """
 

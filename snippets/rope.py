@@ -32,7 +32,7 @@ def rope_frequencies(
     >>> rope_frequencies(6)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
 
-    ValueError: dim odd or below 2, base not positive or infinite.
+    ValueError: dim odd or below 2, base not positive, or infinite.
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")

@@ -31,7 +31,7 @@ def xpos_decay(
     >>> xpos_decay(4)
     tensor([0.2857, 0.6429], dtype=torch.float64)
 
-    ValueError: dim odd or below 2, gamma not positive or infinite.
+    ValueError: dim odd or below 2, gamma not positive, or infinite.
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -75,7 +75,7 @@ def xpos_tables(
 
     ValueError: positions of another shape, or not of uint8, int8 to int64,
     float32 or float64; dim odd or below 2; base, gamma or scale_base not
-    positive or infinite; another role; dtype not float32 or float64.
+    positive, or infinite; another role; dtype not float32 or float64.
     """
     _check_positions(positions)
     _check_wide("dtype", dtype)

@@ -14,11 +14,9 @@ from weave.fence import Refused, forbidden
 from weave.project import digest, relative
 
 # Code that asks for these learns of code that need not run.
-ROOMS = ("exhibits", "experiments", "snippets")  # of which exhibits import
 REFLECTIVE = re.compile(rb"\b(__doc__|getdoc|co_code|co_consts|co_firstlineno|f_lineno|tb_lineno|lineno)\b")
-
-
-COMPILED = {}  # by path and source
+ROOMS = ("exhibits", "experiments", "snippets")  # of which exhibits import
+COMPILED = {}  # what was compiled ahead, by path and source
 
 
 def compile_ahead():

@@ -12,15 +12,8 @@ from pathlib import Path
 
 REAL = Path(__file__).resolve().parents[2]
 ADDRESSES = ("SITE_URL", "REPOSITORY_URL", "EDIT_URI")  # of the guide, where it is built as published
-OURS = (
-    "extra",
-    "extra_css",
-    "extra_javascript",
-    "hooks",
-    "nav",
-    "plugins",
-    "theme",
-)  # what a trial leaves out
+# What a trial leaves out.
+OURS = ("extra", "extra_css", "extra_javascript", "hooks", "nav", "plugins", "theme")
 BARE = "theme:\n  name: null\n  custom_dir: theme\n"
 MATERIAL = "theme:\n  name: material\n  font: false\n"
 

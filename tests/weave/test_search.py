@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import yaml
 from material.plugins.search.plugin import Parser
@@ -44,7 +43,7 @@ def test_readers_get_all_of_a_page(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text(PAGE, encoding="utf-8")
     build(load_config(str(tmp_path / "mkdocs.yml")))
-    site = Path(tmp_path / "site")
+    site = tmp_path / "site"
     assert "<text>0.5</text>" in (site / "index.html").read_text(encoding="utf-8")
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     assert "Turned once." in str(index) and "0.5" not in str(index)
