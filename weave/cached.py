@@ -24,7 +24,7 @@ def cached(function):
     """Recall what `function` gave for the same text, as long as its file and the libraries are the same.
 
     It takes text, gives what JSON can say, and uses no other file of ours. What it raises is not cached.
-    `prime` takes what another process made of a text, and `is_known` says whether there is a result.
+    `is_known` says whether there is a result.
     """
     made_by = [function.__qualname__, _state(function.__code__.co_filename)]
 
@@ -35,7 +35,6 @@ def cached(function):
     def recall(*texts):
         return _store().get(key(texts), lambda: function(*texts))
 
-    recall.prime = lambda result, *texts: _store().get(key(texts), lambda: result)
     recall.is_known = lambda *texts: key(texts) in _store().results
     return functools.wraps(function)(recall)
 

@@ -1,14 +1,40 @@
-"""What exhibits import, imported once: on Linux and macOS each runs in a fork of a process that has this."""
+"""What each exhibit imports and does first, done once: on Linux and macOS it runs in a fork of this."""
 
+import gc
+import io
 import tomllib  # noqa: F401
 
+import babel.dates  # noqa: F401
 import matplotlib.backends.backend_svg
-import matplotlib.pyplot
-import matplotlib.style  # noqa: F401
-import torch._dynamo
-import torch.fx.experimental.symbolic_shapes  # noqa: F401  (a second, for those that export a graph)
+import matplotlib.style
+import torch._dynamo.backends.debugging  # a second, for those that call flex_attention
+import torch.fx.experimental.symbolic_shapes  # a second, for those that export a graph
+import torch.nn.attention.flex_attention
+import torch.utils.flop_counter
+from matplotlib import pyplot
 
-from weave import isolate  # noqa: F401
-from weave.recorder import compile_ahead
+from weave import figures, isolate  # noqa: F401
+from weave.recorder import compile_ahead, loaded
+
+
+def begin():
+    """Draw and train a little: forks have what libraries prepare when they are first used."""
+    with matplotlib.rc_context(figures.STYLE):
+        figure, (left, right) = pyplot.subplots(1, 2)
+        left.set(title="title", xlabel="x", ylabel="y", yscale="log")
+        left.plot([1, 2], [1, 10], label="line")
+        left.annotate("note", (1, 1))
+        left.legend()
+        right.imshow([[0, 1], [1, 0]], cmap="gray")
+        figure.savefig(io.StringIO(), format="svg")
+        pyplot.close(figure)
+    layer = torch.nn.Linear(2, 2)
+    layer(torch.ones(2, 2)).softmax(-1).sum().backward()
+    torch.optim.AdamW(layer.parameters()).step()
+    repr(torch.ones(2))
+
 
 compile_ahead()
+loaded()
+begin()
+gc.freeze()  # nobody looks through it for garbage, and so no fork copies it

@@ -2,6 +2,7 @@
 
 import contextlib
 import cProfile
+import functools
 import hashlib
 import importlib.machinery
 import os
@@ -26,6 +27,14 @@ def compile_ahead():
             source = path.read_bytes()
             with contextlib.suppress(SyntaxError, ValueError):  # whose exhibit tells
                 COMPILED[str(path), source] = compile(source, str(path), "exec", dont_inherit=True)
+
+
+@functools.cache  # in a fork, to look at thousands of modules is to copy them
+def loaded():
+    """The files of weave that this process has loaded, with their digests."""
+    modules = list(sys.modules.items())
+    files = [relative(module.__file__) for name, module in modules if name.partition(".")[0] == "weave"]
+    return {file: digest(file) for file in files}
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
@@ -120,14 +129,11 @@ class Recorder(Listener):
 
     def __init__(self):
         super().__init__()
-        self.files = {}
+        self.files = dict(loaded())
         self.modules = {}
         self.functions = {}
         self._paths = {}  # of modules, as their code objects name them
         self._watching = False
-        for name, module in list(sys.modules.items()):
-            if name.partition(".")[0] == "weave":
-                self._note(relative(module.__file__))
         sys.meta_path.insert(0, FromSource(self._on_import))
         sys.addaudithook(self._refuse)
 

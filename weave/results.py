@@ -13,13 +13,14 @@ import os
 import re
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from tqdm import tqdm
 
 from weave import diagrams, labs, project, texts
 from weave.entries import Entry, Snapshot, environment, load, store, stored, used
 from weave.symbols import table
-from weave.worker import DIAGRAM, Unavailable, Worker
+from weave.worker import Unavailable, Worker
 
 LOWEST = 19  # the priority that leaves the processors to others
 NAMED = re.compile(r"(?:\bexhibit|#!val)\s+(?P<exhibit>\w+\.\w+)|\blab\s+(?P<lab>\w+)")
@@ -101,7 +102,7 @@ class Results:
     def refresh(self, wanted=(), pages=()):
         """Load what is still true and run what is not; a line for each that ran."""
         self._now = now = self._now or Snapshot(self.digest)
-        self._names = self._names or exhibit_names() + lab_names()
+        self._names = self._names or lab_names() + exhibit_names()
         names = [name for name in self._names if name in wanted or not self._lazy]
         asked = [name for name in names if name not in self._current]
         paths = stored() if asked else {}
@@ -136,20 +137,19 @@ class Results:
 
     def _renew(self, stale, undrawn, cached):
         code, failed = self._now.code, 0  # as it was before they ran
-        drawings = [DIAGRAM + text for text in undrawn]
-        bar = tqdm(total=len(stale) + len(drawings), unit="exhibit", disable=None, leave=False)
-        with bar, contextlib.closing(self.run(drawings + stale)) as outcomes:
+        bar = tqdm(total=len(stale) + len(undrawn), unit="exhibit", disable=None, leave=False)
+        with bar, contextlib.closing(self.run(stale)) as outcomes, ThreadPoolExecutor(1) as pool:
+            drawings = [pool.submit(diagrams.draw, source) for source in undrawn]  # not in Python: beside it
             for outcome in outcomes:
                 name, why = outcome.name, outcome.failure
-                if name.startswith(DIAGRAM):
-                    if not why:  # else its page tells, with the line
-                        diagrams.draw.prime(outcome.result, name.removeprefix(DIAGRAM))
-                else:
-                    self._took[name] = outcome.seconds
-                    failed += bool(why)
-                    self._take(outcome, code)
-                    said = f"{'failed' if why else 'ran':>6}  {outcome.seconds:6.2f} s  {name}"
-                    bar.write(f"{said}: {why}" if why else said, file=sys.stderr)
+                self._took[name] = outcome.seconds
+                failed += bool(why)
+                self._take(outcome, code)
+                said = f"{'failed' if why else 'ran':>6}  {outcome.seconds:6.2f} s  {name}"
+                bar.write(f"{said}: {why}" if why else said, file=sys.stderr)
+                bar.update()
+            for drawing in drawings:
+                drawing.exception()  # its page tells, with the line
                 bar.update()
         counts = f"{len(stale) - failed} exhibits ran, {cached} cached"
         print(counts + (f", {failed} failed" if failed else ""), file=sys.stderr)

@@ -1,9 +1,9 @@
-"""Run exhibits and draw diagrams, each in a fresh process, as many at once as there are cores.
+"""Run exhibits, each in a fresh process, as many at once as there are cores.
 
-`main` reads lines of JSON, each a list of exhibits and of diagrams (their text), and answers a
-line for each as it ends, its `Outcome`. It lives as long as its standard input, so that a server pays for
-importing torch once, and takes the exhibits that still run with it, so that an
-interrupted build leaves none behind. `Worker` is its other end.
+`main` reads lines of JSON, each a list of exhibits, and answers a line for each as it ends,
+its `Outcome`. It lives as long as its standard input, so that a server pays for importing
+torch once, and takes the exhibits that still run with it, so that an interrupted build
+leaves none behind. `Worker` is its other end.
 """
 
 import contextlib
@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 
 from weave import fence, project
 
-DIAGRAM = "diagram "  # begins the name of a diagram; its text follows
 LIMIT = 600  # seconds one exhibit may take
 REST = 10  # seconds its process may take to end once it has answered
 # Windows has no fork: there every exhibit imports torch anew.
@@ -36,10 +35,10 @@ class Unavailable(Exception):
 
 @dataclass
 class Outcome:
-    """What an exhibit, a lab or a diagram gave or why it failed, and what it used (see recorder.py)."""
+    """What an exhibit or a lab gave or why it failed, and what it used (see recorder.py)."""
 
     name: str
-    result: dict | str | None = None
+    result: dict | None = None
     failure: str = ""
     files: dict = field(default_factory=dict)
     modules: dict = field(default_factory=dict)
@@ -107,28 +106,17 @@ def _code():
 
 
 def in_child(name, connection, folder, limit):
-    """The body of the process of an exhibit or of a diagram; the folder is an exhibit's own."""
-    if name.startswith(DIAGRAM):
-        from weave import diagrams
+    """The body of the process of an exhibit; the folder is its own."""
+    from weave import isolate
 
-        outcome = Outcome(name)
-        try:
-            outcome.result = diagrams.draw.__wrapped__(name.removeprefix(DIAGRAM))
-        except diagrams.DiagramError as error:
-            outcome.failure = str(error)
-    else:
-        from weave import isolate
-
-        try:
-            fence.close(folder, limit)
-        except FileNotFoundError:  # the process that asked has ended, and has removed it
-            return
-        outcome = isolate.run(name)
+    try:
+        fence.close(folder, limit)
+    except FileNotFoundError:  # the process that asked has ended, and has removed it
+        return
+    outcome = isolate.run(name)
     with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
         connection.send(vars(outcome))
     connection.close()
-    if name.startswith(DIAGRAM):
-        os._exit(0)  # not waiting for the engine, which prepares for another one
 
 
 def run_one(name):

@@ -42,10 +42,9 @@ COPIED = (
     "requirements.txt",
 )
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
-# What plain MkDocs leaves out of mkdocs.yml.
-PLAIN = re.compile(
-    r"^  - (?:weave|mkdocs-jupyter):\n(?:    .*\n)*|^ *- notebooks/\S+\.py\n|^hooks:\n(?:  .*\n)*", re.M
-)
+# What MkDocs leaves out of mkdocs.yml when it makes the same pages without weave.
+PLAIN = re.compile(r"^  - weave:\n(?:    .*\n)*|^hooks:\n(?:  .*\n)*", re.M)
+NOTEBOOK = re.compile(r"^  - mkdocs-jupyter:\n(?:    .*\n)*|^ *- notebooks/\S+\.py\n", re.M)  # the tour's
 EDITS, SEED = 20, 0
 BUILD = [sys.executable, "-m", "weave.build"]
 
@@ -201,14 +200,15 @@ def build_times(project):
     cold = run(BUILD, project)
     ran = re.search(r"\d+ exhibits ran", cold.said)[0]
     show("first build after set-up", cold.seconds, 60, ran)
-    configuration = (project / "mkdocs.yml").read_text(encoding="utf-8")
-    (project / "plain.yml").write_text(PLAIN.sub("", configuration), encoding="utf-8")
-    mkdocs = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", ".cache/plain"]
-    plain = [run([*mkdocs, "--config-file", "plain.yml"], project) for _ in range(3)]
     warm = [run(BUILD, project) for _ in range(3)]
-    ours, theirs = (min(done.processor for done in each) for each in (warm, plain))
+    configuration = PLAIN.sub("", (project / "mkdocs.yml").read_text(encoding="utf-8"))
+    plain = [plainly(project, configuration) for _ in range(3)]
+    bare = [plainly(project, NOTEBOOK.sub("", configuration)) for _ in range(3)]
+    ours, theirs, less = (min(done.processor for done in each) for each in (warm, plain, bare))
     note = f"{ours:.2f} and {theirs:.2f} s of processor time"
     show("nothing changed, as a multiple of plain MkDocs", ours / theirs, 1.5, note)
+    note = f"{less:.2f} s without the tour, for which it needs mkdocs-jupyter"
+    show("the same, of MkDocs without the tour", ours / less, note=note)
     edits = sorted(edit_times(project))
     note = f"the worst {edits[-1][0]:.1f} s: {edits[-1][1]}"
     median = statistics.median(seconds for seconds, _ in edits)
@@ -216,6 +216,13 @@ def build_times(project):
     rival = min(rival_times())
     show("plain MkDocs, which runs nothing", min(done.seconds for done in plain))
     show("our first build, as a share of the faster rival's", cold.seconds / rival, 0.25)
+
+
+def plainly(project, configuration):
+    """Build the same pages without weave; not where nbconvert finds the template of ours in lab/."""
+    (project / "plain.yml").write_text(configuration, encoding="utf-8")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "plain"]
+    return run([*command, "--config-file", "../plain.yml"], project / ".cache")
 
 
 def rival_times():

@@ -33,10 +33,24 @@ def test_an_edit_changes_one_function_and_nothing_else():
         assert {name for name in after if before[name] != after[name]} == {function.name}
 
 
-def test_plain_mkdocs_is_the_same_without_weave_and_without_notebooks():
+def left_out(pattern):
     configuration = (project.ROOT / "mkdocs.yml").read_text(encoding="utf-8")
-    plain = builds.PLAIN.sub("", configuration)
-    assert set(configuration.splitlines()) - set(plain.splitlines()) == {
+    return set(configuration.splitlines()) - set(pattern.sub("", configuration).splitlines())
+
+
+def test_plain_mkdocs_makes_the_same_pages_without_weave():
+    assert left_out(builds.PLAIN) == {
+        "hooks:",
+        "  - weave/search.py",
+        "  - weave:",
+        '      repository: !ENV [REPOSITORY_URL, ""]',
+        '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',
+        "      data: !ENV [TWINS, false]",
+    }
+
+
+def test_without_the_tour_no_plugin_for_notebooks_is_loaded():
+    assert left_out(builds.NOTEBOOK) == {
         "          - notebooks/tour.py",
         "  - mkdocs-jupyter:",
         '      include: ["notebooks/*.py"]',
@@ -44,12 +58,6 @@ def test_plain_mkdocs_is_the_same_without_weave_and_without_notebooks():
         "      execute: !ENV [EXECUTE_NOTEBOOKS, false]",
         "      allow_errors: false",
         "      cache: false  # it would not see what a notebook imports",
-        "hooks:",
-        "  - weave/search.py",
-        "  - weave:",
-        '      repository: !ENV [REPOSITORY_URL, ""]',
-        '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',
-        "      data: !ENV [TWINS, false]",
     }
 
 
