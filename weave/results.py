@@ -138,8 +138,7 @@ class Results:
     def _renew(self, stale, undrawn, cached):
         code, failed = self._now.code, 0  # as it was before they ran
         bar = tqdm(total=len(stale) + len(undrawn), unit="exhibit", disable=None, leave=False)
-        with bar, contextlib.closing(self.run(stale)) as outcomes, ThreadPoolExecutor(1) as pool:
-            drawings = [pool.submit(diagrams.draw, source) for source in undrawn]  # not in Python: beside it
+        with bar, contextlib.closing(self.run(stale)) as outcomes, _drawing(undrawn) as drawings:
             for outcome in outcomes:
                 name, why = outcome.name, outcome.failure
                 self._took[name] = outcome.seconds
@@ -170,6 +169,16 @@ class Results:
         near = difflib.get_close_matches(name, self._names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"unknown exhibit {name!r}: no function {function!r} in exhibits/{module}.py{hint}"
+
+
+@contextlib.contextmanager
+def _drawing(sources):
+    """Draw diagrams beside what runs: their engine leaves Python to others."""
+    pool = ThreadPoolExecutor(1)
+    try:
+        yield [pool.submit(diagrams.draw, source) for source in sources]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _unreadable(file):

@@ -94,7 +94,7 @@ flowchart TB
 """
 
 
-@pytest.mark.parametrize("source", [DIAGRAM, GROUPED, SEQUENCE])
+@pytest.mark.parametrize("source", [DIAGRAM, pytest.param(GROUPED, marks=pytest.mark.slow), SEQUENCE])
 def test_asking_less_of_the_style_sheet_draws_the_same(source, monkeypatch):
     from mermaidx.engines import quickjs_engine
 

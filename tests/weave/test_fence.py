@@ -13,7 +13,7 @@ import pytest
 from tests.weave.projects import Project
 from weave import fence
 
-SECONDS = 5  # instead of ten minutes
+SECONDS = 3  # instead of ten minutes
 LANDLOCK = sys.platform == "linux" and ctypes.CDLL(None).syscall(fence.CREATE, None, 0, 1)
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
 LATE = f"it did not end within {SECONDS} seconds"

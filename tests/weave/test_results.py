@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import threading
+import time
 
 import pytest
 
@@ -525,3 +526,21 @@ def test_what_is_compiled_ahead_is_imported_as_long_as_its_source_is_the_same(he
     assert loader.get_code("snippets.one") is recorder.COMPILED[file, b"x = 1\n"]
     here.write({"snippets/one.py": "x = 2\n"})
     assert loader.get_code("snippets.one").co_consts[0] == 2
+
+
+def test_diagrams_are_drawn_one_by_one_and_who_stops_waits_for_one_alone(monkeypatch):
+    begun, drawn = threading.Event(), []
+
+    def draw(source):
+        begun.set()
+        time.sleep(0.1)
+        drawn.append(source)
+
+    monkeypatch.setattr(results.diagrams, "draw", draw)
+    with pytest.raises(KeyboardInterrupt), results._drawing(["a", "b"]):
+        begun.wait()
+        raise KeyboardInterrupt
+    assert drawn == ["a"]
+    with results._drawing(["b", "c"]) as drawings:
+        assert [drawing.exception() for drawing in drawings] == [None, None]
+    assert drawn == ["a", "b", "c"]
