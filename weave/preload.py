@@ -7,18 +7,14 @@ import tomllib  # noqa: F401
 import babel.dates  # noqa: F401
 import matplotlib.backends.backend_svg
 import matplotlib.style
-import torch._dynamo.backends.debugging  # a second, for those that call flex_attention
-import torch.fx.experimental.symbolic_shapes  # a second, for those that export a graph
-import torch.nn.attention.flex_attention
-import torch.utils.flop_counter
 from matplotlib import pyplot
 
 from weave import figures, isolate  # noqa: F401
 from weave.recorder import compile_ahead, loaded
 
 
-def begin():
-    """Draw and train a little: forks have what libraries prepare when they are first used."""
+def draw():
+    """What matplotlib prepares when it is first used, forks have."""
     with matplotlib.rc_context(figures.STYLE):
         figure, (left, right) = pyplot.subplots(1, 2)
         left.set(title="title", xlabel="x", ylabel="y", yscale="log")
@@ -28,6 +24,15 @@ def begin():
         right.imshow([[0, 1], [1, 0]], cmap="gray")
         figure.savefig(io.StringIO(), format="svg")
         pyplot.close(figure)
+
+
+def train():
+    """So with torch, and what of it takes a second to import."""
+    import torch._dynamo.backends.debugging  # for exhibits that call flex_attention
+    import torch.fx.experimental.symbolic_shapes  # for those that export a graph
+    import torch.nn.attention.flex_attention
+    import torch.utils.flop_counter
+
     layer = torch.nn.Linear(2, 2)
     layer(torch.ones(2, 2)).softmax(-1).sum().backward()
     torch.optim.AdamW(layer.parameters()).step()
@@ -36,5 +41,6 @@ def begin():
 
 compile_ahead()
 loaded()
-begin()
+draw()
+train()  # last: what small projects have in the place of torch has none of this
 gc.freeze()  # nobody looks through it for garbage, and so no fork copies it
