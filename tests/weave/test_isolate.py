@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from tests.weave.projects import Project, is_running, until
 from weave import isolate
 from weave.pages import LISTENER
-from weave.worker import Outcome
+from weave.worker import METHOD, Outcome
 
 EXHIBITS = {
     "snippets/__init__.py": "",
@@ -30,6 +30,8 @@ EXHIBITS = {
     "snippets/unused.py": "",
     "exhibits/__init__.py": "",
     "exhibits/kinds.py": '''
+        import sys
+
         import matplotlib.pyplot as plt
 
 
@@ -44,6 +46,10 @@ EXHIBITS = {
 
         def printed():
             print("1 < 2", end="")
+
+
+        def begun():
+            return {"begun": "weave.preload" in sys.modules}
         ''',
     "exhibits/chance.py": '''
         import random
@@ -327,6 +333,12 @@ def test_a_figure_is_drawn_without_the_words_that_stand_for_it(result):
 
 def test_printed_text_is_the_output(result):
     assert result("kinds.printed") == {"figure": None, "output": "1 < 2", "values": {}}
+
+
+@pytest.mark.skipif(METHOD != "forkserver", reason="there is no fork")
+def test_an_exhibit_begins_with_all_that_is_done_ahead(result):
+    """Python says nothing of a preload that cannot be imported."""
+    assert result("kinds.begun")["values"] == {"begun": True}
 
 
 def test_an_exhibit_gives_a_figure_and_values_in_either_order_or_nothing():
