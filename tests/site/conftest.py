@@ -5,7 +5,6 @@ The site is taken from `site/` ($SITE_DIR to test another folder). It is served 
 404 page, whose addresses are absolute by need, finds its files.
 """
 
-import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,12 +18,6 @@ from built import MISSING, NOT_FOUND, SITE
 from server import serve
 
 BASE = "/guide-base/"
-
-
-@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
-def pytest_xdist_auto_num_workers():
-    """One more than there are cores: a test that waits for a frame leaves its core to another."""
-    return os.cpu_count() + 1
 
 
 def pytest_generate_tests(metafunc):
