@@ -1,6 +1,5 @@
 """What each exhibit imports and does first, done once: on Linux and macOS it runs in a fork of this."""
 
-import gc
 import io
 import tomllib  # noqa: F401
 
@@ -43,4 +42,3 @@ compile_ahead()
 loaded()
 draw()
 train()  # last: what small projects have in the place of torch has none of this
-gc.freeze()  # nobody looks through it for garbage, and so no fork copies it
