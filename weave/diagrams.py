@@ -1,5 +1,7 @@
 """Mermaid diagrams as inline SVG whose colours are those of docs/assets/site.css."""
 
+import atexit
+import functools
 import hashlib
 import re
 
@@ -96,23 +98,33 @@ def render(source):
 @cached
 def draw(source):
     """The diagram as SVG without colours; its ids are its own."""
-    import mermaidx
+    from mermaidx.engines._common import MermaidRenderError
 
-    _hasten()
     try:
-        svg = mermaidx.render(source, config=SETTINGS).svg()
-    except RuntimeError as error:
-        raise DiagramError(" ".join(str(error).removeprefix("Mermaid rendering failed: ").split())) from None
+        svg = _engine().render_svg(source, "default", SETTINGS, None)
+    except MermaidRenderError as error:
+        raise DiagramError(" ".join(str(error).split())) from None
     return _clean(svg, f"diagram-{hashlib.sha256(source.encode()).hexdigest()[:16]}")
 
 
-def _hasten():
-    """Let each of the engine's contexts ask less from now on."""
-    from mermaidx.engines import quickjs_engine
+@functools.cache
+def _engine():
+    """Mermaid, read once for all diagrams of this process: what it numbers on there, `_clean` takes away."""
+    from mermaidx.engines.quickjs_engine import Engine
 
-    scripts = quickjs_engine.context_scripts()
-    if HASTE not in scripts:
-        quickjs_engine.context_scripts = lambda: (*scripts, HASTE)
+    class Hasty(Engine):
+        def _build_context(self):
+            context = super()._build_context()
+            context.eval(HASTE)
+            return context
+
+        def _ensure_fresh_context(self):
+            """The one that start() makes is for all."""
+
+    engine = Hasty()
+    engine.start()
+    atexit.register(engine.close)
+    return engine
 
 
 def _clean(svg, key):

@@ -1,5 +1,6 @@
 """Mermaid diagrams become SVG of the site's colours."""
 
+import contextlib
 import re
 import xml.etree.ElementTree as ElementTree
 from types import SimpleNamespace
@@ -94,17 +95,29 @@ flowchart TB
 """
 
 
-@pytest.mark.parametrize("source", [DIAGRAM, pytest.param(GROUPED, marks=pytest.mark.slow), SEQUENCE])
-def test_asking_less_of_the_style_sheet_draws_the_same(source, monkeypatch):
-    from mermaidx.engines import quickjs_engine
+@pytest.fixture(scope="module")
+def alone():
+    """A function that draws as the library does: each diagram in a context of its own, without haste."""
+    from mermaidx.engines.quickjs_engine import Engine  # not above: what it loads must not be frozen
 
-    drawn = diagrams.draw.__wrapped__(source)
-    quick = quickjs_engine.context_scripts()
-    assert diagrams.HASTE in quick
-    monkeypatch.setattr(diagrams, "_hasten", lambda: None)
-    monkeypatch.setattr(quickjs_engine, "context_scripts", lambda: quick[:-1])
-    monkeypatch.setattr("mermaidx.diagram._engines", {})  # contexts are made ahead
-    assert diagrams.draw.__wrapped__(source) == drawn
+    engine = Engine()
+    engine.start()
+
+    def alone(source):
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(diagrams, "_engine", lambda: engine)
+            return diagrams.draw.__wrapped__(source)
+
+    yield alone
+    engine.close()
+
+
+@pytest.mark.parametrize("source", [DIAGRAM, GROUPED, SEQUENCE])
+def test_haste_and_what_was_drawn_before_change_nothing(source, alone):
+    for other in (SEQUENCE, DIAGRAM, SEQUENCE.replace("loop", "lop")):
+        with contextlib.suppress(diagrams.DiagramError):
+            diagrams.draw.__wrapped__(other)
+    assert diagrams.draw.__wrapped__(source) == alone(source)
 
 
 def test_the_diagrams_of_pages_are_found_as_the_pages_give_them(monkeypatch):
