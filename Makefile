@@ -12,6 +12,8 @@ RUN := $(BIN)/python -m
 INSTALL := $(RUN) pip install --disable-pip-version-check --no-compile
 # Material's notice about its successor: CONTRIBUTING.md says what we do about it.
 export NO_MKDOCS_2_WARNING := 1
+# Without bytecode each process compiles torch and MkDocs again, for two seconds or more.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help serve build results test nightly browser-test zensical method goldens experiments bench notebooks fresh mutants lock advisories bill newest font clean
