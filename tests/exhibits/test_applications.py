@@ -19,6 +19,13 @@ def kept():
     return runs.load("translator")
 
 
+@pytest.fixture(scope="module")
+def written():
+    """By style every date, in German and in English."""
+    days = [date.fromordinal(day) for day in dates.DAYS]
+    return {style: [dates.texts(day, style) for day in days] for style in dates.STYLES}
+
+
 def test_every_run_is_kept_and_made_by_the_code_as_it_is(kept):
     assert set(kept) == {*READS, *BLIND}
     assert all(len(seeds) == 3 for seeds in kept.values())
@@ -71,8 +78,8 @@ def test_at_most_one_of_a_mirrored_pair_is_right(kept):
 @pytest.mark.parametrize(
     ("style", "share"), [("short", 0.053), ("medium", 0.087), ("long", 0.337), ("full", 0.805)]
 )
-def test_a_bag_has_one_right_answer_at_most(style, share):
-    both = [dates.texts(date.fromordinal(day), style) for day in dates.DAYS]
+def test_a_bag_has_one_right_answer_at_most(style, share, written):
+    both = written[style]
     assert len({english for _, english in both}) == len(both)  # so no answer serves two dates
     bags = {}
     for german, english in both:
@@ -89,12 +96,12 @@ def test_the_table_has_these_bounds():
     assert values["none_full"] < values["of_full"] / 2
 
 
-def test_full_dates_are_guessed_best_because_of_their_day():
+def test_full_dates_are_guessed_best_because_of_their_day(written):
     shares = {style: applications._best_from_a_bag(style) for style in dates.STYLES}
     assert max(shares, key=shares.get) == "full"
     nameless = {}
-    for day in dates.DAYS[::7]:
-        text = dates.texts(date.fromordinal(day), "full")[0].partition(", ")[2]
+    for german, _ in written["full"][::7]:
+        text = german.partition(", ")[2]
         nameless.setdefault(tuple(sorted(dates.tokens(text))), []).append(text)
     assert len(nameless) < shares["full"] * len(dates.DAYS)
 
@@ -112,20 +119,17 @@ def test_with_positions_the_next_digit_is_looked_at():
     assert values["none"] < 0.5
 
 
-def test_what_is_wrong_without_positions_is_a_date_all_the_same(kept):
+def test_what_is_wrong_without_positions_is_a_date_all_the_same(kept, written):
     def stripped(text):  # the day of the week may not fit
         return re.sub(r"^\w+day, ", "", text)
 
-    written = {
-        style: {stripped(dates.texts(date.fromordinal(day), style)[1]) for day in dates.DAYS}
-        for style in dates.STYLES
-    }
+    english = {style: {stripped(text) for _, text in both} for style, both in written.items()}
     well_formed = []
     for name in BLIND:
         for seed in kept[name]:
             for place, (_, said, right) in enumerate(seed["translations"]):
                 if said != right:
-                    well_formed.append(stripped(said) in written[dates.STYLES[place % 4]])
+                    well_formed.append(stripped(said) in english[dates.STYLES[place % 4]])
     assert applications.wrong() == {"wrong": len(well_formed), "dates": sum(well_formed)}
     assert len(well_formed) > 24 and sum(well_formed) > 0.8 * len(well_formed)
 

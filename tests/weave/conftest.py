@@ -1,6 +1,8 @@
 """weave at work in a temporary folder, without building a site."""
 
 import functools
+import io
+import logging
 import re
 import shutil
 
@@ -89,6 +91,16 @@ def files(lively):
     for room in rooms:
         shutil.rmtree(lively.root / room)
         shutil.move(lively.root / ".before" / room, lively.root / room)
+
+
+@pytest.fixture
+def log():
+    """What MkDocs says, as a stream of text: pytest's own `caplog` would listen to torch in every test."""
+    handler = logging.StreamHandler(io.StringIO())
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logging.getLogger("mkdocs").addHandler(handler)
+    yield handler.stream
+    logging.getLogger("mkdocs").removeHandler(handler)
 
 
 def build_here(folder):

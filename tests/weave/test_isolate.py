@@ -257,6 +257,12 @@ def project(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """A project whose worker starts soon, as it loads no torch."""
+    return Project(tmp_path_factory.mktemp("light"), files={"exhibits/__init__.py": ""})
+
+
+@pytest.fixture(scope="module")
 def answers(project):
     """What the worker answers to all exhibits, then to some of them again; and its standard error."""
     names = [
@@ -531,8 +537,8 @@ def test_no_bytecode_is_read_or_written_for_the_projects_code(project, answers):
     assert not list((project.root / "snippets").rglob("*.pyc"))
 
 
-def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(project):
-    project.write(
+def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(light):
+    light.write(
         {
             "exhibits/thread.py": """
                 import time
@@ -547,8 +553,8 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(project):
     driver = "from weave import worker; worker.REST = 1; print(worker.run_one('thread.left').failure)"
     done = subprocess.run(
         [sys.executable, "-c", driver],
-        cwd=project.root,
-        env=project.environment,
+        cwd=light.root,
+        env=light.environment,
         capture_output=True,
         text=True,
         timeout=100,
@@ -558,9 +564,9 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(project):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no fork")
-def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(project):
+def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(light):
     """Also the reason why an interrupted build leaves no process behind."""
-    project.write(
+    light.write(
         {
             "exhibits/endless.py": """
                 import os
@@ -581,14 +587,14 @@ def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(project):
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", driver],
-        cwd=project.root,
-        env=project.environment,
+        cwd=light.root,
+        env=light.environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     worker = int(parent.stdout.readline())
-    exhibit = int(until(lambda: project.left_by_an_exhibit("pid")))
+    exhibit = int(until(lambda: light.left_by_an_exhibit("pid")))
     assert is_running(worker)
     assert is_running(exhibit)
     parent.kill()

@@ -253,12 +253,12 @@ def test_the_page_shows_what_an_edit_changed(built, files):
     ],
     ids=["cell", "file", "starter", "two figures", "no alt", "no figure", "value", "syntax"],
 )
-def test_what_goes_wrong_in_a_cell_stops_the_build_with_its_place(built, files, caplog, name, old, new, said):
+def test_what_goes_wrong_in_a_cell_stops_the_build_with_its_place(built, files, log, name, old, new, said):
     files.edit(name, old, new)
     with pytest.raises(Abort):
         built()
-    assert "docs/labs/scaling.md:5: lab 'scaling' failed: " in caplog.text
-    assert said in caplog.text
+    assert "docs/labs/scaling.md:5: lab 'scaling' failed: " in log.getvalue()
+    assert said in log.getvalue()
 
 
 # Cells

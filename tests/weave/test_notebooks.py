@@ -107,23 +107,23 @@ def edit(files):
         ('alt="A line that falls."', "", "it draws a figure, so it needs alt="),
     ],
 )
-def test_what_cannot_be_made_stops_the_build_with_its_line(built, edit, caplog, was, now, said):
+def test_what_cannot_be_made_stops_the_build_with_its_line(built, edit, log, was, now, said):
     edit(was, now)
     with pytest.raises(Abort):
         built()
-    assert said in caplog.text
+    assert said in log.getvalue()
 
 
-def test_an_anchor_that_is_not_there_is_told_with_its_line(built, edit, caplog):
+def test_an_anchor_that_is_not_there_is_told_with_its_line(built, edit, log):
     edit("#scaling", "#nothing")
     built()
-    assert "docs/notebooks/walk.py:4: Doc file 'notebooks/walk.py' contains a link" in caplog.text
+    assert "docs/notebooks/walk.py:4: Doc file 'notebooks/walk.py' contains a link" in log.getvalue()
 
 
-def test_an_option_that_the_plugin_does_not_have_is_told(built, lively, caplog):
+def test_an_option_that_the_plugin_does_not_have_is_told(built, lively, log):
     lively.edit("mkdocs.yml", "      allow_errors: false\n", "      allow_error: false\n")
     built()
-    assert "Unrecognised configuration name: allow_error" in caplog.text
+    assert "Unrecognised configuration name: allow_error" in log.getvalue()
 
 
 def test_a_kernel_that_is_missing_stops_the_build(built, lively, monkeypatch):
@@ -134,9 +134,9 @@ def test_a_kernel_that_is_missing_stops_the_build(built, lively, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_a_kernel_prints_is_held_to_what_stands_on_the_page(built, edit, monkeypatch, caplog):
+def test_what_a_kernel_prints_is_held_to_what_stands_on_the_page(built, edit, monkeypatch, log):
     monkeypatch.setenv("EXECUTE_NOTEBOOKS", "true")
     edit('"<")', '"in Jupyter" if "get_ipython" in globals() else "in weave")')
     with pytest.raises(Abort):
         built()
-    assert r"walk.py:7: Jupyter printed '2.0 in Jupyter\n', weave '2.0 in weave\n'" in caplog.text
+    assert r"walk.py:7: Jupyter printed '2.0 in Jupyter\n', weave '2.0 in weave\n'" in log.getvalue()
