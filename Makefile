@@ -34,7 +34,7 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) weave.results
-	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
+	$(RUN) pytest -m "not browser and not slow" --remember --numprocesses auto --dist loadfile
 
 BROWSER := pytest tests/site tests/workflows --numprocesses auto --dist worksteal --reruns 1 -r fER
 

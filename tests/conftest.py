@@ -11,6 +11,7 @@ from hypothesis import settings
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
+import remembered
 import shape_comments
 
 gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
@@ -29,6 +30,12 @@ settings.load_profile("guide")
 def pytest_addoption(parser):
     parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
     parser.addoption("--cold", action="store_true", help="believe no cache, and look at every page whole")
+    parser.addoption("--remember", action="store_true", help="leave out what has passed with the same code")
+
+
+def pytest_configure(config):
+    if config.getoption("--remember"):
+        config.pluginmanager.register(remembered.Remembered())
 
 
 def pytest_collection_finish():

@@ -45,6 +45,7 @@ EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstring
 ALWAYS = (  # what every test of a snippet stands on, in tests/
     "conftest.py",
     "peers/__init__.py",
+    "remembered.py",
     "shape_comments.py",
     "snippets/common.py",
     "snippets/conftest.py",

@@ -2,7 +2,7 @@
 
 make bench                              everything
 python tests/bench builds               what building takes, beside its goals and beside others
-python tests/bench tests                what `make test` takes
+python tests/bench tests                what `make test` takes, whole and after edits, of the last commit
 python tests/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
 python tests/bench speed rope alibi     only the speed of these snippets
 python tests/bench screens              how long each chapter is at Intermediate on a wide screen
@@ -35,7 +35,7 @@ def main():
     if "tests" in what:
         import builds
 
-        builds.show("`make test`", builds.run(["make", "test"], ROOT).seconds, 210)
+        builds.bench_tests()
     if "light" in what:
         import light
 

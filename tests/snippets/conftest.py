@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker("peer")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def ledger():
     return json.loads(LEDGER.read_text(encoding="utf-8"))
 

@@ -25,12 +25,19 @@ SIZES = (5, 7), (6, 11)
 
 
 class Case(NamedTuple):
-    """A way to call what a snippet has. Of a module, its parameters are what it has learned."""
+    """A way to call what a snippet has. Of a module, its parameters are what it has learned.
+
+    Nothing of a snippet runs before a test does: of a class, `call` makes what is called.
+    """
 
     of: Callable  # the function or class whose docstring says what it is fit for
-    call: Callable  # takes tensors only
+    call: Callable  # takes tensors only, or nothing
     make: Callable  # from a size of the batch and a number of tokens to these tensors
     on_cpu: tuple[int, ...] = ()  # which of them stay there when the device has no float64
+
+
+def called(case):
+    return case.call() if isinstance(case.of, type) else case.call
 
 
 def words(of):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.snippets.fitness import CHECKS, SIZES, words
+from tests.snippets.fitness import CHECKS, SIZES, called, words
 
 FAMILIES = [file.stem for file in sorted(Path(__file__).with_name("families").glob("*.py"))]
 CASES = [
@@ -43,16 +43,16 @@ def test_every_docstring_says_what_it_is_fit_for(file):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.of.__name__)
 def test_too_few_axes_are_refused_in_its_own_words(case):
     """Each tensor, with fewer and fewer of its first axes: it may fit, or a ValueError says what would."""
-    given = case.make(*SIZES[0])
+    call, given = called(case), case.make(*SIZES[0])
     for place, tensor in enumerate(given):
         for axes in range(tensor.ndim):
             fewer = tensor[(0,) * (tensor.ndim - axes)]
             try:
-                case.call(*given[:place], fewer, *given[place + 1 :])
+                call(*given[:place], fewer, *given[place + 1 :])
             except ValueError as error:
                 assert re.search(r" must .*, got (torch\.\w+ )?(\(|\d)", str(error)), error
 
 
 @pytest.mark.parametrize(("case", "word"), CLAIMED)
 def test_it_is_fit_for_what_it_says(case, word):
-    CHECKS[word](*case[1:])
+    CHECKS[word](called(case), *case[2:])

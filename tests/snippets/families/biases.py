@@ -94,7 +94,7 @@ def tables(batch, tokens):
 
 def modules(make):
     return [
-        Case(kind, learned(kind, **options)(HEADS, torch.float32), make)
+        Case(kind, partial(learned(kind, **options), HEADS, torch.float32), make)
         for kind, options in (
             (T5Bias, {}),
             (ClippedBias, {"max_distance": 4}),

@@ -37,6 +37,7 @@ def filled(kind, *sizes):
             torch.nn.init.normal_(parameter, std=0.5)
         return module.to(dtype)
 
+    make.kind = kind
     return make
 
 
@@ -80,6 +81,10 @@ class Shares(torch.nn.Module):
         return weights
 
 
+def shares(scores):
+    return Shares(scores.make(torch.float32))
+
+
 def vectors(heads, *shapes, place=True):
     """q, fewer or as many heads of k, tensors of these shapes, and positions."""
 
@@ -107,7 +112,7 @@ def places(batch, tokens):
 
 CASES = [
     *(
-        Case(type(scores.make()), Shares(scores.make(torch.float32)), vectors(heads, place=scores.positions))
+        Case(scores.make.kind, partial(shares, scores), vectors(heads, place=scores.positions))
         for scores in SCORES.values()
         for heads in (HEADS, 3)
     ),

@@ -1,5 +1,7 @@
 """RoPE and xPos, what changes their frequencies, and encodings that are added to tokens."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -7,7 +9,10 @@ from snippets import embed, fourier, gated_encoding, learned, rope, rope_scaling
 from tests.snippets.fitness import Case
 
 WIDTH, HEADS = 8, 3
-FREQUENCIES = rope.rope_frequencies(WIDTH)
+
+
+def tables(positions):
+    return rope.rope_tables(positions, rope.rope_frequencies(WIDTH))
 
 
 def positions(batch, tokens):
@@ -23,11 +28,11 @@ def rows(batch, tokens):
 
 
 def heads_and_tables(batch, tokens):
-    return torch.randn(batch, HEADS, tokens, WIDTH), *rope.rope_tables(positions(batch, tokens), FREQUENCIES)
+    return torch.randn(batch, HEADS, tokens, WIDTH), *tables(positions(batch, tokens))
 
 
 def tokens_and_tables(batch, tokens):
-    return torch.randn(batch, tokens, HEADS, WIDTH), *rope.rope_tables(torch.arange(tokens), FREQUENCIES)
+    return torch.randn(batch, tokens, HEADS, WIDTH), *tables(torch.arange(tokens))
 
 
 def vectors_and_rows(batch, tokens):
@@ -53,11 +58,15 @@ def gate(batch, tokens):
 
 
 def added(module, make=vectors_and_rows, on_cpu=()):
-    return Case(type(module), module, make, on_cpu)
+    return Case(module.func, module, make, on_cpu)
 
 
 def waves(positions):
     return sinusoidal.sinusoidal_encoding(positions, WIDTH)
+
+
+def embedding():
+    return embed.Embed(nn.Embedding(11, WIDTH), learned.AddLearned(9, WIDTH))
 
 
 def ids(batch, tokens):
@@ -65,8 +74,18 @@ def ids(batch, tokens):
 
 
 CASES = [
-    Case(rope.rope_tables, rope.rope_tables, lambda *sizes: (*rows(*sizes), FREQUENCIES), (0, 1)),
-    Case(rope.rope_tables, rope.rope_tables, lambda *sizes: (*row(*sizes), FREQUENCIES), (0, 1)),
+    Case(
+        rope.rope_tables,
+        rope.rope_tables,
+        lambda *sizes: (*rows(*sizes), rope.rope_frequencies(WIDTH)),
+        (0, 1),
+    ),
+    Case(
+        rope.rope_tables,
+        rope.rope_tables,
+        lambda *sizes: (*row(*sizes), rope.rope_frequencies(WIDTH)),
+        (0, 1),
+    ),
     Case(rope.apply_rope, at(rope.apply_rope, layout="half"), heads_and_tables),
     Case(rope.apply_rope, at(rope.apply_rope, layout="interleaved"), heads_and_tables),
     Case(rope.apply_rope, at(rope.apply_rope, layout="half", heads_axis=-2), tokens_and_tables),
@@ -103,17 +122,17 @@ CASES = [
         )
     ),
     Case(sinusoidal.shift_matrix, at(sinusoidal.shift_matrix, dim=WIDTH), rows, (0,)),
-    added(sinusoidal.AddSinusoidal(WIDTH), on_cpu=(1,)),
-    added(sinusoidal.AddSinusoidal(WIDTH, layout="cos_sin"), vectors_and_row, (1,)),
+    added(partial(sinusoidal.AddSinusoidal, WIDTH), on_cpu=(1,)),
+    added(partial(sinusoidal.AddSinusoidal, WIDTH, layout="cos_sin"), vectors_and_row, (1,)),
     Case(
         learned.learned_encoding,
         learned.learned_encoding,
         lambda *sizes: (*rows(*sizes), torch.randn(9, WIDTH)),
     ),
-    added(learned.AddLearned(9, WIDTH)),
-    added(learned.AddLearned(9, WIDTH), vectors_and_row),
+    added(partial(learned.AddLearned, 9, WIDTH)),
+    added(partial(learned.AddLearned, 9, WIDTH), vectors_and_row),
     Case(gated_encoding.gated_encoding, gated_encoding.gated_encoding, gate),
-    added(gated_encoding.AddGated(WIDTH, waves), on_cpu=(1,)),
+    added(partial(gated_encoding.AddGated, WIDTH, waves), on_cpu=(1,)),
     Case(
         fourier.fourier_features,
         fourier.fourier_features,
@@ -122,11 +141,11 @@ CASES = [
     ),
     Case(
         fourier.FourierEncoding,
-        fourier.FourierEncoding(4, WIDTH, 6, 5, 1.0, groups=2),
+        partial(fourier.FourierEncoding, 4, WIDTH, 6, 5, 1.0, groups=2),
         lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 4)),),
         (0,),
     ),
     Case(embed.padded_positions, embed.padded_positions, rows),
     Case(embed.packed_positions, embed.packed_positions, rows),
-    added(embed.Embed(nn.Embedding(11, WIDTH), learned.AddLearned(9, WIDTH)), ids),
+    Case(embed.Embed, embedding, ids),
 ]
