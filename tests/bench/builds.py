@@ -75,7 +75,7 @@ def run(command, folder, environment=None, may_fail=False):
     if done.returncode and not may_fail:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
     user, system = after.children_user - before.children_user, after.children_system - before.children_system
-    return Done(seconds, user + system, done.stderr)
+    return Done(seconds, user + system, done.stdout + done.stderr)
 
 
 def show(what, measured, goal=None, note=""):
@@ -95,7 +95,7 @@ class Function(NamedTuple):
     def edited(self, text):
         """A text of its file in which the function has a statement more, which does nothing."""
         lines = text.split("\n")
-        return "\n".join([*lines[: self.line], " " * self.indent + "pass", *lines[self.line :]])
+        return "\n".join([*lines[: self.line], " " * self.indent + "_ = 0", *lines[self.line :]])
 
 
 def functions(project):
@@ -262,8 +262,10 @@ def test_times(project):
         file.write_text(function.edited(text), encoding="utf-8")
         done = run(command, project, may_fail=True)
         seconds.append(done.seconds)
-        ran = re.search(r"\d+ exhibits ran|$", done.said)[0]
-        show(f"`make test` after an edit of {function.name}", seconds[-1], note=f"{function.file}, {ran}")
+        ran = re.findall(r"\d+ (?:exhibits ran|failed|passed)", done.said)
+        if not any("passed" in each for each in ran):
+            sys.exit(f"`make test` ended before its tests:\n{done.said}")
+        show(f"after an edit of {function.name}", seconds[-1], note=f"{function.file}, {', '.join(ran)}")
         file.write_text(text, encoding="utf-8")
         run(command, project)
     show("the median of these", statistics.median(seconds), 60)
