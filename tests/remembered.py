@@ -8,6 +8,7 @@ in snippets/. A failure is never remembered.
 
 import ast
 import contextlib
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -79,8 +80,7 @@ def files():
 
 def state():
     """Digests of what a test may use of the snippets, and as "" of all else."""
-    versions = sorted(f"{each.name} {each.version}" for each in importlib.metadata.distributions())
-    known, rest = {}, [sys.version, *versions]
+    known, rest = {}, [sys.version, *_installed()]
     for name in files():
         with contextlib.suppress(OSError):  # removed, and not yet from the index
             content = (ROOT / name).read_bytes()
@@ -92,6 +92,11 @@ def state():
                 known |= {f"{snippet}.{function}": _digest(body.encode()) for function, body in found.items()}
             rest += [name, _digest(content)]
     return known | {"": _digest(repr(rest).encode()), ANYTHING: _digest(repr(known).encode())}
+
+
+@functools.cache
+def _installed():
+    return sorted(f"{each.name} {each.version}" for each in importlib.metadata.distributions())
 
 
 def _digest(content):
