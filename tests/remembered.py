@@ -218,7 +218,7 @@ class Remembered:
     def pytest_sessionfinish(self, session):
         self.listening = False
         nothing = session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
-        if nothing and self.passed:
+        if nothing and self.left_out:
             session.exitstatus = pytest.ExitCode.OK
         if hasattr(session.config, "workerinput"):
             session.config.workeroutput["left out"] = self.left_out

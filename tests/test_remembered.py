@@ -175,6 +175,17 @@ def test_an_edit_runs_what_may_notice_it(passes, pytester):
         assert passes() == again | ALWAYS, (was, becomes)
 
 
+def test_to_have_nothing_left_to_run_is_no_error(passes, pytester):
+    pytester.makepyfile(test_it="def test_it():\n    pass\n")
+    for by_name, ran, ended in (
+        ("it", 1, pytest.ExitCode.OK),
+        ("it", 0, pytest.ExitCode.OK),
+        ("nothing", 0, pytest.ExitCode.NO_TESTS_COLLECTED),
+    ):
+        done = pytester.inline_run("-k", by_name, plugins=[remembered.Remembered()])
+        assert (len(done.getcalls("pytest_runtest_protocol")), done.ret) == (ran, ended)
+
+
 def test_an_edit_of_anything_else_runs_everything(passes, pytester):
     passes()
     pytester.makepyfile(helper="")
