@@ -30,7 +30,7 @@ build: $(VENV)/site ## build the site into site/, strictly, and only if it is wh
 results: $(VENV)/site ## bring what exhibits, diagrams and labs give up to date
 	$(RUN) weave.results
 
-test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser
+test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser and has not passed with this code
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) weave.results

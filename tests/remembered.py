@@ -2,8 +2,9 @@
 
 What a test uses of the snippets is noted while it runs: functions that run, files that it reads, and all of
 them if it starts a process in the project, reads results or the site, or lets torch read code instead of
-running it. A change of one of these lets it run again; so does any change outside the bodies of functions
-in snippets/. A failure is never remembered.
+running it. A process elsewhere is taken to use no more than its test has read. A change of one of these lets
+the test run again; so does any change outside the bodies of functions in snippets/. A failure is never
+remembered.
 """
 
 import ast
@@ -129,12 +130,11 @@ class Remembered:
     def _read(self):
         try:
             kept = json.loads(FILE.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        if kept["state"] != self.state[""]:
+            passed = kept["passed"] if kept["state"] == self.state[""] else {}
+        except (OSError, ValueError, KeyError, TypeError):
             return {}
         holds = lambda uses: all(self.state.get(name) == digest for name, digest in uses.items())  # noqa: E731
-        return {test: uses for test, uses in kept["passed"].items() if holds(uses)}
+        return {test: uses for test, uses in passed.items() if holds(uses)}
 
     def _on_audit(self, event, arguments):
         if not self.listening:

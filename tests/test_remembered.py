@@ -34,6 +34,7 @@ class Turn:
         return self.scale * x
 '''
 TESTS = """
+import os
 import pathlib
 import subprocess
 import sys
@@ -93,6 +94,21 @@ def test_starts_a_process_elsewhere(tmp_path):
     assert subprocess.run([sys.executable, "-S", "-c", ""], cwd=tmp_path).returncode == 0
 
 
+def test_tells_a_process_elsewhere_of_a_snippet(tmp_path):
+    command = [sys.executable, "-S", "-c", "", HERE / "snippets" / "waves.py"]
+    assert subprocess.run(command, cwd=tmp_path).returncode == 0
+
+
+def test_forks():
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_reads_results():
+    assert not (HERE / ".cache" / "weave" / "a.json").read_text()
+
+
 def test_reads_the_site():
     assert (HERE / "site").is_dir() and (HERE / "site" / "index.html").read_text() == ""
 
@@ -111,7 +127,15 @@ def test_fails():
 EVERY = set(re.findall(r"\ndef test_(\w+)", TESTS))
 ALWAYS = {"fails"}  # a failure is not remembered
 CALLS_TURNED = {"calls", "takes_what_a_fixture_made", "asks_first", "is_told_what_was_asked"}
-ANY_FUNCTION = {"starts_a_process", "reads_the_site", "lets_torch_read", "reads"}
+ANY_FUNCTION = {
+    "starts_a_process",
+    "tells_a_process_elsewhere_of_a_snippet",
+    "forks",
+    "reads",
+    "reads_results",
+    "reads_the_site",
+    "lets_torch_read",
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -135,9 +159,10 @@ def passes(pytester, monkeypatch):
         "snippets/__init__.py": "",
         "snippets/waves.py": SNIPPET,
         "site/index.html": "",
+        ".cache/weave/a.json": "",
     }.items():
         path = pytester.path / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     pytester.makepyfile(test_it=TESTS)
     subprocess.run(["git", "init", "--quiet"], cwd=pytester.path, check=True)
@@ -211,9 +236,10 @@ def test_what_is_left_out_by_name_is_remembered_all_the_same(passes):
     assert passes() == ALWAYS
 
 
-def test_what_cannot_be_read_was_never_written(passes):
+@pytest.mark.parametrize("damage", ["{", "{}", "[]"])
+def test_what_cannot_be_read_was_never_written(passes, damage):
     passes()
-    remembered.FILE.write_text("{")
+    remembered.FILE.write_text(damage)
     assert passes() == EVERY
 
 
@@ -242,26 +268,16 @@ def test_what_would_be_left_out_does_not_need_the_function(tmp_path):
         shutil.copy(remembered.ROOT / name, path)
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
     rooms = [f"tests/{room}" for room in ("exhibits", "experiments", "labs", "snippets")]
-    ask = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "--tb=no",
-        "-m",
-        "not slow",
-        "--numprocesses",
-        "auto",
-        *rooms,
-    ]
-    done = subprocess.run([*ask, "--dist", "loadfile", "--remember"], cwd=tmp_path, check=False)
+    options = ["-q", "--tb=no", "-m", "not slow", "--numprocesses=auto", "--dist=loadfile"]
+    ask = [sys.executable, "-m", "pytest", *options, *rooms]
+    done = subprocess.run([*ask, "--remember"], cwd=tmp_path, check=False)
     assert done.returncode == 0
     file = tmp_path / "snippets" / "alibi.py"
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("    _check(", "    raise AssertionError\n    _check(", 1), encoding="utf-8")
     changed = remembered.parts(file.read_text(encoding="utf-8")).items() - remembered.parts(text).items()
     ((function, _),) = changed
-    subprocess.run([*ask, "--dist", "loadfile"], cwd=tmp_path, check=False)
+    subprocess.run(ask, cwd=tmp_path, check=False)
     failed = json.loads((tmp_path / ".pytest_cache/v/cache/lastfailed").read_text())
     passed = json.loads((tmp_path / ".cache/passed.json").read_text())["passed"]
     assert len(failed) > 100

@@ -98,11 +98,9 @@ def render(source):
 @cached
 def draw(source):
     """The diagram as SVG without colours; its ids are its own."""
-    from mermaidx.engines._common import MermaidRenderError
-
     try:
         svg = _engine().render_svg(source, "default", SETTINGS, None)
-    except MermaidRenderError as error:
+    except RuntimeError as error:
         raise DiagramError(" ".join(str(error).split())) from None
     return _clean(svg, f"diagram-{hashlib.sha256(source.encode()).hexdigest()[:16]}")
 
