@@ -4,10 +4,12 @@ CONTRIBUTING.md has all that it may say. Directives stand on lines of their own;
 within sentences. Levels are `??? level-basic "Basic: …"` blocks (pymdownx.details).
 """
 
+import decimal
 import functools
 import html
 import itertools
 import logging
+import math
 import posixpath
 import re
 import sys
@@ -37,6 +39,8 @@ NAMELESS = (
     r"(?<!`)`(#!(?:val|value|claim|minute)s?(?:\s[^`]*)?)`(?!`)"  # what neither is, and was meant to be
 )
 CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
+BOUND = re.compile(r"(?:(?P<how>\S+)\s+)?(?P<direction>up|down)")  # a format, rounded to one side
+ROUNDED = {"up": decimal.ROUND_CEILING, "down": decimal.ROUND_FLOOR}
 RESULTS = Results()  # one for all pages of a build, and for all builds of a server
 LEVELS = ("layman", "basic", "intermediate", "advanced")
 BIBLIOGRAPHY = "bibliography.md"  # titles of others, in which no word is ours
@@ -279,7 +283,10 @@ class Value(InlineProcessor):
 
 
 def formatted(result, name, how):
-    """A value `module.exhibit.key` as a page wants it; `result` gives what an exhibit gave."""
+    """A value `module.exhibit.key` as a page wants it; `result` gives what an exhibit gave.
+
+    After the format, `up` or `down` keeps a bound on its safe side: at most .13 up, at least .12 down.
+    """
     exhibit, _, key = name.rpartition(".")
     values = result(exhibit)["values"]
     if key not in values:
@@ -288,10 +295,22 @@ def formatted(result, name, how):
     if isinstance(values[key], str) and not how:
         return values[key]
     try:
+        if bound := BOUND.fullmatch(how):
+            return _rounded(values[key], **bound.groupdict())
         return format(values[key], how)
     except ValueError as error:
         text = f"value {name!r} is {values[key]!r}, which {how!r} cannot format: {error}"
         raise ValueError(text) from None
+
+
+def _rounded(value, how, direction):
+    """A number in a format, exactly on one side of it or equal."""
+    if not how:
+        raise ValueError(f"expected the digits to keep before {direction!r}, as in '.2f {direction}'")
+    if isinstance(value, (bool, str)) or not math.isfinite(value):
+        raise ValueError(f"only a finite number can be rounded {direction}")
+    with decimal.localcontext(rounding=ROUNDED[direction]):
+        return format(decimal.Decimal(repr(value)), f"z{how}")  # z: a zero has no sign
 
 
 class ClaimMark(InlineProcessor):

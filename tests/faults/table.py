@@ -52,6 +52,8 @@ DIRECTIVES = {
     "value of no exhibit": ("`#!val none.rising.end`\n", PLACE, "no file exhibits/none.py"),
     "value of no key": ("`#!val lines.rising.start`\n", PLACE, "it returns end, tiny"),
     "value in no format": ("`#!val lines.rising.end .2q`\n", PLACE, "'.2q' cannot format"),
+    "value rounded nowhere": ("`#!val lines.rising.end .2f above`\n", PLACE, "'.2f above' cannot format"),
+    "value rounded to no digit": ("`#!val lines.rising.end up`\n", PLACE, "expected the digits to keep"),
     "value without a name": ("It is `#!val`.\n", PLACE, "'#!val' names nothing"),
     "value misspelt": ("It is `#!value lines.rising.end`.\n", PLACE, "'#!value lines.rising.end'"),
     "claim of no test": ("So `#!claim none`.\n", PLACE, "no test holds the claim 'none'"),

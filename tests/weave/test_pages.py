@@ -547,6 +547,20 @@ def test_a_value_is_the_number_as_the_page_wants_it(soup, text):
         ("words.spoken.method", "one-three"),
         ("words.spoken.name", "e"),
         ("lines.rising.end\n.2f", "0.62"),
+        ("lines.rising.end .2f down", "0.61"),
+        ("lines.rising.end .2f up", "0.62"),
+        ("lines.rising.end .0% down", "61%"),
+        ("lines.rising.end +.1f up", "+0.7"),
+        ("lines.rising.end\n.4f down", "0.6180"),
+        ("lines.rising.end .5f up", "0.61803"),
+        ("lines.rising.tiny .1f down", "−0.1"),
+        ("lines.rising.tiny .1f up", "0.0"),
+        ("lines.rising.tiny .0e down", "−3 × 10<sup>−7</sup>"),
+        ("lines.rising.tiny .0e up", "−2 × 10<sup>−7</sup>"),
+        ("lines.rising.big ,.0f up", "1,500,000,000,000"),
+        ("lines.rising.share .1f up", "0.3"),
+        ("lines.rising.share .0% down", "25%"),
+        ("lines.rising.count .0f up", "12"),
     ],
 )
 def test_a_number_is_typeset_and_a_text_left_alone(soup, value, shown):
@@ -567,6 +581,24 @@ def test_a_number_is_typeset_and_a_text_left_alone(soup, value, shown):
             "value 'lines.rising.end' is 0.61803, which '.2q' cannot format: ",
         ),
         ("words.spoken.method .2f", "value 'words.spoken.method' is 'one-three', which '.2f' cannot format"),
+        (
+            "lines.rising.end up",
+            "value 'lines.rising.end' is 0.61803, which 'up' cannot format: expected the digits to keep "
+            "before 'up', as in '.2f up'",
+        ),
+        (
+            "lines.rising.end .2f above",
+            "value 'lines.rising.end' is 0.61803, which '.2f above' cannot format",
+        ),
+        ("lines.rising.end .2q up", "value 'lines.rising.end' is 0.61803, which '.2q up' cannot format"),
+        (
+            "words.spoken.method .2f up",
+            "value 'words.spoken.method' is 'one-three', which '.2f up' cannot format: only a finite number",
+        ),
+        (
+            "lines.rising.yes .0f down",
+            "value 'lines.rising.yes' is True, which '.0f down' cannot format: only a finite number",
+        ),
     ],
 )
 def test_a_value_that_cannot_be_shown_is_refused(refusal, value, message):
