@@ -1,3 +1,9 @@
+/* What the site keeps in a reader's browser, with its address before the name: other sites of the host keep things, too. */
+const kept = (name) => {
+  try { return __md_get(name); } catch { return null; }  // refused, as in a private window, or no JSON
+};
+const keep = __md_set;
+
 /* How deep a page is open. This stands in the head, so that a level opens as soon as the browser has met it: what opens
    after the first paint pushes away what is being read. */
 (() => {
@@ -11,14 +17,6 @@
     block.open = depthOf(block) <= LEVELS.indexOf(level) && !untold(level, block);
   };
 
-  /* Private windows may refuse storage. */
-  const remembered = () => {
-    try { return localStorage.getItem("level"); } catch { return null; }
-  };
-  const remember = (level) => {
-    try { localStorage.setItem("level", level); } catch { /* the choice then holds for this page */ }
-  };
-
   /* An address asks once: left in it, the question would overrule what is chosen later. */
   const address = new URL(location);
   const asked = address.searchParams.get("level");
@@ -26,9 +24,9 @@
     address.searchParams.delete("level");
     history.replaceState(history.state, "", address);
   }
-  if (LEVELS.includes(asked)) remember(asked);
+  if (LEVELS.includes(asked)) keep("level", asked);
 
-  const chosen = [asked, remembered()].find((level) => LEVELS.includes(level));
+  const chosen = [asked, kept("level")].find((level) => LEVELS.includes(level));
   if (chosen) {
     document.documentElement.dataset.level = chosen;
     const met = new MutationObserver((changes) => {
@@ -48,7 +46,7 @@
   /* It stays where it is on the screen; if it is closed, its block's title comes into view. */
   addEventListener("change", ({ target }) => {
     if (!target.matches("#level input")) return;
-    remember(target.value);
+    keep("level", target.value);
     const piece = read();
     const top = piece?.getBoundingClientRect().top;
     document.documentElement.dataset.level = target.value;

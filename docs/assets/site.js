@@ -2,7 +2,10 @@
 (() => {
   if (document.querySelector("figure[data-live]")) import(new URL("live.js", document.currentScript.src));
 
-  const fragment = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const fragment = () => {
+    const written = location.hash.slice(1);
+    try { return document.getElementById(decodeURIComponent(written)); } catch { return document.getElementById(written); }
+  };
 
   /* Open everything that an element stands in, itself included, and show it if it was hidden. */
   const reveal = (element) => {
