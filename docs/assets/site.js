@@ -64,22 +64,41 @@
     } catch { /* as above */ }
   }
 
-  /* The navigation marks what was read to its end. */
-  const end = document.querySelector("article")?.lastElementChild;
-  const read = (() => {
-    try { return JSON.parse(localStorage.getItem("read")) ?? []; } catch { return []; }
-  })();
+  /* The navigation marks the pages that were read, and a group when all of its pages were. */
+  const read = () => {
+    const pages = kept("read");
+    return Array.isArray(pages) ? pages.filter((page) => typeof page === "string") : [];
+  };
   const here = location.pathname;
   for (const link of document.querySelectorAll(".md-nav--primary a.md-nav__link[href]")) {
-    link.classList.toggle("read", link.pathname !== here && read.includes(link.pathname));
+    const group = [...link.closest("li").querySelectorAll("a.md-nav__link[href]")];
+    link.classList.toggle("read", link.pathname !== here && group.every((each) => read().includes(each.pathname)));
   }
-  if (end && !read.includes(here)) {
-    new IntersectionObserver(([{ isIntersecting }], observer) => {
-      if (!isIntersecting || !scrollY) return;
-      observer.disconnect();
-      try { localStorage.setItem("read", JSON.stringify([...read, here])); } catch { /* as above */ }
-    }).observe(end);
-  }
+
+  /* A page is read when most of its words that are open have been in sight for as long as a fast reader takes. */
+  const [FAST, MOST] = [10, 0.8];  // words a second, and a share of them
+  const pieces = [...document.querySelectorAll("article :is(p, li, dt, dd, td):not(:has(p, li))")].map(
+    (element) => ({ element, words: element.textContent.trim().split(/\s+/).length, read: 0, seen: false }));
+  const sight = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
+    pieces.find(({ element }) => element === target).seen = isIntersecting;
+  }));
+  const second = () => {
+    if (document.hidden) return;
+    let left = FAST;
+    for (const piece of pieces.filter(({ seen }) => seen)) {
+      const now = Math.min(left, piece.words - piece.read);
+      piece.read += now;
+      left -= now;
+    }
+    const open = pieces.filter(({ element }) => element.checkVisibility());
+    const sum = (what) => open.reduce((sum, piece) => sum + piece[what], 0);
+    if (sum("read") < MOST * sum("words")) return;
+    keep("read", [...read(), here]);
+    clearInterval(clock);
+    sight.disconnect();
+  };
+  const clock = !read().includes(here) && setInterval(second, 1000);
+  if (clock) pieces.forEach(({ element }) => sight.observe(element));
 
   /* The list of claims can be narrowed to those with some words. */
   const counted = document.querySelector(".counted");
