@@ -3,6 +3,7 @@
 import atexit
 import functools
 import hashlib
+import html
 import re
 
 from weave.cached import cached
@@ -25,6 +26,7 @@ OWN = re.compile(r' (?:id="(?:actor|root-)\d+"|name="[^"]*"|(?:fill|stroke)="#\w
 FENCE = re.compile(
     r"^(?P<indent> *)(?P<fence>`{3,})mermaid *\n(?P<body>.*?)\n(?P=indent)(?P=fence) *$", re.M | re.S
 )
+WORDS = re.compile(r"<t(?:ext|span)\b[^>]*>([^<]+)<")
 DESCRIBED = re.compile(r"^\s*acc(Title|Descr)\s*:\s*\S", re.M)
 # For every piece of text that it measures, the engine asks the whole style sheet again: where it stands (it
 # walks over the drawing and does not stop), what each of its selectors means, what it says of all elements
@@ -88,6 +90,12 @@ def render(source):
     if {match[1] for match in DESCRIBED.finditer(source)} != {"Title", "Descr"}:
         raise DiagramError("it needs a line 'accTitle: …' and a line 'accDescr: …', its text alternative")
     svg = draw(source)
+    if not ("<title " in svg and "<desc " in svg):  # an error, drawn: Mermaid gives these to a diagram alone
+        said = " ".join(html.unescape(" ".join(WORDS.findall(svg))).split())
+        raise DiagramError(
+            f"Mermaid drew a picture that says {said!r} and not the diagram of {len(source):,} characters: "
+            "shorten it, or draw two"
+        )
     if re.search(r'(fill|stroke)="(#|rgb)', svg):
         raise DiagramError(
             "this kind of diagram brings colours of its own; flowcharts and sequences follow the palette"
@@ -137,6 +145,8 @@ def _clean(svg, key):
     svg = re.sub(r'<marker id="([^"]+)".*?</marker>', lambda m: m[0] if m[1] in used else "", svg)
     svg = re.sub(r'(<svg[^>]*?) width="100%"', r'\1 role="img"', svg, count=1)
     svg = re.sub(r' (role="graphics-[^"]*"|aria-roledescription="[^"]*"|xmlns(:xlink)?="[^"]*")', "", svg)
-    width = float(re.search(r'viewBox="\S+ \S+ (\S+) ', svg)[1])
+    if not (size := re.search(r'viewBox="\S+ \S+ (\S+) ', svg)):
+        raise DiagramError("Mermaid gives this kind of diagram no size; flowcharts and sequences have one")
+    width = float(size[1])
     svg = svg.replace("<svg ", f'<svg style="width:{width:.0f}px;min-width:{0.75 * width:.0f}px" ', 1)
     return svg.replace("my-svg", key)

@@ -26,6 +26,7 @@ def lab(old, new):
     return {"labs/scaling.py": (old, new)}
 
 
+DESCRIBED = "flowchart TB\n  accTitle: Trial\n  accDescr: It is tried.\n"
 AT = "exhibit 'attempt.one' failed: "
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
 CHANGE = ("The end.", "The end!")
@@ -94,6 +95,18 @@ DIRECTIVES = {
     "diagram of nothing": (fence("mermaid"), PLACE, "the diagram cannot be drawn"),
     "diagram that is none": (fence("mermaid", "flowchurt LR\n  A --> B\n"), PLACE, "cannot be drawn"),
     "diagram without words": (fence("mermaid", "flowchart LR\n  A --> B\n"), PLACE, "accTitle"),
+    "diagram beyond Mermaid's limit": (
+        fence("mermaid", DESCRIBED + "".join(f"  A{n}[{60 * 'word '}]\n" for n in range(180))),
+        PLACE,
+        "a picture that says 'Maximum text size in diagram exceeded'",
+        "shorten it, or draw two",
+    ),
+    "diagram of too many arrows": (
+        fence("mermaid", DESCRIBED + 600 * "  A --> B\n"),
+        PLACE,
+        "cannot be drawn: Error: Edge limit exceeded",
+    ),
+    "diagram without a size": (fence("mermaid", DESCRIBED.replace("flowchart TB", "info")), PLACE, "no size"),
     "level unknown": ('??? level-expert "Expert"\n\n    Text.\n', PLACE, "the levels are layman, basic"),
     "formula that is none": (r"Let $\frac{a}$ be." "\n", PLACE, "bad TeX"),
     "formula never closed": ("Let\n$$ x\nbe.\n", "docs/attempt.md:4: ", "$$ must begin and end a paragraph"),

@@ -131,6 +131,19 @@ def test_the_diagrams_of_pages_are_found_as_the_pages_give_them(monkeypatch):
     assert diagrams.undrawn(pages) == ["one\n  two", "three\n  four"]
 
 
+def test_mermaids_picture_of_an_error_is_refused_however_it_came(render, drawn, monkeypatch):
+    picture = re.sub(r"<title .*</desc>", "", drawn)
+    assert picture != drawn
+    monkeypatch.setattr(diagrams, "draw", lambda source: picture)
+    with pytest.raises(diagrams.DiagramError, match=r"a picture that says 'then one two \(2\)' and not the"):
+        render(DIAGRAM)
+
+
+def test_a_kind_without_a_size_is_refused(here):
+    with pytest.raises(diagrams.DiagramError, match="this kind of diagram no size"):
+        diagrams.render("info\n  accTitle: One\n  accDescr: Two.\n")
+
+
 def test_a_diagram_that_brings_its_own_colours_is_refused(render, drawn, monkeypatch):
     monkeypatch.setattr(diagrams, "draw", lambda source: drawn.replace("<rect ", '<rect fill="#eaeaea" ', 1))
     with pytest.raises(diagrams.DiagramError, match="brings colours of its own; flowcharts and sequences"):
