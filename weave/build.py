@@ -22,6 +22,7 @@ import click
 from mkdocs.__main__ import cli
 
 from weave import cards, policy, project, texts, twins
+from weave.errors import WeaveError
 from weave.extension import RESULTS
 from weave.results import exhibit_names
 
@@ -43,7 +44,11 @@ def build(site, zensical=False):
             _write_data(made)
             # Stemmers of other languages, a megabyte under other licences: no page asks for one.
             shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
-            policy.write(made)
+            try:
+                policy.write(made)
+            except WeaveError as error:
+                error.show()
+                return error.exit_code
             _drop_comments(made)
             _swap(made, site, Path(folder))
     return code

@@ -1,4 +1,7 @@
-"""What must be right about files before weave reads them: text, and no two pages of one address."""
+"""What must be right before weave reads files: addresses of the site, text, no two pages of one address."""
+
+import os
+import re
 
 from weave import project
 
@@ -13,9 +16,16 @@ READ = (
     "tests/**/test_*.py",
 )
 
+ADDRESSES = ("SITE_URL", "REPOSITORY_URL", "EDIT_URI")  # which the theme puts into pages as they are
+NO_ADDRESS = re.compile(r"""[\s"<>\\^`{|}]|script:""", re.I)
+
 
 def fault():
     """The place of the first fault and what to do; None if there is none."""
+    for name in ADDRESSES:
+        address = os.environ.get(name, "")
+        if NO_ADDRESS.search(address):
+            return f"{name}: expected an address, got {address!r}: write a quote in it as %22, and the like"
     addresses = {}
     for path in (path for pattern in READ for path in sorted(project.ROOT.glob(pattern))):
         file = path.relative_to(project.ROOT).as_posix()

@@ -147,6 +147,11 @@ PROSE = {
         "docs/attempt.md:3: ",
         "put it in quotes",
     ),
+    "title that runs a script": (
+        {"docs/attempt.md": "---\ntitle: </title><script>x()</script>\n---\n# Trial\n"},
+        "attempt/index.html: the page has a script that no template holds, 'x()'",
+        "docs/assets/site.js",
+    ),
     "template that is none": (
         {"docs/attempt.md": "---\ntemplate: a.html\n---\n# Trial\n"},
         "docs/attempt.md:2: ",

@@ -264,7 +264,8 @@ ATTEMPTS = [
 def test_the_policy_of_the_build_lets_through_what_the_build_wrote_and_nothing_else(tmp_path, visits):
     with serve(tmp_path, BASE) as origin:
         for before, after in [("", ""), (EVALUATES, ""), *(("", each) for each in ATTEMPTS)]:
-            policy.write(write_site(tmp_path, MAIN, MAIN + before).root)
+            root = write_site(tmp_path, MAIN, MAIN + before).root
+            policy.write(root, [root])
             file = tmp_path / "index.html"
             file.write_text(file.read_text().replace(MAIN, MAIN + after))
             with visits.lend(origin + BASE) as page:

@@ -42,7 +42,7 @@ def _test(page, test):
     """One test that holds a claim, its source folded."""
     place = f"{test.file}, line {test.line}"
     if repository := page.addresses["repository"]:
-        place = f'<a href="{repository}/blob/main/{test.file}#L{test.line}">{place}</a>'
+        place = f'<a href="{html.escape(repository)}/blob/main/{test.file}#L{test.line}">{place}</a>'
     source = html.escape("\n".join(symbols.find(test.file, test.name).lines) + "\n")
     return (
         f"{FOLD}<summary><code>{test.name}</code></summary>"

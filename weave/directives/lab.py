@@ -98,12 +98,13 @@ def _code(page, cell):
 def offer(name, addresses):
     """How to run a lab or a notebook: at a host's if the site has a repository of GitHub, or alone."""
     published = [
-        (file, kind, _address(name, file, solved, addresses)) for file, solved, kind in labs.published(name)
+        (file, kind, html.escape(_address(name, file, solved, addresses)))
+        for file, solved, kind in labs.published(name)
     ]
     links = [f'<a href="{address}" download="{file}">{kind}</a>' for file, kind, address in published]
     first, hosts = published[0][0], ""
     newest = labs.needed()[0].removeprefix("torch==")
-    if repository := _repository(addresses):
+    if repository := html.escape(_repository(addresses)):
         colab = f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/{first}"
         binder = f"https://mybinder.org/v2/gh/{repository}/{BRANCH}?labpath={first}"
         hosts = (
