@@ -535,17 +535,20 @@ def kernels():
     i, one = torch.arange(50), _one(1).double()
     forms = [kerple_log_bias(i, i, one, one)[0]]
     forms += [kerple_power_bias(i, i, one, n * one)[0] for n in (2, 3)]
-    centre = torch.eye(50, dtype=torch.float64) - 1 / 50
+    ones_first = torch.eye(50, dtype=torch.float64)
+    ones_first[:, 0] = 1
+    zero_sums = torch.linalg.qr(ones_first).Q[
+        :, 1:
+    ]  # a basis of these weights
     print("                log   square     cube")
     for name, change in (
         ("as it is", lambda k: k),
         ("+ 1,000,000", lambda k: k + 1e6),
-        ("sums of 0", lambda k: centre @ k @ centre),
+        ("sums of 0", lambda k: zero_sums.mT @ k @ zero_sums),
     ):
         least = [torch.linalg.eigvalsh(change(k)).min() for k in forms]
-        least = [0.0 if abs(x) < 1e-6 else x for x in least]
-        log, square, cube = least
-        print(f"{name:<11}{log:>8.1f}{square:>9.1f}{cube:>9.0f}")
+        log, square, cube = [0.0 if abs(x) < 1e-6 else x for x in least]
+        print(f"{name:<11}{log:>8.2f}{square:>9.1f}{cube:>9.0f}")
 
 
 def two_ways():

@@ -60,6 +60,24 @@ def test_the_key_only_form_misplaces_far_more():
     assert values["by_key"] > 10 * values["by_distance"]
 
 
+def test_the_least_eigenvalues_are_those_of_the_kernels_and_of_weights_that_sum_to_zero(capsys):
+    bias.kernels()
+    rows = [line.split()[-3:] for line in capsys.readouterr().out.splitlines()[1:]]
+    shown = torch.tensor([[float(cell) for cell in row] for row in rows], dtype=torch.float64)
+    distance = (torch.arange(50)[:, None] - torch.arange(50)).abs().double()
+    steps = torch.eye(50, dtype=torch.float64).diff(
+        dim=0
+    )  # weights -1 and 1 on neighbours span those in question
+    root = torch.linalg.cholesky(steps @ steps.mT).inverse() @ steps
+    for n, kernel in enumerate((-distance.log1p(), -(distance**2), -(distance**3))):
+        least = [torch.linalg.eigvalsh(k)[0] for k in (kernel, kernel + 1e6, root @ kernel @ root.mT)]
+        tolerance = (0.005, 0.05, 0.5)[n] + 1e-6
+        assert ((shown[:, n] - torch.stack(least)).abs() <= tolerance).all()
+    log, square, cube = shown[-1]
+    assert log > 0.1 and square == 0 > cube  # strictly positive, not strictly, and not at all
+    assert shown[1, 0] == log and shown[1, 1] < -1
+
+
 def test_the_released_slopes_are_steeper_at_the_top_and_share_some_with_the_formula():
     values = bias.slopes()[1]
     assert values["steepest_released"] > values["steepest_formula"]
