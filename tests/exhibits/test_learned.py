@@ -27,11 +27,14 @@ def test_the_table_beside_sinusoids_holds_what_was_kept(capsys):
     learned.beside_sinusoidal()
     out = capsys.readouterr().out
     kept = load("language")
-    for name in ("sinusoidal", "learned"):
+    rows = {cells[1].strip(): cells[2:] for line in out.splitlines() if len(cells := line.split("|")) > 2}
+    for n, name in enumerate(("sinusoidal", "learned")):
         losses = [sum(seed["loss"][1:8]) / 7 for seed in kept[name]]
-        assert f"{min(losses):.2f} to {max(losses):.2f}" in out
+        shown = [float(each) for each in rows["Loss on source code, in nats a byte"][n].split(",")]
+        assert shown == pytest.approx(losses, abs=0.005)
         exact = [100 * seed["exact"] for seed in load("translator")[name]]
-        assert f"{min(exact):.0f} %" in out
+        shown = [float(each) for each in rows["Dates translated right, in %"][n].split(",")]
+        assert shown == pytest.approx(exact, abs=0.05) and (100 in shown) == (100 in exact)
     assert f"{1024 * 768:,}" in out
 
 
