@@ -304,9 +304,10 @@ plt.show()
 #
 # <details markdown="1"><summary>Answer</summary>
 #
-# No. It is a sum of cosines, one for each pair, and cosines come back. It falls as long as the slow pairs have not turned
-# far; beyond that it wavers around zero. And that was for one query and key. Others can score highest at any distance:
-# [what most of today's models do](../guide/rope.md).
+# No, and at the start not at every step either. It is a sum of cosines, one for each pair, and cosines come back: those of
+# the fast pairs lift it again within a few places, and go on doing so. On the whole it sinks as long as the slowest pair
+# has not turned far; beyond that it wavers around zero. And that was for one query and key. Others can score highest at
+# any distance: [what most of today's models do](../guide/rope.md).
 #
 # </details>
 #

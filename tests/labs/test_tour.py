@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import re
 
 import jupytext
@@ -142,11 +143,20 @@ def test_a_cached_word_has_the_place_after_those_before_it(walk):
     assert all(walk.numbers("GIVEN", place)[0][0] > 0.1 for place in (0, 8, 10, 1))
 
 
-def test_the_score_of_equal_vectors_falls_and_then_wavers_around_zero(walk):
+def test_the_score_of_equal_vectors_rises_early_sinks_on_the_whole_and_then_wavers_around_zero(walk):
     _, _, names = walk.numbers("LONGEST", 20_000)
-    score = names["score"] / 64
-    assert score[0] == 1 and score[5:10].max() < 0.75 and score[1000:].min() < 0 < score[1000:].max()
-    assert score[1000:].abs().max() < 0.5
+    score, slowest = (
+        names["score"] / 64,
+        round(1 / names["frequencies"][-1].item()),
+    )  # turned by one radian there
+    rises = score.diff() > 0
+    assert score[0] == 1 and score[5:10].max() < 0.75
+    assert rises[:10].any() and all(rises[at : at + 50].float().mean() > 0.25 for at in range(0, slowest, 50))
+    doublings = [score[2**n : 2 ** (n + 1)].mean() for n in range(slowest.bit_length())]
+    assert all(later < earlier for earlier, later in itertools.pairwise(doublings))
+    beyond = score[slowest:]
+    assert beyond.min() < -0.1 and beyond.max() > 0.1 and beyond.abs().max() < 0.5
+    assert abs(beyond.mean()) < 0.1
 
 
 def test_some_updates_are_enough_to_beat_a_guess(walk):
