@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from weave import symbols
+from weave.directives import FENCES
 from weave.project import DOCS, ROOT
 
 SHOWN = re.compile(r"^```(?:python\n(.*?)^```|exhibit (\w+)\.(\w+) show=code)$", re.M | re.S)
@@ -60,6 +61,16 @@ def test_the_answers_of_chapters_run_beside_the_snippets(tmp_path):
     command, given = [sys.executable, "-c", RUN_ALL], json.dumps(ANSWERS)
     done = subprocess.run(command, cwd=tmp_path, input=given, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_other_listing_is_typed_into_a_page():
+    run = [page for page in PAGES for code, *_ in SHOWN.findall(page.read_text("utf-8")) if code]
+    run += [DOCS / "guide" / f"{chapter}.md" for chapter in ANSWERS]
+    typed = []
+    for page in DOCS.rglob("*.md"):
+        begun = re.findall(r"^ *(?:```|~~~)(\w*)", page.read_text("utf-8"), re.M)[::2]
+        typed += [page for kind in begun if kind not in {"mermaid", *FENCES}]
+    assert sorted(typed) == sorted(run)
 
 
 @pytest.mark.parametrize("chapter", ANSWERS)
