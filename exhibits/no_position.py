@@ -279,7 +279,7 @@ def leak():
     right, wrong = (
         change[:6, :6][past].abs().max() for change in (right, wrong)
     )
-    print("two later keys change; an earlier score by up to")
+    print("largest change of an earlier score")
     print(f"  gates behind the mask  {right:.2f}")
     print(f"  gates without a mask   {wrong:.2f}")
     return {"right": right, "wrong": wrong}

@@ -41,3 +41,20 @@ def test_a_place_that_is_told_wrong_is_mostly_one_nearby():
     off = (told - place).abs()[told != place]
     assert len(off) > 1000
     assert off.median() <= 4
+
+
+def test_equal_hands_of_the_two_conventions_are_apart_by_the_angle_between_them():
+    values = sinusoidal.two_layouts()[1]
+    pairs = torch.arange(values["dim"] // 2, dtype=torch.float64)
+    speeds = 10_000 ** (-2 * pairs / values["dim"]), 10_000 ** (-pairs / (len(pairs) - 1))
+    angles = values["far"] * (speeds[0] - speeds[1])
+    assert float(values["apart"]) == pytest.approx((2 * (angles / 2).sin()).abs().max().item(), abs=1e-3)
+    assert values["apart"] > 1.9  # of two: nearly opposite
+
+
+def test_four_terms_make_the_score_up_to_rounding(capsys):
+    torch.manual_seed(0)
+    sinusoidal.four_terms()
+    *terms, last = capsys.readouterr().out.splitlines()
+    assert len(terms) == 4 and all(float(line.split()[-1]) > 1 for line in terms)
+    assert last.startswith("their sum and the score: ") and float(last.split()[-2]) < 1e-4
