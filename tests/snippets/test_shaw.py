@@ -121,25 +121,32 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.claim(
     "shaw-memory",
-    "For 2 heads of width 64 and 96 tokens, of width 32 and 64 tokens or of width 128 and 128 tokens, no "
-    "tensor of the snippet's attention with Shaw's tables, forward or backward, is larger than the "
-    "scores, while a vector for each pair of tokens takes at least width / 2 times as much.",
+    "With 2 heads or more in float32, and at least as many tokens as a head has channels and as the table "
+    "has rows, no tensor of the snippet's attention with Shaw's tables, forward or backward, takes more "
+    "bytes than the scores, while a vector for each pair of tokens takes width / heads times as many. With "
+    "one head the offsets take twice the scores, and below as many tokens as rows their products more.",
 )
-@pytest.mark.parametrize(("tokens", "dim", "clip"), [(96, 64, 8), (64, 32, 1), (128, 128, 40)])
-def test_no_tensor_is_as_large_as_queries_x_keys_x_dim(tokens, dim, clip):
-    shaw, at = ShawTables(dim, clip), torch.arange(tokens)
-    q, k, v = (torch.randn(2, tokens, dim, requires_grad=True) for _ in range(3))
+@pytest.mark.parametrize("heads", [2, 3, 8])
+@pytest.mark.parametrize(
+    ("tokens", "dim", "clip"), [(96, 64, 8), (64, 32, 1), (128, 128, 40), (33, 32, 16), (81, 9, 40)]
+)
+def test_no_tensor_is_as_large_as_queries_x_keys_x_dim(heads, tokens, dim, clip):
+    at = torch.arange(tokens)
 
     def largest(function):
         with Largest() as seen:
             function().sum().backward()
         return seen.elements
 
-    rows = (at - at[:, None]).clamp(-clip, clip) + clip
-    pairs = largest(lambda: q[:, :, None] * shaw.key_table[rows])
-    assert pairs >= tokens * tokens * dim
-    ours = largest(lambda: self_attend(shaw, q, k, v, at)[0])
-    assert ours <= 2 * tokens * tokens  # one number for each head and pair, or an index of 8 bytes
+    def ours(heads, clip):
+        q, k, v = (torch.randn(heads, tokens, dim, requires_grad=True) for _ in range(3))
+        return largest(lambda: self_attend(ShawTables(dim, clip), q, k, v, at)[0])
+
+    table, rows = ShawTables(dim, clip).key_table, (at - at[:, None]).clamp(-clip, clip) + clip
+    assert largest(lambda: 1 * table[rows]) == tokens * tokens * dim
+    assert ours(heads, clip) == heads * tokens * tokens  # one number for each head and pair
+    assert ours(1, clip) == 2 * tokens * tokens  # an index of 8 bytes
+    assert ours(heads, tokens) == heads * tokens * (2 * tokens + 1)
 
 
 @pytest.mark.parametrize("dim", [16, 256])
