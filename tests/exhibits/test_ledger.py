@@ -13,28 +13,13 @@ import pytest
 
 from weave.figures import standalone
 from weave.project import DOCS, ROOT
-from weave.results import Results, exhibit_names
+from weave.results import exhibit_names
 
 GOLDENS = Path(__file__).parent / "goldens"
 PICTURE = ROOT / ".github" / "six-orders.svg"
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 WHOLE = re.compile(r"[-+]?\d+")
 RELATIVE, ABSOLUTE = 1e-3, 1e-6
-
-
-@pytest.fixture(scope="session")
-def gives(request):
-    """A function that says what an exhibit gives: with --cold just now, else as the site is built."""
-    results = Results()
-    if not request.config.getoption("--cold"):
-        return results.get
-    outcomes = {outcome.name: outcome for outcome in results.run(exhibit_names())}
-
-    def cold(name):
-        assert not outcomes[name].failure, outcomes[name].failure
-        return outcomes[name].result
-
-    return cold
 
 
 def entry(result):
