@@ -168,13 +168,13 @@ def test_permuted_tokens_give_permuted_weights_and_not_the_same(seed, size, orde
 
 @pytest.mark.claim(
     "pooled-output-is-invariant",
-    "Without a mask and without positions, the sum and the mean of the output over the tokens "
+    "Without a mask and without positions, the sum, the mean and the maximum of the output over the tokens "
     "are the same for every order of the tokens.",
 )
 @given(SEEDS, SIZES, ORDERS)
 def test_a_pooled_output_is_the_same_for_every_order(seed, size, order):
     attend, x = layer(seed, *size), random(len(order), size[0])
-    for pool in (torch.mean, torch.sum):
+    for pool in (torch.mean, torch.sum, torch.amax):
         assert_close(pool(attend(x[order])[0], 0), pool(attend(x)[0], 0), **EXACT)
 
 
