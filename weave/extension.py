@@ -42,7 +42,13 @@ CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
 BOUND = re.compile(r"(?:(?P<how>\S+)\s+)?(?P<direction>up|down)")  # a format, rounded to one side
 ROUNDED = {"up": decimal.ROUND_CEILING, "down": decimal.ROUND_FLOOR}
 RESULTS = Results()  # one for all pages of a build, and for all builds of a server
-LEVELS = ("layman", "basic", "intermediate", "advanced")
+# What sources and addresses call a level, and what readers do.
+LEVELS = {
+    "layman": "In plain words",
+    "basic": "Basic",
+    "intermediate": "Intermediate",
+    "advanced": "Advanced",
+}
 BIBLIOGRAPHY = "bibliography.md"  # titles of others, in which no word is ours
 IDEA = "the-idea"  # the section of a chapter whose levels the table of contents names
 OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
@@ -348,7 +354,7 @@ class Nameless(InlineProcessor):
 class Levels(Treeprocessor):
     """Give each level an id that links can name, and open those for a reader who has not chosen.
 
-    All that follows the Layman level stands in a box, which levels.js closes for those who stop there;
+    What follows the level in plain words stands in a box, which levels.js closes for those who stop there;
     a `??? from-advanced` box it opens for those who ask for all.
     """
 
@@ -412,7 +418,7 @@ class Levels(Treeprocessor):
         element.set("id", name if seen[name] == 1 else f"{name}-{seen[name]}")
         if element.get("id") == f"{IDEA}-{level}":
             (idea,) = (part for page in self.md.toc_tokens for part in page["children"] if part["id"] == IDEA)
-            words, deeper = level.capitalize(), idea["level"] + 1
+            words, deeper = LEVELS[level], idea["level"] + 1
             entry = idea | {"level": deeper, "id": name, "name": words, "html": words, "children": []}
             idea["children"].append(entry)
         element.attrib.pop("open", None)

@@ -1,4 +1,4 @@
-"""Prose: its numbers are computed, its Layman level is plain, its levels are whole."""
+"""Prose: its numbers are computed, its plain words are plain, its levels are whole."""
 
 import re
 import tomllib
@@ -71,15 +71,16 @@ def test_a_page_has_a_title_and_a_description_for_search(path):
 
 
 def levels(path):
-    """(level, text) of every level block of a chapter's idea, in order."""
+    """(level, text) of every level block of a chapter's idea, in order; its title says which level it is."""
     text = path.read_text(encoding="utf-8").partition("\n## The idea\n")[2].partition("\n## ")[0]
-    block = re.compile(r"^\?\?\?\+? level-(\w+) \"[^\"]+\"\n((?:(?:    .*)?\n)+)", re.M)
-    return [(match[1], match[2]) for match in block.finditer(text)]
+    names = "|".join(f'{level} "{name}' for level, name in LEVELS.items())
+    block = re.compile(rf"^\?\?\?\+? level-({names}): [^\"]+\"\n((?:(?:    .*)?\n)+)", re.M)
+    return [(match[1].split()[0], match[2]) for match in block.finditer(text)]
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 def test_a_chapter_tells_its_idea_at_all_four_levels_in_order(path):
-    assert tuple(level for level, _ in levels(path)) == LEVELS
+    assert [level for level, _ in levels(path)] == list(LEVELS)
 
 
 def plain(text):
@@ -94,7 +95,7 @@ def test_the_layman_level_reads_easily_and_holds_no_formula_and_no_code(path):
     assert "$" not in text
     assert "show=code" not in text and "--8<--" not in text
     grade = textstat.flesch_kincaid_grade(" ".join(plain(text).split()))
-    assert grade <= 9, f"the Layman level of {path.name} reads at US grade {grade:.1f}, wanted 9 or below"
+    assert grade <= 9, f"{path.name} in plain words reads at US grade {grade:.1f}, wanted 9 or below"
 
 
 # Words of the trade that a newcomer cannot know.

@@ -72,7 +72,7 @@ def test_the_groups_are_all_that_there_are(bands):
 
 
 def test_seven_walk_on_three_pinch_two_end_a_little_and_two_far_worse_than_none():
-    """The counts of the Layman level, which stand for every encoding."""
+    """The counts of the level in plain words, which stand for every encoding."""
     losses = evidence._losses()
     over = {name: (losses[name] - losses["none"])[:, -4:].mean(-1) for name in losses if name != "none"}
     little = {name for name, each in over.items() if (each > 0).all() and (each < 0.2).all()}

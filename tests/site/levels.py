@@ -9,6 +9,7 @@ from built import LEVELS
 
 DEFAULT = "basic"
 TOUCH = 44  # px
+NAMES = ["In plain words", "Basic", "Intermediate", "Advanced"]
 
 
 def blocks_are_well_formed(soup):
@@ -52,7 +53,10 @@ def control(visit):
         problems.append(f"#level offers {found['options']}")
     if not found["shown"]:
         return [*problems, "#level cannot be seen"]
-    for segment in visit.ask("segments"):
+    segments = visit.ask("segments")
+    if (named := [segment["words"] for segment in segments]) != NAMES:
+        problems.append(f"the segments are named {', '.join(named)}")
+    for segment in segments:
         name, size = f"the segment {segment['words']!r}", min(segment["width"], segment["height"])
         if not segment["words"]:
             problems.append("a segment has no words")
@@ -161,12 +165,12 @@ def keeps_the_place(visit, deepest="advanced"):
 
 
 def is_a_story(visit):
-    """At Layman a page is a story: little else is seen, it is short, and it begins high up on a phone."""
+    """In plain words a page is a story: little else is seen, it is short, and begins high up on a phone."""
     problems = choose(visit, "layman")
     visit.page.evaluate("scrollTo(0, 0)")
     words, plain = visit.ask("plainWords")
     if plain < PLAIN * words:
-        problems.append(f"{plain} of {words} words at Layman are of the story, {PLAIN:.0%} are wanted")
+        problems.append(f"{plain} of {words} words in plain words are of the story, {PLAIN:.0%} are wanted")
     for name, ((width, height), limits) in STORY.items():
         visit.page.set_viewport_size({"width": width, "height": height})
         start, end = visit.ask("storyInWindows")
@@ -177,7 +181,7 @@ def is_a_story(visit):
     missing = visit.page.evaluate(
         LACKS, [".story [aria-current]", ".lede", ".level-layman .question", ".level-layman .next"]
     )
-    return problems + [f"at Layman there is no {what} in sight" for what in missing]
+    return problems + [f"in plain words there is no {what} in sight" for what in missing]
 
 
 def is_a_course(visit):

@@ -212,7 +212,7 @@
         [...document.querySelectorAll('#level label')].map((label) => {
           const { width, height, right } = label.getBoundingClientRect();
           const cut = Math.max(label.scrollWidth - label.clientWidth, Math.ceil(right) - innerWidth);
-          return { words: label.innerText.trim(), cut, width, height };
+          return { words: label.innerText.replaceAll('\u00ad', '').trim(), cut, width, height };
         }),
 
       /* Whether a button that floats over the page lies on an element. */
@@ -409,7 +409,7 @@
 
       firstHeading: () => main().querySelector(':is(h2, h3)[id]').id,
 
-      /* The last heading of the page that no choice of a depth but Layman hides. */
+      /* The last heading of the page that no choice of a depth but plain words hides. */
       lastHeading: () =>
         [...main().querySelectorAll(':is(h2, h3)[id]')].filter((el) => !el.closest('details:not(.from-basic)')).at(-1)?.id ?? null,
 
@@ -467,7 +467,7 @@
         return document.getElementById(id).getBoundingClientRect().top < 0;
       },
 
-      /* How many words of the page's own text are seen, and how many of these are the lede's or the Layman level's. */
+      /* How many words of the page's own text are seen, and how many of these are the lede's or the level's in plain words. */
       plainWords: () =>
         [...textNodes(document.querySelector('article'), UNREAD)].reduce(([all, plain], node) => {
           const count = node.data.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;

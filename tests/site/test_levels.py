@@ -1,4 +1,4 @@
-"""Layman, Basic, Intermediate, Advanced: what the depth control and the blocks do."""
+"""In plain words, Basic, Intermediate, Advanced: what the depth control and the blocks do."""
 
 import re
 
@@ -28,8 +28,26 @@ def test_some_pages_have_levels(built):
     assert built.chapters, "no page of the site has details[class*=level-]"
 
 
+def test_no_reader_meets_another_name_of_a_level(built):
+    """Its name in sources is left in classes, addresses and what a control sends."""
+    code = re.compile(r'[\w-]+-layman\b|\blevel=layman\b|\bvalue="?layman\b')
+    files = [
+        file for file in built.root.rglob("*") if file.suffix in (".html", ".json", ".md", ".txt", ".xml")
+    ]
+    assert len(files) > 2 * len(built.pages)
+    told = [file for file in files if "layman" in code.sub("", file.read_text(encoding="utf-8").lower())]
+    assert told == []
+
+
 def test_blocks_are_well_formed(built, report, chapter):
     report(chapter, levels.blocks_are_well_formed(built.soup(chapter)), "HTML")
+
+
+@pytest.mark.parametrize("width", [320, 360, 390, 600, 768, 1000, 1280, 1440])
+def test_the_control_has_room_for_its_names(visit, report, chapters, width):
+    page = visit(chapters[0])
+    page.page.set_viewport_size({"width": width, "height": 844})
+    report(chapters[0], levels.control(page), f"{width} px")
 
 
 @pytest.mark.parametrize("level", ["layman", "advanced"])

@@ -26,7 +26,9 @@ PAGE = FILES["docs/index.md"].replace(
     "# Scaling\n",
     "# Scaling\n\n        $$\n        \\frac{a}{b}\n        $$\n\n        See [how](#scaling-basic).\n",
 )
-PAGE += '\n## The idea\n\n??? level-layman "Layman: a line"\n\n    It rises.\n'  # named in the contents
+PAGE += (
+    '\n## The idea\n\n??? level-layman "In plain words: a line"\n\n    It rises.\n'  # named in the contents
+)
 
 
 @pytest.fixture(scope="module")
