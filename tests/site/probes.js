@@ -215,15 +215,15 @@
           return { words: label.innerText.replaceAll('\u00ad', '').trim(), cut, width, height };
         }),
 
-      /* Whether a button that floats over the page lies on an element. */
-      covered(id) {
-        const box = document.getElementById(id).getBoundingClientRect();
+      /* Whether a button that floats over the page lies on its text. */
+      covered() {
+        const box = document.querySelector('article').getBoundingClientRect();
         const over = [...document.querySelectorAll('button, a')].filter((el) =>
           getComputedStyle(el).position === 'fixed' && shown(el));
         return over.filter((el) => {
           const r = el.getBoundingClientRect();
           return r.left < box.right && r.right > box.left && r.top < box.bottom && r.bottom > box.top;
-        }).map((el) => `${where(el)} lies on #${id}`);
+        }).map((el) => `${where(el)} lies on the article`);
       },
 
       /* What axe finds in a part of the page (see checks.py), by all rules unless some are named. */

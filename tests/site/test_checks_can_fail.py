@@ -403,7 +403,7 @@ LEVEL_FAULTS = {
         "heading",
         "<main>",
         "<button style='position: fixed; top: 0; inline-size: 100%'>Up</button><main>",
-        "lies on #picture",
+        "lies on the article",
     ),
     "one level only": ("cumulative", "<= LEVELS.indexOf(level)", "=== LEVELS.indexOf(level)", "closed"),
     "control behind": ("cumulative", 'value="basic" checked', 'value="basic"', "shows None"),
