@@ -474,21 +474,27 @@ def decay():
     dim, far, chosen = 128, 4096, 50
     frequencies = rope_frequencies(dim)
     spaced = torch.logspace(0, math.log10(far), 110).long()
-    distances = torch.cat((spaced, torch.tensor([chosen]))).unique()
+    shown = torch.cat((spaced, torch.tensor([chosen]))).unique() - 1
+    distances = torch.arange(1, far + 1)
     turns = distances[:, None] * frequencies
     partial = torch.polar(torch.ones_like(turns), turns).cumsum(-1).abs()
     full = (dim / 2 + 1) / 2  # the mean of the partial sums at distance 0
     q, k = torch.randn(2, dim, dtype=torch.float64)
     fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.9), sharex=True)
-    axes[0].plot(distances, partial.mean(-1) / full, label="mean of the |S|")
-    axes[0].plot(distances, turns.cos().mean(-1), "--", label="score of ones")
+    for heights, line, label in (
+        (partial.mean(-1) / full, "-", "mean of the |S|"),
+        (turns.cos().mean(-1), "--", "score of ones"),
+    ):
+        axes[0].plot(distances[shown], heights[shown], line, label=label)
     for key, line, label in (
         (k, "-", "drawn at random"),
         (_turn(q, chosen), "--", f"made for {chosen}"),
     ):
         keys = _turn(key.expand(len(distances), -1), -distances)
-        scores = keys @ q / (q.norm() * key.norm())
-        axes[1].plot(distances, scores, line, linewidth=1.2, label=label)
+        scores = (keys @ q / (q.norm() * key.norm()))[shown]
+        axes[1].plot(
+            distances[shown], scores, line, linewidth=1.2, label=label
+        )
     for ax in axes:
         ax.set_xscale("log")
         ax.axhline(0, color="gray", linewidth=0.8)
