@@ -37,3 +37,9 @@ def gives(request):
 def printed(gives):
     """A function that gives the lines that an exhibit prints on its page."""
     return lambda name: gives(name)["output"].splitlines()
+
+
+@pytest.fixture(scope="session")
+def returned(gives):
+    """A function that gives the numbers that an exhibit returns, which pages weave into sentences."""
+    return lambda name: gives(name)["values"]

@@ -12,45 +12,19 @@ import numpy as np
 import pytest
 
 from experiments.runs import load
+from tests.exhibits.common import APART, ROUNDING, half_a_unit, likeness, numbers, softmax, waves
 from weave.project import ROOT
 from weave.results import exhibit_names
 
 HERE = Path(__file__).parent
-NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
-ROUNDING, APART = 1e-12, 0.05  # of float64; what nobody takes for it
 
 
-def test_what_an_exhibit_prints_is_read_by_a_test(gives):
-    """The ledger is not one: it keeps what was printed, whether true or not."""
+def test_what_an_exhibit_prints_or_returns_is_read_by_a_test(gives):
+    """The ledger is not one: it keeps what was given, whether true or not."""
     tests = (path for path in HERE.glob("*.py") if path.name != "test_ledger.py")
     read = set(re.findall(r"\b\w+\.\w+\b", "".join(path.read_text("utf-8") for path in tests)))
-    assert [name for name in exhibit_names() if gives(name)["output"] and name not in read] == []
-
-
-def numbers(line):
-    """The numbers of a line."""
-    return [float(each.replace(",", "")) for each in NUMBER.findall(line)]
-
-
-def table(lines):
-    """Rows by their labels, which end before the first number."""
-    return {re.split(r"\s{2,}|: *| (?=[-+\d])", line.strip())[0]: numbers(line) for line in lines}
-
-
-def softmax(scores):
-    powers = [math.exp(score) for score in scores]
-    return [power / sum(powers) for power in powers]
-
-
-def waves(positions, dim, base=10_000.0):
-    """Sines and cosines by the formula, one number at a time."""
-    angles = [[p * base ** (-2 * i / dim) for i in range(dim // 2)] for p in positions]
-    return [[f(angle) for angle in row for f in (math.sin, math.cos)] for row in angles]
-
-
-def half_a_unit(shown, exact, digits):
-    """Whether numbers are shown to so many digits after the point."""
-    return np.allclose(shown, exact, rtol=0, atol=0.5 * 10**-digits + 1e-9)
+    given = [name for name in exhibit_names() if gives(name)["output"] or gives(name)["values"]]
+    assert [name for name in given if name not in read] == []
 
 
 # Order, and no position
@@ -125,7 +99,7 @@ def test_simpler_marks_have_the_faults_that_are_said(printed):
 
 def test_equal_offsets_have_equal_products_until_they_are_projected(printed):
     raw, projected = (numbers(line) for line in printed("sinusoidal.dot_products")[1:])
-    assert half_a_unit(raw, sum(math.cos(5 * 10_000 ** (-i / 32)) for i in range(32)), 3)
+    assert half_a_unit(raw, likeness(5, 64), 3)
     assert min(abs(a - b) for a, b in itertools.combinations(projected, 2)) > APART
 
 
@@ -151,7 +125,7 @@ def test_how_long_rows_are_beside_tokens(printed):
 
 def test_the_similarity_of_positions_rises_as_often_as_the_myth_is_told(printed):
     first, rises, steps = [n for line in printed("myths.steady_fall") for n in numbers(line)][:3]
-    products = [sum(math.cos(d * 10_000 ** (-i / 32)) for i in range(32)) for d in range(200)]
+    products = [likeness(d, 64) for d in range(200)]
     up = [d for d in range(1, 200) if products[d] > products[d - 1]]
     assert (first, rises, steps) == (up[0], len(up), 199)
 
