@@ -59,7 +59,7 @@ def blind_without_positions():
 
     changes = {}
     for name, causal in (("every token sees all", False), ("causal", True)):
-        change = (last(x[order], causal) - last(x, causal)).abs().max()
+        change = (last(x[order], causal) - last(x, causal)).norm()
         print(f"{name:<21} last token changes by {change:.0e}")
         changes["causal" if causal else "full"] = change
     return changes
@@ -69,7 +69,7 @@ def set_or_multiset():
     a, b = _random(2, 16) / 2
     once, twice = torch.stack((a, b)), torch.stack((a, a, b))
     change = attention(once, once, once)[0] - attention(*[twice] * 3)[0][:2]
-    change = change[0].abs().max()
+    change = change[0].norm()
     print(f"output for a, of (a, b) and of (a, a, b): {change:.3f} apart")
     return {"change": change}
 
@@ -94,9 +94,9 @@ def sums():
     plain = (moved + positions).sum(0) - (x + positions).sum(0)
     attended = pooled(moved + positions) - pooled(x + positions)
     print("two orders of the same words, positions added")
-    print(f"  sums of the vectors  {plain.abs().max():.0e} apart")
-    print(f"  after attention      {attended.abs().max():.2f} apart")
-    return {"sum": plain.abs().max(), "attended": attended.abs().max()}
+    print(f"  sums of the vectors  {plain.norm():.0e} apart")
+    print(f"  after attention      {attended.norm():.2f} apart")
+    return {"sum": plain.norm(), "attended": attended.norm()}
 
 
 def too_late():
@@ -112,7 +112,7 @@ def too_late():
     def two(x):
         return layer(layer(x) + positions).mean(0)
 
-    gaps = [(f(x[order]) - f(x)).abs().max() for f in (one, two)]
+    gaps = [(f(x[order]) - f(x)).norm() for f in (one, two)]
     print("positions added after the first of two layers")
     print(f"  one layer   orders are {gaps[0]:.0e} apart")
     print(f"  two layers  orders are {gaps[1]:.3f} apart")

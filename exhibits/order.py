@@ -345,7 +345,7 @@ def causal_depth():
             for depth in depths
         ]
         moved[name] = [
-            (straight - other).abs().max() for straight, other in outputs
+            (straight - other).norm() for straight, other in outputs
         ]
         color = "C1" if causal else "gray"
         for depth, change in zip(depths, moved[name], strict=True):
