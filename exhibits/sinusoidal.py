@@ -475,7 +475,11 @@ def pulled_apart():
         ]
         cells = "".join(f"{share:7.0%}" for share in right)
         print(f"{dim:>5}{cells}")
-        values |= {f"place_{dim}": right[1], f"word_{dim}": right[0]}
+        names = ("word", "place", "alone")
+        values |= {
+            f"{name}_{dim}": share
+            for name, share in zip(names, right, strict=True)
+        }
     return values
 
 

@@ -27,7 +27,7 @@ def test_a_block_of_twice_the_width_has_four_times_the_parameters():
 def test_words_are_found_in_sums_and_places_the_better_the_wider(capsys):
     torch.manual_seed(0)
     values = sinusoidal.pulled_apart()
-    assert all(values[f"word_{dim}"] == 1 for dim in (64, 256, 1024))
+    assert all(values[f"{name}_{dim}"] == 1 for name in ("word", "alone") for dim in (64, 256, 1024))
     assert values["place_64"] < 0.6 < values["place_256"] < 0.95 < values["place_1024"]
     rows = capsys.readouterr().out.splitlines()[1:]
     assert all(row.endswith("100%") for row in rows) and len(rows) == 3
