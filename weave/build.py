@@ -2,6 +2,9 @@
 
 python -m weave.build [folder [zensical]]
 
+The folder is replaced whole. So it is a new or empty one, or a site that was built before, and it lies
+outside of the project, in its .cache/, or where site/ does.
+
 What the machine refuses is told in a line, not in a traceback.
 """
 
@@ -9,6 +12,7 @@ import _thread
 import contextlib
 import errno
 import gc
+import glob
 import os
 import re
 import shutil
@@ -27,15 +31,21 @@ from weave.extension import RESULTS
 from weave.results import exhibit_names
 
 DAY = 24 * 60 * 60  # seconds
+MARK = ".weave-site"  # in every folder that a build may remove: a site, and what it is made in
+SAYS = "python -m weave.build made this folder, and removes it when it makes another one.\n"
+BEFORE = {"index.html", "index.md", "card.png", "data"}  # what sites have that are older than the mark
 REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def build(site, zensical=False):
     """Build strictly into `site` by MkDocs or Zensical; on any error it stays as it was. The exit code."""
+    _refuse(site, zensical)
+    site = site.resolve()
     site.parent.mkdir(parents=True, exist_ok=True)
     _tidy(site)
     # Beside the site, and so on its disk: it can be put in place at once.
     with tempfile.TemporaryDirectory(prefix=f".{site.name}-", dir=site.parent) as folder:
+        _mark(Path(folder))
         made = Path(folder) / "site"
         code = _by_zensical(made) if zensical else _by_mkdocs(made)
         if code == 0:
@@ -50,8 +60,43 @@ def build(site, zensical=False):
                 error.show()
                 return error.exit_code
             _drop_comments(made)
+            _mark(made)
             _swap(made, site, Path(folder))
     return code
+
+
+def _refuse(site, zensical=False):
+    """End the process with a line if no site may replace what `site` is, or lies in."""
+    if why := _kept(site, zensical):
+        sys.exit(f"cannot build into {str(site)!r}: {why}: name a new folder, such as .cache/other")
+
+
+def _kept(site, zensical):
+    """Why a folder is none to build into, else None."""
+    if site.is_symlink():
+        return "it is a link"
+    place = site.resolve()
+    if place.exists():
+        if not place.is_dir():
+            return "it is a file"
+        if any(map(place.samefile, (project.ROOT, *project.ROOT.parents))):
+            return "it holds the project"
+        names = {path.name for path in place.iterdir()}
+        if names and not (MARK in names or names >= BEFORE):
+            return f"it holds files and no {MARK}, so it is no site that was built before"
+        if ".git" in names:
+            return "it is a repository"
+    # As the system tells folders apart, which may see no difference between docs and DOCS.
+    around = (folder for folder in place.parents if folder.exists() and folder.samefile(project.ROOT))
+    if root := next(around, None):
+        first, *more = place.relative_to(root).parts
+        if (first == ".cache") != bool(more):
+            return "it belongs to the project"
+    return "Zensical builds within the project alone" if zensical and not root else None
+
+
+def _mark(folder):
+    (folder / MARK).write_text(SAYS, encoding="utf-8")
 
 
 def _by_mkdocs(site):
@@ -90,9 +135,9 @@ def _drop_comments(site):
 
 def _tidy(site):
     """Remove what killed builds have left; a folder younger than a day may be another build's."""
-    for folder in site.parent.glob(f".{site.name}-*"):
+    for folder in site.parent.glob(f".{glob.escape(site.name)}-*"):
         with contextlib.suppress(FileNotFoundError):  # that other build may end just now
-            if time.time() - folder.stat().st_mtime > DAY:
+            if (folder / MARK).is_file() and time.time() - folder.stat().st_mtime > DAY:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -114,6 +159,7 @@ def _swap(made, site, folder):
     """Put `made` where `site` is. Another build may do so at the same time: the last one stays."""
     for attempt in range(20):
         try:
+            _refuse(site)  # it may have become another folder while this one was made
             if site.exists():
                 site.rename(folder / f"before-{attempt}")
             made.rename(site)
@@ -152,4 +198,4 @@ if __name__ == "__main__":
     # Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.
     gc.disable()
     with _in_a_line():
-        sys.exit(texts.fault() or build(target.resolve(), "zensical" in sys.argv[2:]))
+        sys.exit(_refuse(target) or texts.fault() or build(target, "zensical" in sys.argv[2:]))

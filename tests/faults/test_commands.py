@@ -152,6 +152,22 @@ def test_without_a_network_and_without_git_the_site_is_the_same(made, project, m
     assert project.site() == made[1]
 
 
+@pytest.mark.parametrize("target", ["docs", "snippets", "weave", ".", "..", "link", "mkdocs.yml"])
+def test_a_build_replaces_nothing_but_a_site(made, project, target):
+    (project.root / "link").symlink_to("docs")
+    before = every_file(project.root.parent)
+    done = project.build(target)
+    assert done.code == 1 and len(done.output.splitlines()) == 1, done.output
+    assert done.output.startswith(f"cannot build into '{target}': it ")
+    assert every_file(project.root.parent) == before
+    (project.root / "link").unlink()
+
+
+def every_file(folder):
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {path: path.read_bytes() for path in files}
+
+
 def test_another_torch_runs_everything_again(made, project):
     other = project.root / "torch-0.0.dist-info"
     project.write({"torch-0.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 0.0\n"})

@@ -11,7 +11,7 @@ from weave.project import DOCS
 
 pytestmark = pytest.mark.browser
 WRITTEN = {".csv", ".html", ".md", ".png"}  # by the build, of what docs/ holds
-LISTS = {"sitemap.xml", "sitemap.xml.gz", "llms-full.txt", "search/search_index.json"}
+LISTS = {".weave-site", "sitemap.xml", "sitemap.xml.gz", "llms-full.txt", "search/search_index.json"}
 
 
 def digest(file):

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -259,6 +260,7 @@ def folders(tmp_path, *names):
 
 def test_a_swap_replaces_the_whole_site(tmp_path):
     made, site, aside = folders(tmp_path, "made", "site", "aside")
+    build._mark(site)
     (site / "old").write_text("")
     build._swap(made, site, aside)
     assert [path.name for path in site.iterdir()] == ["page"]
@@ -273,6 +275,7 @@ def test_a_swap_works_where_there_is_no_site_yet(tmp_path):
 
 def test_a_swap_succeeds_although_another_build_put_its_site_there_meanwhile(tmp_path, monkeypatch):
     made, other, aside = folders(tmp_path, "made", "other", "aside")
+    build._mark(other)
     site = tmp_path / "site"
     rename = build.Path.rename
 
@@ -286,12 +289,138 @@ def test_a_swap_succeeds_although_another_build_put_its_site_there_meanwhile(tmp
     assert (site / "page").read_text() == "made"
 
 
+KEPT = {
+    ".": "it holds the project",
+    "..": "it holds the project",
+    "/": "it holds the project",
+    "docs/..": "it holds the project",
+    "docs": "it holds files and no .weave-site",
+    "docs/": "it holds files and no .weave-site",
+    "docs/../snippets": "it holds files and no .weave-site",
+    "docs/new": "it belongs to the project",
+    "docs/new/deeper": "it belongs to the project",
+    "docs/../snippets/new": "it belongs to the project",
+    ".git": "it holds files and no .weave-site",
+    ".git/new": "it belongs to the project",
+    ".cache": "it holds files and no .weave-site",
+    ".cache/weave": "it holds files and no .weave-site",
+    "site/new": "it belongs to the project",
+    "mkdocs.yml": "it is a file",
+    "mkdocs.yml/new": "it belongs to the project",
+    "link-to-docs": "it is a link",
+    "link-to-docs/new": "it belongs to the project",
+    "link-to-new": "it is a link",
+    "link-to-site": "it is a link",
+    "../link-to-all": "it is a link",
+    "../link-to-all/docs": "it holds files and no .weave-site",
+    "../link-to-all/docs/new": "it belongs to the project",
+    "../outside": "it holds files and no .weave-site",
+    "../published": "it is a repository",
+    "../new zensical": "Zensical builds within the project alone",
+}
+FREE = (
+    "site",
+    "older",
+    "new",
+    "empty",
+    "link-to-all/new",
+    ".cache/new",
+    ".cache/new zensical",
+    "docs/../new",
+    "../new",
+    "../new/deeper",
+    "../link-to-all/site",
+)
+
+
+@pytest.fixture
+def yard(here, monkeypatch):
+    """A project in a folder of its own with a site, and other folders and links in it and beside it."""
+    root = here.root / "project"
+    monkeypatch.setattr(build.project, "ROOT", root)
+    files = (
+        "docs/a.md",
+        "snippets/a.py",
+        ".git/HEAD",
+        ".cache/weave/a.json",
+        "mkdocs.yml",
+        "../outside/mine",
+    )
+    site, published = (
+        ("site/index.html", f"site/{build.MARK}"),
+        (f"../published/{build.MARK}", "../published/.git"),
+    )
+    older = ("older/index.html", "older/index.md", "older/card.png", "older/data/a.csv")
+    for name in (*files, *site, *published, *older):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    (root / "empty").mkdir()
+    for name, target in (("docs", "docs"), ("new", "new"), ("site", "site"), ("all", "..")):
+        (root / f"link-to-{name}").symlink_to(target)
+    (here.root / "link-to-all").symlink_to("project")
+    monkeypatch.chdir(root)
+    return root
+
+
+@posix
+@pytest.mark.parametrize("target", KEPT)
+def test_what_is_no_site_is_not_replaced(yard, target):
+    folder, _, zensical = target.partition(" ")
+    for each in (Path(folder), yard / folder):
+        with pytest.raises(SystemExit) as ended:
+            build.build(each, zensical)
+        said = f"cannot build into {str(each)!r}: {KEPT[target]}"
+        assert str(ended.value).startswith(said)
+        assert str(ended.value).endswith(": name a new folder, such as .cache/other")
+
+
+@posix
+@pytest.mark.parametrize("target", FREE)
+def test_a_site_or_a_new_folder_may_be_replaced(yard, target):
+    folder, _, zensical = target.partition(" ")
+    for each in (Path(folder), yard / folder):
+        assert build._kept(each, zensical) is None
+
+
+def test_the_project_is_known_where_the_system_sees_no_difference_of_case(yard, monkeypatch):
+    """As on macOS and Windows."""
+    for name in ("stat", "listdir"):
+        asked = getattr(os, name)
+
+        def ask(path, *how, asked=asked, **more):
+            if isinstance(path, (str, Path)):
+                path = re.sub("DOCS|PROJECT", lambda found: found[0].lower(), str(path))
+            return asked(path, *how, **more)
+
+        monkeypatch.setattr(os, name, ask)
+    assert build._kept(yard / "DOCS", False).startswith("it holds files")
+    assert build._kept(yard / "DOCS" / "new", False) == "it belongs to the project"
+    assert build._kept(yard.parent / "PROJECT" / "docs" / "new", False) == "it belongs to the project"
+    assert build._kept(yard.parent / "PROJECT", False) == "it holds the project"
+
+
+@pytest.mark.parametrize(
+    "change", ["mark.unlink()", "site.rename(site.with_name('x')), site.write_text('mine')"]
+)
+def test_a_folder_that_changed_while_the_site_was_made_is_not_replaced(tmp_path, change):
+    made, site, aside = folders(tmp_path, "made", "site", "aside")
+    build._mark(site)
+    eval(change, {"site": site, "mark": site / build.MARK})
+    before = list(tmp_path.rglob("*"))
+    with pytest.raises(SystemExit, match="cannot build into"):
+        build._swap(made, site, aside)
+    assert before == list(tmp_path.rglob("*"))
+
+
 def test_only_old_folders_of_builds_are_cleared_away(tmp_path):
     old, young, other = folders(tmp_path, ".site-old", ".site-young", "weave")
-    for folder in (old, other):
+    build._mark(old)
+    build._mark(young)
+    (mine,) = folders(tmp_path, ".site-of-mine")
+    for folder in (old, other, mine):
         os.utime(folder, (0, 0))
     build._tidy(tmp_path / "site")
-    assert [folder.exists() for folder in (old, young, other)] == [False, True, True]
+    assert [folder.exists() for folder in (old, young, other, mine)] == [False, True, True, True]
 
 
 def test_the_date_of_a_build_is_that_of_the_last_commit_or_none(monkeypatch, tmp_path):
