@@ -28,7 +28,7 @@ from mkdocs.__main__ import cli
 from weave import cards, policy, project, texts, twins
 from weave.errors import WeaveError
 from weave.extension import RESULTS
-from weave.results import exhibit_names
+from weave.results import Unavailable, exhibit_names
 
 DAY = 24 * 60 * 60  # seconds
 MARK = ".weave-site"  # in every folder that a build may remove: a site, and what it is made in
@@ -123,7 +123,11 @@ def _write_data(site):
     """What each figure shows, for those who want to draw it themselves."""
     (site / "data").mkdir()
     for name in exhibit_names():
-        if data := RESULTS.get(name).get("data"):
+        try:
+            data = RESULTS.get(name).get("data")
+        except Unavailable as error:  # of an exhibit that no page shows
+            sys.exit(str(error))
+        if data:
             (site / "data" / f"{name}.csv").write_text(data, encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ with them what makes the figure live.
 import contextlib
 import importlib
 import inspect
+import json
 import math
 import random
 import re
@@ -16,10 +17,13 @@ import sys
 import traceback
 
 from weave import figures
-from weave.fence import MEMORY, Printed, Refused
+from weave.fence import MEMORY, OUTPUT, Printed, Refused
 from weave.project import relative
 from weave.recorder import Recorder
 from weave.worker import Outcome
+
+PLAIN = {bool: bool, int: int.__int__, float: float.__float__, str: str.__str__}  # of classes of one's own
+BITS = 4096  # of a whole number; Python writes none of more than 4,300 digits
 
 
 class ExhibitError(Exception):
@@ -37,6 +41,7 @@ def run(name):
             outcome.result = rehearsed(lab, recorder)
         else:
             outcome.result = _result(name, recorder)
+        _check_text(outcome.result)
         if Refused.raised:
             raise Refused.raised[0]
     except Exception as error:  # whatever an exhibit raises is for its reader to see
@@ -106,12 +111,30 @@ def _plain(values):
             if math.prod(value.shape) != 1:
                 raise ExhibitError(f"value {key!r} must be one number, it has the shape {tuple(value.shape)}")
             value = value.item()
-        if not isinstance(value, (bool, int, float, str)):
+        plainly = next((made for kind, made in PLAIN.items() if isinstance(value, kind)), None)
+        if not plainly:
             raise ExhibitError(f"value {key!r} must be a number or text, it is a {type(value).__name__}")
+        value = plainly(value)
         if isinstance(value, float) and not math.isfinite(value):
             raise ExhibitError(f"value {key!r} must be finite, it is {value}")
+        if isinstance(value, int) and value.bit_length() > BITS:
+            raise ExhibitError(
+                f"value {key!r} must have at most {BITS:,} bits, it has {value.bit_length():,}"
+            )
+        if isinstance(value, str) and len(value) > OUTPUT:
+            raise ExhibitError(
+                f"value {key!r} must have at most {OUTPUT:,} characters, it has {len(value):,}"
+            )
         plain[key] = value
     return plain
+
+
+def _check_text(result):
+    """Refuse what no file can hold: a half of a pair that stands for one character in UTF-16."""
+    try:
+        json.dumps(result, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ExhibitError(f"expected text, got {error.object[error.start]!r}, half of a character") from None
 
 
 def _explain(error, name):
@@ -120,6 +143,7 @@ def _explain(error, name):
     error = error.__cause__ if cell else error
     own = isinstance(error, (ExhibitError, Refused, figures.FigureError))
     cause = " ".join((str(error) if own else f"{type(error).__name__}: {error}").split())
+    cause = cause.encode(errors="backslashreplace").decode()
     if isinstance(error, MemoryError) or "can't allocate memory" in cause:
         cause = f"expected at most {MEMORY >> 30} GiB of memory, got {cause}"
     frames = [(relative(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]

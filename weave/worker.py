@@ -24,6 +24,8 @@ from weave import fence, project
 
 LIMIT = 600  # seconds one exhibit may take
 REST = 10  # seconds its process may take to end once it has answered
+MUTE = 74  # the exit code of one that cannot answer
+WHY = {MUTE: "it closed files that it had not opened"}
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
@@ -114,8 +116,12 @@ def in_child(name, connection, folder, limit):
     except FileNotFoundError:  # the process that asked has ended, and has removed it
         return
     outcome = isolate.run(name)
-    with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
-        connection.send(vars(outcome))
+    try:
+        connection.send_bytes(json.dumps(vars(outcome)).encode())  # data: what is unpickled could run code
+    except BrokenPipeError:  # nobody waits for it any more
+        pass
+    except OSError:
+        os._exit(MUTE)
     connection.close()
 
 
@@ -134,15 +140,14 @@ def _run(name, folder):
     process.start()
     sending.close()
     outcome, died = Outcome(name), False
+    last = threading.Timer(LIMIT + REST, process.kill)
+    last.start()
     try:
-        if receiving.poll(LIMIT + REST):
-            outcome = Outcome(**receiving.recv())
-        else:
-            process.kill()
-            process.join()
-            outcome.failure = f"it did not end within {LIMIT} seconds"
-    except EOFError:
+        outcome = Outcome(**json.loads(receiving.recv_bytes()))
+    except (EOFError, OSError):  # the latter in the middle of it
         died = True
+    ended = last.finished.is_set()
+    last.cancel()
     process.join(REST)
     if process.is_alive():
         process.kill()
@@ -150,19 +155,19 @@ def _run(name, folder):
         outcome.failure = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
     elif died:
         late, place = fence.last_words(folder)
-        why = f"it did not end within {LIMIT} seconds"
-        outcome.failure = (why if late else f"its process died with exit code {process.exitcode}") + place
+        why = WHY.get(process.exitcode, f"its process died with exit code {process.exitcode}")
+        outcome.failure = (f"it did not end within {LIMIT} seconds" if late or ended else why) + place
     return outcome
 
 
 def answer(name, answers, lock):
     """Run one exhibit and write the line that answers for it, whatever happens."""
     try:
-        outcome = run_one(name)
+        line = json.dumps(vars(run_one(name)))
     except Exception as error:  # no process, no memory: an answer that never comes would be waited for
-        outcome = Outcome(name, failure=f"{type(error).__name__}: {error}")
+        line = json.dumps(vars(Outcome(name, failure=f"{type(error).__name__}: {error}")))
     with lock:
-        print(json.dumps(vars(outcome)), file=answers, flush=True)
+        print(line, file=answers, flush=True)
 
 
 def main():

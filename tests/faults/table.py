@@ -248,6 +248,53 @@ EXHIBITS = {
         PLACE,
         "expected at most 4 GiB of memory, got MemoryError: (at exhibits/attempt.py:2)",
     ),
+    "returns a number without end": (
+        exhibit("return {'a': 10**5000}"),
+        PLACE,
+        AT,
+        "value 'a' must have at most 4,096 bits, it has 16,610 (at exhibits/attempt.py:1)",
+    ),
+    "returns a text without end": (
+        exhibit("return {'a': 'x' * 2_000_000}"),
+        PLACE,
+        AT,
+        "value 'a' must have at most 1,000,000 characters, it has 2,000,000 (at exhibits/attempt.py:1)",
+    ),
+    "prints half a character": (
+        exhibit("print('a' + chr(0xD800))"),
+        PLACE,
+        AT,
+        "expected text, got '\\ud800', half of a character (at exhibits/attempt.py:1)",
+    ),
+    "returns half a character": (
+        exhibit("return {'a': chr(0xDFFF)}"),
+        PLACE,
+        AT,
+        "expected text, got '\\udfff', half of a character (at exhibits/attempt.py:1)",
+    ),
+    "raises half a character": (
+        exhibit("raise ValueError(chr(0xD800))"),
+        PLACE,
+        AT,
+        "ValueError: \\ud800 (at",
+    ),
+    "returns classes of its own": (
+        exhibit(
+            "import enum\nclass Name(str, enum.Enum):\n    A = 'b'\nclass Count(int):\n    pass\n"
+            "print()\nreturn {'a': Name.A, 'b': Count(3), 'c': type('F', (float,), {})(0.5)}"
+        ),
+    ),
+    "fails, and no page shows it": (
+        {"exhibits/attempt.py": "def one():\n    raise RuntimeError('no')\n"},
+        AT,
+        "RuntimeError: no (at exhibits/attempt.py:2)",
+    ),
+    "closes all files": (
+        exhibit("import os\nos.closerange(3, 999)"),
+        PLACE,
+        AT,
+        "it closed files that it had not opened",
+    ),
     "draws without words": (
         exhibit("import matplotlib.pyplot as plt\nreturn plt.figure()"),
         PLACE,

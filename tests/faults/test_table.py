@@ -37,6 +37,8 @@ class Site(Project):
         """The exit code of `python -m weave.build`, and what it says that is not the exit code."""
         try:
             code = texts.fault() or build.build(self.root / "site")
+        except SystemExit as ended:
+            code = ended.code
         finally:
             logging.getLogger("mkdocs").handlers.clear()
             for said in logging.getLogger(
@@ -87,7 +89,7 @@ def site(tmp_path_factory):
         for name in build._environment():  # which the build sets
             patch.setenv(name, os.environ.get(name, ""))
             patch.delenv(name)
-        for module in (extension, twins, cards):
+        for module in (extension, twins, cards, build):
             patch.setattr(module, "RESULTS", known)
         assert site.build() == (0, "")
         yield site

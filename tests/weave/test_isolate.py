@@ -1,6 +1,7 @@
 """One exhibit in its own process: what it gives, what goes wrong, and which files it used."""
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -17,7 +18,7 @@ import torch
 from matplotlib.figure import Figure
 
 from tests.weave.projects import Project, is_running, until
-from weave import isolate
+from weave import isolate, worker
 from weave.pages import LISTENER
 from weave.worker import METHOD, Outcome
 
@@ -353,6 +354,61 @@ def test_an_exhibit_gives_a_figure_and_values_in_either_order_or_nothing():
     assert isolate._sort(None) == (None, {}, None)
 
 
+def test_values_of_classes_of_ones_own_are_plain():
+    kinds = {kind: type(f"A {kind.__name__}", (kind,), {}) for kind in (int, float, str)}
+    for kind, own in kinds.items():
+        (value,) = isolate._plain({"a": own(3)}).values()
+        assert type(value) is kind and value == kind(3)
+
+
+@pytest.mark.parametrize("number", [2**4096 - 1, 1 - 2**4096])
+def test_the_longest_numbers_can_be_written(number):
+    assert json.loads(json.dumps(isolate._plain({"a": number}))) == {"a": number}
+    with pytest.raises(isolate.ExhibitError, match=re.escape("at most 4,096 bits, it has 4,097")):
+        isolate._plain({"a": 2 * number})
+
+
+def test_whatever_happens_while_an_exhibit_is_run_is_its_answer(monkeypatch):
+    monkeypatch.setattr(worker, "run_one", lambda name: Outcome(name, {"values": {"a": 10**5000}}))
+    answers = io.StringIO()
+    worker.answer("a.b", answers, contextlib.nullcontext())
+    (line,) = answers.getvalue().splitlines()
+    assert json.loads(line)["failure"].startswith("ValueError: Exceeds the limit")
+
+
+def test_the_limit_of_time_holds_while_an_answer_is_written(light):
+    """It has sent the first bytes of its answer, and stops."""
+    light.write(
+        {
+            "exhibits/stops.py": """
+                import os
+                import signal
+                from multiprocessing.connection import Connection
+
+
+                def midway():
+                    def send(self, data):
+                        os.write(self.fileno(), b"\\0\\0\\0\\x09{")
+                        os.kill(os.getpid(), signal.SIGSTOP)
+
+                    Connection.send_bytes = send
+                """
+        }
+    )
+    driver = "from weave import worker; worker.LIMIT = worker.REST = 1; "
+    driver += "print(worker.run_one('stops.midway').failure)"
+    done = subprocess.run(
+        [sys.executable, "-c", driver],
+        cwd=light.root,
+        env=light.environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.stdout == "it did not end within 1 seconds\n", done
+
+
 def test_values_are_plain_numbers_and_text():
     values = {
         "tensor": torch.tensor(0.5, dtype=torch.float64),
@@ -561,6 +617,39 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(light):
         check=False,
     )
     assert done.stdout == "its process still ran 1 seconds after its answer: does it leave a thread?\n", done
+
+
+def test_what_an_exhibit_gives_crosses_as_data_and_runs_nothing(light):
+    light.write(
+        {
+            "exhibits/pickled.py": """
+                import os
+
+                OUTSIDE = os.path.abspath("ran")
+
+
+                class Text(str):
+                    def __reduce__(self):
+                        return open, (OUTSIDE, "w")
+
+
+                def text():
+                    return {"a": Text("b")}
+                """
+        }
+    )
+    driver = "from weave import worker; print(worker.run_one('pickled.text').result['values'])"
+    done = subprocess.run(
+        [sys.executable, "-c", driver],
+        cwd=light.root,
+        env=light.environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.stdout == "{'a': 'b'}\n", done
+    assert not (light.root / "ran").exists()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no fork")
