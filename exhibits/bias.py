@@ -535,11 +535,10 @@ def kernels():
     i, one = torch.arange(50), _one(1).double()
     forms = [kerple_log_bias(i, i, one, one)[0]]
     forms += [kerple_power_bias(i, i, one, n * one)[0] for n in (2, 3)]
+    # an orthonormal basis of the weights that sum to zero
     ones_first = torch.eye(50, dtype=torch.float64)
     ones_first[:, 0] = 1
-    zero_sums = torch.linalg.qr(ones_first).Q[
-        :, 1:
-    ]  # a basis of these weights
+    zero_sums = torch.linalg.qr(ones_first).Q[:, 1:]
     print("                log   square     cube")
     for name, change in (
         ("as it is", lambda k: k),
