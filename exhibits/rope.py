@@ -57,22 +57,23 @@ def compasses():
     """Two rows of six compasses, one for each place in a text.
 
     In both rows the needle turns by the same amount from place to place. Two
-    of the needles in the upper row are orange. In the lower row two others
-    are, further right. A larger compass at the end of each row holds both,
-    and an arc shows the angle between them: the same in both rows.
+    of the needles in the upper row have colours: orange, and two places on
+    blue. In the lower row two others do, further right. A larger compass at
+    the end of each row holds both, and an arc shows the angle between them:
+    the same in both rows.
     """
     step, count = 0.55, 6
     fig = plt.figure(figsize=(4.4, 2.3))
     rows = fig.add_gridspec(2, count + 2)
     for row, chosen in enumerate(((0, 2), (3, 5))):
+        colors = dict(zip(chosen, ("C1", "C0"), strict=True))
         for place in range(count):
             ax = fig.add_subplot(rows[row, place])
-            color = "C1" if place in chosen else "gray"
-            _dial(ax, [place * step], [color])
+            _dial(ax, [place * step], [colors.get(place, "gray")])
             ax.set_title(str(place + 1))
         both = fig.add_subplot(rows[row, count:])
         first, last = (place * step for place in chosen)
-        _dial(both, [first, last], ["C1", "C1"])
+        _dial(both, [first, last], colors.values())
         arc = torch.linspace(first, last, 24)
         both.plot(0.6 * arc.sin(), 0.6 * arc.cos(), color="black")
         both.set_title(f"{math.degrees(last - first):.0f}°")
