@@ -138,7 +138,12 @@ def by_position():
                 )
             )
             for kind in kinds
-        } | {"seeds": line(*seeds[option])}
+        } | {
+            f"{kind} seeds": line(
+                *(seeds[option] if COLORS.get(option) == kind else ())
+            )
+            for kind in kinds
+        }
 
     def pick(name):
         """The colours of one encoding or of all; the gray below stays."""
@@ -180,9 +185,10 @@ def by_position():
         live.moves[name] = ax.text(
             ASKED + 40, place, name, color=COLORS[name], va="center"
         )
-    (live.moves["seeds"],) = ax.plot(*made["seeds"].T, "black", lw=0.6)
-    for kind in kinds:
-        (live.moves[kind],) = ax.plot(*made[kind].T, kind, lw=1.2)
+    for part, width in (("{} seeds", 0.6), ("{}", 1.2)):
+        for kind in kinds:
+            name = part.format(kind)
+            (live.moves[name],) = ax.plot(*made[name].T, kind, lw=width)
     ax.set_xlim(0, ASKED * 1.42)
     ax.set_ylim(low, max(high, places[-1] + 0.05))
     ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])

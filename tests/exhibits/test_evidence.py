@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from matplotlib.colors import to_hex
 
 from exhibits import evidence
 from experiments import language, runs, tasks
@@ -22,6 +23,19 @@ def bands():
     return {
         name: {band: evidence._band(loss, band) for band in evidence.BANDS} for name, loss in losses.items()
     }
+
+
+def test_the_seeds_of_a_chosen_line_have_its_colour_and_no_other_line_has():
+    _, _, live = evidence.by_position()
+    losses = evidence._losses()
+    for name in live.controls["name"].options:
+        made = live.function(name)
+        shown = {
+            to_hex(live.moves[artist].get_color()): int(made[artist].isinf().all(-1).sum()) - 1
+            for artist in live.moves
+            if artist.endswith(" seeds") and made[artist].isfinite().any()
+        }
+        assert shown == ({to_hex(evidence.COLORS[name]): len(losses[name])} if name in losses else {})
 
 
 @pytest.mark.claim(
