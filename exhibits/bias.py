@@ -146,7 +146,8 @@ def by_parameters():
     """Four curves that fall with the distance: ALiBi straight, KERPLE and
     FIRE ever more slowly, Sandwich in ripples.
     """
-    count, heads, drop, at = 129, 8, 14, 64
+    count, heads, drop = 129, 8, 14
+    at = count // 2
     query, keys = torch.tensor([count - 1]), torch.arange(count)
     fire = _fire_line(1, drop)
     names = ("ALiBi", "Sandwich", "KERPLE", "FIRE")
@@ -175,25 +176,36 @@ def by_parameters():
             "r1": Slider(
                 "KERPLE: r₁", 0.1, 4, 2, step=0.1, shows="{value:.1f}"
             ),
-            "r2": Slider(
-                "KERPLE: r₂", 0.01, 10, 0.5, log=True, shows="{value:.2f}"
-            ),
-            "c": Slider(
-                "FIRE: c", 0.001, 10, 0.1, log=True, shows="{value:.3f}"
-            ),
+            "r2": Slider("KERPLE: r₂", 0.01, 10, 0.5, log=True),
+            "c": Slider("FIRE: c", 0.001, 10, 0.1, log=True),
             "L": Slider(
-                "FIRE: L", 10, 1e4, 512, log=True, shows="{value:,.0f} tokens"
+                "FIRE: L", 10, 1e4, 512, log=True, shows="{value:,} tokens"
             ),
         },
-        says=f"A key {at} tokens back gets "
+        says=f"Measured from distance 0, a key {at} tokens back gets "
         "{ALiBi_at:,.1f} from ALiBi, {Sandwich_at:,.1f} from Sandwich, "
         "{KERPLE_at:,.1f} from KERPLE and {FIRE_at:,.1f} from FIRE.",
-        call="alibi_bias_symmetric(query, keys, alibi_slopes(8))"
-        "[{head:.0f} - 1]\n"
-        "sandwich_bias(query, keys, 8)[{head:.0f} - 1]\n"
-        "kerple_log_bias(query, keys, torch.tensor([{r1:.1f}]), "
-        "torch.tensor([{r2:.2f}]))\n"
-        "FireBias(1, c={c:.3f}, init_L={L:.0f})(query, keys)  # set by hand",
+        call="import torch\n"
+        "from alibi import alibi_bias_symmetric, alibi_slopes\n"
+        "from fire import FireBias\n"
+        "from kerple import kerple_log_bias\n"
+        "from sandwich import sandwich_bias\n\n"
+        f"at = torch.tensor([{count - 1}]), torch.arange({count})\n"
+        "head, r1, r2 = {head}, torch.tensor([{r1}]), torch.tensor([{r2}])\n"
+        "fire = FireBias(1, hidden=1, c={c}, init_L={L})  # set by hand:\n"
+        f"network = zip(fire.mlp.parameters(), (1, 0, -{drop}, 0))\n"
+        "for parameter, value in network:\n"
+        "    parameter.data.fill_(value)\n"
+        "biases = (\n"
+        "    alibi_bias_symmetric(*at, alibi_slopes(8))[head - 1],\n"
+        "    sandwich_bias(*at, 8)[head - 1],\n"
+        "    kerple_log_bias(*at, r1.float(), r2.float())[0],\n"
+        "    fire(*at)[0],\n"
+        ")\n"
+        "lines = torch.cat(biases).flip(1)  # by distance\n"
+        "lines -= lines[:, :1].clone()\n"
+        f"lines[:, {at}]",
+        draws={name: f"lines[{n}]" for n, name in enumerate(names)},
         tolerance=2e-5,
     )
     made = live.start()

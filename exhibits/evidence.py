@@ -159,10 +159,21 @@ def by_position():
         pick,
         {"name": Choice("encoding", options, everything)},
         says="With {name}, a mean loss of {within:.2f} within the trained "
-        "length and of {far:.2f} far beyond it.{picked|| Thin: its seeds.}",
-        call='load("language"){picked||'
-        + "|".join(f'["{name}"]' for name in losses)
-        + "}",
+        "length and of {far:.2f} far beyond it."
+        "{picked|| Thin, in its colour: its seeds.}",
+        call="import torch\n"
+        "from experiments.runs import load\n\n"
+        'kept = load("language")\n'
+        "runs = {picked|sum(kept.values(), [])|"
+        + "|".join(f'kept["{name}"]' for name in losses)
+        + "}\n"
+        'loss = torch.tensor([run["loss"] for run in runs])'
+        f"  # means over {BIN} positions\n"
+        + "\n".join(
+            f"loss[:, {first} // {BIN} : {last} // {BIN}].mean()"
+            for first, last in (BANDS["within"], BANDS["far"])
+        ),
+        title="In the repository, the code that reads these results",
         texts={
             name: "{picked|"
             + "|".join(

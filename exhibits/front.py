@@ -49,7 +49,8 @@ def six_orders():
             for n, word in enumerate(WORDS)
         }
         which = dict(zip(PLACES, order @ torch.arange(3.0), strict=True))
-        left, right = (now - outputs[:, 0]).norm(dim=-1).amax(-1)
+        moved = (now - outputs[:, 0])[..., :2]
+        left, right = moved.norm(dim=-1).amax(-1)
         return marks | names | which | {"left": left, "right": right}
 
     row = "{{{}|dog|bites|man}}"
@@ -68,10 +69,25 @@ def six_orders():
             for place, word in enumerate(WORDS)
         },
         says=f"The text is “{' '.join(map(row.format, PLACES))}”. Since the "
-        "first order, marks have moved by {left:,.2f} on the left and by up "
-        "to {right:,.2f} on the right.",
-        call="text = words[[{first:.0f}, {second:.0f}, {third:.0f}]]\n"
-        "layer(text)[0], layer(text + places)[0]",
+        "first order, the mark that moved most has moved by {left:,.2f} on "
+        "the left and by {right:,.2f} on the right.",
+        call="import torch\n"
+        "from attention import SelfAttention\n"
+        "from sinusoidal import sinusoidal_encoding\n\n"
+        "torch.manual_seed(3)\n"
+        "words, layer = torch.randn(3, 16), SelfAttention(16, heads=2)\n"
+        "places = sinusoidal_encoding(torch.arange(3), 16)\n"
+        "order = [{first:.0f}, {second:.0f}, {third:.0f}]\n"
+        "left, right = layer(words[order])[0], "
+        "layer(words[order] + places)[0]\n"
+        "before = layer(words)[0], layer(words + places)[0]\n"
+        "(left - before[0][order])[:, :2].norm(dim=-1).max()\n"
+        "(right - before[1][order])[:, :2].norm(dim=-1).max()",
+        draws={
+            f"{word}_{n}": f"{side}[order.index({WORDS.index(word)}), :2]"
+            for n, side in enumerate(("left", "right"))
+            for word in WORDS
+        },
         tolerance=1e-6,
     )
     made = live.start()

@@ -269,10 +269,16 @@ def next_token():
         },
         says="The newest token has position {position:.0f} and sees "
         "{keys:.0f} of {tokens:.0f}.",
-        call="documents = torch.tensor({which|"
+        call="import torch\n"
+        "from decoding import document_positions, visible\n\n"
+        "documents = torch.tensor({which|"
         + "|".join(map(str, rows.values()))
-        + "})[:{tokens:.0f}]\nat = document_positions(documents)\n"
-        "visible(at[-1:], at, documents[-1:], documents)",
+        + "})[:{tokens}]\nat = document_positions(documents)\n"
+        "seen = visible(at, at, documents, documents)\n"
+        "at[-1], seen[-1].sum()",
+        draws={
+            "seen": "torch.block_diag(seen, torch.zeros(8, 8))[:8, :8]",
+        },
         texts={
             f"{side} {n}": f"{{shown_{n}||{digits}}}"
             for side in ("query", "key")

@@ -174,7 +174,12 @@ def looked_up():
         },
         says="Position {position:.0f}: {missing|the table has its row|"
         "there is no such row, and the code stops with an error}.",
-        call="learned_encoding(torch.tensor({position:.0f}), table)",
+        call="import torch\n"
+        "from learned import learned_encoding\n\n"
+        "row = learned_encoding(torch.tensor({position}), table)",
+        title="The call, with the table that was trained here",
+        draws={"row": "row"},
+        given={"table": table},
     )
     made = live.start()
     fig, (grid, beside) = plt.subplots(

@@ -20,7 +20,8 @@ class Slider:
     no axis, in float64.
 
     log: it spans powers of ten, and stops at numbers of three digits.
-    shows: what stands beside the label, a format string of `value`.
+    shows: what stands beside the label, a format string of `value`; as it is,
+    with all digits that the number has.
     drag, along: the artist by which the figure itself is dragged, and the
     axis of it that the slider follows, x or y.
     swaps: such sliders have different values; one that takes the value of
@@ -34,7 +35,7 @@ class Slider:
     start: float
     step: float = 1.0
     log: bool = False
-    shows: str = "{value:,.0f}"
+    shows: str = "{value:,}"
     drag: str = ""
     along: str = "x"
     swaps: bool = False
@@ -65,11 +66,17 @@ class Live:
       an image            (rows, columns), within the limits of its colours
       a text              (2,): where it stands; none if it stays there
     Other names are single numbers, for words: says, what the figure shows
-    now, for those who do not see it; call, the code that gives what is seen;
-    texts, what text artists say. In these {name} is a chosen text, {name:.2f}
-    a number, {name:,.2f} one with commas and a true minus, and
+    now, for those who do not see it; texts, what text artists say. In these
+    {name} is a chosen text, or a number with all digits that it has,
+    {name:.2f} a number, {name:,.2f} one with commas and a true minus,
+    {name:.2f up} or {name:.2f down} a bound on its safe side, and
     {name|none|one|more} picks words by a number. tolerance is how far the
     numbers of the page may be from those of torch.
+
+    call is code that gives the sentence's numbers, those of `function`, one
+    after the other in lines that assign nothing; draws names artists, and
+    what of the code they draw. It runs beside the copied files, with what is
+    `given` besides; title says otherwise if there is such a thing.
     """
 
     function: Callable[..., dict[str, Tensor]]
@@ -77,6 +84,9 @@ class Live:
     says: str
     call: str
     texts: dict[str, str] = field(default_factory=dict)
+    title: str = "The code that gives this"
+    draws: dict[str, str] = field(default_factory=dict)
+    given: dict[str, object] = field(default_factory=dict)
     tolerance: float = 0.0
     moves: dict[str, Artist] = field(default_factory=dict)
 

@@ -135,10 +135,13 @@ def one_pair():
 
 
 def unseen():
-    """A bar for each pair: blue for the share of its circle that training
-    has shown, and above that orange for what a longer text asks for.
+    """Above, a bar for each pair: blue for the share of its circle that
+    training has shown, and on it orange for what a longer text asks for.
+    Below, another bar: how far the pair turns from token to token, as a share
+    of what it did in training.
 
-    Unchanged, the slow pairs on the right have orange on top of the blue.
+    Unchanged, the slow pairs on the right have orange on top of the blue, and
+    all bars below are full.
     """
     ways = {
         "unchanged": lambda w, times: w,
@@ -152,18 +155,20 @@ def unseen():
 
     def ask(method, times):
         w = rope_frequencies(DIM)
+        used = ways[method](w, times)
         seen, asked = (
             (length * speeds / (2 * math.pi)).clamp(max=1)
-            for length, speeds in (
-                (TRAINED, w),
-                (TRAINED * times, ways[method](w, times)),
-            )
+            for length, speeds in ((TRAINED, w), (TRAINED * times, used))
         )
         return {
             "asked": asked,
             "seen": seen,
+            "kept": used / w,
             "new": (asked > seen * (1 + 1e-9)).sum(),
+            "pairs": torch.tensor(len(w)),
             "tokens": times * TRAINED,
+            "before": _step(w),
+            "now": _step(used),
             "way": torch.tensor(list(ways).index(method)),
         }
 
@@ -176,33 +181,64 @@ def unseen():
                 16,
                 4,
                 step=0.5,
-                shows="{value:.1f}",
             ),
             "method": Choice("method", tuple(ways), "unchanged"),
         },
         says=f"Trained on {TRAINED:,} tokens, asked for "
-        "{tokens:,.0f}, {method}: {new:.0f} "
-        f"of {DIM // 2} pairs meet angles that they never had.",
-        call="w, times = rope_frequencies(96), {times:.1f}\n"
-        "{way|w|position_interpolation(w, times)|ntk_aware(w, times)|"
-        "dynamic_ntk(w, 1, 4096, times * 4096)|ntk_by_parts(w, times, 4096)|"
-        "yarn(w, times, 4096)|llama3(w, times, 4096)}",
+        "{tokens:,.0f}, {method}: {new:.0f} of {pairs:.0f} pairs meet angles "
+        "that they never had. Side by side, equal vectors are turned "
+        "{now:.1f}° apart, in training {before:.1f}°.",
+        call="import math\n\n"
+        "import torch\n"
+        "from rope import apply_rope, rope_frequencies, rope_tables\n"
+        "from rope_scaling import (\n"
+        "    dynamic_ntk, llama3, ntk_aware, ntk_by_parts,\n"
+        "    position_interpolation, yarn,\n"
+        ")\n\n"
+        f"w, times = rope_frequencies({DIM}), {{times}}\n"
+        "used = {way|w|position_interpolation(w, times)|ntk_aware(w, times)|"
+        f"dynamic_ntk(w, 1, {TRAINED}, times * {TRAINED})|"
+        f"ntk_by_parts(w, times, {TRAINED})|yarn(w, times, {TRAINED})|"
+        f"llama3(w, times, {TRAINED})}}\n"
+        f"seen = ({TRAINED} * w / (2 * math.pi)).clamp(max=1)\n"
+        f"asked = (times * {TRAINED} * used / (2 * math.pi)).clamp(max=1)\n\n"
+        "def step(w):  # in degrees, from one token to the next\n"
+        f"    tables = rope_tables(torch.arange(2), w, torch.float64)\n"
+        f"    x = torch.ones(2, {DIM}, dtype=torch.float64)\n"
+        '    a, b = apply_rope(x, *tables, "half")\n'
+        f"    return math.degrees(math.acos(a @ b / {DIM}))\n\n"
+        f"times * {TRAINED}, (asked > seen * 1.000001).sum(), len(w)\n"
+        "step(used), step(w)",
+        draws={"asked": "asked", "seen": "seen", "kept": "used / w"},
         tolerance=1e-9,
     )
     made = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 2.5))
+    fig, axes = plt.subplots(2, figsize=(4.4, 3.6), sharex=True)
     pairs = range(DIM // 2)
-    for name, color, label in (
-        ("asked", "C1", "never seen"),
-        ("seen", "C0", "seen in training"),
+    for row, name, color, label in (
+        (0, "asked", "C1", "never seen"),
+        (0, "seen", "C0", "seen in training"),
+        (1, "kept", "C2", "from token to token, as in training"),
     ):
-        bars = ax.bar(pairs, made[name], width=0.8, color=color, label=label)
-        live.moves[name] = bars
-    ax.set_ylim(0, 1.05)
-    ax.set_xlabel("pair")
-    ax.set_ylabel("share of the circle")
-    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+        live.moves[name] = axes[row].bar(
+            pairs, made[name], width=0.8, color=color, label=label
+        )
+    for ax, share in zip(axes, ("circle", "step"), strict=True):
+        ax.set_ylim(0, 1.05)
+        ax.set_ylabel(f"share of\nthe {share}")
+        ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    axes[1].set_xlabel("pair")
     return fig, {"pairs": len(pairs)}, live
+
+
+def _step(w):
+    """Degrees between a vector of ones and its like on the next token."""
+    tables = rope_tables(torch.arange(2), w, torch.float64)
+    here, there = apply_rope(
+        torch.ones(2, DIM, dtype=torch.float64), *tables, "half"
+    )
+    cosine = here @ there / DIM
+    return torch.rad2deg(torch.atan2((1 - cosine**2).sqrt(), cosine))
 
 
 def ramp_ends():
@@ -219,6 +255,7 @@ def ramp_ends():
         return {
             "slowed": torch.stack((pairs, frequencies / used), 1),
             "kept": (turns >= beta).sum(),
+            "pairs": torch.tensor(len(turns)),
             "full": (turns <= alpha).sum(),
         }
 
@@ -231,12 +268,17 @@ def ramp_ends():
             "beta": Slider("β, in turns", 9, 128, 32),
             "factor": Slider("factor", 2, 64, factor),
         },
-        says="{kept:.0f} of "
-        f"{dim // 2} pairs keep their speed, "
-        "{full:.0f} are slower by {factor:.0f}, and the others lie on the "
-        "ramp.",
-        call="ntk_by_parts(rope_frequencies(128), {factor:.0f}, 4096, "
-        "{alpha:.1f}, {beta:.0f})",
+        says="{kept:.0f} of {pairs:.0f} pairs keep their speed, "
+        "{full:.0f} are slower by {factor}, and the others lie on the ramp.",
+        call="import math\n\n"
+        "from rope import rope_frequencies\n"
+        "from rope_scaling import ntk_by_parts\n\n"
+        f"w = rope_frequencies({dim})\n"
+        f"turns = {TRAINED} * w / (2 * math.pi)\n"
+        f"slowed = w / ntk_by_parts(w, {{factor}}, {TRAINED}, "
+        "{alpha}, {beta})\n"
+        "(turns >= {beta}).sum(), len(w), (turns <= {alpha}).sum()",
+        draws={"slowed": "slowed"},
         tolerance=1e-9,
     )
     made = live.start()

@@ -223,10 +223,20 @@ def shuffled():
     live = Live(
         move,
         controls | {"mask": mask},
-        says=f"The text is “{now}”. Put back into the first order, its "
-        "outputs differ from those there by up to {apart:,.2f}.",
-        call="layer(words[[{first:.0f}, {second:.0f}, {third:.0f}]], "
-        "causal={causal|False|True})",
+        says=f"The text is “{now}”. Put back into the first order, the "
+        "largest change of an output is {apart:.2f}.",
+        call="import torch\n"
+        "from attention import SelfAttention\n\n"
+        "generator = torch.Generator().manual_seed(1)\n"
+        "words = 3 * torch.randn(3, 8, generator=generator)\n"
+        "torch.manual_seed(0)\n"
+        "layer = SelfAttention(8, heads=1)\n"
+        "order = [{first:.0f}, {second:.0f}, {third:.0f}]\n"
+        "causal = {causal|False|True}\n"
+        "outputs, weights = layer(words[order], causal=causal)\n"
+        "before, _ = layer(words, causal=causal)\n"
+        "(outputs - before[order]).abs().max()",
+        draws={"weights": "weights", "outputs": "outputs"},
         tolerance=1e-6,
     )
     made = live.start()

@@ -422,12 +422,21 @@ def t5_steps():
             "buckets": Choice("buckets", ("16", "32", "64"), "32"),
             "most": Choice("maximum distance", ("64", "128", "256"), "128"),
         },
-        says="A key {distance:.0f} back falls into bucket {back_bucket:.0f} "
+        says="A key {distance} back falls into bucket {back_bucket:.0f} "
         "if all {buckets} look back, into {both_bucket:.0f} if half of them "
         "do. The last buckets start at {back_starts:.0f} and "
         "{both_starts:.0f}.",
-        call="t5_buckets(torch.tensor(-{distance:.0f}), {buckets}, {most}, "
-        "bidirectional=False)",
+        call="import torch\n"
+        "from t5_bias import t5_buckets\n\n"
+        f"keys = -torch.arange(1, {longest + 1})\n"
+        "back = t5_buckets(keys, {buckets}, {most}, bidirectional=False)\n"
+        "both = t5_buckets(keys, {buckets}, {most})\n"
+        "back[{distance} - 1], both[{distance} - 1]\n"
+        "1 + (back < back.max()).sum(), 1 + (both < both.max()).sum()",
+        draws={
+            f"{side} steps": f"{side}.repeat_interleave(2)[:-1]"
+            for side, _ in sides
+        },
         texts={
             f"{side} number": f"{{{side}_starts:.0f}}" for side, _ in sides
         },

@@ -122,9 +122,17 @@ def two_needles():
         says="The word that offers stands at place {place:.0f}, the word "
         "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
         "degrees apart.",
-        call="places = torch.tensor([{place:.0f} + {apart:.0f}, "
-        "{place:.0f}])\n"
-        'apply_rope(needles, *rope_tables(places, frequency), "half")',
+        call="import math\n\nimport torch\n"
+        "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
+        "needles = torch.tensor([[0.6, 0.8], [0.8, 0.6]])\n"
+        "places = torch.tensor([{place} + {apart}, {place}])\n"
+        "tables = rope_tables(places, rope_frequencies(8)[1:2])\n"
+        'looking, offering = apply_rope(needles, *tables, "half")\n'
+        "math.degrees(math.acos(looking @ offering))",
+        draws={
+            name: f"torch.stack((0 * {name}, {name}))"
+            for name in ("looking", "offering")
+        },
         texts={"at": "{degrees:.0f}°"},
         tolerance=1e-9,
     )
@@ -305,13 +313,18 @@ def own_score():
             )
             for end, start in starts.items()
         },
-        says="With base {base:,.0f} the score is {first:,.1f} at distance 0 "
+        says="With base {base:,} the score is {first:,.1f} at distance 0 "
         f"and {{last:,.1f}} at {count - 1}.",
-        call="q = torch.tensor([{q_x:.1f}, {q_y:.1f}]).repeat(32)\n"
-        "k = torch.tensor([{k_x:.1f}, {k_y:.1f}]).repeat(32)\n"
-        f"tables = rope_tables(torch.arange({count}), "
-        "rope_frequencies(64, base={base:.0f}))\n"
-        f'apply_rope(q.expand({count}, 64), *tables, "interleaved") @ k / 8',
+        call="import torch\n"
+        "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
+        "q = torch.tensor([{q_x}, {q_y}]).float().repeat(32)\n"
+        "k = torch.tensor([{k_x}, {k_y}]).float().repeat(32)\n"
+        "speeds = rope_frequencies(64, base={base})\n"
+        f"tables = rope_tables(torch.arange({count}), speeds)\n"
+        f"q = q.expand({count}, 64)\n"
+        'scores = apply_rope(q, *tables, "interleaved") @ k / 8\n'
+        f"scores[0], scores[{count - 1}]",
+        draws={"score": "scores"},
         tolerance=1e-9,
     )
     made, moves = live.start(), live.moves
@@ -377,9 +390,16 @@ def layouts():
         "{interleaved_other:.0f} in the interleaved layout and with channel "
         "{half_other:.0f} in the half layout. The matrices are those of "
         "position {place:.0f}.",
-        call="tables = rope_tables(torch.full((8,), {place:.0f}), speeds)\n"
-        'apply_rope(torch.eye(8), *tables, "interleaved").T\n'
-        'apply_rope(torch.eye(8), *tables, "half").T',
+        call="import torch\n"
+        "from rope import apply_rope, rope_tables\n\n"
+        "speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])\n"
+        "tables = rope_tables(torch.full((8,), {place}), speeds)\n"
+        'interleaved = apply_rope(torch.eye(8), *tables, "interleaved").T\n'
+        'half = apply_rope(torch.eye(8), *tables, "half").T\n'
+        "n = {channel}\n"
+        "[m for m in range(8) if interleaved[m, n] and m != n]\n"
+        "[m for m in range(8) if half[m, n] and m != n]",
+        draws={layout: layout for layout in pairs},
         tolerance=1e-6,
     )
     made = live.start()

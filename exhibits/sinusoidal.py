@@ -101,7 +101,11 @@ def walk():
         {"place": Slider("place in the text", 0, places - 1, 6, drag="dots")},
         says="At place {place:.0f} the four hands have the sines "
         "{sine_0:,.2f}, {sine_1:,.2f}, {sine_2:,.2f} and {sine_3:,.2f}.",
-        call="sinusoidal_encoding(torch.tensor({place:.0f}), 8, base=100)",
+        call="import torch\n"
+        "from sinusoidal import sinusoidal_encoding\n\n"
+        "row = sinusoidal_encoding(torch.tensor({place}), 8, base=100)\n"
+        "row[::2]  # the sines",
+        draws={"dots": "row[::2]"},
         tolerance=1e-12,
     )
     made = live.start()
@@ -236,11 +240,16 @@ def spectrum():
             "tokens": Slider("positions in a text", 100, 1e5, 512, log=True),
             "width": Choice("width", ("64", "128", "256", "512"), "512"),
         },
-        says="With base {base:,.0f} and width {width}, the longest wave has "
+        says="With base {base:,} and width {width}, the longest wave has "
         "{longest:,.0f} positions, and {longer:.0f} of {pairs:.0f} pairs do "
-        "not complete one turn within {tokens:,.0f} positions.",
-        call="2 * math.pi / sinusoidal_frequencies({width}, base={base:.0f})",
-        texts={"words": "{tokens:,.0f} positions"},
+        "not complete one turn within {tokens:,} positions.",
+        call="import math\n"
+        "from sinusoidal import sinusoidal_frequencies\n\n"
+        "speeds = sinusoidal_frequencies({width}, base={base})\n"
+        "waves = 2 * math.pi / speeds.double()\n"
+        "waves[-1], (waves > {tokens}).sum(), len(waves)",
+        draws={"waves": "waves"},
+        texts={"words": "{tokens:,} positions"},
         tolerance=1e-6,
     )
     made = live.start()
@@ -282,6 +291,7 @@ def similarity_to_one():
                 (torch.arange(last + 1), similarity), 1
             ),
             "reference line": torch.stack((reference.expand(2), ends), 1),
+            "itself": one @ one / (dim / 2),
             "least": similarity.amin(),
         }
 
@@ -292,11 +302,14 @@ def similarity_to_one():
                 "position", 0, last, last // 2, drag="reference line"
             )
         },
-        says="The similarity to position {reference:.0f} is 1 there and "
-        "nowhere less than {least:.2f}.",
-        call="one = sinusoidal_encoding(torch.tensor({reference:.0f}), "
-        f"{dim})\nall = sinusoidal_encoding(torch.arange({last + 1}), {dim})"
-        f"\nall @ one / {dim // 2}",
+        says="The similarity to position {reference} is {itself:.0f} there "
+        "and nowhere less than {least:.2f down}.",
+        call="import torch\n"
+        "from sinusoidal import sinusoidal_encoding\n\n"
+        f"rows = sinusoidal_encoding(torch.arange({last + 1}), {dim})\n"
+        f"similarity = rows @ rows[{{reference}}] / {dim // 2}\n"
+        "similarity[{reference}], similarity.min()",
+        draws={"similarity": "similarity"},
         tolerance=1e-9,
     )
     made = live.start()

@@ -57,6 +57,7 @@ def drawn(figure, live, name):
             "graphs": {"|".join(chosen.values()): _graph(live, chosen) for chosen in combinations(live)},
             "says": live.says,
             "call": live.call,
+            "title": live.title,
             "texts": live.texts,
         },
     }
@@ -96,6 +97,11 @@ def _check_words(live, made):
         if "{" in FIELD.sub(lambda match, names=names: "" if match["name"] in names else match[0], text):
             raise FigureError(
                 f"cannot fill {text!r}: expected fields as in Live, of {', '.join(sorted(names))}"
+            )
+    for match in FIELD.finditer(live.call):
+        if match["name"] in sliders(live) and match["digits"]:
+            raise FigureError(
+                f"the code rounds {match[0]!r}: write {{{match['name']}}}, the number that was used"
             )
     if missing := set(live.moves) - set(made) - set(live.texts):
         raise FigureError(f"nothing is returned for {', '.join(sorted(missing))}, which should move")
@@ -178,7 +184,7 @@ def _stop(slider, share):
     if slider.log:  # as the page has it, with three digits
         return float(f"{slider.low * (slider.high / slider.low) ** share:.3g}")
     steps = math.floor((slider.high - slider.low) / slider.step)
-    return slider.low + slider.step * round(share * steps)
+    return float(f"{slider.low + slider.step * round(share * steps):.12g}")
 
 
 def _close(expected, given):

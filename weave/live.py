@@ -8,9 +8,12 @@ import html
 import json
 import math
 import re
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
-FIELD = re.compile(r"\{(?P<name>\w+)(?:\|(?P<words>[^}]*)|:(?P<comma>,?)\.(?P<digits>\d+)f)?\}")
+FIELD = re.compile(
+    r"\{(?P<name>\w+)(?:\|(?P<words>[^}]*)|:(?P<comma>,?)(?:\.(?P<digits>\d+)f(?: (?P<side>up|down))?)?)?\}"
+)
+ROUNDED = {None: ROUND_HALF_UP, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 BUTTONS = 4  # options at most that have a button each
 
 
@@ -22,17 +25,21 @@ def fill(text, values):
         if match["words"] is not None:
             words = match["words"].split("|")
             return words[min(round(value), len(words) - 1)]
+        if isinstance(value, str):
+            return value
+        number = Decimal(repr(float(value)) if match["digits"] is None or match["side"] else value)
         if match["digits"] is None:
-            return str(value)
-        step = Decimal(1).scaleb(-int(match["digits"]))
-        number = format(Decimal(value).quantize(step, ROUND_HALF_UP) + 0, f"{match['comma']}f")  # 0: never -0
+            number = number.normalize()
+        else:
+            number = number.quantize(Decimal(1).scaleb(-int(match["digits"])), ROUNDED[match["side"]])
+        number = format(number + 0, f"{match['comma'] or ''}f")  # 0: never -0
         return number.replace("-", "\N{MINUS SIGN}") if match["comma"] else number
 
     return FIELD.sub(one, text)
 
 
 def shown(name, live):
-    """What follows the picture: the controls, what is seen now, the call that gives it, and the graphs."""
+    """What follows the picture: the controls, what is seen now, its code, and the graphs."""
     sliders, choices = "", ""
     plays = next((key for key, each in live["controls"].items() if "low" in each), None)
     for key, each in live["controls"].items():
@@ -43,14 +50,14 @@ def shown(name, live):
     drags = any(each.get("drag") for each in live["controls"].values())
     hint = "<p>Drag in the picture, or set it here.</p>" if drags else ""
     says, call = (html.escape(fill(live[part], live["values"])) for part in ("says", "call"))
-    sent = {key: part for key, part in live.items() if key != "values"}
+    sent = {key: part for key, part in live.items() if key not in ("values", "title")}
     data = json.dumps(sent, separators=(",", ":"), ensure_ascii=False)
     data = data.replace("Infinity", "1e999").replace("</", "<\\/")
     return (
         f'<div class="live" data-search-exclude>{hint}<div class="sliders">{sliders}</div>{choices}'
         f'<p class="says" aria-live="polite">{says}</p>'
-        f'<p class="place">The call that gives this</p>'
-        f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div>'
+        f'<details class="code"><summary>{html.escape(live["title"])}</summary>'
+        f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div></details>'
         f'<script type="application/json">{data}</script></div>'
     )
 

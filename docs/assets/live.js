@@ -2,12 +2,13 @@
    What a figure says of itself is written by weave/live.py. */
 import { run } from "./graph.js";
 
-const FIELD = /\{(\w+)(?:\|([^}]*)|:(,?)\.(\d+)f)?\}/g;
-const fill = (text, values) => text.replace(FIELD, (_, name, words, comma, digits) => {
+const FIELD = /\{(\w+)(?:\|([^}]*)|:(,?)(?:\.(\d+)f(?: (up|down))?)?)?\}/g;
+export const fill = (text, values) => text.replace(FIELD, (_, name, words, comma, digits, side) => {
   const value = values[name], list = words?.split("|");
   if (list) return list[Math.min(Math.round(value), list.length - 1)];
-  if (digits === undefined) return value;
-  const number = (Number(value.toFixed(digits)) || 0).toFixed(digits);  // 0: never -0
+  const near = digits && Number(value.toFixed(digits)), inward = side === "up" ? near < value : side === "down" && near > value;
+  const kept = inward ? near + (side === "up" ? 1 : -1) * 10 ** -digits : near;
+  const number = digits ? (Number(kept.toFixed(digits)) || 0).toFixed(digits) : String(value);  // 0: never -0
   return comma ? number.replace("-", "\u2212").replace(/\d(?=(\d{3})+(?!\d))(?<!\.\d*)/g, "$&,") : number;
 });
 

@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from exhibits import long_context
+from exhibits.live import Live
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import ntk_aware, yarn_attention_factor
 from tests.peers import peer
@@ -57,6 +58,20 @@ def test_four_curves_meet_at_the_full_factor_and_the_searched_one_ends_above_it(
     _, unseen = long_context.seen_and_asked()
     assert unseen["unchanged"] == unseen["slow_pairs"] == values["slow_pairs"]
     assert unseen["interpolation"] == unseen["by_parts"] == unseen["yarn"] == unseen["longrope"]
+
+
+def test_the_live_figure_tells_what_each_method_costs_neighbours():
+    live = next(part for part in long_context.unseen() if isinstance(part, Live))
+    for times in (2.0, 4.0, 16.0):
+        made = {
+            method: live.function(times=torch.tensor(times, dtype=torch.float64), method=method)
+            for method in live.controls["method"].options
+        }
+        kept = {method: (each["now"] / each["before"]).item() for method, each in made.items()}
+        assert kept["unchanged"] == 1
+        assert abs(kept["interpolation"] * times - 1) < 0.05
+        assert kept["interpolation"] < kept["NTK-aware"] < 0.98
+        assert min(kept[method] for method in ("by parts", "YaRN", "Llama 3")) > 0.99
 
 
 def test_interpolation_makes_a_level_line_of_the_neighbourhood_and_yarn_does_not():

@@ -46,16 +46,19 @@ def test_an_axis_leads_from_numbers_to_places_in_the_picture(picture):
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("{a}", "4.0"),
+        ("{a} {b:,} {c} {g} {h} {i}", "4 1,234,567.8 -0.5 0.0137 1000000 word"),
         ("{a:.0f} of {b:,.0f}", "4 of 1,234,568"),
         ("{c:,.1f}", "\N{MINUS SIGN}0.5"),
         ("{c:,.0f} {e:.1f} {e:.2f} {f:,.2f}", "\N{MINUS SIGN}1 0.3 0.25 0.00"),
         ("{c:.1f}", "-0.5"),
+        ("{g:.2f down} {g:.2f up} {g:.4f down} {g:.4f up}", "0.01 0.02 0.0137 0.0137"),
+        ("{c:,.0f down} {c:,.0f up} {f:.2f up} {b:,.0f down}", "\N{MINUS SIGN}1 0 0.00 1,234,567"),
         ("{a|none|one|more}, {d|none|one|more}", "more, one"),
     ],
 )
 def test_words_are_filled(text, wanted):
-    assert live.fill(text, {"a": 4.0, "b": 1234567.8, "c": -0.5, "d": 1, "e": 0.25, "f": -0.001}) == wanted
+    numbers = {"a": 4.0, "b": 1234567.8, "c": -0.5, "d": 1, "e": 0.25, "f": -0.001, "g": 0.0137, "h": 1e6}
+    assert live.fill(text, numbers | {"i": "word"}) == wanted
 
 
 def by_branch(base):
@@ -80,6 +83,8 @@ def unlisted(base):
         (lambda base: {"other": base}, {}, "nothing is returned for line"),
         (straight, {"says": "{bass:.0f}"}, "cannot fill '{bass:.0f}': .* of base"),
         (straight, {"says": "{base:d}"}, "cannot fill '{base:d}'"),
+        (straight, {"says": "{base:,.1f out}"}, "cannot fill '{base:,.1f out}'"),
+        (straight, {"call": "f({base:.1f})"}, "the code rounds '{base:.1f}': write {base}, the number"),
         (straight, {"texts": {"line": "{base:.0f}"}}, "texts names line, which is no text"),
     ],
 )
@@ -160,3 +165,4 @@ def test_the_controls_stand_in_the_page(picture):
     assert '<button type="button" value="&lt;a&gt;" aria-pressed="false">&lt;a&gt;</button>' in shown
     assert '<select id="chapter.figure.many"><option>c</option><option selected>d</option>' in shown
     assert '<p class="says" aria-live="polite">Base 10,000, b.</p>' in shown
+    assert "<summary>The code that gives this</summary>" in shown
