@@ -68,6 +68,33 @@ AS_BUILT = """async (name) => {
   const [built, now] = [file, document].map((page) => page.querySelector(`figure[data-live="${name}"] svg`));
   return built.outerHTML === now.outerHTML;
 }"""
+# What of the figure's text lies under the mark that opens its code; with its own fold open, too.
+UNDER_THE_MARK = """(name) => {
+  const figure = document.querySelector(`figure[data-live="${name}"]`);
+  for (const fold of figure.querySelectorAll("details")) fold.open = true;
+  const mark = figure.nextElementSibling.querySelector("summary").getBoundingClientRect();
+  const texts = document.createTreeWalker(figure, NodeFilter.SHOW_TEXT), under = [];
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    for (const { 0: word, index } of text.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      const met = [...range.getClientRects()].some((box) =>
+        box.left < mark.right && box.right > mark.left && box.top < mark.bottom && box.bottom > mark.top);
+      if (met) under.push(word);
+    }
+  }
+  return mark.width ? under : ["there is no mark"];
+}"""
+# How wide the picture is, how far below it the controls begin, how much wider they are; sizes of its text.
+ROOM = """(name) => {
+  const figure = document.querySelector(`figure[data-live="${name}"]`), svg = figure.querySelector("svg");
+  const [picture, controls] = [svg, figure.querySelector(".live")].map((one) => one.getBoundingClientRect());
+  const scale = Math.abs(svg.getScreenCTM().a), texts = [...svg.querySelectorAll("text")];
+  const sizes = texts.map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);
+  return { wide: picture.width, below: controls.top - picture.bottom, beside: controls.width - picture.width,
+           least: Math.min(...sizes), most: Math.max(...sizes) };
+}"""
 TIMES = """([name, settings]) => {
   const figure = document.querySelector(`figure[data-live="${name}"]`);
   return settings.map((values) => {
@@ -251,6 +278,50 @@ def misnamed(values, shown, live):
             yield f"it says {said!r}, not {wanted!r}"
 
 
+FILLED = (
+    "{a} {a:,} {a:.0f} {a:,.1f} {a:.2f} {a:.2f up} {a:.2f down} {a:,.1f up} {a:,.0f down} {word} "
+    "{count|none|one|more}"
+)
+
+
+def test_its_words_are_filled_as_the_build_fills_them(visit, played):
+    """One of the two fills them in the file, the other when a control moves."""
+    page = visit(played[0]).page
+    numbers = [0, 1, -0.001, 0.29, 0.005, 0.0137, -0.25, 2.675, 21.3, 99.995, -6.7, 999.96, 1234567.891, 1e6]
+    values = [{"a": float(a), "count": n % 4, "word": "RoPE"} for n, a in enumerate(numbers)]
+    asked = """async ([text, all]) => {
+      const { src } = document.querySelector("script[src*='site.js']");
+      const { fill } = await import(new URL("live.js", src));
+      return all.map((values) => fill(text, values));
+    }"""
+    assert page.evaluate(asked, [FILLED, values]) == [fill(FILLED, each) for each in values]
+
+
+@pytest.mark.parametrize("window", [(1440, 900), (390, 844)], ids=["laptop", "phone"])
+def test_the_mark_that_opens_the_code_lies_on_no_text(lively, report, where, name, window):
+    resize(lively, window)
+    under = lively.evaluate(UNDER_THE_MARK, name)
+    resize(lively, DESKTOP)
+    report(where, under, name)
+
+
+def test_on_a_laptop_it_is_as_wide_as_the_text_with_its_controls_right_below(lively, name):
+    resize(lively, (1440, 900))
+    room = lively.evaluate(ROOM, name)
+    resize(lively, DESKTOP)
+    assert 640 <= room["wide"] <= 760 and 0 <= room["below"] < 24 and abs(room["beside"]) < 1, room
+    assert room["least"] >= 12 and room["most"] <= 16, room
+
+
+def test_in_plain_words_it_offers_no_code(lively, name):
+    code = lively.locator(f'figure[data-live="{name}"] .live code')
+    lively.evaluate("document.querySelectorAll('.live details').forEach((fold) => { fold.open = true; })")
+    plain = lively.evaluate(
+        f"""Boolean(document.querySelector('.level-layman figure[data-live="{name}"]'))"""
+    )
+    assert code.is_visible() != plain
+
+
 @pytest.fixture(scope="session")
 def firefox():
     with Firefox() as browser:
@@ -292,9 +363,8 @@ def test_what_is_dragged_moves_its_control(lively, where, name):
             here = _middle(part)
             lively.mouse.move(*here)
             lively.mouse.down()
-            lively.mouse.move(
-                *(at + math.copysign(100, to - at) for at, to in zip(here, _middle(whole), strict=True))
-            )
+            sides = zip(here, _middle(whole), (whole["width"], whole["height"]), strict=True)
+            lively.mouse.move(*(at + math.copysign(side / 4, to - at) for at, to, side in sides))
             lively.mouse.up()
             assert slider.input_value() != before, key
 
