@@ -16,7 +16,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test zensical method goldens experiments bench notebooks fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test nightly browser-test zensical method goldens dates experiments bench notebooks fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -56,6 +56,9 @@ method: ## begin a method, as in `make method NAME=fourier`: its files, and the 
 goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
 	$(RUN) pytest tests/snippets -m peer --rewrite-goldens
+
+dates: $(VENV)/site ## write into the head of each snippet when its code last changed
+	$(RUN) weave.copies
 
 experiments: $(VENV)/test ## train again what is missing or was made by other code; goes on where it was stopped
 	$(RUN) experiments

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-22
 """ALiBi: every step between query and key costs the score a fixed amount.
 
 Tokens get no position vector. Head h has a slope that nobody learns:

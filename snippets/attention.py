@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-22
 """Attention, and four places where an encoding of position can enter.
 
 Each query gives every key a score and takes the mean of the values, weighted:

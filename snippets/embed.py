@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-22
 """Embed: token embeddings plus any position encoding that is added to them.
 
     x[t] = scale * tokens[id[t]] + encoding(position[t])

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-22
 """Sinusoidal position encoding: every position is a row of clock hands.
 
 Pair p of the channels is one hand, p = 0 .. dim/2 - 1. It turns at a rate of

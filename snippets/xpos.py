@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-22
 """xPos: RoPE whose pairs fade from the score with distance, fast ones sooner.
 
 Pair p of a query at position i or a key at position j turns as in RoPE and is

@@ -124,6 +124,8 @@ def lacking_in_snippet(name, root):
     except SyntaxError as error:
         yield f"{file}:{error.lineno}: {error.msg}"
         return
+    if not source.startswith("# SPDX-License-Identifier: 0BSD\n# From "):
+        yield f"{file}:1: does not say where it is from; `make dates`"
     docstring = ast.get_docstring(tree) or ""
     if not docstring.partition("\n\n")[0].rstrip().endswith("."):
         yield f"{file}:1: the docstring has to say in a sentence what it is"
@@ -221,6 +223,8 @@ def lacking_on_pages(name, root):
         yield f"docs/{page}: has to show the file; `make method` writes one that does"
     if f"- {page}" not in read(root / "mkdocs.yml"):
         yield f"mkdocs.yml: `nav` has to name {page}"
+    if not re.search(rf"\b{name}\.py\b", read(root / "CHANGES.md")):
+        yield f"CHANGES.md: does not say that {name}.py was added"
     if f"](reference/{name}/)" not in read(docs / "llms.txt"):
         yield f"docs/llms.txt: does not list {page}; `make goldens`"
     if not any(f"/{page})" in read(chapter) for chapter in (docs / "guide").glob("*.md")):

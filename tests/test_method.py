@@ -7,7 +7,9 @@ import method
 import pytest
 from method import ROOT, files, lacking, make
 
-SNIPPET = '''r"""Waves: a sine.
+SNIPPET = '''# SPDX-License-Identifier: 0BSD
+# From The guide, 2026-11-23
+r"""Waves: a sine.
 
     wave[t] = sin(t)
 
@@ -56,6 +58,7 @@ def whole(house):
     for (file, _), text in zip(files("waves").items(), (SNIPPET, TESTS, PAGE), strict=True):
         (house / file).write_text(text, encoding="utf-8")
     edit(house / "mkdocs.yml", "  - About:", "          - reference/waves.md\n  - Trust:")
+    (house / "CHANGES.md").write_text("- Added waves.py: this file.\n")
     (house / "docs/llms.txt").write_text("- [waves.py](reference/waves/): Waves.\n")
     (house / "docs/guide/chapter.md").write_text(
         "They end. `#!claim waves-end` [Code](../reference/waves.md)\n"
@@ -95,25 +98,27 @@ def test_a_whole_method_lacks_nothing(whole):
 
 CODE, TEST, REFERENCE = files("waves")
 DAMAGES = [
+    (CODE, "# SPDX", "# The", f"{CODE}:1: does not say where it is from"),
+    ("CHANGES.md", "waves.py", "saves.py", "CHANGES.md: does not say that waves.py was added"),
     (CODE, "Waves: a sine.", "Waves", f"{CODE}:1: the docstring has to say in a sentence"),
     (CODE, "Source: arXiv:1706.03762, section 3.5.", "Source: ", f"{CODE}:1: `Source: ` has to"),
     (CODE, "arXiv:1706.03762", "arXiv:0000.00000", "docs/bibliography.md: does not have arXiv:0000.00000"),
     (CODE, "    >>> ", "    ", f"{CODE}: no docstring has an example"),
     (CODE, "def waves", "def _waves", f"{CODE}: no function and no class"),
-    (CODE, 'BASE = 10000.0', "def bare(t):\n    return t", f"{CODE}:10: bare has no docstring"),
-    (CODE, "import torch", "import numpy", f"{CODE}:8: imports numpy"),
-    (CODE, "import torch", "from . import rope", f"{CODE}:8: a relative import"),
-    (CODE, "10000.0", "[10000.0]", f"{CODE}:10: only definitions, and constants"),
-    (CODE, "10000.0", "float(1)", f"{CODE}:10: only definitions, and constants"),
-    (CODE, "BASE = 10000.0", "BASE: float = 1.0", f"{CODE}:10: only definitions, and constants"),
-    (CODE, "    return", "    global BASE\n    return", f"{CODE}:19: state that outlives"),
-    (CODE, "(t):", "(t, kept=[]):", f"{CODE}:13: a default that every call"),
-    (CODE, "    return", "    t.kept = t\n    return", f"{CODE}:19: kept from one call"),
-    (CODE, "    return", "    print(t)\n    return", f"{CODE}:19: prints"),
-    (CODE, "def waves", "@cache\ndef waves", f"{CODE}:13: a hidden cache"),
-    (CODE, "sin(t)\n\nSource", "sin(t)" + " " * 70 + ".\n\nSource", f"{CODE}:3: more than 80 columns"),
-    (CODE, "The sine.", "The \\new sine.", f"{CODE}:14: a backslash"),
-    (CODE, "return", "return (", f"{CODE}:19: '(' was never closed"),
+    (CODE, 'BASE = 10000.0', "def bare(t):\n    return t", f"{CODE}:12: bare has no docstring"),
+    (CODE, "import torch", "import numpy", f"{CODE}:10: imports numpy"),
+    (CODE, "import torch", "from . import rope", f"{CODE}:10: a relative import"),
+    (CODE, "10000.0", "[10000.0]", f"{CODE}:12: only definitions, and constants"),
+    (CODE, "10000.0", "float(1)", f"{CODE}:12: only definitions, and constants"),
+    (CODE, "BASE = 10000.0", "BASE: float = 1.0", f"{CODE}:12: only definitions, and constants"),
+    (CODE, "    return", "    global BASE\n    return", f"{CODE}:21: state that outlives"),
+    (CODE, "(t):", "(t, kept=[]):", f"{CODE}:15: a default that every call"),
+    (CODE, "    return", "    t.kept = t\n    return", f"{CODE}:21: kept from one call"),
+    (CODE, "    return", "    print(t)\n    return", f"{CODE}:21: prints"),
+    (CODE, "def waves", "@cache\ndef waves", f"{CODE}:15: a hidden cache"),
+    (CODE, "sin(t)\n\nSource", "sin(t)" + " " * 70 + ".\n\nSource", f"{CODE}:5: more than 80 columns"),
+    (CODE, "The sine.", "The \\new sine.", f"{CODE}:16: a backslash"),
+    (CODE, "return", "return (", f"{CODE}:21: '(' was never closed"),
     (TEST, "snippets.waves", "snippets.rope", f"{TEST}: no test imports snippets.waves"),
     (TEST, "waves-end", "waves-never-end", f"{TEST}: no page states its claim; write `#!claim waves-nev"),
     (TEST, "\n\n", "\n\nto_ledger()\n", f"{TEST}: the ledger of peers does not have it"),

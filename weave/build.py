@@ -25,7 +25,7 @@ from pathlib import Path
 import click
 from mkdocs.__main__ import cli
 
-from weave import cards, policy, project, texts, twins
+from weave import cards, changes, copies, heads, policy, project, texts, twins
 from weave.errors import WeaveError
 from weave.extension import RESULTS
 from weave.results import Unavailable, exhibit_names
@@ -52,6 +52,8 @@ def build(site, zensical=False):
             twins.write(made)
             cards.write(made)
             _write_data(made)
+            changes.write(made, heads.address(os.environ.get("SITE_URL", "")))
+            copies.write(made)
             # Stemmers of other languages, a megabyte under other licences: no page asks for one.
             shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
             try:

@@ -10,7 +10,7 @@ import posixpath
 import re
 from typing import NamedTuple
 
-from weave import project
+from weave import heads, project
 
 HEAD = re.compile(r"^# %%(?P<kind> \[markdown\])?(?P<options>.*)$")
 OPTION = re.compile(r' (?P<key>\w+)=(?P<value>\[[^\]]*\]|"(?:[^"\\]|\\.)*")')
@@ -127,9 +127,9 @@ def notebook(name, solved, site):
     shown = [cell for cell in cells(name) if cell.tag != left_out]
     title, rest = shown[0], shown[1:]
     made = [_prose(f"{_addressed(name, title.text, site)}\n\n{_before(name, solved, site)}")]
-    made += [_written(path) for path in files(name)]
+    made += [_written(path, site) for path in files(name)]
     if (project.ROOT / mistakes(name)).is_file():
-        made += [_written(mistakes(name)), _file(f"{name}.py", _solutions(name))]
+        made += [_written(mistakes(name), site), _file(f"{name}.py", _solutions(name))]
     for cell in rest:
         made.append(_prose(_addressed(name, cell.text, site)) if cell.prose else _code(cell))
     for number, cell in enumerate(made):
@@ -190,8 +190,8 @@ def _pin(package, pins):
     return found[0]
 
 
-def _written(path):
-    return _file(posixpath.basename(path), (project.ROOT / path).read_text(encoding="utf-8"))
+def _written(path, site):
+    return _file(posixpath.basename(path), heads.handed_out(heads.read(path), site))
 
 
 def _file(path, text):

@@ -140,8 +140,9 @@ class Folder:
 
     def configure(self, theme):
         self.write({"mkdocs.yml": configuration(theme)})
-        for watched in re.findall(r"^  - (\w+)$", configuration(theme).partition("\nwatch:")[2], re.M):
-            (self.root / watched).mkdir(exist_ok=True)
+        for watched in re.findall(r"^  - (\S+)$", configuration(theme).partition("\nwatch:")[2], re.M):
+            path = self.root / watched
+            path.touch() if path.suffix else path.mkdir(exist_ok=True)
 
 
 class Project(Folder):

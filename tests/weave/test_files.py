@@ -8,12 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from weave import project
+from weave import heads, project
 from weave.directives.code import DirectiveError
 from weave.directives.files import archive, files
 
 SNIPPETS = sorted(f"snippets/{path.name}" for path in (project.ROOT / "snippets").glob("[!_]*.py"))
-PAGE = SimpleNamespace(to=lambda target: target.removeprefix("reference/"))
+SITE = "https://someone.github.io/guide/"
+PAGE = SimpleNamespace(
+    to=lambda target: target.removeprefix("reference/"),
+    up=lambda: "../",
+    addresses={"site": SITE, "data": True},
+)
 
 
 def test_every_snippet_has_a_line_with_its_own_words_and_length():
@@ -26,7 +31,7 @@ def test_every_snippet_has_a_line_with_its_own_words_and_length():
     for name, page, says, length in named:
         text = (project.ROOT / f"snippets/{name}.py").read_text("utf-8")
         assert page == name
-        assert " ".join(text.split()).startswith(f'"""{says}')
+        assert " ".join(text.split('"""')[1].split()).startswith(says)
         assert int(length) == len(text.splitlines())
 
 
@@ -57,21 +62,24 @@ def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(m
     assert cells["xpos.py"] == ["–", "– |"]
 
 
-def test_the_archive_holds_the_files_as_they_are_and_its_bytes_never_change(monkeypatch):
-    made = archive(SNIPPETS)
+@pytest.mark.parametrize("site", [SITE, ""])
+def test_the_archive_holds_the_files_as_they_are_handed_out_and_its_bytes_never_change(monkeypatch, site):
+    made = archive(heads.files(), site)
     with zipfile.ZipFile(io.BytesIO(made)) as packed:
-        assert packed.namelist() == SNIPPETS
-        for file in SNIPPETS:
-            assert packed.read(file) == (project.ROOT / file).read_bytes()
+        assert packed.namelist() == [*SNIPPETS, "snippets/check.py"]
+        for file, name in zip(heads.files(), packed.namelist(), strict=True):
+            text = packed.read(name).decode()
+            assert text == heads.read(file).replace(f"From {heads.GUIDE}", f"From {site or heads.GUIDE}", 1)
     monkeypatch.setattr(time, "time", lambda: 2e9)
     monkeypatch.setattr("sys.platform", "win32")
-    assert archive(reversed(SNIPPETS)) == made
+    assert archive(reversed(heads.files()), site) == made
 
 
 def test_the_page_has_the_archive_in_its_link():
     link, *_ = files(PAGE, "", [])
     assert 'href="data:application/zip;base64,' in link
     assert 'download="snippets.zip"' in link
+    assert '<a href="../snippets.json">' in link
 
 
 def test_a_file_that_is_in_the_navigation_and_not_there_is_refused(monkeypatch):

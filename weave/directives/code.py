@@ -10,7 +10,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 from pygments.token import Name, Operator, Punctuation, Text
 
-from weave import project, symbols
+from weave import heads, project, symbols
 from weave.cached import cached
 
 # Folded code is for who opens it: it would drown the prose in search results.
@@ -49,7 +49,9 @@ def _in_brief(lines):
 
 
 def reference_page(file):
-    """The page that shows a whole snippet, relative to docs/."""
+    """The page that shows a whole file to copy, relative to docs/."""
+    if file == heads.CHECK:
+        return "files.md"
     return f"reference/{file.removeprefix('snippets/').removesuffix('.py')}.md"
 
 
@@ -67,6 +69,8 @@ def folded(page, title, source, more=""):
 
 def placed(page, source, brief=False):
     """Code under a line that says where it stands; a snippet links to its own page, and there to the file."""
+    whole = heads.handed_out("\n".join(source.lines), page.addresses["site"])
+    source = source._replace(lines=whole.split("\n"))
     lines = _in_brief(source.lines) if brief else source.lines
     more = "; more in the docstring" if len(lines) < len(source.lines) else ""
     code = box(page, "highlight", highlighted(lines))

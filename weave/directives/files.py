@@ -1,10 +1,10 @@
-"""```files```: every snippet, by where it enters, and all of them as one archive."""
+"""```files```: every snippet, by where it enters, and all of them with check.py as one archive."""
 
 import base64
 import io
 import zipfile
 
-from weave import project, symbols
+from weave import copies, heads, symbols
 from weave import reference as known
 from weave.directives.code import DirectiveError, reference_page
 
@@ -12,27 +12,30 @@ NAME = "snippets.zip"
 
 
 def files(page, argument, body):
-    """The archive, in its own link as it needs no server; then a table for each place."""
+    """The archive, in its own link as it needs no server; then a table for each group."""
     try:
         groups = known.groups()
         parts = [[f"## {title}", "", *_table(page, names)] for title, names in groups.items()]
     except (symbols.SymbolError, known.LedgerError) as error:
         raise DirectiveError(str(error)) from None
-    data = archive(f"snippets/{name}.py" for names in groups.values() for name in names)
+    listed = [f"snippets/{name}.py" for names in groups.values() for name in names]
+    data = archive([*listed, heads.CHECK], page.addresses["site"])
     address = f"data:application/zip;base64,{base64.b64encode(data).decode()}"
-    size = f"{len(data) // 1000} kB"
-    return [f'<p>All of them: <a href="{address}" download="{NAME}">{NAME}</a>, {size}.</p>', *parts]
+    link = f'<a href="{address}" download="{NAME}">{NAME}</a>, {len(data) // 1000} kB'
+    if page.addresses["data"]:
+        link += f'. Their versions: <a href="{page.up()}{copies.LIST}">{copies.LIST}</a>'
+    return [f"<p>All of them: {link}.</p>", *parts]
 
 
-def archive(files):
-    """A zip of files of the project, of the same bytes wherever and whenever it is made."""
+def archive(files, site):
+    """A zip of files as the site hands them out, of the same bytes wherever and whenever it is made."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
         for file in sorted(files):
-            entry = zipfile.ZipInfo(file)  # of 1980
+            entry = zipfile.ZipInfo(f"snippets/{file.rpartition('/')[2]}")  # of 1980
             entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix
             entry.compress_type = zipfile.ZIP_DEFLATED
-            packed.writestr(entry, (project.ROOT / file).read_bytes())
+            packed.writestr(entry, heads.handed_out(heads.read(file), site))
     return made.getvalue()
 
 
