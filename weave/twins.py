@@ -8,7 +8,8 @@ import posixpath
 import re
 from pathlib import Path
 
-from weave import claims, labs, project, symbols
+from weave import claims, heads, labs, project, symbols
+from weave.directives.changes import listed
 from weave.directives.exhibit import argument
 from weave.extension import CLAIM, RESULTS, VALUE, Directives, Page, formatted
 
@@ -102,6 +103,8 @@ def _fenced(fence, body):
         return [line for cell in labs.cells(rest) for line in ["", *_cell(cell)]]
     if kind == "reference":
         return _code(symbols.find(rest))
+    if kind == "changes":
+        return [line for lines in listed("`{}`".format) for line in ["", *lines]]
     if kind == "claims":
         known = claims.registry()
         return [f"- {known[id].statement}" for id in claims.citations()]
@@ -125,7 +128,8 @@ def _exhibit(rest, caption):
 
 
 def _code(source):
-    return [f"`{source.file}`:", "", *_box("python", source.lines)]
+    lines = heads.handed_out("\n".join(source.lines), os.environ.get("SITE_URL", "")).split("\n")
+    return [f"`{source.file}`:", "", *_box("python", lines)]
 
 
 def _box(kind, lines):

@@ -3,6 +3,7 @@
 Parts are HTML, or lists of Markdown lines.
 """
 
+from weave.directives.changes import changes
 from weave.directives.claims import claims
 from weave.directives.diagram import mermaid
 from weave.directives.exhibit import exhibit
@@ -10,4 +11,6 @@ from weave.directives.files import files
 from weave.directives.lab import lab, notebook
 from weave.directives.reference import reference
 
-FENCES = {each.__name__: each for each in (claims, exhibit, files, lab, mermaid, notebook, reference)}
+FENCES = {
+    each.__name__: each for each in (changes, claims, exhibit, files, lab, mermaid, notebook, reference)
+}

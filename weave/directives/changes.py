@@ -1,0 +1,26 @@
+"""```changes```: what changed in the files that people copy, by date."""
+
+import itertools
+
+from weave import changes as known
+from weave.directives.code import DirectiveError
+
+
+def changes(page, argument, body):
+    """Where the feed is, if the build writes one; then each entry below its date, with links to its files."""
+    parts = []
+    if page.addresses["data"]:
+        address = f"{page.up()}{known.FEED}"
+        parts.append(f'<p>New entries also come as an <a href="{address}">Atom feed</a>.</p>')
+    return [*parts, *listed(lambda name: f"[`{name}`]({page.to(known.place(name))}.md)")]
+
+
+def listed(named):
+    """Every entry in Markdown, a part for each date, its files as `named` has them."""
+    try:
+        entries = known.entries()
+    except known.ChangesError as error:
+        raise DirectiveError(str(error)) from None
+    for date, those in itertools.groupby(entries, lambda each: each.date):
+        items = (f"- **{each.kind}** {', '.join(map(named, each.names))}: {each.words}" for each in those)
+        yield [f"## {date}", "", *items]
