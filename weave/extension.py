@@ -103,6 +103,7 @@ class Page:
         self._lines = 0
         self._files = []
         self.shown = {}  # exhibit or lab -> result
+        self.top = []  # lines of Markdown for below the title
 
     def begin(self, lines):
         """Remember how many lines there are: the builder has taken some away at the front."""
@@ -224,7 +225,8 @@ class Directives(Preprocessor):
             else:
                 made.append(lines[number])
             number += 1
-        return made
+        title = next((n for n, line in enumerate(made, 1) if line.startswith("# ")), 0)
+        return [*made[:title], "", *self.md.weave.top, "", *made[title:]] if self.md.weave.top else made
 
     def _refuse_within(self, lines, start, end):
         """A fence shows what is in it as it stands."""

@@ -20,32 +20,31 @@ class LedgerError(Exception):
 
 
 def calls(file):
-    """Every public function and class of a file: (name, lines of its signature, sentence, errors)."""
+    """Every public function and class of a file: (name, lines of its signature, what its docstrings say)."""
     source = symbols.find(file)
     for node in ast.parse("\n".join(source.lines)).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-            paragraphs = (ast.get_docstring(node) or "").split("\n\n")
-            yield node.name, _signature(source.lines, node), paragraphs[0], list(_errors(node))
+            yield node.name, _signature(source.lines, node), list(_said(node))
 
 
-def _errors(node):
-    """What the docstrings of a definition and its methods say of ValueErrors."""
-    for each in [node, *_methods(node)] if isinstance(node, ast.ClassDef) else [node]:
-        for paragraph in (ast.get_docstring(each) or "").split("\n\n"):
-            if paragraph.startswith("ValueError:"):
-                yield paragraph
+def _said(node):
+    """The docstrings of a definition and of its methods: (name of the method, paragraphs)."""
+    for name, each in [("", node), *((each.name, each) for each in _methods(node))]:
+        if docstring := ast.get_docstring(each):
+            yield name, docstring.split("\n\n")
 
 
 def _methods(node):
+    """Of a class those that a reader calls."""
     methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-    return [each for each in methods if each.name in SHOWN or not each.name.startswith("_")]
+    called = [each for each in methods if each.name in SHOWN or not each.name.startswith("_")]
+    return called if isinstance(node, ast.ClassDef) else []
 
 
 def _signature(lines, node):
     """The lines before a definition's docstring, and for a class those of its public methods too."""
     head = lines[node.lineno - 1 : node.body[0].lineno - 1]
-    methods = _methods(node) if isinstance(node, ast.ClassDef) else []
-    return head + [line for method in methods for line in ["", *_signature(lines, method)]]
+    return head + [line for method in _methods(node) for line in ["", *_signature(lines, method)]]
 
 
 def groups():

@@ -3,11 +3,12 @@
 import json
 import re
 import textwrap
+from urllib.parse import unquote
 
 import pytest
 from bs4 import BeautifulSoup
 
-from weave import diagrams, extension
+from weave import diagrams, extension, heads
 from weave.diagrams import DiagramError
 from weave.errors import WeaveError
 from weave.provenance import measured_parts
@@ -245,6 +246,9 @@ SNIPPET = '''
         >>> halved(2)
         1.0
 
+        x may be
+        large.
+
         ValueError: x is
         no number.
         """
@@ -325,13 +329,55 @@ def test_a_reference_lists_what_is_public_with_its_signature(halving):
     ]
 
 
-def test_a_reference_says_in_a_sentence_what_each_does_and_what_it_refuses(halving):
+def test_a_reference_has_the_docstrings_whole_and_those_of_methods_after_their_names(halving):
     html = halving()
-    assert [p.text for p in html.select("p.call")] == ["Half of x < 2.", "Halves."]
-    assert [p.text for p in html.select("p.raises")] == [
-        "ValueError: x is no number.",
-        "ValueError: deep below 0.",
-    ]
+    calls = [[html.select("h3")[n], *html.select("h3")[n].find_next_siblings()] for n in (0, 1)]
+    (_, _, sentence, body, *_), (_, _, whole, method, *_) = calls
+    assert sentence.text == "Half of x < 2."
+    assert "data-search-exclude" in body.attrs
+    example, words, refuses = body.find_all(True, recursive=False)
+    assert example.pre.text == ">>> halved(2)\n1.0\n"
+    assert (words.text, words.get("class")) == ("x may be large.", None)
+    assert (refuses.text, refuses["class"]) == ("ValueError: x is no number.", ["raises"])
+    assert (whole.text, method.text) == ("Halves.", "__init__: ValueError: deep below 0.")
+    assert method.code.text == "__init__"
+
+
+def test_a_docstring_s_own_code_keeps_its_lines(halving, here):
+    here.write(
+        {"snippets/half.py": SNIPPET.replace("x may", "    a < b\n                c\n\n        x may")}
+    )
+    assert halving().select(".printed")[1].pre.text == "a < b\n    c\n"
+
+
+def test_a_reference_says_of_copies_what_was_fixed_since_below_its_title(halving, here, soup):
+    assert not halving().select(".warning")
+    here.write({"docs/files.md": "# Files\n\n## Is my copy current?\n"})
+    here.write(
+        {"CHANGES.md": "## 2026-02-02\n\n- Fixed half.py: it gave `x`.\n- Fixed other.py: not this.\n"}
+    )
+    html = soup("# Half\n\nProse.\n\n```reference snippets/half.py\n```", "reference/half.md")
+    assert [each.name for each in html.find_all(True, recursive=False)][:3] == ["h1", "details", "p"]
+    box = html.select_one("details.warning")
+    assert box.summary.text == "Fixed on 2026-02-02: copies from before give wrong numbers"
+    assert [item.text for item in box.select("li")] == ["2026-02-02: it gave x."]
+    assert box.select_one("p a")["href"] == "../files.md#is-my-copy-current"
+    assert not {"open"} & set(box.attrs)
+
+
+@pytest.mark.parametrize(
+    ("site", "named"),
+    [("https://a.org/guide/", "https://a.org/guide/"), ("http://127.0.0.1:8000/", heads.GUIDE)],
+)
+def test_a_reference_hands_out_a_file_that_names_the_site(halving, here, page, monkeypatch, site, named):
+    text = (here.root / "snippets/half.py").read_text(encoding="utf-8")
+    head = "# SPDX-License-Identifier: 0BSD\n# From The executable guide to positional encoding, 2026-01-01\n"
+    (here.root / "snippets/half.py").write_text(head + text, encoding="utf-8")
+    monkeypatch.setenv("SITE_URL", site)
+    html = BeautifulSoup(page("```reference snippets/half.py\n```", "reference/half.md"), "html.parser")
+    shown = html.select("div.highlight code")[-1].text
+    assert shown == head.replace(heads.GUIDE, named) + text
+    assert unquote(html.select_one("a[download]")["href"].partition(",")[2]) == shown
 
 
 def test_a_reference_has_the_whole_file_to_download(halving, here):

@@ -1,12 +1,14 @@
 """```reference snippets/file.py```: all of a snippet's own page below its prose."""
 
 import html
+import textwrap
 
-from weave import project, symbols
+from weave import changes, project, symbols
 from weave import reference as known
 from weave.directives.code import DirectiveError, box, highlighted, placed, reference_page
 
 DROP_IN = "How it gets into a known model. A test does so to a small one and compares what it gives."
+UNSEARCHED = "data-search-exclude"
 KEPT = {"anew": "nothing", "held": "tables"}
 
 
@@ -17,17 +19,18 @@ def reference(page, file, body):
         snippet = file.removeprefix("snippets/").removesuffix(".py")
         peers = known.peers(snippet)
         machine, rows = known.speed(snippet)
-    except (symbols.SymbolError, known.LedgerError) as error:
+        page.top = _fixed(page, changes.fixed(f"{snippet}.py"))
+    except (symbols.SymbolError, known.LedgerError, changes.ChangesError) as error:
         raise DirectiveError(str(error)) from None
     if page.path() != reference_page(file):
         raise DirectiveError(f"the reference of {file} belongs on docs/{reference_page(file)}")
     parts = [["## What it offers"]]
     if not (calls := list(known.calls(file))):
         raise DirectiveError(f"{file} has nothing that a reader could call")
-    for name, signature, sentence, errors in calls:
+    for name, signature, said in calls:
         signature = box(page, "highlight", highlighted(signature))
-        parts += [[f"### `{name}` {{: .call }}"], signature, _paragraph(sentence)]
-        parts += [_paragraph(error, "raises") for error in errors]
+        parts += [[f"### `{name}` {{: .call }}"], signature]
+        parts += [_told(page, method, *paragraphs) for method, paragraphs in said]
     parts += [["## The file"], *placed(page, source)]
     if (project.ROOT / (model := f"tests/drop_in/{snippet}.py")).is_file():
         parts += [["## In a model", "", DROP_IN], *placed(page, symbols.find(model))]
@@ -37,8 +40,35 @@ def reference(page, file, body):
     return parts
 
 
-def _paragraph(text, kind="call"):
-    return f'<p class="{kind}">{html.escape(" ".join(text.split()))}</p>'
+def _fixed(page, entries):
+    """What stands below the title, of copies that give wrong numbers."""
+    if not entries:
+        return []
+    return [
+        f'??? warning "Fixed on {entries[0].date}: copies from before give wrong numbers"',
+        "",
+        *(f"    - {each.date}: {each.words}" for each in entries),
+        "",
+        f"    [check.py]({page.to('files.md')}#is-my-copy-current) tells whether yours is one of them.",
+    ]
+
+
+def _told(page, method, sentence, *rest):
+    """A docstring, whole; only its sentence is for the search."""
+    name = f"<code>{method}</code>: " if method else ""
+    rest = "".join(_paragraph(page, text) for text in rest)
+    return f'<p class="call">{name}{_flowing(sentence)}</p>' + (rest and f"<div {UNSEARCHED}>{rest}</div>")
+
+
+def _paragraph(page, text):
+    if text.startswith((">>> ", "    ")):
+        return box(page, "no-copy printed", html.escape(f"{textwrap.dedent(text)}\n"))
+    kind = ' class="raises"' if text.startswith("ValueError: ") else ""
+    return f"<p{kind}>{_flowing(text)}</p>"
+
+
+def _flowing(text):
+    return html.escape(" ".join(text.split()))
 
 
 def _peers(peers):
