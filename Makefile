@@ -16,7 +16,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test zensical method goldens dates experiments bench notebooks fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test nightly browser-test zensical method goldens dates experiments bench notebooks tag fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -68,6 +68,9 @@ bench: $(VENV)/test ## build times beside goals and others, page weights, and ho
 
 notebooks: ## push the notebooks to their branch, as in `make notebooks REMOTE=origin`
 	@$(PYTHON) -m weave.branch "$(REMOTE)"
+
+tag: ## tag what is published by the newest date in CHANGES.md, as in `make tag REMOTE=origin`
+	@$(PYTHON) -m weave.tag "$(REMOTE)"
 
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh

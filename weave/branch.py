@@ -33,22 +33,22 @@ def files(site):
 
 
 def push(remote, site):
-    date = _git(project.ROOT, "log", "-1", "--format=%cI").strip()
+    date = git(project.ROOT, "log", "-1", "--format=%cI").strip()
     who = {f"GIT_{role}_{what}": said for role in ("AUTHOR", "COMMITTER") for what, said in _who(date)}
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files(site).items():
             (Path(folder) / name).write_text(text, encoding="utf-8", newline="\n")
-        _git(folder, "init", "--quiet", "--initial-branch", BRANCH)
-        _git(folder, "-c", "core.autocrlf=false", "add", ".")
-        _git(folder, "commit", "--quiet", "--no-gpg-sign", "--message", "Notebooks", **who)
-        _git(folder, "push", "--quiet", "--force", remote, BRANCH)
+        git(folder, "init", "--quiet", "--initial-branch", BRANCH)
+        git(folder, "-c", "core.autocrlf=false", "add", ".")
+        git(folder, "commit", "--quiet", "--no-gpg-sign", "--message", "Notebooks", **who)
+        git(folder, "push", "--quiet", "--force", remote, BRANCH)
 
 
 def _who(date):
     return ("NAME", "build"), ("EMAIL", "build@localhost"), ("DATE", date)
 
 
-def _git(folder, *command, **settings):
+def git(folder, *command, **settings):
     done = subprocess.run(
         ["git", *command],
         cwd=folder,

@@ -74,3 +74,12 @@ def test_workflows_run_what_people_run(path):
 def test_nothing_is_published_before_every_timing_is_known_to_be_of_its_code():
     text = (ROOT / ".github" / "workflows" / "publish.yml").read_text(encoding="utf-8")
     assert 0 < text.find("run: make fresh\n") < text.find("upload-pages-artifact")
+
+
+def test_whoever_asks_the_history_has_it_whole():
+    """Dates of files are in it, and earlier tags; what is built for a look alone can do without."""
+    asks = re.compile(r"run: (\.ci/run( nightly)?|make (newest|notebooks|tag))$", re.M)
+    jobs = [job for path in WORKFLOWS for job in re.split(r"\n\n(?=  \w+:\n)", path.read_text("utf-8"))]
+    asking = [job for job in jobs if asks.search(job)]
+    assert len(asking) == 5
+    assert all("          fetch-depth: 0 # " in job for job in asking)
