@@ -43,15 +43,12 @@ def test_the_date_in_each_head_has_an_entry():
         assert (name, date) in said, f"CHANGES.md says nothing of {name} on {date}"
 
 
-def test_every_file_was_added_once():
-    first = {
-        name: known[-1]["date"] for name, file in by_name().items() if (known := copies.versions().get(file))
-    }
-    added = Counter(name for each in changes.entries() if each.words == "these files." for name in each.names)
-    assert set(added.values()) == {1}
-    for each in changes.entries():
-        if each.words == "these files.":
-            assert {first[name] for name in each.names} == {each.date}
+def test_each_file_was_added_on_the_day_of_its_first_code():
+    added = {(name, each.date) for each in changes.entries() if each.kind == "Added" for name in each.names}
+    versions = copies.versions()
+    for name, file in by_name().items():
+        if file in versions:
+            assert (name, versions[file][-1]["date"]) in added, name
 
 
 # How it is read

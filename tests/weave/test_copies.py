@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from weave import check, copies, heads, labs, project, provenance, symbols
+from weave import changes, check, copies, heads, labs, project, provenance, symbols, twins
 
 SITE = "https://someone.github.io/guide"
 HEAD = "# SPDX-License-Identifier: 0BSD\n# From The executable guide to positional encoding, {}\n"
@@ -201,6 +201,15 @@ def test_a_notebook_writes_files_that_name_the_site():
     assert written
     for text in written:
         assert re.match(rf"%%writefile \w+\.py\n# SPDX.*\n# From {SITE}/, 20", text), text[:200]
+
+
+def test_the_twin_of_a_page_names_the_site_and_has_the_changes(monkeypatch):
+    monkeypatch.setenv("SITE_URL", f"{SITE}/")
+    twin = twins._text(project.DOCS / "reference/rope.md")
+    assert heads.handed_out(heads.read("snippets/rope.py"), SITE).partition("\n\n\n")[0] in twin
+    listed = twins._text(project.DOCS / "changes.md")
+    for each in changes.entries():
+        assert f"- **{each.kind}** `{each.names[0]}`" in listed and each.words in listed
 
 
 # snippets.json
