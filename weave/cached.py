@@ -4,6 +4,7 @@ Reading the syntax of our files and colouring code take most of a build in which
 """
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -13,7 +14,6 @@ import sys
 from pathlib import Path
 
 from weave import project
-from weave.project import write_whole
 
 FILE = project.ROOT / ".cache" / "texts.json"
 LIBRARIES = ("pygments", "mermaidx", "novasvg")  # what colours code and draws diagrams
@@ -52,8 +52,8 @@ class Store:
         self.file = file
         self.changed = False
         try:
-            self.results = dict(json.loads(file.read_bytes()))
-        except (OSError, ValueError, TypeError):
+            self.results = project.stored(file)
+        except OSError:
             self.results = {}
 
     def get(self, key, make):
@@ -68,7 +68,8 @@ class Store:
     def save(self):
         if self.changed:
             newest = list(self.results.items())[-LIMIT:]
-            write_whole(self.file, json.dumps(dict(newest)))
+            with contextlib.suppress(OSError):  # what matters more has been refused before
+                project.store(self.file, dict(newest))
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import sysconfig
 from dataclasses import dataclass
 
 from weave import project
-from weave.project import digest, write_whole
+from weave.project import digest
 from weave.provenance import parts
 from weave.worker import Unavailable
 
@@ -106,8 +106,8 @@ def stored():
 def load(paths, now):
     """The first of the stored entries of an exhibit that is current, else None."""
     for path in paths:
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):  # not an entry
-            entry = Entry(**json.loads(path.read_bytes()))
+        with contextlib.suppress(OSError, TypeError):  # not an entry, or one of another weave
+            entry = Entry(**project.stored(path))
             if entry.result is not None and now.is_current(entry):
                 return entry
     return None
@@ -117,7 +117,7 @@ def store(name, entry):
     """Write an entry, whole or not at all, and drop the oldest of the exhibit's entries."""
     decided_by = [entry.environment, entry.files, entry.modules]
     key = hashlib.sha256(json.dumps(decided_by).encode()).hexdigest()[:16]
-    write_whole(project.CACHE / f"{name}.{key}.json", json.dumps(vars(entry)))
+    project.store(project.CACHE / f"{name}.{key}.json", vars(entry))
     with contextlib.suppress(FileNotFoundError):  # another build may tidy up at the same time
         entries = sorted(project.CACHE.glob(f"{name}.*.json"), key=lambda path: path.stat().st_mtime_ns)
         for path in entries[:-ENTRIES]:

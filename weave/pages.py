@@ -75,14 +75,14 @@ def converted(text, md, results, warnings):
         files |= {name: results.digest(name) for name in _folders()}
         shown = {name: _digest(result) for name, result in page.shown.items()}
         entry = {"key": key, "files": files, "shown": shown, "html": html, "answers": mkdocs.answers()}
-        project.write_whole(file, json.dumps(entry))
+        project.store(file, entry)
     return html
 
 
 def _load(file, key, results):
     """The stored page if it is current, else None."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, Unavailable):
-        entry = json.loads(file.read_bytes())
+    with contextlib.suppress(OSError, KeyError, Unavailable):  # KeyError: of another weave, or there is none
+        entry = project.stored(file)
         if (
             entry["key"] == key
             and all(results.digest(name) == found for name, found in entry["files"].items())

@@ -1,6 +1,7 @@
 """Where the project's files are, and what counts as one of them."""
 
 import hashlib
+import json
 import os
 import sys
 import sysconfig
@@ -9,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+HEAD = '{{"digest": "{}", '  # of what is stored
 CACHE = ROOT / ".cache" / "weave"
 
 
@@ -54,6 +56,22 @@ def digest(name):
         return hashlib.sha256(content).hexdigest()
     except OSError:
         return None
+
+
+def store(path, fields):
+    """Write a dictionary as JSON, with the digest of all that follows it."""
+    text = json.dumps(fields)[1:]
+    write_whole(path, HEAD.format(hashlib.sha256(text.encode()).hexdigest()) + text)
+
+
+def stored(path):
+    """The dictionary that `store` wrote; {} if there is none, or not byte for byte the same."""
+    if path.is_file():  # a pipe would be waited for
+        data = path.read_bytes()
+        text = data[len(HEAD.format("0" * 64)) :]
+        if data == HEAD.format(hashlib.sha256(text).hexdigest()).encode() + text:
+            return json.loads(b"{" + text)
+    return {}
 
 
 def write_whole(path, text):

@@ -28,6 +28,8 @@ DAMAGE = {
     "foreign": lambda path: path.write_bytes(b"\x89PNG\r\n\0\xff"),
     "of another version": lambda path: path.write_text('{"version": 1}'),
     "a list": lambda path: path.write_text("[[1], null]"),
+    "edited": lambda path: path.write_text(path.read_text().replace("e", "E").replace("2.", "6.")),
+    "a pipe": lambda path: (path.unlink(), os.mkfifo(path)),
     "gone": lambda path: path.unlink(),
     "from a clock that has jumped back since": lambda path: os.utime(path, (2**33, 2**33)),
 }

@@ -246,8 +246,12 @@ def test_another_python_runs_all(monkeypatch, known):
         lambda data: b"null",
         lambda data: b"{}",
         lambda data: b"\xff\xfe",
+        lambda data: edited(data, values={"end": 666.0, "tiny": 0.0}),
+        lambda data: edited(data, figure="<script>x()</script>"),
+        lambda data: data.replace(b'"result": {', b'"result": [], "why": "", "code": {}, "more": {'),
+        lambda data: data.replace(b"2.0", b"6.0"),
     ],
-    ids=["empty", "half", "list", "null", "bare", "no text"],
+    ids=["empty", "half", "list", "null", "bare", "no text", "value", "figure", "no result", "digit"],
 )
 def test_an_entry_that_cannot_be_read_is_made_again_without_a_word(lively, ask, known, damage, capfd):
     before = known.get(STORED)
@@ -263,6 +267,12 @@ def test_an_entry_that_cannot_be_read_is_made_again_without_a_word(lively, ask, 
     assert path.read_bytes() == whole
 
 
+def edited(data, **changes):
+    """An entry as somebody may edit it."""
+    entry = json.loads(data)
+    return json.dumps(entry | {"result": entry["result"] | changes}).encode()
+
+
 COUNT = 5  # exhibits of the project
 
 
@@ -270,7 +280,7 @@ def is_entry(path):
     """Is this the entry of STORED for the files as they are?"""
     if not path.name.startswith(f"{STORED}."):
         return False
-    return entries.Snapshot().is_current(entries.Entry(**json.loads(path.read_bytes())))
+    return entries.Snapshot().is_current(entries.Entry(**project.stored(path)))
 
 
 def stored(name, now=None):
