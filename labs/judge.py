@@ -253,21 +253,38 @@ def _pattern(got, expected, tolerance):
         torch.cat([each.flatten() for each in side]) for side in zip(*pairs)
     )
     both = a.isfinite() & b.isfinite()
-    if not torch.equal(a[~both], b[~both]) or both.sum() < 2:
+    if both.sum() < 2:
         return ""
+    if not torch.equal(a[~both], b[~both]):
+        if _values_differ(a[both], b[both], tolerance):
+            return ""
+        return (
+            "All finite numbers are right. What is wrong is where infinity "
+            "stands, or its sign."
+        )
     if fits(lambda a, b: (_in_order(a), _in_order(b))):
         return (
             "The numbers are the right ones, but they stand in other places."
         )
     a, b = a[both], b[both]
-    times, more = ((a @ b) / (b @ b)).item(), (a - b).mean().item()
+    times, more = _times(a, b), (a - b).mean().item()
     if not _values_differ(a, times * b, tolerance):
         return f"All numbers are {times:.5g} times what they should be."
     if not _values_differ(a, b + more, tolerance):
         return f"All numbers differ by the same, {more:+.5g}."
     if not _values_differ(a * b, torch.ones_like(b), tolerance):
         return "All numbers are one over what they should be."
-    return ""
+    if not _values_differ(a.abs(), b.abs(), tolerance):
+        return "All sizes are right. Some signs are wrong."
+    times = [_times(*pair) for pair in pairs]
+    if fits(lambda a, b: (a, _times(a, b) * b)):
+        each = ", ".join(f"{one:.4g}" for one in times)
+        return (
+            "All numbers of a case are the same multiple of what they "
+            f"should be, but each case has its own: {each}."
+        )
+    first = next(pair for pair in pairs if _values_differ(*pair, tolerance))
+    return _parted(*first, tolerance)
 
 
 def _numbers(results):
@@ -277,6 +294,31 @@ def _numbers(results):
         for each in results
     ]
     return [each.double() for each in _tensors(plain)]
+
+
+def _times(a, b):
+    """The multiple of b that is nearest to a."""
+    return ((a * b).sum() / b.square().sum()).item()
+
+
+def _parted(a, b, tolerance):
+    """Which part of one axis has all that is wrong, as a sentence, or ''."""
+    bad = _bad(a, b, tolerance)
+    found = []
+    for axis in range(bad.ndim if bad.ndim > 1 else 0):
+        parts = bad.movedim(axis, 0).flatten(1)
+        wrong = parts.any(1)
+        if not wrong.all():
+            share = parts[wrong].double().mean().item()
+            found.append((share, axis - bad.ndim, wrong.nonzero().flatten()))
+    share, axis, index = max(
+        found, key=lambda each: each[0], default=(0.0, 0, bad)
+    )
+    if share < 0.5:
+        return ""
+    some = ", ".join(map(str, index[:5].tolist()))
+    more = ", ..." if len(index) > 5 else ""
+    return f"All that is wrong there has index {some}{more} on axis {axis}."
 
 
 def _in_order(x):
@@ -317,10 +359,15 @@ def _differ(got, expected, tolerance, exact=True):
     return _values_differ(a.double(), b.double(), tolerance)
 
 
-def _values_differ(a, b, tolerance):
+def _bad(a, b, tolerance):
+    """Where a is not b, up to the tolerance."""
     size = b[b.isfinite()].abs().max().item() if b.isfinite().any() else 1.0
     close = (a - b).abs() <= tolerance * (size or 1.0)
-    bad = ~(close | (a == b) | (a.isnan() & b.isnan()))
+    return ~(close | (a == b) | (a.isnan() & b.isnan()))
+
+
+def _values_differ(a, b, tolerance):
+    bad = _bad(a, b, tolerance)
     if not bad.any():
         return ""
     place = bad.nonzero()[0].tolist()

@@ -259,7 +259,13 @@ def test_who_stops_as_a_mistake_does_hears_of_it(said):
         (lambda x: 3 * x, "All numbers are 1.5 times what they should be."),
         (lambda x: 2 * x + 1, "All numbers differ by the same, +1."),
         (lambda x: (2 * x).flip(-1), "The numbers are the right ones, but they stand in other places."),
-        (lambda x: (2 * x) / (x != 1), ""),
+        (
+            lambda x: (2 * x) / (x != 1),
+            "All finite numbers are right. What is wrong is where infinity stands,",
+        ),
+        (lambda x: (2 * x + 1) / (x != 1), ""),
+        (lambda x: 2 * x.abs(), "All sizes are right. Some signs are wrong."),
+        (lambda x: len(x) * x + x, "multiple of what they should be, but each case has its own: 2, 1.5."),
         (lambda x: 2 * x * (x / 0 - x / 0), "nan comes from zero by zero, from infinity less infinity,"),
         (lambda x: x * x + 7, ""),
     ],
@@ -267,7 +273,36 @@ def test_who_stops_as_a_mistake_does_hears_of_it(said):
 def test_what_all_differences_have_in_common_is_said(said, yours, words):
     text = said(yours, mistakes=[])[1]
     assert words in text
-    assert bool(words) == any(each in text for each in ("All numbers", "right ones", "nan comes"))
+    known = ("All numbers", "right ones", "nan comes", "All finite", "All sizes", "All that is wrong")
+    assert bool(words) == any(each in text for each in known)
+
+
+TABLE = torch.arange(1.0, 25.0).reshape(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ((..., slice(1, None, 2)), "All that is wrong there has index 1, 3 on axis -1."),
+        ((1,), "All that is wrong there has index 1 on axis -3."),
+        ((slice(None), 2), "All that is wrong there has index 2 on axis -2."),
+        ((1, 2), "All that is wrong there has index 2 on axis -2."),
+        ((TABLE % 5 == 0,), ""),
+        ((...,), ""),
+    ],
+)
+def test_a_part_that_has_all_that_is_wrong_is_named(said, index, words):
+    wrong = TABLE.clone()
+    wrong[index] = wrong[index] ** 2 + 1
+    text = said(lambda: wrong, lambda: TABLE, {"a table": ()}, [])[1]
+    assert text.endswith(words) and ("All that is wrong" in text) == bool(words)
+
+
+def test_a_long_part_is_cut_short(said):
+    right = torch.ones(2, 20)
+    wrong = right.cumsum(1)
+    text = said(lambda: wrong, lambda: right, {"a table": ()}, [])[1]
+    assert text.endswith("All that is wrong there has index 1, 2, 3, 4, 5, ... on axis -1.")
 
 
 def test_a_transposed_result_and_its_inverse_are_told(said):
