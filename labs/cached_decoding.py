@@ -550,8 +550,12 @@ def check_continue(yours):
         return report | {"tokens written": written}
 
     cases = {
-        "one text": (*batch("count"), 3),
+        "one text": (*batch("count"), 5),
         "texts of different lengths": (*batch("_counts", "two"), 4),
+        "a text that goes on after the letter a": (
+            *batch("banana", "fig"),
+            4,
+        ),
     }
     right, mistakes = right_and_wrong(
         "cached_decoding", "continue_texts", globals()

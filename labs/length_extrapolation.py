@@ -273,7 +273,7 @@ def check_meets_new_angles(yours):
     cases = {
         "texts eight times as long": (rope_frequencies(32), 64, 512),
         "texts a little longer": (rope_frequencies(64), 1000, 1100),
-        "texts that are shorter": (rope_frequencies(32), 512, 64),
+        "texts that are shorter": (rope_frequencies(32), 512, 128),
         "texts four times as long": (rope_frequencies(32), 64, 256),
         "texts of the trained length": (rope_frequencies(32), 64, 64),
         "a pair that just comes round, one just not": (just, 64, 128),
@@ -351,7 +351,7 @@ def check_mend(yours):
     cases = {
         "texts eight times as long": (rope_frequencies(32), 64, 512),
         "texts a half longer": (rope_frequencies(16), 200, 300),
-        "texts that are shorter": (rope_frequencies(32), 512, 64),
+        "texts that are shorter": (rope_frequencies(32), 512, 128),
     }
     right, mistakes = right_and_wrong(
         "length_extrapolation", "mend", globals()

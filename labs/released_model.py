@@ -292,13 +292,13 @@ def base_and_factor(frequencies):
 def check_base_and_factor(yours):
     """Compare with what the frequencies were made of."""
     cases = {
-        f"{dim} channels, base {base:.0f}, factor {factor:.0f}": (
+        f"{dim} channels, base {base:.0f}, factor {factor:g}": (
             rope_frequencies(dim, base) / factor,
         )
         for dim, base, factor in (
             (8, 10_000.0, 1.0),
             (32, 500_000.0, 1.0),
-            (12, 10_000.0, 8.0),
+            (12, 10_000.0, 2.5),
         )
     }
     right, mistakes = right_and_wrong(
@@ -397,6 +397,10 @@ def check_what_is_wrong(yours):
         "wrong base and factor": (
             Released(**other),
             other | {"base": 1_000_000.0, "factor": 2.0},
+        ),
+        "everything wrong": (
+            Released(**one),
+            other | {"base": 1_000_000.0},
         ),
     }
     right, mistakes = right_and_wrong(

@@ -265,10 +265,10 @@ def check_turn(yours):
             torch.arange(10),
             rope_frequencies(8),
         ),
-        "three tokens in the middle of a text": (
+        "three tokens in the middle of a text, another base": (
             late,
             torch.arange(70, 73),
-            rope_frequencies(12),
+            rope_frequencies(12, 100.0),
         ),
     }
     _, mistakes = right_and_wrong(

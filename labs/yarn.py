@@ -348,7 +348,7 @@ def check_scores(yours):
     for dim, factor in ((8, 16), (32, 4)):
         q, k = torch.randn(2, 6, dim, generator=some)
         positions = torch.tensor([0, 1, 2, 7, 40, 900])
-        w = rope_frequencies(dim) / factor
+        w = rope_frequencies(dim, 100.0) / factor
         cases[f"factor {factor}"] = q, k, positions, w, factor
     right, mistakes = right_and_wrong("yarn", "scores", globals())
     return judge(yours, right, cases, mistakes)
