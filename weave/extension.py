@@ -429,7 +429,10 @@ class Levels(Treeprocessor):
 
 
 class Terms(Treeprocessor):
-    """Link a term of the glossary to its meaning, at its first use in a section or a level."""
+    """Link a term of the glossary to its meaning, at its first use in a section or a level.
+
+    Up to the end of the level in plain words, and on the front page, that is the plain one.
+    """
 
     SENTENCES = ("p", "li", "td", "em", "strong")
     AROUND = ("div", "figure", "figcaption", "details", "ul", "ol", "table", "tbody", "tr")
@@ -441,6 +444,9 @@ class Terms(Treeprocessor):
                 entry.set("id", glossary.identifier(entry.text))
         elif self.md.weave.path() != BIBLIOGRAPHY and (known := glossary.terms()):
             self.words, self.forms = glossary.pattern(known)
+            self.plain = self.md.weave.path() == "index.md" or any(
+                "level-layman" in each.get("class", "") for each in root
+            )
             self._walk(root, set())
 
     def _walk(self, parent, met):
@@ -449,6 +455,7 @@ class Terms(Treeprocessor):
                 met.clear()
             elif element.tag in (*self.SENTENCES, *self.AROUND):
                 inner = set() if "level-" in element.get("class", "") else met
+                self.plain = self.plain and element.get("class") != "from-basic"  # all that follows
                 self._mark(element, "text", element, inner)
                 self._walk(element, inner)
             self._mark(parent, "tail", element, met)
@@ -462,7 +469,8 @@ class Terms(Treeprocessor):
             term = self.forms[word[1].lower()]
             if term.id not in met:
                 met.add(term.id)
-                link = ElementTree.Element("a", {"class": "term", "title": term.meaning})
+                link = ElementTree.Element("a", {"class": "term"})
+                link.set("title", term.plain if self.plain else term.meaning)
                 link.set("href", f"{self.md.weave.to(glossary.FILE)}#{term.id}")
                 link.text, link.tail = AtomicString(word[0]), text[word.end() :]
                 setattr(element, part, text[: word.start()])

@@ -1,10 +1,12 @@
 """The glossary: its terms, explained where a page first uses one.
 
 docs/glossary.md is a list of definitions. A term's line may name other forms of it, which are
-found too; the plural with s need not be named:
+found too; the plural with s need not be named. Of two definitions the first is for those who read
+in plain words:
 
     Query, queries
-    :   What a token asks of the others.
+    :   What a word looks for.
+    :   The vector with which a token asks. It is compared with every key.
 """
 
 import functools
@@ -14,14 +16,15 @@ from typing import NamedTuple
 from weave import project
 
 FILE = "glossary.md"
-ENTRY = re.compile(r"^(?P<forms>\w.*)\n:   (?P<meaning>(?:.*\n)+?)(?=\n|\Z)", re.M)
+ENTRY = re.compile(r"^(?P<forms>\w.*)\n:   (?P<meanings>(?:.*\n)+?)(?=\n|\Z)", re.M)
 MARKS = re.compile(r"\[([^\]]+)\]\([^)]*\)|[*`$]")
 
 
 class Term(NamedTuple):
     id: str
     forms: list[str]
-    meaning: str  # as plain text
+    plain: str  # as text, what it means in plain words
+    meaning: str
 
 
 def terms():
@@ -35,8 +38,11 @@ def _terms(text):
     found = []
     for entry in ENTRY.finditer(text + "\n"):
         forms = [form.strip() for form in entry["forms"].split(",")]
-        meaning = MARKS.sub(lambda mark: mark[1] or "", " ".join(entry["meaning"].split()))
-        found.append(Term(identifier(forms[0]), forms, meaning))
+        meanings = [
+            MARKS.sub(lambda mark: mark[1] or "", " ".join(meaning.split()))
+            for meaning in entry["meanings"].split("\n:   ")
+        ]
+        found.append(Term(identifier(forms[0]), forms, meanings[0], meanings[-1]))
     return found
 
 

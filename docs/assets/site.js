@@ -138,7 +138,8 @@
     meaning.replaceChildren(term.title, " ", more);
     term.after(meaning);
     meaning.showPopover();
-    const { left, top, bottom } = term.getBoundingClientRect();
+    /* Below what is being read: the term, or all of a page's first sentence. */
+    const { left, top, bottom } = (term.closest(".lede") ?? term).getBoundingClientRect();
     const { width, height } = meaning.getBoundingClientRect();
     meaning.style.left = `${Math.max(8, Math.min(left, document.body.clientWidth - width - 8))}px`;
     meaning.style.top = `${scrollY + (bottom + height > innerHeight ? top - height : bottom)}px`;

@@ -108,6 +108,25 @@ JARGON = re.compile(
 )
 
 
+def in_plain_words(path):
+    """What those read who stay in plain words: the front page, or a chapter's lede and its story."""
+    text = path.read_text(encoding="utf-8")
+    if path.name != "index.md":
+        lede = re.search(r"^# .*\n\n(.*?)\n\{ \.lede \}$", text, re.M | re.S)
+        text = f"{lede[1]} {dict(levels(path))['layman']}"
+    # Front matter is not on the page, and a link is no term.
+    return plain(re.sub(r"^---.*?^---$|\[[^\]]+\]\([^)]*\)", "", text, flags=re.M | re.S))
+
+
+@pytest.mark.parametrize("path", [DOCS / "index.md", *CHAPTERS], ids=lambda p: p.stem)
+def test_a_word_of_the_glossary_in_plain_words_has_a_plain_meaning(path):
+    words, forms = glossary.pattern(glossary.terms())
+    for word in words.finditer(in_plain_words(path)):
+        meaning = forms[word[1].lower()].plain
+        assert not JARGON.findall(meaning), f"{word[1]}: {meaning!r}"
+        assert textstat.flesch_kincaid_grade(meaning) <= 9, f"{word[1]}: {meaning!r}"
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
 def test_the_layman_level_holds_no_word_of_the_trade_that_the_glossary_lacks(path):
     words, _ = glossary.pattern(glossary.terms())

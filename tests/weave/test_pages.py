@@ -1057,6 +1057,23 @@ def test_a_term_is_linked_to_its_meaning_where_it_first_stands(explained):
     assert found == [("queries", *query), ("head", *head)]
 
 
+def test_up_to_the_end_of_plain_words_a_term_has_its_plain_meaning(here, soup):
+    known = "Query, queries\n:   What a word\n    *looks for*.\n:   A vector.\n\nHead\n:   One.\n"
+    here.write({"docs/glossary.md": known})
+    text = "# Page\n\nA query.\n\n" + "".join(
+        f'??? level-{level} "x"\n\n    A query.\n\n' for level in ("layman", "basic")
+    )
+    text += "## After\n\nA query, a head."
+    plain, full = "What a word looks for.", "A vector."
+
+    def titles(path, text):
+        return [a["title"] for a in soup(text, path).select("a.term")]
+
+    assert titles("guide/a.md", text) == [plain, plain, full, full, "One."]
+    assert titles("index.md", "A query, a head.") == [plain, "One."]
+    assert titles("guide/a.md", "A query.") == [full]
+
+
 def test_the_longest_term_is_found(explained):
     assert [text for text, *_ in explained("An attention head.")] == ["attention head"]
 
