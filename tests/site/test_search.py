@@ -1,6 +1,8 @@
 """What readers type into the search, and the page that must come first: asked of the theme's worker."""
 
+import html
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -57,7 +59,7 @@ FIRST = {
     "guide/myths/": ["myths", "is it true", "misconceptions"],
     "": ["ChatGPT", "transformer"],
     "labs/": ["exercises", "labs"],
-    "glossary/": ["glossary"],
+    "glossary/": ["glossary", "mrope"],
     "claims/": ["claims"],
 }
 SHARE = 0.95
@@ -77,6 +79,13 @@ def test_what_is_searched_for_comes_first(built):
     assert share >= SHARE
 
 
+def test_a_search_for_pictures_finds_the_chapters_that_speak_of_them(built):
+    found = search(built.root, ["2d rope", "2d rope vision", "mrope", "2d"])
+    assert found["2d rope"][0] == found["2d rope vision"][0] == "guide/rope/"
+    assert found["mrope"][0] == "glossary/"
+    assert {"guide/rope/", "glossary/"} <= set(found["2d"])
+
+
 def search(site, queries):
     """For each query the pages that are found, best first."""
     (worker,) = site.glob("assets/javascripts/workers/search.*.min.js")
@@ -85,6 +94,12 @@ def search(site, queries):
     return json.loads(done.stdout)
 
 
-def test_what_is_alike_on_all_pages_is_not_searched(built):
-    index = (built.root / "search" / "search_index.json").read_text(encoding="utf-8")
+def test_what_is_alike_on_all_pages_or_belongs_to_a_figure_is_not_searched(built):
+    documents = json.loads((built.root / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    index = " ".join(" ".join(re.sub(r"<[^>]*>", " ", each["text"]).split()) for each in documents)
     assert "You will be able to" not in index
+    # What a live figure says and its call, and what a lab's check says to a solution.
+    parts = ".live .says, .live pre, .live .place, details.success .place"
+    told = {e.get_text(" ", strip=True) for page in built.pages for e in built.soup(page).select(parts)}
+    assert len(told) > 20
+    assert [text for text in told if html.escape(" ".join(text.split()), quote=False) in index] == []

@@ -21,6 +21,15 @@ PAGE = """
 <details data-search-exclude><summary>Code</summary><p>hidden</p></details>
 <p>A <mark>marked</mark> word, and <main>more</main>.</p>
 """
+# Boxes in boxes, as those of a live figure and of a lab's solution are.
+NESTED = """
+<h1 id="top">Rotation</h1>
+<div><p>Before.</p><div class="live" data-search-exclude><div>first <div>second</div> third</div>fourth</div>
+Within.</div>
+<details class="success" data-search-exclude><details>fifth</details><h2 id="in">sixth</h2></details>
+<div id="x" data-search-exclude><divider>seventh</divider></div><p>After.</p>
+<div data-search-exclude>eighth
+"""
 
 
 def sections(content):
@@ -35,6 +44,13 @@ def test_the_index_is_the_same_but_for_what_is_drawn():
     assert sections(lean(PAGE)) == sections(drawn)
     assert "0.5" in str(sections(PAGE)) and "import" in str(sections(lean(PAGE)))
     assert len(re.findall("<", lean(PAGE))) < 0.7 * len(re.findall("<", PAGE))
+
+
+def test_what_is_excluded_is_so_with_all_that_it_holds():
+    assert "third" in str(sections(NESTED)), "the plugin itself would see to it"
+    searched = str(sections(lean(NESTED)))
+    words = re.findall(r"\w+", re.sub(r"<[^>]*>", " ", NESTED))
+    assert [word for word in words if word in searched] == ["Rotation", "Before", "Within", "After"]
 
 
 def test_readers_get_all_of_a_page(tmp_path):
