@@ -106,10 +106,14 @@ def rope(sizes):
 def xpos(sizes):
     from snippets.xpos import apply_xpos, xpos_tables
 
+    half = sizes.length / 16  # of the trained length, of which the learned table has eight times as many rows
+
     class Xpos(Encoding):
         def tables(self, positions):
             roles = ("query", "key")
-            return {role: xpos_tables(positions, sizes.width, role, centre=0) for role in roles}
+            return {
+                role: xpos_tables(positions, sizes.width, role, centre=0, scale_base=half) for role in roles
+            }
 
         def rotate(self, x, tables, role):
             return apply_xpos(x, *tables[role])

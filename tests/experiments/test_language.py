@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
-from experiments import corpus, extensions, language, shuffled
+from experiments import corpus, extensions, language, shuffled, tasks, variants
 from experiments.runs import plan
 from snippets import rope_scaling
 from snippets.rope import rope_frequencies
+from snippets.xpos import xpos_decay
 
 METHODS = plan()["language"]["methods"]
 
@@ -177,6 +178,32 @@ def test_the_search_finds_factors_that_rise_and_are_no_worse_than_where_it_began
     factors = extensions.search(model, "cpu", seed=0)
     assert factors.shape == (extensions.WIDTH // 2,)
     assert (factors.diff() >= 0).all() and factors.min() >= 1 and factors.max() <= extensions.FACTOR
+
+
+@pytest.mark.parametrize(("decoder", "trained"), [(language.decoder, 128), (tasks.decoder, 32)])
+def test_xpos_fades_over_half_of_the_trained_length_as_in_its_paper(decoder, trained):
+    at = torch.tensor([[0, trained // 2]])
+    cos, sin = decoder("xPos", 0).encoding.tables(at)["query"]
+    assert torch.allclose(torch.hypot(cos, sin)[0, 1].double(), xpos_decay(16))
+
+
+def test_a_window_hides_the_keys_that_stand_so_far_back_or_farther():
+    at = torch.arange(20)[None]
+    bias = variants.Windowed(5).bias(at[:, 10:], at)[0, 0]
+    for query, row in enumerate(bias, 10):
+        seen = (row == 0).nonzero()[:, 0].tolist()
+        assert [key for key in seen if key <= query] == list(range(query - 4, query + 1))
+        assert set(row.tolist()) == {0.0, -math.inf}
+
+
+def test_a_window_as_long_as_the_text_changes_nothing():
+    model, windows = language.decoder("RoPE", 0).double(), language.held_out(1)[:, :65]
+    plain = language.losses(model, windows)
+    model.encoding = variants.Windowed(64).double()
+    assert torch.equal(language.losses(model, windows), plain)
+    model.encoding = variants.Windowed(8).double()
+    narrow = language.losses(model, windows)
+    assert torch.allclose(narrow[:, :8], plain[:, :8]) and not torch.allclose(narrow[:, 8:], plain[:, 8:])
 
 
 def test_every_encoding_of_the_switch_can_be_trained():

@@ -29,7 +29,7 @@ def test_each_result_says_what_it_was_made_with(run):
     assert (kept["method"], kept["seed"]) == (run.method, run.seed)
     made_with = kept["made_with"]
     assert {"code", "sizes", "seconds", "device", "machine", "python", "torch"} <= set(made_with)
-    if run.experiment in ("language", "shuffled", "extensions"):
+    if run.experiment in ("language", "shuffled", "extensions", "variants"):
         assert set(made_with["corpus"]) == {"train_bytes", "held_out_bytes", "sha256"}
 
 
