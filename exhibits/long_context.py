@@ -42,6 +42,8 @@ RAISED = [
     (1_000_000, 16_384, "Code Llama", "roziere2023"),
     (1_000_000, 32_768, "Qwen3", "qwen2025"),
 ]
+# for so many thousands of tokens the least base, by table 2 of men2024
+LEAST_BASE = {4: 27_000, 8: 84_000, 16: 310_000, 32: 640_000}
 OFFSETS_LEARNED, STRETCH = 1024, 8  # of the two heads that are trained
 UPDATES = 120
 WAYS = {  # to stretch RoPE, each in a colour of its own
@@ -562,8 +564,18 @@ def bases():
         for base, length, model, _ in RAISED
         if length > values[f"reach_{base}"]
     ]
+    listed = [
+        model
+        for base, length, model, _ in RAISED
+        if base < LEAST_BASE[length // 1024]
+    ]
+    most = max(LEAST_BASE)
     return values | {
         "beyond": len(passed),
+        "beyond_by_table": len(listed),
+        "listed_thousands": most,
+        "listed_base": LEAST_BASE[most],
+        "listed_reach": _reach(rope_frequencies(dim, LEAST_BASE[most])),
         "lucky": lucky,
         "more": more,
         "lucky_reach": _reach(rope_frequencies(dim, lucky)),

@@ -228,6 +228,29 @@ def test_the_bounds_of_the_paper_are_those_of_heads_of_width_128(lowest, highest
     assert max(long_context._reach(rope_frequencies(128, base)) for base in found) >= length
 
 
+def test_who_was_trained_on_more_than_the_bound_by_every_distance_and_by_the_papers_table():
+    values = long_context.bases()
+    beyond = {model for base, length, model, _ in long_context.RAISED if length > values[f"reach_{base}"]}
+    least = long_context.LEAST_BASE
+    listed = {m for base, length, m, _ in long_context.RAISED if base < least[length // 1024]}
+    assert listed < beyond and (len(beyond), len(listed)) == (2, 1)
+    assert (values["beyond"], values["beyond_by_table"]) == (2, 1)
+    assert values["listed_reach"] < 1000 * values["listed_thousands"] == 32_000
+
+
+@pytest.mark.parametrize(
+    ("given", "whole"), [({}, True), ({"truncate": True}, True), ({"truncate": False}, False)]
+)
+def test_truncate_rounds_the_ends_of_the_ramp_and_is_the_default(given, whole):
+    assert peer("transformers").GptOssConfig().rope_parameters["truncate"] is False
+    scaling = {"factor": 8.0, "original_max_position_embeddings": 4096}
+    found, _ = rotary("yarn", 96, 1e4, **scaling, **given)
+    share = (1 - found.double() / long_context.rope_frequencies(96)) / (1 - 1 / 8)  # of the slowing
+    first, second = share.gt(1e-4).nonzero()[:2, 0].tolist()
+    start = first - share[first] / (share[second] - share[first])  # where the line crosses zero
+    assert (abs(start - start.round()) < 0.01) == whole
+
+
 def test_a_larger_base_does_not_always_reach_farther():
     values = long_context.bases()
     assert values["more"] == 1.01 * values["lucky"]
