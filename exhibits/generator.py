@@ -14,7 +14,6 @@ from snippets.block import Decoder, Encoding
 
 WIDTH = 58  # characters that a phone shows
 WARM = "0.8"
-WORSE = 0.3  # nats above the loss within: a model holds no longer
 SHOWN = ("none", "sinusoidal", "learned", "RoPE", "ALiBi")
 
 
@@ -112,16 +111,17 @@ def by_position():
     ax.set_ylabel("loss in nats a byte")
     ax.text(TRAINED, ax.get_ylim()[1], " training ended here", va="top")
     name_lines(ax)
-    return fig, values | {"reach": _reach(results["RoPE"]), "worse": WORSE}
+    return fig, values | {"lead": _lead(results)}
 
 
-def _reach(runs):
-    """How far past the trained length no seed is much worse than before."""
-    losses = torch.tensor([run["loss"] for run in runs])
-    within = losses[:, : TRAINED // BIN].mean(1, keepdim=True)
-    worse = (losses > within + WORSE).any(0)
-    worse[: TRAINED // BIN] = False
-    return int(worse.int().argmax()) * BIN - TRAINED
+def _lead(results):
+    """How far past the trained length RoPE is better than ALiBi, by seed."""
+    rope, alibi = (
+        torch.tensor([run["loss"] for run in results[name]])
+        for name in ("RoPE", "ALiBi")
+    )
+    behind = (rope > alibi).any(0)
+    return int(behind.int().argmax()) * BIN - TRAINED
 
 
 def temperatures():

@@ -1,9 +1,13 @@
 """What the chapter on order says of its exhibits in words."""
 
+import math
+
 import pytest
 import torch
 
 from exhibits import order
+from snippets.attention import attention
+from tests.peers import peer
 
 
 @pytest.mark.claim(
@@ -50,7 +54,7 @@ def test_no_encoding_has_every_property(dim, heads, seed):
         added = name in ("sinusoidal", "learned")
         assert ("ties" in properties) == (added or name == "Shaw, with values")
         assert ("alike" in properties) == (not added and name != "FIRE")
-        assert "level" not in properties or "no_pairs" not in properties
+        assert ({"level", "no_pairs"} <= properties) == (name == "xPos")
         assert ("no_end" in properties) == (name != "learned")
         assert ("positions" in properties) == (name not in ("none", "Transformer-XL", "CoPE"))
     assert {name for name in has if "steady" not in has[name]} == {"xPos", "ALiBi", "KERPLE"}
@@ -58,3 +62,17 @@ def test_no_encoding_has_every_property(dim, heads, seed):
     assert {name for name in has if "mark" not in has[name]} == clipped
     if seed == 0:
         assert order.properties()[1]["most"] == max(map(len, has.values())) == 6
+
+
+@pytest.mark.parametrize("sink", [-2.0, 0.0, 2.0])
+def test_the_weights_of_a_token_add_up_to_one_but_with_a_learned_sink_to_less(sink):
+    """What the glossary says of gpt-oss."""
+    attend = peer("transformers.models.gpt_oss.modeling_gpt_oss").eager_attention_forward
+    module = torch.nn.Module()
+    module.num_key_value_groups, module.sinks = 1, torch.nn.Parameter(torch.full((2,), sink))
+    q, k, v = torch.randn(3, 1, 2, 5, 8).double()
+    _, weights = attend(module.double(), q, k, v, None, scaling=8**-0.5)
+    scores = q / 8**0.5 @ k.mT
+    assert torch.allclose(attention(q, k, v)[1].sum(-1), torch.ones(1).double())
+    assert (weights.sum(-1) < 1).all()
+    assert torch.allclose(weights, scores.exp() / (scores.exp().sum(-1, keepdim=True) + math.exp(sink)))
