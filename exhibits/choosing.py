@@ -10,9 +10,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
+from exhibits import _same_bytes
 from exhibits._drawing import COLORS
 from experiments import language
-from experiments.runs import load
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import scaled_dot_product
 from snippets.clipped_bias import ClippedBias
@@ -116,36 +116,25 @@ def _moves(scores, x):
     return change[..., seen].abs().max().item()
 
 
-def _rises():
-    """How much more far out than within the trained length: the mean loss."""
-    far = slice(language.ASKED // 2 // language.BIN, None)
-    within = slice(16 // language.BIN, language.TRAINED // language.BIN)
-    rises = {}
-    for name, runs in load("language").items():
-        loss = torch.tensor([run["loss"] for run in runs])
-        rises[name] = (loss[:, far].mean() - loss[:, within].mean()).item()
-    return rises
-
-
 def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
-    values, rises = {}, _rises()
-    print("| Method, paper | Enters | Learned | Moved | Far out | Used in |")
+    values, costs = {}, _same_bytes.costs()
+    print("| Method, paper | Enters | Learned | Moved | Length | Used in |")
     print("|---|---|--:|---|--:|---|")
     for row, (name, method) in zip(
         DATA["method"], _methods().items(), strict=True
     ):
         module, scores = method
-        rise = rises[row["short"].removesuffix(" table")]
+        cost = costs[row["short"].removesuffix(" table")].mean().item()
         values[name] = _count(module)
         values[f"{name}_moves"] = _moves(scores, x)
-        values[f"{name}_rise"] = rise
+        values[f"{name}_cost"] = cost
         cells = (
             f"{row['method']}<br>{row['paper']}".removesuffix("<br>"),
             row["enters"],
             f"{_count(module):,}",
             "other" if values[f"{name}_moves"] > 1e-3 else "same",
-            f"{rise:+.2f}".replace("-", "−"),
+            f"{cost:+.2f}".replace("-", "−"),
             row["used"],
         )
         print("|", *(f"{cell} |" for cell in cells))
@@ -155,9 +144,9 @@ def matrix():
         "length": LENGTH,
         "shift": SHIFT,
         "trained": language.TRAINED,
-        "far": language.ASKED // 2,
-        "asked": language.ASKED,
-        "seeds": len(load("language")["none"]),
+        "near": _same_bytes.NEAR,
+        "long": _same_bytes.LONG,
+        "seeds": len(_same_bytes.costs()["none"]),
     }
 
 

@@ -8,18 +8,21 @@ import string
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits import cost
+from exhibits import _same_bytes, cost
 from exhibits._drawing import COLORS, spaced
+from exhibits._same_bytes import LONG, NEAR
 from exhibits.live import Choice, Live
 from experiments import extensions as stretching
 from experiments import language as models
 from experiments import tasks as puzzles
 from experiments import teaching
+from experiments import variants as changed
 from experiments.intervals import LEVEL as SURE
 from experiments.intervals import interval
 from experiments.runs import load, made_with
 from snippets.alibi import alibi_slopes
 from snippets.sinusoidal import sinusoidal_encoding
+from snippets.t5_bias import t5_buckets
 
 TRAINED, ASKED, BIN = models.TRAINED, models.ASKED, models.BIN
 BANDS = {  # of positions, from and to
@@ -27,25 +30,22 @@ BANDS = {  # of positions, from and to
     "just past": (TRAINED, 2 * TRAINED),
     "far": (ASKED // 2, ASKED),
 }
+PAST = 256  # bytes read before, of which half were trained
 COLUMNS = {  # of the table of all: the claim and the figure of each
-    "Within": (
-        "evidence-every-encoding-helps-within",
-        "evidence-by_position",
-    ),
-    "Just past": ("evidence-seven-stay-level", "evidence-by_position"),
-    "Far": ("evidence-seven-stay-level", "evidence-by_position"),
+    "Within": ("evidence-every-encoding-helps-within", "evidence-context"),
+    "Past": ("evidence-who-stays-level", "evidence-context"),
+    "Far": ("evidence-who-stays-level", "evidence-context"),
     "Copying": ("evidence-copying-fades-for-all", "evidence-tasks"),
     "Recall": ("evidence-recall-breaks-with-rope", "evidence-tasks"),
     "Counting": ("evidence-counting-needs-no-places", "evidence-tasks"),
     "Step": ("cost-of-training", "cost-training"),
 }
-LEVEL = (
-    *("ALiBi", "KERPLE", "Sandwich"),
-    *("Shaw", "DeBERTa", "Transformer-XL", "CoPE"),
+FAVOURED = 16  # keys that a head may prefer
+SHOWN = (  # the experiments whose results stand on the page
+    *("language", "shuffled", "extensions", "teaching"),
+    *("variants", "tasks", "cost"),
 )
-NEAR = 16  # keys that a head may prefer
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
-WORSE = 0.25  # nats above the loss within: an encoding holds no longer
 SMOOTH = 4  # bins that a point of a line is the mean of
 
 
@@ -70,12 +70,6 @@ def _band(loss, band):
     """The mean loss of each seed over a band of positions: (seeds,)."""
     first, last = BANDS[band]
     return loss[:, first // BIN : last // BIN].mean(-1)
-
-
-def _over_none_at_the_end(losses, name):
-    """How far above no encoding each seed is at the last point of a line."""
-    ends = losses[name] - losses["none"]
-    return ends[:, -SMOOTH:].mean(-1)
 
 
 def _smooth(loss, bins=SMOOTH):
@@ -212,7 +206,7 @@ def by_position():
 def one_by_one():
     """Fifteen small panels, one for each encoding, each with three thin lines
     for three seeds over a gray line for the model without positions. The
-    three agree closely, but for sinusoids, RoPE and xPos past the mark. In
+    three agree closely, but for sinusoids and RoPE past the mark. In
     the panels of RoPE and sinusoids the lines leave the gray one upwards
     where training ended.
     """
@@ -238,8 +232,9 @@ def table():
     over its seeds, or over the parts of the timing. It leads to its figure,
     and the head of its column to the test.
     """
-    losses, right = _losses(), _accuracies()
-    far = {name: _band(loss, "far").mean() for name, loss in losses.items()}
+    right = _accuracies()
+    read = [_same_bytes.losses(before) for before in (NEAR, PAST, LONG)]
+    far = {name: loss.mean() for name, loss in read[-1].items()}
     learned = {
         name: results[0]["encoding_parameters"]
         for name, results in load("language").items()
@@ -251,7 +246,7 @@ def table():
     print("| Encoding |", " | ".join(heads), "| Learned |")
     print("|---" + "|--:" * (len(heads) + 1) + "|")
     for name in sorted(far, key=far.get):
-        cells = [_measure(_band(losses[name], band)) for band in BANDS]
+        cells = [_measure(losses[name]) for losses in read]
         for task in puzzles.TASKS:
             shares = right.get(name, {}).get(task)
             cells.append(None if shares is None else _measure(shares[:, -1]))
@@ -261,7 +256,7 @@ def table():
             for cell, (_, place) in zip(cells, COLUMNS.values(), strict=True)
         ]
         print(f"| {name} |", " | ".join(linked), f"| {learned[name]:,} |")
-    return _sizes() | _main_results(losses)
+    return _sizes() | _main_results()
 
 
 def _measure(values):
@@ -284,39 +279,28 @@ def _sizes():
         "width": models.DIM,
         "clip": models.CLIP,
         "parameters": parameters,
-        "first_within": BANDS["within"][0],
-        "first_far": BANDS["far"][0],
+        "near": NEAR,
+        "past": PAST,
+        "long": LONG,
+        "level": len(_same_bytes.level()),
+        "little": _same_bytes.LITTLE,
     }
 
 
-def _main_results(losses):
-    """The bands of each encoding, and what the text says of them in words."""
+def _main_results():
+    """What the text says in words of the encodings, beside none."""
+    near, far = _same_bytes.losses(NEAR), _same_bytes.losses(LONG)
     values = {}
-    for name, loss in losses.items():
-        key = name.lower().replace(" ", "_").replace("-", "_")
-        within, far = _band(loss, "within"), _band(loss, "far")
-        values[f"{key}_within"] = within.mean()
-        values[f"{key}_far"] = far.mean()
-        values[f"{key}_rise"] = (far - within).mean()
-        values[f"{key}_over_none"] = (
-            far - _band(losses["none"], "far")
-        ).min()
-        values[f"{key}_gain"] = (
-            _band(losses["none"], "within") - within
-        ).min()
-        end = _over_none_at_the_end(losses, name)
-        values[f"{key}_end_least"] = end.min()
-        values[f"{key}_end_most"] = end.max()
-    gains = [values[key] for key in values if key.endswith("_gain")]
-    rope = losses["RoPE"].mean(0)
-    level = values["rope_within"] + WORSE
-    worse = (rope > level).nonzero()[0].item() * BIN
-    return values | {
-        "least_gain": sorted(gains)[1],  # after that of none itself
-        "most_gain": max(gains),
-        "rope_holds_until": worse,
-        "worse": WORSE,
-    }
+    for name in near:
+        over = far[name] - far["none"]
+        values[f"{_key(name)}_over_least"] = over.min()
+        values[f"{_key(name)}_over_most"] = over.max()
+    gains = [(near["none"] - near[n]).min() for n in near if n != "none"]
+    return values | {"least_gain": min(gains), "most_gain": max(gains)}
+
+
+def _key(name):
+    return name.lower().replace(" ", "_").replace("-", "_")
 
 
 def _far():
@@ -344,15 +328,16 @@ def context():
         5, 3, figsize=(4.4, 6.2), sharex=True, sharey=True
     )
     contexts, values = models.CONTEXTS, {}
-    within = max(each for each in contexts if each + models.FAR <= TRAINED)
     print("loss of the same far bytes, by how many are read before them")
     print(
         f"{'':<16}", *(f"{each:>6}" for each in contexts), "   gain", sep=""
     )
+    fell = []
     for ax, (name, far) in zip(axes.flat, _far().items(), strict=True):
-        known = far[contexts.index(within)]
+        known = far[contexts.index(NEAR)]
         changes = [interval(each - known) for each in far]
         mean, low, high = zip(*changes, strict=True)
+        fell.append(mean[0])
         ax.plot(contexts, mean, color=COLORS[name], lw=1)
         ax.fill_between(contexts, low, high, color=COLORS[name], alpha=0.3)
         ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
@@ -366,9 +351,13 @@ def context():
         print(
             f"{name:<16}{losses}  {gain:+.3f} ({least:+.3f} to {most:+.3f})"
         )
-        key = name.lower().replace(" ", "_").replace("-", "_")
+        key = _key(name)
         values |= {f"{key}_loss": -gain}
         values |= {f"{key}_least": least, f"{key}_most": most}
+        values |= {
+            f"{key}_{n}": change
+            for n, change in zip(contexts, mean, strict=True)
+        }
     fig.supxlabel("bytes read before")
     fig.supylabel("change of the loss, nats per byte")
     files, windows = far.shape[2:]
@@ -378,58 +367,78 @@ def context():
         "bytes": files * windows * models.FAR,
         "far": models.FAR,
         "least_context": contexts[0],
-        "within": within,
+        "within": NEAR,
+        "near_gain": max(fell),
         "sure": SURE,
         "most_context": contexts[-1],
     }
 
 
 def level():
-    """How much the seven lines fall, and how much of that the text may do."""
+    """How much the lines by position fall of encodings that stay level."""
     losses = _losses()
     falls = [
         (_band(losses[name], "within") - _band(losses[name], "far")).mean()
-        for name in LEVEL
+        for name in _same_bytes.level()
     ]
-    lines = torch.stack([losses[name].mean(0) for name in LEVEL])
-    bands = [
-        lines[:, first // BIN : last // BIN]
-        for first, last in (BANDS["within"], BANDS["far"])
-    ]
-    noise = sum(band.var(-1) / band.shape[-1] for band in bands).sqrt()
-    return {
-        "least_fall": min(falls),
-        "most_fall": max(falls),
-        "noise": noise.max(),
-        "alike": torch.corrcoef(bands[1]).min(),
+    return {"least_fall": min(falls), "most_fall": max(falls)}
+
+
+def variants():
+    """RoPE with a window at test time, and xPos with a fade for other texts.
+
+    Each beside RoPE or xPos as they are, on the same bytes.
+    """
+    near, far = _same_bytes.losses(NEAR), _same_bytes.losses(LONG)
+    kept = {
+        method: [result["far"] for result in results]
+        for method, results in load("variants").items()
     }
+
+    def mean(runs, before):
+        return torch.tensor([run[str(before)] for run in runs]).mean(-1)
+
+    values = {"slower": changed.SLOWER, "narrowest": min(changed.WINDOWS)}
+    for window in changed.WINDOWS:
+        runs = [run[str(window)] for run in kept["RoPE with a window"]]
+        within, loss = mean(runs, NEAR), mean(runs, LONG)
+        better = sum(each.mean() < loss.mean() for each in far.values())
+        values |= {
+            f"{window}_within": (within - near["RoPE"]).mean(),
+            f"{window}_cost": (loss - near["RoPE"]).mean(),
+            f"{window}_loss": loss.mean(),
+            f"{window}_better": int(better),
+        }
+    slow = kept["xPos with a slow fade"]
+    costs = mean(slow, LONG) - mean(slow, NEAR)
+    return values | {"slow_least": costs.min(), "slow_most": costs.max()}
 
 
 def from_zero(updates=models.UPDATES):
     """How far a number gets that starts at zero and is always told to go the
     same way, and what that is worth as a bias."""
-    reach = _reach(updates, steady=True)
+    reach = _reach(updates)
     times = math.exp(2 * reach)  # a near key up, a far one down
     return {
         "reach": reach,
-        "growing": _reach(updates, steady=False),
+        "growing": _reach(updates, power=1),
         "times": times,
         "alibi": math.ceil(2 * reach / alibi_slopes(models.HEADS)[0].item()),
-        "near": NEAR,
+        "near": FAVOURED,
         "share_within": _share_of_near(times, TRAINED),
         "share_far": _share_of_near(times, ASKED),
     }
 
 
-def _reach(updates, steady):
-    """With a gradient that stays as it is, or grows with each update."""
+def _reach(updates, power=0):
+    """With a gradient that grows with a power of the updates so far."""
     number = torch.nn.Parameter(torch.zeros(()))
     optimizer = torch.optim.AdamW([number], models.RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, models.RATE, updates, pct_start=0.1
     )
     for update in range(updates):
-        number.grad = torch.tensor(1.0 if steady else update + 1.0)
+        number.grad = torch.tensor((update + 1.0) ** power)
         optimizer.step()
         schedule.step()
     return number.abs().item()
@@ -438,8 +447,8 @@ def _reach(updates, steady):
 def _share_of_near(times, keys):
     """The weight on the nearest keys if each weighs so many times as much as
     one that is farther."""
-    near = times * NEAR
-    return near / (near + keys - NEAR)
+    near = times * FAVOURED
+    return near / (near + keys - FAVOURED)
 
 
 def loudness():
@@ -454,6 +463,67 @@ def loudness():
         "quieter": token / row,
         "apart": wave / row,
     }
+
+
+def fidelity():
+    """What the paper, or its authors' code, has of each encoding, and what
+    runs here. Every module is one for all layers.
+    """
+    half, clip = TRAINED // 2, models.CLIP
+    place = torch.arange(TRAINED)
+    buckets = t5_buckets(-place, bidirectional=False)
+    last = (buckets == buckets.max()).nonzero()[0].item()
+    threshold = models.decoder("FIRE", 0).encoding.make.init_L
+    rows = {
+        "none": ("–", "–"),
+        "sinusoidal": ("added to the tokens", "the same"),
+        "learned": (
+            "a row for each trained place",
+            f"{ASKED:,} rows, of which {TRAINED} are trained",
+        ),
+        "RoPE": ("turns all channels, in every layer", "the same"),
+        "xPos": (
+            "fades over 512 tokens of 1,024 trained; attention in blocks "
+            "when texts are longer",
+            f"fades over {half} of {TRAINED}; no blocks",
+        ),
+        "ALiBi": ("one set of slopes for all layers", "the same"),
+        "T5": (
+            "queries times keys not divided; one table for all layers",
+            f"divided by the root of the width; its last bucket begins at "
+            f"{last} of {TRAINED} trained",
+        ),
+        "clipped bias": ("no paper of its own", f"ends at {clip}"),
+        "KERPLE": ("its code has one module for all layers", "the same"),
+        "FIRE": (
+            "threshold at first 512 tokens",
+            f"the same, so {threshold / TRAINED:.0f} times the training",
+        ),
+        "Sandwich": ("a width of its own", "the same, 128 channels"),
+        "Shaw": (
+            "a table for keys and one for values in each layer, in base "
+            "models in each head too",
+            f"one for keys, for all layers and heads; ends at {clip}",
+        ),
+        "DeBERTa": (
+            "looks both ways; projections in each layer; places added "
+            "after the last",
+            f"looks back; one pair of projections; no places; ends at {clip}",
+        ),
+        "Transformer-XL": (
+            "reads the window before; a projection in each layer",
+            "no window before; one projection",
+        ),
+        "CoPE": (
+            "its code has a table in each layer",
+            f"one table, of {clip} rows",
+        ),
+    }
+    print("| Encoding | The paper, or its code | Here |")
+    print("|---|---|---|")
+    for name, (theirs, ours) in rows.items():
+        print(f"| {name} | {theirs} | {ours} |")
+    return {"encodings": len(rows), "times": threshold / TRAINED}
 
 
 def control():
@@ -602,7 +672,10 @@ def tasks():
         ax.set_yticks(range(len(found)), found)
         ax.tick_params(length=0)
     fig.supxlabel("length")
-    values = {"trained": puzzles.LONGEST, "longest": max(puzzles.LENGTHS)}
+    trained, longest = puzzles.LONGEST, max(puzzles.LENGTHS)
+    values = {"trained": trained, "longest": longest}
+    values |= {"copied": trained // 2, "copied_far": longest // 2}
+    values |= {"asked": len(found), "rows": puzzles.ROWS}
     constant = [_best_constant_count(n) for n in puzzles.LENGTHS]
     for name, shares in found.items():
         for task, share in shares.items():
@@ -635,11 +708,7 @@ def _best_constant_count(length):
 
 def provenance():
     """What the kept results were made with."""
-    entries = [
-        entry
-        for name in ("language", "shuffled", "extensions", "tasks")
-        for entry in made_with(name)
-    ]
+    entries = [entry for name in SHOWN for entry in made_with(name)]
     for key in ("machine", "device", "python", "torch"):
         print(f"{key}:", ", ".join(sorted({entry[key] for entry in entries})))
     corpora = {e["corpus"]["sha256"] for e in entries if "corpus" in e}
@@ -720,25 +789,24 @@ def boots():
     to the end. The worst boots begin below bare feet, and rise above them
     soon after the mark where the short path ended.
     """
-    losses = {name: loss.mean(0) for name, loss in _losses().items()}
-    ends = {name: _smooth(loss)[1][-1] for name, loss in losses.items()}
+    contexts = models.CONTEXTS
+    losses = {n: far.mean((1, 2, 3)) for n, far in _far().items()}
+    ends = {name: loss[-1] for name, loss in losses.items()}
     lines = {
-        "bare feet": ("none", "black", "bottom"),
-        "boots that carry": (min(ends, key=ends.get), "C2", "bottom"),
-        "boots that hurt": (max(ends, key=ends.get), "C1", "top"),
+        "bare feet": ("none", "black", 0.04),
+        "boots that carry": (min(ends, key=ends.get), "C2", 0.04),
+        "boots that hurt": (max(ends, key=ends.get), "C1", 0.3),
     }
     fig, ax = plt.subplots()
-    for label, (name, color, side) in lines.items():
-        at, smooth = _smooth(losses[name])
-        ax.plot(at, smooth, color=color)
-        far = smooth[len(smooth) // 2 :]
-        height = far.max() + 0.03 if side == "bottom" else far.min() - 0.03
-        ax.text(ASKED, height, label, color=color, va=side, ha="right")
+    for label, (name, color, above) in lines.items():
+        ax.plot(contexts, losses[name], color=color)
+        height = losses[name][-2:].max() + above
+        ax.text(contexts[-1], height, label, color=color, ha="right")
     ax.axvline(TRAINED, color="gray", ls=":")
     ax.text(
         TRAINED + 12, ax.get_ylim()[1], "the short path ended here", va="top"
     )
-    ax.set_xticks([0, TRAINED, ASKED])
+    ax.set_xticks([0, TRAINED, contexts[-1]])
     ax.set_yticks([])
     ax.set_xlabel("letters walked")
     ax.set_ylabel("how bad the guesses are")

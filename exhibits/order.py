@@ -521,28 +521,14 @@ def _has(encoding, values, length, dim, heads):
     }
 
 
-def _level():
-    """The encodings whose loss, in each run, was no higher far out."""
-    from experiments.language import ASKED, BIN, TRAINED
-    from experiments.runs import load
-
-    level = set()
-    for name, runs in load("language").items():
-        loss = torch.tensor([run["loss"] for run in runs])
-        within = loss[:, 16 // BIN : TRAINED // BIN].mean(-1)
-        far = loss[:, ASKED // 2 // BIN :].mean(-1)
-        if (far <= within).all():
-            level.add(name)
-    return level
-
-
 def _properties(dim=32, heads=2, seed=0):
     """For each encoding of the guide, what it has of WANTED."""
+    from exhibits import _same_bytes
     from experiments.encodings import switch
     from snippets.shaw import ShawTables
 
     torch.manual_seed(seed)
-    length, level, table = FAR, _level(), {}
+    length, level, table = FAR, _same_bytes.level(), {}
     for name, make in switch(dim, heads, length, CLIP).items():
         encoding = make().requires_grad_(False)
         for parameter in encoding.parameters():
@@ -569,8 +555,8 @@ def properties():
     values. Alike after a shift: not sinusoidal, learned and FIRE. Steady
     size: not xPos, ALiBi and KERPLE. Nothing per pair: none, sinusoidal,
     learned, RoPE and xPos. Takes positions: not none, Transformer-XL and
-    CoPE. No last place: not learned. Level in our runs: ALiBi, KERPLE,
-    Sandwich, Shaw, DeBERTa, Transformer-XL and CoPE.
+    CoPE. No last place: not learned. Level in our runs: xPos, ALiBi,
+    KERPLE, Sandwich, Shaw, DeBERTa, Transformer-XL and CoPE.
     """
     table = _properties()
     fig, ax = plt.subplots(figsize=(4.4, 4.6))

@@ -110,11 +110,11 @@ def test_which_scores_survive_a_shift(seed, capsys):
     assert [cells[3] == "other" for cells in printed] == [change > 1e-3 for change in moves.values()]
 
 
-def test_the_matrix_and_the_page_on_evidence_tell_the_same_of_far_positions():
-    values, measured = choosing.matrix(), evidence.table()
+def test_the_matrix_and_the_page_on_evidence_tell_the_same_of_length():
+    values, measured = choosing.matrix(), evidence.context()[1]
     for row in DATA["method"]:
         name = row["short"].removesuffix(" table").lower().replace(" ", "_").replace("-", "_")
-        assert values[f"{row['snippet']}_rise"] == pytest.approx(measured[f"{name}_rise"].item(), abs=1e-5)
+        assert values[f"{row['snippet']}_cost"] == pytest.approx(measured[f"{name}_loss"], abs=1e-5)
 
 
 @pytest.mark.claim(

@@ -1,18 +1,21 @@
 """What the chapter on evidence says in words, held against the kept results, seed by seed."""
 
 import math
+import re
 
 import pytest
 import torch
 from matplotlib.colors import to_hex
 
-from exhibits import evidence
-from experiments import language, runs, tasks
+from exhibits import _same_bytes, evidence
+from exhibits import cost as price
+from experiments import language, runs, tasks, variants
 from snippets.alibi import alibi_bias, alibi_slopes
+from snippets.sandwich import sandwich_bias
 from weave.project import DOCS
 
-LEVEL = ("ALiBi", "KERPLE", "Sandwich", "Shaw", "DeBERTa", "Transformer-XL", "CoPE")
-FADING = ("xPos", "FIRE", "clipped bias", "T5")
+LEVEL = ("ALiBi", "KERPLE", "Sandwich", "xPos", "Shaw", "DeBERTa", "Transformer-XL", "CoPE")
+RISING = ("none", "learned", "FIRE", "clipped bias", "T5")
 BROKEN = ("sinusoidal", "RoPE")
 
 
@@ -38,83 +41,214 @@ def test_the_seeds_of_a_chosen_line_have_its_colour_and_no_other_line_has():
         assert shown == ({to_hex(evidence.COLORS[name]): len(losses[name])} if name in losses else {})
 
 
+@pytest.fixture(scope="module")
+def near():
+    """For each encoding the loss of the same bytes of each seed, with 64 bytes before them."""
+    return _same_bytes.losses(64)
+
+
+@pytest.fixture(scope="module")
+def far():
+    return _same_bytes.losses(1008)
+
+
+@pytest.fixture(scope="module")
+def costs():
+    return _same_bytes.costs()
+
+
+def test_what_length_costs_is_told_of_the_same_bytes():
+    assert _same_bytes.NEAR + language.FAR <= language.TRAINED < 2 * _same_bytes.NEAR + language.FAR
+    assert max(language.CONTEXTS) == _same_bytes.LONG
+    told, values = _same_bytes.costs(), evidence.context()[1]
+    for name, cost in told.items():
+        kept = runs.load("language")[name]
+        means = [[sum(run["far"][n]) / len(run["far"][n]) for n in ("64", "1008")] for run in kept]
+        assert cost.tolist() == pytest.approx([many - few for few, many in means], abs=1e-5)
+        assert values[f"{key(name)}_loss"] == pytest.approx(cost.mean().item(), abs=1e-5)
+
+
 @pytest.mark.claim(
     "evidence-every-encoding-helps-within",
-    "In our runs every encoding has a lower loss within the trained length than none, in each seed",
+    "In our runs every encoding has a lower loss within the trained length than none, in each seed: by "
+    "position, and on the same bytes with 64 before them",
 )
-def test_every_encoding_helps_within(bands):
+def test_every_encoding_helps_within(bands, near):
     for name, found in bands.items():
         assert name == "none" or (found["within"] < bands["none"]["within"]).all(), name
+        assert name == "none" or (near[name] < near["none"]).all(), name
 
 
 @pytest.mark.claim(
-    "evidence-seven-stay-level",
-    "In our runs the loss of ALiBi, KERPLE, Sandwich, Shaw, DeBERTa, Transformer-XL and CoPE is no higher "
-    "from position 512 on than within the trained length of 128, in each seed",
+    "evidence-near-text-is-nearly-all",
+    "In our runs 64 bytes before them and not 16 lower the mean loss of the same bytes by at most 0.019 "
+    "nats, with every encoding and with none",
 )
-def test_seven_encodings_stay_level(bands):
-    for name in LEVEL:
-        assert (bands[name]["far"] <= bands[name]["within"]).all(), name
+def test_near_text_is_nearly_all():
+    falls = {name: -cost.mean().item() for name, cost in _same_bytes.costs(16).items()}
+    gains = {name: -fall for name, fall in falls.items()}
+    assert len(gains) == 15 and 0.018 < max(gains.values()) <= 0.019
+    assert evidence.context()[1]["near_gain"] == pytest.approx(max(gains.values()), abs=1e-5)
+
+
+@pytest.mark.claim(
+    "evidence-who-stays-level",
+    "In our runs the loss of the same bytes is at most 0.06 nats higher with 1,008 bytes before them than "
+    "with 64, in each seed, with ALiBi, KERPLE, Sandwich, xPos, Shaw, DeBERTa, Transformer-XL and CoPE; with "
+    "every other encoding and with none it is at least 0.1 higher",
+)
+def test_eight_encodings_stay_level(costs):
+    assert {*LEVEL, *RISING, *BROKEN} == set(costs)
+    assert _same_bytes.level() == set(LEVEL) and _same_bytes.LITTLE == 0.06
+    for name, cost in costs.items():
+        assert (cost <= 0.06).all() if name in LEVEL else (cost >= 0.1).all(), name
+    assert all((costs[name] < 0.55 * costs["none"]).all() for name in LEVEL)  # about half
+
+
+def test_which_of_the_level_ones_lose_a_little_and_which_nothing(costs):
+    mean = {name: costs[name].mean() for name in LEVEL}
+    assert all(abs(mean[name]) < 0.01 for name in ("ALiBi", "KERPLE", "Transformer-XL"))
+    assert 0.01 < mean["Sandwich"] < 0.03 < mean["xPos"]
+    assert mean["xPos"] <= mean["CoPE"] <= mean["DeBERTa"] <= mean["Shaw"]
 
 
 @pytest.mark.claim(
     "evidence-rope-and-sinusoids-break",
-    "In our runs, trained at length 128, sinusoids and RoPE have a higher loss from position 512 on than a "
-    "model without positions, in each seed",
+    "In our runs, trained at length 128, the loss of the same bytes is higher with sinusoids and RoPE than "
+    "without positions when 1,008 bytes stand before them, in each seed, by at least 0.4 nats",
 )
-def test_rope_and_sinusoids_end_above_no_encoding(bands):
+def test_rope_and_sinusoids_end_above_no_encoding(far, bands):
     for name in BROKEN:
+        assert (far[name] > far["none"] + 0.4).all(), name
         assert (bands[name]["far"] > bands["none"]["far"] + 0.2).all(), name
 
 
-def test_the_others_rise_and_lose_part_or_all_of_what_they_gained(bands):
-    for name in FADING:
-        rise = bands[name]["far"] - bands[name]["within"]
-        assert (rise > 0.03).all(), name
-    lead = {name: {band: bands["none"][band] - bands[name][band] for band in bands[name]} for name in FADING}
-    assert all((lead[name]["far"] > 0.1).all() for name in ("xPos", "FIRE"))
-    clipped = lead["clipped bias"]
-    assert ((clipped["far"] > 0) & (clipped["far"] < clipped["within"] / 2)).all()
-    assert (lead["T5"]["far"] < 0.1 * lead["T5"]["within"]).all()
-    means = {name: (bands[name]["far"] - bands[name]["within"]).mean() for name in FADING}
-    assert min(means, key=means.get) == "FIRE" and max(means, key=means.get) == "xPos"
+def test_the_others_rise_and_lose_part_or_all_of_what_they_gained(near, far, costs):
+    order = sorted(RISING, key=lambda name: costs[name].mean())
+    assert tuple(order) == RISING  # as the page lists them
+    lead = {name: (near["none"] - near[name], far["none"] - far[name]) for name in RISING}
+    assert (lead["FIRE"][1] > 0.2).all()
+    before, after = lead["clipped bias"]
+    assert ((after > 0) & (after < before / 2)).all()
+    assert (lead["T5"][1] < 0).all() and (lead["learned"][1] < 0).all()
 
 
-def test_the_groups_are_all_that_there_are(bands):
-    assert {*LEVEL, *FADING, *BROKEN, "none", "learned"} == set(bands)
-    assert set(evidence.LEVEL) == set(LEVEL)
+def test_length_costs_the_model_without_positions_less_than_five_encodings_and_it_had_least_to_lose(
+    costs, near
+):
+    assert sum(cost.mean() > costs["none"].mean() for cost in costs.values()) == 6  # with sinusoids and RoPE
+    assert max(near, key=lambda name: near[name].mean()) == "none"
 
 
-def test_seven_walk_on_three_pinch_two_end_a_little_and_two_far_worse_than_none():
+def test_sinusoids_break_at_once_and_rope_a_little_later():
+    at_once, later = _same_bytes.costs(128), _same_bytes.costs(256)
+    assert (at_once["sinusoidal"] > 0.4).all()
+    assert (at_once["RoPE"] < 0.03).all() and (later["RoPE"] > 0.4).all()
+
+
+def test_eight_walk_on_two_pinch_two_end_a_little_and_two_far_worse_than_none(near, far, costs):
     """The counts of the level in plain words, which stand for every encoding."""
-    losses = evidence._losses()
-    over = {name: (losses[name] - losses["none"])[:, -4:].mean(-1) for name in losses if name != "none"}
-    little = {name for name, each in over.items() if (each > 0).all() and (each < 0.2).all()}
-    far = {name for name, each in over.items() if (each > 0.2).all()}
-    assert little == {"T5", "learned"} and far == set(BROKEN)
-    pinched = set(over) - set(LEVEL) - little - far
-    assert pinched == set(FADING) - little and all((over[name] < 0).all() for name in pinched)
-    counts = {7: LEVEL, 3: pinched, 2: little}
-    assert all(len(names) == count for count, names in counts.items()) and len(far) == 2
+    over = {name: far[name] - far["none"] for name in far if name != "none"}
+    little = {name for name, each in over.items() if (each > 0).all() and (each < 0.1).all()}
+    bad = {name for name, each in over.items() if (each > 0.4).all()}
+    assert little == {"T5", "learned"} and bad == set(BROKEN)
+    pinched = set(over) - set(LEVEL) - little - bad
+    assert pinched == {"FIRE", "clipped bias"} and all((over[name] < 0).all() for name in pinched)
+    assert (costs["none"] > 0).all()
+    assert [len(LEVEL), len(pinched), len(little), len(bad)] == [8, 2, 2, 2]
     text = " ".join((DOCS / "guide" / "evidence.md").read_text(encoding="utf-8").split())
     for words in (
-        "Seven pairs walked on",
-        "Three began to pinch",
+        "Bare feet got a little sore",
+        "Eight pairs walked on",
+        "Two began to pinch",
         "Two ended a little worse",
         "two ended far worse",
     ):
         assert words in text
 
 
-def test_the_falls_of_the_level_lines_are_within_what_the_text_of_the_places_may_do():
+def test_by_position_the_level_lines_fall_and_on_the_same_bytes_none_does(bands, costs):
     values = evidence.level()
-    assert 0 < values["least_fall"] < values["most_fall"] < 2.5 * values["noise"]
-    assert values["alike"] > 0.9
-    losses = evidence._losses()
-    for name in LEVEL:  # the noise is that of each line, seen in its own bins
-        line = losses[name].mean(0)
-        squares = [line[1:8].var() / 7, line[32:].var() / 32]
-        assert sum(squares) ** 0.5 == pytest.approx(values["noise"].item(), rel=0.2)
+    assert 0.04 < values["least_fall"] < values["most_fall"] < 0.1
+    assert all(costs[name].mean() > 0 for name in LEVEL)
+    assert (bands["none"]["far"] - bands["none"]["within"]).mean() < 0.03 < 0.1 < costs["none"].mean()
+
+
+@pytest.mark.claim(
+    "evidence-a-window-mends-rope",
+    "In our runs RoPE models that see no key 128 or more bytes back, with nothing retrained, lose at most "
+    "0.02 nats on the same bytes with 1,008 bytes before them instead of 64, in each seed; so do they with "
+    "windows of 32 and 64 bytes, and within the trained length that costs less than 0.01 nats",
+)
+def test_a_window_mends_rope(near, far):
+    assert variants.WINDOWS == (32, 64, 128, language.ASKED)
+    kept = runs.load("variants")["RoPE with a window"]
+    for number, (run, plain) in enumerate(zip(kept, runs.load("language")["RoPE"], strict=True)):
+        assert run["far"]["1024"] == plain["far"]  # the same models: hiding nothing changes nothing
+        for window in ("32", "64", "128"):
+            within, long = (torch.tensor(run["far"][window][n]).mean() for n in ("64", "1008"))
+            assert long - near["RoPE"][number] < 0.02 and within - near["RoPE"][number] < 0.01
+    values = evidence.variants()
+    better = {name for name in far if far[name].mean() < values["128_loss"]}
+    assert better == {"Transformer-XL", "DeBERTa", "CoPE"} and len(better) == values["128_better"]
+    assert values["narrowest"] == 32 and values["32_cost"] < 0.02
+
+
+@pytest.mark.claim(
+    "evidence-the-fade-decides",
+    "In our runs xPos with a fade eight times as slow loses at least 0.2 nats on the same bytes with 1,008 "
+    "bytes before them instead of 64, in each seed; xPos made for the trained length loses at most 0.06",
+)
+def test_the_fade_of_xpos_decides(costs):
+    values = evidence.variants()
+    assert 0.2 < values["slow_least"] <= values["slow_most"]
+    assert (costs["xPos"] <= 0.06).all()
+    assert variants.SLOWER * language.TRAINED == language.ASKED  # made for the length asked about
+
+
+def test_what_runs_here_is_told_of_each_encoding_as_it_is_made(capsys):
+    values = evidence.fidelity()
+    lines = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    here = {name: ours for name, _, ours in lines}
+    assert list(here) == runs.plan()["language"]["methods"] and values["encodings"] == 15
+    made = {name: language.decoder(name, 0).encoding for name in here}
+    assert made["FIRE"].make.init_L == 512 == values["times"] * language.TRAINED
+    assert made["learned"].add.table.shape[0] == language.ASKED and "1,024 rows" in here["learned"]
+    assert made["CoPE"].scores.table.shape[0] == 32 and "32 rows" in here["CoPE"]
+    for name, table in (("Shaw", made["Shaw"].table), ("clipped bias", made["clipped bias"].make.table)):
+        assert len(table) == 2 * 32 + 1 and "ends at 32" in here[name]
+    assert len(made["DeBERTa"].scores.table) == 2 * 32 and "ends at 32" in here["DeBERTa"]
+    at = torch.arange(128)[None]
+    bias = language.decoder("T5", 0).encoding
+    torch.nn.init.normal_(next(bias.parameters()))
+    row = bias.bias(at[:, -1:], at)[0, 0, 0].flip(0)  # by distance
+    shares = [distance for distance in range(128) if row[distance] == row[127]]
+    assert shares == list(range(113, 128)) and "113 of 128" in here["T5"]
+    assert "over 64 of 128" in here["xPos"]  # held by tests/experiments/test_language.py
+    theirs = made["Sandwich"].bias(at, at)
+    assert torch.equal(theirs, sandwich_bias(at, at, language.HEADS, dim=128)) and "128" in here["Sandwich"]
+
+
+def test_what_was_run_is_counted_over_all_that_the_page_shows(monkeypatch):
+    """Each exhibit on the page is asked which results it reads."""
+    page = (DOCS / "guide" / "evidence.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"(?:```exhibit |#!val )(evidence|cost)\.(\w+)", page))
+    shown.remove(("evidence", "provenance"))
+    read = set()
+    for module in (evidence, price, _same_bytes):
+        for name in ("load", "made_with"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, noting(getattr(runs, name), read))
+    for module, name in sorted(shown):
+        getattr({"evidence": evidence, "cost": price}[module], name)()
+    assert read == set(evidence.SHOWN)
+    values, entries = evidence.provenance(), [e for name in read for e in runs.made_with(name)]
+    assert values["runs"] == len(entries)
+    assert values["minutes"] == pytest.approx(sum(entry["seconds"] for entry in entries) / 60)
+
+
+def noting(function, names):
+    return lambda name, *rest: names.add(name) or function(name, *rest)
 
 
 def test_all_seeds_are_asked_about_the_same_windows():
@@ -132,30 +266,11 @@ def test_a_position_has_one_byte_more_of_context_than_its_number():
         assert moved.tolist() == [at >= place - 1 for at in range(8)]  # place - 1 has it to guess
 
 
-def test_who_is_best_within(bands):
-    means = {name: bands[name]["within"].mean() for name in bands}
+def test_who_is_best_within(near):
+    means = {name: near[name].mean() for name in near}
     best = sorted(means, key=means.get)
-    assert set(best[:2]) == {"Transformer-XL", "DeBERTa"}
-    assert set(best[2:7]) == {"CoPE", "RoPE", "Sandwich", "xPos", "Shaw"}
-
-
-def test_sinusoids_break_at_once_and_rope_a_little_later(bands):
-    jump = {name: bands[name]["just past"] - bands[name]["within"] for name in BROKEN}
-    assert (jump["sinusoidal"] > 0.4).all()
-    holds = evidence.table()["rope_holds_until"]
-    assert evidence.TRAINED < holds < 2 * evidence.TRAINED
-
-
-def test_no_encoding_stays_level_and_high(bands):
-    none = bands["none"]
-    assert ((none["far"] - none["within"]).abs() < 0.05).all()
-    higher = [name for name in bands if (bands[name]["within"] > none["within"] - 0.1).any()]
-    assert set(higher) <= {"none", "learned", "sinusoidal"}
-
-
-def test_xpos_rises_less_than_half_as_much_as_rope(bands):
-    rise = {name: (bands[name]["far"] - bands[name]["within"]).mean() for name in ("RoPE", "xPos")}
-    assert 0 < rise["xPos"] < rise["RoPE"] / 2
+    assert best[:7] == ["DeBERTa", "Transformer-XL", "CoPE", "xPos", "Shaw", "Sandwich", "RoPE"]
+    assert means[best[7]] > means["RoPE"] + 0.04 > means["CoPE"] + 0.07  # the others are farther behind
 
 
 def test_a_number_that_starts_at_zero_is_trained_here_as_in_the_experiment(monkeypatch):
@@ -179,6 +294,8 @@ def test_what_a_bias_can_learn_from_zero_is_little_beside_what_alibi_begins_with
     near, far = values["reach"], -values["reach"]
     assert values["times"] == pytest.approx(math.exp(near - far))
     assert values["reach"] < values["growing"] < 2 * values["reach"]
+    faster = [evidence._reach(language.UPDATES, power) for power in (1, 2, 3)]
+    assert faster == sorted(faster) and faster[0] == values["growing"]
     places = torch.arange(values["alibi"] + 1)
     row = alibi_bias(places[-1:], places, alibi_slopes(language.HEADS))[0, 0]
     weighs = (row[-1] - row).exp()
@@ -225,18 +342,14 @@ def test_what_far_text_is_worth_is_told_from_results_that_say_it(monkeypatch, ca
 @pytest.mark.claim(
     "evidence-far-text-helps-none",
     "In our runs bytes further back than 64 lower the loss of the bytes asked for by less than 0.01 nats "
-    "with every encoding: the 95 % interval over files and seeds ends below that for each",
+    "with every encoding and with none: the 95 % interval over files and seeds ends below that for each",
 )
 def test_far_text_helps_with_no_encoding_and_hurts_with_most():
     values = evidence.context()[1]
     assert all(values[f"{key(name)}_most"] < 0.01 for name in evidence.COLORS)
     untouched = ("ALiBi", "KERPLE", "Transformer-XL")
-    assert all(abs(values[f"{key(name)}_loss"]) < 0.01 for name in untouched)
-    assert 0.01 < values["sandwich_loss"] < 0.03
-    for name in evidence.COLORS.keys() - {*untouched, "Sandwich"}:
-        assert values[f"{key(name)}_loss"] > values["sandwich_loss"], name
+    for name in evidence.COLORS.keys() - {*untouched}:
         assert values[f"{key(name)}_most"] < 0, name
-    assert values["cope_loss"] <= values["deberta_loss"] <= values["shaw_loss"]
 
 
 def key(name):
@@ -268,11 +381,12 @@ def test_tables_that_start_at_zero_lag_behind_given_shapes(bands):
 
 @pytest.mark.claim(
     "evidence-shuffled-gains-nothing",
-    "In our runs on shuffled bytes no encoding is better than none by more than 0.01 nats within the "
-    "trained length",
+    "In our runs on shuffled bytes neither sinusoids nor RoPE nor ALiBi, which alone were asked, are better "
+    "than none by more than 0.01 nats within the trained length",
 )
 def test_on_shuffled_bytes_no_encoding_gains():
     values = evidence.control()[1]
+    assert set(runs.load("shuffled")) == {"none", "sinusoidal", "RoPE", "ALiBi"}
     assert values["largest_gain"] < 0.01 < 0.3 < values["gain_in_order"]
 
 
@@ -296,7 +410,6 @@ def test_each_way_to_stretch_helps_untuned(stretched):
     plain = stretched["untuned"]["RoPE"]
     for name, found in stretched["untuned"].items():
         assert name == "RoPE" or (found["far"] < plain["far"]).all(), name
-        assert (found["far"] > plain["within"]).all(), name
 
 
 @pytest.mark.claim(

@@ -1,0 +1,31 @@
+"""What length costs: the same bytes, asked for with few and with many before.
+
+The kept results of experiments/language.py. Its losses by position compare
+other bytes at each position, and so cannot tell this.
+"""
+
+import torch
+
+from experiments.runs import load
+
+NEAR, LONG = 64, 1008  # bytes read before: all within the training; the most
+LITTLE = 0.06  # nats
+
+
+def losses(before):
+    """For each encoding the mean loss of each seed: (seeds,), in nats."""
+    return {
+        name: torch.tensor([run["far"][str(before)] for run in runs]).mean(-1)
+        for name, runs in load("language").items()
+    }
+
+
+def costs(before=LONG):
+    """How much higher that is than with NEAR bytes before: (seeds,)."""
+    near, far = losses(NEAR), losses(before)
+    return {name: far[name] - near[name] for name in near}
+
+
+def level():
+    """The encodings to which length costs LITTLE at most, in each seed."""
+    return {name for name, cost in costs().items() if (cost <= LITTLE).all()}
