@@ -52,15 +52,15 @@ def build(site, zensical=False):
             twins.write(made)
             cards.write(made)
             _write_data(made)
-            changes.write(made, heads.address(os.environ.get("SITE_URL", "")))
-            copies.write(made)
             # Stemmers of other languages, a megabyte under other licences: no page asks for one.
             shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
             try:
+                changes.write(made, heads.address(os.environ.get("SITE_URL", "")))
+                copies.write(made)
                 policy.write(made)
-            except WeaveError as error:
-                error.show()
-                return error.exit_code
+            except (WeaveError, changes.ChangesError) as error:
+                WeaveError(str(error)).show()
+                return 1
             _drop_comments(made)
             _mark(made)
             _swap(made, site, Path(folder))

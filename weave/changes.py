@@ -43,7 +43,7 @@ def entries():
             if date and day[1] >= date:
                 raise ChangesError(f"expected a date before {date}, got {day[1]} (at {FILE}:{number})")
             date = day[1]
-        elif date and line:
+        elif line.startswith("## ") or (date and line):
             if not (read := ENTRY.fullmatch(line)):
                 forms = "'## date' or '- Kind file.py: words'"
                 raise ChangesError(f"expected {forms}, one of {KINDS}, got {line!r} (at {FILE}:{number})")

@@ -71,6 +71,16 @@ DIRECTIVES = {
         "tests/test_",
     ),
     "test that is no Python": ({"tests/test_more.py": "def test_(:\n"}, "tests/test_more.py:1"),
+    "changes in no known form": (
+        {"CHANGES.md": "# Changes\n\n## 2026-01-01\n\n- Mended a.py: it.\n"},
+        "'- Kind file.py: words'",
+        "at CHANGES.md:5",
+    ),
+    "changes shown in no known form": (
+        {"CHANGES.md": "## January\n", "docs/attempt.md": f"# Trial\n\n{fence('changes')}"},
+        PLACE,
+        "at CHANGES.md:1",
+    ),
     "minutes with a number": ("It takes `#!minutes 3`.\n", PLACE, "'#!minutes 3'"),
     "lab without a name": (fence("lab"), PLACE, "no file labs/.py"),
     "lab unknown": (fence("lab none"), PLACE, "no file labs/none.py"),

@@ -102,6 +102,7 @@ def test_entries_are_read_with_lines_that_go_on(written):
         (": two.", ":", "(at CHANGES.md:10)"),
         ("## 2026-01-01", "## 2026-03-01", "before 2026-02-02, got 2026-03-01 (at CHANGES.md:12)"),
         ("## 2026-01-01", "## 2026-02-02", "before 2026-02-02, got 2026-02-02 (at CHANGES.md:12)"),
+        ("## 2026-02-02", "## February", "got '## February' (at CHANGES.md:5)"),
         ("## 2026-01-01", "## January", "got '## January' (at CHANGES.md:12)"),
         ("- Added half.py:", "- Fixed half.py, other.py:", "one entry for a date, a kind and files (at"),
     ],
