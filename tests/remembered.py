@@ -3,8 +3,8 @@
 What a test uses of the snippets is noted while it runs: functions that run, files that it reads, and all of
 them if it starts a process in the project, reads results or the site, or lets torch read code instead of
 running it. A process elsewhere is taken to use no more than its test has read. A change of one of these lets
-the test run again; so does any change outside the bodies of functions in snippets/. A failure is never
-remembered.
+the test run again; so does any change outside of snippets/, or there outside of heads and the bodies of
+functions. A test that asks Git runs again after a commit, and on another day. A failure is never remembered.
 """
 
 import ast
@@ -18,16 +18,19 @@ import linecache
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
+from weave.heads import HEAD
 from weave.project import CACHE, ROOT, write_whole
 
 FILE = ROOT / ".cache" / "passed.json"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 ANYTHING = "*"  # in the place of what was used
+HISTORY = "the history and the day"
 PROCESSES = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system")
 
 used = set()  # since it was last emptied: "rope.apply_rope" ran, "rope" was read as text
@@ -88,11 +91,17 @@ def state():
             snippet = name.removeprefix("snippets/").removesuffix(".py")
             if name == f"snippets/{snippet}.py":
                 known[snippet] = _digest(content)
-                found = parts(content.decode())
+                found = parts(HEAD.sub("", content.decode()))
                 content = found.pop("").encode()
                 known |= {f"{snippet}.{function}": _digest(body.encode()) for function, body in found.items()}
             rest += [name, _digest(content)]
-    return known | {"": _digest(repr(rest).encode()), ANYTHING: _digest(repr(known).encode())}
+    last = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=False).stdout
+    history = _digest(last + time.strftime("%Y-%m-%d").encode())
+    return known | {
+        "": _digest(repr(rest).encode()),
+        ANYTHING: _digest(repr(known).encode()),
+        HISTORY: history,
+    }
 
 
 @functools.cache
@@ -143,6 +152,8 @@ class Remembered:
             self._on_open(os.fsdecode(arguments[0]))
         elif event in PROCESSES or (event == "subprocess.Popen" and _is_here(*arguments[1:3])):
             used.add(ANYTHING)
+        if event == "subprocess.Popen" and arguments[0] == "git":
+            used.add(HISTORY)
 
     def _on_open(self, path):
         place = Path(os.path.abspath(path))  # noqa: PTH100

@@ -12,7 +12,9 @@ import torch
 
 pytest_plugins = ["pytester"]
 
-SNIPPET = '''
+SNIPPET = '''\
+# SPDX-License-Identifier: 0BSD
+# From The guide, 2026-01-01
 """What turns."""
 
 BASE = 2
@@ -117,6 +119,10 @@ def test_lets_torch_read():
     assert torch.compile(waves.other, backend="eager")(torch.ones(1)) == 2
 
 
+def test_asks_git(tmp_path):
+    assert subprocess.run(["git", "--version"], cwd=tmp_path).returncode == 0
+
+
 def test_uses_nothing():
     pass
 
@@ -178,6 +184,7 @@ def passes(pytester, monkeypatch):
 
 EDITS = [
     ("", "", set()),
+    ("2026-01-01", "2026-02-02", ANY_FUNCTION),
     ("BASE * x", "x * BASE", {*CALLS_TURNED, *ANY_FUNCTION}),
     ("# whatever x is", "# of x", {*CALLS_TURNED, *ANY_FUNCTION}),
     ("return x + by", "return by + x", {"calls_another", *ANY_FUNCTION}),
@@ -215,6 +222,18 @@ def test_an_edit_of_anything_else_runs_everything(passes, pytester):
     passes()
     pytester.makepyfile(helper="")
     assert passes() == EVERY
+
+
+def test_who_asks_git_asks_again_after_a_commit_and_on_another_day(passes, pytester, monkeypatch):
+    passes()
+    assert passes() == ALWAYS
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    command = ["git", *who, "commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message", "A change"]
+    subprocess.run(command, cwd=pytester.path, check=True)
+    assert passes() == {"asks_git"} | ALWAYS
+    assert passes() == ALWAYS
+    monkeypatch.setattr(remembered.time, "strftime", lambda form: "2026-01-01")
+    assert passes() == {"asks_git"} | ALWAYS
 
 
 def test_an_edit_while_tests_run_is_of_no_run(passes, pytester):
