@@ -10,7 +10,6 @@ What the machine refuses is told in a line, not in a traceback.
 
 import _thread
 import contextlib
-import errno
 import gc
 import glob
 import os
@@ -26,7 +25,7 @@ import click
 from mkdocs.__main__ import cli
 
 from weave import cards, changes, copies, heads, policy, project, texts, twins
-from weave.errors import WeaveError
+from weave.errors import WeaveError, in_a_line
 from weave.extension import RESULTS
 from weave.results import Unavailable, exhibit_names
 
@@ -34,7 +33,6 @@ DAY = 24 * 60 * 60  # seconds
 MARK = ".weave-site"  # in every folder that a build may remove: a site, and what it is made in
 SAYS = "python -m weave.build made this folder, and removes it when it makes another one.\n"
 BEFORE = {"index.html", "index.md", "card.png", "data"}  # what sites have that are older than the mark
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def build(site, zensical=False):
@@ -175,21 +173,6 @@ def _swap(made, site, folder):
                 raise
 
 
-@contextlib.contextmanager
-def _in_a_line():
-    """End the process with a line about a file that cannot be written, and with none after an interrupt."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except OSError as error:
-        if error.errno not in REFUSED:
-            raise
-        sys.exit(
-            f"the build cannot write: {error}: make room, or allow writing to .cache/ and beside the site"
-        )
-
-
 def _unraisable(what):
     """An interrupt while an object is deleted can stop nothing: what comes next is stopped."""
     if what.exc_type is KeyboardInterrupt:
@@ -203,5 +186,5 @@ if __name__ == "__main__":
     sys.unraisablehook = _unraisable
     # Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.
     gc.disable()
-    with _in_a_line():
+    with in_a_line():
         sys.exit(_refuse(target) or texts.fault() or build(target, "zensical" in sys.argv[2:]))

@@ -1,4 +1,8 @@
-"""The one exception by which weave stops a build."""
+"""How weave stops a build: by one exception, or at the end of a command by one line."""
+
+import contextlib
+import errno
+import sys
 
 from mkdocs.exceptions import PluginError
 from pymdownx.inlinehilite import InlineHiliteException
@@ -11,3 +15,22 @@ class WeaveError(PluginError, SuperFencesException, InlineHiliteException):
     MkDocs prints a PluginError as one line instead of a traceback. SuperFences and
     InlineHilite swallow every exception of a formatter that is not one of their own.
     """
+
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTEMPTY)
+
+
+@contextlib.contextmanager
+def in_a_line():
+    """End the process with a line about a file that cannot be written, and with none after an interrupt."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:
+        if error.errno in FULL:
+            sys.exit(f"cannot write: {error}: make room, or allow writing to .cache/ and beside the site")
+        if error.errno in IN_THE_WAY:
+            sys.exit(f"cannot write: {error}: something is in the way there: remove it")
+        raise

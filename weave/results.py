@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from weave import diagrams, labs, project, texts
 from weave.entries import Entry, Snapshot, environment, load, store, stored, used
+from weave.errors import in_a_line
 from weave.symbols import table
 from weave.worker import Unavailable, Worker
 
@@ -201,4 +202,5 @@ if __name__ == "__main__":
     if "--background" in sys.argv:
         getattr(os, "nice", int)(LOWEST)
         threading.Thread(target=_end_with_input, daemon=True).start()
-    sys.exit(texts.fault() or Results().refresh())
+    with in_a_line():
+        sys.exit(texts.fault() or Results().refresh())

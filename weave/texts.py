@@ -1,10 +1,13 @@
-"""What must be right before weave reads files: addresses of the site, text, no two pages of one address."""
+"""What must be right before weave reads it: files that are ours and text, the date, addresses of the site."""
 
+import datetime
 import os
 import re
+import tokenize
 
 from weave import project
 
+COPIED = ("docs/**/*", "overrides/**/*")  # into the site, as they are
 READ = (
     "mkdocs.yml",
     "docs/**/*.md",
@@ -26,16 +29,26 @@ def fault():
         address = os.environ.get(name, "")
         if NO_ADDRESS.search(address):
             return f"{name}: expected an address, got {address!r}: write a quote in it as %22, and the like"
+    if why := _no_date(os.environ.get("SOURCE_DATE_EPOCH", "0")):
+        return why
+    for path in _found(COPIED):
+        if why := _strange(path):
+            return f"{_name(path)}:1: {why}"
     addresses = {}
-    for path in (path for pattern in READ for path in sorted(project.ROOT.glob(pattern))):
-        file = path.relative_to(project.ROOT).as_posix()
+    for path in _found(READ):
+        file = _name(path)
         if path.is_dir():
             return f"{file}:1: this is a folder: only a file may have such a name"
+        if why := _strange(path):
+            return f"{file}:1: {why}"
         address = file.removesuffix(".md").removesuffix("/index")
         if (other := addresses.setdefault(address, file)) != file:
             return f"{file}:1: the page has the address of {other}: rename one of them"
         try:
-            if not path.read_bytes().decode().startswith("\N{BYTE ORDER MARK}"):
+            text = path.read_bytes().decode()
+            if path.suffix == ".py" and (other := _declared(text)):
+                return f"{file}:{other[0]}: the file is read as UTF-8 and declares {other[1]}: remove that"
+            if not text.startswith("\N{BYTE ORDER MARK}"):
                 continue
             line, why = 1, "begins with a byte order mark"
         except UnicodeDecodeError as error:
@@ -43,3 +56,42 @@ def fault():
             why = f"holds the byte 0x{error.object[error.start]:02x}, which is no UTF-8"
         return f"{file}:{line}: the file {why}: save it as UTF-8, without a byte order mark"
     return None
+
+
+def _found(patterns):
+    return (path for pattern in patterns for path in sorted(project.ROOT.glob(pattern)))
+
+
+def _name(path):
+    return path.relative_to(project.ROOT).as_posix()
+
+
+def _strange(path):
+    """What is wrong about something that is no file or folder of the project's own, else None."""
+    if path.is_symlink():
+        if not path.exists():
+            return "this link leads nowhere: remove it, or name a file that is there"
+        if project.relative(path.resolve()) is None:
+            return "this link leads out of the project, and what it leads to would be published: copy it here"
+    if not (path.is_file() or path.is_dir()):
+        return "this is neither a file nor a folder: remove it"
+    return None
+
+
+def _declared(text):
+    """The line that declares another encoding of a Python file than UTF-8, and what it declares."""
+    for number, line in enumerate(text.split("\n", 2)[:2], 1):
+        if found := tokenize.cookie_re.match(line):
+            other = not re.fullmatch("utf-?8(-.*)?", found[1].lower().replace("_", "-"))
+            return (number, repr(found[1])) if other else None
+        if line.partition("#")[0].strip():
+            break
+    return None
+
+
+def _no_date(seconds):
+    """What is wrong about the date that the environment gives the site, else None."""
+    try:
+        datetime.datetime.fromtimestamp(int(seconds), datetime.UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"expected whole seconds since 1970 in SOURCE_DATE_EPOCH, as of a commit, got {seconds!r}"

@@ -1,8 +1,11 @@
 """Faults that a writer makes: what is written where, and the words that the message must hold.
 
-A line is the files that are written (or, as None, removed) and the words; without words the build succeeds.
+A line is the files that are written (or, as None, removed; or made by a function) and the words; without
+words the build succeeds.
 Text alone is that of docs/attempt.md, whose third line it is.
 """
+
+import os
 
 PLACE = "docs/attempt.md:3: "
 FENCE = "```"
@@ -22,11 +25,16 @@ def exhibit(body):
     }
 
 
+def link(target):
+    return lambda path: path.symlink_to(target)
+
+
 def lab(old, new):
     return {"labs/scaling.py": (old, new)}
 
 
 DESCRIBED = "flowchart TB\n  accTitle: Trial\n  accDescr: It is tried.\n"
+OUT = "this link leads out of the project, and what it leads to would be published: copy it here"
 AT = "exhibit 'attempt.one' failed: "
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
 CHANGE = ("The end.", "The end!")
@@ -192,10 +200,57 @@ PROSE = {
     "tabs": (
         {"docs/attempt.md": '# Trial\n\n??? level-basic "Basic"\n\n\t```exhibit lines.rising\n\t```\n'},
     ),
+    "a link that leads nowhere": (
+        {"docs/attempt.md": link("none.md")},
+        "attempt.md:1: this link leads nowhere",
+    ),
+    "an image that leads nowhere": (
+        {"docs/a/b.png": link("none.png")},
+        "docs/a/b.png:1: this link leads nowhere",
+    ),
+    "a page that is a link out of the project": (
+        {"docs/attempt.md": link("/etc/passwd")},
+        "attempt.md:1: ",
+        OUT,
+    ),
+    "an image that is a link out of the project": (
+        {"docs/a/b.png": link("/etc/passwd")},
+        "docs/a/b.png:1: ",
+        OUT,
+    ),
+    "a folder that is a link out of the project": ({"docs/a": link("/etc")}, "docs/a:1: ", OUT),
+    "a page that is a link to what is hidden": (
+        {"docs/a.txt": link("../.cache/weave")},
+        "a.txt:1: ",
+        OUT,
+    ),
+    "a template that is a link out of the project": (
+        {"overrides/a.txt": link("/etc/passwd")},
+        "overrides/a.txt:1: ",
+        OUT,
+    ),
+    "a link within the project": ({"docs/a.txt": link("../snippets/scale.py")},),
+    "a page that is a pipe": (
+        {"docs/attempt.md": os.mkfifo},
+        "attempt.md:1: ",
+        "neither a file nor a folder",
+    ),
+    "a pipe beside pages": ({"docs/a/b.txt": os.mkfifo}, "docs/a/b.txt:1: ", "neither a file nor a folder"),
     "ten megabytes": ({"docs/attempt.md": "# Trial\n\n" + "Words and words. " * 600_000},),
 }
 
 EXHIBITS = {
+    "is a pipe": (
+        {"exhibits/attempt.py": os.mkfifo},
+        "exhibits/attempt.py:1: ",
+        "neither a file nor a folder",
+    ),
+    "is read as UTF-8 and declares another encoding": (
+        {"exhibits/attempt.py": "#!/usr/bin/python\n# -*- coding: latin-1 -*-\ndef one(): pass\n"},
+        "exhibits/attempt.py:2: the file is read as UTF-8 and declares 'latin-1': remove that",
+    ),
+    "is read as UTF-8 and declares it": ({"exhibits/attempt.py": "# vim: set fileencoding=utf8 :\nX = 1\n"},),
+    "has a comment further down": ({"exhibits/attempt.py": "X = 1\n# coding: latin-1\n"},),
     "raises": (
         exhibit("raise RuntimeError('out of\\nluck')"),
         PLACE,

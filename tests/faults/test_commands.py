@@ -154,6 +154,55 @@ def test_without_a_network_and_without_git_the_site_is_the_same(made, project, m
     assert project.site() == made[1]
 
 
+def in_the_way(project, path, make):
+    """Build with something else in the place of a file or a folder; then it is as it was."""
+    aside = project.root / "aside"
+    path.rename(aside)
+    make(path)
+    try:
+        return project.build()
+    finally:
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        aside.rename(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        (".cache", lambda path: path.touch()),
+        (".cache/weave", lambda path: path.touch()),
+        (".cache/weave", lambda path: path.symlink_to("none")),
+        (".cache/pages", lambda path: path.symlink_to("none")),
+    ],
+)
+def test_what_is_in_the_way_of_a_cache_is_told(made, project, name, make):
+    done = in_the_way(project, project.root / name, make)
+    assert done.code == 1 and "Traceback" not in done.output, done.output
+    assert f"/{name}" in done.output and "something is in the way there: remove it" in done.output
+    assert project.site() == made[1]
+
+
+def test_a_folder_in_the_place_of_an_entry_is_told(made, project):
+    entry = next(path for path in project.entries() if path.name.startswith("words."))
+    done = in_the_way(project, entry, lambda path: path.mkdir())
+    assert done.code == 1 and "Traceback" not in done.output, done.output
+    assert (
+        "Is a directory: " in done.output and f"{entry.name}': something is in the way there" in done.output
+    )
+    assert project.site() == made[1]
+
+
+@pytest.mark.parametrize("command", ["weave.build", "weave.results"])
+@pytest.mark.parametrize("date", ["abc", "", "1.5", "99999999999999", "-99999999999999"])
+def test_a_date_that_is_none_is_told(made, project, monkeypatch, command, date):
+    monkeypatch.setitem(project.environment, "SOURCE_DATE_EPOCH", date)
+    done = project.run(command)
+    assert done.code == 1 and len(done.output.splitlines()) == 1, done.output
+    assert (
+        f"expected whole seconds since 1970 in SOURCE_DATE_EPOCH, as of a commit, got {date!r}" in done.output
+    )
+
+
 @pytest.mark.parametrize("target", ["docs", "snippets", "weave", ".", "..", "link", "mkdocs.yml"])
 def test_a_build_replaces_nothing_but_a_site(made, project, target):
     (project.root / "link").symlink_to("docs")

@@ -56,7 +56,9 @@ class Site(Project):
             path = self.root / name
             before[path] = path.read_bytes() if path.is_file() else None
             path.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(new, tuple):
+            if callable(new):
+                new(path)
+            elif isinstance(new, tuple):
                 self.edit(name, *new)
             elif new is None:
                 path.unlink()
