@@ -23,10 +23,16 @@ from mkdocs.livereload import LiveReloadServer
 from mkdocs.structure.files import InclusionLevel, get_files, set_exclusions
 from mkdocs.structure.nav import get_navigation
 from mkdocs.structure.pages import Page
+from watchdog.observers.api import BaseObserver
+from watchdog.observers.polling import PollingEmitter
+from watchdog.utils.dirsnapshot import EmptyDirectorySnapshot
 
 from weave import extension, pages, project, texts
+from weave.errors import in_a_line
 from weave.results import Results
 
+WATCH = 0.5  # seconds between two looks at the files
+READ = ("GET", "HEAD")  # what a reader may ask
 REST = 2  # seconds that the other pages wait for the one that is read
 log = logging.getLogger("mkdocs")
 
@@ -123,6 +129,22 @@ class Site:
         self._results.wait()
 
 
+class Watch(PollingEmitter):
+    """Looks at a folder that is away for a while as at an empty one, and goes on."""
+
+    def __init__(self, *how, **more):
+        super().__init__(*how, **more)
+        take = self._take_snapshot
+
+        def snapshot():
+            try:
+                return take()
+            except OSError:
+                return EmptyDirectorySnapshot()
+
+        self._take_snapshot = snapshot
+
+
 class Server(LiveReloadServer):
     """MkDocs's server, which makes a page before it answers for it."""
 
@@ -132,10 +154,14 @@ class Server(LiveReloadServer):
         def rebuild():
             try:
                 builder()
-            except ConfigurationError as error:  # MkDocs would show where in its code it was raised
+            except (
+                ConfigurationError,
+                OSError,
+            ) as error:  # MkDocs would show where in its code it was raised
                 raise Abort(f"Error: {error}") from None
 
         super().__init__(rebuild, **how)
+        self.observer = BaseObserver(Watch, timeout=WATCH)
 
     def server_bind(self):
         try:
@@ -146,6 +172,9 @@ class Server(LiveReloadServer):
 
     def serve_request(self, environ, start_response):
         """Answer from the site as it is when the answer is there."""
+        if why := _refused(environ):
+            start_response(why, [("Content-Type", "text/plain"), ("Allow", ", ".join(READ))])
+            return [why.encode()]
         address, heads = environ["PATH_INFO"].removeprefix(self.mount_path), []
         while True:
             site = self.site
@@ -164,11 +193,19 @@ class Server(LiveReloadServer):
         cls.site = Site(config)
 
 
+def _refused(environ):
+    """Why a request is none that a reader makes, as HTTP says it, else None."""
+    if environ["REQUEST_METHOD"] not in READ:
+        return "405 Method Not Allowed"
+    return "400 Bad Request" if "\0" in environ["PATH_INFO"] else None
+
+
 def main():
     extension.RESULTS = Results(lazy=True)
     serve.build, serve.LiveReloadServer = Server.renew, Server
     try:
-        __main__.cli(["serve", *sys.argv[1:]])
+        with in_a_line():
+            __main__.cli(["serve", *sys.argv[1:]])
     finally:
         if Server.site:
             Server.site.close()

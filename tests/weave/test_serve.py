@@ -3,6 +3,8 @@
 import os
 import signal
 import socket
+import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -57,6 +59,7 @@ def fetch(project, log):
             assert server.poll() is None, log()
             return ""
 
+    fetch.address = f"http://{address}/"
     yield fetch
     os.killpg(server.pid, signal.SIGINT)
     code = server.wait(30)
@@ -105,6 +108,45 @@ def test_a_page_that_is_gone_is_gone_and_what_runs_in_the_background_ends_with_t
     until(lambda: project.left_by_an_exhibit("waiting"))
 
 
+@posix
+@pytest.mark.parametrize("name", ["docs", "snippets", "mkdocs.yml"])
+def test_what_was_away_for_a_while_is_followed_again(project, fetch, log, name):
+    until(lambda: ">4.00<" in fetch())
+    before, away = log().count("Detected file changes"), project.root / ".cache/away"
+    (project.root / name).rename(away)
+    until(lambda: log().count("Detected file changes") > before)
+    time.sleep(serve.WATCH * 2)
+    away.rename(project.root / name)
+    until(lambda: ">4.00<" in fetch())
+    project.edit("docs/claims.md", "# Sentences", f"# After {name}")
+    until(lambda: f"After {name}" in fetch("claims/"))
+    project.edit("docs/claims.md", f"# After {name}", "# Sentences")
+
+
+@posix
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "POST", "PATCH"])
+def test_only_reading_is_answered(fetch, method):
+    assert request(fetch, "", method) == 405
+    assert request(fetch, "claims/", "HEAD") == request(fetch, "claims/", "GET") == 200
+
+
+@posix
+@pytest.mark.parametrize("path", ["%00", "claims/%00", "claims%00/index.html"])
+def test_an_address_that_no_file_can_have_is_refused(fetch, log, path):
+    assert request(fetch, path, "GET") == 400
+    assert "500" not in log()
+
+
+def request(fetch, path, method):
+    """The code that the server answers with."""
+    asked = urllib.request.Request(fetch.address + path, method=method)
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
 def test_an_answer_that_a_change_has_overtaken_is_not_given(monkeypatch):
     asked = []
 
@@ -120,5 +162,7 @@ def test_an_answer_that_a_change_has_overtaken_is_not_given(monkeypatch):
     monkeypatch.setattr(serve.LiveReloadServer, "serve_request", answer)
     server = object.__new__(serve.Server)
     server.site, server.mount_path, heads = Site(), "/guide/", []
-    body = server.serve_request({"PATH_INFO": "/guide/order/"}, lambda *head: heads.append(head))
+    body = server.serve_request(
+        {"PATH_INFO": "/guide/order/", "REQUEST_METHOD": "GET"}, lambda *head: heads.append(head)
+    )
     assert (asked, heads, body) == (["order/", "order/"], [("answer 2", [])], ["/guide/order/"])
