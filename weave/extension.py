@@ -13,6 +13,7 @@ import math
 import posixpath
 import re
 import sys
+import traceback
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from urllib.parse import unquote
@@ -30,7 +31,7 @@ from mkdocs.utils import meta
 from weave import glossary, pages, project
 from weave.claims import ClaimError, registry
 from weave.directives import FENCES, code
-from weave.errors import WeaveError
+from weave.errors import TooLong, WeaveError, within
 from weave.prose import Made, Prose
 from weave.results import Results, Unavailable
 
@@ -49,6 +50,8 @@ LEVELS = {
     "intermediate": "Intermediate",
     "advanced": "Advanced",
 }
+LIMIT = 60  # processor seconds to read a page
+WIDEST = 99  # digits or letters of a value
 BIBLIOGRAPHY = "bibliography.md"  # titles of others, in which no word is ours
 IDEA = "the-idea"  # the section of a chapter whose levels the table of contents names
 OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
@@ -88,8 +91,23 @@ class WeaveExtension(Extension):
 
 
 def _convert(md, text):
-    RESULTS.visit(md.weave.path(), text)
-    return pages.converted(text, md, RESULTS, WARNINGS)
+    page = md.weave
+    RESULTS.visit(page.path(), text)
+    try:
+        with within(LIMIT):
+            return pages.converted(text, md, RESULTS, WARNINGS)
+    except (RecursionError, TooLong) as error:
+        nested = isinstance(error, RecursionError)
+        why = "this is nested too deep" if nested else f"this takes more than {LIMIT} seconds to read"
+        raise WeaveError(f"{page.where(*_read(error))}: {why}: simplify it, or take it apart") from None
+
+
+def _read(error):
+    """The lines of a page that were read when an error was raised, the last first."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    texts = [frame.f_locals.get(name) for frame in reversed(frames) for name in ("data", "text", "block")]
+    lines = [line.strip() for text in texts if isinstance(text, str) for line in text.split("\n")]
+    return [line for line in lines if len(line) > 1]
 
 
 class Page:
@@ -303,6 +321,8 @@ def formatted(result, name, how):
     if isinstance(values[key], str) and not how:
         return values[key]
     try:
+        if any(int(size) > WIDEST for size in re.findall(r"\d+", how)):
+            raise ValueError(f"expected at most {WIDEST} digits or letters")
         if bound := BOUND.fullmatch(how):
             return _rounded(values[key], **bound.groupdict())
         return format(values[key], how)
