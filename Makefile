@@ -78,21 +78,23 @@ fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than th
 mutants: $(VENV)/test ## change each snippet in small ways and see that a test notices each time
 	$(BIN)/python tests/mutants.py
 
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
+TOOLS := $(BIN:$(VENV)/%=$(VENV)/tools/%)
+LOCK := $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
   --no-emit-package torch --no-emit-package positional-encoding-guide
 
-lock: $(VENV)/uv ## write down all packages of the site and of the tests, with hashes, after a requirement changed
+lock: $(VENV)/tools/.installed ## write down all packages that are installed, with hashes, after a requirement changed
 	cat locks/site.txt locks/tests.txt > $(VENV)/lock.txt # versions stay where they may
 	$(LOCK) requirements.txt requirements-test.txt --output-file $(VENV)/lock.txt
 	$(LOCK) requirements.txt --constraint $(VENV)/lock.txt --output-file locks/site.txt
 	awk 'NR == FNR {site[$$0]; next} /^[^ ]/ {more = !($$0 in site)} more' locks/site.txt $(VENV)/lock.txt > locks/tests.txt
+	$(LOCK) tests/bench/requirements.txt --constraint $(VENV)/lock.txt --output-file locks/rivals.txt
+	printf '%s\n' pip-audit==2.10.1 uv==0.13.9 | $(LOCK) - --output-file locks/tools.txt
 
-advisories: $(VENV)/uv ## ask whether anything known speaks against a package that is locked
-	$(BIN)/uv tool run pip-audit==2.10.1 --disable-pip --no-deps --requirement locks/site.txt --requirement locks/tests.txt
+advisories: $(VENV)/tools/.installed ## ask whether anything known speaks against a package that is locked
+	$(TOOLS)/pip-audit --disable-pip --no-deps $(foreach lock,site tests rivals tools,--requirement locks/$(lock).txt)
 
-bill: $(VENV)/uv ## write the bill of materials of what the site is built with beside it
-	grep '^torch==' requirements.txt | cat - locks/site.txt | $(BIN)/uv tool run --from cyclonedx-bom==7.5.0 \
-	  cyclonedx-py requirements --output-reproducible --output-file site/bom.json -
+bill: $(VENV)/site ## write the bill of materials of what the site is built with beside it
+	$(RUN) weave.bill > site/bom.json
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
 	rm $(VENV)/site $(VENV)/test # whatever comes next installs what is locked
@@ -118,8 +120,10 @@ $(VENV)/test: locks/tests.txt $(VENV)/site
 	$(INSTALL) --no-deps --require-hashes --requirement locks/tests.txt
 	touch $@
 
-$(VENV)/uv: $(VENV)/site
-	$(INSTALL) uv==0.13.9
+# What no code of ours imports, apart from what it does.
+$(VENV)/tools/.installed: locks/tools.txt $(VENV)/site
+	$(BIN)/python -m venv $(VENV)/tools
+	$(TOOLS)/python -m pip install --disable-pip-version-check --no-deps --require-hashes --requirement locks/tools.txt
 	touch $@
 
 tests/site/node_modules/.installed: tests/site/package-lock.json

@@ -15,7 +15,7 @@ from pathlib import Path
 from weave.results import exhibit_names
 
 ROOT = Path(__file__).resolve().parents[2]
-REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+LOCK = ROOT / "locks" / "rivals.txt"  # of requirements.txt beside this file
 HOME = ROOT / ".cache" / "rivals"
 
 CHAPTER = '''"""
@@ -71,14 +71,21 @@ RIVALS = {
 def python():
     """The Python of their environment, which borrows from ours all that they do not bring themselves."""
     folder = HOME / ("Scripts" if os.name == "nt" else "bin")
-    mark = HOME / REQUIREMENTS.name
-    if not mark.exists() or mark.read_bytes() != REQUIREMENTS.read_bytes():
+    mark = HOME / LOCK.name
+    if not mark.exists() or mark.read_bytes() != LOCK.read_bytes():
         venv.create(HOME, with_pip=True, clear=True)
         libraries = Path(sysconfig.get_path("purelib", vars={"base": str(HOME)}))
         (libraries / "ours.pth").write_text(sysconfig.get_path("purelib"))
-        install = ["pip", "install", "--disable-pip-version-check", "--quiet", "--requirement", REQUIREMENTS]
-        subprocess.run([folder / "python", "-m", *install], check=True)
-        mark.write_bytes(REQUIREMENTS.read_bytes())
+        install = [
+            "pip",
+            "install",
+            "--disable-pip-version-check",
+            "--quiet",
+            "--no-deps",
+            "--require-hashes",
+        ]
+        subprocess.run([folder / "python", "-m", *install, "--requirement", LOCK], check=True)
+        mark.write_bytes(LOCK.read_bytes())
     return folder / "python"
 
 

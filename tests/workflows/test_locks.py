@@ -20,7 +20,14 @@ def pinned(file):
     }
 
 
-@pytest.mark.parametrize("asked, lock", [("requirements.txt", "site"), ("requirements-test.txt", "tests")])
+ASKED = [
+    ("requirements.txt", "site"),
+    ("requirements-test.txt", "tests"),
+    ("tests/bench/requirements.txt", "rivals"),
+]
+
+
+@pytest.mark.parametrize("asked, lock", ASKED)
 def test_what_is_asked_for_is_locked(asked, lock):
     expected = pinned(asked)
     expected.pop("torch", None)
@@ -28,20 +35,36 @@ def test_what_is_asked_for_is_locked(asked, lock):
     assert expected.items() <= locked.items(), "a requirement changed: make lock"
 
 
-def test_the_tests_run_on_the_packages_of_the_site():
-    """Their lock names only what they have besides, or on more systems."""
-    site, tests = pinned("locks/site.txt"), pinned("locks/tests.txt")
+def test_the_tools_that_are_asked_for_are_locked():
+    asked = re.findall(r"([\w-]+==[\d.]+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert asked and {tuple(each.split("==")) for each in asked} <= set(pinned("locks/tools.txt").items())
+
+
+@pytest.mark.parametrize("lock", ["tests", "rivals"])
+def test_the_tests_run_on_the_packages_of_the_site(lock):
+    """Their lock names only what they have besides, or on more systems; that of rivals names all."""
+    site, tests = pinned("locks/site.txt"), pinned(f"locks/{lock}.txt")
     assert {name: tests[name] for name in site.keys() & tests} == {
         name: site[name] for name in site.keys() & tests
     }, "make lock"
 
 
-@pytest.mark.parametrize("lock", ["site", "tests"])
+@pytest.mark.parametrize("lock", ["site", "tests", "rivals", "tools"])
 def test_every_package_is_held_to_its_files(lock):
     text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
     packages = re.split(r"\n(?=\S)", text.strip())
-    assert len(packages) > 50 and "torch==" not in [each[:7] for each in packages]
+    assert len(packages) > 20 and "torch==" not in [each[:7] for each in packages]
     assert [each for each in packages if not re.search(r"--hash=sha256:[0-9a-f]{64}", each)] == []
+
+
+def test_nothing_is_installed_or_run_but_what_is_locked():
+    """But for torch and the guide itself, and for the newest of all, to see what will break."""
+    recipes = re.findall(r"^\t(.+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    installs = [line for line in recipes if re.search(r"pip install|\(INSTALL\)", line)]
+    free = [line for line in installs if "--require-hashes" not in line]
+    assert len(installs) > len(free) == 2
+    assert all("--no-build-isolation" in line or "--upgrade" in line for line in free), free
+    assert [line for line in recipes if re.search(r"\buv (tool|run)\b|\b(uvx|pipx|npx)\b", line)] == []
 
 
 def test_torch_is_locked_with_what_its_build_for_processors_needs():
