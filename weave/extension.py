@@ -32,7 +32,7 @@ from weave import glossary, pages, project
 from weave.claims import ClaimError, registry
 from weave.directives import FENCES, code
 from weave.errors import TooLong, WeaveError, within
-from weave.prose import Made, Prose
+from weave.prose import Made, Prose, unseen
 from weave.results import Results, Unavailable
 
 VALUE = r"(?<!`)`#!val\s+([^\s`]+)(?:\s+([^`]*?))?\s*`(?!`)"
@@ -81,6 +81,7 @@ class WeaveExtension(Extension):
         # collects what links may lead to: both have 5. Before links are resolved (0).
         md.treeprocessors.register(Levels(md), "weave-levels", 5)
         md.treeprocessors.register(Terms(md), "weave-terms", 5)
+        md.treeprocessors.register(Ids(md), "weave-ids", 4)
         md.treeprocessors.register(Links(md), "weave-links", 3)
         md.treeprocessors.register(Dollars(md), "weave-dollars", 2)
         # Before what is kept from Markdown is put back (30).
@@ -120,6 +121,7 @@ class Page:
         self._named = set()
         self._lines = 0
         self._files = []
+        self._brought = []  # text that directives have brought, and on which line
         self.shown = {}  # exhibit or lab -> result
         self.top = []  # lines of Markdown for below the title
 
@@ -161,6 +163,10 @@ class Page:
         """Remember that text of this file of the project stands on the page."""
         self._files.append(file)
 
+    def brings(self, line, text):
+        """Remember the text that a directive on this line brings to the page's own."""
+        self._brought.append((line, text))
+
     def fresh_id(self, kind):
         """An id that no other box of the page has."""
         self._ids += 1
@@ -191,7 +197,11 @@ class Page:
 
     def where(self, *texts):
         """The place where a piece of the page's text, the first that is there, first stands."""
-        return _place(texts, [f"docs/{self.path()}", *self._files])
+        files = [f"docs/{self.path()}", *self._files]
+        if (place := _place(texts, files)) != files[0]:
+            return place
+        brought = (self.at(line) for text in texts for line, whole in self._brought if text in whole)
+        return next(brought, place)
 
     @staticmethod
     def minutes(text):
@@ -273,7 +283,13 @@ class Directives(Preprocessor):
             raise WeaveError(f"{self.md.weave.at(line)}: {error}") from None
         placed = [""]
         for part in parts:
-            text = [self.md.htmlStash.store(Made(part))] if isinstance(part, str) else part
+            if isinstance(part, str):
+                if why := unseen(part):
+                    raise WeaveError(f"{self.md.weave.at(line)}: what is shown here may hold no {why}")
+                text = [self.md.htmlStash.store(Made(part))]
+            else:
+                text = part
+                self.md.weave.brings(line, "\n".join(part))
             placed += [*(match["indent"] + line for line in text), ""]
         return placed
 
@@ -294,6 +310,8 @@ class Value(InlineProcessor):
             text = formatted(self.md.weave.result, match[1], match[2] or "")
         except (Unavailable, ValueError) as error:
             raise WeaveError(f"{self.md.weave.where(match[0], match[1])}: {error}") from None
+        if why := unseen(text):
+            raise WeaveError(f"{self.md.weave.where(match[0], match[1])}: a value may hold no {why}")
         element = ElementTree.Element("span", {"class": "value", "title": f"computed by exhibits/{match[1]}"})
         number = re.fullmatch(r"(?P<sign>[+-]?)(?P<digits>[\d.,_]+%?)(?:e(?P<power>[+-]\d+))?", text)
         if number:
@@ -497,6 +515,19 @@ class Terms(Treeprocessor):
                 parent.insert(0 if part == "text" else list(parent).index(element) + 1, link)
                 self._mark(parent, "tail", link, met)
                 return
+
+
+class Ids(Treeprocessor):
+    """Refuse an id that the page has twice: links lead to the first alone."""
+
+    def run(self, root):
+        known = set()
+        for element in root.iter():
+            name = element.get("id", "")
+            if name in known:
+                where = self.md.weave.where(f"#{name}", name)
+                raise WeaveError(f"{where}: the page has the id {name!r} twice: give one of them another")
+            known |= {name} - {""}
 
 
 class Links(Treeprocessor):

@@ -42,6 +42,8 @@ SERIES = [color for color in ROLES if color not in ("#000000", "#ffffff", "#8080
 MAPS = ("amount", "signed")
 SVG = "http://www.w3.org/2000/svg"
 LIVE = "live-"  # begins the id of an artist that a live figure moves
+LINK = re.compile(r"https?://|[^:]*$")
+MOST = 500_000  # characters of SVG in one figure
 ORANGE, BLUE = (0.88, 0.42, 0.08), (0.10, 0.48, 0.80)
 
 WIDTH = 4.4  # inches; that of every figure, whatever part of it is drawn on
@@ -125,6 +127,7 @@ def to_svg(figure, name):
     for part in list(root):
         if part.tag == "metadata" or part.find("style") is not None:
             root.remove(part)
+    _check_links(root)
     _drop_unseen(root)
     _unwrap(root)
     _shorten_ids(root, name)
@@ -135,7 +138,20 @@ def to_svg(figure, name):
     width, height = (float(side) for side in root.attrib["viewBox"].split()[2:])
     box = (width - 72 * WIDTH) / 2, 0, 72 * WIDTH, height
     root.attrib |= {"viewBox": " ".join(f"{side:g}" for side in box), "class": "figure", "role": "img"}
-    return ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+    svg = ElementTree.tostring(root, encoding="unicode", short_empty_elements=True)
+    if len(svg) > MOST:
+        raise FigureError(
+            f"expected at most {MOST:,} characters of SVG, got {len(svg):,}: "
+            "draw fewer points, or how many there are in each cell of a grid, by imshow"
+        )
+    return svg
+
+
+def _check_links(root):
+    """An artist may have an address, which a reader follows."""
+    for link in root.iter("a"):
+        if not LINK.match(link.get("href", "")):
+            raise FigureError(f"expected a link to a page, got the url {link.get('href')!r} of an artist")
 
 
 def _check_colormaps(figure):

@@ -8,6 +8,7 @@ begins with `# %%`, for prose with `# %% [markdown]`; `tags=["starter"]` and
 import json
 import posixpath
 import re
+import tomllib
 from typing import NamedTuple
 
 from weave import heads, project
@@ -52,6 +53,30 @@ def place(name):
 def mistakes(name):
     """The mistakes that the lab's checks name; they are edits of its solutions."""
     return f"labs/{name}.toml"
+
+
+def check_mistakes(name):
+    """Refuse a mistake that is no edit of the solution of its step."""
+    file = mistakes(name)
+    if not (project.ROOT / file).is_file():
+        return
+    text = (project.ROOT / file).read_text(encoding="utf-8")
+    try:
+        steps = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise LabError(f"{file}: {error}") from None
+    solutions = [cell.text for cell in cells(name) if cell.tag == "solution"]
+    for step, listed in steps.items():
+        lines = [number for number, line in enumerate(text.split("\n"), 1) if line.strip() == f"[[{step}]]"]
+        solution = "".join(each for each in solutions if f"def {step}(" in each)
+        if not (solution and lines):
+            raise LabError(f"{file}: expected [[function]] of a solution, got {step!r}")
+        for line, each in zip(lines, listed, strict=True):
+            if set(each) != {"was", "now", "says"}:
+                raise LabError(f"{file}:{line}: a mistake has was, now and says, got {', '.join(each)}")
+            if (count := solution.count(each["was"])) != 1:
+                what = f"expected {each['was']!r} once in the solution of {step}"
+                raise LabError(f"{file}:{line}: {what}, got it {count} times")
 
 
 def names():

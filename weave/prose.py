@@ -4,6 +4,7 @@ What weave and the theme make is not looked at. weave/policy.py has browsers hol
 """
 
 import re
+import unicodedata
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
@@ -22,6 +23,8 @@ WORDS = ("alt", "title", "aria-label")  # attributes that are shown and never fo
 LOADED = ("src", "srcset", "poster", "background", "action", "formaction", "ping", "xlink:href")
 FOLLOWED = ("a", "area")  # elements whose href waits for the reader
 RUNS = re.compile(r"(?:^|;)\s*(?:java|vb)script:", re.I)
+# Signs of control, but for two that are Markdown's own by now, and those that turn the way text runs.
+UNSEEN = re.compile(r"[\x00\x01\x04-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 STYLES = re.compile(r"url\((?!\s*['\"]?(?:#|data:))|image-set|@import|\\", re.I)
 
 
@@ -54,11 +57,18 @@ class Reader(HTMLParser):
         self.feed(text)
         self.close()
 
+    def handle_data(self, text):
+        if sign := UNSEEN.search(text):
+            number = ord(sign[0])
+            written = (f"&#{number};", f"&#x{number:x};", f"&#x{number:X};")
+            self._refuse(f"prose may hold no {unseen(text)}", sign[0], *written)
+
     def handle_starttag(self, tag, attributes):
         source = self.get_starttag_text()
         if tag in ELEMENTS:
             self._refuse(f"prose may hold no <{tag}>: {ELEMENTS[tag]}", source, f"<{tag}")
         for name, value in attributes:
+            self.handle_data(value or "")
             if why := _fault(tag, name, value or ""):
                 written = re.findall(r'"([^"]+)"', source)  # the value as it was escaped is one of these
                 self._refuse(f"prose may hold no {why}", source, f"({value}", *written, value or name, name)
@@ -70,6 +80,14 @@ class Reader(HTMLParser):
     handle_decl = handle_pi = unknown_decl = handle_comment
 
 
+def unseen(text):
+    """What a text has that nobody would see, and that may change how the rest is seen; None if nothing."""
+    if not (found := UNSEEN.search(text)):
+        return None
+    name = unicodedata.name(found[0], "a control character")
+    return f"sign that nobody sees, it has U+{ord(found[0]):04X} ({name}): write it as code would, escaped"
+
+
 def _fault(tag, name, value):
     """What is wrong with an attribute, and what to do; None if nothing is."""
     if name.startswith("on"):
@@ -77,6 +95,8 @@ def _fault(tag, name, value):
     if name == "srcdoc":
         return f"page within the page, it has {name}=: link to it"
     address = re.sub(r"[\x00-\x1f]", "", value).strip()  # as browsers read it
+    if name == "href" and tag in FOLLOWED and address.lower().startswith("data:"):
+        return f"page within a link, it has {value[:60]!r}: put the file into docs/ and link to it"
     if name not in WORDS and RUNS.search(address):
         return f"address that runs a script, it has {value!r}: let docs/assets/site.js listen"
     loaded = name in LOADED or (name == "href" and tag not in FOLLOWED)

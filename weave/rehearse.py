@@ -21,6 +21,10 @@ class CellError(Exception):
 def rehearsed(name, recorder):
     """What each cell of a lab gives with the solutions, and what it prints with the starters."""
     cells = labs.cells(name)
+    try:
+        labs.check_mistakes(name)
+    except labs.LabError as error:
+        raise ExhibitError(str(error)) from None
     figures.prepare()
     with recorder.watching():
         solved = list(_ran(name, cells, "starter"))

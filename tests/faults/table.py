@@ -16,12 +16,15 @@ def fence(first, body=""):
     return f"{FENCE}{first}\n{body}{FENCE}\n"
 
 
-def exhibit(body):
-    """An exhibit whose body begins on its second line, and a page that shows it."""
+def exhibit(body, module="attempt", how="```exhibit {}.one\n```\n"):
+    """An exhibit whose body begins on its second line, and a page that shows it.
+
+    One that runs well has a module of its own: the store keeps a few results of each.
+    """
     lines = "".join(f"    {line}\n" for line in body.split("\n"))
     return {
-        "exhibits/attempt.py": f"def one():\n{lines}",
-        "docs/attempt.md": f"# Trial\n\n{fence('exhibit attempt.one')}",
+        f"exhibits/{module}.py": f"def one():\n{lines}",
+        "docs/attempt.md": f"# Trial\n\n{how.format(module)}",
     }
 
 
@@ -35,6 +38,7 @@ def lab(old, new):
 
 DESCRIBED = "flowchart TB\n  accTitle: Trial\n  accDescr: It is tried.\n"
 OUT = "this link leads out of the project, and what it leads to would be published: copy it here"
+DRAWN = '"""A figure."""\nimport matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\n'
 AT = "exhibit 'attempt.one' failed: "
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
 CHANGE = ("The end.", "The end!")
@@ -144,6 +148,31 @@ PROSE = {
     ),
     "handler": ('<p onclick="x()">Text</p>\n', PLACE, "no event handler", "docs/assets/site.js"),
     "address that runs": ("[Text](javascript:x())\n", PLACE, "no address that runs a script"),
+    "address that holds a page": (
+        "[Text](data:text/html,<b>x</b>)\n",
+        PLACE,
+        "no page within a link, it has 'data:text/html",
+        "put the file into docs/",
+    ),
+    "two headings of one id": ("## One {: #same }\n\n## Two {: #same }\n", PLACE, "the id 'same' twice"),
+    "a heading of a level's id": (
+        '## One {: #same-basic }\n\n## Same\n\n??? level-basic "Basic"\n\n    Text.\n',
+        PLACE,
+        "the id 'same-basic' twice",
+    ),
+    "a sign of control": (
+        "Text\x1b[31m.\n",
+        PLACE,
+        "no sign that nobody sees, it has U+001B (a control char",
+    ),
+    "a sign that turns text": (
+        "Text\u202e.\n",
+        PLACE,
+        "U+202E (RIGHT-TO-LEFT OVERRIDE): write it as code would, escaped",
+    ),
+    "a sign that turns text, by its number": ("Text&#x202E;.\n", PLACE, "U+202E"),
+    "a sign that turns code": (fence("python", "x = 1  # \u2066a\n"), "md:4: ", "U+2066"),
+    "a sign that turns a name": ('<p title="a\u202eb">Text</p>\n', PLACE, "U+202E"),
     "style": ("<style>p { color: red }</style>\n", PLACE, "docs/assets/site.css"),
     "frame": ('<iframe src="https://example.org"></iframe>\n', PLACE, "no <iframe>: link to it"),
     "image of another host": ("![A](https://example.org/a.png)\n", PLACE, "put the file into docs/"),
@@ -377,6 +406,36 @@ EXHIBITS = {
         "has no docstring",
         "(at exhibits/attempt.py:1)",
     ),
+    "prints a sign of control": (
+        exhibit("print('a\\x1b[1mb')", "control"),
+        PLACE,
+        "what is shown here may hold no sign that nobody sees, it has U+001B",
+    ),
+    "prints what turns text": (exhibit("print('a\\u202eb')", "turned"), PLACE, "RIGHT-TO-LEFT OVERRIDE"),
+    "returns what turns text": (
+        exhibit("return {'a': 'b\\u202ec'}", "value", "`#!val {}.one.a`\n"),
+        PLACE,
+        "a value may hold no sign that nobody sees, it has U+202E",
+    ),
+    "prints a script as a table": (
+        exhibit(
+            "print('| a |\\n|---|\\n| <script>x()</script> |')", "rows", "```exhibit {}.one show=table\n```\n"
+        ),
+        PLACE,
+        "no <script>",
+    ),
+    "draws a link that runs": (
+        exhibit(DRAWN + "axes.scatter([0], [0], urls=['javascript:x()'])\nreturn figure"),
+        PLACE,
+        "expected a link to a page, got the url 'javascript:x()' of an artist (at exhibits/attempt.py:",
+    ),
+    "draws too many points": (
+        exhibit(DRAWN + "axes.scatter(range(20_000), range(20_000))\nreturn figure"),
+        PLACE,
+        "at most 500,000 characters of SVG, got",
+        "draw fewer points",
+        "(at exhibits/attempt.py:",
+    ),
     "a snippet that is broken": ({"snippets/scale.py": "def scaled(:\n"}, "snippets/scale.py:1"),
 }
 
@@ -439,6 +498,32 @@ LABS = {
         "no <script>",
     ),
     "is not UTF-8": ({"labs/scaling.toml": LATIN}, "labs/scaling.toml:3: ", "save it as UTF-8"),
+    "has a mistake that fits nothing": (
+        {"labs/scaling.toml": ('"x / 2"', '"x / 3"')},
+        LAB,
+        "labs/scaling.toml:1: expected 'x / 3' once in the solution of half, got it 0 times",
+    ),
+    "has a mistake that fits twice": (
+        {"labs/scaling.toml": ('"x / 2"', '"x"')},
+        LAB,
+        "labs/scaling.toml:1: expected 'x' once in the solution of half, got it 2 times",
+    ),
+    "has a mistake of no step": (
+        {"labs/scaling.toml": ("[[half]]", "[[third]]")},
+        LAB,
+        "labs/scaling.toml: expected [[function]] of a solution, got 'third'",
+    ),
+    "has a mistake without words": (
+        {"labs/scaling.toml": ("says =", "say =")},
+        LAB,
+        "labs/scaling.toml:1: a mistake has was, now and says, got was, now, say",
+    ),
+    "has mistakes that are no TOML": (
+        {"labs/scaling.toml": ('"x / 2"', '"x / 2')},
+        LAB,
+        "labs/scaling.toml: ",
+        "line 2, column",
+    ),
 }
 
 CONFIGURATION = {

@@ -155,6 +155,30 @@ def test_tex_in_a_label_is_refused():
         svg(figure)
 
 
+@pytest.mark.parametrize("url", ["javascript:x()", "data:text/html,x", "file:///etc", "JAVASCRIPT:x()"])
+def test_a_link_that_leads_to_no_page_is_refused(url):
+    figure, axes = plt.subplots()
+    axes.scatter([0], [0], urls=[url])
+    with pytest.raises(figures.FigureError, match="expected a link to a page, got the url"):
+        svg(figure)
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a:b", "../order/#a"])
+def test_an_artist_may_link_to_a_page(url):
+    figure, axes = plt.subplots()
+    axes.scatter([0], [0], urls=[url])
+    assert [link.attrib["href"] for link in elements(svg(figure), "a")] == [url]
+
+
+def test_a_figure_of_too_many_points_is_refused():
+    figure, axes = plt.subplots()
+    axes.scatter(range(20_000), range(20_000))
+    with pytest.raises(
+        figures.FigureError, match=r"expected at most 500,000 characters of SVG, got .* fewer"
+    ):
+        svg(figure)
+
+
 def test_powers_at_a_logarithmic_axis_are_plain_text():
     figure, axes = plt.subplots()
     axes.loglog([0.01, 3000], [2, 3])

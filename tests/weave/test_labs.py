@@ -323,6 +323,40 @@ def test_a_notebook_without_a_version_to_ask_for_is_refused(here, lab):
         labs.notebook("trial", True, "")
 
 
+SOLVED = '# %% tags=["solution"]\ndef half(x):\n    return x / 2\n'
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "said"),
+    [
+        (
+            '[[half]]\nwas = "x / 3"\nnow = "x"\nsays = "A."\n',
+            ":1: expected 'x / 3' once in the solution of half",
+        ),
+        (
+            '\n[[half]]\nwas = "x"\nnow = "y"\nsays = "A."\n',
+            ":2: expected 'x' once in the solution of half, got it 2",
+        ),
+        ('[[half]]\nwas = "x / 2"\nnow = "x"\n', ":1: a mistake has was, now and says, got was, now"),
+        ("[[third]]\n", ": expected [[function]] of a solution, got 'third'"),
+        ("half = 2\n", ": expected [[function]] of a solution, got 'half'"),
+        ("[[half]\n", ": Expected"),
+    ],
+)
+def test_a_mistake_that_is_no_edit_of_a_solution_is_refused(here, lab, mistakes, said):
+    lab(SOLVED)
+    here.write({"labs/trial.toml": mistakes})
+    with pytest.raises(labs.LabError, match=re.escape(f"labs/trial.toml{said}")):
+        labs.check_mistakes("trial")
+
+
+def test_mistakes_that_are_edits_are_taken_and_no_file_of_them_is_needed(here, lab):
+    lab(SOLVED)
+    labs.check_mistakes("trial")
+    here.write({"labs/trial.toml": '[[half]]\nwas = "x / 2"\nnow = ["x", "2"]\nsays = "A."\n' * 2})
+    labs.check_mistakes("trial")
+
+
 def test_only_files_of_cells_are_labs(here):
     here.write({"labs/judge.py": "x = 1\n", "labs/b.py": "# %%\nx = 1\n", "labs/a.py": "# %%\nx = 1\n"})
     assert labs.names() == ["a", "b"]

@@ -916,6 +916,14 @@ REFUSED = {
     "[a](javascript:x())": "no address that runs a script, it has 'javascript:x()'",
     "[a](java&#115;cript:x())": "no address that runs a script",
     '<a href="&#1; java\nscript:x()">a</a>': "no address that runs a script",
+    "[a](data:text/html,<b>)": "no page within a link, it has 'data:text/html",
+    "<map><area alt='a' href=' DATA:text/html,b'></map>": "no page within a link",
+    "A \x1b[1m word.": "no sign that nobody sees, it has U+001B (a control character): write it",
+    "A \u202e word.": "no sign that nobody sees, it has U+202E (RIGHT-TO-LEFT OVERRIDE)",
+    "A &#x2067; word.": "it has U+2067 (RIGHT-TO-LEFT ISOLATE)",
+    "`x = 1 \u2066`": "it has U+2066",
+    "```python\nx = 1  # \u2069\n```": "it has U+2069",
+    '<p title="a&#8238;b">c</p>': "it has U+202E",
     "![a](https://example.org/a.png)": "no <img> from another host, it has 'https://example.org/a.png': put",
     "![a](//example.org/a.png)": "no <img> from another host",
     '<img alt="a" src="\\\\example.org/a.png">': "no <img> from another host",
@@ -953,12 +961,50 @@ def test_what_prose_may_not_hold_is_refused_with_its_line(refusal, text):
         '<details markdown="1"><summary>On scripts</summary>\n\nText.\n\n</details>',
         '<img alt="one" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">',
         "$a_{on} < b$ and a script, < b on=1 >",
+        "\u05d0\u200f, e\u0301, \u200d, \ufb01, \u4e2d",
+        "`[a](data:text/html,b)` and `&#x202e;`",
         '--8<-- "exhibits/words.py"',
         "```exhibit lines.rising\n```",
     ],
 )
 def test_prose_that_shows_or_names_such_things_is_left_alone(soup, text):
     assert soup(f"# Page\n\n{text}").text
+
+
+@pytest.mark.parametrize("sign", ["\x00", "\x07", "\x1b", "\x9f", "\u202a", "\u202e", "\u2066", "\u2069"])
+@pytest.mark.parametrize(
+    "text", ["```exhibit a.b\n```", "`#!val a.b.word`", "```exhibit a.b show=table\n```"]
+)
+def test_what_nobody_sees_is_refused_in_what_exhibits_give(here, page, text, sign):
+    here.write({"exhibits/a.py": "def b():\n    pass\n"})
+    given = {"output": f"| a{sign} |\n|---|\n", "values": {"word": f"a{sign}"}}
+    with pytest.raises(WeaveError, match=rf"^docs/index\.md:3: .* may hold no sign .*U\+{ord(sign):04X}"):
+        page(f"# Page\n\n{text}\n", a__b=given)
+
+
+def test_what_a_printed_table_holds_is_refused_with_the_line_of_its_directive(here, page):
+    here.write({"exhibits/a.py": "def b():\n    pass\n"})
+    given = {"output": "| a |\n|---|\n| <script>x()</script> |\n"}
+    with pytest.raises(WeaveError, match=r"^docs/index\.md:5: prose may hold no <script>"):
+        page("# Page\n\nText.\n\n```exhibit a.b show=table\n```\n", a__b=given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## One {: #same }\n\n## Two {: #same }",
+        "## One {: #same }\n\nText.\n{: #same }",
+        '## One {: #same-basic }\n\n## Same\n\n??? level-basic "B"\n\n    Text.',
+    ],
+)
+def test_an_id_that_a_page_has_twice_is_refused(refusal, text):
+    assert re.match(
+        r"docs/index\.md:3: the page has the id 'same.*' twice: give", refusal(f"# Page\n\n{text}")
+    )
+
+
+def test_headings_of_the_same_words_have_ids_of_their_own(soup):
+    assert {each["id"] for each in soup("# A\n\n## A\n\n## A\n").select("[id]")} == {"a", "a_1", "a_2"}
 
 
 @pytest.mark.parametrize(
