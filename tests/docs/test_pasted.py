@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from torch.testing import assert_close
 
+from tests.peers import peer
 from weave import symbols
 from weave.directives import FENCES
 from weave.project import DOCS, ROOT
@@ -52,6 +54,7 @@ for chapter, code in json.load(sys.stdin).items():
     made = {}
     exec(compile(code, chapter, "exec"), made)
     assert made["output"].double().isfinite().all(), chapter
+    assert "q" not in made or made["output"].shape == made["q"].shape, "it attends"
 """
 
 
@@ -71,6 +74,37 @@ def test_no_other_listing_is_typed_into_a_page():
         begun = re.findall(r"^ *(?:```|~~~)(\w*)", page.read_text("utf-8"), re.M)[::2]
         typed += [page for kind in begun if kind not in {"mermaid", *FENCES}]
     assert sorted(typed) == sorted(run)
+
+
+# All code for pasting, wherever it stands.
+PASTED = {
+    f"{page.stem}-{number}": code
+    for page in sorted(DOCS.rglob("*.md"))
+    for number, (code, *_) in enumerate(SHOWN.findall(page.read_text("utf-8")))
+    if "rope_frequencies(" in code
+}
+
+
+@pytest.mark.parametrize("where", PASTED)
+def test_code_for_pasting_asks_for_the_base_and_says_that_a_wrong_one_gives_no_error(where):
+    calls = [node for node in ast.walk(ast.parse(PASTED[where])) if isinstance(node, ast.Call)]
+    asked = [call for call in calls if getattr(call.func, "id", "") == "rope_frequencies"]
+    assert all("base" in [given.arg for given in call.keywords] for call in asked)
+    assert "# Base and layout are the checkpoint's: a wrong one gives no error" in PASTED[where]
+
+
+def test_the_answer_for_yarn_is_what_transformers_makes_of_the_keys_that_it_names():
+    transformers, code, made = peer("transformers"), ANSWERS["long-context"], {}
+    named = re.findall(r'(\w+)=([\d_.]+)\)?,  # "(\w+)"', code)
+    assert [argument for argument, *_ in named] == ["base", "factor", "original_length"]
+    given = {key: float(value) for _, value, key in named}
+    config = transformers.LlamaConfig(head_dim=64, rope_parameters={"rope_type": "yarn", **given})
+    frequencies, factor = peer("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")
+    exec(re.sub(r"^from rope", "from snippets.rope", code, flags=re.M), made)
+    assert_close(made["slower"].float(), frequencies)
+    assert made["warmer"] == factor
+    length = given["original_max_position_embeddings"]
+    assert length < len(made["cos"]) <= length * given["factor"], "else nothing is stretched, or too little"
 
 
 @pytest.mark.parametrize("chapter", ANSWERS)

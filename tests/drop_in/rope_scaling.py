@@ -1,19 +1,23 @@
-"""Llama 3.1 of transformers gets its frequencies from rope_scaling.py; they are in no checkpoint.
+"""Llama of transformers, stretched as Llama 3.1 or by YaRN, gets its frequencies from rope_scaling.py.
 
-What config.json says in rope_scaling, called rope_parameters since, goes to llama3 by other names.
+They are in no checkpoint. What config.json says in rope_scaling, called rope_parameters since, goes to
+llama3 and to yarn by other names. With mscale, as DeepSeek has it, YaRN's attention factor is another.
 """
 
 from snippets.rope import rope_frequencies
-from snippets.rope_scaling import llama3
+from snippets.rope_scaling import llama3, yarn, yarn_attention_factor
 
 
 def put_into(model):
-    given = model.config.rope_parameters
-    frequencies = llama3(
-        rope_frequencies(model.config.head_dim, given["rope_theta"]),
-        given["factor"],
-        given["original_max_position_embeddings"],
-        low=given["low_freq_factor"],
-        high=given["high_freq_factor"],
-    )
-    model.model.rotary_emb.inv_freq = frequencies.float()
+    given, rotary = model.config.rope_parameters, model.model.rotary_emb
+    unstretched = rope_frequencies(model.config.head_dim, given["rope_theta"])
+    how_far = given["factor"], given["original_max_position_embeddings"]
+    if given["rope_type"] == "llama3":
+        ramp = {"low": given["low_freq_factor"], "high": given["high_freq_factor"]}
+        frequencies = llama3(unstretched, *how_far, **ramp)
+    else:
+        ramp = {key: given[key] for key in ("beta_fast", "beta_slow", "truncate") if key in given}
+        frequencies = yarn(unstretched, *how_far, **ramp)
+        scaling = given.get("attention_factor") or yarn_attention_factor(given["factor"])
+        rotary.attention_scaling = scaling
+    rotary.inv_freq = frequencies.float()

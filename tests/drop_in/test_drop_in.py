@@ -38,6 +38,8 @@ LLAMA_3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }
+YARN = {"rope_type": "yarn", "rope_theta": 5e5, "factor": 4.0, "original_max_position_embeddings": 16}
+YARNS = [YARN, YARN | {"beta_fast": 8.0, "beta_slow": 0.5, "truncate": False, "attention_factor": 1.3}]
 
 
 @pytest.fixture
@@ -79,16 +81,19 @@ def given(model):
     return model(IDS).logits, padded, in_parts(model)
 
 
-@pytest.mark.parametrize(("name", "rope"), [("rope", LLAMA_2), ("rope_scaling", LLAMA_3)])
-def test_llama_gives_what_it_gave(name, rope, drop_in, monkeypatch):
+@pytest.mark.parametrize(("name", "ropes"), [("rope", [LLAMA_2]), ("rope_scaling", [LLAMA_3, *YARNS])])
+def test_llama_gives_what_it_gave(name, ropes, drop_in, monkeypatch):
     modeling = peer("transformers.models.llama.modeling_llama")
     monkeypatch.setattr(modeling, "apply_rotary_pos_emb", modeling.apply_rotary_pos_emb)
-    model = made("LlamaForCausalLM", **LLAMA, rope_parameters=rope)
-    before = given(model)
-    if name == "rope_scaling":
-        model.model.rotary_emb.inv_freq.zero_()
-    drop_in(name).put_into(model)
-    assert_close(given(model), before)
+    put = drop_in(name)
+    for rope in ropes:
+        model = made("LlamaForCausalLM", **LLAMA, rope_parameters=rope)
+        before, rotary = given(model), model.model.rotary_emb
+        if name == "rope_scaling":
+            rotary.inv_freq.zero_()
+            rotary.attention_scaling = {"yarn": 0.0}.get(rope["rope_type"], 1.0)
+        put.put_into(model)
+        assert_close(given(model), before)
 
 
 def test_llama_attends_as_it_did(drop_in):
