@@ -444,7 +444,7 @@ class Levels(Treeprocessor):
                 self._known(*level.groups())
                 if level[1] == "level":
                     self._mark(element, level[2], f"{heading}-{level[2]}".strip("-"), seen)
-            elif element.get("class") == "admonition abstract":
+            elif element.get("class") == "abstract":
                 element.set("data-search-exclude", "")  # on all pages much the same words
             self._walk(element, heading, seen)
 
@@ -491,7 +491,7 @@ class Terms(Treeprocessor):
         for element in list(parent):
             if element.tag == "h2":
                 met.clear()
-            elif element.tag in (*self.SENTENCES, *self.AROUND):
+            elif element.tag in (*self.SENTENCES, *self.AROUND) and element.get("class") != "answer":
                 inner = set() if "level-" in element.get("class", "") else met
                 self.plain = self.plain and element.get("class") != "from-basic"  # all that follows
                 self._mark(element, "text", element, inner)

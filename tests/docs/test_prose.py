@@ -83,6 +83,23 @@ def test_a_chapter_tells_its_idea_at_all_four_levels_in_order(path):
     assert [level for level, _ in levels(path)] == list(LEVELS)
 
 
+# Title, first sentence, perhaps the answer with its code; the story; and then no more to be led into.
+HEAD = re.compile(
+    r"# .+\n\n(?:.+\n)+\{ \.lede \}\n\n"
+    r"(?:(?:.+\n)+\{ \.answer \}\n\n```python\n(?s:.*?)\n```\n\n)?"
+    r"## The idea\n\n"
+    r"\?\?\? level-layman (?:.*\n)(?:(?:    .*)?\n)+"
+    r'\?\?\? abstract "On this page"\n(?:(?:    .*)?\n)+'
+    r"\?\?\? level-basic "
+)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_a_chapter_is_led_into_once(path):
+    text = path.read_text(encoding="utf-8")
+    assert HEAD.match(text[text.index("\n# ") + 1 :])
+
+
 def plain(text):
     """The sentences of a level without directives, formulas and marks."""
     text = re.sub(r"```\w+.*?$|```|`#![^`]+`|\*\*?", "", text, flags=re.M)

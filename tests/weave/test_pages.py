@@ -1118,6 +1118,7 @@ def test_up_to_the_end_of_plain_words_a_term_has_its_plain_meaning(here, soup):
     assert titles("guide/a.md", text) == [plain, plain, full, full, "One."]
     assert titles("index.md", "A query, a head.") == [plain, "One."]
     assert titles("guide/a.md", "A query.") == [full]
+    assert titles("guide/a.md", "Copy this query:\n{ .answer }") == [], "whoever copies reads no further"
 
 
 def test_the_longest_term_is_found(explained):
