@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from built import NOT_FOUND
@@ -12,6 +13,8 @@ LOADED_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "modu
 CODE = r"(?ms)^(`{3,}).*?^\1$|`[^`\n]+`|\$[^$]+\$"  # of Markdown, and its formulas
 # Words that Lighthouse takes for none.
 VAGUE = re.compile(r"((click|right) )?(here|this)|go|start|((learn|read|see) )?more( info)?", re.I)
+EDIT = "a.md-content__button[href*='/edit/']"
+SOURCES = Path(__file__).parents[2] / "docs"
 OTHER_SCHEMES = ("mailto:", "tel:", "data:", "javascript:")
 
 
@@ -76,6 +79,31 @@ def canonical(site, path):
     links = [link["href"] for link in site.soup(path).select("link[rel=canonical]")]
     expected = [site.url + path] if site.locations else []
     return [] if links == expected or path == NOT_FOUND else [f"canonical is {links}"]
+
+
+def shared(site, path):
+    """What others show of a link to the page, and the link that leads to its source."""
+    soup, problems = site.soup(path), []
+    said = {tag["property"]: tag["content"] for tag in soup.select("meta[property^='og:']")}
+    if site.locations and path != NOT_FOUND:
+        if said.get("og:url") != site.url + path:
+            problems.append(f"og:url is {said.get('og:url')!r}")
+        size = [int(said.get(f"og:image:{side}", 0)) for side in ("width", "height")]
+        if _size(site, path, said.get("og:image", "")) != size:
+            problems.append(f"og:image is {said.get('og:image')!r}, and no picture of {size}")
+    edits = [link["href"] for link in soup.select(EDIT)]
+    if len(edits) != len(site.soup("").select(EDIT)) and path != NOT_FOUND:
+        problems.append("some pages have a link to edit them, and some none")
+    gone = [edit for edit in edits if not (SOURCES / edit.rpartition("/docs/")[2]).is_file()]
+    return problems + [f"{edit} edits no file of docs/" for edit in gone]
+
+
+def _size(site, path, image):
+    """Width and height of a picture of the site, or None; they stand at the head of a PNG."""
+    file = site.root / (site.resolve(image, path)[0] or "none")
+    if not image.startswith(site.url) or not file.is_file():
+        return None
+    return [int.from_bytes(file.read_bytes()[start : start + 4]) for start in (16, 20)]
 
 
 def title(site, path):

@@ -52,6 +52,7 @@ def write_site(folder, old="", new=""):
     (folder / "index.html").write_text(SPECIMEN.replace(old, new, 1) if old else SPECIMEN)
     (folder / "other").mkdir(exist_ok=True)
     (folder / "other" / "index.html").write_text(OTHER + LEVEL_PARTS)
+    (folder / "card.png").write_bytes(bytes(16) + (3).to_bytes(4) + (2).to_bytes(4))
     (folder / "404.html").write_text(OTHER.replace("../", "/"))
     return BuiltSite(folder)
 
@@ -538,18 +539,28 @@ def test_the_rare_word_is_found(tmp_path):
         ('rel="canonical" href="https://example.org/"', 'rel="canonical" href="other/"', "canonical is"),
         ("<title>Specimen</title>", "<title>Specimen - Specimen</title>", "the title is"),
         ("<title>Specimen</title>", "", "the title is"),
+        (
+            'property="og:url" content="https://example.org/"',
+            'property="og:url" content="./"',
+            "og:url is './'",
+        ),
+        ('content="https://example.org/card.png"', 'content="card.png"', "og:image is 'card.png'"),
+        ("https://example.org/card.png", "https://example.org/none.png", "and no picture of [3, 2]"),
+        ('height" content="2"', 'height" content="3"', "and no picture of [3, 3]"),
+        ("/docs/index.md", "/docs/none.md", "edits no file of docs/"),
     ],
 )
 def test_link_check_can_fail(tmp_path, old, new, expected):
     site = write_site(tmp_path, old, new)
-    found = links.page(site, "") + links.canonical(site, "") + links.title(site, "")
+    found = links.page(site, "") + links.canonical(site, "") + links.title(site, "") + links.shared(site, "")
     assert any(expected in problem for problem in found), found
 
 
 def test_link_check_passes_on_the_specimen(tmp_path):
     site = write_site(tmp_path)
     assert links.page(site, "") + links.canonical(site, "") + links.page(site, "404.html") == []
-    assert links.title(site, "") == []
+    assert links.title(site, "") + links.shared(site, "") == []
+    assert "some none" in str(links.shared(site, "other/"))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ pytestmark = pytest.mark.browser
 def test_links(built, report, path):
     report(path, links.page(built, path) + links.canonical(built, path), "links")
     report(path, links.title(built, path), "title")
+    report(path, links.shared(built, path), "shared")
 
 
 def test_stylesheets(built, report):
