@@ -139,11 +139,11 @@ def one_pair():
 def unseen():
     """Above, a bar for each pair: blue for the share of its circle that
     training has shown, and on it orange for what a longer text asks for.
-    Below, another bar: how far the pair turns from token to token, as a share
-    of what it did in training.
+    Below, a line: how far each pair turns from token to token, as a share of
+    what it did in training.
 
     Unchanged, the slow pairs on the right have orange on top of the blue, and
-    all bars below are full.
+    the line is level at one.
     """
     ways = {
         "unchanged": lambda w, times: w,
@@ -155,6 +155,8 @@ def unseen():
         "Llama 3": lambda w, s: llama3(w, s, TRAINED),
     }
 
+    before = _step(rope_frequencies(DIM))
+
     def ask(method, times):
         w = rope_frequencies(DIM)
         used = ways[method](w, times)
@@ -165,11 +167,11 @@ def unseen():
         return {
             "asked": asked,
             "seen": seen,
-            "kept": used / w,
+            "kept": torch.stack((torch.arange(len(w)), used / w), 1),
             "new": (asked > seen * (1 + 1e-9)).sum(),
             "pairs": torch.tensor(len(w)),
             "tokens": times * TRAINED,
-            "before": _step(w),
+            "before": before,
             "now": _step(used),
             "way": torch.tensor(list(ways).index(method)),
         }
@@ -188,7 +190,7 @@ def unseen():
         },
         says=f"Trained on {TRAINED:,} tokens, asked for "
         "{tokens:,.0f}, {method}: {new:.0f} of {pairs:.0f} pairs meet angles "
-        "that they never had. Side by side, equal vectors are turned "
+        "that they never had. Side by side, two vectors of ones are turned "
         "{now:.1f}° apart, in training {before:.1f}°.",
         call="import math\n\n"
         "import torch\n"
@@ -215,31 +217,32 @@ def unseen():
         tolerance=1e-9,
     )
     made = live.start()
-    fig, axes = plt.subplots(2, figsize=(4.4, 3.6), sharex=True)
+    fig, axes = plt.subplots(
+        2, figsize=(4.4, 2.6), height_ratios=(4, 3), sharex=True
+    )
+    circle, step = axes
     pairs = range(DIM // 2)
-    for row, name, color, label in (
-        (0, "asked", "C1", "never seen"),
-        (0, "seen", "C0", "seen in training"),
-        (1, "kept", "C2", "from token to token, as in training"),
+    for name, color, label in (
+        ("asked", "C1", "never seen"),
+        ("seen", "C0", "seen in training"),
     ):
-        live.moves[name] = axes[row].bar(
+        live.moves[name] = circle.bar(
             pairs, made[name], width=0.8, color=color, label=label
         )
+    circle.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    (live.moves["kept"],) = step.plot(*made["kept"].T, "C2")
     for ax, share in zip(axes, ("circle", "step"), strict=True):
         ax.set_ylim(0, 1.05)
         ax.set_ylabel(f"share of\nthe {share}")
-        ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    axes[1].set_xlabel("pair")
+    step.set_xlabel("pair")
+    fig.align_ylabels()
     return fig, {"pairs": len(pairs)}, live
 
 
 def _step(w):
     """Degrees between a vector of ones and its like on the next token."""
-    tables = rope_tables(torch.arange(2), w, torch.float64)
-    here, there = apply_rope(
-        torch.ones(2, DIM, dtype=torch.float64), *tables, "half"
-    )
-    cosine = here @ there / DIM
+    cos, _ = rope_tables(torch.ones(1, dtype=torch.int64), w, torch.float64)
+    cosine = cos.mean()
     return torch.rad2deg(torch.atan2((1 - cosine**2).sqrt(), cosine))
 
 
