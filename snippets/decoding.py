@@ -56,11 +56,16 @@ def visible(
     query_documents: Tensor,  # (..., queries)
     key_documents: Tensor,  # (..., keys)
     causal: bool = True,
+    window: int | None = None,
 ) -> Tensor:
     """Which keys each query may see: (..., queries, keys), bool.
 
     Every token sees itself, padding too: no row is all hidden, for which
-    softmax has no answer. Without causal, documents alone decide.
+    softmax has no answer. Without causal, keys may come later too. A window
+    hides keys whose positions are window or more away. It counts the token
+    itself: with causal a token sees window keys, and with 1 none but itself.
+    So does sliding_window of transformers' decoders; that of its ModernBERT and
+    window_size of FlashAttention do not: there it is one more.
 
     >>> documents = torch.tensor([0, 1, 1])  # left padding
     >>> positions = document_positions(documents)
@@ -69,16 +74,25 @@ def visible(
             [0, 1, 0],
             [0, 1, 1]], dtype=torch.int32)
 
-    ValueError: not integers; shapes that do not fit.
+    >>> visible(*[torch.arange(4)] * 2, *[torch.zeros(4).int()] * 2, window=2)
+    tensor([[ True, False, False, False],
+            [ True,  True, False, False],
+            [False,  True,  True, False],
+            [False, False,  True,  True]])
+
+    ValueError: not integers; shapes that do not fit; a window below 1.
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
     _check_sides(query_positions, key_positions)
-    same = query_documents[..., :, None] == key_documents[..., None, :]
-    if not causal:
-        return same  # (..., queries, keys)
-    earlier = key_positions[..., None, :] <= query_positions[..., :, None]
-    return same & earlier  # (..., queries, keys)
+    _check_window(window)
+    i, j = query_positions[..., :, None], key_positions[..., None, :]
+    seen = query_documents[..., :, None] == key_documents[..., None, :]
+    if causal:
+        seen = seen & (j <= i)
+    if window is not None:
+        seen = seen & ((i.long() - j).abs() < window)
+    return seen  # (..., queries, keys)
 
 
 class KeyValueCache:
@@ -331,6 +345,11 @@ def _check_sides(queries: Tensor, keys: Tensor, rows: str = "...") -> None:
             f"positions must be ({rows}, queries) and ({rows}, keys), "
             f"got {have[0]} and {have[1]}"
         )
+
+
+def _check_window(window: int | None) -> None:
+    if window is not None and window < 1:
+        raise ValueError(f"window must be at least 1, got {window}")
 
 
 def _check_integers(name: str, given: Tensor, *others: torch.dtype) -> None:

@@ -1,5 +1,6 @@
 """decoding.py: whatever the method, a cache, padding, packing and rollback change no result."""
 
+import collections
 import copy
 import math
 import types
@@ -488,18 +489,19 @@ def test_a_padding_mask_is_a_document(padding, tokens):
         assert torch.equal(made[padding:], padded_positions(mask)[padding:])
 
 
-@given(st.integers(0, 10_000), st.booleans())
-def test_visible_is_its_definition(seed, causal):
+@given(st.integers(0, 10_000), st.booleans(), st.none() | st.integers(1, 5))
+def test_visible_is_its_definition(seed, causal, window):
     generator = torch.Generator().manual_seed(seed)
     i, j = (torch.randint(4, (2, n), generator=generator) for n in (3, 5))
     a, b = (torch.randint(3, (2, n), generator=generator) for n in (3, 5))
-    made = visible(i, j, a, b, causal)
+    made = visible(i, j, a, b, causal, window)
     for row in range(2):
         for query in range(3):
             for key in range(5):
                 same = a[row, query] == b[row, key]
                 early = j[row, key] <= i[row, query] or not causal
-                assert made[row, query, key] == (same and early)
+                near = window is None or abs(j[row, key] - i[row, query]) < window
+                assert made[row, query, key] == (same and early and near)
 
 
 def test_every_token_sees_itself_so_that_no_row_is_all_hidden():
@@ -544,6 +546,85 @@ def test_agrees_with_the_document_mask_of_attention_gym(to_ledger):
     i, j = torch.arange(11)[:, None], torch.arange(11)
     ours = visible(positions, positions, documents, documents)
     to_ledger("attn_gym.masks.generate_doc_mask_mod", ours, theirs(0, 0, i, j))
+
+
+@pytest.mark.claim(
+    "a-window-counts-the-token-itself",
+    "With causal, a window of n lets a token see n keys, itself one of them, as sliding_window does in "
+    "transformers' masks for Mistral, Gemma 3 and gpt-oss; that of ModernBERT, and the window_size that "
+    "transformers hands to FlashAttention, say how many keys there are on a side beside the token.",
+)
+@pytest.mark.parametrize("window", [1, 2, 5, 40])
+def test_windows_are_those_of_transformers(window, to_ledger):
+    masks = peer("transformers.masking_utils")
+    at, documents = torch.arange(20), torch.zeros(20, dtype=torch.int64)
+    i, j = at[:, None], at
+    for causal, theirs in (
+        (True, masks.sliding_window_causal_mask_function(window)),
+        (False, masks.sliding_window_bidirectional_mask_function(window - 1)),
+    ):
+        ours = visible(at, at, documents, documents, causal, window)
+        to_ledger("transformers.masking_utils (sliding windows)", ours, torch.as_tensor(theirs(0, 0, i, j)))
+        if causal:
+            assert torch.equal(ours.sum(-1), (at + 1).clamp(max=window))
+    flash = peer("transformers.modeling_flash_attention_utils")
+    given = flash._process_flash_attention_kwargs(
+        99, 99, True, sliding_window=window, supports_mapping=collections.defaultdict(bool, window_size=True)
+    )
+    left, _ = given["window_size"]
+    assert torch.equal(visible(at, at, documents, documents, window=window), (i - left <= j) & (j <= i))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "window"),
+    [
+        ("Mistral", {"sliding_window": 3}, 3),
+        ("Gemma3Text", {"sliding_window": 3, "layer_types": ["sliding_attention"]}, 3),
+        ("GptOss", {"sliding_window": 3, "layer_types": ["sliding_attention"]}, 3),
+        ("ModernBert", {"local_attention": 4, "layer_types": ["sliding_attention"]}, 3),
+    ],
+)
+def test_a_model_of_transformers_sees_what_its_window_says(kind, sizes, window):
+    """A change of a token moves the outputs of one layer at exactly those that see it."""
+    transformers = peer("transformers")
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=9,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=4,
+        pad_token_id=0,
+        **sizes,
+        **({"num_local_experts": 2, "num_experts_per_tok": 2} if kind == "GptOss" else {}),
+    )
+    config._attn_implementation = "eager"
+    model = getattr(transformers, f"{kind}Model")(config).eval()
+    ids, at, one = torch.tensor([[1, 2, 3, 4, 5, 6, 7]]), torch.arange(7), torch.ones(7, dtype=torch.int64)
+    seen = visible(at, at, one, one, causal=kind != "ModernBert", window=window)
+    with torch.no_grad():
+        before = model(ids).last_hidden_state[0]
+        for key in range(7):
+            changed = ids.clone()
+            changed[0, key] = 8
+            moved = (model(changed).last_hidden_state[0] - before).abs().amax(-1) > 0
+            assert torch.equal(moved, seen[:, key])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
+def test_positions_of_a_narrow_dtype_do_not_wrap_round_in_a_window(dtype):
+    most = torch.iinfo(dtype).max
+    at, one = torch.tensor([0, 1, most - 1, most]), torch.ones(4, dtype=torch.int64)
+    for causal in (True, False):
+        expected = visible(at, at, one, one, causal, window=2)
+        assert torch.equal(visible(at.to(dtype), at.to(dtype), one, one, causal, window=2), expected)
+
+
+@pytest.mark.parametrize("window", [0, -1])
+def test_refuses_a_window_in_which_no_token_sees_itself(window):
+    at = torch.arange(3)
+    refused(f"window must be at least 1, got {window}", visible, at, at, at, at, window=window)
 
 
 # --- flex_attention
