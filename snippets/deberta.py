@@ -5,7 +5,7 @@
     score[i, j] = (q[i] . k[j]                   content to content
                    + q[i] . key_rows[d]          content to position
                    + query_rows[d] . k[j])       position to content
-                  / sqrt(3 dim)
+                  / sqrt(terms dim)              terms = 3
     d           = min(max(i - j + span, 0), 2 span - 1)
 
 The rows are one learned table of 2 span distances, projected for each head as
@@ -21,6 +21,7 @@ github.com/microsoft/DeBERTa at 4d7fe0b, DeBERTa/deberta.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -59,8 +60,8 @@ def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
 def deberta_scores(
     q: Tensor,  # (..., heads, queries, dim)
     k: Tensor,  # (..., key_heads, keys, dim)
-    key_rows: Tensor,  # (heads, 2 * span, dim)
-    query_rows: Tensor,  # (heads, 2 * span, dim)
+    key_rows: Tensor | None,  # (heads, 2 * span, dim)
+    query_rows: Tensor | None,  # (heads, 2 * span, dim)
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
     max_distance: int | None = None,
@@ -70,17 +71,22 @@ def deberta_scores(
     Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
     tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
     than q: each serves heads / key_heads of them, in order. With max_distance,
-    i - j goes through log_buckets first.
+    i - j goes through log_buckets first. Rows that are None leave out their
+    term, and terms is 2.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; positions that are no integers; with
-    max_distance, as log_buckets.
+    ValueError: shapes that do not fit; no rows; positions that are no integers;
+    with max_distance, as log_buckets.
     """
+    tables = {"key_rows": key_rows, "query_rows": query_rows}
+    rows = {name: each for name, each in tables.items() if each is not None}
+    if not rows:
+        raise ValueError("key_rows or query_rows must be given, got None")
     for name, given, axes in (
         ("q", q, "..., heads, queries"),
         ("k", k, "..., key_heads, keys"),
-        ("key_rows", key_rows, "heads, 2 * span"),
+        *((name, each, "heads, 2 * span") for name, each in rows.items()),
     ):
         if given.ndim < 3:
             have = tuple(given.shape)
@@ -89,26 +95,29 @@ def deberta_scores(
     key_heads, keys = k.shape[-3:-1]
     if not key_heads or heads % key_heads:
         key_heads = heads
-    span = key_rows.shape[-2] // 2
-    for name, given, wanted in (
-        ("k", k.shape, (*batch, key_heads, keys, dim)),
-        ("key_rows", key_rows.shape, (heads, 2 * span, dim)),
-        ("query_rows", query_rows.shape, (heads, 2 * span, dim)),
+    span = next(iter(rows.values())).shape[-2] // 2
+    table = heads, 2 * span, dim
+    for name, given, want in (
+        ("k", k, (*batch, key_heads, keys, dim)),
+        *((name, each, table) for name, each in rows.items()),
     ):
-        if tuple(given) != wanted:
-            raise ValueError(f"{name} must be {wanted}, got {tuple(given)}")
+        have = tuple(given.shape)
+        if have != want:
+            raise ValueError(f"{name} must be {want}, got {have}")
     distances = -_offsets(query_positions, key_positions, q.device)
     if max_distance is not None:
         distances = log_buckets(distances, span, max_distance)
-    rows = (distances + span).clamp(0, 2 * span - 1)
-    rows = _per_head(rows, torch.Size((*batch, heads, queries, keys)))
-    scale = 1 / math.sqrt(3 * dim)
-    q, query_rows = q * scale, query_rows * scale
-    c2c = _products(q, k)  # (..., heads, queries, keys)
-    c2p = (q @ key_rows.mT).gather(-1, rows)  # (..., heads, queries, keys)
-    by_row = _products(query_rows, k)  # (..., heads, 2*span, keys)
-    p2c = by_row.gather(-2, rows)  # (..., heads, queries, keys)
-    return c2c + c2p + p2c  # (..., heads, queries, keys)
+    d = (distances + span).clamp(0, 2 * span - 1)
+    d = _per_head(d, torch.Size((*batch, heads, queries, keys)))
+    scale = 1 / math.sqrt((1 + len(rows)) * dim)
+    q = q * scale  # (..., heads, queries, dim)
+    scores = _products(q, k)  # (..., heads, queries, keys)
+    if key_rows is not None:
+        scores = scores + (q @ key_rows.mT).gather(-1, d)
+    if query_rows is not None:
+        by_row = _products(query_rows * scale, k)  # (..., heads, 2*span, keys)
+        scores = scores + by_row.gather(-2, d)
+    return scores  # (..., heads, queries, keys)
 
 
 class DebertaScores(nn.Module):
@@ -120,14 +129,22 @@ class DebertaScores(nn.Module):
     max_distance 512. These versions have no projections for the table: they
     normalise the rows and project them with those of the content. Neither
     projection has a bias; that of the queries has one in version 1 as released.
+    terms are those of transformers' pos_att_type: "c2p" has project_key, "p2c"
+    project_query, and what is not needed is None.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as deberta_scores; dim not a multiple of heads, span below 1.
+    ValueError: as deberta_scores; dim not a multiple of heads, span below 1;
+    no terms or others.
     """
 
     def __init__(
-        self, dim: int, heads: int, span: int, max_distance: int | None = None
+        self,
+        dim: int,
+        heads: int,
+        span: int,
+        max_distance: int | None = None,
+        terms: Sequence[str] = ("c2p", "p2c"),
     ):
         super().__init__()
         if heads < 1 or dim < 1 or dim % heads or span < 1:
@@ -135,14 +152,24 @@ class DebertaScores(nn.Module):
                 "dim must be a multiple of heads and span at least 1, "
                 f"got {dim}, {heads} and {span}"
             )
+        if not terms or not {"c2p", "p2c"}.issuperset(terms):
+            raise ValueError(
+                f"terms must be 'c2p', 'p2c' or both, got {tuple(terms)}"
+            )
         if max_distance is not None:  # refuse now what has no buckets
             log_buckets(torch.tensor(0), span, max_distance)
         self.heads = heads
         self.max_distance = max_distance
         self.table = nn.Parameter(torch.empty(2 * span, dim))
+        self.reset_parameters()
+        self.project_key, self.project_query = (
+            nn.Linear(dim, dim, bias=False) if term in terms else None
+            for term in ("c2p", "p2c")
+        )
+
+    def reset_parameters(self) -> None:
+        """Draw the table; the two projections have their own."""
         nn.init.normal_(self.table, std=0.02)
-        self.project_key = nn.Linear(dim, dim, bias=False)
-        self.project_query = nn.Linear(dim, dim, bias=False)
 
     def forward(
         self,
@@ -151,19 +178,21 @@ class DebertaScores(nn.Module):
         query_positions: Tensor,
         key_positions: Tensor,
     ) -> Tensor:
-        key_rows, query_rows = (
-            project(self.table).unflatten(-1, (self.heads, -1)).transpose(0, 1)
-            for project in (self.project_key, self.project_query)
-        )
         return deberta_scores(
             q,
             k,
-            key_rows,
-            query_rows,
+            self._rows(self.project_key),
+            self._rows(self.project_query),
             query_positions,
             key_positions,
             self.max_distance,
         )
+
+    def _rows(self, project: nn.Linear | None) -> Tensor | None:
+        if project is None:
+            return None
+        rows = project(self.table).unflatten(-1, (self.heads, -1))
+        return rows.transpose(0, 1)  # (heads, distances, dim)
 
 
 def _products(q: Tensor, k: Tensor) -> Tensor:

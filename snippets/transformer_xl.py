@@ -12,7 +12,9 @@ place of a query's own position.
 
 The keys are the memory of earlier segments and then the segment of the queries;
 only distances count, so there are no positions to give. Keys after the query
-are hidden: their distance is negative, and R is made for none.
+are hidden, unless causal is False: then R is made for their distances too,
+which are negative. So it is in XLNet with attn_type "bi", which is the default
+of transformers.
 
 Source: arXiv:1901.02860, section 3.3; reference code, with the shift:
 github.com/kimiyoung/transformer-xl at 44781ed, pytorch/mem_transformer.py.
@@ -29,10 +31,12 @@ def distance_rows(
     width: int,
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
+    later: int = 0,
 ) -> Tensor:
     """R for the distances keys - 1, ..., 1, 0: (keys, width).
 
-    Angles are float32, or float64 if dtype is.
+    After them come -1 to -later, for keys after the query, in as many rows
+    more. Angles are float32, or float64 if dtype is.
 
     >>> distance_rows(2, 4)
     tensor([[0.8415, 0.0100, 0.5403, 0.9999],
@@ -46,9 +50,10 @@ def distance_rows(
         raise ValueError(f"dtype must be a floating dtype, got {dtype}")
     exact = torch.promote_types(dtype, torch.float32)
     p = torch.arange(width // 2, dtype=exact, device=device)
-    distance = torch.arange(keys - 1, -1, -1, dtype=exact, device=device)
-    angle = distance[:, None] * 10000 ** (-2 * p / width)  # (keys, width/2)
-    return torch.cat((angle.sin(), angle.cos()), -1).to(dtype)  # (keys, width)
+    end = -1 - later
+    distance = torch.arange(keys - 1, end, -1, dtype=exact, device=device)
+    angle = distance[:, None] * 10000 ** (-2 * p / width)  # (..., width/2)
+    return torch.cat((angle.sin(), angle.cos()), -1).to(dtype)  # (..., width)
 
 
 def relative_shift(
@@ -80,14 +85,17 @@ def relative_shift(
 def transformer_xl_scores(
     q: Tensor,  # (..., heads, queries, dim)
     k: Tensor,  # (..., key_heads, keys, dim)
-    rows: Tensor,  # (heads, keys, dim)
+    rows: Tensor,  # (heads, distances, dim)
     u: Tensor,  # (heads, dim)
     v: Tensor,  # (heads, dim)
+    causal: bool = True,
 ) -> Tensor:
     """How well each key fits each query: (..., heads, queries, keys).
 
-    rows is W R of each head. Later keys get -inf. k may have fewer heads than
-    q: each serves heads / key_heads of them, in order.
+    rows is W R of each head: of as many distances as there are keys, or, if not
+    causal, of queries - 1 more. If causal, later keys get -inf. The last query
+    stands at the last key. k may have fewer heads than q: each serves heads /
+    key_heads of them, in order.
 
     Fit for compile, export, vmap, mps; no sync.
 
@@ -106,19 +114,24 @@ def transformer_xl_scores(
         key_heads = heads
     if queries > keys:
         raise ValueError(f"{queries} queries need as many keys, got {keys}")
-    for name, given, shape in (
-        ("k", k.shape, (*batch, key_heads, keys, dim)),
-        ("rows", rows.shape, (heads, keys, dim)),
-        ("u", u.shape, (heads, dim)),
-        ("v", v.shape, (heads, dim)),
+    distances = keys if causal else keys + queries - 1
+    for name, given, want in (
+        ("k", k, (*batch, key_heads, keys, dim)),
+        ("rows", rows, (heads, distances, dim)),
+        ("u", u, (heads, dim)),
+        ("v", v, (heads, dim)),
     ):
-        if tuple(given) != shape:
-            raise ValueError(f"{name} must be {shape}, got {tuple(given)}")
+        have = tuple(given.shape)
+        if have != want:
+            raise ValueError(f"{name} must be {want}, got {have}")
     scale = 1 / math.sqrt(dim)
     content = _products((q + u[:, None]) * scale, k)
-    distance = (q + v[:, None]) * scale @ rows.mT  # (..., heads, queries, keys)
+    by_row = (q + v[:, None]) * scale @ rows.mT  # (..., queries, distances)
+    # (..., heads, queries, keys)
+    scores = content + relative_shift(by_row)[..., :keys]
+    if not causal:
+        return scores
     later = q.new_ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
-    scores = content + relative_shift(distance)  # (..., heads, queries, keys)
     return scores.masked_fill(later, -math.inf)
 
 
@@ -126,24 +139,30 @@ class TransformerXLScores(nn.Module):
     """What a layer learns for its scores: W, u and v.
 
     forward(q, k) is a score for attention.py. dim is the width of the model
-    and of R, the heads are dim/heads wide. The PyTorch code of the authors
-    shares u and v among layers: set second.u = first.u, and v alike.
+    and of R, the heads are dim/heads wide. causal is False for attention in
+    both directions, as in XLNet's attn_type "bi". The PyTorch code of the
+    authors shares u and v among layers: set second.u = first.u, and v alike.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as transformer_xl_scores; dim odd or not a multiple of heads.
     """
 
-    def __init__(self, dim: int, heads: int):
+    def __init__(self, dim: int, heads: int, causal: bool = True):
         super().__init__()
         if heads < 1 or dim < 2 or dim % heads or dim % 2:
             raise ValueError(
                 "dim must be even and a multiple of heads, "
                 f"got {dim} and {heads}"
             )
+        self.causal = causal
         self.project = nn.Linear(dim, dim, bias=False)
         self.u = nn.Parameter(torch.empty(heads, dim // heads))
         self.v = nn.Parameter(torch.empty(heads, dim // heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw u and v; W, a layer of its own, has its own."""
         nn.init.normal_(self.u, std=0.02)
         nn.init.normal_(self.v, std=0.02)
 
@@ -152,15 +171,21 @@ class TransformerXLScores(nn.Module):
         q: Tensor,  # (..., heads, queries, head_dim)
         k: Tensor,  # (..., key_heads, keys, head_dim)
     ) -> Tensor:
-        if k.ndim < 2:
-            raise ValueError(
-                f"k must be (..., key_heads, keys, dim), got {tuple(k.shape)}"
-            )
+        for name, given, axes in (
+            ("q", q, "heads, queries"),
+            ("k", k, "key_heads, keys"),
+        ):
+            if given.ndim < 2:
+                have = tuple(given.shape)
+                raise ValueError(
+                    f"{name} must be (..., {axes}, dim), got {have}"
+                )
         width, keys = self.project.in_features, k.shape[-2]
-        rows = distance_rows(keys, width, q.dtype, q.device)  # (keys, width)
+        later = 0 if self.causal else q.shape[-2] - 1
+        rows = distance_rows(keys, width, q.dtype, q.device, later)
         rows = self.project(rows).unflatten(-1, self.u.shape)
-        rows = rows.transpose(0, 1)  # (heads, keys, head_dim)
-        return transformer_xl_scores(q, k, rows, self.u, self.v)
+        rows = rows.transpose(0, 1)  # (heads, distances, head_dim)
+        return transformer_xl_scores(q, k, rows, self.u, self.v, self.causal)
 
 
 def _products(q: Tensor, k: Tensor) -> Tensor:

@@ -44,6 +44,17 @@ def test_every_score_is_its_formula(span):
                 assert made[head, a, b].item() == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("left_out", ["key_rows", "query_rows"])
+def test_one_term_alone_is_that_term_and_its_own_scale(left_out):
+    q, k, at = heads_of(4), heads_of(4), torch.arange(4)
+    rows = {"key_rows": heads_of(6), "query_rows": heads_of(6)}
+    nothing = torch.zeros(2, 6, 4, dtype=torch.float64)
+    zeros, alone = (
+        deberta_scores(q, k, *(rows | {left_out: instead}).values(), at, at) for instead in (nothing, None)
+    )
+    assert_close(alone, zeros * math.sqrt(3 / 2), **EXACT)
+
+
 def test_the_farthest_key_after_the_query_has_the_first_row():
     rows, nothing = torch.arange(6.0)[None, :, None], torch.zeros(1, 6, 1)
     q, k = torch.ones(1, 1, 1), torch.zeros(1, 9, 1)
@@ -204,13 +215,13 @@ def test_transformers_counts_on_where_microsoft_stops():
 # --- other libraries
 
 
-def transformers_layer(span, buckets, share=False):
+def transformers_layer(span, buckets, share=False, terms=("c2p", "p2c")):
     modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
     config = modeling.DebertaV2Config(
         hidden_size=8,
         num_attention_heads=2,
         relative_attention=True,
-        pos_att_type=["c2p", "p2c"],
+        pos_att_type=list(terms),
         max_relative_positions=span,
         position_buckets=buckets,
         share_att_key=share,
@@ -253,16 +264,28 @@ def test_scores_agree_with_transformers(span, buckets, tokens, share, to_ledger)
     to_ledger("transformers.models.deberta_v2.modeling_deberta_v2.DisentangledSelfAttention", made, expected)
 
 
+@pytest.mark.claim(
+    "deberta-single-terms",
+    "With one term of distances alone, content to position or position to content, the snippet's layer gives "
+    "what transformers' DeBERTa gives with that pos_att_type; it divides by the square root of 2 dim.",
+)
+@pytest.mark.parametrize("terms", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize(("span", "buckets"), [(4, -1), (30, 8)])
-def test_a_layer_agrees_with_transformers(span, buckets):
-    theirs = transformers_layer(span, buckets)
+def test_a_layer_agrees_with_transformers(span, buckets, terms):
+    theirs = transformers_layer(span, buckets, terms=terms)
     for name, weight in theirs.named_parameters():
         if name.endswith("bias"):
             torch.nn.init.zeros_(weight)
     rows, far = (buckets, span) if buckets > 0 else (span, None)
-    score, attend = layer(8, 2, rows, far), SelfAttention(8, 2).double()
-    score.project_key.weight.data.copy_(theirs.pos_key_proj.weight)
-    score.project_query.weight.data.copy_(theirs.pos_query_proj.weight)
+    score = filled(DebertaScores(8, 2, rows, far, terms), std=0.5)
+    attend = SelfAttention(8, 2).double()
+    for term, ours, their in (
+        ("c2p", score.project_key, "pos_key_proj"),
+        ("p2c", score.project_query, "pos_query_proj"),
+    ):
+        assert (ours is None) == (term not in terms)
+        if ours is not None:
+            ours.weight.data.copy_(getattr(theirs, their).weight)
     projections = theirs.query_proj, theirs.key_proj, theirs.value_proj
     attend.project.weight.data.copy_(torch.cat([part.weight for part in projections]))
     attend.merge.weight.data.copy_(torch.eye(8))
@@ -360,6 +383,18 @@ def test_refuses_heads_that_do_not_share_the_channels_and_no_span(dim, heads, sp
     assert DebertaScores(1, 1, 1).table.shape == (2, 1)
 
 
+@pytest.mark.parametrize("terms", [(), ("c2c",), ("c2p", "p2p"), "c2p"])
+def test_refuses_terms_that_it_does_not_have(terms):
+    message = f"terms must be 'c2p', 'p2c' or both, got {tuple(terms)}"
+    refused(message, DebertaScores, 8, 2, 4, terms=terms)
+
+
+def test_refuses_to_leave_out_both_terms():
+    at = torch.arange(3)
+    message = "key_rows or query_rows must be given, got None"
+    refused(message, deberta_scores, heads_of(3), heads_of(3), None, None, at, at)
+
+
 @pytest.mark.parametrize(("distances", "got"), NO_INTEGERS)
 def test_refuses_distances_that_are_no_integers(distances, got):
     message = f"distances must be tensors of uint8 or int8 to int64, got {got}"
@@ -389,3 +424,7 @@ def test_refuses_parts_that_do_not_fit(name, place, shape, want):
     given[place] = random(*shape)
     message = f"{name} must be {want}, got {shape}"
     refused(message, deberta_scores, *given, torch.arange(3), torch.arange(5))
+    if place == 2 and len(shape) < 3:  # and where they alone are given
+        given[2:] = None, given[2]
+        message = message.replace("key_rows", "query_rows")
+        refused(message, deberta_scores, *given, torch.arange(3), torch.arange(5))

@@ -164,12 +164,18 @@ def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queri
     "With the parameters of transformers' XLNet attention and keys after the query hidden, the snippet "
     "gives its attention weights and outputs, to 1e-12 in float64.",
 )
+@pytest.mark.claim(
+    "transformer-xl-both-directions-are-xlnet-bi",
+    "With causal=False the snippet gives the attention weights and outputs of transformers' XLNet in both "
+    "directions, which is its default, to 1e-12 in float64.",
+)
+@pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
 @pytest.mark.parametrize(("heads", "dim"), [(2, 4), (1, 2), (4, 16)])
-def test_attention_agrees_with_xlnet(heads, dim, queries, keys, to_ledger):
+def test_attention_agrees_with_xlnet(heads, dim, queries, keys, causal, to_ledger):
     width = heads * dim
     theirs = xlnet(heads=heads, dim=dim, width=width)
-    score = TransformerXLScores(width, heads).double()
+    score = TransformerXLScores(width, heads, causal).double()
     score.u.data.copy_(theirs.r_w_bias)
     score.v.data.copy_(theirs.r_r_bias)
     score.project.weight.data.copy_(theirs.r.permute(1, 2, 0).flatten(0, 1))
@@ -183,13 +189,40 @@ def test_attention_agrees_with_xlnet(heads, dim, queries, keys, to_ledger):
     expected, expected_weights = theirs.rel_attn_core(
         *(part.permute(2, 0, 1, 3) for part in (q, k, v)),
         torch.einsum("ibh,hnd->ibnd", rows, theirs.r),
-        attn_mask=hidden[:, :, None, None],
+        attn_mask=hidden[:, :, None, None] if causal else None,
         output_attentions=True,
     )
     assert_close(output, expected.permute(1, 2, 0, 3), **EXACT)
     name = "transformers.models.xlnet.modeling_xlnet.XLNetRelativeAttention"
     to_ledger(name, output, expected.permute(1, 2, 0, 3))
     assert_close(weights, expected_weights.permute(2, 3, 0, 1), **EXACT)
+
+
+def test_xlnet_has_both_directions_by_default_with_rows_for_later_keys():
+    modeling = peer("transformers.models.xlnet.modeling_xlnet")
+    model = modeling.XLNetModel(modeling.XLNetConfig(vocab_size=7, d_model=8, n_head=2, n_layer=1, d_inner=8))
+    assert model.attn_type == "bi"
+    rows = model.relative_positional_encoding(3, 8)[:, 0]  # the first, distance keys, is never used
+    assert_close(rows[1:], distance_rows(8, 8, later=2))
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.integers(1, 5), st.integers(0, 4))
+def test_both_directions_differ_for_later_keys_only(seed, queries, more):
+    torch.manual_seed(seed)
+    score, (q, k) = layer(), (heads_of(queries, 3), heads_of(queries + more, 3))
+    causal = score(q, k)
+    score.causal = False
+    both = score(q, k)
+    assert both.isfinite().all()
+    assert_close(both.where(causal.isfinite(), -math.inf), causal, **EXACT)
+
+
+def test_rows_of_later_keys_are_those_of_earlier_ones_with_other_sines():
+    rows = distance_rows(6, 8, torch.float64, later=3)
+    assert_close(rows[:6], distance_rows(6, 8, torch.float64), **EXACT)
+    turned = torch.tensor([-1.0] * 4 + [1.0] * 4).double()
+    assert_close(rows[6:], rows[[4, 3, 2]] * turned, **EXACT)
 
 
 # --- what holds for every size
