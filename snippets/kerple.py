@@ -36,6 +36,12 @@ def kerple_log_bias(
     KerplePower see to it. Counted in float32 or better, cast last. It
     hides no key: in a causal model mask later keys too.
 
+    In float32 it takes 4 * heads + 4 bytes per query and key at its peak (with
+    4 heads or more), and for gradients 8 * heads more. flex_bias of decoding.py
+    needs but the bias of one query, nearest key first, and makes nothing of
+    that size: kerple_log_bias(n, torch.arange(100), r1, r2)[:, 0].flip(-1),
+    where n is torch.tensor([99]).
+
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
     >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
     tensor([[[-1.0986, -0.6931, -0.0000]]])
@@ -46,7 +52,7 @@ def kerple_log_bias(
     other; r1 and r2 that are not one floating number per head, of one dtype.
     """
     distance, a, b = _prepare(query_positions, key_positions, r1, r2)
-    bias = -a * (b * distance).log1p()  # (..., heads, queries, keys)
+    bias = (b * distance).log1p_().mul_(-a)  # (..., heads, queries, keys)
     return bias.to(r1.dtype)
 
 
@@ -57,6 +63,9 @@ def kerple_power_bias(
     r2: Tensor,  # (heads)
 ) -> Tensor:
     """The power variant; all as kerple_log_bias, but r2 is a plain exponent.
+
+    At its peak it takes 8 * heads + 4 bytes per query and key, for gradients
+    too.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
@@ -82,7 +91,12 @@ class KerpleLog(nn.Module):
 
     def __init__(self, heads: int):
         super().__init__()
-        self.r1, self.r2 = _parameters(heads, 2, 1)
+        self.r1, self.r2 = _parameters(heads)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.r1, 0, 2)
+        nn.init.uniform_(self.r2, 0, 1)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         r1, r2 = _limited(self.r1), _limited(self.r2)
@@ -101,17 +115,22 @@ class KerplePower(nn.Module):
 
     def __init__(self, heads: int):
         super().__init__()
-        self.r1, self.r2 = _parameters(heads, 1, 2)
+        self.r1, self.r2 = _parameters(heads)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.r1, 0, 1)
+        nn.init.uniform_(self.r2, 0, 2)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         r1, r2 = _limited(self.r1), _limited(self.r2, 2)
         return kerple_power_bias(query_positions, key_positions, r1, r2)
 
 
-def _parameters(heads: int, *most: float) -> list[nn.Parameter]:
+def _parameters(heads: int) -> list[nn.Parameter]:
     if heads < 1:
         raise ValueError(f"heads must be at least 1, got {heads}")
-    return [nn.Parameter(top * torch.rand(heads)) for top in most]
+    return [nn.Parameter(torch.empty(heads)) for _ in ("r1", "r2")]
 
 
 def _limited(r: Tensor, most: float | None = None) -> Tensor:
@@ -132,8 +151,9 @@ def _prepare(
     dtype = torch.promote_types(r1.dtype, torch.float32)
     offsets = _offsets(query_positions, key_positions, r1.device)
     distance = offsets.abs().to(dtype)  # (..., queries, keys)
-    r1, r2 = (r.to(dtype)[:, None, None] for r in (r1, r2))  # (heads, 1, 1)
-    return distance[..., None, :, :], r1, r2
+    # as one, so that vmap over one of them may write into what both give
+    a, b = torch.stack((r1, r2)).to(dtype)[..., None, None]  # (heads, 1, 1)
+    return distance[..., None, :, :], a, b
 
 
 def _check_integers(name: str, *given: Tensor) -> None:

@@ -8,9 +8,10 @@ that is kept of them; each head divides it by a ratio of its own, h from 1:
     bias[h, i, j] = sum over p of cos((i - j) * w[p]) / (8 h / heads)
     w[p]          = 10000 ^ (-2 p / dim),   p = 0 .. dim/2 - 1
 
-It falls, roughly with the logarithm of the distance and not steadily, to about
-zero, which 128 channels reach near 4,000 tokens, and swings on from there. It
-has no parameters and is added to the scaled score.
+It falls, roughly with the logarithm of the distance and not steadily: of 128
+channels the sum is first below zero at distance 1,707, and its mean over each
+doubling of the distance in that from 4,096 to 8,191. It has no parameters and
+is added to the scaled score.
 
 Source: arXiv:2212.10356, appendix E, whose code has p from 0, as has
 attn_gym/mods/sandwich.py of github.com/meta-pytorch/attention-gym at 7fdb85d.
@@ -65,8 +66,8 @@ def sandwich_bias(
     with torch.autocast("cpu" if q.is_meta else q.device.type, enabled=False):
         products = q @ k.mT  # (..., queries, keys)
     head = torch.arange(1, heads + 1, device=q.device)  # (heads)
-    shrink = heads / (8 * head[:, None, None])  # (heads, 1, 1)
-    bias = shrink * products[..., None, :, :]  # (..., heads, queries, keys)
+    scale = heads / (8 * head[:, None, None])  # (heads, 1, 1)
+    bias = scale * products[..., None, :, :]  # (..., heads, queries, keys)
     return bias.to(dtype)
 
 

@@ -4,10 +4,10 @@
 
     bias[h, i, j] = table[bucket(j - i), h]
 
-Near offsets have a bucket each, farther ones share buckets that grow with the
-logarithm of the distance, and the farthest share the last: with 32 buckets and
-max_distance 128 from distance 91 on in each direction, or from 113 on if all
-buckets look back.
+Near offsets have a bucket each. Farther ones share buckets: the number of the
+bucket grows with the logarithm of the distance, so that buckets get wider, up
+to rounding. The farthest share the last: with 32 buckets and max_distance 128
+from distance 91 on in each direction, or from 113 on if all buckets look back.
 
 T5 adds it to q[i] . k[j] without 1/sqrt(dim): scale=1.0 in
 scaled_dot_product_attention, if weights are T5's. All layers of a stack share
@@ -98,7 +98,11 @@ def t5_bias(
     Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
     tokens) or (batch, tokens). They may stay on the CPU. It hides no key: if
     not bidirectional, mask later keys too. In float32 it takes 4 * heads + 8
-    bytes per query and key at its peak (with 2 heads or more).
+    bytes per query and key at its peak (with 2 heads or more). Where it looks
+    back only, flex_bias of decoding.py needs but the bias of the last query,
+    nearest key first, and makes nothing of that size:
+    t5_bias(n, torch.arange(100), by_offset)[:, 0].flip(-1), where n is
+    torch.tensor([99]).
 
     >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
     >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
@@ -145,9 +149,14 @@ class T5Bias(nn.Module):
         t5_buckets(torch.tensor(0), buckets, max_distance, bidirectional)
         self.max_distance = max_distance
         self.bidirectional = bidirectional
-        self.table = nn.Parameter(torch.zeros(buckets, heads))
+        self.table = nn.Parameter(torch.empty(buckets, heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.table)
 
     def by_offset(self) -> Tensor:
+        """t5_by_offset of the table: hold it while the table stays."""
         return t5_by_offset(self.table, self.max_distance, self.bidirectional)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
@@ -245,6 +246,35 @@ def test_layers_may_share_a_module(kind):
     module.zero_grad()
     module(i, i).sum().backward()
     assert_close(shared, 2 * module.r1.grad)
+
+
+# --- memory, modes
+
+
+@pytest.mark.parametrize("heads", [4, 8])
+def test_the_memory_it_takes_is_the_one_it_states(heads):
+    i, j, r1, r2 = torch.arange(256), torch.arange(320), *torch.rand(2, heads)
+    learned = r1.clone().requires_grad_(), r2.clone().requires_grad_()
+    for function, r, each in (
+        (kerple_log_bias, (r1, r2), 4 * heads + 4),
+        (kerple_log_bias, learned, 12 * heads + 4),
+        (kerple_power_bias, (r1, r2), 8 * heads + 4),
+        (kerple_power_bias, learned, 8 * heads + 4),
+    ):
+        peak = peak_bytes(lambda f=function, r=r: f(i, j, *r)) / (256 * 320)
+        assert each - 1 < peak < 1.02 * each
+
+
+@pytest.mark.parametrize("function", BOTH)
+@pytest.mark.parametrize("alone", [0, 1])
+def test_one_of_the_parameters_may_be_a_batch_for_vmap(function, alone):
+    i, r = torch.arange(9), list(torch.rand(2, 3, 4))
+    r[1 - alone] = r[1 - alone][0]
+    in_dims = tuple(0 if n == alone else None for n in range(2))
+    made = torch.vmap(lambda *r: function(i, i, *r), in_dims)(*r)
+    for n in range(3):
+        one = [each[n] if place == alone else each for place, each in enumerate(r)]
+        assert torch.equal(made[n], function(i, i, *one))
 
 
 # --- gradients, dtypes, compilation, modules

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
+from snippets import sandwich
 from snippets.attention import attention
 from snippets.sandwich import sandwich_bias
 from snippets.sinusoidal import sinusoidal_encoding
@@ -21,7 +22,7 @@ POSITIONS = places(-5000, 5000)
 
 
 def accuracy(heads, dim=128):
-    """What the float32 sum of dim products may be off by in the head that shrinks it least."""
+    """What the float32 sum of dim products may be off by in the head that multiplies it by most."""
     return 3e-7 * dim / 2 * heads / 8
 
 
@@ -48,7 +49,7 @@ def test_every_entry_is_its_formula(queries, heads, dim):
 )
 @pytest.mark.parametrize("heads", [1, 3, 8, 12, 40])
 @pytest.mark.parametrize("dim", [2, 6, 64, 128, 512])
-def test_is_the_dot_product_of_sinusoidal_encodings_shrunk_per_head(dim, heads):
+def test_is_the_dot_product_of_sinusoidal_encodings_scaled_per_head(dim, heads):
     i, j = torch.randint(0, 5000, (5,)), torch.randint(0, 5000, (9,))
     vectors = [sinusoidal_encoding(positions, dim, dtype=torch.float64) for positions in (i, j)]
     products = vectors[0] @ vectors[1].mT
@@ -92,7 +93,7 @@ def test_is_symmetric_and_hides_nothing(i, j, heads):
 
 
 @given(POSITIONS, st.integers(2, 40))
-def test_later_heads_are_the_first_one_shrunk(i, heads):
+def test_later_heads_are_the_first_one_divided_by_their_number(i, heads):
     bias = sandwich_bias(i, i, heads)
     ratios = torch.arange(1, heads + 1)[:, None, None]
     assert_close(bias * ratios, bias[:1].expand_as(bias), rtol=1e-6, atol=1e-6)
@@ -113,6 +114,25 @@ def test_falls_with_the_logarithm_of_the_distance_not_steadily_and_then_rises(he
     assert torch.corrcoef(torch.stack((means[:11], torch.arange(11.0).double())))[0, 1] < -0.99
     assert means[13] > means[12]
     assert (row[:4096].diff() > 0).any()
+
+
+def test_of_128_channels_it_is_first_below_zero_where_the_docstring_says():
+    distances = torch.arange(2**15).double()
+    sums = sum((distances * 10000 ** (-2 * p / 128)).cos() for p in range(64))
+    means = [sums[2**n : 2 ** (n + 1)].mean() for n in range(15)]
+    below = next(n for n, mean in enumerate(means) if mean < 0)
+    first = (sums < 0).nonzero()[0].item()
+    said = " ".join(sandwich.__doc__.split())
+    assert f"first below zero at distance {first:,}, " in said
+    assert f"doubling of the distance in that from {2**below:,} to {2 ** (below + 1) - 1:,}." in said
+    made = sandwich_bias(torch.tensor([0]), torch.arange(first + 1), heads=8)[0, 0]
+    assert (made[:-1] > 0).all() and made[-1] < 0
+
+
+def test_a_head_may_get_more_than_the_sum_itself():
+    at = torch.arange(9)
+    bias = sandwich_bias(at, at, heads=16, dim=64)
+    assert_close(bias[[0, 1, -1], 0, 0], 32 * torch.tensor([2.0, 1.0, 1 / 8]))
 
 
 # --- in attention

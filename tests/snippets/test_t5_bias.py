@@ -1,5 +1,6 @@
 """t5_bias.py against exact arithmetic and other libraries, and inside attention."""
 
+import math
 import random
 
 import pytest
@@ -69,6 +70,18 @@ def test_the_last_bucket_starts_before_max_distance():
         assert (bucket == last).nonzero()[0].item() == start
         assert bucket.max() == last
     assert (t5_buckets(-before) == 31).nonzero()[0].item() == 91
+
+
+@MODES
+@pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (64, 1000), (32, 4096)])
+def test_shared_buckets_get_wider_as_their_number_counts_the_logarithm(buckets, max_distance, bidirectional):
+    side = buckets // 2 if bidirectional else buckets
+    near, distances = side // 2, torch.arange(4 * max_distance)
+    widths = t5_buckets(-distances, buckets, max_distance, bidirectional).bincount()[near:-1]
+    assert (widths.diff() >= -1).all() and widths[-1] > 4 * widths[0]  # a token less by rounding
+    ends = widths.cumsum(0) + near
+    steps = (ends / near).log() / math.log(max_distance / near) * (side - near)
+    assert_close(steps, torch.arange(1.0, len(steps) + 1), rtol=0, atol=0.5)
 
 
 def test_near_distances_have_a_bucket_each():
