@@ -94,7 +94,8 @@ def peak_bytes(way: Callable[[], Any]) -> int:
     way()  # what is set up once does not count
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
         kept = way()
-    events = p.profiler.kineto_results.events()
+    recorded: Any = p.profiler  # torch gives it no types
+    events = recorded.kineto_results.events()
     changes = [(e.start_ns(), e.nbytes()) for e in events if e.nbytes()]
     del kept  # not before the profile has ended
     sizes = itertools.accumulate(size for _, size in sorted(changes))

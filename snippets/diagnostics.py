@@ -38,8 +38,8 @@ def relativity_error(
     here, n = score(positions, positions), len(positions)
     _expect(here.shape[-2:] == (n, n), "scores", f"(..., {n}, {n})", here.shape)
     moved = [score(positions + s, positions + s) for s in shifts]
-    drift = [_change(here, there) for there in moved]
-    drift = [gap.where(seen, torch.inf) for gap, seen in drift]
+    changes = [_change(here, there) for there in moved]
+    drift = [gap.where(seen, torch.inf) for gap, seen in changes]
     traded, _ = _change(here, score(positions, positions.flip(0)))
     return torch.stack(drift).max() / traded
 
@@ -58,7 +58,8 @@ def row_similarity(
     """
     apart, rows = _apart(encoding)
     if not torch.compiler.is_compiling():  # there it would break the graph
-        _expect(encoding.isfinite().all(), "encoding", "finite", "nan or inf")
+        finite = bool(encoding.isfinite().all())
+        _expect(finite, "encoding", "finite", "nan or inf")
     length = rows.norm(dim=-1, keepdim=True)  # (positions, 1)
     rows = rows / length.where(length > 0, 1.0)  # (positions, dim)
     return (rows @ rows.mT).where(apart > 0, 1.0)  # (positions, positions)

@@ -80,8 +80,13 @@ def loss_by_context(
     _check_windows(windows)
     most = windows.shape[1] - 1
     _expect(0 < far <= most, "far", f"1 to {most}", far)
-    fits = contexts and all(0 < each <= most + 1 - far for each in contexts)
-    _expect(fits, "contexts", f"some of 1 to {most + 1 - far}", contexts)
+    fits = all(0 < each <= most + 1 - far for each in contexts)
+    _expect(
+        fits and len(contexts) > 0,
+        "contexts",
+        f"some of 1 to {most + 1 - far}",
+        contexts,
+    )
     found = []
     for context in contexts:
         parts = loss_by_position(model, windows[:, -(context + far) :], rows)

@@ -28,7 +28,8 @@ class FireBias(nn.Module):
     tokens too: L_multiplier, which is learned, times init_L. Counted in float32
     or better, whatever the parameters are and under autocast too; the result
     has their dtype. At its peak it holds hidden numbers per query and key
-    beside those that it gives.
+    beside those that it gives. FSDP shards no scalars, as c and L_multiplier
+    are in the released code: have it ignore them.
 
     >>> fire = FireBias(heads=2)
     >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
@@ -58,12 +59,18 @@ class FireBias(nn.Module):
             raise ValueError(
                 f"c and init_L must be positive, got {c} and {init_L}"
             )
-        self.init_L = init_L
-        self.c = nn.Parameter(torch.tensor(float(c)))
-        self.L_multiplier = nn.Parameter(torch.tensor(1.0))
+        self.init_c, self.init_L = c, init_L
+        self.c = nn.Parameter(torch.empty(()))
+        self.L_multiplier = nn.Parameter(torch.empty(()))
         self.mlp = nn.Sequential(
             nn.Linear(1, hidden), nn.ReLU(), nn.Linear(hidden, heads)
         )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """First values of c and L_multiplier; the layers have their own."""
+        nn.init.constant_(self.c, self.init_c)
+        nn.init.ones_(self.L_multiplier)
 
     def forward(
         self,
@@ -81,7 +88,8 @@ class FireBias(nn.Module):
         # mlp with all pairs in the last axis, so that each head is contiguous
         (w1, b1), (w2, b2) = (
             (layer.weight.to(dtype), layer.bias.to(dtype)[:, None])
-            for layer in (self.mlp[0], self.mlp[2])
+            for layer in self.mlp
+            if isinstance(layer, nn.Linear)
         )
         pairs, where = share.reshape(1, -1), share.device.type
         with torch.autocast("cpu" if share.is_meta else where, enabled=False):

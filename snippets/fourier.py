@@ -107,11 +107,17 @@ class FourierEncoding(nn.Module):
             )
         if not gamma > 0:
             raise ValueError(f"gamma must be above 0, got {gamma}")
-        self.axes, self.groups = axes, groups
-        drawn = torch.randn(features // 2, axes // groups)
-        self.frequencies = nn.Parameter(drawn / gamma)
+        self.axes, self.groups, self.gamma = axes, groups, gamma
+        empty = torch.empty(features // 2, axes // groups)
+        self.frequencies = nn.Parameter(empty)
+        self.reset_parameters()
         self.inner = nn.Linear(features, hidden)
         self.outer = nn.Linear(hidden, dim // groups)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draw the frequencies; the two layers have their own."""
+        nn.init.normal_(self.frequencies).div_(self.gamma)
 
     def forward(self, coordinates: Tensor) -> Tensor:
         _check_coordinates(coordinates, self.axes)
@@ -121,7 +127,7 @@ class FourierEncoding(nn.Module):
         return self.outer(hidden).flatten(-2)  # (..., dim)
 
 
-def _check_coordinates(coordinates, axes):
+def _check_coordinates(coordinates: Tensor, axes: int) -> None:
     tensor = isinstance(coordinates, Tensor)
     given = coordinates.dtype if tensor else type(coordinates).__name__
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)

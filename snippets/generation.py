@@ -58,8 +58,8 @@ def next_chances(
         words = torch.arange(shape[-1], device=scores.device)
         return (words == scores.argmax(-1, keepdim=True)).to(scores.dtype)
     best = scores.amax(-1, keepdim=True)  # taken off, so that none overflows
-    least = torch.finfo(scores.dtype).tiny
-    scores = (scores - best) / max(temperature, least)
+    tiny = torch.finfo(scores.dtype).tiny
+    scores = (scores - best) / max(temperature, tiny)
     if top_k is not None:
         least = scores.topk(min(top_k, shape[-1])).values[..., -1:]
         scores = scores.masked_fill(scores < least, -math.inf)
@@ -141,7 +141,7 @@ def generate(
     given = f"{mask.dtype} {tuple(mask.shape)}"
     _expect(fits, "mask", f"bool {shape}", given)
     left = mask[:, -1].all() and (mask[:, 1:] >= mask[:, :-1]).all()
-    _expect(left, "mask", "False on the left only", mask.int().tolist())
+    _expect(bool(left), "mask", "False on the left only", mask.int().tolist())
     positions = (mask.cumsum(-1) - 1).clamp(min=0)  # (batch, tokens)
     documents, past, text = mask.long(), None, [ids]
     ended = torch.zeros_like(mask[:, -1])  # (batch)

@@ -130,8 +130,11 @@ class LocalGlobal(nn.Module):
         self.width = width
         self.local_table = nn.Parameter(torch.empty(2 * window + 1, dim))
         self.global_table = nn.Parameter(torch.empty(2, rings, dim))
-        nn.init.normal_(self.local_table, std=dim**-0.5)
-        nn.init.normal_(self.global_table, std=dim**-0.5)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for table in (self.local_table, self.global_table):
+            nn.init.normal_(table, std=table.shape[-1] ** -0.5)
 
     def forward(
         self,
@@ -145,7 +148,9 @@ class LocalGlobal(nn.Module):
         return local_global_scores(q, k, *tables, *at, self.width)
 
 
-def _check_tables(local: tuple, far: tuple, dim: int) -> None:
+def _check_tables(
+    local: tuple[int, ...], far: tuple[int, ...], dim: int
+) -> None:
     if len(local) != 2 or local[0] % 2 == 0 or local[1] != dim:
         raise ValueError(
             f"local_table must be (2 window + 1, {dim}), got {local}"

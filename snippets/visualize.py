@@ -105,8 +105,8 @@ def attention_heads(
         if len(given) != count:
             raise ValueError(f"{name} must be {count} labels, got {len(given)}")
     across = min(len(heads), 4)
-    size = [0.9 + 0.22 * count for count in heads.shape[1:]]
-    size = (0.8 + size[1] * across, size[0] * math.ceil(len(heads) / across))
+    high, wide = (0.9 + 0.22 * count for count in heads.shape[1:])
+    size = (0.8 + wide * across, high * math.ceil(len(heads) / across))
     figure, axes, colors = _figure(theme, len(heads), size)
     panels = list(zip(axes, heads, strict=True))
     _image(figure, panels, colors, most, signed)
@@ -151,7 +151,7 @@ def attention_by_distance(
         style, color = STYLES[number // 4], colors[3 + number % 4]
         ax.plot(line.numpy(), style, color=color, label=f"head {number}")
     ax.set(xlabel="distance in tokens", ylabel="mean weight")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.locator_params("x", integer=True)
     columns = math.ceil(len(ax.lines) / 5)
     ax.legend(frameon=False, labelcolor=colors[1], fontsize=8, ncols=columns)
     return figure
@@ -207,10 +207,10 @@ def _image(
         middle = [(0.5, f"{blue}00"), (0.5, f"{orange}00")]
         shades = [(0.0, blue), *middle, (1.0, orange)]
     most = most if most > 0 else 1.0
-    colormap = LinearSegmentedColormap.from_list("clear", shades)
-    colormap = colormap.with_extremes(bad=colors[2])  # a hidden key is nan
-    for ax, values in panels:
-        image = ax.imshow(
+    clear = LinearSegmentedColormap.from_list("clear", shades)
+    colormap = clear.with_extremes(bad=colors[2])  # a hidden key is nan
+    images = [
+        ax.imshow(
             values.numpy(),
             cmap=colormap,
             vmin=-most if signed else 0.0,
@@ -219,7 +219,9 @@ def _image(
             interpolation="none",
             origin="upper",
         )
-    bar = figure.colorbar(image, ax=[ax for ax, _ in panels])
+        for ax, values in panels
+    ]
+    bar = figure.colorbar(images[0], ax=[ax for ax, _ in panels])
     bar.ax.set_facecolor("none")
     bar.outline.set_color(colors[2])
     bar.ax.tick_params(color=colors[2], labelcolor=colors[1], labelsize=8)
