@@ -139,7 +139,10 @@ class Decoder(nn.Module):
     forward returns (batch, tokens, vocabulary) and what a later call takes as
     past: the keys and values of each layer, and all positions and documents. A
     token sees those of its document that do not come after it. scale multiplies
-    the token embeddings; all layers share the encoding.
+    the token embeddings; all layers share the encoding. Tokens are drawn with
+    standard deviation 0.02: after a start on no device, where reset_parameters
+    of nn.Embedding draws with 1, call
+    nn.init.normal_(decoder.tokens.weight, std=0.02).
 
     >>> _ = torch.manual_seed(0)
     >>> model = Decoder(Encoding(), vocabulary=9, dim=8, heads=2, layers=2)

@@ -65,7 +65,11 @@ class ClippedBias(nn.Module):
             raise ValueError(
                 f"max_distance must be at least 1, got {max_distance}"
             )
-        self.table = nn.Parameter(torch.zeros(2 * max_distance + 1, heads))
+        self.table = nn.Parameter(torch.empty(2 * max_distance + 1, heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.table)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         return clipped_bias(query_positions, key_positions, self.table)

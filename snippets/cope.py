@@ -84,7 +84,11 @@ class CopeScores(nn.Module):
             raise ValueError(
                 f"dim and rows must be at least 1, got {dim} and {rows}"
             )
-        self.table = nn.Parameter(torch.zeros(rows, dim))
+        self.table = nn.Parameter(torch.empty(rows, dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.table)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
         return cope_scores(q, k, self.table)

@@ -80,7 +80,8 @@ class AddGated(nn.Module):
     function, such as sinusoidal_encoding for a dim, or a module, such as
     nn.Embedding. positions is (tokens,) for all rows alike or has the leading
     shape of x, where any axis but the last may be 1. At first the weight and
-    the bias of the gate are 0, so that every token takes one half.
+    the bias of the gate are 0, so that every token takes one half. FSDP shards
+    no scalars, as this bias is: have it ignore it.
 
     >>> add = AddGated(2, lambda positions: torch.stack([positions] * 2, -1))
     >>> add(torch.zeros(3, 2), torch.arange(3))
@@ -98,8 +99,13 @@ class AddGated(nn.Module):
         if dim < 1:
             raise ValueError(f"dim must be at least 1, got {dim}")
         self.encode = encode
-        self.weight = nn.Parameter(torch.zeros(dim))
-        self.bias = nn.Parameter(torch.zeros(()))
+        self.weight = nn.Parameter(torch.empty(dim))
+        self.bias = nn.Parameter(torch.empty(()))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.weight)
+        nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         encoding = self.encode(positions)  # (..., dim)

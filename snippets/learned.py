@@ -84,8 +84,12 @@ class AddLearned(nn.Module):
         if init not in ("gpt2", "bert"):
             raise ValueError(f"init must be 'gpt2' or 'bert', got {init!r}")
         self.dim = dim
+        self.init = init
         self.table = nn.Parameter(torch.empty(length, dim))
-        if init == "gpt2":
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.init == "gpt2":
             nn.init.normal_(self.table, std=0.01)
         else:
             nn.init.trunc_normal_(self.table, std=0.02, a=-0.04, b=0.04)

@@ -109,6 +109,9 @@ class ShawTables(nn.Module):
             )
         self.key_table = nn.Parameter(torch.empty(2 * clip + 1, dim))
         self.value_table = nn.Parameter(torch.empty(2 * clip + 1, dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.key_table)
         nn.init.xavier_uniform_(self.value_table)
 
@@ -124,6 +127,7 @@ class ShawTables(nn.Module):
     def values(
         self, weights: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
+        """shaw_values of its table."""
         table = self.value_table
         return shaw_values(weights, table, query_positions, key_positions)
 
