@@ -32,6 +32,8 @@ def scaled_dot_product(
 ) -> Tensor:
     """How well each key fits each query: (..., queries, keys).
 
+    Fit for compile, export, vmap, mps; no sync.
+
     ValueError: q and k of different widths, of leading axes that differ and are
     not 1, or of fewer than 2 axes.
     """
@@ -64,6 +66,8 @@ def attention(
     >>> q, k = torch.tensor([[0.0]]), torch.tensor([[5.0], [7.0]])
     >>> attention(q, k, v=k)
     (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
+
+    Fit for compile, export, vmap, mps; no sync.
 
     ValueError: k, v or a bias that does not fit; v or a bias that is not
     floating; causal with more queries than keys.
@@ -129,6 +133,8 @@ class SelfAttention(nn.Module):
     head, (..., heads, tokens, tokens). rotate takes the q and then the k of
     all heads, (..., heads, tokens, dim/heads), and returns the like; bias,
     causal and score are those of attention.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: dim not a multiple of heads; x not (..., tokens, dim).
     """

@@ -84,6 +84,8 @@ def additive_mask(
 
     (rows, 1, queries, keys), or with as many heads as bias; dtype is that of
     the mask if there is no bias.
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
     """
     if bias is None:
         bias = torch.zeros((), dtype=dtype, device=seen.device)
@@ -95,7 +97,10 @@ class Block(nn.Module):
 
     tables is what encoding.tables gave for query_positions, mask the one of
     additive_mask. forward returns the new x and the keys and values of all
-    tokens so far; past is what it returned before.
+    tokens so far; past is what it returned before. Shapes are not checked:
+    Decoder sees to them.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
     """
 
     def __init__(self, dim: int, heads: int):
@@ -153,6 +158,8 @@ class Decoder(nn.Module):
     >>> (whole[:, 2:] - last).abs().max() < 1e-6
     tensor(True)
 
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+
     ValueError: dim not a multiple of heads; ids not (batch, tokens); positions
     and documents not both of that shape or both (1, tokens).
     """
@@ -190,7 +197,7 @@ class Decoder(nn.Module):
         if ids.ndim != 2 or shapes[1:] not in ([shapes[0]] * 2, [one] * 2):
             raise ValueError(
                 "ids must be (batch, tokens), positions and documents both the "
-                f"same or both (1, tokens), got {shapes}"
+                f"same or both (1, tokens), got {tuple(shapes)}"
             )
         x = self.encoding.embed(self.scale * self.tokens(ids), positions)
         layers, at, of = [None] * len(self.blocks), positions, documents

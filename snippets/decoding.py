@@ -42,6 +42,8 @@ def document_positions(
     tensor([[0, 1, 0, 1, 2],
             [0, 1, 0, 1, 2]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: documents no tensor of integers or bool.
     """
     _check_integers("documents", documents, torch.bool)
@@ -80,6 +82,8 @@ def visible(
             [False,  True,  True, False],
             [False, False,  True,  True]])
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: not integers; shapes that do not fit; a window below 1.
     """
     _check_pair("query", query_positions, query_documents)
@@ -99,17 +103,25 @@ class KeyValueCache:
     """What later queries need of earlier tokens. It never changes by itself.
 
     k and v are (..., heads, keys, dim), positions and documents (..., keys),
-    with a row for each text: expand one that is for all. extend(k, v,
-    positions, documents) returns a longer one. The shorter is still there: go
-    back to it, or to first(keys) of the longer, when guessed tokens are
-    rejected. If rows of a batch reject different numbers, keep all and give the
-    rejected a document of their own.
+    where an axis of 1 is for all: (1, keys) for all texts of a batch. extend
+    returns a longer one. The shorter is still there: go back to it, or to
+    first(keys) of the longer, when guessed tokens are rejected. If rows of a
+    batch reject different numbers, keep all and give the rejected a document of
+    their own.
+
+    Each layer has a cache. Its positions and documents take 16 bytes per token
+    and text, as int64, beside k and v. One cache may hold all layers, and these
+    once: k is then (layers, batch, heads, keys, dim), positions (1, batch,
+    keys). Let layer n see torch.cat((cache.k[n], k), -2), and extend by the new
+    keys of all layers, stacked, which copies old ones once more.
 
     >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
     >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
     >>> guess = prompt.extend(k, k, at + 3, torch.ones_like(at))
     >>> guess.first(4).positions  # one of three was right
     tensor([[0, 1, 2, 3]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; positions no integers, documents neither
     integers nor bool; first below 0 or of more keys than there are.
@@ -119,38 +131,46 @@ class KeyValueCache:
         self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
     ):
         _check_pair("key", positions, documents)
-        want = (*positions.shape[:-1], "heads", *positions.shape[-1:], "dim")
+        *rows, keys = positions.shape
+        want = (*(n if n != 1 else "any" for n in rows), "heads", keys, "dim")
         for name, given in (("k", k), ("v", v)):
-            shape = tuple(given.shape)
-            fits = (*shape[:-3], *shape[-2:-1]) == tuple(positions.shape)
-            if not fits or len(shape) != len(want):
+            have = tuple(given.shape)
+            fits = len(have) == len(want) and have[-2] == keys
+            axes = zip(rows, have, strict=False)
+            if not fits or any(n not in (1, of) for n, of in axes):
                 raise ValueError(
-                    f"{name} must be {want} for these positions, got {shape}"
+                    f"{name} must be {want} for these positions, got {have}"
                 )
-        if k.shape[-3] != v.shape[-3]:
-            raise ValueError(
-                f"v must have {k.shape[-3]} heads, as k, got {v.shape[-3]}"
-            )
+        if k.shape[:-1] != v.shape[:-1]:
+            want, have = (*k.shape[:-1], "dim"), tuple(v.shape)
+            raise ValueError(f"v must be {want}, as k, got {have}")
         self.k, self.v = k, v
         self.positions, self.documents = positions, documents
 
     def extend(
         self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
     ) -> "KeyValueCache":
+        """The cache and after it these tokens, of shapes as there."""
         new = KeyValueCache(k, v, positions, documents)
         for name, old, more in (("k", self.k, k), ("v", self.v, v)):
             *rows, _, dim = old.shape
             if [*more.shape[:-2], more.shape[-1]] != [*rows, dim]:
                 want, got = (*rows, "keys", dim), tuple(more.shape)
                 raise ValueError(f"{name} must be {want}, got {got}")
-        return KeyValueCache(
-            torch.cat((self.k, new.k), -2),
-            torch.cat((self.v, new.v), -2),
-            torch.cat((self.positions, new.positions), -1),
-            torch.cat((self.documents, new.documents), -1),
+        here = self.positions.shape[:-1]
+        rows = torch.broadcast_shapes(here, new.positions.shape[:-1])
+        at, of = (
+            torch.cat([each.expand(*rows, -1) for each in pair], -1)
+            for pair in (
+                (self.positions, new.positions),
+                (self.documents, new.documents),
+            )
         )
+        k, v = torch.cat((self.k, new.k), -2), torch.cat((self.v, new.v), -2)
+        return KeyValueCache(k, v, at, of)
 
     def first(self, keys: int) -> "KeyValueCache":
+        """The cache as it was when it had so many keys: views, no copies."""
         most = self.positions.shape[-1]
         if not 0 <= keys <= most:
             raise ValueError(f"keys must be 0 to {most}, got {keys}")
@@ -203,14 +223,19 @@ def write(
 
     They get the dtypes of the cache.
 
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
     ValueError: as KeyValueCache. What does not fit the cache, and on the CPU a
     place that there is not, is torch's own error.
     """
     new = KeyValueCache(k, v, positions, documents)
-    for axis, names in ((-2, ("k", "v")), (-1, ("positions", "documents"))):
-        for name in names:
-            old = getattr(cache, name)
-            old.index_copy_(axis, places, getattr(new, name).to(old.dtype))
+    for name in ("k", "v"):
+        old = getattr(cache, name)
+        old.index_copy_(-2, places, getattr(new, name).to(old.dtype))
+    for name in ("positions", "documents"):
+        old = getattr(cache, name)
+        more = getattr(new, name).expand(*old.shape[:-1], -1)
+        old.index_copy_(-1, places, more.to(old.dtype))
 
 
 def attend(
@@ -218,7 +243,7 @@ def attend(
     k: Tensor,  # (..., key_heads, keys, dim)
     v: Tensor,  # (..., key_heads, keys, value_dim)
     seen: Tensor,  # (..., queries, keys)
-    bias: Tensor | None = None,  # (..., heads, queries, keys)
+    bias: Tensor | None = None,  # (..., queries, keys)
     scale: float | None = None,
 ) -> Tensor:
     """Attention by torch's kernel: (..., heads, queries, value_dim).
@@ -229,49 +254,50 @@ def attend(
     keys by their index, from the first key on. k and v may have fewer heads
     than q: each serves heads / key_heads of them, in order.
 
+    On the CPU torch has a fused kernel, which keeps no weights, for values as
+    wide as q and a bias that needs no gradient. All else is slower, and with a
+    gradient holds all weights. Under autocast it computes in its dtype.
+
     >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
     tensor([[[1.5000]]])
 
-    ValueError: k of another width, or with heads that do not divide those of q,
-    or v with others; fewer than 3 axes; seen not bool or not the queries and
-    keys of q and k; a bias that is not floating.
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: k of another width, or with heads that do not divide those of q;
+    k or v with another batch; v not with the heads and keys of k; fewer than 3
+    axes; more than one dtype, without autocast; seen not bool or not the
+    queries and keys of q and k; a bias that does not fit the scores, or is not
+    floating, of q's dtype or float32.
     """
-    for name, each in {"q": q, "k": k, "v": v}.items():
-        if each.ndim < 3:
-            have = tuple(each.shape)
-            raise ValueError(
-                f"{name} must be (..., heads, tokens, dim), got {have}"
-            )
-    if k.shape[-1] != q.shape[-1]:
-        raise ValueError(
-            f"k must be as wide as q, {q.shape[-1]}, got {k.shape[-1]}"
-        )
-    heads, key_heads = q.shape[-3], k.shape[-3]
-    if heads % key_heads or v.shape[-3] != key_heads:
-        raise ValueError(
-            f"k and v must have heads that divide the {heads} of q, "
-            f"got {key_heads} and {v.shape[-3]}"
-        )
-    shape = (*q.shape[:-3], q.shape[-2], k.shape[-2])
+    _check_heads(q, k, v)
+    *batch, heads, queries, _ = q.shape
+    keys = k.shape[-2]
+    alike = queries, keys  # for all of a batch
+    shape = (*batch, *alike)
     if seen.dtype != torch.bool:
         raise ValueError(f"seen must be bool, got {seen.dtype}")
-    alike = shape[-2:]  # for all of a batch
     if tuple(seen.shape) not in (shape, (1, *alike), alike):
         raise ValueError(
             f"seen must be {shape} or {alike}, got {tuple(seen.shape)}"
         )
     mask = seen[..., None, :, :]  # one for all heads
     if bias is not None:
-        if not bias.is_floating_point():
-            raise ValueError(
-                f"bias must be of a floating dtype, got {bias.dtype}"
-            )
+        _check_bias(bias, q, (*batch, heads, *alike))
         mask = bias.masked_fill(~mask, -math.inf)  # (..., queries, keys)
-    grouped = heads != key_heads
-    return scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped
+    if math.prod(mask.shape[:-3]) != 1:
+        mask = mask.expand(*batch, *mask.shape[-3:])
+    # not the comparison itself, which is no bool under torch.compile
+    grouped = {"enable_gqa": True} if heads != k.shape[-3] else {}
+    # fused kernels want four axes, of the mask too
+    q, k, v, mask = (
+        each.reshape(math.prod(each.shape[:-3]), *each.shape[-3:])
+        for each in (q, k, v, mask)
     )
+    made = scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, scale=scale, **grouped
+    )
+    return made.reshape(*batch, *made.shape[-3:])
 
 
 def flex_visible(
@@ -279,18 +305,33 @@ def flex_visible(
     key_positions: Tensor,  # (batch, keys)
     query_documents: Tensor,  # (batch, queries)
     key_documents: Tensor,  # (batch, keys)
+    causal: bool = True,
+    window: int | None = None,
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """visible as a mask_mod for create_block_mask of flex_attention.
 
-    ValueError: as visible.
+    A batch of 1 serves every text. causal and window are those of visible.
+
+    Fit for autocast, compile, vmap, mps; no sync.
+
+    ValueError: as visible; positions that are not (batch, tokens).
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
     _check_sides(query_positions, key_positions, "batch")
+    _check_window(window)
+    many = len(query_positions) > 1
+    query_positions = query_positions.long()
 
     def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
-        same = query_documents[b, i] == key_documents[b, j]
-        return same & (key_positions[b, j] <= query_positions[b, i])
+        row = b * many
+        seen = query_documents[row, i] == key_documents[row, j]
+        distance = query_positions[row, i] - key_positions[row, j]
+        if causal:
+            seen = seen & (distance >= 0)
+        if window is not None:
+            seen = seen & (distance.abs() < window)
+        return seen
 
     return mask_mod
 
@@ -307,7 +348,9 @@ def flex_bias(
     is torch.tensor([99]) and slopes alibi_slopes(heads). Under torch.compile,
     flex_attention makes no tensor of queries x keys of it. It must reach the
     largest distance of any key before a query, hidden or not: beyond its end is
-    torch's own index error.
+    torch's own index error. A batch of 1 serves every text.
+
+    Fit for autocast, compile, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; positions no integers.
     """
@@ -317,14 +360,68 @@ def flex_bias(
     _check_integers("query positions", query_positions)
     _check_integers("key positions", key_positions)
     _check_sides(query_positions, key_positions, "batch")
+    many = len(query_positions) > 1
+    query_positions = query_positions.long()
 
     def score_mod(
         score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor
     ) -> Tensor:
-        distance = query_positions[b, i] - key_positions[b, j]
+        row = b * many
+        distance = query_positions[row, i] - key_positions[row, j]
         return score + by_distance[h, distance.clamp(min=0)]
 
     return score_mod
+
+
+def _check_heads(q: Tensor, k: Tensor, v: Tensor) -> None:
+    for name, each in (("q", q), ("k", k), ("v", v)):
+        if each.ndim < 3:
+            have = tuple(each.shape)
+            raise ValueError(
+                f"{name} must be (..., heads, tokens, dim), got {have}"
+            )
+    if k.shape[-1] != q.shape[-1]:
+        raise ValueError(
+            f"k must be as wide as q, {q.shape[-1]}, got {k.shape[-1]}"
+        )
+    *batch, heads = q.shape[:-2]
+    key_heads, keys = k.shape[-3:-1]
+    if not key_heads or heads % key_heads or v.shape[-3] != key_heads:
+        raise ValueError(
+            f"k and v must have heads that divide the {heads} of q, "
+            f"got {key_heads} and {v.shape[-3]}"
+        )
+    for name, each in (("k", k), ("v", v)):
+        want, have = (*batch, key_heads, keys), tuple(each.shape)
+        if have[:-1] != want:
+            dim = "dim" if name == "k" else "value_dim"
+            raise ValueError(f"{name} must be {(*want, dim)}, got {have}")
+    kinds = q.dtype, k.dtype, v.dtype
+    if len(set(kinds)) > 1 and not _casts(q):
+        raise ValueError(f"q, k and v must be of one dtype, got {kinds}")
+
+
+def _check_bias(bias: Tensor, q: Tensor, want: tuple[int, ...]) -> None:
+    if not bias.is_floating_point():
+        raise ValueError(f"bias must be of a floating dtype, got {bias.dtype}")
+    if bias.dtype not in (q.dtype, torch.float32) and not _casts(q):
+        raise ValueError(
+            f"bias must be of q's dtype, {q.dtype}, or float32, "
+            f"got {bias.dtype}"
+        )
+    have = tuple(bias.shape)
+    axes = zip(have[-3::-1], want[-3::-1], strict=False)
+    fits = have[-2:] == want[-2:] and len(have) <= len(want)
+    if not fits or any(n not in (1, of) for n, of in axes):
+        raise ValueError(
+            f"bias must be {want}, where any axis but the last two may be 1 or "
+            f"missing, got {have}"
+        )
+
+
+def _casts(x: Tensor) -> bool:
+    """Whether autocast will bring all to one dtype."""
+    return torch.is_autocast_enabled("cpu" if x.is_meta else x.device.type)
 
 
 def _check_pair(name: str, positions: Tensor, documents: Tensor) -> None:

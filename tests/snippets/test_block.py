@@ -396,11 +396,11 @@ def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
 def test_refuses_ids_without_positions_and_documents_of_their_own():
     decoder, two = _model("none"), torch.zeros(2, 3, dtype=torch.int64)
     message = "ids must be (batch, tokens), positions and documents both the same or both (1, tokens), got"
-    refused(f"{message} [(2, 3), (1, 3), (2, 3)]", decoder, two, two[:1], two)
-    refused(f"{message} [(2, 3), (2, 3), (3,)]", decoder, two, two, two[0])
-    refused(f"{message} [(2, 3), (1, 2), (1, 2)]", decoder, two, two[:1, :2], two[:1, :2])
-    refused(f"{message} [(1, 3), (2, 3), (2, 3)]", decoder, two[:1], two, two)
-    refused(f"{message} [(3,), (3,), (3,)]", decoder, two[0], two[0], two[0])
+    refused(f"{message} ((2, 3), (1, 3), (2, 3))", decoder, two, two[:1], two)
+    refused(f"{message} ((2, 3), (2, 3), (3,))", decoder, two, two, two[0])
+    refused(f"{message} ((2, 3), (1, 2), (1, 2))", decoder, two, two[:1, :2], two[:1, :2])
+    refused(f"{message} ((1, 3), (2, 3), (2, 3))", decoder, two[:1], two, two)
+    refused(f"{message} ((3,), (3,), (3,))", decoder, two[0], two[0], two[0])
 
 
 @pytest.mark.parametrize("layers", [1, 3])

@@ -678,6 +678,30 @@ def test_by_distance_is_nearest_first():
     assert_close(row, -alibi_slopes(4)[:, None] * torch.arange(10))
 
 
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("window", [None, 1, 3])
+def test_flex_visible_is_visible(window, causal):
+    documents = torch.tensor([[0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 2, 2]])
+    at = document_positions(documents)
+    row, i, j = torch.arange(2)[:, None, None], torch.arange(7)[:, None], torch.arange(7)
+    expected = visible(at, at, documents, documents, causal, window)
+    for positions in (at, at.to(torch.uint8)):
+        mask_mod = flex_visible(positions, positions, documents, documents, causal, window)
+        assert torch.equal(mask_mod(row, None, i, j), expected)
+    refused("window must be at least 1, got 0", flex_visible, at, at, at, at, window=0)
+
+
+@pytest.mark.parametrize("name", ["none", "alibi"])
+def test_one_row_of_positions_serves_every_text_of_flex_attention(name):
+    documents = torch.tensor([[0, 0, 1, 1, 1, 1]])
+    at, (q, k, v) = document_positions(documents), random(3, 3, HEADS, 6, DIM)
+    bias = alibi_bias(at, at, alibi_slopes(HEADS), q.dtype) if name == "alibi" else None
+    by_distance = -alibi_slopes(HEADS).double()[:, None] * torch.arange(6)
+    score_mod = flex_bias(by_distance, at.to(torch.uint8), at.to(torch.uint8)) if name == "alibi" else None
+    expected = attend(q, k, v, visible(at, at, documents, documents), bias)
+    assert_close(flex(q, k, v, at, documents, score_mod), expected, **EXACT)
+
+
 def test_keys_that_the_mask_hides_need_no_distance_of_their_own():
     at = torch.tensor([[3, 4, 9]])
     score_mod = flex_bias(torch.tensor([[1.0, 5.0]]), at, at)
@@ -701,6 +725,74 @@ def test_one_mask_serves_all_rows_or_each_has_its_own(batch, biased):
     hidden.masked_fill_(~seen[..., None, :, :], -INF)
     expected = attention(q, k, v, hidden if bias is None else hidden + bias)[0]
     assert_close(attend(q, k, v, seen, bias), expected, **EXACT)
+
+
+RECIPES = [  # leading axes of q, of what is seen, of the bias, heads of k
+    (batch, seen, bias, key_heads)
+    for batch in ((), (1,), (3,), (2, 3))
+    for seen in ((), (1,), batch)
+    for bias in (None, (), (4,), (1, 4), (*batch, 4), (*batch, 1))
+    for key_heads in (4, 2)
+    if (seen in ((), batch) or len(batch) == 1) and len(bias or ()) <= len(batch) + 1
+]
+
+
+@pytest.mark.claim(
+    "attend-takes-the-fused-kernel",
+    "attend runs in torch's fused kernel of the CPU with or without axes for a batch of the mask and of the "
+    "bias, with fewer heads of keys and without a batch of queries, and gives attention as it is defined.",
+)
+@pytest.mark.parametrize("queries", [1, 5])
+@pytest.mark.parametrize(("batch", "seen", "bias", "key_heads"), dict.fromkeys(RECIPES))
+def test_every_recipe_runs_in_the_fused_kernel(batch, seen, bias, key_heads, queries):
+    q, k, v = random(*batch, 4, queries, DIM), *(random(*batch, key_heads, 5, DIM) for _ in "kv")
+    seen = torch.rand(*seen, queries, 5) < 0.5
+    seen[..., 0] = True
+    bias = None if bias is None else random(*bias, queries, 5)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        made = attend(q, k, v, seen, bias)
+    hidden = torch.zeros(*batch, 4, queries, 5).double().masked_fill(~seen[..., None, :, :], -INF)
+    k, v = (each.repeat_interleave(4 // key_heads, -3) for each in (k, v))
+    assert_close(made, attention(q, k, v, hidden if bias is None else hidden + bias)[0], **EXACT)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", sorted(set(METHODS)))
+def test_every_method_runs_in_the_fused_kernel_as_its_positions_come(name, rows):
+    """Positions and documents for all texts, or for each: (1, tokens) or (3, tokens)."""
+    layer, documents = Layer(name), torch.tensor([[0, 1, 1, 1, 2]]).expand(rows, 5)
+    positions = document_positions(documents)
+    q, k, v = layer.project(random(3, 5, WIDTH), positions)
+    seen, method = visible(positions, positions, documents, documents), layer.method
+    with torch.no_grad(), sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        if method.score:
+            made = attend(q, k, v, seen, method.score(q, k, positions, positions), scale=0.0)
+        else:
+            made = attend(q, k, v, seen, method.bias and method.bias(positions, positions))
+    assert made.isfinite().all()
+
+
+def test_a_bias_that_learns_or_values_of_another_width_take_another_kernel():
+    q, seen = random(1, 2, 3, DIM), torch.ones(3, 3, dtype=torch.bool)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # why it is not available
+        attend(q, q, q, seen, random(2, 3, 3))
+        for v, bias in ((q, random(2, 3, 3).requires_grad_()), (q[..., :5], None)):
+            with pytest.raises(RuntimeError, match="No available kernel"):
+                attend(q, q, v, seen, bias)
+
+
+def test_what_autocast_casts_may_have_more_than_one_dtype():
+    q, seen, bias = random(1, 2, 3, DIM), torch.ones(3, 3, dtype=torch.bool), random(2, 3, 3)
+    given = q.float(), q.bfloat16(), q.float(), seen
+    with torch.autocast("cpu", torch.bfloat16):
+        for one in (None, bias.float(), bias.bfloat16()):
+            assert attend(*given, one).dtype == torch.bfloat16
+    kinds = torch.float32, torch.bfloat16, torch.float32
+    refused(f"q, k and v must be of one dtype, got {kinds}", attend, *given)
+    message = "bias must be of q's dtype, torch.float32, or float32, got torch.float64"
+    refused(message, attend, *[q.float()] * 3, seen, bias)
+    attend(*[q.bfloat16()] * 3, seen, bias.float())
 
 
 def test_a_scale_of_zero_leaves_the_bias_alone():
@@ -1002,7 +1094,10 @@ def test_refuses_keys_without_heads():
 
 def test_refuses_values_of_other_heads_than_the_keys():
     at, k = torch.zeros(2, 3).long(), torch.zeros(2, 4, 3, 5)
-    refused("v must have 4 heads, as k, got 1", KeyValueCache, k, k[:, :1], at, at)
+    refused("v must be (2, 4, 3, 'dim'), as k, got (2, 1, 3, 5)", KeyValueCache, k, k[:, :1], at, at)
+    for other in (k[:1], k[:, :1]):  # nor of other texts, where positions are for all
+        message = f"v must be (2, 4, 3, 'dim'), as k, got {tuple(other.shape)}"
+        refused(message, KeyValueCache, k, other, at[:1], at[:1])
 
 
 def test_refuses_new_keys_that_do_not_fit_the_old():
@@ -1013,6 +1108,39 @@ def test_refuses_new_keys_that_do_not_fit_the_old():
     refused(f"k {want}, got (2, 2, 3, 5)", kept.extend, k[:, :2], k[:, :2], at, at)
     refused(f"k {want}, got (2, 4, 3, 1)", kept.extend, k[..., :1], k, at, at)
     refused(f"v {want}, got (2, 4, 3, 1)", kept.extend, k, k[..., :1], at, at)
+
+
+def test_one_row_of_positions_serves_every_text_of_a_cache():
+    at, k = torch.arange(5)[None], random(3, HEADS, 5, DIM)
+    kept = KeyValueCache(k, k, at, at * 0)
+    more = random(3, HEADS, 2, DIM)
+    for rows in (1, 3):
+        new = (at[:, :2] + 5).expand(rows, 2)
+        longer = kept.extend(more, more, new, new * 0)
+        assert longer.positions.tolist() == [[0, 1, 2, 3, 4, 5, 6]] * rows
+        assert longer.documents.shape == (rows, 7) and longer.k.shape == (3, HEADS, 7, DIM)
+        assert longer.extend(more, more, new[:1], new[:1]).positions.shape == (rows, 9)
+    room = with_room(longer, 9)
+    write(
+        room, torch.tensor([7]), more[..., :1, :], more[..., :1, :], torch.tensor([[7]]), torch.tensor([[0]])
+    )
+    assert room.positions[:, :8].tolist() == [list(range(8))] * 3
+    seen = visible(at, kept.positions, at * 0, kept.documents)
+    assert_close(attend(k, kept.k, kept.v, seen), attend(k, k, k, seen.expand(3, 5, 5)), **EXACT)
+    want = "k must be ('any', 'heads', 5, 'dim') for these positions"
+    refused(f"{want}, got (3, {HEADS}, 4, {DIM})", KeyValueCache, k[..., 1:, :], k, at, at)
+
+
+def test_one_cache_may_hold_all_layers_and_positions_once():
+    layers, at = random(4, 2, HEADS, 5, DIM), torch.tensor([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]])
+    cache = KeyValueCache(layers, layers, at[None], at[None] * 0)
+    new, place = random(4, 2, HEADS, 1, DIM), at[:, -1:] + 1
+    longer = cache.extend(new, new, place[None], place[None] * 0)
+    assert longer.positions.shape == (1, 2, 6)
+    for n in range(4):
+        alone = KeyValueCache(layers[n], layers[n], at, at * 0).extend(new[n], new[n], place, place * 0)
+        assert torch.equal(torch.cat((cache.k[n], new[n]), -2), alone.k)
+        assert torch.equal(longer.k[n], alone.k) and torch.equal(longer.positions[0], alone.positions)
 
 
 @pytest.mark.parametrize("keys", [-1, 4])
@@ -1041,3 +1169,26 @@ def test_attend_refuses_vectors_without_an_axis_of_heads(place):
 def test_attend_refuses_keys_of_another_width():
     given = torch.zeros(2, 3, 4), torch.zeros(2, 3, 5), torch.zeros(2, 3, 4)
     refused("k must be as wide as q, 4, got 5", attend, *given, torch.ones(3, 3, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "want"),
+    [
+        ("k", (3, 2, 5, 8), "(2, 2, 5, 'dim')"),
+        ("k", (2, 5, 8), "(2, 2, 5, 'dim')"),
+        ("v", (2, 2, 4, 8), "(2, 2, 5, 'value_dim')"),
+        ("v", (1, 2, 5, 8), "(2, 2, 5, 'value_dim')"),
+    ],
+)
+def test_attend_refuses_keys_and_values_of_another_batch_or_number(name, shape, want):
+    given = {"q": torch.zeros(2, 4, 3, 8), "k": torch.zeros(2, 2, 5, 8), "v": torch.zeros(2, 2, 5, 8)}
+    given[name] = torch.zeros(shape)
+    message = f"{name} must be {want}, got {shape}"
+    refused(message, attend, *given.values(), torch.ones(3, 5, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 5), (4, 3, 4), (4, 1, 5), (3, 4, 3, 5), (1, 2, 4, 3, 5), (5,), ()])
+def test_attend_refuses_a_bias_of_other_heads_or_keys(shape):
+    q, k, seen = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8), torch.ones(3, 5, dtype=torch.bool)
+    want = "(2, 4, 3, 5), where any axis but the last two may be 1 or missing"
+    refused(f"bias must be {want}, got {shape}", attend, q, k, k, seen, torch.zeros(shape))

@@ -1,0 +1,155 @@
+"""What attends: attention, a cache and its masks, and the decoder that has every encoding."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from snippets import attention, block, decoding
+from tests.snippets.fitness import Case
+
+HEADS, KEY_HEADS, WIDTH = 6, 3, 8
+
+
+def positions(batch, tokens):
+    return torch.arange(tokens).repeat(batch, 1)
+
+
+def documents(batch, tokens):
+    return (torch.randint(0, 2, (batch, tokens)).cummax(-1).values,)
+
+
+def places(batch, tokens):
+    """Positions of queries and of more keys, and their documents."""
+    at = positions(batch, tokens + 2)
+    (of,) = documents(batch, tokens + 2)
+    return at[:, 2:], at, of[:, 2:], of
+
+
+def vectors(batch, tokens, heads=KEY_HEADS):
+    q, k = torch.randn(batch, HEADS, tokens, WIDTH), torch.randn(batch, heads, tokens + 2, WIDTH)
+    return q, k, torch.randn_like(k)
+
+
+def attended(batch, tokens):
+    return *vectors(batch, tokens), decoding.visible(*places(batch, tokens))
+
+
+def biased(batch, tokens):
+    return *attended(batch, tokens), torch.randn(HEADS, tokens, tokens + 2)
+
+
+def cached(batch, tokens):
+    _, k, v = vectors(batch, tokens)
+    _, at, _, of = places(batch, tokens)
+    return k, v, at, of
+
+
+def parts(cache):
+    return cache.k, cache.v, cache.positions, cache.documents
+
+
+def one_more(k, v, at, of):
+    cache = decoding.KeyValueCache(k, v, at, of)
+    more = k[..., -1:, :], v[..., -1:, :], at[..., -1:] + 1, of[..., -1:]
+    return parts(cache.extend(*more).first(4))
+
+
+def written(k, v, at, of):
+    cache = decoding.with_room(decoding.KeyValueCache(k, v, at, of), 20)
+    decoding.write(
+        cache,
+        torch.arange(3, 4, device=k.device),
+        *(x[..., -1:, :] for x in (k, v)),
+        at[..., -1:],
+        of[..., -1:],
+    )
+    return parts(cache)
+
+
+def masked(at, keys, of, key_of):
+    mod = decoding.flex_visible(at, keys, of, key_of, window=3)
+    i, j = (torch.arange(x.shape[-1], device=x.device) for x in (at, keys))
+    return mod(torch.zeros_like(i[:1]), None, i[:, None], j)
+
+
+def scored(by_distance, at, keys):
+    mod = decoding.flex_bias(by_distance, at, keys)
+    i, j = (torch.arange(x.shape[-1], device=x.device) for x in (at, keys))
+    one = torch.zeros_like(i[:1])
+    return mod(torch.zeros(1, device=at.device), one, one, i[:, None], j)
+
+
+def by_distance(batch, tokens):
+    at = positions(batch, tokens + 2)
+    return torch.randn(HEADS, 20), at[:, 2:], at
+
+
+class Attends(nn.Module):
+    """SelfAttention: its output and, as one, its weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = attention.SelfAttention(HEADS * WIDTH, HEADS)
+
+    def forward(self, x):
+        output, weights = self.attention(x)
+        return torch.cat((output, weights.transpose(-2, -3).flatten(-2)), -1)
+
+
+class OneBlock(nn.Module):
+    """A block as Decoder calls it, with no encoding."""
+
+    def __init__(self):
+        super().__init__()
+        self.block, self.encoding = block.Block(HEADS * WIDTH, HEADS), block.Encoding()
+
+    def forward(self, x, at, of):
+        mask = block.additive_mask(decoding.visible(at, at, of, of), None, x.dtype)
+        x, (k, v) = self.block(x, self.encoding, at, at, at, mask)
+        return torch.cat((x, *(kept.transpose(1, 2).flatten(-2) for kept in (k, v))), -1)
+
+
+class Scores(nn.Module):
+    """What a decoder gives for a text and then for its last token again, with what it has kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.decoder = block.Decoder(block.Encoding(), 11, HEADS * WIDTH, HEADS, layers=2)
+
+    def forward(self, ids, at, of):
+        whole, past = self.decoder(ids, at, of)
+        last, _ = self.decoder(ids[:, -1:], at[:, -1:] + 1, of[:, -1:], past)
+        return torch.cat((whole, last), 1)
+
+
+def inputs(batch, tokens):
+    return torch.randn(batch, tokens, HEADS * WIDTH), positions(batch, tokens), *documents(batch, tokens)
+
+
+def ids(batch, tokens):
+    return torch.randint(0, 11, (batch, tokens)), *inputs(batch, tokens)[1:]
+
+
+def seen_and_bias(batch, tokens):
+    return decoding.visible(*places(batch, tokens)), torch.randn(HEADS, tokens, tokens + 2)
+
+
+CASES = [
+    Case(attention.scaled_dot_product, attention.scaled_dot_product, lambda *n: vectors(*n, HEADS)[:2]),
+    Case(attention.attention, attention.attention, lambda *n: (*vectors(*n, HEADS), biased(*n)[-1])),
+    Case(attention.attention, partial(attention.attention, causal=True), lambda *n: vectors(*n, HEADS)),
+    Case(attention.SelfAttention, Attends, lambda *n: inputs(*n)[:1]),
+    Case(decoding.document_positions, decoding.document_positions, documents),
+    Case(decoding.visible, decoding.visible, places),
+    Case(decoding.visible, partial(decoding.visible, causal=False, window=3), places),
+    Case(decoding.KeyValueCache, lambda: one_more, cached),
+    Case(decoding.write, written, cached),
+    Case(decoding.attend, decoding.attend, attended),
+    Case(decoding.attend, decoding.attend, biased),
+    Case(decoding.flex_visible, masked, places),
+    Case(decoding.flex_bias, scored, by_distance),
+    Case(block.additive_mask, block.additive_mask, seen_and_bias),
+    Case(block.Block, OneBlock, inputs),
+    Case(block.Decoder, Scores, ids),
+]
