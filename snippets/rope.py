@@ -31,6 +31,10 @@ def rope_frequencies(
 ) -> Tensor:
     """How fast each pair turns: (dim/2,), float64, radians per position.
 
+    device is where they are made. Keep them as a plain attribute of a model, or
+    as they are wherever tables are made: as a buffer they would follow the
+    model to bfloat16, which rope_tables refuses.
+
     >>> rope_frequencies(6)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
 
@@ -51,12 +55,17 @@ def rope_tables(
 ) -> tuple[Tensor, Tensor]:
     """Cosine and sine of each angle: two of (..., tokens, pairs).
 
-    Make them once per call of the model, for all layers, q and k alike.
-    positions is (tokens,), (1, tokens) or (batch, tokens). dtype is float32 for
-    x of float32 and less, float64 for x of float64. Angles are float64. They
-    are made where positions live, and frequencies go there: leave positions on
-    the CPU if x is on a device without float64, such as mps, and bring the
-    tables to x, once.
+    Make them once per call of the model, for all layers, q and k alike. An
+    attention factor, of YaRN or LongRoPE, may multiply both: then it is in what
+    turns of q and k, and in no more, as in transformers. positions is
+    (tokens,), (1, tokens) or (batch, tokens). dtype is float32 for x of float32
+    and less, float64 for x of float64. Angles are float64. They are made where
+    positions live, and frequencies go there: leave positions on the CPU if x is
+    on a device without float64, such as mps, and bring the tables to x, once.
+
+    Models were mostly trained with angles of float32, which far out differ.
+    These are theirs, bit for bit: cos and sin of positions.float()[..., None] *
+    w, where w is 1 / base ** (torch.arange(0, dim, 2).float() / dim).
 
     >>> cos, sin = rope_tables(torch.tensor([0, 1]), rope_frequencies(4))
     >>> sin
@@ -94,7 +103,10 @@ def apply_rope(
     """The q or the k of each head, turned: like x.
 
     cos and sin are those of rope_tables, (tokens, pairs) for all rows alike, or
-    (batch, tokens, pairs), where batch may be 1. x is (batch, heads, tokens,
+    (batch, tokens, pairs), where batch may be 1: one column for each pair. Of
+    transformers' tables, which have each column twice, take the first half:
+    whole they are refused or, where half of dim or less turns, pass for twice
+    as many pairs. x is (batch, heads, tokens,
     dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
     is added to the tables here, and q and k may be heads of one x. With tables
     of (tokens, pairs), x may have other axes before its tokens, or none. Fewer
@@ -147,8 +159,9 @@ def interleaved_to_half(
     """A q or k projection of an interleaved checkpoint, for half: like weight.
 
     weight is that of a Linear, (heads * dim, in), or its bias, (heads * dim,).
-    k has as many heads as there are for k and v; a norm of dim channels after
-    the projection counts as one head. v and the output stay as they are.
+    k has as many heads as there are for k and v, which no shape tells; a norm
+    of dim channels after the projection counts as one head. v and the output
+    stay as they are.
     rotary_dim is the number of channels that turn, all of them if not given.
 
     >>> interleaved_to_half(torch.tensor([0, 1, 2, 3, 4]), 1, rotary_dim=4)

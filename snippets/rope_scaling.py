@@ -6,9 +6,10 @@ A method takes the frequencies w of a RoPE, (pairs,), in radians per position,
 and returns those to use in their place. factor is mostly how many times longer
 the context is to be than original_length, the tokens of the training; Llama 3.1
 goes from 8,192 tokens to 131,072 by a factor of 8. YaRN and LongRoPE also have
-an attention factor: multiply what RoPE turned of q and k by it, or, if that is
-all of them, the scores by its square. NTK-by-parts, YaRN and Llama 3.1 look at
-how many times a pair turns in the original length:
+an attention factor: multiply both tables by it, cosines and sines, or what RoPE
+turned of q and k, or, if that is all of them, the scores by its square.
+NTK-by-parts, YaRN and Llama 3.1 look at how many times a pair turns in the
+original length:
 
     r[p] = original_length * w[p] / (2 pi)
 

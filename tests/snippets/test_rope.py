@@ -21,6 +21,7 @@ from snippets.rope import (
     rope_tables,
 )
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.peers import peer
 from tests.peers.turned import ROPE
 from tests.snippets.common import random, refused, vectors
 
@@ -781,3 +782,42 @@ def test_refuses_projections_that_do_not_fit(convert):
         refused(message, convert, torch.zeros(16, 3), 2, width)
     refused("rotary_dim must be even, 2 to 7, got 7", convert, torch.zeros(14, 3), 2)
     refused("rotary_dim must be even, 2 to 1, got 1", convert, torch.zeros(2, 3), 2)
+
+
+# --- tables of others
+
+
+@pytest.mark.claim(
+    "rope-tables-of-float32",
+    "Cosines and sines of float32 products of positions and w, where w is 1 / base ** (arange(0, dim, 2) / dim) "
+    "in float32, are the tables of transformers' Llama, bit for bit.",
+)
+@pytest.mark.parametrize(("dim", "base"), [(64, 10_000.0), (64, 500_000.0), (128, 1e6), (96, 10_000.0)])
+def test_float32_tables_are_those_of_transformers(dim, base):
+    rope = {"rope_type": "default", "rope_theta": base}
+    config = peer("transformers").LlamaConfig(hidden_size=dim, num_attention_heads=1, rope_parameters=rope)
+    theirs = peer("transformers.models.llama.modeling_llama").LlamaRotaryEmbedding(config)
+    positions = torch.cat((torch.arange(9000), torch.arange(100_000, 131_072, 77)))
+    w = 1 / base ** (torch.arange(0, dim, 2).float() / dim)
+    made = [f(positions.float()[..., None] * w) for f in (torch.cos, torch.sin)]
+    for ours, doubled in zip(made, theirs(torch.zeros(1), positions[None]), strict=True):
+        assert torch.equal(torch.cat((ours, ours), -1), doubled[0])
+    exact = rope_tables(positions, rope_frequencies(dim, base))
+    far = [(ours - table).abs().amax(-1) for ours, table in zip(made, exact, strict=True)]
+    assert all(gap[:100].max() < 2e-5 and gap[-100:].max() > 1e-3 for gap in far)  # they differ far out
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_of_doubled_tables_the_first_half_is_right_and_the_whole_is_refused_unless_part_turns(layout):
+    positions, x = torch.arange(5), random(2, 5, 16)
+    for pairs in (8, 6, 4):
+        cos, sin = rope_tables(positions, rope_frequencies(2 * pairs), torch.float64)
+        doubled = [torch.cat((table, table), -1) for table in (cos, sin)]
+        halves = [table[..., :pairs] for table in doubled]
+        expected = apply_rope(x, cos, sin, layout)
+        assert torch.equal(apply_rope(x, *halves, layout), expected)
+        if 2 * pairs > 8:
+            with pytest.raises(ValueError, match=f"1 to 8 pairs, got \\(5, {2 * pairs}\\)"):
+                apply_rope(x, *doubled, layout)
+        else:  # as the docstring says, no shape tells
+            assert (apply_rope(x, *doubled, layout) - expected).abs().max() > 0.1

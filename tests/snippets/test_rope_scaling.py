@@ -531,7 +531,7 @@ def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, to_ledger):
 
 @pytest.mark.claim(
     "attention-factor-squares",
-    "Multiplying turned q and k by YaRN's attention factor multiplies the scores by its "
+    "Multiplying the tables, or turned q and k, by YaRN's attention factor multiplies the scores by its "
     "square, as in transformers.",
 )
 @pytest.mark.parametrize(("dim", "factor"), [(32, 16), (4, 1.5), (128, 40)])
@@ -558,6 +558,11 @@ def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers(dim, 
     assert_close(our_q * times, their_q, rtol=0, atol=1e-4)
     assert_close(our_k * times, their_k, rtol=0, atol=1e-4)
     assert_close(our_q @ our_k.mT * times**2, their_q @ their_k.mT, rtol=0, atol=2e-3)
+    tables = [times * table for table in rope_tables(positions, w)]
+    assert_close(apply_rope(q, *tables, "half"), our_q * times, rtol=0, atol=1e-5)
+    wider = torch.cat((q, k), -1)  # of which half turns: the rest keeps its size
+    turned = apply_rope(wider, *tables, "half")
+    assert_close(turned, torch.cat((our_q * times, k), -1), rtol=0, atol=1e-5)
 
 
 # --- what holds for every method
