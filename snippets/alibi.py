@@ -25,7 +25,8 @@ def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
 
     A power of two gives 2^(-8/heads), 2^(-16/heads), ..., 2^-8. Any other
     number takes the slopes of the power of two below it, then every second
-    one of the power of two above it, from the steepest on.
+    one of the power of two above it, from the steepest on. device is where they
+    are to be.
 
     >>> alibi_slopes(3)
     tensor([0.0625, 0.0039, 0.2500])
@@ -53,7 +54,8 @@ def alibi_bias(
     tokens) or (batch, tokens). They may stay on the CPU. Counted in float32,
     cast last; at its peak that takes 4 * heads + 13 bytes per query and key,
     and 2 * heads more if the result has 16 bits. For q, k and v of (batch,
-    heads, tokens, dim):
+    heads, tokens, dim) and positions of (1, tokens) or (batch, tokens), which
+    give it the four axes that torch's fused kernel wants:
 
         slopes = alibi_slopes(heads, q.device)  # once, not for each token
         bias = alibi_bias(positions, positions, slopes, q.dtype)

@@ -39,6 +39,7 @@ class Encoding(nn.Module):
         x: Tensor,  # (batch, tokens, dim)
         positions: Tensor,  # (rows, tokens)
     ) -> Tensor:
+        """What enters the first layer: like x."""
         return x
 
     def tables(
@@ -72,6 +73,7 @@ class Encoding(nn.Module):
         query_positions: Tensor,  # (rows, queries)
         key_positions: Tensor,  # (rows, keys)
     ) -> Tensor:
+        """Of each query and key: (batch, heads, queries, keys)."""
         return q / math.sqrt(q.shape[-1]) @ k.mT
 
 

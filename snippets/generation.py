@@ -34,7 +34,9 @@ def next_chances(
 ) -> Tensor:
     """The chance of each word to be next: (..., words), float32 or wider.
 
-    The temperature comes first, then top_k, then top_p of what is left. With
+    The temperature, which divides the scores, comes first. Then top_k keeps as
+    many of the best words, and any that equal the last of them; then top_p as
+    many of what is left as reach that share of the chances together. With
     temperature 0 the best word, the first of several, has all of it.
 
     >>> scores = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
@@ -82,8 +84,10 @@ def choose(
 ) -> Tensor:
     """The next word of each row, drawn by next_chances: (...), int64.
 
-    With temperature 0 nothing is drawn. A row with nan or inf, or of -inf
-    alone, has no chances: to draw from it is torch's own error.
+    temperature, top_k and top_p are those of next_chances; generator is what
+    draws, or torch's own. With temperature 0 nothing is drawn. A row with nan
+    or inf, or of -inf alone, has no chances: to draw from it is torch's own
+    error.
 
     >>> choose(torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1]]), temperature=0)
     tensor([1, 0])
@@ -119,7 +123,7 @@ def generate(
     model; put yours into eval mode first. mask is True at the tokens of the
     prompts, False at the padding before them; without a mask there is none. A
     row that has written end goes on with nothing else; when all have, that is
-    all.
+    all. The rest is as in choose.
 
     >>> def count(ids, positions, documents, past):
     ...     return torch.eye(9)[(ids + 1) % 9], past

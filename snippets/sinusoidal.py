@@ -37,7 +37,8 @@ def sinusoidal_frequencies(
     """How fast each hand turns: (dim/2,), float64, radians per position.
 
     The wavelengths 2 pi / w grow by the same factor from 2 pi to
-    2 pi base^(1 - 2/dim), which nears 2 pi base as dim grows.
+    2 pi base^(1 - 2/dim), which nears 2 pi base as dim grows. device is where
+    they are made.
 
     >>> sinusoidal_frequencies(6)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)

@@ -72,8 +72,8 @@ def t5_by_offset(
 ) -> Tensor:
     """The bias of each offset, -max_distance first: (heads, 2*max_distance+1).
 
-    Beyond max_distance nothing changes. It is all that t5_bias needs of the
-    table: make it once, not for each token.
+    Beyond max_distance nothing changes. bidirectional is as in t5_buckets. It
+    is all that t5_bias needs of the table: make it once, not for each token.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 

@@ -36,7 +36,8 @@ def distance_rows(
     """R for the distances keys - 1, ..., 1, 0: (keys, width).
 
     After them come -1 to -later, for keys after the query, in as many rows
-    more. Angles are float32, or float64 if dtype is.
+    more. Angles are float32, or float64 if dtype is. dtype and device are those
+    of R: take those of q.
 
     >>> distance_rows(2, 4)
     tensor([[0.8415, 0.0100, 0.5403, 0.9999],

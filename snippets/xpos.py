@@ -30,6 +30,9 @@ def xpos_decay(
 ) -> Tensor:
     """What remains of each pair after scale_base positions: (dim/2,), float64.
 
+    The slowest to turn lose least; a greater gamma leaves more to all. device
+    is where it is made.
+
     >>> xpos_decay(4)
     tensor([0.2857, 0.6429], dtype=torch.float64)
 

@@ -1,9 +1,12 @@
 """Who else has what stands around an encoding: masks, caches, attention, a decoder."""
 
+import math
+
 import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import SelfAttention
 from snippets.block import Decoder, Encoding
 from snippets.decoding import KeyValueCache, attend, document_positions, visible
@@ -35,18 +38,29 @@ def mask(batch, heads, tokens):
     return Case("decoding", "visible, packed rows", f"{batch} × {tokens} × {tokens}", ways)
 
 
-def attending(batch, heads, tokens):
-    q, k, v = (learnable(batch, heads, tokens, DIM) for _ in range(3))
-    positions, documents = packed(batch, tokens)
-    seen = visible(positions, positions, documents, documents)
-    ways = [
-        Way("", lambda: attend(q, k, v, seen)),
-        Way(
-            "torch's scaled_dot_product_attention",
-            lambda: scaled_dot_product_attention(q, k, v, attn_mask=seen[:, None]),
-        ),
-    ]
-    return Case("decoding", "attend", score_size(batch, heads, tokens), ways)
+def attending(what, row=slice(None), biased=False, group=1):
+    """attend with positions of each text, or of row 0 for all, with ALiBi added, with fewer key heads."""
+
+    def case(batch, heads, tokens):
+        q = learnable(batch, heads, tokens, DIM)
+        k, v = (learnable(batch, heads // group, tokens, DIM) for _ in range(2))
+        positions, documents = (each[row] for each in packed(batch, tokens))
+        seen = visible(positions, positions, documents, documents)
+        bias = alibi_bias(positions, positions, alibi_slopes(heads)) if biased else None
+        mask = seen[..., None, :, :] if bias is None else bias.masked_fill(~seen[..., None, :, :], -math.inf)
+        mask = mask[(None,) * (4 - mask.ndim)]  # which the kernel wants
+
+        def torchs():
+            return scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=group > 1)
+
+        less = "bias and mask, which it is given as one" if biased else ""
+        ways = [
+            Way("", lambda: attend(q, k, v, seen, bias)),
+            Way("torch's scaled_dot_product_attention", torchs, less=less),
+        ]
+        return Case("decoding", what, score_size(batch, heads, tokens), ways)
+
+    return case
 
 
 def caching(batch, heads, tokens):
@@ -154,4 +168,13 @@ def decoder(batch, heads, tokens):
     return Case("block", "Decoder of one layer, learned positions", size, ways, 1e-3)
 
 
-CASES = [mask, attending, caching, self_attention, decoder]
+CASES = [
+    mask,
+    attending("attend"),
+    attending("attend, one mask for all texts", row=0),
+    attending("attend, one mask and ALiBi for all texts", row=0, biased=True),
+    attending("attend, one mask for all texts, two heads to a key head", row=0, group=2),
+    caching,
+    self_attention,
+    decoder,
+]

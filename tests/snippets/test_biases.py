@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
@@ -65,6 +66,16 @@ def test_is_the_mask_of_scaled_dot_product_attention(bias):
     assert (weights.triu(1).count_nonzero() == 0) == bias.causal
     causal = attention(q, k, v, mask, causal=True)[1]
     assert torch.equal(causal, causal.tril())
+
+
+@every_bias
+@pytest.mark.parametrize("rows", [1, 2])
+def test_positions_of_rows_make_a_mask_for_the_fused_kernel(bias, rows):
+    q, k, v = torch.randn(3, 2, HEADS, 6, 8)
+    at = torch.arange(6).expand(rows, 6)
+    with torch.no_grad(), sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        made = scaled_dot_product_attention(q, k, v, attn_mask=bias.make(HEADS, torch.float32)(at, at))
+    assert made.isfinite().all()
 
 
 @every_bias

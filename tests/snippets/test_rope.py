@@ -789,8 +789,8 @@ def test_refuses_projections_that_do_not_fit(convert):
 
 @pytest.mark.claim(
     "rope-tables-of-float32",
-    "Cosines and sines of float32 products of positions and w, where w is 1 / base ** (arange(0, dim, 2) / dim) "
-    "in float32, are the tables of transformers' Llama, bit for bit.",
+    "Cosines and sines of float32 products of positions and w, where w is "
+    "1 / base ** (arange(0, dim, 2) / dim) in float32, are the tables of transformers' Llama, bit for bit.",
 )
 @pytest.mark.parametrize(("dim", "base"), [(64, 10_000.0), (64, 500_000.0), (128, 1e6), (96, 10_000.0)])
 def test_float32_tables_are_those_of_transformers(dim, base):
