@@ -15,14 +15,16 @@ from weave.extension import CLAIM, RESULTS, VALUE, Directives, Page, formatted
 
 BLOCK = re.compile(r'^(?:\?\?\?\+?|!!!) +(?P<kind>[\w-]+)(?: +"(?P<title>.*)")?$')
 FRONT = re.compile(r"\A---\n.*?\n---\n", re.S)
-LINK = re.compile(r"\]\((?!\))(?:(?P<path>[^():#\s]+)\.md)?(?P<rest>(?:\?[\w=]+)?(?:#[\w-]+)?)\)")
+LINK = re.compile(r"\]\((?!\))(?:(?P<path>[^():#\s]+)\.(?:md|py))?(?P<rest>(?:\?[\w=]+)?(?:#[\w-]+)?)\)")
 ATTRIBUTES = re.compile(r" *\{:? *[.#][\w-]+(?: [^{}]*)?\}")
 TWIN = "index.md"  # beside the page's own index.html
 
 
 def write(site):
     """The twin of each page in its folder, and llms-full.txt in the order of llms.txt."""
-    texts = {path: _text(path) for path in sorted(project.DOCS.rglob("*.md"))}
+    texts = {
+        path: _text(path) for kind in ("*.md", "notebooks/*.py") for path in sorted(project.DOCS.rglob(kind))
+    }
     for path, text in texts.items():
         file = site / folder(path) / TWIN
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -40,6 +42,8 @@ def folder(path):
 
 
 def _text(path):
+    if path.suffix == ".py":
+        return "\n".join(_cells(path.stem)).strip() + "\n"
     text = path.read_text(encoding="utf-8")
     plain = "\n".join(_plain(FRONT.sub("", text).split("\n")))
     return re.sub(r"\n{3,}", "\n\n", plain.replace("`#!minutes`", str(Page.minutes(text)))).strip() + "\n"
@@ -100,7 +104,7 @@ def _fenced(fence, body):
     if kind == "exhibit":
         return _exhibit(rest, [_words(line) for line in body])
     if kind == "lab":
-        return [line for cell in labs.cells(rest) for line in ["", *_cell(cell)]]
+        return _cells(rest)
     if kind == "reference":
         return _code(symbols.find(rest))
     if kind == "changes":
@@ -111,8 +115,9 @@ def _fenced(fence, body):
     return None
 
 
-def _cell(cell):
-    return cell.lines if cell.prose else _box("python", cell.lines)
+def _cells(name):
+    cells = (cell.lines if cell.prose else _box("python", cell.lines) for cell in labs.cells(name))
+    return [line for lines in cells for line in ["", *lines]]
 
 
 def _exhibit(rest, caption):

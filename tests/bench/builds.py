@@ -44,7 +44,9 @@ COPIED = (
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
 # What MkDocs leaves out of mkdocs.yml when it makes the same pages without weave.
 PLAIN = re.compile(r"^  - weave:\n(?:    .*\n)*|^hooks:\n(?:  .*\n)*", re.M)
-NOTEBOOK = re.compile(r"^  - mkdocs-jupyter:\n(?:    .*\n)*|^ *- notebooks/\S+\.py\n", re.M)  # the tour's
+NOTEBOOK = re.compile(
+    r"^  - mkdocs-jupyter:\n(?:    .*\n)*|^ *- \w+: notebooks/\S+\.py\n", re.M
+)  # the tour's
 EDITS, SEED = 20, 0
 BUILD = [sys.executable, "-m", "weave.build"]
 

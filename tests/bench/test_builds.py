@@ -51,7 +51,7 @@ def test_plain_mkdocs_makes_the_same_pages_without_weave():
 
 def test_without_the_tour_no_plugin_for_notebooks_is_loaded():
     assert left_out(builds.NOTEBOOK) == {
-        "          - notebooks/tour.py",
+        "      - Tour: notebooks/tour.py",
         "  - mkdocs-jupyter:",
         '      include: ["notebooks/*.py"]',
         '      ignore: ["*.md"]  # else it reads every page to see whether it is a notebook',

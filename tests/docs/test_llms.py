@@ -12,8 +12,8 @@ FILE = DOCS / "llms.txt"
 
 def listing(entry, depth=2):
     """The lines for one entry of the nav: a page, or a section of pages."""
-    if isinstance(entry, str):  # a notebook has a page of Markdown before it
-        return [line_for(entry)] if entry.endswith(".md") else []
+    if isinstance(entry, str):
+        return [line_for(entry)]
     ((title, inner),) = entry.items()
     if isinstance(inner, str):
         return [line_for(inner)]
@@ -23,8 +23,12 @@ def listing(entry, depth=2):
 
 def line_for(page):
     text = (DOCS / page).read_text(encoding="utf-8")
-    front = yaml.safe_load(re.match(r"---\n(.*?)\n---\n", text, flags=re.S)[1])
-    folder = page.removesuffix(".md").removesuffix("index").removesuffix("/")
+    if page.endswith(".py"):  # a notebook begins with its title and what it is
+        title, says = re.match(r"# %% \[markdown\]\n# # ([^\n]*)\n#\n# (.*?\.)\s", text, re.S).groups()
+        front = {"title": title, "description": " ".join(says.split("\n# "))}
+    else:
+        front = yaml.safe_load(re.match(r"---\n(.*?)\n---\n", text, flags=re.S)[1])
+    folder = page.removesuffix(".md").removesuffix(".py").removesuffix("index").removesuffix("/")
     address = f"{folder or '.'}/"
     return f"- [{front['title']}]({address}): {front.get('description', 'the front page').strip()}"
 
@@ -39,6 +43,19 @@ def chapters(entry):
         return [entry] if entry.startswith("guide/") else []
     (inner,) = entry.values()
     return [each for part in ([inner] if isinstance(inner, str) else inner) for each in chapters(part)]
+
+
+def entries(nav):
+    """Each entry of the nav that is a page, with its name where it has one."""
+    for entry in nav:
+        inner = next(iter(entry.values())) if isinstance(entry, dict) else entry
+        yield from entries(inner) if isinstance(inner, list) else [entry]
+
+
+def test_the_tour_is_one_entry_of_the_navigation_and_no_reader_is_told_of_zensical():
+    found = [entry for entry in entries(configuration()["nav"]) if "tour" in str(entry)]
+    assert found == [{"Tour": "notebooks/tour.py"}]
+    assert [path for path in DOCS.rglob("*.md") if "Zensical" in path.read_text(encoding="utf-8")] == []
 
 
 def test_the_story_goes_from_chapter_to_chapter_and_has_an_icon_for_each():

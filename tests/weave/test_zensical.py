@@ -3,10 +3,9 @@
 import re
 
 import pytest
-import yaml
 from bs4 import BeautifulSoup
 
-from tests.weave.projects import FILES, MATERIAL, REAL, Project
+from tests.weave.projects import FILES, MATERIAL, Project
 
 WALK = """
     # %% [markdown]
@@ -18,7 +17,7 @@ WALK = """
     print(scaled(1.0))
     """
 NOTEBOOKS = {
-    "docs/walk.md": "# Walks\n\n```notebook walk\n```\n\n[Read it](notebooks/walk.py)\n",
+    "docs/walk.md": "# Walks\n\n[Read it](notebooks/walk.py)\n",
     "docs/notebooks/walk.py": WALK,
     "requirements.txt": "matplotlib==3.1\ntorch==2.1\n",
 }
@@ -83,28 +82,10 @@ def test_the_list_of_claims_is_the_same_from_both(sites):
     assert [str(e) for e in mkdocs.select("details")] == [str(e) for e in zensical.select("details")] != []
 
 
-def test_without_the_plugin_a_page_offers_the_notebook_and_its_link_leads_to_the_source(project, sites):
-    mkdocs, zensical = (page.select("a[download]") for page in sites("walk/index.html"))
-    assert [link["download"] for link in mkdocs] == ["walk.ipynb"]
-    assert [str(link) for link in mkdocs] == [str(link) for link in zensical]
+def test_without_the_plugin_a_link_to_a_notebook_leads_to_its_source(project, sites):
     _, page = sites("walk/index.html")
     assert page.find("a", string="Read it")["href"] == "../notebooks/walk.py"
     assert (project.root / "site/notebooks/walk.py").is_file()
-
-
-def _pages(navigation):
-    """Every page that the navigation leads to, in its order."""
-    for entry in navigation:
-        below = next(iter(entry.values())) if isinstance(entry, dict) else entry
-        yield from [below] if isinstance(below, str) else _pages(below)
-
-
-def test_every_notebook_in_the_navigation_has_such_a_page_before_it():
-    text = re.sub(r"!ENV \[[^]]*\]", '""', (REAL / "mkdocs.yml").read_text(encoding="utf-8"))
-    pages = list(_pages(yaml.safe_load(text)["nav"]))
-    notebooks = [place for place, page in enumerate(pages) if page.endswith(".py")]
-    assert [pages[place - 1 : place + 1] for place in notebooks] == [["tour.md", "notebooks/tour.py"]]
-    assert "```notebook tour\n" in (REAL / "docs" / "tour.md").read_text(encoding="utf-8")
 
 
 def test_an_edited_snippet_reaches_the_page(project, sites):

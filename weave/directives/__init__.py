@@ -8,9 +8,7 @@ from weave.directives.claims import claims
 from weave.directives.diagram import mermaid
 from weave.directives.exhibit import exhibit
 from weave.directives.files import files
-from weave.directives.lab import lab, notebook
+from weave.directives.lab import lab
 from weave.directives.reference import reference
 
-FENCES = {
-    each.__name__: each for each in (changes, claims, exhibit, files, lab, mermaid, notebook, reference)
-}
+FENCES = {each.__name__: each for each in (changes, claims, exhibit, files, lab, mermaid, reference)}

@@ -1,4 +1,4 @@
-"""```lab name```: a lab on its page. ```notebook name```: the line that offers a notebook."""
+"""```lab name```: a lab on its page, and the line that offers a lab or a notebook."""
 
 import html
 import re
@@ -18,14 +18,6 @@ def lab(page, name, body):
     """
     try:
         return list(_parts(page, name))
-    except labs.LabError as error:
-        raise DirectiveError(str(error)) from None
-
-
-def notebook(page, name, body):
-    """What a lab's page begins with, for a notebook that has its page from elsewhere."""
-    try:
-        return [offer(name, page.addresses)]
     except labs.LabError as error:
         raise DirectiveError(str(error)) from None
 
