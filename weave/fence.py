@@ -21,6 +21,8 @@ from weave.project import relative
 
 MEMORY = 4 << 30  # bytes of its own that a process may hold, where the system counts them (Linux)
 FILE = 1 << 28  # bytes in one file that it writes
+# All that is left of the environment: nothing else of it can decide what is computed.
+SET = {"MPLBACKEND", "MPLCONFIGDIR", "OMP_NUM_THREADS", "PYTHONHASHSEED"}
 OUTPUT = 1_000_000  # characters that it may print
 REFUSED = {
     "work in one process": r"subprocess\.Popen|os\.(system|exec|fork|forkpty|posix_spawn|spawn|startfile)",
@@ -60,8 +62,11 @@ class Printed(io.StringIO):
 
 def close(folder, seconds):
     """Put the fence round this process, for good. `folder` is its own; it is ended after some seconds."""
-    tempfile.tempdir = os.environ["TMPDIR"] = str(Path(folder).resolve())
-    os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)  # torch names one in the other folder when it is loaded
+    tempfile.tempdir = str(Path(folder).resolve())
+    if os.name == "posix":  # elsewhere libraries are still to be imported
+        for name in os.environ.keys() - SET:
+            del os.environ[name]
+    os.environ["TMPDIR"] = tempfile.tempdir
     sys.dont_write_bytecode = True
     trace = (Path(folder) / TRACE).open("w")
     faulthandler.enable(trace)

@@ -11,6 +11,7 @@ import importlib
 import inspect
 import json
 import math
+import os
 import random
 import re
 import sys
@@ -84,6 +85,7 @@ def seed():
     numpy.random.seed(0)
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    os.urandom = random._urandom = random.Random(0).randbytes  # also for `secrets` and numpy's default_rng()
 
 
 def _sort(returned):
@@ -144,7 +146,7 @@ def _explain(error, name):
     own = isinstance(error, (ExhibitError, Refused, figures.FigureError))
     cause = " ".join((str(error) if own else f"{type(error).__name__}: {error}").split())
     cause = cause.encode(errors="backslashreplace").decode()
-    if isinstance(error, MemoryError) or "can't allocate memory" in cause:
+    if isinstance(error, MemoryError) or re.search("(?:can't|[Cc]annot) allocate memory", cause):
         cause = f"expected at most {MEMORY >> 30} GiB of memory, got {cause}"
     frames = [(relative(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
     places = [f"{file}:{line}" for file, line in frames if file and not file.startswith(("weave/", "<"))]

@@ -31,6 +31,18 @@ def relative(path):
     return "/".join(parts)
 
 
+def outside(path):
+    """The whole path of a file that is neither ours nor installed, nor in the run's own folder, else None.
+
+    What the system makes up (/proc) is no file; our caches depend on nothing else.
+    """
+    path = _absolute(os.fsdecode(path))
+    own = (tempfile.gettempdir(), ROOT / ".cache", "/proc", "/sys", "/dev")
+    libraries = (sys.base_prefix, *(each for each in sys.path if each and Path(each) != ROOT))
+    known = [_absolute(each) for each in (*own, *libraries)] + list(_installed())
+    return None if path.suffix == ".pyc" or any(map(path.is_relative_to, known)) else path.as_posix()
+
+
 def _absolute(path):
     """Without dots, and with links as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100
@@ -50,7 +62,13 @@ def _installed():
 
 
 def digest(name):
-    """SHA-256 of a project file, or of the names in a folder (`name/`), or None if it is not there."""
+    """SHA-256 of a project file, or of the names in a folder (`name/`), or None if it is not there.
+
+    Of `name?`, what of the two there is.
+    """
+    if name.endswith("?"):
+        path = ROOT / name[:-1]
+        return "folder" if path.is_dir() else "file" if path.exists() else None
     try:
         content = _names(ROOT / name) if name.endswith("/") else (ROOT / name).read_bytes()
         return hashlib.sha256(content).hexdigest()

@@ -12,7 +12,7 @@ import threading
 
 from weave import project
 from weave.fence import Refused, forbidden
-from weave.project import digest, relative
+from weave.project import digest, outside, relative
 
 # Code that asks for these learns of code that need not run.
 REFLECTIVE = re.compile(rb"\b(__doc__|getdoc|co_code|co_consts|co_firstlineno|f_lineno|tb_lineno|lineno)\b")
@@ -75,8 +75,11 @@ class Listener:
 
     `files` holds their digests at that moment; None while nobody listens. A file that could not be opened
     because it is missing has no digest: it is a dependency all the same. Python says nothing of other ways to
-    learn of a file: whether it exists, and an import that finds none and is caught.
+    learn of a file: whether it exists (a Recorder hears that), and an import that finds none and is caught.
     """
+
+    HEARD = ("open", "os.listdir", "os.scandir")
+    _name = staticmethod(relative)  # of a file that is noted
 
     def __init__(self):
         self.files = None
@@ -98,7 +101,7 @@ class Listener:
             self.files[name] = digest(name)
 
     def _on_audit(self, event, arguments):
-        heard = event in ("open", "os.listdir", "os.scandir") and self.files is not None
+        heard = event in self.HEARD and self.files is not None
         if heard and not self._busy and threading.get_ident() == self._thread:
             self._busy = True  # what follows opens files itself
             try:
@@ -108,11 +111,13 @@ class Listener:
 
     def _on_file(self, event, arguments):
         path = "." if arguments[0] is None else arguments[0]
-        if not isinstance(path, (str, bytes, os.PathLike)) or (name := relative(path)) is None:
+        if not isinstance(path, (str, bytes, os.PathLike)) or (name := self._name(path)) is None:
             return
         if _caller().startswith("<frozen importlib") or _keeps_where_seeds_are_set():
             return
-        if event != "open":
+        if event == "os.stat":
+            self._note(f"{name}?")
+        elif event != "open":
             self._note(f"{name or '.'}/")
         elif not arguments[2] & os.O_WRONLY and not (project.ROOT / name).is_dir():
             self._note(name)
@@ -121,11 +126,14 @@ class Listener:
 class Recorder(Listener):
     """Records what one run uses, from now on; within `watching()` also which functions run.
 
+    Of files outside the project it notes those that are not installed, too.
+
     `modules`: every project module imported, with the digest of its source. `functions`: the names of those
     that ran, by file; None if code was read in ways other than running it, so that every module counts whole.
-    Exhibits, snippets and labs use files in no way that a Listener misses, as tests/exhibits/test_unheard.py
-    makes sure.
+    Exhibits, snippets and labs use files in no way that is missed, as tests/exhibits/test_unheard.py holds.
     """
+
+    HEARD = (*Listener.HEARD, "os.stat")
 
     def __init__(self):
         super().__init__()
@@ -142,6 +150,7 @@ class Recorder(Listener):
         """Note which functions run in this thread; refuse other threads and processes."""
         profile = cProfile.Profile(subcalls=False, builtins=False)
         start, threading.Thread.start = threading.Thread.start, _refuse_thread
+        look, os.stat = os.stat, self._looks(os.stat)
         profile.enable()
         self._watching = True
         try:
@@ -149,8 +158,22 @@ class Recorder(Listener):
         finally:
             self._watching = False
             profile.disable()
-            threading.Thread.start = start
+            threading.Thread.start, os.stat = start, look
             self._note_functions(profile)
+
+    def _looks(self, look):
+        """os.stat, by which Python asks whether a file exists."""
+
+        def stat(path, *how, **more):
+            self._on_audit("os.stat", (path,))
+            return look(path, *how, **more)
+
+        return stat
+
+    @staticmethod
+    def _name(path):
+        name = relative(path)
+        return outside(path) if name is None else name
 
     def _note_functions(self, profile):
         """By file and qualified name; what is defined within a function belongs to that."""

@@ -79,6 +79,19 @@ EXHIBITS = {
             random.seed = numpy.random.seed = torch.manual_seed = None
             plt.rcParams["lines.linewidth"] = 9
         ''',
+    "exhibits/entropy.py": """
+        import os
+        import secrets
+        import uuid
+
+        import numpy
+
+
+        def system():
+            print(os.urandom(8), secrets.token_hex(8), uuid.uuid4(), numpy.random.default_rng().random())
+            numpy.random.seed()
+            print(numpy.random.rand())
+        """,
     "exhibits/noise.py": """
         import ctypes
         import os
@@ -295,7 +308,7 @@ DRIVER = """
 import json, sys
 from weave.worker import Worker
 names, worker = json.load(sys.stdin), Worker().process
-again = ["chance.numbers", "kinds.both"]
+again = ["chance.numbers", "entropy.system", "kinds.both"]
 rounds = []
 for names in names, again:
     print(json.dumps(names), file=worker.stdin, flush=True)
@@ -444,7 +457,7 @@ def test_what_cannot_be_shown_is_refused(returned, message):
 
 def test_the_same_exhibit_gives_the_same_again(answers):
     first, second, _ = answers
-    assert {"chance.numbers", "kinds.both"} <= second.keys()
+    assert {"chance.numbers", "entropy.system", "kinds.both"} <= second.keys()
     for name, answer in second.items():
         assert replace(answer, seconds=0) == replace(first[name], seconds=0)
     assert "tensor" in first["chance.numbers"].result["output"]

@@ -36,6 +36,28 @@ PROJECT = FILES | {
             except FileNotFoundError:
                 return {"text": "none"}
         """,
+    "exhibits/more.py": """
+        import os
+        from pathlib import Path
+
+        HERE = Path(__file__).parent
+
+
+        def elsewhere():
+            try:
+                return {"text": (HERE.parent.parent / "outside.txt").read_text()}
+            except FileNotFoundError:
+                return {"text": "none"}
+
+
+        def whether():
+            path = HERE / "it.csv"
+            return {"found": f"{path.exists()} {path.is_file()} {os.path.isdir(path)}"}
+
+
+        def surroundings():
+            return {"text": " ".join(sorted(os.environ.keys() - {"TMPDIR", "MPLCONFIGDIR"}))}
+        """,
     "exhibits/data/note.txt": "one",
 }
 
@@ -202,6 +224,38 @@ def test_a_file_that_an_exhibit_looked_for_is_used_once_it_is_there(known, ask, 
     assert value(known, "reader.perhaps.text") == "some"
 
 
+def test_the_environment_is_the_same_for_all(known, ask, monkeypatch):
+    assert value(known, "more.surroundings.text") == "MPLBACKEND OMP_NUM_THREADS PYTHONHASHSEED"
+    monkeypatch.setenv("NEWS", "none")
+    known.close()
+    assert ask() == set()
+
+
+def test_a_file_outside_the_project_is_used(known, ask, files):
+    outside = files.root.parent / "outside.txt"
+    outside.write_text("one")
+    assert ask() == {"more.elsewhere"}
+    assert value(known, "more.elsewhere.text") == "one"
+    outside.write_text("two")
+    assert ask() == {"more.elsewhere"}
+    outside.unlink()
+    assert ask() == set(), "this result is known"
+    assert value(known, "more.elsewhere.text") == "none"
+
+
+def test_whether_a_file_exists_is_used(known, ask, files):
+    assert value(known, "more.whether.found") == "False False False"
+    files.write({"exhibits/it.csv": "one"})
+    assert ask() == {"more.whether"}
+    files.write({"exhibits/it.csv": "two"})
+    assert ask() == set()
+    (files.root / "exhibits/it.csv").unlink()
+    (files.root / "exhibits/it.csv").mkdir()
+    assert ask() == {"more.whether"}
+    assert value(known, "more.whether.found") == "True False True"
+    (files.root / "exhibits/it.csv").rmdir()
+
+
 def test_a_snippet_that_is_gone_fails_its_exhibits_and_no_others(known, ask, files):
     (files.root / "snippets" / "scale.py").unlink()
     known.invalidate()
@@ -273,7 +327,7 @@ def edited(data, **changes):
     return json.dumps(entry | {"result": entry["result"] | changes}).encode()
 
 
-COUNT = 5  # exhibits of the project
+COUNT = 8  # exhibits of the project
 
 
 def is_entry(path):
