@@ -74,11 +74,15 @@ def close(folder, seconds):
     with contextlib.suppress(ImportError):  # Windows
         import resource
 
-        for kind, most in (("DATA", MEMORY), ("FSIZE", FILE), ("CORE", 0)):
+        limits = [("DATA", MEMORY), ("FSIZE", FILE), ("CORE", 0)]
+        with contextlib.suppress(OSError):  # what is shared is no data of its own, but has addresses
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limits.append(("AS", pages * resource.getpagesize() + MEMORY + FILE))
+        for kind, most in limits:
             number = getattr(resource, f"RLIMIT_{kind}")
             now, hard = resource.getrlimit(number)
-            limits = [limit for limit in (most, now, hard) if limit != resource.RLIM_INFINITY]
-            resource.setrlimit(number, (min(limits), hard))
+            least = min(limit for limit in (most, now, hard) if limit != resource.RLIM_INFINITY)
+            resource.setrlimit(number, (least, hard))
     if sys.platform == "linux":
         _landlock(folder)
 
@@ -103,10 +107,17 @@ def forbidden(event, arguments):
     paths, folders = (arguments[which] for which in CHANGES[event])
     if not tempfile.tempdir:
         return None
+    if event == "open" and _filled() > FILE:
+        return f"expected at most {FILE >> 20} MiB in the files before this one, got {_filled() >> 20} MiB"
     outside = [path for path in paths if not _own(path, any(folder >= 0 for folder in folders))]
     if outside:
         return f"expected no writing outside of tempfile.gettempdir(), got {event} of {str(outside[0])!r}"
     return None
+
+
+def _filled():
+    """Bytes in the files of the run's own folder."""
+    return sum(path.lstat().st_size for path in Path(tempfile.tempdir).rglob("*"))
 
 
 def _own(path, from_folder):
