@@ -155,6 +155,9 @@ def _environment():
         date = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     except OSError:  # no Git here
         date = ""
+    if not date and (project.ROOT / ".git").exists() and "SOURCE_DATE_EPOCH" not in os.environ:
+        undated = "Git does not tell that of the last commit; SOURCE_DATE_EPOCH sets one"
+        print(f"WARNING -  the site bears the date 1970-01-01: {undated}", file=sys.stderr)
     ours = {"SOURCE_DATE_EPOCH": date or "0", "TWINS": "true", "NBCONVERT_DISABLE_CONFIG_EXPORTERS": "1"}
     return ours | os.environ
 

@@ -167,6 +167,11 @@ class Results:
         module, _, function = name.partition(".")
         if why := _unreadable(f"exhibits/{module}.py"):
             return f"exhibit {name!r} failed: {why}"
+        kind = _kind(f"exhibits/{module}.py", function)
+        if kind and kind != "FunctionDef":
+            what = "a coroutine (async def)" if kind == "AsyncFunctionDef" else "no function"
+            found = f"{function!r} in exhibits/{module}.py is {what}"
+            return f"unknown exhibit {name!r}: expected a plain function, but {found}"
         near = difflib.get_close_matches(name, self._names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return f"unknown exhibit {name!r}: no function {function!r} in exhibits/{module}.py{hint}"
@@ -180,6 +185,11 @@ def _drawing(sources):
         yield [pool.submit(diagrams.draw, source) for source in sources]
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _kind(file, symbol):
+    """What a symbol of a Python file is, as its syntax tree has it; None if there is none."""
+    return table((project.ROOT / file).read_text(encoding="utf-8")).get(symbol, {}).get("kind")
 
 
 def _unreadable(file):

@@ -62,12 +62,12 @@ def _entry(node):
 
 def _first_paragraph(node):
     """Of the docstring, in one line."""
-    documented = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+    documented = isinstance(node, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
     return " ".join(((documented and ast.get_docstring(node)) or "").split("\n\n")[0].split())
 
 
 def _names(node):
-    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+    if isinstance(node, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)):
         return [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
     return [target.id for target in targets if isinstance(target, ast.Name)]

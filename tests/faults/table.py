@@ -390,6 +390,16 @@ EXHIBITS = {
         AT,
         "RuntimeError: no (at exhibits/attempt.py:2)",
     ),
+    "is a coroutine": (
+        {**exhibit("pass"), "exhibits/attempt.py": "async def one():\n    pass\n"},
+        PLACE,
+        "expected a plain function, but 'one' in exhibits/attempt.py is a coroutine (async def)",
+    ),
+    "is a class": (
+        {**exhibit("pass"), "exhibits/attempt.py": "class one:\n    pass\n"},
+        PLACE,
+        "expected a plain function, but 'one' in exhibits/attempt.py is no function",
+    ),
     "closes all files": (
         exhibit("import os\nos.closerange(3, 999)"),
         PLACE,

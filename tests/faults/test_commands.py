@@ -154,6 +154,24 @@ def test_without_a_network_and_without_git_the_site_is_the_same(made, project, m
     assert project.site() == made[1]
 
 
+def test_what_an_exhibit_warns_of_is_said_with_its_line(made, project):
+    project.edit(
+        "exhibits/words.py", "def spoken():", "def spoken():\n    import warnings; warnings.warn('old')"
+    )
+    done = project.build()
+    project.edit("exhibits/words.py", "\n    import warnings; warnings.warn('old')", "")
+    assert done.code == 0 and "exhibits/words.py:2: UserWarning: old" in done.output, done.output
+
+
+def test_a_repository_whose_date_cannot_be_asked_for_is_told(made, project, monkeypatch):
+    monkeypatch.setitem(project.environment, "PATH", "")
+    (project.root / ".git").mkdir()
+    done = project.build()
+    (project.root / ".git").rmdir()
+    assert done.code == 0 and "the site bears the date 1970-01-01" in done.output, done.output
+    assert "the site bears" not in project.build().output
+
+
 def in_the_way(project, path, make):
     """Build with something else in the place of a file or a folder; then it is as it was."""
     aside = project.root / "aside"
