@@ -21,15 +21,15 @@ class CellError(Exception):
 def rehearsed(name, recorder):
     """What each cell of a lab gives with the solutions, and what it prints with the starters."""
     cells = labs.cells(name)
-    try:
-        labs.check_mistakes(name)
-    except labs.LabError as error:
-        raise ExhibitError(str(error)) from None
     figures.prepare()
     with recorder.watching():
         solved = list(_ran(name, cells, "starter"))
         starts = any(cell.tag == "starter" for cell in cells)
         started = [given["output"] for given in (_ran(name, cells, "solution") if starts else solved)]
+    try:
+        labs.check_mistakes(name)  # now: a solution that fails is told first
+    except labs.LabError as error:
+        raise ExhibitError(str(error)) from None
     return {"solved": solved, "started": started}
 
 
