@@ -153,7 +153,7 @@ def by_position():
         pick,
         {"name": Choice("encoding", options, everything)},
         says="With {name}, a mean loss of {within:.2f} within the trained "
-        "length and of {far:.2f} far beyond it."
+        "length and of {far:.2f} far beyond it, on other bytes."
         "{picked|| Thin, in its colour: its seeds.}",
         call="import torch\n"
         "from experiments.runs import load\n\n"
@@ -247,13 +247,13 @@ def table():
     print("|---" + "|--:" * (len(heads) + 1) + "|")
     for name in sorted(far, key=far.get):
         cells = [_measure(losses[name]) for losses in read]
-        for task in puzzles.TASKS:
-            shares = right.get(name, {}).get(task)
-            cells.append(None if shares is None else _measure(shares[:, -1]))
+        cells += [_measure(shares[:, -1]) for shares in right[name].values()]
         cells.append(cost._step(name))
         linked = [
-            f"[{cell[0]:.2f}](#{place}) ±{cell[1]:.2f}" if cell else "–"
-            for cell, (_, place) in zip(cells, COLUMNS.values(), strict=True)
+            f"[{mean:.2f}](#{place}) ±{half:.2f}"
+            for (mean, half), (_, place) in zip(
+                cells, COLUMNS.values(), strict=True
+            )
         ]
         print(f"| {name} |", " | ".join(linked), f"| {learned[name]:,} |")
     return _sizes() | _main_results()
@@ -653,11 +653,12 @@ def _accuracies():
 def tasks():
     """Three grids of shares of right answers: a row for each encoding, a
     column for each length, the trained one first. For copying all rows fade
-    to the right. For recall all stay full but those of RoPE and sinusoids.
-    For counting the rows of CoPE and of no encoding are the fullest.
+    to the right. For recall all stay full but those of RoPE, xPos and
+    sinusoids. For counting the rows of CoPE and of no encoding are the
+    fullest.
     """
     found = _accuracies()
-    fig, axes = plt.subplots(1, 3, figsize=(4.4, 3.4), sharey=True)
+    fig, axes = plt.subplots(1, 3, figsize=(4.4, 4), sharey=True)
     for ax, task in zip(axes, puzzles.TASKS, strict=True):
         grid = torch.stack([found[name][task].mean(0) for name in found])
         ax.imshow(grid, cmap="amount", vmin=0, vmax=1.6)
@@ -783,25 +784,27 @@ def _beside(known, other):
 
 
 def boots():
-    """Three lines over the places of a long text: how bad the guesses are.
+    """Three lines over the letters that stand before: how bad the guesses
+    of the same letters are.
 
-    Bare feet, no encoding, run near the middle. The best boots stay far below
-    to the end. The worst boots begin below bare feet, and rise above them
-    soon after the mark where the short path ended.
+    Bare feet, no encoding, run near the middle and rise a little. The best
+    boots stay far below to the end. The worst boots begin below bare feet,
+    and rise far above them where the short path ended.
     """
     contexts = models.CONTEXTS
     losses = {n: far.mean((1, 2, 3)) for n, far in _far().items()}
     ends = {name: loss[-1] for name, loss in losses.items()}
     lines = {
-        "bare feet": ("none", "black", 0.04),
-        "boots that carry": (min(ends, key=ends.get), "C2", 0.04),
-        "boots that hurt": (max(ends, key=ends.get), "C1", 0.3),
+        "bare feet": ("none", "black", "bottom"),
+        "boots that carry": (min(ends, key=ends.get), "C2", "bottom"),
+        "boots that hurt": (max(ends, key=ends.get), "C1", "top"),
     }
     fig, ax = plt.subplots()
-    for label, (name, color, above) in lines.items():
+    for label, (name, color, side) in lines.items():
+        far = losses[name][-2:]
         ax.plot(contexts, losses[name], color=color)
-        height = losses[name][-2:].max() + above
-        ax.text(contexts[-1], height, label, color=color, ha="right")
+        height = far.max() + 0.03 if side == "bottom" else far.min() - 0.06
+        ax.text(contexts[-1], height, label, color=color, va=side, ha="right")
     ax.axvline(TRAINED, color="gray", ls=":")
     ax.text(
         TRAINED + 12, ax.get_ylim()[1], "the short path ended here", va="top"

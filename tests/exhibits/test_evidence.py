@@ -456,17 +456,28 @@ def shares():
     return {task: {name: found[name][task] for name in found} for task in tasks.TASKS}
 
 
+def test_every_encoding_was_asked_all_three_tasks(shares):
+    assert all(list(found) == runs.plan()["language"]["methods"] for found in shares.values())
+    assert evidence.tasks()[1]["asked"] == 15
+
+
 @pytest.mark.claim(
     "evidence-recall-breaks-with-rope",
-    "In our runs every encoding but sinusoids learns recall in each seed, and every one of these but RoPE "
-    "is right at every length up to eight times the trained one, too, where RoPE has lost at least a third",
+    "In our runs every encoding but sinusoids, and the model with none, learns recall in each seed, and "
+    "every one of these but RoPE and xPos is right at every length up to eight times the trained one; there "
+    "RoPE has lost at least a third in each seed, and xPos in two of three",
 )
-def test_recall_is_kept_by_all_but_rope(shares):
+def test_recall_is_kept_by_all_but_rope_and_xpos(shares):
     for name, share in shares["recall"].items():
         if name == "sinusoidal":
             continue
         assert (share[:, 0] > 0.98).all(), name
-        assert (share[:, -1] < 0.67).all() if name == "RoPE" else (share > 0.98).all(), name
+        if name == "RoPE":
+            assert (share[:, -1] < 0.67).all()
+        elif name == "xPos":
+            assert (share[:, :-1] > 0.98).all() and (share[:, -1] < 0.67).sum() == 2
+        else:
+            assert (share > 0.98).all(), name
 
 
 def test_one_seed_of_sinusoids_did_not_learn_recall_whole_and_the_others_kept_it(shares):
@@ -477,20 +488,34 @@ def test_one_seed_of_sinusoids_did_not_learn_recall_whole_and_the_others_kept_it
 
 @pytest.mark.claim(
     "evidence-copying-fades-for-all",
-    "In our runs copying falls below three fifths right letters with every encoding at eight times the "
-    "trained length, in each seed",
+    "In our runs copying falls below seven tenths of the letters with every encoding and with none at eight "
+    "times the trained length, in each seed",
 )
 def test_copying_fades_for_all(shares):
     for name, share in shares["copying"].items():
-        assert (share[:, -1] < 0.6).all(), name
+        assert (share[:, -1] < 0.7).all(), name
         assert (share[:, -1] < share[:, 0]).all(), name
 
 
-def test_fire_and_alibi_copy_longest_but_one_seed_of_fire_never_learned_it(shares):
+def test_deberta_copies_longest_in_each_seed_and_some_seeds_never_learned_it(shares):
     copying = shares["copying"]
-    far = {name: share[:, -1].mean() for name, share in copying.items()}
-    assert set(sorted(far, key=far.get)[-2:]) == {"FIRE", "ALiBi"}
-    assert (copying["FIRE"][:, 0] < 0.5).sum() == 1
+    far = {name: share[:, -1] for name, share in copying.items()}
+    best = far.pop("DeBERTa")
+    assert all(other.mean() < best.mean() for other in far.values())
+    within = {name: share[:, 0] for name, share in copying.items()}
+    never = {name for name, share in within.items() if (share < 0.75).all()}
+    assert never == {"none", "sinusoidal", "Sandwich"}
+    part = {name: (share < 0.75).sum() for name, share in within.items() if name not in never}
+    assert {name: count for name, count in part.items() if count} == {"FIRE": 1, "KERPLE": 1}
+    assert all(within[name].min() < 0.5 for name in ("FIRE", "KERPLE"))
+
+
+def test_what_is_copied_is_as_long_as_the_page_says():
+    values, most = evidence.tasks()[1], max(tasks.LENGTHS)
+    for length, copied in ((tasks.LONGEST, "copied"), (most, "copied_far")):
+        answers = tasks.copying(3, length, torch.Generator().manual_seed(0))[1]
+        assert (answers != tasks.NOTHING).sum(-1).tolist() == 3 * [values[copied]]
+    assert (values["copied"], values["copied_far"], values["letters"]) == (16, 128, 8)
 
 
 @pytest.mark.claim(
@@ -503,16 +528,17 @@ def test_counting_is_best_with_cope_and_without_positions(shares):
     best = [far.pop(name) for name in ("CoPE", "none")]
     for name, share in far.items():
         assert all((each > share).all() for each in best), name
-    within = {name: share[:, 0].mean() for name, share in shares["counting"].items()}
-    assert set(sorted(within, key=within.get)[-2:]) == {"CoPE", "none"}
-    assert within["CoPE"] > 0.98
+    within = {name: share[:, 0] for name, share in shares["counting"].items()}
+    assert (within.pop("CoPE") > 0.98).all()
+    assert all((share < 0.98).all() for share in within.values())
 
 
-def test_rope_and_alibi_count_hardly_better_far_out_than_one_and_the_same_answer(shares):
+def test_who_says_one_count_to_all_long_texts_or_hardly_more(shares):
     values = evidence.tasks()[1]
     constant = [values["constant_count_far"]] * 3
-    for name in ("RoPE", "ALiBi"):
-        assert shares["counting"][name][:, -1].tolist() == pytest.approx(constant, abs=0.04)
+    for name in ("ALiBi", "xPos"):
+        assert shares["counting"][name][:, -1].tolist() == pytest.approx(constant, abs=1e-4), name
+    assert shares["counting"]["RoPE"][:, -1].tolist() == pytest.approx(constant, abs=0.04)
     assert values["constant_count"] >= values["constant_count_far"] > values["guess_count"]
 
 
