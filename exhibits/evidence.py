@@ -680,8 +680,8 @@ def tasks():
     constant = [_best_constant_count(n) for n in puzzles.LENGTHS]
     for name, shares in found.items():
         for task, share in shares.items():
-            values[f"{task}_{name}"] = share[:, 0].mean()
-            values[f"{task}_{name}_far"] = share[:, -1].mean()
+            values[f"{task}_{_key(name)}"] = share[:, 0].mean()
+            values[f"{task}_{_key(name)}_far"] = share[:, -1].mean()
     return fig, values | {
         "updates": puzzles.UPDATES,
         "guess_letter": 1 / puzzles.LETTERS,
