@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """What your own functions cost beside others: time, and memory at the peak.
 
 The ways to do a piece of work take turns, in an order drawn for each round, so

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """One Transformer decoder with a switch for every encoding of position.
 
 An encoding answers four questions, and most answer one of them:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Clipped bias: one learned number per head and offset, up to a distance.
 
     bias[h, i, j] = table[clip(j - i, -max_distance, max_distance), h]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """CoPE: a query counts the keys back to j, each by how much it matters to it.
 
     gate[i, t]  = sigmoid(q[i] . k[t] / sqrt(dim))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """DeBERTa's disentangled attention: content and distance score each other.
 
     score[i, j] = (q[i] . k[j]                   content to content

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Decoding: a cache, padding and packing that leave each token its position.
 
 Each token has a position, counted from the start of its document, and the

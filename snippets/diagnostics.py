@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-21
+# From The executable guide to positional encoding, 2026-11-23
 """Checks of position for your own model: numbers without a unit.
 
 Each compares like with like: a change with a change, a distance with others,

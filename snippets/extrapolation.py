@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """How a model fares on texts longer than those it was trained on, and why.
 
 Two questions, to any model that gives scores of the next token:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """FIRE: a small network reads the logarithm of the distance as a share, 0 to 1.
 
     bias[h, i, j] = mlp(psi(i - j) / psi(max(L, i)))[h]   for keys j <= i

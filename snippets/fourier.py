@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Learned Fourier features: places with several coordinates become waves.
 
     r(x)  = [cos(W x), sin(W x)] / sqrt(features)

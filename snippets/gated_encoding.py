@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Gated encoding: each token decides how much of its position is added to it.
 
     gate[t] = sigmoid(weight . token[t] + bias)

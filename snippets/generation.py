@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Generation: choose the next token from scores, and write on from prompts.
 
     chance of a token = softmax(scores / temperature), over those that are kept

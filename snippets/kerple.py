@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """KERPLE: a learned penalty, by the logarithm or by a power of the distance.
 
 Each head learns two positive numbers. The variants, log and power:

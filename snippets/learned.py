@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Learned positions: a table with one trained vector for each position.
 
     x[t] = token[t] + table[position[t]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Local and global relative positions: every offset near by, rings far away.
 
 A key at offset o = j - i from a query has one vector in the score:

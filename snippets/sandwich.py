@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Sandwich: the bias that two sinusoidal encodings have in common.
 
 The dot product of the sinusoidal vectors of i and j, dim channels wide, is all

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Shaw's relative positions: a learned vector for each clipped distance.
 
 Two tables have a row for each distance r = -clip .. clip from a query to a key;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """T5's relative bias: one learned number per head for each bucket of offsets.
 
     bias[h, i, j] = table[bucket(j - i), h]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Transformer-XL's relative positions: sinusoids of the distance in the score.
 
 A query that stands i - j tokens after a key scores it by four products:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Pictures of positions: your own tensors in, matplotlib figures out.
 
 It needs matplotlib besides torch. A figure belongs to whoever asked for it:

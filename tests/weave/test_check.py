@@ -282,14 +282,14 @@ def test_the_real_files_are_current_and_so_is_check_itself(tmp_path):
 def test_the_first_versions_of_real_files_are_told_by_what_was_fixed_since(tmp_path):
     copies.write(tmp_path)
     (tmp_path / "check.py").write_text(heads.read(heads.CHECK), encoding="utf-8")
-    for name, fixes in (("fire.py", 1), ("attention.py", 1), ("alibi.py", 0)):
+    for name, least in (("fire.py", 2), ("attention.py", 1), ("alibi.py", 0)):
         first = ["git", "log", "--reverse", "--format=%H", "--", f"snippets/{name}"]
         commit = subprocess.check_output(first, cwd=ROOT, text=True).split()[0]
         text = subprocess.check_output(["git", "show", f"{commit}:snippets/{name}"], cwd=ROOT)
         (tmp_path / name).write_bytes(text)
         said, ended = run(tmp_path, name, "--against", "snippets.json")
         assert said.startswith(f"{name}: older, {name} of 2026-11-21: ")
-        assert (ended, said.count("\n") - 1) == (min(fixes, 1), fixes)
+        assert said.count("\n") - 1 >= least and ended == min(least, 1)
 
 
 def test_it_fits_a_page_and_needs_the_standard_library_alone():
