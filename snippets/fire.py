@@ -29,7 +29,8 @@ class FireBias(nn.Module):
     or better, whatever the parameters are and under autocast too; the result
     has their dtype. At its peak it holds hidden numbers per query and key
     beside those that it gives. FSDP shards no scalars, as c and L_multiplier
-    are in the released code: have it ignore them.
+    are in the released code: have it ignore them, and average their gradients
+    over the ranks yourself.
 
     >>> fire = FireBias(heads=2)
     >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()

@@ -81,7 +81,8 @@ class AddGated(nn.Module):
     nn.Embedding. positions is (tokens,) for all rows alike or has the leading
     shape of x, where any axis but the last may be 1. At first the weight and
     the bias of the gate are 0, so that every token takes one half. FSDP shards
-    no scalars, as this bias is: have it ignore it.
+    no scalars, as this bias is: have it ignore it, and average its gradient
+    over the ranks yourself.
 
     >>> add = AddGated(2, lambda positions: torch.stack([positions] * 2, -1))
     >>> add(torch.zeros(3, 2), torch.arange(3))

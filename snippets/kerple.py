@@ -9,9 +9,9 @@ Each head learns two positive numbers. The variants, log and power:
 
 Both are conditionally positive definite kernels of i and j: for the positions
 of a text some constant, which the softmax does not notice, would turn them into
-inner products (for r2 = 2 in the power, none does). The power with r2 = 1 is
-ALiBi with a learned slope. Added to the scaled score, as in the code; equation
-1 of the paper divides the bias by sqrt(dim) as well.
+inner products (for r2 = 2 in the power and three or more positions, none does).
+The power with r2 = 1 is ALiBi with a learned slope. Added to the scaled score,
+as in the code; equation 1 of the paper divides the bias by sqrt(dim) as well.
 
 Source: arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
 github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and r2
@@ -37,10 +37,11 @@ def kerple_log_bias(
     hides no key: in a causal model mask later keys too.
 
     In float32 it takes 4 * heads + 4 bytes per query and key at its peak (with
-    4 heads or more), and for gradients 8 * heads more. flex_bias of decoding.py
-    needs but the bias of one query, nearest key first, and makes nothing of
-    that size: kerple_log_bias(n, torch.arange(100), r1, r2)[:, 0].flip(-1),
-    where n is torch.tensor([99]).
+    4 heads or more), 8 * heads more where gradients are recorded, and 16 *
+    heads more with the backward pass. flex_bias of decoding.py needs but the
+    bias of one query, nearest key first, and makes nothing of that size:
+    kerple_log_bias(n, torch.arange(100), r1, r2)[:, 0].flip(-1), where n is
+    torch.tensor([99]).
 
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
     >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
@@ -64,8 +65,8 @@ def kerple_power_bias(
 ) -> Tensor:
     """The power variant; all as kerple_log_bias, but r2 is a plain exponent.
 
-    At its peak it takes 8 * heads + 4 bytes per query and key, for gradients
-    too.
+    At its peak it takes 8 * heads + 4 bytes per query and key, also where
+    gradients are recorded, and 25 * heads + 8 with the backward pass.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 

@@ -104,11 +104,12 @@ def apply_rope(
 
     cos and sin are those of rope_tables, (tokens, pairs) for all rows alike, or
     (batch, tokens, pairs), where batch may be 1: one column for each pair. Of
-    transformers' tables, which have each column twice, take the first half:
+    transformers' tables, which have each column twice, take the first half (of
+    Cohere's and BLT's, which repeat each column beside itself, every second):
     whole they are refused or, where half of dim or less turns, pass for twice
-    as many pairs. x is (batch, heads, tokens,
-    dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
-    is added to the tables here, and q and k may be heads of one x. With tables
+    as many pairs. x is (batch, heads, tokens, dim), or, with heads_axis -2,
+    (batch, tokens, heads, dim): the axis of heads is added to the tables here,
+    and q and k may be heads of one x. With tables
     of (tokens, pairs), x may have other axes before its tokens, or none. Fewer
     pairs than dim/2, from rope_frequencies(2 * pairs), turn the first 2 * pairs
     channels and leave the rest: partial rotary. There is no default layout,

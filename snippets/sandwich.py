@@ -10,8 +10,9 @@ that is kept of them; each head divides it by a ratio of its own, h from 1:
 
 It falls, roughly with the logarithm of the distance and not steadily: of 128
 channels the sum is first below zero at distance 1,707, and its mean over each
-doubling of the distance in that from 4,096 to 8,191. It has no parameters and
-is added to the scaled score.
+doubling of the distance in that from 4,096 to 8,191. From 16,384 on that mean
+wavers, between -2 and 1. The bias has no parameters and is added to the scaled
+score.
 
 Source: arXiv:2212.10356, appendix E, whose code has p from 0, as has
 attn_gym/mods/sandwich.py of github.com/meta-pytorch/attention-gym at 7fdb85d.

@@ -263,6 +263,10 @@ def test_the_memory_it_takes_is_the_one_it_states(heads):
     ):
         peak = peak_bytes(lambda f=function, r=r: f(i, j, *r)) / (256 * 320)
         assert each - 1 < peak < 1.02 * each
+    given = torch.ones(heads, 256, 320)
+    for function, each in ((kerple_log_bias, 20 * heads + 4), (kerple_power_bias, 25 * heads + 8)):
+        peak = peak_bytes(lambda f=function: torch.autograd.grad(f(i, j, *learned), learned, given))
+        assert each - 1 < peak / (256 * 320) < 1.02 * each
 
 
 @pytest.mark.parametrize("function", BOTH)

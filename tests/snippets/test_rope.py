@@ -361,14 +361,19 @@ def test_for_random_vectors_the_bound_is_looser_than_one_that_knows_no_position(
     "rope-bound-rises",
     "For 8, 16, 32, 64, 128, 256 and 512 channels, the mean of the partial sums in RoFormer's bound falls "
     "on the whole, being at distance 1000 below half of what it is at 0, and rises at more than a third "
-    "of the steps up to there.",
+    "of the steps up to there. With base 10,000 its mean from 8,192 to 16,383 and over each of the four "
+    "doublings that follow is one and the same to a tenth of it.",
 )
 def test_the_bound_falls_on_the_whole_and_not_step_by_step():
+    drawn = torch.Generator().manual_seed(0)
     for dim in (8, 16, 32, 64, 128, 256, 512):
         ones = torch.ones(dim, dtype=torch.float64)
         mean = bound(ones, ones, torch.arange(1001))[1].mean(-1)
         assert mean[1000] < mean[0] / 2, dim
         assert (mean.diff() > 0).double().mean() > 1 / 3, dim
+        far = [torch.randint(2**n, 2 ** (n + 1), (400,), generator=drawn) for n in range(13, 18)]
+        level = torch.stack([bound(ones, ones, each)[1].mean() for each in far])
+        assert level.max() < 1.1 * level.min(), (dim, level)
 
 
 @pytest.mark.claim(
@@ -821,3 +826,14 @@ def test_of_doubled_tables_the_first_half_is_right_and_the_whole_is_refused_unle
                 apply_rope(x, *doubled, layout)
         else:  # as the docstring says, no shape tells
             assert (apply_rope(x, *doubled, layout) - expected).abs().max() > 0.1
+
+
+@pytest.mark.peer
+def test_of_tables_whose_columns_stand_side_by_side_every_second_is_right():
+    transformers, cohere = peer("transformers"), peer("transformers.models.cohere.modeling_cohere")
+    turn = cohere.CohereRotaryEmbedding(transformers.CohereConfig(hidden_size=64, num_attention_heads=4))
+    positions, x = torch.arange(20)[None], random(1, 4, 20, 16)
+    cos, sin = turn(x.float(), positions)
+    expected, _ = cohere.apply_rotary_pos_emb(x.float(), x.float(), cos, sin)
+    made = apply_rope(x.float(), cos[..., ::2], sin[..., ::2], "interleaved")
+    assert_close(made, expected, rtol=0, atol=1e-5)

@@ -117,14 +117,16 @@ def test_falls_with_the_logarithm_of_the_distance_not_steadily_and_then_rises(he
 
 
 def test_of_128_channels_it_is_first_below_zero_where_the_docstring_says():
-    distances = torch.arange(2**15).double()
+    distances = torch.arange(2**19).double()
     sums = sum((distances * 10000 ** (-2 * p / 128)).cos() for p in range(64))
-    means = [sums[2**n : 2 ** (n + 1)].mean() for n in range(15)]
+    means = [sums[2**n : 2 ** (n + 1)].mean() for n in range(19)]
     below = next(n for n, mean in enumerate(means) if mean < 0)
     first = (sums < 0).nonzero()[0].item()
     said = " ".join(sandwich.__doc__.split())
     assert f"first below zero at distance {first:,}, " in said
     assert f"doubling of the distance in that from {2**below:,} to {2 ** (below + 1) - 1:,}." in said
+    assert "From 16,384 on that mean wavers, between -2 and 1." in said
+    assert all(-2 < mean < 1 for mean in means[14:]) and min(means[:14]) == means[13] < -2
     made = sandwich_bias(torch.tensor([0]), torch.arange(first + 1), heads=8)[0, 0]
     assert (made[:-1] > 0).all() and made[-1] < 0
 
