@@ -63,11 +63,13 @@ def visible(
     """Which keys each query may see: (..., queries, keys), bool.
 
     Every token sees itself, padding too: no row is all hidden, for which
-    softmax has no answer. Without causal, keys may come later too. A window
-    hides keys whose positions are window or more away. It counts the token
-    itself: with causal a token sees window keys, and with 1 none but itself.
-    So does sliding_window of transformers' decoders; that of its ModernBERT and
-    window_size of FlashAttention do not: there it is one more.
+    softmax has no answer. Before their last axis both sides are equal: one row
+    for all texts of a batch is (1, queries) and (1, keys). Without causal, keys
+    may come later too. A window hides keys whose positions are window or more
+    away. It counts the token itself: with causal a token sees window keys, and
+    with 1 none but itself. So does sliding_window of transformers' decoders;
+    that of its ModernBERT and window_size of FlashAttention do not: there it is
+    one more.
 
     >>> documents = torch.tensor([0, 1, 1])  # left padding
     >>> positions = document_positions(documents)
@@ -140,6 +142,7 @@ class KeyValueCache:
             if not fits or any(n not in (1, of) for n, of in axes):
                 raise ValueError(
                     f"{name} must be {want} for these positions, got {have}"
+                    + _positions_of(have) * (len(have) > len(want))
                 )
         if k.shape[:-1] != v.shape[:-1]:
             want, have = (*k.shape[:-1], "dim"), tuple(v.shape)
@@ -279,7 +282,8 @@ def attend(
         raise ValueError(f"seen must be bool, got {seen.dtype}")
     if tuple(seen.shape) not in (shape, (1, *alike), alike):
         raise ValueError(
-            f"seen must be {shape} or {alike}, got {tuple(seen.shape)}"
+            f"seen must be {shape} or {alike}, as q and k are read as "
+            f"(..., heads, tokens, dim), got {tuple(seen.shape)}"
         )
     mask = seen[..., None, :, :]  # one for all heads
     if bias is not None:
@@ -310,7 +314,8 @@ def flex_visible(
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """visible as a mask_mod for create_block_mask of flex_attention.
 
-    A batch of 1 serves every text. causal and window are those of visible.
+    A batch of 1, on both sides, serves every text. causal and window are those
+    of visible.
 
     Fit for autocast, compile, vmap, mps; no sync.
 
@@ -348,7 +353,7 @@ def flex_bias(
     is torch.tensor([99]) and slopes alibi_slopes(heads). Under torch.compile,
     flex_attention makes no tensor of queries x keys of it. It must reach the
     largest distance of any key before a query, hidden or not: beyond its end is
-    torch's own index error. A batch of 1 serves every text.
+    torch's own index error. A batch of 1, on both sides, serves every text.
 
     Fit for autocast, compile, vmap, mps; no sync.
 
@@ -371,6 +376,14 @@ def flex_bias(
         return score + by_distance[h, distance.clamp(min=0)]
 
     return score_mod
+
+
+def _positions_of(have: tuple[int, ...]) -> str:
+    """What an error says of a k or v that has more axes than positions."""
+    return (
+        f": its positions must be {(*have[:-3], have[-2])}, "
+        "or 1 for an axis, of layers or texts, that shares them"
+    )
 
 
 def _check_heads(q: Tensor, k: Tensor, v: Tensor) -> None:
@@ -440,7 +453,7 @@ def _check_sides(queries: Tensor, keys: Tensor, rows: str = "...") -> None:
     if have[0][:-1] != have[1][:-1] or not batched:
         raise ValueError(
             f"positions must be ({rows}, queries) and ({rows}, keys), "
-            f"got {have[0]} and {have[1]}"
+            f"equal before the last axis, got {have[0]} and {have[1]}"
         )
 
 

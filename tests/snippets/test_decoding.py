@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import itertools
 import math
 import types
 import warnings
@@ -1057,8 +1058,20 @@ def test_refuses_a_mask_that_could_be_a_bias(dtype):
 @pytest.mark.parametrize("shape", [(), (5,), (5, 3), (3, 3, 5), (2, 1, 3, 5), (3, 1)])
 def test_refuses_a_mask_that_would_have_to_be_stretched(shape):
     q, k = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8)
-    message = f"seen must be (2, 3, 5) or (3, 5), got {shape}"
+    message = (
+        f"seen must be (2, 3, 5) or (3, 5), as q and k are read as (..., heads, tokens, dim), got {shape}"
+    )
     refused(message, attend, q, k, k, torch.ones(shape, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("key_heads", [4, 2])
+def test_a_mask_that_fits_heads_on_the_other_axis_is_told_how_q_and_k_are_read(key_heads):
+    q, k = torch.zeros(2, 5, 4, 8), torch.zeros(2, 5, key_heads, 8)  # as apply_rope allows
+    message = (
+        f"seen must be (2, 4, {key_heads}) or (4, {key_heads}), as q and k are read as "
+        "(..., heads, tokens, dim), got (2, 5, 5)"
+    )
+    refused(message, attend, q, k, k, torch.ones(2, 5, 5, dtype=torch.bool))
 
 
 @pytest.mark.parametrize("shape", [(3,), (1, 2, 3)])
@@ -1067,10 +1080,13 @@ def test_refuses_distances_without_heads(shape):
     refused(f"by_distance must be (heads, distances), got {shape}", flex_bias, torch.zeros(shape), at, at)
 
 
-@pytest.mark.parametrize(("queries", "keys"), [((2, 3), (4, 5)), ((2, 3), (1, 5)), ((3,), (1, 5))])
+@pytest.mark.parametrize(
+    ("queries", "keys"), [((2, 3), (4, 5)), ((2, 3), (1, 5)), ((1, 3), (2, 5)), ((3,), (1, 5))]
+)
 def test_refuses_queries_and_keys_of_two_batches(queries, keys):
     i, j = torch.zeros(queries).long(), torch.zeros(keys).long()
-    message = "positions must be ({0}, queries) and ({0}, keys), " + f"got {queries} and {keys}"
+    message = "positions must be ({0}, queries) and ({0}, keys), equal before the last axis, "
+    message += f"got {queries} and {keys}"
     refused(message.format("..."), visible, i, j, i, j)
     refused(message.format("..."), visible, i, j, i, j, False)
     refused(message.format("batch"), flex_visible, i, j, i, j)
@@ -1080,7 +1096,8 @@ def test_refuses_queries_and_keys_of_two_batches(queries, keys):
 @pytest.mark.parametrize("leading", [(), (2, 2)])
 def test_flex_attention_needs_one_axis_of_rows(leading):
     at = torch.zeros(*leading, 3).long()
-    message = f"positions must be (batch, queries) and (batch, keys), got {(*leading, 3)} and {(*leading, 3)}"
+    message = "positions must be (batch, queries) and (batch, keys), equal before the last axis, "
+    message += f"got {(*leading, 3)} and {(*leading, 3)}"
     refused(message, flex_visible, at, at, at, at)
     refused(message, flex_bias, torch.zeros(2, 9), at, at)
 
@@ -1141,6 +1158,20 @@ def test_one_cache_may_hold_all_layers_and_positions_once():
         alone = KeyValueCache(layers[n], layers[n], at, at * 0).extend(new[n], new[n], place, place * 0)
         assert torch.equal(torch.cat((cache.k[n], new[n]), -2), alone.k)
         assert torch.equal(longer.k[n], alone.k) and torch.equal(longer.positions[0], alone.positions)
+
+
+@pytest.mark.parametrize("texts", [(), (3,)])
+@pytest.mark.parametrize("layers", [1, 4])
+def test_keys_of_more_axes_than_positions_are_told_which_positions_would_do(layers, texts):
+    k, at = torch.zeros(layers, *texts, HEADS, 5, DIM), torch.zeros(*texts, 5).long()
+    message = (
+        f"k must be {(*texts, 'heads', 5, 'dim')} for these positions, got {tuple(k.shape)}: its positions "
+        f"must be {(layers, *texts, 5)}, or 1 for an axis, of layers or texts, that shares them"
+    )
+    refused(message, KeyValueCache, k, k, at, at)
+    for axes in itertools.product(*({1, n} for n in (layers, *texts))):
+        would = torch.zeros(*axes, 5).long()
+        assert KeyValueCache(k, k, would, would).k is k
 
 
 @pytest.mark.parametrize("keys", [-1, 4])
