@@ -9,11 +9,12 @@ from itertools import permutations
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import (
     create_block_mask,
     flex_attention,
 )
-from torch.nn.functional import cross_entropy, layer_norm
+from torch.nn.functional import cross_entropy, layer_norm, rms_norm
 from torch.nn.functional import dropout as drop
 
 from exhibits._drawing import FAMILIES, name_lines
@@ -22,12 +23,14 @@ from experiments.encodings import switch
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding
 from snippets.decoding import (
+    KeyValueCache,
     attend,
     document_positions,
     flex_bias,
     flex_visible,
     visible,
 )
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 
 # Small enough to do without torch.compile, which torch would have.
@@ -549,6 +552,57 @@ def through_torch():
         "the same within a millionth:",
         ((one - other).abs().max() < 1e-6).item(),
     )
+
+
+def one_cache_for_all_layers():
+    # Base and layout are the checkpoint's: a wrong one gives no error
+    frequencies = rope_frequencies(8, base=10_000.0)
+    embed, weights = torch.randn(26, 32), torch.randn(4, 32, 64) / 32**0.5
+
+    def read(ids, at, documents, cache):
+        """What new tokens (batch, tokens) become, and the longer cache."""
+        seen_at = torch.cat((cache.positions[0], at), -1)
+        seen_of = torch.cat((cache.documents[0], documents), -1)
+        masks = [
+            visible(at, seen_at, documents, seen_of, window=window)
+            for window in (None, 4)
+        ]
+        tables = rope_tables(at, frequencies)  # once, for all layers
+        x, new = embed[ids], []
+        for layer, weight in enumerate(weights):
+            heads = (rms_norm(x, (32,)) @ weight).unflatten(-1, (8, 8))
+            q, k, v = heads.transpose(1, 2).split((4, 2, 2), 1)
+            q, k = (apply_rope(each, *tables, "half") for each in (q, k))
+            new.append((k, v))
+            k = torch.cat((cache.k[layer], k), -2)
+            v = torch.cat((cache.v[layer], v), -2)
+            y = attend(q, k, v, masks[layer % 2])  # odd: with the window
+            x = x + y.transpose(1, 2).flatten(-2)
+        k, v = (torch.stack(each) for each in zip(*new, strict=True))
+        return x, cache.extend(k, v, at[None], documents[None])
+
+    def in_steps(sizes, ids, documents):
+        """What rows become that are read so many tokens at a time."""
+        at, made = document_positions(documents), []
+        k = torch.zeros(4, len(ids), 2, 0, 8)  # of all layers, no keys yet
+        cache = KeyValueCache(k, k, at[None, :, :0], documents[None, :, :0])
+        rows = (each.split(sizes, -1) for each in (ids, at, documents))
+        for step in zip(*rows, strict=True):
+            x, cache = read(*step, cache)
+            made.append(x)
+        return torch.cat(made, 1)
+
+    ids = torch.randint(26, (2, 10))
+    documents = torch.tensor([[1] * 10, [0] * 3 + [1] * 7])  # left padding
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION):  # fused, or an error
+        whole = in_steps([10], ids, documents)
+        steps = in_steps([6, 1, 1, 1, 1], ids, documents)
+        alone = in_steps([7], ids[1:, 3:], documents[1:, 3:])
+    for way, one, other in (
+        ("step by step as at once", steps, whole),
+        ("left-padded as alone", whole[1:, 3:], alone),
+    ):
+        print(f"{way}: {((one - other).abs().max() < 1e-5).item()}")
 
 
 def _letters(ids):

@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from torch.testing import assert_close
 
+from snippets.decoding import KeyValueCache, attend, document_positions, visible
 from tests.peers import peer
 from weave import symbols
 from weave.directives import FENCES
@@ -38,6 +40,45 @@ def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_show
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == prints
+
+
+@pytest.fixture(scope="module")
+def within():
+    """The function that the page of decoding.py shows."""
+    text, made = (DOCS / "reference" / "decoding.md").read_text("utf-8"), {"KeyValueCache": KeyValueCache}
+    (code,) = re.findall(r"^```python\n(def .*?)^```$", text, re.M | re.S)
+    exec(code, made)
+    return made["within"]
+
+
+@pytest.mark.claim(
+    "keys-beyond-a-window-may-go",
+    "A causal layer with a window, which keeps of its cache after each step the newest keys, one fewer than "
+    "the window, decodes what it decodes with all of them, also beside padding on the left and with texts "
+    "packed into the row; with one key fewer it does not.",
+)
+@pytest.mark.parametrize("sizes", [[1] * 9, [4, 1, 1, 1, 2], [9]])
+@pytest.mark.parametrize("window", [1, 2, 3, 8, 9, 20])
+def test_a_layer_with_a_window_decodes_the_same_without_older_keys(within, window, sizes):
+    documents = torch.tensor([[1] * 9, [0] * 3 + [1] * 6, [1] * 4 + [2] * 5])
+    at, (q, k, v) = document_positions(documents), torch.randn(3, 3, 2, 9, 4).double()
+    whole = attend(q, k, v, visible(at, at, documents, documents, window=window))
+
+    def decoded(kept):
+        made, cache = [], None
+        parts = [each.split(sizes, -2) for each in (q, k, v)], [e.split(sizes, -1) for e in (at, documents)]
+        for one, *new in zip(*parts[0], *parts[1], strict=True):
+            cache = cache.extend(*new) if cache else KeyValueCache(*new)
+            here, of = new[2:]
+            seen = visible(here, cache.positions, of, cache.documents, window=window)
+            made.append(attend(one, cache.k, cache.v, seen))
+            cache = within(cache, kept)
+            assert cache.positions.shape[-1] <= max(kept - 1, 0)
+        return torch.cat(made, -2)
+
+    assert_close(decoded(window), whole, rtol=0, atol=1e-12)
+    if 1 < window <= 10 - sizes[-1]:  # else no query sees so far back into the cache
+        assert (decoded(window - 1) - whole).abs().max() > 1e-3
 
 
 # The answer at the top of a chapter: all in one interpreter, since to import torch takes seconds.
@@ -74,7 +115,7 @@ def test_no_other_listing_is_typed_into_a_page():
     typed = []
     for page in DOCS.rglob("*.md"):
         begun = re.findall(r"^ *(?:```|~~~)(\w*)", page.read_text("utf-8"), re.M)[::2]
-        typed += [page for kind in begun if kind not in {"mermaid", *FENCES}]
+        typed += [page for kind in begun if kind not in {"mermaid", "console", *FENCES}]
     assert sorted(typed) == sorted(run)
 
 

@@ -321,6 +321,11 @@ def test_guesses_are_kept_as_far_as_they_are_right(printed):
     assert printed("in_a_transformer.through_torch") == ["the same within a millionth: True"]
 
 
+def test_one_cache_for_all_layers_gives_what_texts_get_at_once_and_alone(printed):
+    said = printed("in_a_transformer.one_cache_for_all_layers")
+    assert said == ["step by step as at once: True", "left-padded as alone: True"]
+
+
 def test_each_mistake_shows_where_it_is_said_to(printed):
     trained, other, mixed, converted = (numbers(line) for line in printed("debugging.layouts")[1:])
     assert (

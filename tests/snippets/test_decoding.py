@@ -631,13 +631,13 @@ def test_refuses_a_window_in_which_no_token_sees_itself(window):
 # --- flex_attention
 
 
-def flex(q, k, v, positions, documents, score_mod=None):
+def flex(q, k, v, positions, documents, score_mod=None, **options):
     mask_mod = flex_visible(positions, positions, documents, documents)
     tokens = q.shape[-2]
     block = create_block_mask(mask_mod, len(q), None, tokens, tokens, device="cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it was not compiled
-        return flex_attention(q, k, v, score_mod=score_mod, block_mask=block)
+        return flex_attention(q, k, v, score_mod=score_mod, block_mask=block, **options)
 
 
 DISTANCES = ("alibi", "t5", "clipped", "kerple log", "kerple power", "sandwich")
@@ -690,6 +690,21 @@ def test_flex_visible_is_visible(window, causal):
         mask_mod = flex_visible(positions, positions, documents, documents, causal, window)
         assert torch.equal(mask_mod(row, None, i, j), expected)
     refused("window must be at least 1, got 0", flex_visible, at, at, at, at, window=0)
+
+
+@pytest.mark.claim(
+    "flex-is-told-of-fewer-key-heads",
+    "flex_attention with fewer heads of keys than of queries raises an error unless it is called with "
+    "enable_gqa=True; with it, it gives what attend gives.",
+)
+@pytest.mark.parametrize("key_heads", [1, 2])
+def test_flex_attention_with_fewer_key_heads_needs_enable_gqa(key_heads):
+    documents = torch.tensor([[0, 0, 1, 1, 1, 1]])
+    at, q, (k, v) = document_positions(documents), random(1, 4, 6, DIM), random(2, 1, key_heads, 6, DIM)
+    with pytest.raises(ValueError, match="enable_gqa=True"):
+        flex(q, k, v, at, documents)
+    expected = attend(q, k, v, visible(at, at, documents, documents))
+    assert_close(flex(q, k, v, at, documents, enable_gqa=True), expected, **EXACT)
 
 
 @pytest.mark.parametrize("name", ["none", "alibi"])
