@@ -49,6 +49,8 @@ class Added(Encoding):
 class Rope(Encoding):
     def __init__(self, frequencies: Tensor, temperature=1.0):
         super().__init__()
+        # A buffer is right here: nothing is cast to bfloat16 or begun on meta.
+        # Where frequencies are kept otherwise: the page of rope.py.
         self.register_buffer("frequencies", frequencies, persistent=False)
         self.temperature = temperature
 

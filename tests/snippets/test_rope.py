@@ -82,6 +82,35 @@ def test_frequencies_are_on_the_device_that_is_asked_for():
     assert rope_frequencies(6, device="meta").is_meta
 
 
+@pytest.mark.claim(
+    "frequencies-are-made-off-meta",
+    'In a model begun under torch.device("meta"), frequencies as a plain attribute stay on meta after '
+    'to_empty, and as a buffer hold what memory held; made with device="cpu", or in forward, they are right.',
+)
+def test_frequencies_of_a_model_begun_on_meta_are_made_on_the_cpu_or_in_forward():
+    class Turned(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.plain = rope_frequencies(6)
+            self.register_buffer("buffer", rope_frequencies(6))
+            self.here = rope_frequencies(6, device="cpu")
+
+        def forward(self):
+            return rope_frequencies(6)
+
+    right = rope_frequencies(6)
+    with torch.device("meta"):
+        model = Turned()
+    memory = torch.full_like(right, 7.0)  # what to_empty happens to find
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch, "empty_like", lambda *_, **__: memory)
+        model.to_empty(device="cpu")
+    assert model.plain.is_meta
+    assert torch.equal(model.buffer, memory)
+    for made in (model.here, model()):
+        assert torch.equal(made, right)
+
+
 @every_layout
 @pytest.mark.parametrize(("dim", "pairs"), [(2, 1), (6, 3), (8, 2), (9, 4), (64, 32)])
 def test_every_pair_is_turned_as_a_complex_number(layout, dim, pairs):
