@@ -9,7 +9,11 @@ A copy is known by its code: comments, docstrings and layout may differ. What
 has become of it is asked of the site that the head of the file names, or read
 from --against: the site's snippets.json, saved, or its https address.
 
-The exit code is 1 if a file was fixed since, or else 2 if one cannot be told.
+A day is not enough where code of that day is of more than one kind: what was
+fixed on it is listed, too.
+
+The exit code is 1 if a file was fixed since, or may lack a fix, or else 2 if
+one cannot be told.
 Needs Python 3.11 or newer, and nothing else.
 """
 
@@ -60,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def told(file: str, against: str | None = None) -> tuple[str, list[dict]]:
-    """What a file is, in words, and what was fixed in it since.
+    """What a file is, in words, and what was fixed in it since, or may be.
 
     Untold: the file or the list of all files cannot be read, or the file is
     none of those.
@@ -82,23 +86,34 @@ def _unchanged(entry: dict, place: int, name: str) -> tuple[str, list[dict]]:
     date = entry["versions"][place]["date"]
     if place == 0:
         return f"current, {name} of {date}", []
-    until = entry["versions"][place - 1]["date"]
-    fixes = [fix for fix in entry["fixed"] if fix["date"] >= until]
-    return f"older, {name} of {date}: {_since(entry, fixes)}", fixes
+    unsure = entry["versions"][place - 1]["date"] == date
+    fixes = _fixes(entry, date, unsure)
+    return f"older, {name} of {date}: {_since(entry, date, fixes)}", fixes
 
 
 def _changed(entry: dict, date: str, name: str) -> tuple[str, list[dict]]:
     """Of code that nobody handed out, from a copy of that date."""
-    fixes = [fix for fix in entry["fixed"] if fix["date"] > date]
+    days = [version["date"] for version in entry["versions"]]
+    fixes = _fixes(entry, date, unsure=days.count(date) > 1)
     begin = f"changed by you, from {name} of {date or 'a day not known'}"
-    if date >= entry["versions"][0]["date"]:
+    if date >= days[0] and not fixes:
         return f"{begin}, the newest", []
-    return f"{begin}: {_since(entry, fixes)}", fixes
+    return f"{begin}: {_since(entry, date, fixes)}", fixes
 
 
-def _since(entry: dict, fixes: list[dict]) -> str:
-    now = entry["versions"][0]["date"]
-    return "fixed since:" if fixes else f"changed since ({now}), not fixed"
+def _fixes(entry: dict, date: str, unsure: bool) -> list[dict]:
+    """What was fixed after a date; with unsure, on that day too."""
+    later = [fix for fix in entry["fixed"] if fix["date"] >= date]
+    return [fix for fix in later if unsure or fix["date"] != date]
+
+
+def _since(entry: dict, date: str, fixes: list[dict]) -> str:
+    if not fixes:
+        return f"changed since ({entry['versions'][0]['date']}), not fixed"
+    since = ["since"] * any(fix["date"] > date for fix in fixes)
+    may = ["on that day, which it may lack"]
+    may *= any(fix["date"] == date for fix in fixes)
+    return f"fixed {', or '.join(since + may)}:"
 
 
 def digest(text: str) -> str:

@@ -79,12 +79,16 @@ def _date(code, known):
 
 
 def write(site):
+    (site / LIST).write_text(text(), "utf-8")
+
+
+def text():
     """snippets.json, of the same bytes for the same history."""
     known, listed = versions(), {}
     for file in files():
-        text = read(file)
-        if head := HEAD.match(text):
-            now = {"digest": digest(text), "date": head["date"]}
+        code = read(file)
+        if head := HEAD.match(code):
+            now = {"digest": digest(code), "date": head["date"]}
             name = file.rpartition("/")[2]
             fixed = [{"date": each.date, "words": each.words} for each in changes.fixed(name)]
             listed[name] = {
@@ -92,7 +96,7 @@ def write(site):
                 "versions": [now, *_earlier(now, known.get(file, []))],
                 "fixed": fixed,
             }
-    (site / LIST).write_text(json.dumps({"from": GUIDE, "files": listed}, indent=1) + "\n", "utf-8")
+    return json.dumps({"from": GUIDE, "files": listed}, indent=1) + "\n"
 
 
 def _earlier(now, known):

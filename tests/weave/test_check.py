@@ -32,6 +32,36 @@ LISTED = {
         ],
         "fixed": [{"date": "2026-02-02", "words": "it gave a quarter."}],
     },
+    "busy.py": {
+        "path": "snippets/busy.py",
+        "versions": [
+            version("B = 4\n", "2026-03-03"),
+            version("B = 3\n", "2026-02-02"),
+            version("B = 2\n", "2026-02-02"),
+            version("B = 1\n", "2026-01-01"),
+        ],
+        "fixed": [{"date": "2026-02-02", "words": "it gave one."}],
+    },
+    "late.py": {
+        "path": "snippets/late.py",
+        "versions": [version("L = 2\n", "2026-03-03"), version("L = 1\n", "2026-03-03")],
+        "fixed": [
+            {"date": "2026-03-03", "words": "it gave one."},
+            {"date": "2026-02-02", "words": "it gave none."},
+        ],
+    },
+    "more.py": {
+        "path": "snippets/more.py",
+        "versions": [
+            version("M = 3\n", "2026-03-03"),
+            version("M = 2\n", "2026-02-02"),
+            version("M = 1\n", "2026-02-02"),
+        ],
+        "fixed": [
+            {"date": "2026-03-03", "words": "it gave two."},
+            {"date": "2026-02-02", "words": "it gave one."},
+        ],
+    },
     "calm.py": {
         "path": "snippets/calm.py",
         "versions": [version("X = 2\n", "2026-02-02"), version("X = 1\n", "2026-01-01")],
@@ -63,6 +93,9 @@ def run(folder, *arguments):
 
 
 FIX = "    2026-02-02: it gave a quarter.\n"
+ONE, TWO = "    2026-02-02: it gave one.\n", "    2026-03-03: it gave two.\n"
+LATE = "    2026-03-03: it gave one.\n"
+MAY = "fixed on that day, which it may lack:\n"
 OUTCOMES = {
     "current": ("half.py", NEW, "current, half.py of 2026-03-03\n", 0),
     "current, with other comments": ("half.py", f"# mine\n{NEW}", "current, half.py of 2026-03-03\n", 0),
@@ -105,6 +138,43 @@ OUTCOMES = {
         f"changed by you, from half.py of a day not known: fixed since:\n{FIX}",
         1,
     ),
+    "changed, of the day of a fix that is its newest": (
+        "late.py",
+        head("2026-03-03") + "Y = 9\n",
+        f"changed by you, from late.py of 2026-03-03: {MAY}{LATE}",
+        1,
+    ),
+    "changed, of the day of a fix": (
+        "busy.py",
+        head("2026-02-02") + "Y = 9\n",
+        f"changed by you, from busy.py of 2026-02-02: {MAY}{ONE}",
+        1,
+    ),
+    "changed, of the day of a fix and before another": (
+        "more.py",
+        head("2026-02-02") + "Y = 9\n",
+        "changed by you, from more.py of 2026-02-02: fixed since, or on that day, which it may lack:\n"
+        f"{TWO}{ONE}",
+        1,
+    ),
+    "older, the first of the day of a fix": (
+        "busy.py",
+        "B = 2\n",
+        f"older, busy.py of 2026-02-02: {MAY}{ONE}",
+        1,
+    ),
+    "older, the last of the day of a fix": (
+        "busy.py",
+        "B = 3\n",
+        "older, busy.py of 2026-02-02: changed since (2026-03-03), not fixed\n",
+        0,
+    ),
+    "older, the first of the newest day": (
+        "late.py",
+        "L = 1\n",
+        f"older, late.py of 2026-03-03: {MAY}{LATE}",
+        1,
+    ),
     "of nobody": ("other.py", "Y = 9\n", "cannot be told: no file of the guide has its code or its", 2),
     "empty": ("half.py", "", "cannot be told: it has no code\n", 2),
     "no Python": ("half.py", "def half(:\n", "cannot be told: it is no Python that can be read: invalid", 2),
@@ -118,6 +188,7 @@ def test_each_outcome_has_its_words_and_its_code(folder, name, text, says, code)
     (folder / name).write_text(text, encoding="utf-8")
     said, ended = run(folder, name, "--against", "snippets.json")
     assert ended == code and said.startswith(f"{name}: {says}"), said
+    assert not says.endswith("\n") or said == f"{name}: {says}"
 
 
 def test_ends_of_lines_and_a_byte_order_mark_are_no_change(folder):

@@ -2,13 +2,15 @@
 
 import io
 import re
+import subprocess
+import sys
 import time
 import zipfile
 from types import SimpleNamespace
 
 import pytest
 
-from weave import heads, project
+from weave import copies, heads, project
 from weave.directives.code import DirectiveError
 from weave.directives.files import archive, files
 
@@ -66,13 +68,25 @@ def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(m
 def test_the_archive_holds_the_files_as_they_are_handed_out_and_its_bytes_never_change(monkeypatch, site):
     made = archive(heads.files(), site)
     with zipfile.ZipFile(io.BytesIO(made)) as packed:
-        assert packed.namelist() == [*SNIPPETS, "snippets/check.py"]
-        for file, name in zip(heads.files(), packed.namelist(), strict=True):
+        assert packed.namelist() == [*SNIPPETS, "snippets/check.py", "snippets/snippets.json"]
+        assert packed.read("snippets/snippets.json").decode() == copies.text()
+        for file, name in zip(heads.files(), packed.namelist()[:-1], strict=True):
             text = packed.read(name).decode()
             assert text == heads.read(file).replace(f"From {heads.GUIDE}", f"From {site or heads.GUIDE}", 1)
     monkeypatch.setattr(time, "time", lambda: 2e9)
     monkeypatch.setattr("sys.platform", "win32")
     assert archive(reversed(heads.files()), site) == made
+
+
+def test_the_archive_is_enough_to_tell_its_own_copies(tmp_path):
+    with zipfile.ZipFile(io.BytesIO(archive(heads.files(), ""))) as packed:
+        packed.extractall(tmp_path)
+    command = [sys.executable, "-I", "check.py", "rope.py", "check.py", "--against", copies.LIST]
+    done = subprocess.run(command, cwd=tmp_path / "snippets", capture_output=True, text=True, check=True)
+    assert [line.partition(",")[0] for line in done.stdout.splitlines()] == [
+        "rope.py: current",
+        "check.py: current",
+    ]
 
 
 def test_the_page_has_the_archive_in_its_link():

@@ -1,4 +1,4 @@
-"""```files```: every snippet, by where it enters, and all of them with check.py as one archive."""
+"""```files```: every snippet, by where it enters, and all with check.py and their versions as one archive."""
 
 import base64
 import io
@@ -28,14 +28,18 @@ def files(page, argument, body):
 
 
 def archive(files, site):
-    """A zip of files as the site hands them out, of the same bytes wherever and whenever it is made."""
+    """A zip of files as the site hands them out and of the list of their versions.
+
+    Of the same history it has the same bytes, wherever and whenever it is made.
+    """
     made = io.BytesIO()
+    texts = {file.rpartition("/")[2]: heads.handed_out(heads.read(file), site) for file in sorted(files)}
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
-        for file in sorted(files):
-            entry = zipfile.ZipInfo(f"snippets/{file.rpartition('/')[2]}")  # of 1980
+        for name, text in (texts | {copies.LIST: copies.text()}).items():
+            entry = zipfile.ZipInfo(f"snippets/{name}")  # of 1980
             entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix
             entry.compress_type = zipfile.ZIP_DEFLATED
-            packed.writestr(entry, heads.handed_out(heads.read(file), site))
+            packed.writestr(entry, text)
     return made.getvalue()
 
 
