@@ -8,15 +8,20 @@ import posixpath
 import re
 from pathlib import Path
 
-from weave import claims, heads, labs, project, symbols
+from weave import claims, copies, heads, labs, project, symbols
+from weave import reference as known
 from weave.directives.changes import listed
 from weave.directives.exhibit import argument
+from weave.directives.reference import DROP_IN, compared, drop_in, fixed, timed
 from weave.extension import CLAIM, RESULTS, VALUE, Directives, Page, formatted
 
 BLOCK = re.compile(r'^(?:\?\?\?\+?|!!!) +(?P<kind>[\w-]+)(?: +"(?P<title>.*)")?$')
 FRONT = re.compile(r"\A---\n.*?\n---\n", re.S)
-LINK = re.compile(r"\]\((?!\))(?:(?P<path>[^():#\s]+)\.(?:md|py))?(?P<rest>(?:\?[\w=]+)?(?:#[\w-]+)?)\)")
+LINK = re.compile(
+    r"\]\((?!\))(?:(?P<path>[^():#\s]+)\.(?P<end>md|py|json))?(?P<rest>(?:\?[\w=]+)?(?:#[\w-]+)?)\)"
+)
 ATTRIBUTES = re.compile(r" *\{:? *[.#][\w-]+(?: [^{}]*)?\}")
+GAPS = re.compile(r"(^(`{3,}).*?^\2$)|\n{3,}", re.M | re.S)  # but for those of listings
 TWIN = "index.md"  # beside the page's own index.html
 
 
@@ -46,13 +51,17 @@ def _text(path):
         return "\n".join(_cells(path.stem)).strip() + "\n"
     text = path.read_text(encoding="utf-8")
     plain = "\n".join(_plain(FRONT.sub("", text).split("\n")))
-    return re.sub(r"\n{3,}", "\n\n", plain.replace("`#!minutes`", str(Page.minutes(text)))).strip() + "\n"
+    plain = plain.replace("`#!minutes`", str(Page.minutes(text)))
+    return GAPS.sub(lambda gap: gap[1] or "\n\n", plain).strip() + "\n"
 
 
 def _linked(path, text, start):
     """With links to pages of the site, as they are named from the folder `start`."""
 
     def link(match):
+        if match["end"] == "json":  # a file of the site, not a page
+            there = path.parent.relative_to(project.DOCS) / f"{match['path']}.json"
+            return f"]({posixpath.relpath(there.as_posix(), start or '.')})"
         target = Path(os.path.normpath(path.parent / f"{match['path']}.md")) if match["path"] else path
         there = posixpath.relpath(folder(target) or ".", start or ".")
         return f"]({there}/{match['rest']})"
@@ -106,7 +115,9 @@ def _fenced(fence, body):
     if kind == "lab":
         return _cells(rest)
     if kind == "reference":
-        return _code(symbols.find(rest))
+        return _reference(rest)
+    if kind == "files":
+        return _files()
     if kind == "changes":
         return [line for lines in listed("`{}`".format) for line in ["", *lines]]
     if kind == "claims":
@@ -130,6 +141,28 @@ def _exhibit(rest, caption):
     else:
         shown = result["output"].splitlines() if show == "table" else [f"*Figure: {source.says}*"]
     return [*shown, "", *caption]
+
+
+def _reference(file):
+    """A snippet with what its page says beside it."""
+    snippet = file.removeprefix("snippets/").removesuffix(".py")
+    machine, rows = known.speed(snippet)
+    made = [*_plain(fixed(snippet, "../files.md")), "", *_code(symbols.find(file)), ""]
+    if model := drop_in(snippet):
+        made += ["## In a model", "", DROP_IN, "", *_code(model), ""]
+    made += ["## Checked against", "", *compared(known.peers(snippet)), ""]
+    return made + (["## Speed", "", *_plain(timed(machine, rows))] if rows else [])
+
+
+def _files():
+    """Each file with its page and what it is."""
+    made = [f"One archive of all: on [the page](files.md). Their versions: [{copies.LIST}]({copies.LIST})."]
+    for title, names in known.groups().items():
+        made += ["", f"## {title}", ""]
+        made += [
+            f"- [{name}.py](reference/{name}.md): {known.sentence(f'snippets/{name}.py')}" for name in names
+        ]
+    return made
 
 
 def _code(source):

@@ -19,7 +19,7 @@ def reference(page, file, body):
         snippet = file.removeprefix("snippets/").removesuffix(".py")
         peers = known.peers(snippet)
         machine, rows = known.speed(snippet)
-        page.top = _fixed(page, changes.fixed(f"{snippet}.py"))
+        page.top = fixed(snippet, page.to("files.md"))
     except (symbols.SymbolError, known.LedgerError, changes.ChangesError) as error:
         raise DirectiveError(str(error)) from None
     if page.path() != reference_page(file):
@@ -32,24 +32,30 @@ def reference(page, file, body):
         parts += [[f"### `{name}` {{: .call }}"], signature]
         parts += [_told(page, method, *paragraphs) for method, paragraphs in said]
     parts += [["## The file"], *placed(page, source)]
-    if (project.ROOT / (model := f"tests/drop_in/{snippet}.py")).is_file():
-        parts += [["## In a model", "", DROP_IN], *placed(page, symbols.find(model))]
-    parts += [["## Checked against"], _peers(peers)]
+    if model := drop_in(snippet):
+        parts += [["## In a model", "", DROP_IN], *placed(page, model)]
+    parts += [["## Checked against"], compared(peers)]
     if rows:
-        parts += [["## Speed"], _speed(machine, rows)]
+        parts += [["## Speed"], timed(machine, rows)]
     return parts
 
 
-def _fixed(page, entries):
-    """What stands below the title, of copies that give wrong numbers."""
-    if not entries:
+def drop_in(snippet):
+    """The code that puts a snippet into a known model, if there is some."""
+    file = f"tests/drop_in/{snippet}.py"
+    return symbols.find(file) if (project.ROOT / file).is_file() else None
+
+
+def fixed(snippet, files):
+    """What stands below the title, of copies that give wrong numbers; `files` is the page of all files."""
+    if not (entries := changes.fixed(f"{snippet}.py")):
         return []
     return [
         f'??? warning "Fixed on {entries[0].date}: copies from before give wrong numbers"',
         "",
         *(f"    - {each.date}: {each.words}" for each in entries),
         "",
-        f"    [check.py]({page.to('files.md')}#is-my-copy-current) tells whether yours is one of them.",
+        f"    [check.py]({files}#is-my-copy-current) tells whether yours is one of them.",
     ]
 
 
@@ -71,7 +77,8 @@ def _flowing(text):
     return html.escape(" ".join(text.split()))
 
 
-def _peers(peers):
+def compared(peers):
+    """Who a snippet is checked against, in lines of Markdown."""
     if not peers:
         return [
             "The tests compare it with no implementation by others. They hold it to its definition, "
@@ -88,7 +95,8 @@ def _peers(peers):
     ]
 
 
-def _speed(machine, rows):
+def timed(machine, rows):
+    """How fast a snippet is, in lines of Markdown."""
     lines = [f"| {' | '.join(cells)} |" for row in rows for cells in _speeds(row)]
     return [
         f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
