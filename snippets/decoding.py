@@ -62,14 +62,15 @@ def visible(
 ) -> Tensor:
     """Which keys each query may see: (..., queries, keys), bool.
 
-    Every token sees itself, padding too: no row is all hidden, for which
-    softmax has no answer. Before their last axis both sides are equal: one row
-    for all texts of a batch is (1, queries) and (1, keys). Without causal, keys
-    may come later too. A window hides keys whose positions are window or more
-    away. It counts the token itself: with causal a token sees window keys, and
-    with 1 none but itself. So does sliding_window of transformers' decoders;
-    that of its ModernBERT and window_size of FlashAttention do not: there it is
-    one more.
+    If the queries are among the keys, every token sees itself, padding too: no
+    row is all hidden, for which softmax has no answer. Before their last axis
+    both sides are equal: one row for all texts of a batch is (1, queries) and
+    (1, keys). Without causal, keys may come later too. A window hides keys
+    whose positions are window or more away. It counts the token itself: with
+    causal a token sees window keys, and with 1 none but itself. So does
+    sliding_window of transformers' decoders. That of its models that read both
+    ways, such as ModernBERT, and window_size of FlashAttention count the others
+    alone: give one more here.
 
     >>> documents = torch.tensor([0, 1, 1])  # left padding
     >>> positions = document_positions(documents)
@@ -257,9 +258,10 @@ def attend(
     keys by their index, from the first key on. k and v may have fewer heads
     than q: each serves heads / key_heads of them, in order.
 
-    On the CPU torch has a fused kernel, which keeps no weights, for values as
-    wide as q and a bias that needs no gradient. All else is slower, and with a
-    gradient holds all weights. Under autocast it computes in its dtype.
+    On the CPU torch has a fused kernel, which keeps no weights, for q, k and v
+    whose last axis is contiguous, values as wide as q, and a bias that needs no
+    gradient. All else is slower, and with a gradient holds all weights. Under
+    autocast it computes in its dtype.
 
     >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
     >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))

@@ -793,9 +793,11 @@ def test_a_bias_that_learns_or_values_of_another_width_take_another_kernel():
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # why it is not available
         attend(q, q, q, seen, random(2, 3, 3))
-        for v, bias in ((q, random(2, 3, 3).requires_grad_()), (q[..., :5], None)):
+        across = q.mT.contiguous().mT  # its last axis is not contiguous
+        learned = random(2, 3, 3).requires_grad_()
+        for k, v, bias in ((q, q, learned), (q, q[..., :5], None), (across, q, None), (q, across, None)):
             with pytest.raises(RuntimeError, match="No available kernel"):
-                attend(q, q, v, seen, bias)
+                attend(q, k, v, seen, bias)
 
 
 def test_what_autocast_casts_may_have_more_than_one_dtype():
