@@ -32,9 +32,9 @@ def rope_frequencies(
     """How fast each pair turns: (dim/2,), float64, radians per position.
 
     device is where they are made: for a model begun on meta, "cpu", or they
-    stay on meta. Keep them as a plain attribute of a model, or
-    as they are wherever tables are made: as a buffer they would follow the
-    model to bfloat16, which rope_tables refuses.
+    stay on meta. Keep them as a plain attribute of a model, or as they are
+    wherever tables are made: as a buffer they would follow the model to
+    bfloat16, which rope_tables refuses.
 
     >>> rope_frequencies(6)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
