@@ -4,7 +4,7 @@ make bench                              everything
 python tests/bench builds               what building takes, beside its goals and beside others
 python tests/bench tests                what `make test` takes, whole and after edits, of the last commit
 python tests/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
-python tests/bench speed rope alibi     only the speed of these snippets
+python tests/bench speed rope alibi     only the speed of these snippets, kept if the machine is the same
 python tests/bench screens              how long each chapter is at Intermediate on a wide screen
 python tests/bench live                 live figures: operations, bytes, frames, how far from torch
 

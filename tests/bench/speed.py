@@ -6,6 +6,7 @@ where the caller keeps it. A ratio above 1 says that the snippet is slower.
 
 import cProfile
 import datetime
+import json
 import logging
 import os
 import platform
@@ -192,10 +193,24 @@ def bench(only=()):
     for row in rows:
         for peer in filter(is_slow, row["peers"]):
             print(f"slower than 1.1 times {peer['name']}: {row['what']}, {row['size']}, {row['story']}")
-    if not only:
-        text = written({"machine": machine(), "code": made_by, "rows": rows})
-        RESULTS.write_text(text + "\n", encoding="utf-8")
+    made = {"machine": machine(), "code": made_by, "rows": rows}
+    if only:
+        made = beside_others(made, json.loads(RESULTS.read_text(encoding="utf-8")))
+    if made:
+        RESULTS.write_text(written(made) + "\n", encoding="utf-8")
         print(f"written to {RESULTS}")
+
+
+def beside_others(made, kept):
+    """What is kept, with the rows of some snippets made anew; None if another machine made the rest."""
+    if made["machine"] | {"date": ""} != kept["machine"] | {"date": ""}:
+        print("not written: the others were timed on another machine; time all")
+        return None
+    new = {row["snippet"] for row in made["rows"]}
+    gone = {row["what"] for row in kept["rows"] if row["snippet"] in new}
+    code = {what: parts for what, parts in kept["code"].items() if what not in gone}
+    rows = [row for row in kept["rows"] if row["snippet"] not in new]
+    return {"machine": made["machine"], "code": code | made["code"], "rows": rows + made["rows"]}
 
 
 def is_slow(peer):

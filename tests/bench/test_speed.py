@@ -130,3 +130,21 @@ def test_the_code_of_a_piece_of_work_is_what_ran_of_it():
 def test_without_a_compiler_nothing_is_compiled(monkeypatch):
     monkeypatch.setattr("torch._inductor.config.cpp.cxx", ("no-such-c++",))
     assert speed.compiler() is None
+
+
+def test_some_snippets_timed_anew_take_the_place_of_their_rows_on_the_same_machine():
+    def row(snippet, what, date):
+        return {"snippet": snippet, "what": what, "made": date}
+
+    machine = {"cpu": "one", "date": "2026-11-23"}
+    kept = {
+        "machine": machine | {"date": "2026-11-22"},
+        "code": {"a1": 1, "a2": 1, "b": 1},
+        "rows": [row("a", "a1", 1), row("a", "a2", 1), row("b", "b", 1)],
+    }
+    made = {"machine": machine, "code": {"a1": 2}, "rows": [row("a", "a1", 2)]}
+    merged = speed.beside_others(made, kept)
+    assert merged["rows"] == [row("b", "b", 1), row("a", "a1", 2)]
+    assert merged["code"] == {"a1": 2, "b": 1} and merged["machine"] == machine
+    kept["machine"]["cpu"] = "another"
+    assert speed.beside_others(made, kept) is None
