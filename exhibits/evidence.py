@@ -203,30 +203,6 @@ def by_position():
     return fig, {"smoothed": SMOOTH * BIN}, live
 
 
-def one_by_one():
-    """Fifteen small panels, one for each encoding, each with three thin lines
-    for three seeds over a gray line for the model without positions. The
-    three agree closely, but for sinusoids and RoPE past the mark. In
-    the panels of RoPE and sinusoids the lines leave the gray one upwards
-    where training ended.
-    """
-    losses = _losses()
-    fig, axes = plt.subplots(
-        5, 3, figsize=(4.4, 6.2), sharex=True, sharey=True
-    )
-    at, control = _smooth(losses["none"].mean(0))
-    for ax, (name, loss) in zip(axes.flat, losses.items(), strict=True):
-        ax.plot(at, control, color="gray", lw=1)
-        for seed in _smooth(loss)[1]:
-            ax.plot(at, seed, color=COLORS[name], lw=0.8)
-        ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
-        ax.set_title(name, loc="left")
-        ax.set_xticks([TRAINED, ASKED])
-    fig.supxlabel("position")
-    fig.supylabel("loss, nats per byte")
-    return fig
-
-
 def table():
     """Every encoding, the best far out first: each number with half the range
     over its seeds, or over the parts of the timing. It leads to its figure,

@@ -592,7 +592,7 @@ def base_bound():
     ones run close together and pass it further right, the largest last.
     """
     distance = torch.arange(40_000)
-    shown = torch.logspace(0, math.log10(39_999), 120).long().unique()
+    shown = torch.logspace(0, math.log10(39_999), 60).long().unique()
     fig, ax = plt.subplots(figsize=(4.4, 3.2))
     ax.axhline(0, color="gray", linewidth=0.8)
     for n, (base, line) in enumerate(
@@ -757,7 +757,7 @@ def beyond():
     ax.axvspan(0, OFFSETS_LEARNED, color="gray", alpha=0.2, linewidth=0)
     shown = range(0, count, 24)
     ax.plot(shown, plain[::24], color="black", linewidth=1, label="unchanged")
-    ax.plot(shown, slowed[::24], color="C0", label="interpolation")
+    ax.plot(shown[::2], slowed[::48], color="C0", label="interpolation")
     ax.set_xlabel("offset")
     ax.set_ylabel("score")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
@@ -815,7 +815,7 @@ def xpos_scale():
     that it seems to drop.
     """
     dim, reach = 64, 2048
-    decay, distance = xpos_decay(dim), torch.arange(-512, reach + 1, 32)
+    decay, distance = xpos_decay(dim), torch.arange(-512, reach + 1, 256)
     tables = xpos_tables(
         distance, dim, "query", centre=0, dtype=torch.float64
     )
@@ -824,7 +824,7 @@ def xpos_scale():
     for pair, line in ((0, "-"), (16, "--"), (31, "-.")):
         x = torch.zeros(1, dim, dtype=torch.float64)
         x[0, 2 * pair] = 1
-        moved = apply_xpos(x.expand(81, dim), *tables)
+        moved = apply_xpos(x.expand(len(distance), dim), *tables)
         ax.semilogy(distance, moved.norm(dim=-1), line, label=f"pair {pair}")
     printed = decay[31] ** torch.arange(0, 193, 16)
     ax.semilogy(range(0, 193, 16), printed, ":k", label="pair 31\nas printed")

@@ -499,7 +499,7 @@ def test_the_table_of_evidence_is_what_was_kept(printed, returned):
     kept, right = load("language"), load("tasks")
     head, _, *rows = (line.strip("|").split("|") for line in printed("evidence.table"))
     words = [re.match(r"\[?(\w+)", cell.strip())[1] for cell in head]
-    assert words == "Encoding Within Past Far Copying Recall Counting Step Learned".split()
+    assert words == ["Encoding", "Within", "Past", "Far", "Copying", "Recall", "Counting", "Step", "Learned"]
     assert {row[0].strip() for row in rows} == set(kept)
     far = []
     for name, *cells, _, learned in ([cell.strip() for cell in row] for row in rows):

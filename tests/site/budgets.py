@@ -15,7 +15,10 @@ class Budget:
 DEFAULT = Budget()
 
 # Page path in the site, e.g. "labs/rope/", and the reason in a comment.
-PER_PAGE: dict[str, Budget] = {}
+PER_PAGE: dict[str, Budget] = {
+    # Every claim of the guide with the source of its tests: it grows with what is held.
+    "claims/": Budget(bytes=230_000, elements=4_600),
+}
 
 
 def budget_for(path):

@@ -11,7 +11,15 @@ from weave.project import DOCS
 
 pytestmark = pytest.mark.browser
 WRITTEN = {".csv", ".html", ".md", ".png"}  # by the build, of what docs/ holds
-LISTS = {".weave-site", "sitemap.xml", "sitemap.xml.gz", "llms-full.txt", "search/search_index.json"}
+LISTS = {
+    ".weave-site",
+    "changes.xml",
+    "llms-full.txt",
+    "search/search_index.json",
+    "sitemap.xml",
+    "sitemap.xml.gz",
+}
+LISTS |= {"snippets.json"}
 
 
 def digest(file):
