@@ -124,6 +124,7 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
         "Embed with AddLearned",
         "alibi_bias",
         "alibi_bias, decoding",
+        "attend, one mask and ALiBi for all texts",
         "alibi_bias_symmetric",
         "KeyValueCache, one more token",
         "apply_xpos, q and k",
