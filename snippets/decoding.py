@@ -143,7 +143,7 @@ class KeyValueCache:
             if not fits or any(n not in (1, of) for n, of in axes):
                 raise ValueError(
                     f"{name} must be {want} for these positions, got {have}"
-                    + _positions_of(have) * (len(have) > len(want))
+                    + (_positions_of(have) if len(have) > len(want) else "")
                 )
         if k.shape[:-1] != v.shape[:-1]:
             want, have = (*k.shape[:-1], "dim"), tuple(v.shape)
