@@ -51,7 +51,7 @@ nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slo
 	$(RUN) $(BROWSER) -m browser --cold
 
 method: ## begin a method, as in `make method NAME=fourier`: its files, and the list of what they lack
-	@$(PYTHON) tests/method.py $(NAME)
+	@$(PYTHON) tools/new_method.py $(NAME)
 
 goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
@@ -64,19 +64,19 @@ experiments: $(VENV)/test ## train again what is missing or was made by other co
 	$(RUN) experiments
 
 bench: $(VENV)/test ## build times beside goals and others, page weights, and how fast the snippets are beside their peers
-	$(BIN)/python tests/bench
+	$(BIN)/python tools/bench
 
 notebooks: ## push the notebooks to their branch, as in `make notebooks REMOTE=origin`
-	@$(PYTHON) -m weave.branch "$(REMOTE)"
+	@$(PYTHON) -m tools.notebooks_branch "$(REMOTE)"
 
 tag: ## tag what is published by the newest date in CHANGES.md, as in `make tag REMOTE=origin`
-	@$(PYTHON) -m weave.tag "$(REMOTE)"
+	@$(PYTHON) -m tools.tag "$(REMOTE)"
 
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh
 
 mutants: $(VENV)/test ## change each snippet in small ways and see that a test notices each time
-	$(BIN)/python tests/mutants.py
+	$(BIN)/python tools/mutants.py
 
 TOOLS := $(BIN:$(VENV)/%=$(VENV)/tools/%)
 LOCK := $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
@@ -87,7 +87,7 @@ lock: $(VENV)/tools/.installed ## write down all packages that are installed, wi
 	$(LOCK) requirements.txt requirements-test.txt --output-file $(VENV)/lock.txt
 	$(LOCK) requirements.txt --constraint $(VENV)/lock.txt --output-file locks/site.txt
 	awk 'NR == FNR {site[$$0]; next} /^[^ ]/ {more = !($$0 in site)} more' locks/site.txt $(VENV)/lock.txt > locks/tests.txt
-	$(LOCK) tests/bench/requirements.txt --constraint $(VENV)/lock.txt --output-file locks/rivals.txt
+	$(LOCK) tools/bench/requirements.txt --constraint $(VENV)/lock.txt --output-file locks/rivals.txt
 	printf '%s\n' pip-audit==2.10.1 uv==0.13.9 | $(LOCK) - --output-file locks/tools.txt
 
 advisories: $(VENV)/tools/.installed ## ask whether anything known speaks against a package that is locked
@@ -102,7 +102,7 @@ newest: $(VENV)/test ## test with the newest version of every package: what will
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 font: $(VENV)/test ## cut the mathematics font again
-	$(RUN) weave.mathfont
+	$(RUN) tools.math_font
 
 clean: ## remove what was built and cached; the environment stays
 	rm -rf site .cache

@@ -12,7 +12,7 @@ from experiments.runs import made_with
 from weave import project
 from weave.provenance import changed
 
-SPEED = "tests/snippets/goldens/speed.json"
+SPEED = "measurements/speed.json"
 
 
 def cost():

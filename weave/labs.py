@@ -15,6 +15,7 @@ from weave import heads, project
 
 HEAD = re.compile(r"^# %%(?P<kind> \[markdown\])?(?P<options>.*)$")
 OPTION = re.compile(r' (?P<key>\w+)=(?P<value>\[[^\]]*\]|"(?:[^"\\]|\\.)*")')
+BRANCH = "notebooks"  # where what is published lies, for Colab and Binder
 TAGS = ("starter", "solution", "judge", "check")
 ROOMS = re.compile(r"\b(?:import|from) +(?:snippets|labs|exhibits|experiments|weave)\b")
 OURS = re.compile(r"^from (?P<room>snippets|labs)\.(?P<file>\w+) import ", re.M)

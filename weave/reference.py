@@ -11,7 +11,7 @@ import re
 from weave import project, symbols
 from weave.provenance import changed
 
-GOLDENS = "tests/snippets/goldens"
+MEASUREMENTS = "measurements"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
 
 
@@ -99,12 +99,12 @@ def _version(package):
     pins = (project.ROOT / "requirements-test.txt").read_text(encoding="utf-8")
     pinned = re.search(rf"^{re.sub('[_-]', '[_-]', package)}==(\S+)", pins, re.M | re.I)
     if not pinned:
-        raise LedgerError(f"requirements-test.txt pins no {package!r}, which {GOLDENS}/peers.json names")
+        raise LedgerError(f"requirements-test.txt pins no {package!r}, which {MEASUREMENTS}/peers.json names")
     return pinned[1]
 
 
 def _ledger(name):
     try:
-        return json.loads((project.ROOT / GOLDENS / name).read_text(encoding="utf-8"))
+        return json.loads((project.ROOT / MEASUREMENTS / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise LedgerError(f"{GOLDENS}/{name} cannot be read: {error}") from None
+        raise LedgerError(f"{MEASUREMENTS}/{name} cannot be read: {error}") from None

@@ -1,7 +1,7 @@
 """The ledger of peers: how far each snippet is from implementations that nobody here wrote.
 
 A test that compares with one says so by the fixture `to_ledger`. What it finds is held against
-goldens/peers.json, which the reference pages show and `make goldens` writes anew.
+measurements/peers.json, which the reference pages show and `make goldens` writes anew.
 """
 
 import json
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-LEDGER = Path(__file__).parent / "goldens" / "peers.json"
+LEDGER = Path(__file__).resolve().parents[2] / "measurements" / "peers.json"
 SLACK, LEAST = 4, 1e-15  # other processors round otherwise, in the last digits
 
 FOUND = {}  # snippet, peer: the largest difference in this run
@@ -41,7 +41,7 @@ def to_ledger(request, ledger):
         known[peer] = max(gap, known.get(peer, 0.0))
         if not rewriting:
             written = ledger.get(snippet, {})
-            assert peer in written, f"goldens/peers.json has no {peer!r}: `make goldens` writes it"
+            assert peer in written, f"measurements/peers.json has no {peer!r}: `make goldens` writes it"
             allowed = SLACK * max(LEAST, written[peer])
             assert gap <= allowed, f"{peer}: {gap:.1e} apart, {written[peer]:.1e} in the ledger"
 

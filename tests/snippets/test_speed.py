@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.bench import speed
 from tests.peers import turned
 from tests.peers.cases import HEADS, LARGE, cases
+from tools.bench import speed
 from weave.project import ROOT
 
 LEDGER = json.loads(speed.RESULTS.read_text(encoding="utf-8"))

@@ -4,11 +4,11 @@ import ast
 import itertools
 import shutil
 
-import mutants
 import pytest
 
 from tests.weave.conftest import move
 from tests.weave.projects import REAL
+from tools import mutants
 from weave import entries, provenance, results
 from weave.worker import Worker
 
@@ -154,7 +154,7 @@ def test_code_that_did_not_run_has_no_say(tmp_path, monkeypatch, which):
     for room in entries.ROOMS:
         shutil.copytree(REAL / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REAL / "requirements.txt", tmp_path)
-    for read in "docs", "tests/snippets/goldens":  # the tour, what makes figures live, and what was timed
+    for read in "docs", "measurements":  # the tour, what makes figures live, and what was timed
         shutil.copytree(REAL / read, tmp_path / read)
     move(monkeypatch, tmp_path.resolve())
     worker = Worker()

@@ -26,7 +26,7 @@ def twin(path):
 def test_the_twin_of_a_file_has_its_code_its_model_its_peers_and_its_fixes(site, file):
     text, name = twin(PAGES[file]), file.removeprefix("snippets/").removesuffix(".py")
     assert f"````python\n{heads.read(file).rstrip()}\n````\n" in text, "with each blank line"
-    model = project.ROOT / f"tests/drop_in/{name}.py"
+    model = project.ROOT / f"drop_in/{name}.py"
     assert ("## In a model\n" in text) == model.is_file()
     assert not model.is_file() or model.read_text("utf-8").rstrip() in text
     peers = text.partition("## Checked against\n")[2]

@@ -23,7 +23,7 @@ def pinned(file):
 ASKED = [
     ("requirements.txt", "site"),
     ("requirements-test.txt", "tests"),
-    ("tests/bench/requirements.txt", "rivals"),
+    ("tools/bench/requirements.txt", "rivals"),
 ]
 
 

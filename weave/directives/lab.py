@@ -5,7 +5,6 @@ import re
 import urllib.parse
 
 from weave import labs
-from weave.branch import BRANCH
 from weave.directives.code import FOLD, DirectiveError, box, described, highlighted, printed
 
 SOLVED = '<details class="success" data-search-exclude>'
@@ -97,8 +96,8 @@ def offer(name, addresses):
     first, hosts = published[0][0], ""
     newest = labs.needed()[0].removeprefix("torch==")
     if repository := html.escape(_repository(addresses)):
-        colab = f"https://colab.research.google.com/github/{repository}/blob/{BRANCH}/{first}"
-        binder = f"https://mybinder.org/v2/gh/{repository}/{BRANCH}?labpath={first}"
+        colab = f"https://colab.research.google.com/github/{repository}/blob/{labs.BRANCH}/{first}"
+        binder = f"https://mybinder.org/v2/gh/{repository}/{labs.BRANCH}?labpath={first}"
         hosts = (
             f'<a href="{colab}">Open in Colab</a>, where you need an account of Google, or '
             f'<a href="{binder}">open in Binder</a>, where you need none and may wait for minutes. '
@@ -122,7 +121,7 @@ def _repository(addresses):
 def _address(name, file, solved, addresses):
     """Where a notebook is: on the branch that is published with the site, or whole in its link."""
     if repository := _repository(addresses):
-        return f"https://raw.githubusercontent.com/{repository}/{BRANCH}/{file}"
+        return f"https://raw.githubusercontent.com/{repository}/{labs.BRANCH}/{file}"
     site = addresses["site"].rstrip("/")
     text = urllib.parse.quote(labs.notebook(name, solved, f"{site}/" if site else ""), safe="/:,=()[]{}*!$@;")
     return f"data:application/x-ipynb+json;charset=utf-8,{text}"

@@ -42,7 +42,7 @@ def reference(page, file, body):
 
 def drop_in(snippet):
     """The code that puts a snippet into a known model, if there is some."""
-    file = f"tests/drop_in/{snippet}.py"
+    file = f"drop_in/{snippet}.py"
     return symbols.find(file) if (project.ROOT / file).is_file() else None
 
 

@@ -209,7 +209,7 @@ def lacking_in_tests(name, root):
     if not every:
         yield f"{file}: no test imports snippets.{name}"
     text = read(own)
-    if "to_ledger(" in text and name not in json.loads(read(own.parent / "goldens" / "peers.json")):
+    if "to_ledger(" in text and name not in json.loads(read(root / "measurements" / "peers.json")):
         yield f"{file}: the ledger of peers does not have it; `make goldens`"
     stated = "".join(map(read, (root / "docs").rglob("*.md")))
     for id in dict.fromkeys(re.findall(r'mark\.claim\(\s*"([\w-]+)"', text)):

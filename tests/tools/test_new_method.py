@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
-import method
 import pytest
-from method import ROOT, files, lacking, make
+
+from tools import new_method
+from tools.new_method import ROOT, files, lacking, make
 
 SNIPPET = '''# SPDX-License-Identifier: 0BSD
 # From The guide, 2026-11-23
@@ -36,13 +37,13 @@ PAGE = "---\ntitle: waves.py\n---\n\n```reference snippets/waves.py\n```\n"
 @pytest.fixture
 def house(tmp_path):
     """The files that a method shares with others, without any method's own."""
-    for file in ("mkdocs.yml", "docs/bibliography.md", "docs/llms.txt", "tests/snippets/goldens/peers.json"):
+    for file in ("mkdocs.yml", "docs/bibliography.md", "docs/llms.txt", "measurements/peers.json"):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         lines = (ROOT / file).read_text(encoding="utf-8").splitlines(keepends=True)
         written = [line for line in lines if "«" not in line]  # of a method that is half done
         (tmp_path / file).write_text("".join(written), encoding="utf-8")
-    for folder in ("snippets", "docs/reference", "docs/guide"):
-        (tmp_path / folder).mkdir()
+    for folder in ("snippets", "tests/snippets", "docs/reference", "docs/guide"):
+        (tmp_path / folder).mkdir(parents=True)
     return tmp_path
 
 
@@ -155,7 +156,7 @@ def test_a_snippet_that_is_not_there_is_lacking(whole):
 )
 def test_a_name_that_cannot_be_is_refused(name, said):
     done = subprocess.run(
-        [sys.executable, method.__file__, name], capture_output=True, text=True, check=False
+        [sys.executable, new_method.__file__, name], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert said in done.stdout + done.stderr
@@ -163,5 +164,5 @@ def test_a_name_that_cannot_be_is_refused(name, said):
 
 
 def test_a_method_that_is_there_is_asked_what_it_lacks():
-    said = subprocess.check_output([sys.executable, method.__file__, "rope"], text=True)
+    said = subprocess.check_output([sys.executable, new_method.__file__, "rope"], text=True)
     assert said.startswith("snippets/rope.py is there, so nothing was written.\nIt lacks:\n")

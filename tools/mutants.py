@@ -1,7 +1,7 @@
 """Would a test notice? Each small change to a snippet has to make one of its tests fail.
 
 make mutants                         every snippet
-python tests/mutants.py rope alibi   some, with --jobs 1 to leave a processor to others
+python tools/mutants.py rope alibi   some, with --jobs 1 to leave a processor to others
 
 mutmut makes the mutants: for each operator, number, name, argument, assignment and condition of
 a snippet one or several copies of the file in which just that is changed. (mutmut runs them
@@ -42,16 +42,16 @@ ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache" / "mutants"
 REASONS = ROOT / "tests" / "snippets" / "equivalent_mutants.toml"
 EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstrings_give_what_they_show"
-ALWAYS = (  # what every test of a snippet stands on, in tests/
-    "conftest.py",
-    "peers/__init__.py",
-    "remembered.py",
-    "shape_comments.py",
-    "snippets/common.py",
-    "snippets/conftest.py",
-    "snippets/fitness.py",
-    "snippets/goldens/peers.json",
-    "snippets/test_every_snippet.py",
+ALWAYS = (  # what every test of a snippet stands on
+    "measurements/peers.json",
+    "tests/conftest.py",
+    "tests/peers/__init__.py",
+    "tests/remembered.py",
+    "tests/shape_comments.py",
+    "tests/snippets/common.py",
+    "tests/snippets/conftest.py",
+    "tests/snippets/fitness.py",
+    "tests/snippets/test_every_snippet.py",
 )
 ENOUGH = 0.95
 SURVIVED, KILLED = 0, (1, 2)  # how pytest exits: passed; failed, or could not be imported
@@ -302,7 +302,7 @@ def tests_of(stem):
 
 def depends_on(stem):
     """The files that decide the outcomes of a snippet's mutants."""
-    files = [*tests_of(stem), *(ROOT / "tests" / name for name in ALWAYS)]
+    files = [*tests_of(stem), *(ROOT / name for name in ALWAYS)]
     for room in ("exhibits", "experiments"):
         used = set().union(*(imported(file, room) for file in files))
         files += [ROOT / room / f"{name}.py" for name in sorted(used)]

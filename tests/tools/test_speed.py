@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from tests.bench import speed
 from tests.peers import Case, Way, learnable, outputs
 from tests.peers.turned import rope
+from tools.bench import speed
 
 
 def case(*ways, layers=1):

@@ -28,10 +28,12 @@ from weave.results import named
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = (
     "docs",
+    "drop_in",
     "exhibits",
     "experiments",
     "lab",
     "labs",
+    "measurements",
     "overrides",
     "snippets",
     "tests",

@@ -6,7 +6,8 @@ from importlib.metadata import metadata
 
 import pytest
 
-from weave import branch, labs
+from tools import notebooks_branch
+from weave import labs
 from weave.directives.lab import offer
 
 SITE = "https://someone.github.io/guide/"
@@ -26,10 +27,10 @@ def remote(tmp_path_factory):
 def test_the_same_sources_give_the_same_commit_without_history(remote):
     commits = []
     for _ in range(2):
-        branch.push(str(remote), SITE)
-        commits.append(git(remote, "log", "--format=%H", branch.BRANCH).split())
+        notebooks_branch.push(str(remote), SITE)
+        commits.append(git(remote, "log", "--format=%H", labs.BRANCH).split())
     assert commits[0] == commits[1] and len(commits[0]) == 1
-    text = git(remote, "show", f"{branch.BRANCH}:tour.ipynb")
+    text = git(remote, "show", f"{labs.BRANCH}:tour.ipynb")
     assert text == labs.notebook("tour", True, SITE)
 
 
@@ -48,11 +49,11 @@ def test_what_pages_link_to_is_what_is_published():
         assert re.search(r"https://mybinder.org/v2/gh/someone/guide/notebooks\?labpath=\w", made)
         assert "https://raw.githubusercontent.com/someone/guide/notebooks/" in made
         linked |= set(re.findall(r"(?:/notebooks/|labpath=)([\w-]+\.ipynb)\"", made))
-    assert linked | {"README.md", "requirements.txt", "runtime.txt"} == set(branch.files(SITE))
+    assert linked | {"README.md", "requirements.txt", "runtime.txt"} == set(notebooks_branch.files(SITE))
 
 
 def test_binder_is_told_a_python_that_the_pins_support():
-    told = re.fullmatch(r"python-3\.(\d+)\n", branch.files(SITE)["runtime.txt"])[1]
+    told = re.fullmatch(r"python-3\.(\d+)\n", notebooks_branch.files(SITE)["runtime.txt"])[1]
     for package in labs.NEEDED:
         oldest = re.fullmatch(r">=\s*3\.(\d+)", metadata(package)["Requires-Python"])[1]
         assert int(told) >= int(oldest), package

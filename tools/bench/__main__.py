@@ -1,14 +1,14 @@
 """Build times, page weights and the speed of the snippets, measured now on this machine.
 
 make bench                              everything
-python tests/bench builds               what building takes, beside its goals and beside others
-python tests/bench tests                what `make test` takes, whole and after edits, of the last commit
-python tests/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
-python tests/bench speed rope alibi     only the speed of these snippets, kept if the machine is the same
-python tests/bench screens              how long each chapter is at Intermediate on a wide screen
-python tests/bench live                 live figures: operations, bytes, frames, how far from torch
+python tools/bench builds               what building takes, beside its goals and beside others
+python tools/bench tests                what `make test` takes, whole and after edits, of the last commit
+python tools/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
+python tools/bench speed rope alibi     only the speed of these snippets, kept if the machine is the same
+python tools/bench screens              how long each chapter is at Intermediate on a wide screen
+python tools/bench live                 live figures: operations, bytes, frames, how far from torch
 
-The speed of all snippets goes to tests/snippets/goldens/speed.json, which the pages show.
+The speed of all snippets goes to measurements/speed.json, which the pages show.
 """
 
 import argparse

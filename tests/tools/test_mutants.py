@@ -1,8 +1,9 @@
 """The verdict on mutants, without making any: what survives needs a reason, and no reason is left over."""
 
-import mutants
 import pytest
-from mutants import Mutant, difference, read_reasons, verdict
+
+from tools import mutants
+from tools.mutants import Mutant, difference, read_reasons, verdict
 
 
 def mutant(now="a - b"):
@@ -80,7 +81,7 @@ def test_an_outcome_depends_on_all_that_decides_it():
         "tests/snippets/conftest.py",
         "tests/snippets/families/biases.py",
         "tests/snippets/fitness.py",
-        "tests/snippets/goldens/peers.json",
+        "measurements/peers.json",
         "tests/snippets/test_alibi.py",
         "tests/snippets/test_biases.py",
         "tests/snippets/test_every_snippet.py",

@@ -25,7 +25,7 @@ from weave.provenance import measured_parts
 
 ROUNDS = 11
 COMPILED = ("rope", "xpos", "sinusoidal", "alibi", "t5_bias")
-RESULTS = ROOT / "tests" / "snippets" / "goldens" / "speed.json"
+RESULTS = ROOT / "measurements" / "speed.json"
 METHOD = (
     f"One thread. All ways to do the same work take turns in each of {ROUNDS} rounds, in an order drawn for "
     "that round. Counted is the time of the thread on its processor, which others may share: what they do to "

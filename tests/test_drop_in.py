@@ -1,4 +1,4 @@
-"""The files of this folder put a snippet into a model that many know: it gives what it gave before.
+"""The files of drop_in/ put a snippet into a model that many know: it gives what it gave before.
 
 Reference pages show them. Where no checkpoint has the method, the model is to give what our decoder gives.
 """
@@ -44,10 +44,10 @@ YARNS = [YARN, YARN | {"beta_fast": 8.0, "beta_slow": 0.5, "truncate": False, "a
 
 @pytest.fixture
 def drop_in(request, monkeypatch):
-    """A file of this folder, whose snippets say whether they were asked."""
+    """A file of drop_in/, whose snippets say whether they were asked."""
 
     def load(name):
-        module = importlib.import_module(f"tests.drop_in.{name}")
+        module = importlib.import_module(f"drop_in.{name}")
         for key, each in list(vars(module).items()):
             if getattr(each, "__module__", "").startswith("snippets."):
                 monkeypatch.setattr(module, key, Mock(wraps=each))

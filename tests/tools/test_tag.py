@@ -5,11 +5,12 @@ import subprocess
 
 import pytest
 
-from weave import tag
+from tools import tag
+from weave import project
 
 
 @pytest.fixture
-def published(here, tmp_path_factory):
+def published(tmp_path, tmp_path_factory, monkeypatch):
     """A function that commits a list of changes and publishes it: the tag that it got, and all of them."""
     remote = tmp_path_factory.mktemp("remote")
     who = {f"GIT_{role}_{what}": "a@b" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -21,15 +22,16 @@ def published(here, tmp_path_factory):
         return done.stdout.decode()
 
     git(remote, "init", "--quiet", "--bare")
-    git(here.root, "init", "--quiet", "--initial-branch", "main")
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
 
     def published(*lines):
-        (here.root / "CHANGES.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        git(here.root, "add", "CHANGES.md")
-        git(here.root, "commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message", "A change")
+        (tmp_path / "CHANGES.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        git(tmp_path, "add", "CHANGES.md")
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message", "A change")
         made = tag.tag(str(remote))
         if made:
-            assert git(remote, "rev-parse", made) == git(here.root, "rev-parse", "HEAD")
+            assert git(remote, "rev-parse", made) == git(tmp_path, "rev-parse", "HEAD")
         return made, git(remote, "tag", "--list").split()
 
     return published

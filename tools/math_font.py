@@ -1,6 +1,6 @@
 """Cut the site's mathematics font out of STIX Two Math, which the ziamath package brings.
 
-    python -m weave.mathfont
+    python -m tools.math_font
 
 writes docs/assets/math.woff2. Its licence, the SIL Open Font License 1.1, lies beside it.
 """

@@ -1,4 +1,4 @@
-"""The mathematics font is the one that weave cuts, and has every character that a formula uses."""
+"""The mathematics font is the one that its tool cuts, and has every character that a formula uses."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from math_core import LatexToMathML
 
-from weave.mathfont import cut
+from tools.math_font import cut
 from weave.project import DOCS
 
 FONT = DOCS / "assets" / "math.woff2"
@@ -49,5 +49,5 @@ def test_the_font_has_every_character_of_a_page_s_formulas(path):
     italic = {PLANCK if c == RESERVED else c for c in italic}
     missing = (used | italic) - {chr(c) for c in TTFont(FONT).getBestCmap()}
     assert not missing, (
-        f"{path.name} uses {sorted(missing)}: add them in weave/mathfont.py and run `make font`"
+        f"{path.name} uses {sorted(missing)}: add them in tools/math_font.py and run `make font`"
     )

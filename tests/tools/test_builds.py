@@ -7,7 +7,7 @@ import pytest
 
 from weave import labs, project, provenance, reference
 
-sys.path.append(str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2] / "tools" / "bench"))
 
 import builds
 

@@ -1,6 +1,6 @@
 """Tag what is published by the date of the newest entry in CHANGES.md, so that it can be named and compared.
 
-    python -m weave.tag REMOTE
+    python -m tools.tag REMOTE
 
 What says the same as the last tag of that date needs none; further entries on one day make it 2026-11-23.2.
 """
@@ -8,8 +8,8 @@ What says the same as the last tag of that date needs none; further entries on o
 import subprocess
 import sys
 
+from tools.notebooks_branch import git
 from weave import changes, project
-from weave.branch import git
 
 
 def tag(remote):

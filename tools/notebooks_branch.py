@@ -1,6 +1,6 @@
 """Push all notebooks to the branch `notebooks`, one commit without history, where Colab and Binder find them.
 
-    python -m weave.branch REMOTE
+    python -m tools.notebooks_branch REMOTE
 
 The same sources give the same commit. $SITE_URL is the address that links in the notebooks begin with.
 """
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from weave import labs, project
 
-BRANCH = "notebooks"
 PYTHON = "3.12"  # Binder's own choice has been one that the pins refuse
 
 
@@ -38,10 +37,10 @@ def push(remote, site):
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files(site).items():
             (Path(folder) / name).write_text(text, encoding="utf-8", newline="\n")
-        git(folder, "init", "--quiet", "--initial-branch", BRANCH)
+        git(folder, "init", "--quiet", "--initial-branch", labs.BRANCH)
         git(folder, "-c", "core.autocrlf=false", "add", ".")
         git(folder, "commit", "--quiet", "--no-gpg-sign", "--message", "Notebooks", **who)
-        git(folder, "push", "--quiet", "--force", remote, BRANCH)
+        git(folder, "push", "--quiet", "--force", remote, labs.BRANCH)
 
 
 def _who(date):
