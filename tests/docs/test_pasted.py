@@ -12,6 +12,7 @@ import torch
 from torch.testing import assert_close
 
 from snippets.decoding import KeyValueCache, attend, document_positions, visible
+from tests.exhibits.common import ledger
 from tests.peers import peer
 from weave import symbols
 from weave.directives import FENCES
@@ -31,8 +32,7 @@ def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_show
         if function:
             source = symbols.find(f"exhibits/{module}.py", function)
             pasted += "\n".join([*source.lines, f"{function}()", ""])
-            golden = ROOT / "tests" / "exhibits" / "goldens" / f"{module}.{function}.txt"
-            prints += golden.read_text("utf-8")
+            prints += ledger(module)[f"{module}.{function}"]
     assert "snippets" not in pasted, "a reader has the files, not the package"
     (tmp_path / "pasted.py").write_text(pasted, encoding="utf-8")
     done = subprocess.run(

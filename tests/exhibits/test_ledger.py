@@ -1,4 +1,4 @@
-"""The ledger: what every exhibit prints and returns is what is committed in goldens/.
+"""The ledger: what every exhibit prints and returns is what is committed in goldens/, a file a chapter.
 
 Numbers with a point or a power of ten may differ by one in a thousand or by 1e-6, which covers another
 machine's arithmetic; whole numbers and all other text must be the same. `make goldens` writes the
@@ -7,15 +7,14 @@ ledger anew, for review.
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.exhibits.common import GOLDENS, HEADING, ledger
 from weave.figures import standalone
 from weave.project import DOCS, ROOT
 from weave.results import exhibit_names
 
-GOLDENS = Path(__file__).parent / "goldens"
 PICTURE = ROOT / ".github" / "six-orders.svg"
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 WHOLE = re.compile(r"[-+]?\d+")
@@ -23,9 +22,14 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-6
 
 
 def entry(result):
-    """An exhibit's page of the ledger: what it printed, then its values by name."""
+    """An exhibit's part of the ledger: what it printed, then its values by name."""
     values = [f"{key} = {value!r}\n" for key, value in result["values"].items()]
     return result["output"] + ("---\n" if values else "") + "".join(values)
+
+
+def page(parts):
+    """A chapter's file of the ledger."""
+    return "".join(f"{HEADING}{name}\n{part}" for name, part in sorted(parts.items()))
 
 
 def differences(golden, now):
@@ -52,23 +56,23 @@ def close(old, new):
 
 @pytest.mark.parametrize("name", exhibit_names())
 def test_an_exhibit_gives_what_the_ledger_says(name, gives, request):
-    golden = GOLDENS / f"{name}.txt"
-    now = entry(gives(name))
+    chapter, now = name.partition(".")[0], entry(gives(name))
     if request.config.getoption("--rewrite-goldens"):
-        GOLDENS.mkdir(exist_ok=True)
-        golden.write_text(now, encoding="utf-8")
-    assert golden.exists(), f"no {golden.name} in the ledger: `make goldens` writes it"
-    changed = differences(golden.read_text(encoding="utf-8"), now)
+        file = GOLDENS / f"{chapter}.txt"
+        file.write_text(page(ledger(chapter) | {name: now}), encoding="utf-8")
+    golden = ledger(chapter)
+    assert name in golden, f"goldens/{chapter}.txt has no {name}: `make goldens` writes it"
+    changed = differences(golden[name], now)
     assert not changed, f"{name} gives other numbers: {changed}; if that is right, run `make goldens`"
 
 
-def test_the_ledger_has_no_page_for_an_exhibit_that_is_gone(request):
-    left = {path.stem for path in GOLDENS.glob("*.txt")} - set(exhibit_names())
-    if request.config.getoption("--rewrite-goldens"):
-        for name in left:
-            (GOLDENS / f"{name}.txt").unlink()
-        left = set()
-    assert not left
+def test_the_ledger_has_the_parts_of_exhibits_and_nothing_else(request):
+    for file in GOLDENS.iterdir():
+        now = page({name: part for name, part in ledger(file.stem).items() if name in exhibit_names()})
+        if request.config.getoption("--rewrite-goldens"):
+            file.write_text(now, encoding="utf-8") if now else file.unlink()
+        else:
+            assert now and file.read_text(encoding="utf-8") == now, f"`make goldens` writes {file.name}"
 
 
 def test_the_picture_of_the_readme_is_the_figure_of_the_front_page(gives, request):
