@@ -32,7 +32,7 @@ def source(name):
     return "\n".join(symbols.find(f"exhibits/{module}.py", function).lines)
 
 
-LIVE = [name for name in exhibit_names() if "Live(" in source(name)]
+LIVE = [name for name in exhibit_names() if re.search(r"live\(", source(name), re.IGNORECASE)]
 
 
 @pytest.fixture(scope="module")
