@@ -96,18 +96,7 @@ def walk():
             **{f"sine_{n}": hand[0] for n, hand in enumerate(hands)},
         }
 
-    live = Live(
-        show,
-        {"place": Slider("place in the text", 0, places - 1, 6, drag="dots")},
-        says="At place {place:.0f} the four hands have the sines "
-        "{sine_0:,.2f}, {sine_1:,.2f}, {sine_2:,.2f} and {sine_3:,.2f}.",
-        call="import torch\n"
-        "from sinusoidal import sinusoidal_encoding\n\n"
-        "row = sinusoidal_encoding(torch.tensor({place}), 8, base=100)\n"
-        "row[::2]  # the sines",
-        draws={"dots": "row[::2]"},
-        tolerance=1e-12,
-    )
+    live = _walk_live(show, places)
     made = live.start()
     fig, axes = plt.subplot_mosaic(
         [["clock", "grid"], ["waves", "waves"]],
@@ -135,6 +124,21 @@ def walk():
     )
     waves.set(xlabel="place", ylabel="sine of each hand")
     return fig, {"base": base, "hands": dim // 2}, live
+
+
+def _walk_live(show, places):
+    return Live(
+        show,
+        {"place": Slider("place in the text", 0, places - 1, 6, drag="dots")},
+        says="At place {place:.0f} the four hands have the sines "
+        "{sine_0:,.2f}, {sine_1:,.2f}, {sine_2:,.2f} and {sine_3:,.2f}.",
+        call="import torch\n"
+        "from sinusoidal import sinusoidal_encoding\n\n"
+        "row = sinusoidal_encoding(torch.tensor({place}), 8, base=100)\n"
+        "row[::2]  # the sines",
+        draws={"dots": "row[::2]"},
+        tolerance=1e-12,
+    )
 
 
 def simpler_marks():
@@ -233,7 +237,31 @@ def spectrum():
             "longest": lengths[-1],
         }
 
-    live = Live(
+    live = _spectrum_live(waves, base)
+    made = live.start()
+    fig, ax = plt.subplots()
+    (live.moves["waves"],) = ax.plot(*made["waves"].T)
+    (live.moves["text"],) = ax.plot(*made["text"].T, "--", color="gray")
+    live.moves["words"] = ax.text(*made["words"], "", va="bottom")
+    ax.set_yscale("log")
+    ax.set_ylim(3, 1e7)
+    ax.set_xlabel("pair of dimensions")
+    ax.set_ylabel("wavelength in positions")
+    wavelengths = made["waves"][:, 1]
+    values = {
+        "dim": 512,
+        "tokens": 512,
+        "pairs": len(wavelengths),
+        "longer": made["longer"],
+        "ratio": wavelengths[1] / wavelengths[0],
+        "longest": made["longest"],
+        "printed_end": 2 * math.pi * base,
+    }
+    return fig, values, live
+
+
+def _spectrum_live(waves, base):
+    return Live(
         waves,
         {
             "base": Slider("base", 100, 1e6, base, log=True),
@@ -251,29 +279,6 @@ def spectrum():
         draws={"waves": "waves"},
         texts={"words": "{tokens:,} positions"},
         tolerance=1e-6,
-    )
-    made = live.start()
-    fig, ax = plt.subplots()
-    (live.moves["waves"],) = ax.plot(*made["waves"].T)
-    (live.moves["text"],) = ax.plot(*made["text"].T, "--", color="gray")
-    live.moves["words"] = ax.text(*made["words"], "", va="bottom")
-    ax.set_yscale("log")
-    ax.set_ylim(3, 1e7)
-    ax.set_xlabel("pair of dimensions")
-    ax.set_ylabel("wavelength in positions")
-    wavelengths = made["waves"][:, 1]
-    return (
-        fig,
-        {
-            "dim": 512,
-            "tokens": 512,
-            "pairs": len(wavelengths),
-            "longer": made["longer"],
-            "ratio": wavelengths[1] / wavelengths[0],
-            "longest": made["longest"],
-            "printed_end": 2 * math.pi * base,
-        },
-        live,
     )
 
 
@@ -295,7 +300,23 @@ def similarity_to_one():
             "least": similarity.amin(),
         }
 
-    live = Live(
+    live = _similarity_to_one_live(compare, last, dim)
+    made = live.start()
+    fig, ax = plt.subplots()
+    (live.moves["similarity"],) = ax.plot(*made["similarity"].T)
+    (live.moves["reference line"],) = ax.plot(
+        *made["reference line"].T, "--", color="gray"
+    )
+    ax.set_ylim(0, 1.04)
+    ax.set_xlabel("position")
+    ax.set_ylabel("similarity to one position")
+    right = made["similarity"][last // 2 :, 1]
+    rise = (right[1:] > right[:-1]).nonzero()[0].item() + 1
+    return fig, {"dim": dim, "first_rise": rise}, live
+
+
+def _similarity_to_one_live(compare, last, dim):
+    return Live(
         compare,
         {
             "reference": Slider(
@@ -312,18 +333,6 @@ def similarity_to_one():
         draws={"similarity": "similarity"},
         tolerance=1e-9,
     )
-    made = live.start()
-    fig, ax = plt.subplots()
-    (live.moves["similarity"],) = ax.plot(*made["similarity"].T)
-    (live.moves["reference line"],) = ax.plot(
-        *made["reference line"].T, "--", color="gray"
-    )
-    ax.set_ylim(0, 1.04)
-    ax.set_xlabel("position")
-    ax.set_ylabel("similarity to one position")
-    right = made["similarity"][last // 2 :, 1]
-    rise = (right[1:] > right[:-1]).nonzero()[0].item() + 1
-    return fig, {"dim": dim, "first_rise": rise}, live
 
 
 def similarity_matrix():
