@@ -53,8 +53,52 @@ def six_orders():
         left, right = moved.norm(dim=-1).amax(-1)
         return marks | names | which | {"left": left, "right": right}
 
+    live = _six_orders_live(move)
+    made = live.start()
+    fig, axes = _row_over_clouds()
+    for n, (word, marker) in enumerate(zip(WORDS, "os^", strict=True)):
+        color = f"C{n}"
+        live.moves[word] = axes["row"].text(
+            *made[word], word, color=color, size=13, ha="center"
+        )
+        for side in range(2):
+            x, y = outputs[side, :, n, :2].T
+            axes[side].scatter(x, y, s=14, c=color, marker=marker, alpha=0.5)
+            name = f"{word}_{side}"
+            live.moves[name] = axes[side].scatter(
+                *made[name].T, s=110, c=color, marker=marker, label=word
+            )
+    clouds = outputs.flatten(1, 2).mul(1e4).round()
+    values = {
+        "orders": len(orders),
+        "width": words.shape[1],
+        "without": len(clouds[0].unique(dim=0)),
+        "with_positions": len(clouds[1].unique(dim=0)),
+    }
+    return fig, values, live
+
+
+def _row_over_clouds():
+    """The axes: a row of three places, and below it two without numbers."""
+    fig, axes = plt.subplot_mosaic(
+        [["row", "row"], [0, 1]], figsize=(4.4, 3.1), height_ratios=(1, 5)
+    )
+    row = axes["row"]
+    row.set(xlim=(-0.5, 2.5), ylim=(-0.2, 0.6), yticks=[])
+    row.set_xticks(range(3), PLACES)
+    row.tick_params(length=0)
+    for side in ("left", "bottom"):
+        row.spines[side].set_visible(False)
+    for side, title in enumerate(TITLES):
+        axes[side].set_title(title)
+        axes[side].set(xticks=[], yticks=[])
+        axes[side].margins(0.2)
+    return fig, axes
+
+
+def _six_orders_live(move):
     row = "{{{}|dog|bites|man}}"
-    live = Live(
+    return Live(
         move,
         {
             word: Slider(
@@ -89,42 +133,4 @@ def six_orders():
             for word in WORDS
         },
         tolerance=1e-6,
-    )
-    made = live.start()
-    fig, axes = plt.subplot_mosaic(
-        [["row", "row"], [0, 1]], figsize=(4.4, 3.1), height_ratios=(1, 5)
-    )
-    row = axes["row"]
-    for n, (word, marker) in enumerate(zip(WORDS, "os^", strict=True)):
-        color = f"C{n}"
-        live.moves[word] = row.text(
-            *made[word], word, color=color, size=13, ha="center"
-        )
-        for side in range(2):
-            x, y = outputs[side, :, n, :2].T
-            axes[side].scatter(x, y, s=14, c=color, marker=marker, alpha=0.5)
-            name = f"{word}_{side}"
-            live.moves[name] = axes[side].scatter(
-                *made[name].T, s=110, c=color, marker=marker, label=word
-            )
-    row.set(xlim=(-0.5, 2.5), ylim=(-0.2, 0.6), yticks=[])
-    row.set_xticks(range(3), PLACES)
-    row.tick_params(length=0)
-    for side in ("left", "bottom"):
-        row.spines[side].set_visible(False)
-    for side, title in enumerate(TITLES):
-        axes[side].set_title(title)
-        axes[side].set(xticks=[], yticks=[])
-        axes[side].margins(0.2)
-    rounded = outputs.flatten(1, 2).mul(1e4).round()
-    without, with_positions = (len(cloud.unique(dim=0)) for cloud in rounded)
-    return (
-        fig,
-        {
-            "orders": len(orders),
-            "width": words.shape[1],
-            "without": without,
-            "with_positions": with_positions,
-        },
-        live,
     )
