@@ -46,6 +46,8 @@ SHOWN = (  # the experiments whose results stand on the page
     *("variants", "tasks", "cost"),
 )
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
+ALL = "all encodings"  # what a reader may pick besides one
+KINDS = dict.fromkeys(COLORS.values())  # the colours of encodings
 SMOOTH = 4  # bins that a point of a line is the mean of
 
 
@@ -100,44 +102,15 @@ def by_position():
     of sinusoids and RoPE rise far above all others. The names stand at the
     right, ordered by the loss at the end.
     """
-    losses, everything = _losses(), "all encodings"
-    options = (everything, *losses)
-    at, _ = _smooth(losses["none"])
-
-    def line(*losses):
-        """One line through all, with a gap before each."""
-        gap = torch.full((1, 2), math.inf)
-        each = [torch.stack((at, _smooth(loss)[1]), 1) for loss in losses]
-        return torch.cat([gap, *(part for e in each for part in (e, gap))])
-
+    losses = _losses()
+    options = (ALL, *losses)
+    pictures = {option: _colored(losses, option) for option in options}
     means = {name: loss.mean(0) for name, loss in losses.items()}
-    ends = {name: _smooth(loss)[1][-1].item() for name, loss in means.items()}
-    order = sorted(ends, key=ends.get)
     bands = {
         name: torch.stack([_band(loss, band).mean() for band in BANDS])
         for name, loss in losses.items()
     }
-    kinds = dict.fromkeys(COLORS.values())
-    bands[everything] = torch.stack([*bands.values()]).mean(0)
-    seeds = {everything: []} | losses
-    pictures = {}
-    for option in options:
-        seen = losses if option == everything else [option]
-        pictures[option] = {
-            kind: line(
-                *(
-                    means[name]
-                    for name in COLORS
-                    if name in seen and COLORS[name] == kind
-                )
-            )
-            for kind in kinds
-        } | {
-            f"{kind} seeds": line(
-                *(seeds[option] if COLORS.get(option) == kind else ())
-            )
-            for kind in kinds
-        }
+    bands[ALL] = torch.stack([*bands.values()]).mean(0)
 
     def pick(name):
         """The colours of one encoding or of all; the gray below stays."""
@@ -149,9 +122,66 @@ def by_position():
             "far": far,
         }
 
-    live = Live(
+    ends = {name: _smooth(loss)[1][-1].item() for name, loss in means.items()}
+    order = sorted(ends, key=ends.get)
+    live = _by_position_live(pick, options, order)
+    fig, ax = plt.subplots(figsize=(4.4, 4.4))
+    ax.axvline(TRAINED, color="gray", ls=":")
+    ax.plot(*_line(*means.values()).T, color="gray", lw=0.8)
+    low, high = ax.get_ylim()
+    places = spaced([ends[name] for name in order], (high - low) / 21)
+    for name, place in zip(order, places, strict=True):
+        line_to_name = [ASKED - 32, ASKED + 30], [ends[name], place]
+        ax.plot(*line_to_name, color="gray", lw=0.4)
+        ax.text(ASKED + 40, place, name, color="gray", va="center")
+        live.moves[name] = ax.text(
+            ASKED + 40, place, name, color=COLORS[name], va="center"
+        )
+    _draw_colored(ax, live)
+    ax.set_xlim(0, ASKED * 1.42)
+    ax.set_ylim(low, max(high, places[-1] + 0.05))
+    ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])
+    ax.text(TRAINED + 16, ax.get_ylim()[1], "training ended here", va="top")
+    ax.set_xlabel("position")
+    ax.set_ylabel("loss, nats per byte")
+    return fig, {"smoothed": SMOOTH * BIN}, live
+
+
+def _line(*losses):
+    """One line through all, with a gap before each and after the last."""
+    gap = torch.full((1, 2), math.inf)
+    each = [torch.stack(_smooth(loss), 1) for loss in losses]
+    return torch.cat([gap, *(part for e in each for part in (e, gap))])
+
+
+def _colored(losses, option):
+    """For each colour a line through the means of those that are picked, and
+    one through the seeds of the one that is picked alone."""
+    picked = [
+        name for name in COLORS if name in losses and option in (name, ALL)
+    ]
+    means, seeds = {}, {}
+    for kind in KINDS:
+        means[kind] = [
+            losses[name].mean(0) for name in picked if COLORS[name] == kind
+        ]
+        alone = COLORS.get(option) == kind
+        seeds[f"{kind} seeds"] = losses[option] if alone else ()
+    return {name: _line(*each) for name, each in (means | seeds).items()}
+
+
+def _draw_colored(ax, live):
+    made = live.start()
+    for part, width in (("{} seeds", 0.6), ("{}", 1.2)):
+        for kind in KINDS:
+            name = part.format(kind)
+            (live.moves[name],) = ax.plot(*made[name].T, kind, lw=width)
+
+
+def _by_position_live(pick, options, order):
+    return Live(
         pick,
-        {"name": Choice("encoding", options, everything)},
+        {"name": Choice("encoding", options, ALL)},
         says="With {name}, a mean loss of {within:.2f} within the trained "
         "length and of {far:.2f} far beyond it, on other bytes."
         "{picked|| Thin, in its colour: its seeds.}",
@@ -159,7 +189,7 @@ def by_position():
         "from experiments.runs import load\n\n"
         'kept = load("language")\n'
         "runs = {picked|sum(kept.values(), [])|"
-        + "|".join(f'kept["{name}"]' for name in losses)
+        + "|".join(f'kept["{name}"]' for name in options[1:])
         + "}\n"
         'loss = torch.tensor([run["loss"] for run in runs])'
         f"  # means over {BIN} positions\n"
@@ -170,37 +200,11 @@ def by_position():
         title="In the repository, the code that reads these results",
         texts={
             name: "{picked|"
-            + "|".join(
-                name * (each in (name, everything)) for each in options
-            )
+            + "|".join(name * (each in (name, ALL)) for each in options)
             + "}"
             for name in order
         },
     )
-    made = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 4.4))
-    ax.axvline(TRAINED, color="gray", ls=":")
-    ax.plot(*line(*means.values()).T, color="gray", lw=0.8)
-    low, high = ax.get_ylim()
-    places = spaced([ends[name] for name in order], (high - low) / 21)
-    for name, place in zip(order, places, strict=True):
-        line_to_name = [ASKED - 32, ASKED + 30], [ends[name], place]
-        ax.plot(*line_to_name, color="gray", lw=0.4)
-        ax.text(ASKED + 40, place, name, color="gray", va="center")
-        live.moves[name] = ax.text(
-            ASKED + 40, place, name, color=COLORS[name], va="center"
-        )
-    for part, width in (("{} seeds", 0.6), ("{}", 1.2)):
-        for kind in kinds:
-            name = part.format(kind)
-            (live.moves[name],) = ax.plot(*made[name].T, kind, lw=width)
-    ax.set_xlim(0, ASKED * 1.42)
-    ax.set_ylim(low, max(high, places[-1] + 0.05))
-    ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])
-    ax.text(TRAINED + 16, ax.get_ylim()[1], "training ended here", va="top")
-    ax.set_xlabel("position")
-    ax.set_ylabel("loss, nats per byte")
-    return fig, {"smoothed": SMOOTH * BIN}, live
 
 
 def table():
