@@ -383,9 +383,6 @@ def t5_steps():
     sides = (("back", "looking back only"), ("both", "each way of both"))
     longest, top = 300, 68
 
-    def twice(x):
-        return x[:, None].expand(-1, 2).flatten()
-
     def stairs(buckets, most, distance):
         distances = torch.arange(1, longest + 1)
         asked = torch.cat((distances, distance.long()[None]))
@@ -397,9 +394,9 @@ def t5_steps():
             last = each.amax()
             start = (each < last).sum() + 1
             begin = torch.stack((start, last))
-            steps = torch.stack((twice(distances)[1:], twice(each)[:-1]), 1)
+            corners = _twice(distances)[1:], _twice(each)[:-1]
             made |= {
-                f"{side} steps": steps,
+                f"{side} steps": torch.stack(corners, 1),
                 f"{side} begin": begin[None],
                 f"{side} number": begin,
                 f"{side} key": torch.stack((distance, own))[None],
@@ -408,7 +405,45 @@ def t5_steps():
             }
         return made
 
-    live = Live(
+    live = _t5_steps_live(stairs, sides, longest)
+    made = live.start()
+    fig, ax = plt.subplots()
+    for n, (side, name) in enumerate(sides):
+        color = f"C{n}"
+        (live.moves[f"{side} steps"],) = ax.plot(
+            *made[f"{side} steps"].T, color=color, label=name
+        )
+        for marks, size in ((f"{side} begin", 25), (f"{side} key", 70)):
+            live.moves[marks] = ax.scatter(
+                *made[marks].T, s=size, color=color, zorder=3
+            )
+        live.moves[f"{side} number"] = ax.annotate(
+            "",
+            made[f"{side} number"].tolist(),
+            (-3, 5),
+            textcoords="offset points",
+            ha="right",
+        )
+    (live.moves["wall"],) = ax.plot(*made["wall"].T, "--", color="gray")
+    ax.set_xscale("log", base=2)
+    ax.set_xlabel("distance to an earlier key")
+    ax.set_ylabel("bucket")
+    ax.set_ylim(0, top)
+    ax.legend(loc="upper left")
+    offsets = torch.arange(-1000, 1001)
+    (unused,) = set(range(32)) - set(t5_buckets(offsets).tolist())
+    values = {"buckets": 32, "most": 128}
+    values |= {side: made[f"{side}_starts"] for side, _ in sides}
+    values |= {"unused": unused, "own_back": 16, "own_both": 8}
+    return fig, values, live
+
+
+def _twice(x):
+    return x[:, None].expand(-1, 2).flatten()
+
+
+def _t5_steps_live(stairs, sides, longest):
+    return Live(
         stairs,
         {
             "distance": Slider(
@@ -440,45 +475,6 @@ def t5_steps():
         texts={
             f"{side} number": f"{{{side}_starts:.0f}}" for side, _ in sides
         },
-    )
-    made = live.start()
-    fig, ax = plt.subplots()
-    for n, (side, name) in enumerate(sides):
-        color = f"C{n}"
-        (live.moves[f"{side} steps"],) = ax.plot(
-            *made[f"{side} steps"].T, color=color, label=name
-        )
-        for marks, size in ((f"{side} begin", 25), (f"{side} key", 70)):
-            live.moves[marks] = ax.scatter(
-                *made[marks].T, s=size, color=color, zorder=3
-            )
-        live.moves[f"{side} number"] = ax.annotate(
-            "",
-            made[f"{side} number"].tolist(),
-            (-3, 5),
-            textcoords="offset points",
-            ha="right",
-        )
-    (live.moves["wall"],) = ax.plot(*made["wall"].T, "--", color="gray")
-    ax.set_xscale("log", base=2)
-    ax.set_xlabel("distance to an earlier key")
-    ax.set_ylabel("bucket")
-    ax.set_ylim(0, top)
-    ax.legend(loc="upper left")
-    offsets = torch.arange(-1000, 1001)
-    (unused,) = set(range(32)) - set(t5_buckets(offsets).tolist())
-    return (
-        fig,
-        {
-            "buckets": 32,
-            "most": 128,
-            "back": made["back_starts"],
-            "both": made["both_starts"],
-            "unused": unused,
-            "own_back": 16,
-            "own_both": 8,
-        },
-        live,
     )
 
 
