@@ -113,29 +113,7 @@ def two_needles():
     between them. When both words move on together, both needles turn and the
     arc turns with them, as wide as before.
     """
-    live = Live(
-        _needles,
-        {
-            "place": Slider("place of both words", 0, 40, 4, drag="offers"),
-            "apart": Slider("steps between them", 0, 15, 6, drag="looks"),
-        },
-        says="The word that offers stands at place {place:.0f}, the word "
-        "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
-        "degrees apart.",
-        call="import math\n\nimport torch\n"
-        "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
-        "needles = torch.tensor([[0.6, 0.8], [0.8, 0.6]])\n"
-        "places = torch.tensor([{place} + {apart}, {place}])\n"
-        "tables = rope_tables(places, rope_frequencies(8)[1:2])\n"
-        'looking, offering = apply_rope(needles, *tables, "half")\n'
-        "math.degrees(math.acos(looking @ offering))",
-        draws={
-            name: f"torch.stack((0 * {name}, {name}))"
-            for name in ("looking", "offering")
-        },
-        texts={"at": "{degrees:.0f}°"},
-        tolerance=1e-9,
-    )
+    live = _two_needles_live(_needles)
     made, moves = live.start(), live.moves
     fig, (dial, line) = plt.subplots(
         2, figsize=(4.4, 3.2), height_ratios=(5, 1)
@@ -159,6 +137,32 @@ def two_needles():
     line.set_xlabel("place in the text")
     line.spines["left"].set_visible(False)
     return fig, live
+
+
+def _two_needles_live(needles):
+    return Live(
+        needles,
+        {
+            "place": Slider("place of both words", 0, 40, 4, drag="offers"),
+            "apart": Slider("steps between them", 0, 15, 6, drag="looks"),
+        },
+        says="The word that offers stands at place {place:.0f}, the word "
+        "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
+        "degrees apart.",
+        call="import math\n\nimport torch\n"
+        "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
+        "needles = torch.tensor([[0.6, 0.8], [0.8, 0.6]])\n"
+        "places = torch.tensor([{place} + {apart}, {place}])\n"
+        "tables = rope_tables(places, rope_frequencies(8)[1:2])\n"
+        'looking, offering = apply_rope(needles, *tables, "half")\n'
+        "math.degrees(math.acos(looking @ offering))",
+        draws={
+            name: f"torch.stack((0 * {name}, {name}))"
+            for name in ("looking", "offering")
+        },
+        texts={"at": "{degrees:.0f}°"},
+        tolerance=1e-9,
+    )
 
 
 def by_hand():
@@ -295,9 +299,32 @@ def own_score():
             }
         return made | {"first": scores[0], "last": scores[-1]}
 
-    starts = {"q_x": 0.9, "q_y": 0.0, "k_x": -0.8, "k_y": 0.5}
     names = {"q": "query", "k": "key"}
-    live = Live(
+    live = _own_score_live(score, names, count)
+    made, moves = live.start(), live.moves
+    fig, (dial, plot) = plt.subplots(
+        1, 2, figsize=(4.4, 2.3), width_ratios=(2, 3)
+    )
+    for name, color in (("q", "C0"), ("k", "C1")):
+        (moves[f"{name} arrow"],) = dial.plot(
+            *made[f"{name} arrow"].T, color, linewidth=3, label=names[name]
+        )
+        moves[f"{name} tip"] = dial.scatter(
+            *made[f"{name} tip"].T, s=70, color=color, zorder=3
+        )
+    dial.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
+    dial.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
+    dial.set(xlabel="channel 0", ylabel="channel 1")
+    dial.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    plot.axhline(0, color="gray", linewidth=0.6)
+    (moves["score"],) = plot.plot(*made["score"].T, "black")
+    plot.set(ylim=(-8.4, 8.4), xlabel="distance", ylabel="score")
+    return fig, {"pairs": dim // 2}, live
+
+
+def _own_score_live(score, names, count):
+    starts = {"q_x": 0.9, "q_y": 0.0, "k_x": -0.8, "k_y": 0.5}
+    return Live(
         score,
         {"base": Slider("base", 10, 1e6, BASE, log=True)}
         | {
@@ -327,25 +354,6 @@ def own_score():
         draws={"score": "scores"},
         tolerance=1e-9,
     )
-    made, moves = live.start(), live.moves
-    fig, (dial, plot) = plt.subplots(
-        1, 2, figsize=(4.4, 2.3), width_ratios=(2, 3)
-    )
-    for name, color in (("q", "C0"), ("k", "C1")):
-        (moves[f"{name} arrow"],) = dial.plot(
-            *made[f"{name} arrow"].T, color, linewidth=3, label=names[name]
-        )
-        moves[f"{name} tip"] = dial.scatter(
-            *made[f"{name} tip"].T, s=70, color=color, zorder=3
-        )
-    dial.set(xlim=(-1.2, 1.2), ylim=(-1.2, 1.2), aspect="equal")
-    dial.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1])
-    dial.set(xlabel="channel 0", ylabel="channel 1")
-    dial.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    plot.axhline(0, color="gray", linewidth=0.6)
-    (moves["score"],) = plot.plot(*made["score"].T, "black")
-    plot.set(ylim=(-8.4, 8.4), xlabel="distance", ylabel="score")
-    return fig, {"pairs": dim // 2}, live
 
 
 def layouts():
@@ -380,28 +388,7 @@ def layouts():
             }
         return made
 
-    live = Live(
-        turn,
-        {
-            "channel": Slider("channel", 0, 7, 1, drag="frame"),
-            "place": Slider("position", 1, 12, 1),
-        },
-        says="Channel {channel:.0f} turns with channel "
-        "{interleaved_other:.0f} in the interleaved layout and with channel "
-        "{half_other:.0f} in the half layout. The matrices are those of "
-        "position {place:.0f}.",
-        call="import torch\n"
-        "from rope import apply_rope, rope_tables\n\n"
-        "speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])\n"
-        "tables = rope_tables(torch.full((8,), {place}), speeds)\n"
-        'interleaved = apply_rope(torch.eye(8), *tables, "interleaved").T\n'
-        'half = apply_rope(torch.eye(8), *tables, "half").T\n'
-        "n = {channel}\n"
-        "[m for m in range(8) if interleaved[m, n] and m != n]\n"
-        "[m for m in range(8) if half[m, n] and m != n]",
-        draws={layout: layout for layout in pairs},
-        tolerance=1e-6,
-    )
+    live = _layouts_live(turn, pairs)
     made = live.start()
     fig, axes = plt.subplots(
         2, 2, figsize=(4.4, 3.1), height_ratios=(1.4, 6), sharex="col"
@@ -428,6 +415,31 @@ def layouts():
     (live.moves["frame"],) = axes[1, 0].plot(*made["frame"].T, "black")
     axes[1, 0].set_ylabel("channel out")
     return fig, live
+
+
+def _layouts_live(turn, pairs):
+    return Live(
+        turn,
+        {
+            "channel": Slider("channel", 0, 7, 1, drag="frame"),
+            "place": Slider("position", 1, 12, 1),
+        },
+        says="Channel {channel:.0f} turns with channel "
+        "{interleaved_other:.0f} in the interleaved layout and with channel "
+        "{half_other:.0f} in the half layout. The matrices are those of "
+        "position {place:.0f}.",
+        call="import torch\n"
+        "from rope import apply_rope, rope_tables\n\n"
+        "speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])\n"
+        "tables = rope_tables(torch.full((8,), {place}), speeds)\n"
+        'interleaved = apply_rope(torch.eye(8), *tables, "interleaved").T\n'
+        'half = apply_rope(torch.eye(8), *tables, "half").T\n'
+        "n = {channel}\n"
+        "[m for m in range(8) if interleaved[m, n] and m != n]\n"
+        "[m for m in range(8) if half[m, n] and m != n]",
+        draws={layout: layout for layout in pairs},
+        tolerance=1e-6,
+    )
 
 
 def mixed_layouts():
