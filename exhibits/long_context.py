@@ -154,7 +154,6 @@ def unseen():
         "YaRN": lambda w, s: yarn(w, s, TRAINED),
         "Llama 3": lambda w, s: llama3(w, s, TRAINED),
     }
-
     before = _step(rope_frequencies(DIM))
 
     def ask(method, times):
@@ -176,16 +175,34 @@ def unseen():
             "way": torch.tensor(list(ways).index(method)),
         }
 
-    live = Live(
+    live = _unseen_live(ask, ways)
+    made = live.start()
+    fig, (circle, step) = plt.subplots(
+        2, figsize=(4.4, 2.6), height_ratios=(4, 3), sharex=True
+    )
+    pairs = range(DIM // 2)
+    for name, color, label in (
+        ("asked", "C1", "never seen"),
+        ("seen", "C0", "seen in training"),
+    ):
+        live.moves[name] = circle.bar(
+            pairs, made[name], width=0.8, color=color, label=label
+        )
+    circle.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    (live.moves["kept"],) = step.plot(*made["kept"].T, "C2")
+    for ax, share in ((circle, "circle"), (step, "step")):
+        ax.set_ylim(0, 1.05)
+        ax.set_ylabel(f"share of\nthe {share}")
+    step.set_xlabel("pair")
+    fig.align_ylabels()
+    return fig, {"pairs": len(pairs)}, live
+
+
+def _unseen_live(ask, ways):
+    return Live(
         ask,
         {
-            "times": Slider(
-                "times the trained length",
-                1,
-                16,
-                4,
-                step=0.5,
-            ),
+            "times": Slider("times the trained length", 1, 16, 4, step=0.5),
             "method": Choice("method", tuple(ways), "unchanged"),
         },
         says=f"Trained on {TRAINED:,} tokens, asked for "
@@ -216,27 +233,6 @@ def unseen():
         draws={"asked": "asked", "seen": "seen", "kept": "used / w"},
         tolerance=1e-9,
     )
-    made = live.start()
-    fig, axes = plt.subplots(
-        2, figsize=(4.4, 2.6), height_ratios=(4, 3), sharex=True
-    )
-    circle, step = axes
-    pairs = range(DIM // 2)
-    for name, color, label in (
-        ("asked", "C1", "never seen"),
-        ("seen", "C0", "seen in training"),
-    ):
-        live.moves[name] = circle.bar(
-            pairs, made[name], width=0.8, color=color, label=label
-        )
-    circle.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    (live.moves["kept"],) = step.plot(*made["kept"].T, "C2")
-    for ax, share in zip(axes, ("circle", "step"), strict=True):
-        ax.set_ylim(0, 1.05)
-        ax.set_ylabel(f"share of\nthe {share}")
-    step.set_xlabel("pair")
-    fig.align_ylabels()
-    return fig, {"pairs": len(pairs)}, live
 
 
 def _step(w):
@@ -264,7 +260,20 @@ def ramp_ends():
             "full": (turns <= alpha).sum(),
         }
 
-    live = Live(
+    live = _ramp_ends_live(slow, dim, factor)
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.4))
+    (live.moves["slowed"],) = ax.plot(*made["slowed"].T)
+    ax.set_yscale("log", base=2)
+    ax.set_ylim(0.9, 72)
+    ax.set_yticks([1, 4, 16, 64], [1, 4, 16, 64])
+    ax.set_xlabel("pair")
+    ax.set_ylabel("slowed by")
+    return fig, {"dim": dim, "factor": factor, "trained": TRAINED}, live
+
+
+def _ramp_ends_live(slow, dim, factor):
+    return Live(
         slow,
         {
             "alpha": Slider(
@@ -286,15 +295,6 @@ def ramp_ends():
         draws={"slowed": "slowed"},
         tolerance=1e-9,
     )
-    made = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 2.4))
-    (live.moves["slowed"],) = ax.plot(*made["slowed"].T)
-    ax.set_yscale("log", base=2)
-    ax.set_ylim(0.9, 72)
-    ax.set_yticks([1, 4, 16, 64], [1, 4, 16, 64])
-    ax.set_xlabel("pair")
-    ax.set_ylabel("slowed by")
-    return fig, {"dim": dim, "factor": factor, "trained": TRAINED}, live
 
 
 def factors():
