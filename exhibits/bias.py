@@ -147,7 +147,6 @@ def by_parameters():
     FIRE ever more slowly, Sandwich in ripples.
     """
     count, heads, drop = 129, 8, 14
-    at = count // 2
     query, keys = torch.tensor([count - 1]), torch.arange(count)
     fire = _fire_line(1, drop)
     names = ("ALiBi", "Sandwich", "KERPLE", "FIRE")
@@ -166,13 +165,27 @@ def by_parameters():
         for name, bias in zip(names, biases, strict=True):
             fallen = bias[0, 0].flip(-1) - bias[0, 0, -1]
             made[name] = torch.stack((distance, fallen.double()), 1)
-            made[f"{name}_at"] = fallen[at]
+            made[f"{name}_at"] = fallen[count // 2]
         return made
 
-    live = Live(
+    live = _by_parameters_live(curves, names, count, drop)
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    for name, line in zip(names, ("-", "-.", "--", ":"), strict=True):
+        (live.moves[name],) = ax.plot(*made[name].T, "C2" + line, label=name)
+    ax.set_ylim(-16, 1)
+    ax.set_xlabel("distance")
+    ax.set_ylabel("bias, zero at the query")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.45, 1))
+    return fig, {"query": count - 1, "drop": drop}, live
+
+
+def _by_parameters_live(curves, names, count, drop):
+    at = count // 2
+    return Live(
         curves,
         {
-            "head": Slider("head", 1, heads, 5),
+            "head": Slider("head", 1, 8, 5),
             "r1": Slider(
                 "KERPLE: r₁", 0.1, 4, 2, step=0.1, shows="{value:.1f}"
             ),
@@ -208,15 +221,6 @@ def by_parameters():
         draws={name: f"lines[{n}]" for n, name in enumerate(names)},
         tolerance=2e-5,
     )
-    made = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 3.2))
-    for name, line in zip(names, ("-", "-.", "--", ":"), strict=True):
-        (live.moves[name],) = ax.plot(*made[name].T, "C2" + line, label=name)
-    ax.set_ylim(-16, 1)
-    ax.set_xlabel("distance")
-    ax.set_ylabel("bias, zero at the query")
-    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.45, 1))
-    return fig, {"query": count - 1, "drop": drop}, live
 
 
 def mass_by_distance():
