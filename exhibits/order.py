@@ -205,40 +205,7 @@ def shuffled():
             **{f"{word}_key": torch.stack((at[word], beside)) for word in at},
         }
 
-    controls = {
-        word: Slider(
-            f"“{word}” stands",
-            0,
-            2,
-            place,
-            shows="{value|first|second|third}",
-            drag=f"{word}_row",
-            along="y",
-            swaps=True,
-        )
-        for place, word in enumerate(DOG_BITES_MAN)
-    }
-    mask = Choice("mask", ("none", "causal"), "none")
-    now = " ".join(f"{{{place}|dog|bites|man}}" for place in places)
-    live = Live(
-        move,
-        controls | {"mask": mask},
-        says=f"The text is “{now}”. Put back into the first order, the "
-        "largest change of an output is {apart:.2f}.",
-        call="import torch\n"
-        "from attention import SelfAttention\n\n"
-        "generator = torch.Generator().manual_seed(1)\n"
-        "words = 3 * torch.randn(3, 8, generator=generator)\n"
-        "torch.manual_seed(0)\n"
-        "layer = SelfAttention(8, heads=1)\n"
-        "order = [{first:.0f}, {second:.0f}, {third:.0f}]\n"
-        "causal = {causal|False|True}\n"
-        "outputs, weights = layer(words[order], causal=causal)\n"
-        "before, _ = layer(words, causal=causal)\n"
-        "(outputs - before[order]).abs().max()",
-        draws={"weights": "weights", "outputs": "outputs"},
-        tolerance=1e-6,
-    )
+    live = _shuffled_live(move, places)
     made = live.start()
     fig, (left, right) = plt.subplots(
         1, 2, figsize=(4.4, 2.1), width_ratios=(3, 5)
@@ -260,6 +227,43 @@ def shuffled():
         for order in permutations(torch.arange(3.0))
     ]
     return fig, {"least": min(each["apart"] for each in changes[1:])}, live
+
+
+def _shuffled_live(move, places):
+    controls = {
+        word: Slider(
+            f"“{word}” stands",
+            0,
+            2,
+            place,
+            shows="{value|first|second|third}",
+            drag=f"{word}_row",
+            along="y",
+            swaps=True,
+        )
+        for place, word in enumerate(DOG_BITES_MAN)
+    }
+    mask = Choice("mask", ("none", "causal"), "none")
+    now = " ".join(f"{{{place}|dog|bites|man}}" for place in places)
+    return Live(
+        move,
+        controls | {"mask": mask},
+        says=f"The text is “{now}”. Put back into the first order, the "
+        "largest change of an output is {apart:.2f}.",
+        call="import torch\n"
+        "from attention import SelfAttention\n\n"
+        "generator = torch.Generator().manual_seed(1)\n"
+        "words = 3 * torch.randn(3, 8, generator=generator)\n"
+        "torch.manual_seed(0)\n"
+        "layer = SelfAttention(8, heads=1)\n"
+        "order = [{first:.0f}, {second:.0f}, {third:.0f}]\n"
+        "causal = {causal|False|True}\n"
+        "outputs, weights = layer(words[order], causal=causal)\n"
+        "before, _ = layer(words, causal=causal)\n"
+        "(outputs - before[order]).abs().max()",
+        draws={"weights": "weights", "outputs": "outputs"},
+        tolerance=1e-6,
+    )
 
 
 def equivariant_or_invariant():
