@@ -165,7 +165,24 @@ def looked_up():
             "missing": position > last,
         }
 
-    live = Live(
+    live = _looked_up_live(look_up, longest, table)
+    made = live.start()
+    fig, (grid, beside) = plt.subplots(
+        1, 2, figsize=(4.4, 3.4), width_ratios=(3, 2)
+    )
+    extent = (-0.5, DIM - 0.5, DAYS - 0.5, -0.5)
+    grid.imshow(table, cmap="signed", vmin=-1, vmax=1, extent=extent)
+    (live.moves["frame"],) = grid.plot(*made["frame"].T, "black")
+    grid.set(xlabel="dimension", ylabel="position", ylim=(longest, -1))
+    live.moves["row"] = beside.imshow(
+        made["row"], cmap="signed", vmin=-1, vmax=1
+    )
+    beside.set(aspect=2, xticks=[], yticks=[], title="what the token gets")
+    return fig, {"last": last}, live
+
+
+def _looked_up_live(look_up, longest, table):
+    return Live(
         look_up,
         {
             "position": Slider(
@@ -181,19 +198,6 @@ def looked_up():
         draws={"row": "row"},
         given={"table": table},
     )
-    made = live.start()
-    fig, (grid, beside) = plt.subplots(
-        1, 2, figsize=(4.4, 3.4), width_ratios=(3, 2)
-    )
-    extent = (-0.5, DIM - 0.5, DAYS - 0.5, -0.5)
-    grid.imshow(table, cmap="signed", vmin=-1, vmax=1, extent=extent)
-    (live.moves["frame"],) = grid.plot(*made["frame"].T, "black")
-    grid.set(xlabel="dimension", ylabel="position", ylim=(longest, -1))
-    live.moves["row"] = beside.imshow(
-        made["row"], cmap="signed", vmin=-1, vmax=1
-    )
-    beside.set(aspect=2, xticks=[], yticks=[], title="what the token gets")
-    return fig, {"last": last}, live
 
 
 def one_step():
