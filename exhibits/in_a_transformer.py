@@ -261,8 +261,25 @@ def next_token():
         shown = (at + 1) * here
         return made | {f"shown_{n}": shown[n] for n in range(seats)}
 
+    live = _next_token_live(grow, rows, seats)
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 3.4))
+    live.moves["seen"] = ax.imshow(made["seen"], vmin=0, vmax=1.4, aspect=1)
+    (live.moves["frame"],) = ax.plot(*made["frame"].T, "C1", clip_on=False)
+    for n in range(seats):
+        for side, x, y in (("query", -1, n), ("key", n, -1)):
+            live.moves[f"{side} {n}"] = ax.text(
+                x, y, "", ha="center", va="center"
+            )
+    ax.set(xticks=[], yticks=[])
+    ax.set_xlabel("key")
+    ax.set_ylabel("query", labelpad=22)
+    return fig, {"seats": seats}, live
+
+
+def _next_token_live(grow, rows, seats):
     digits = "|".join(map(str, range(seats)))
-    live = Live(
+    return Live(
         grow,
         {
             "tokens": Slider(
@@ -288,19 +305,6 @@ def next_token():
             for n in range(seats)
         },
     )
-    made = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 3.4))
-    live.moves["seen"] = ax.imshow(made["seen"], vmin=0, vmax=1.4, aspect=1)
-    (live.moves["frame"],) = ax.plot(*made["frame"].T, "C1", clip_on=False)
-    for n in range(seats):
-        for side, x, y in (("query", -1, n), ("key", n, -1)):
-            live.moves[f"{side} {n}"] = ax.text(
-                x, y, "", ha="center", va="center"
-            )
-    ax.set(xticks=[], yticks=[])
-    ax.set_xlabel("key")
-    ax.set_ylabel("query", labelpad=22)
-    return fig, {"seats": seats}, live
 
 
 def _mistakes(name):
