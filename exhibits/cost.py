@@ -263,22 +263,21 @@ def peers():
     rows = [
         row for row in known if row["peers"] and row["snippet"] not in apart
     ]
+    beside = {row["what"]: {} for row in rows}
+    for row in rows:  # of each story the last, which is the largest
+        beside[row["what"]][row["story"]] = _fastest(row)
     print("| Work | Kept nothing | Held | Memory |")
     print("|---|---|---|--:|")
-    same, less = [], []
-    for what in dict.fromkeys(row["what"] for row in rows):
-        found = [row for row in rows if row["what"] == what]
-        beside = {row["story"]: _fastest(row) for row in found}  # the largest
-        told = [beside.get("anew"), beside.get("held")]
-        cells = [_beside(peer) if peer else "–" for peer in told]
-        memory = list(beside.values())[-1]["memory"]
-        print(f"| {_short(what)} | {' | '.join(cells)} | {memory:.2f} |")
-        for peer in beside.values():
-            (less if peer["less"] else same).append(peer["forward"])
+    for what, fastest in beside.items():
+        cells = [_beside(fastest.get(story)) for story in ("anew", "held")]
+        *_, last = fastest.values()
+        cells.append(f"{last['memory']:.2f}")
+        print(f"| {_short(what)} |", " | ".join(cells), "|")
+    every = [peer for fastest in beside.values() for peer in fastest.values()]
     stale = {name for names in fresh.speed().values() for name in names}
     return {
-        "slowest": max(same),
-        "slowest_less": max(less),
+        "slowest": max(p["forward"] for p in every if not p["less"]),
+        "slowest_less": max(p["forward"] for p in every if p["less"]),
         "layers": max(row["layers"] for row in rows),
         "older": _older("Some of it was", sorted(stale)),
     }
@@ -297,6 +296,8 @@ def _fastest(row):
 
 
 def _beside(peer):
+    if not peer:
+        return "–"
     star = "*" if peer["less"] else ""
     return f"{peer['forward']:.2f}{star} ({_short(peer['name'])})"
 
