@@ -3,6 +3,9 @@
 One test is one load of one page, of which all problems are reported together.
 """
 
+from functools import cache
+from types import SimpleNamespace
+
 import checks
 import levels
 import pytest
@@ -12,58 +15,33 @@ from visits import DESKTOP, NARROWEST, PHONE
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
-def night(request):
-    """Whether all is asked in every state, though most answers are those of another state."""
-    return request.config.getoption("--cold")
+def of(check, *arguments):
+    return lambda load: check(load.page, *arguments)
 
 
-def test_page(built, visit, report, opened, night):
-    """As loaded, and with all details open; a desktop turns from dark to light, a phone is light.
+def in_each_theme(*rows):
+    def turned(load):
+        for theme in load.themes:
+            load.page.turn(theme)
+            yield from asked(load, rows)
 
-    By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
-    of the pages that together show all of the template, and by light the articles of chapters on a desktop;
-    what is neither is seen by light, with scripts, its window made narrow for a phone.
-    """
-    path, window = opened
-    desktop, chapter = window == "desktop", path in built.chapters
-    whole = night or path in built.samples
-    full = desktop and (whole or chapter)
-    themes = ("dark", "light") if full else ("light", "dark") if night else ("light",)
-    page = visit(path, theme=themes[0], window=window)
-    problems = checks.structure(page) + checks.policy(page) + levels.control(page)
-    if full:
-        problems += checks.prints_what_is_open(page, "scripts on")
-    for theme in themes if night else ():
-        page.turn(theme)
-        problems += checks.axe(page, "as loaded")
-    if chapter:
-        problems += levels.cumulative(page)
-    page.ask("openAll")
-    problems += checks.legible(page)
-    for theme in themes:
-        page.turn(theme)
-        problems += checks.theme(page)
-        if whole or (full and theme == "light"):
-            problems += checks.axe(page, "details open", "page" if whole else "article")
-        if night or theme == "light":
-            problems += [f"{theme}: {problem}" for problem in _looks(page)]
-    page.ask("scrollToEnd")
-    page.settle()
-    problems += checks.weight(page, budget_for(path))
-    if full:
-        off = visit(path, javascript=False)
-        problems += levels.without_scripts(off) if chapter else []
-        problems += checks.prints_dark_on_white(page) + _without_scripts(page, off)
-        problems += levels.lands_still(page, path) if chapter else []
-    if desktop and not night and not chapter:
-        problems += _too_wide(page, [PHONE, NARROWEST])
-    report(path, problems + page.problems, window)
+    return turned
+
+
+def asked(load, rows):
+    """The problems that the rows of a table find, of those that are for such a load."""
+    return [problem for kind, ask in rows if load.kinds[kind] for problem in ask(load)]
+
+
+def _open_all(load):
+    load.page.ask("openAll")
+    return []
 
 
 def _looks(page):
     sizes = [NARROWEST, PHONE] if page.window == "phone" else [DESKTOP]
-    return checks.rendered(page) + checks.pictures(page) + checks.tidy(page) + _too_wide(page, sizes)
+    problems = checks.rendered(page) + checks.pictures(page) + checks.tidy(page) + _too_wide(page, sizes)
+    return [f"{page.theme}: {problem}" for problem in problems]
 
 
 def _too_wide(page, sizes):
@@ -74,10 +52,79 @@ def _too_wide(page, sizes):
     return problems
 
 
-def _without_scripts(page, off):
+def _weighs(load):
+    load.page.ask("scrollToEnd")
+    load.page.settle()
+    return checks.weight(load.page, budget_for(load.path))
+
+
+def _without_scripts(load):
+    off = load.off()
     problems = checks.prints_what_is_open(off, "scripts off") + checks.opens_natively(off)
     off.ask("openAll")
-    return [f"scripts off: {each}" for each in problems + checks.same_content(page, off) + off.problems]
+    return [f"scripts off: {each}" for each in problems + checks.same_content(load.page, off) + off.problems]
+
+
+TABLE = (  # from top to bottom: which loads are asked, and what; by day a page turns to the light at last
+    ("every", of(checks.structure)),
+    ("every", of(checks.policy)),
+    ("every", of(levels.control)),
+    ("full", of(checks.prints_what_is_open, "scripts on")),
+    ("night", in_each_theme(("night", of(checks.axe, "as loaded")))),
+    ("chapter", of(levels.cumulative)),
+    ("every", _open_all),
+    ("every", of(checks.legible)),
+    (
+        "every",
+        in_each_theme(
+            ("every", of(checks.theme)),
+            ("whole", of(checks.axe, "details open")),
+            ("night", of(_looks)),
+        ),
+    ),
+    ("full, not whole", of(checks.axe, "details open", "article")),
+    ("day", of(_looks)),
+    ("every", _weighs),
+    ("desktop chapter", lambda load: levels.without_scripts(load.off())),
+    ("full", of(checks.prints_dark_on_white)),
+    ("full", _without_scripts),
+    ("desktop chapter", lambda load: levels.lands_still(load.page, load.path)),
+    ("desktop by day, no chapter", of(_too_wide, [PHONE, NARROWEST])),
+)
+
+
+def kinds(night, sample, chapter, desktop):
+    """By each word of the table, whether a load is such a one."""
+    whole = night or sample
+    full = desktop and (whole or chapter)
+    return {
+        "every": True,
+        "night": night,
+        "day": not night,
+        "chapter": chapter,
+        "desktop chapter": desktop and chapter,
+        "desktop by day, no chapter": desktop and not night and not chapter,
+        "whole": whole,
+        "full": full,
+        "full, not whole": full and not whole,
+    }
+
+
+def test_page(built, visit, report, opened, request):
+    """As loaded, and with all details open; a desktop turns from dark to light, a phone is light.
+
+    By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
+    of the pages that together show all of the template, and by light the articles of chapters on a desktop;
+    what is neither is seen by light, with scripts, its window made narrow for a phone.
+    """
+    path, window = opened
+    night = request.config.getoption("--cold")
+    known = kinds(night, path in built.samples, path in built.chapters, window == "desktop")
+    themes = ("dark", "light") if known["full"] else ("light", "dark") if night else ("light",)
+    page = visit(path, theme=themes[0], window=window)
+    off = cache(lambda: visit(path, javascript=False))
+    load = SimpleNamespace(path=path, page=page, off=off, themes=themes, kinds=known)
+    report(path, asked(load, TABLE) + page.problems, window)
 
 
 def test_an_address_that_does_not_exist_shows_the_404_page(visits, origin, built, report):
