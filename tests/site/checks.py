@@ -1,4 +1,7 @@
-"""What every page must be. Each check takes a visit and returns a list of problems, in words."""
+"""What every page must be. Each check takes a visit and returns a list of problems, in words.
+
+Where WCAG or the web has a name for what is asked, a problem begins with it.
+"""
 
 from collections import Counter
 from itertools import pairwise
@@ -39,11 +42,11 @@ def _first_reason(node):
 def overflow(visit, width):
     """Nothing may stick out sideways or be cut off; what scrolls in its own box may be wide."""
     found = visit.ask("overflow", width)
-    problems = [f"at {width} px, cut off: {item}" for item in found["cut"]]
+    problems = [f"Reflow: at {width} px, cut off: {item}" for item in found["cut"]]
     if found["extra"]:
-        problems.append(f"at {width} px the page is {found['extra']} px too wide: {found['stray']}")
+        problems.append(f"Reflow: at {width} px the page is {found['extra']} px too wide: {found['stray']}")
     elif found["stray"]:
-        problems.append(f"at {width} px, outside the window: {found['stray']}")
+        problems.append(f"Reflow: at {width} px, outside the window: {found['stray']}")
     return problems
 
 
@@ -51,15 +54,15 @@ def tidy(visit):
     """Nothing is cut off, covered or left alone on a line; ask with every details open."""
     visit.page.evaluate(FRAME)
     names = {
-        "cutOff": "begins a line, cut off from its word",
+        "cutOff": "Line breaking: begins a line, cut off from its word",
         "loosePermalinks": "permalink alone on a line",
         "coveredSummaries": "the arrow lies on the words",
         "coveredListings": "the copy button covers the first line",
-        "unmarkedScrollers": "scrolls sideways and does not show it",
+        "unmarkedScrollers": "Scrollable region: scrolls sideways and does not show it",
         "hiddenRoots": "the diagram begins out of sight",
     }
     if visit.window == "desktop":
-        names["cutListings"] = "a listing is cut off"
+        names["cutListings"] = "Overflow: a listing is cut off"
     return [f"{name}: {item}" for question, name in names.items() for item in visit.ask(question)]
 
 
@@ -68,8 +71,8 @@ def legible(visit):
     if visit.window == "phone":
         visit.page.set_viewport_size({"width": 390, "height": 740})
         visit.page.evaluate(FRAME)
-    small = [f"text of a figure is too small: {item}" for item in visit.ask("smallText", 12)]
-    return small + [f"does not fit: {item}" for item in visit.ask("wide")]
+    small = [f"Font size: text of a figure is too small: {item}" for item in visit.ask("smallText", 12)]
+    return small + [f"Reflow: does not fit: {item}" for item in visit.ask("wide")]
 
 
 def rendered(visit):
@@ -80,7 +83,7 @@ def rendered(visit):
 
 
 def pictures(visit):
-    return [f"picture without a name: {item}" for item in visit.ask("unnamedPictures")] + [
+    return [f"Text alternative: picture without a name: {item}" for item in visit.ask("unnamedPictures")] + [
         f"broken image: {item}" for item in visit.ask("brokenImages")
     ]
 
@@ -89,16 +92,16 @@ def structure(visit):
     found = visit.ask("structure")
     problems = [f"duplicate id {item}" for item in found["duplicates"]]
     if not found["lang"]:
-        problems.append("<html> has no lang")
+        problems.append("Language of page: <html> has no lang")
     return problems + _headings(found["headings"])
 
 
 def _headings(headings):
     tops = [text for level, text in headings if level == 1]
-    problems = [] if len(tops) == 1 else [f"{len(tops)} h1 headings: {tops}"]
+    problems = [] if len(tops) == 1 else [f"Heading levels: {len(tops)} h1 headings: {tops}"]
     for (before, _), (level, text) in pairwise(headings):
         if level > before + 1:
-            problems.append(f'heading "{text}" jumps from h{before} to h{level}')
+            problems.append(f'Heading levels: heading "{text}" jumps from h{before} to h{level}')
     return problems
 
 
@@ -107,8 +110,9 @@ def policy(visit):
     said = visit.ask("policy")
     scripts = next((part for part in said.split("; ") if part.startswith("script-src ")), "")
     if not said.startswith("default-src 'self'; ") or "'self'" not in scripts:
-        return [f"no policy for scripts: {said!r}"]
-    return [f"the policy lets {word} run" for word in scripts.split() if "unsafe" in word or "*" in word]
+        return [f"Content-Security-Policy: no policy for scripts: {said!r}"]
+    loose = [word for word in scripts.split() if "unsafe" in word or "*" in word]
+    return [f"Content-Security-Policy: the policy lets {word} run" for word in loose]
 
 
 def theme(visit):
@@ -116,7 +120,8 @@ def theme(visit):
     numbers = visit.ask("background").partition("(")[2].rstrip(")").replace(",", " ").split()[:3]
     bright = sum(map(float, numbers)) / (3 * 255) > 0.5 if len(numbers) == 3 else None
     if bright is None or bright is not (visit.theme == "light"):
-        return [f"the background in the {visit.theme} theme is {visit.ask('background')}"]
+        seen = f"the background in the {visit.theme} theme is {visit.ask('background')}"
+        return [f"prefers-color-scheme: {seen}"]
     return []
 
 
@@ -127,8 +132,9 @@ def weight(visit, budget):
         "requests": len(visit.requests),
         "elements": visit.ask("elements"),
     }
-    over = [name for name, count in counts.items() if count > getattr(budget, name)]
-    return [f"{counts[name]:,} {name}, allowed {getattr(budget, name):,}" for name in over]
+    allowed = vars(budget)
+    over = [name for name, count in counts.items() if count > allowed[name]]
+    return [f"Performance budget: {counts[name]:,} {name}, allowed {allowed[name]:,}" for name in over]
 
 
 def prints_what_is_open(visit, how):
@@ -143,7 +149,8 @@ def prints_what_is_open(visit, how):
     if how == "scripts on":
         visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
     visit.page.emulate_media(media="screen")
-    return problems + ([f"{opened} details are opened for the printer"] if opened else [])
+    problems += [f"{opened} details are opened for the printer"] if opened else []
+    return [f"Print stylesheet: {problem}" for problem in problems]
 
 
 def prints_dark_on_white(visit):
@@ -152,7 +159,7 @@ def prints_dark_on_white(visit):
     visit.page.evaluate(FADED)
     pale = visit.ask("paleOnWhite")
     visit.page.emulate_media(media="screen")
-    return [f"too pale on paper: {item}" for item in pale]
+    return [f"Print stylesheet: too pale on paper: {item}" for item in pale]
 
 
 def same_content(with_scripts, without):

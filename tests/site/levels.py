@@ -48,22 +48,22 @@ def control(visit):
         return ["no <fieldset id=level>"]
     problems = []
     if "depth" not in found["name"].lower():
-        problems.append(f"#level is named {found['name']!r}, not Depth")
+        problems.append(f"Accessible name: #level is named {found['name']!r}, not Depth")
     if tuple(found["options"]) != LEVELS:
         problems.append(f"#level offers {found['options']}")
     if not found["shown"]:
         return [*problems, "#level cannot be seen"]
     segments = visit.ask("segments")
     if (named := [segment["words"] for segment in segments]) != NAMES:
-        problems.append(f"the segments are named {', '.join(named)}")
+        problems.append(f"Accessible name: the segments are named {', '.join(named)}")
     for segment in segments:
         name, size = f"the segment {segment['words']!r}", min(segment["width"], segment["height"])
         if not segment["words"]:
-            problems.append("a segment has no words")
+            problems.append("Accessible name: a segment has no words")
         if segment["cut"] > 0:
-            problems.append(f"{name} is cut off by {segment['cut']} px")
+            problems.append(f"Reflow: {name} is cut off by {segment['cut']} px")
         if size < TOUCH:
-            problems.append(f"{name} is {size:.0f} px small, {TOUCH} are needed to touch it")
+            problems.append(f"Target size: {name} is {size:.0f} px small, {TOUCH} are needed to touch it")
     return problems
 
 
@@ -226,7 +226,8 @@ def lands_still(visit, path):
     problems += _arrived(visit, heading, "opened by address, at advanced")
     visit.page.wait_for_timeout(500)
     shift = visit.ask("shift")
-    return problems + ([f"the page jumps by {shift:.2f} while it loads"] if shift > STILL else [])
+    jump = f"Cumulative Layout Shift: the page jumps by {shift:.2f} while it loads"
+    return problems + [jump] * (shift > STILL)
 
 
 STILL = 0.05  # half of what the Web Vitals call good
@@ -375,9 +376,11 @@ def keyboard(visit, path):
     resting = dict(visit.ask("looks"))
     focused = _tab_through(visit)
     missed = [name for name in resting if name not in focused]
-    problems = [f"Tab does not reach {name}" for name in missed]
+    problems = [f"Keyboard: Tab does not reach {name}" for name in missed]
     problems += [
-        f"focus does not show on {name}" for name, look in focused.items() if look == resting.get(name)
+        f"Focus visible: focus does not show on {name}"
+        for name, look in focused.items()
+        if look == resting.get(name)
     ]
     return problems + _summary_keys(visit) + _arrow_keys(visit)
 
@@ -402,7 +405,7 @@ def _summary_keys(visit):
             visit.ask("focusSummary", block["id"])
             visit.page.keyboard.press(key)
             if visit.ask("isOpen", block["id"]) is before:
-                problems.append(f"{key} does not toggle #{block['id']}")
+                problems.append(f"Keyboard: {key} does not toggle #{block['id']}")
     return problems
 
 
@@ -420,7 +423,7 @@ def printing_changes_nothing(visit):
     visit.page.wait_for_timeout(100)
     after = visit.ask("detailsState")
     opened = sum(after) - sum(before)
-    return [f"{opened} details more are open after printing"] if after != before else []
+    return [f"Print stylesheet: {opened} details more are open after printing"] if after != before else []
 
 
 def without_scripts(visit):
@@ -433,4 +436,4 @@ def without_scripts(visit):
         should = LEVELS.index(block["levels"][0]) <= LEVELS.index(DEFAULT)
         if block["open"] is not should:
             problems.append(f"#{block['id']} is {'open' if block['open'] else 'closed'}")
-    return problems
+    return [f"Progressive enhancement: {problem}" for problem in problems]

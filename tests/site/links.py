@@ -22,11 +22,13 @@ def page(site, path):
     """Every address in one page."""
     problems = []
     for tag, reference in _references(site.soup(path)):
-        fault = _fault(site, path, reference) or _placement(site, path, tag, reference)
-        if fault:
-            problems.append(f'<{tag.name}> "{reference}" ({_words(tag)}): {fault}')
+        link = f'<{tag.name}> "{reference}" ({_words(tag)})'
+        if fault := _fault(site, path, reference):
+            problems.append(f"Broken link: {link}: {fault}")
+        elif fault := _placement(site, path, tag, reference):
+            problems.append(f"{link}: {fault}")
         elif tag.name == "a" and VAGUE.fullmatch(_words(tag)):
-            problems.append(f'<a> "{reference}": {_words(tag)!r} does not say where it leads')
+            problems.append(f'Link purpose: <a> "{reference}": {_words(tag)!r} does not say where it leads')
     return problems
 
 
@@ -62,7 +64,7 @@ def _placement(site, path, tag, reference):
     """An address that leads somewhere, but not from where readers are."""
     parts = urlsplit(reference)
     if parts.scheme in ("http", "https"):
-        return "is loaded from another host" if _is_loaded(tag) else None
+        return "is loaded from another host, a third-party request" if _is_loaded(tag) else None
     if parts.scheme or not parts.path:
         return None
     if path == NOT_FOUND:
@@ -78,7 +80,7 @@ def canonical(site, path):
     """The page names itself, so that search engines and Lighthouse agree on its address."""
     links = [link["href"] for link in site.soup(path).select("link[rel=canonical]")]
     expected = [site.url + path] if site.locations else []
-    return [] if links == expected or path == NOT_FOUND else [f"canonical is {links}"]
+    return [] if links == expected or path == NOT_FOUND else [f"Canonical link: canonical is {links}"]
 
 
 def shared(site, path):
@@ -87,15 +89,15 @@ def shared(site, path):
     said = {tag["property"]: tag["content"] for tag in soup.select("meta[property^='og:']")}
     if site.locations and path != NOT_FOUND:
         if said.get("og:url") != site.url + path:
-            problems.append(f"og:url is {said.get('og:url')!r}")
+            problems.append(f"Open Graph: og:url is {said.get('og:url')!r}")
         size = [int(said.get(f"og:image:{side}", 0)) for side in ("width", "height")]
         if _size(site, path, said.get("og:image", "")) != size:
-            problems.append(f"og:image is {said.get('og:image')!r}, and no picture of {size}")
+            problems.append(f"Open Graph: og:image is {said.get('og:image')!r}, and no picture of {size}")
     edits = [link["href"] for link in soup.select(EDIT)]
     if len(edits) != len(site.soup("").select(EDIT)) and path != NOT_FOUND:
         problems.append("some pages have a link to edit them, and some none")
     gone = [edit for edit in edits if not (SOURCES / edit.rpartition("/docs/")[2]).is_file()]
-    return problems + [f"{edit} edits no file of docs/" for edit in gone]
+    return problems + [f"Broken link: {edit} edits no file of docs/" for edit in gone]
 
 
 def _size(site, path, image):
@@ -110,7 +112,9 @@ def title(site, path):
     """The page has one title, which does not say the same twice."""
     titles = [tag.get_text(strip=True) for tag in site.soup(path).select("head > title")]
     parts = titles[0].split(" - ") if titles else []
-    return [] if len(titles) == 1 and len(parts) == len(set(parts)) else [f"the title is {titles}"]
+    return (
+        [] if len(titles) == 1 and len(parts) == len(set(parts)) else [f"Page title: the title is {titles}"]
+    )
 
 
 def stylesheets(site):
@@ -121,7 +125,7 @@ def stylesheets(site):
         for reference in re.findall(r"url\(\s*['\"]?([^'\")]+)", file.read_text(encoding="utf-8")):
             target = None if reference.startswith(("data:", "#")) else reference
             if target and (site.resolve(target, path)[0] is None or _fault(site, path, target)):
-                problems.append(f"{path}: url({reference}) is not a file of the site")
+                problems.append(f"Broken link: {path}: url({reference}) is not a file of the site")
     return problems
 
 
@@ -134,7 +138,7 @@ def search_index(site):
     index = json.loads(found.read_text(encoding="utf-8"))
     places = [entry["location"] for entry in index.get("docs", index.get("items", []))]
     faults = ((place, _fault(site, "", place)) for place in places)
-    return [f"search leads to {place}: {fault}" for place, fault in faults if fault]
+    return [f"Broken link: search leads to {place}: {fault}" for place, fault in faults if fault]
 
 
 def text_file(site, name):
@@ -143,7 +147,7 @@ def text_file(site, name):
     own = re.findall(re.escape(site.url) + r"[^\s)>\]\"'`]*", text)
     relative = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
     faults = ((place, _fault(site, "", place)) for place in [*own, *relative])
-    return [f"{name}: {place}: {fault}" for place, fault in faults if fault]
+    return [f"Broken link: {name}: {place}: {fault}" for place, fault in faults if fault]
 
 
 def pages_in_no_sitemap(site):

@@ -140,20 +140,20 @@ FAULTS = {
         tidy,
         MAIN,
         MAIN + TREE,
-        "scrolls sideways and does not show it: main > article > div.diagram",
+        "Scrollable region: scrolls sideways and does not show it: main > article > div.diagram",
     ),
     "wide listing": (
         tidy,
         MAIN,
         f"{MAIN}<pre style='inline-size: 300px'><code>{'x' * 80}</code></pre>",
-        "a listing is cut off",
+        "Overflow: a listing is cut off",
     ),
     "small text": (
         legible,
         MAIN,
         MAIN
         + "<svg class='figure' width='90' viewBox='0 0 100 20'><text y='9' font-size='13'>tiny</text></svg>",
-        'text of a figure is too small: 11.7 px at article > svg.figure > text "tiny"',
+        'Font size: text of a figure is too small: 11.7 px at article > svg.figure > text "tiny"',
     ),
     "root out of sight": (
         tidy,
@@ -170,7 +170,7 @@ FAULTS = {
         complaints,
         MAIN,
         MAIN + "<img src='https://example.org/x.png' alt='x'>",
-        "outside the site: https://example.org/x.png",
+        "Third-party request: request outside the site: https://example.org/x.png",
     ),
     "axe as loaded": (axe("page"), MAIN, f"{MAIN}{BLANK}", "axe button-name (critical, light, tried)"),
     "axe in a header": (axe("page"), "<header>", f"<header>{BLANK}", "axe button-name"),
@@ -179,7 +179,7 @@ FAULTS = {
     "axe in details": (axe_open, "The proof.", BLANK, "axe button-name"),
     "axe on a summary": (axe_open, "<summary>Adv", f"<summary style='{FAINT}'>Adv", "axe color-contrast"),
     "axe on headings": (axe("page"), "The proof.</p>", "<h3>A</h3></details><h4>B</h4>", "axe heading-order"),
-    "too wide": (narrow, MAIN, MAIN + WIDE, "px too wide"),
+    "too wide": (narrow, MAIN, MAIN + WIDE, "Reflow: at 320 px the page is"),
     "cut off": (narrow, MAIN, f"{MAIN}<div style='overflow: hidden'>{WIDE}</div>", "cut off"),
     "outside": (narrow, MAIN, MAIN + "<p style='position: fixed; left: 400px'>x</p>", "outside the window"),
     "inline TeX": (rendered, MAIN, MAIN + r"<p>\(x\)</p>", "raw TeX"),
@@ -203,16 +203,16 @@ FAULTS = {
     "svg of no name": (checks.pictures, 'aria-label="A square"', "", "no accessible name"),
     "broken image": (checks.pictures, "data:image/gif;base64,R0", "data:image/gif;base64,", "broken"),
     "two ids": (checks.structure, MAIN, MAIN + "<i id='inside'></i>", "duplicate id #inside (2"),
-    "no h1": (checks.structure, "<h1>Specimen</h1>", "", "0 h1"),
-    "two h1": (checks.structure, MAIN, MAIN + "<h1>Again</h1>", "2 h1"),
+    "no h1": (checks.structure, "<h1>Specimen</h1>", "", "Heading levels: 0 h1"),
+    "two h1": (checks.structure, MAIN, MAIN + "<h1>Again</h1>", "Heading levels: 2 h1"),
     "skipped level": (checks.structure, '<h2 id="picture">A picture</h2>', "<h3>A</h3>", "h1 to h3"),
-    "no lang": (checks.structure, ' lang="en"', "", "no lang"),
-    "no policy": (checks.policy, "", "", "no policy for scripts: ''"),
+    "no lang": (checks.structure, ' lang="en"', "", "Language of page: <html> has no lang"),
+    "no policy": (checks.policy, "", "", "Content-Security-Policy: no policy for scripts: ''"),
     "policy of anything": (
         checks.policy,
         "<head>",
         allowing(" https://*"),
-        "lets https://* run",
+        "Content-Security-Policy: the policy lets https://* run",
     ),
     "policy of any line": (
         checks.policy,
@@ -281,7 +281,7 @@ def test_a_theme_that_is_turned_to_is_the_one_that_is_seen(specimen):
     page.turn("dark")
     assert checks.theme(page) == []
     page.theme = "light"
-    assert checks.theme(page) == ["the background in the light theme is rgb(0, 0, 0)"]
+    assert checks.theme(page) == ["prefers-color-scheme: the background in the light theme is rgb(0, 0, 0)"]
 
 
 def test_a_page_that_is_lent_again_is_as_new(visits, tmp_path):
@@ -314,13 +314,13 @@ ON_PAPER = {
     "fold": (
         FOLD_RULE,
         "",
-        "printed though closed (scripts on): article > details.from-basic > details.code",
+        "Print stylesheet: printed though closed (scripts on): article > details.from-basic > details.code",
     ),
     "hidden": (FOLD_RULE, "details > p { display: none; }", "not printed (scripts on): details#layman"),
     "opened": (
         "const LEVELS",
         "addEventListener('beforeprint', () => openTo('advanced')); const LEVELS",
-        "2 details are opened for the printer",
+        "Print stylesheet: 2 details are opened for the printer",
     ),
     "pale": ("@media screen and (prefers", "@media (prefers", "too pale on paper: main > article > h1"),
     "pale figure": ("<rect", "<text fill='#eee'>x</text><rect", "too pale on paper"),
@@ -377,7 +377,7 @@ LEVEL_CHECKS = {
     "printing": levels.printing_changes_nothing,
 }
 LEVEL_FAULTS = {
-    "unnamed": ("control", "<legend>Depth</legend>", "", "not Depth"),
+    "unnamed": ("control", "<legend>Depth</legend>", "", "Accessible name: #level is named '', not Depth"),
     "a choice less": ("control", '<input type="radio" name="level" value="basic" checked>', "", "offers"),
     "without levels": (
         "control",
@@ -386,12 +386,12 @@ LEVEL_FAULTS = {
         "without levels",
     ),
     "hidden": ("control", 'getElementById("depth").hidden = false', "body.id = ''", "cannot be seen"),
-    "wordless": ("control", ">Advanced</label>", "></label>", "no words"),
+    "wordless": ("control", ">Advanced</label>", "></label>", "Accessible name: a segment has no words"),
     "otherwise named": (
         "control",
         ">Advanced</label>",
         ">All</label>",
-        "named In plain words, Basic, Intermediate, All",
+        "Accessible name: the segments are named In plain words, Basic, Intermediate, All",
     ),
     "cut": (
         "control",
@@ -428,7 +428,7 @@ LEVEL_FAULTS = {
         '"depth"))) openTo(localStorage.getItem("depth"));',
         '"depth"))) setTimeout(() => { document.documentElement.style.overflowAnchor = "none"; '
         'openTo("advanced"); }, 300);',
-        "while it loads",
+        "Cumulative Layout Shift: the page jumps by",
     ),
     "storage unjudged": (
         "storage",
@@ -461,13 +461,13 @@ LEVEL_FAULTS = {
         "keyboard",
         "<summary>Basic",
         "<summary onkeydown='event.preventDefault()' onkeyup='event.preventDefault()'>Basic",
-        "does not toggle #basic",
+        "Keyboard: Enter does not toggle #basic",
     ),
     "left open": (
         "printing",
         "const LEVELS",
         "addEventListener('beforeprint', () => openTo('advanced')); const LEVELS",
-        "after printing",
+        "Print stylesheet: 2 details more are open after printing",
     ),
 }
 
@@ -488,9 +488,13 @@ def test_level_check_passes_on_the_specimen(specimen, name):
 def test_level_check_without_scripts(specimen):
     assert levels.without_scripts(specimen(javascript=False)) == []
     shown = specimen('<div id="depth" hidden>', '<div id="depth">', javascript=False)
-    assert levels.without_scripts(shown) == ["#level is shown although it can do nothing"]
+    assert levels.without_scripts(shown) == [
+        "Progressive enhancement: #level is shown although it can do nothing"
+    ]
     told = specimen(MAIN, MAIN + "<p>Use the depth control.</p>", javascript=False)
-    assert levels.without_scripts(told) == ["the text speaks of a control that is not there"]
+    assert levels.without_scripts(told) == [
+        "Progressive enhancement: the text speaks of a control that is not there"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -529,22 +533,26 @@ def test_the_rare_word_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('href="other/"', 'href="gone/"', "no such file"),
+        ('href="other/"', 'href="gone/"', 'Broken link: <a> "gone/" (Next): no such file'),
         ('href="other/"', 'href="other/#gone"', "no id 'gone' in /other/"),
         ('href="#advanced"', 'href="#gone"', "no id 'gone' in /"),
-        (">the other page<", ">more<", "does not say where it leads"),
+        (">the other page<", ">more<", "Link purpose: <a> \"other/\": 'more' does not say where it leads"),
         ('href="other/"', 'href="/other/"', "is absolute"),
         ('href="other/"', 'href="//other/"', "leaves the site"),
         ('href="data:,"', 'href="https://example.com/x.ico"', "from another host"),
         ('rel="canonical" href="https://example.org/"', 'rel="canonical" href="other/"', "canonical is"),
-        ("<title>Specimen</title>", "<title>Specimen - Specimen</title>", "the title is"),
+        ("<title>Specimen</title>", "<title>Specimen - Specimen</title>", "Page title: the title is"),
         ("<title>Specimen</title>", "", "the title is"),
         (
             'property="og:url" content="https://example.org/"',
             'property="og:url" content="./"',
-            "og:url is './'",
+            "Open Graph: og:url is './'",
         ),
-        ('content="https://example.org/card.png"', 'content="card.png"', "og:image is 'card.png'"),
+        (
+            'content="https://example.org/card.png"',
+            'content="card.png"',
+            "Open Graph: og:image is 'card.png'",
+        ),
         ("https://example.org/card.png", "https://example.org/none.png", "and no picture of [3, 2]"),
         ('height" content="2"', 'height" content="3"', "and no picture of [3, 3]"),
         ("/docs/index.md", "/docs/none.md", "edits no file of docs/"),
@@ -586,7 +594,7 @@ def test_a_site_of_no_address_names_none(tmp_path):
     (tmp_path / "sitemap.xml").write_text("<urlset></urlset>")
     site = BuiltSite(tmp_path)
     assert site.pages == ["", "other/"]
-    assert links.canonical(site, "") == ["canonical is ['https://example.org/']"]
+    assert links.canonical(site, "") == ["Canonical link: canonical is ['https://example.org/']"]
     assert links.canonical(site, "other/") == links.page(site, "") == []
 
 
@@ -597,7 +605,7 @@ def test_other_link_checks_can_fail(tmp_path):
     (tmp_path / "llms.txt").write_text("- [x](https://example.org/gone/) [y](other/)")
     (tmp_path / "orphan.html").write_text(OTHER)
     (tmp_path / "404.html").write_text(OTHER)
-    assert links.stylesheets(site) == ["x.css: url(gone.svg) is not a file of the site"]
+    assert links.stylesheets(site) == ["Broken link: x.css: url(gone.svg) is not a file of the site"]
     assert len(links.search_index(site)) == 1
     assert len(links.text_file(site, "llms.txt")) == 1
     assert links.pages_in_no_sitemap(site) == ["orphan.html"]

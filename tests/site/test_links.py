@@ -26,7 +26,7 @@ def test_text_files(built, report):
 
 
 def test_every_page_is_in_the_sitemap(built):
-    assert not links.pages_in_no_sitemap(built), "these pages are in no sitemap, so not tested"
+    assert not links.pages_in_no_sitemap(built), "Sitemap: these pages are in no sitemap, so not tested"
 
 
 def test_the_site_has_pages_and_a_404(built):

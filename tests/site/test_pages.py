@@ -41,7 +41,7 @@ def _open_all(load):
 def _looks(page):
     sizes = [NARROWEST, PHONE] if page.window == "phone" else [DESKTOP]
     problems = checks.rendered(page) + checks.pictures(page) + checks.tidy(page) + _too_wide(page, sizes)
-    return [f"{page.theme}: {problem}" for problem in problems]
+    return [f"{problem} ({page.theme})" for problem in problems]
 
 
 def _too_wide(page, sizes):
@@ -62,7 +62,8 @@ def _without_scripts(load):
     off = load.off()
     problems = checks.prints_what_is_open(off, "scripts off") + checks.opens_natively(off)
     off.ask("openAll")
-    return [f"scripts off: {each}" for each in problems + checks.same_content(load.page, off) + off.problems]
+    problems += checks.same_content(load.page, off) + off.problems
+    return [f"Progressive enhancement, scripts off: {each}" for each in problems]
 
 
 TABLE = (  # from top to bottom: which loads are asked, and what; by day a page turns to the light at last

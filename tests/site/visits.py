@@ -112,7 +112,7 @@ class Visit:
         self.requests.append(request)
         self._pending.add(request)
         if not request.url.startswith(self.allowed):
-            self.problems.append(f"request outside the site: {request.url}")
+            self.problems.append(f"Third-party request: request outside the site: {request.url}")
 
     def _failed(self, request):
         self._pending.discard(request)
