@@ -112,7 +112,7 @@ def test_the_layman_level_reads_easily_and_holds_no_formula_and_no_code(path):
     assert "$" not in text
     assert "show=code" not in text and "--8<--" not in text
     grade = textstat.flesch_kincaid_grade(" ".join(plain(text).split()))
-    assert grade <= 9, f"{path.name} in plain words reads at US grade {grade:.1f}, wanted 9 or below"
+    assert grade <= 9, f"Reading level: {path.name} in plain words at US grade {grade:.1f}, wanted 9 or below"
 
 
 # Words of the trade that a newcomer cannot know.
@@ -141,7 +141,7 @@ def test_a_word_of_the_glossary_in_plain_words_has_a_plain_meaning(path):
     for word in words.finditer(in_plain_words(path)):
         meaning = forms[word[1].lower()].plain
         assert not JARGON.findall(meaning), f"{word[1]}: {meaning!r}"
-        assert textstat.flesch_kincaid_grade(meaning) <= 9, f"{word[1]}: {meaning!r}"
+        assert textstat.flesch_kincaid_grade(meaning) <= 9, f"Reading level: {word[1]}: {meaning!r}"
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
