@@ -94,16 +94,9 @@ def judge(yours, right, cases, mistakes, *, call=None, tolerance=1e-4):
     name = f"`{getattr(yours, '__name__', 'your function')}`"
 
     def named(got):
-        """What to say to the mistake that gives the same, or ''."""
-        whatever_the_dtype = ""
-        right_numbers = _alike(got, expected, tolerance)
-        for variant, says in mistakes:
-            alike = _gives(call, variant, cases.values(), got, tolerance)
-            if alike == "exactly":
-                return says
-            if alike and not right_numbers:
-                whatever_the_dtype = whatever_the_dtype or says
-        return whatever_the_dtype
+        return _named(
+            got, expected, cases.values(), mistakes, call, tolerance
+        )
 
     got, expected = [], []
     for words, given in cases.items():
@@ -130,16 +123,34 @@ def judge(yours, right, cases, mistakes, *, call=None, tolerance=1e-4):
             f"Right. {name} agrees with the reference: {_list(cases)}."
         )
     says = named(got)
-    if says:
-        return _no(says)
-    first = next(n for n, why in enumerate(wrong) if why)
+    return _no(
+        says or _described(name, cases, got, expected, wrong, tolerance)
+    )
+
+
+def _named(got, expected, cases, mistakes, call, tolerance):
+    """What to say to the mistake that gives the same, or ''; to one that has
+    another dtype only if none has the same, and the numbers are wrong."""
+    alike = {}
+    for variant, says in mistakes:
+        how = _gives(call, variant, cases, got, tolerance)
+        if how == "exactly":
+            return says
+        alike.setdefault(how, says)
+    if _alike(got, expected, tolerance):
+        return ""
+    return alike.get("but for the dtype", "")
+
+
+def _described(name, cases, got, expected, wrong, tolerance):
+    """What is wrong in the first case, what is right, and what is alike."""
+    words, why = next(pair for pair in zip(cases, wrong) if pair[1])
     good = [words for words, why in zip(cases, wrong) if not why]
     also = f" Right so far: {_list(good)}." if good else ""
     bad = [pair for pair in zip(got, expected, wrong) if pair[2]]
     mine, theirs, _ = zip(*bad)
     how = _pattern(mine, theirs, tolerance)
-    where = f"For {list(cases)[first]}, {name} {wrong[first]}"
-    return _no(f"{where}{also} {how}")
+    return f"For {words}, {name} {why}{also} {how}"
 
 
 def _yes(text):
@@ -227,64 +238,71 @@ def _alike(these, those, tolerance):
 def _pattern(got, expected, tolerance):
     """What all the differences have in common, as a sentence, or ''."""
     ours, theirs = _numbers(got), _numbers(expected)
-    pairs = list(zip(ours, theirs))
     if len(ours) != len(theirs) or _alike(ours, theirs, tolerance):
         return ""
-    if any(a.isnan().any() > b.isnan().any() for a, b in pairs):
-        return (
-            "nan comes from zero by zero, from infinity less infinity, and "
-            "from a softmax over nothing but minus infinity."
-        )
+    tried = _patterns(list(zip(ours, theirs)), tolerance)
+    return next(says for found, says in tried if found)
+
+
+def _patterns(pairs, tolerance):
+    """Whether a pattern fits, and what is said if no other did before."""
+
+    def near(a, b):
+        return a.shape == b.shape and not _values_differ(a, b, tolerance)
 
     def fits(change):
-        return all(
-            a.shape == b.shape and not _values_differ(a, b, tolerance)
-            for a, b in itertools.starmap(change, pairs)
-        )
+        return all(near(*change(a, b)) for a, b in pairs)
 
+    yield (
+        any(a.isnan().any() > b.isnan().any() for a, b in pairs),
+        "nan comes from zero by zero, from infinity less infinity, and "
+        "from a softmax over nothing but minus infinity.",
+    )
     flat = any(x.ndim < 2 for pair in pairs for x in pair)
-    if not flat and fits(lambda a, b: (a.mT, b)):
-        return (
-            "It would be right with rows and columns in each other's place."
-        )
-    if any(a.shape != b.shape for a, b in pairs):
-        return ""
+    yield (
+        not flat and fits(lambda a, b: (a.mT, b)),
+        "It would be right with rows and columns in each other's place.",
+    )
+    yield any(a.shape != b.shape for a, b in pairs), ""
     a, b = (
         torch.cat([each.flatten() for each in side]) for side in zip(*pairs)
     )
     both = a.isfinite() & b.isfinite()
-    if both.sum() < 2:
-        return ""
-    if not torch.equal(a[~both], b[~both]):
-        if _values_differ(a[both], b[both], tolerance):
-            return ""
-        return (
-            "All finite numbers are right. What is wrong is where infinity "
-            "stands, or its sign."
-        )
-    if fits(lambda a, b: (_in_order(a), _in_order(b))):
-        return (
-            "The numbers are the right ones, but they stand in other places."
-        )
+    yield both.sum() < 2, ""
+    elsewhere = not torch.equal(a[~both], b[~both])
     a, b = a[both], b[both]
+    yield elsewhere and not near(a, b), ""
+    yield (
+        elsewhere,
+        "All finite numbers are right. What is wrong is where infinity "
+        "stands, or its sign.",
+    )
+    yield (
+        fits(lambda a, b: (_in_order(a), _in_order(b))),
+        "The numbers are the right ones, but they stand in other places.",
+    )
     times, more = _times(a, b), (a - b).mean().item()
-    if not _values_differ(a, times * b, tolerance):
-        return f"All numbers are {times:.5g} times what they should be."
-    if not _values_differ(a, b + more, tolerance):
-        return f"All numbers differ by the same, {more:+.5g}."
-    if not _values_differ(a * b, torch.ones_like(b), tolerance):
-        return "All numbers are one over what they should be."
-    if not _values_differ(a.abs(), b.abs(), tolerance):
-        return "All sizes are right. Some signs are wrong."
-    times = [_times(*pair) for pair in pairs]
-    if fits(lambda a, b: (a, _times(a, b) * b)):
-        each = ", ".join(f"{one:.4g}" for one in times)
-        return (
-            "All numbers of a case are the same multiple of what they "
-            f"should be, but each case has its own: {each}."
-        )
-    first = next(pair for pair in pairs if _values_differ(*pair, tolerance))
-    return _parted(*first, tolerance)
+    yield (
+        near(a, times * b),
+        f"All numbers are {times:.5g} times what they should be.",
+    )
+    yield near(a, b + more), f"All numbers differ by the same, {more:+.5g}."
+    yield (
+        near(a * b, torch.ones_like(b)),
+        "All numbers are one over what they should be.",
+    )
+    yield (
+        near(a.abs(), b.abs()),
+        "All sizes are right. Some signs are wrong.",
+    )
+    own = ", ".join(f"{_times(*pair):.4g}" for pair in pairs)
+    yield (
+        fits(lambda a, b: (a, _times(a, b) * b)),
+        "All numbers of a case are the same multiple of what they "
+        f"should be, but each case has its own: {own}.",
+    )
+    first = next(pair for pair in pairs if not near(*pair))
+    yield True, _parted(*first, tolerance)
 
 
 def _numbers(results):
@@ -332,31 +350,34 @@ def _differ(got, expected, tolerance, exact=True):
     if isinstance(expected, str):
         same = isinstance(got, str) and got == expected
         return "" if same else f"returns {got!r}; expected is {expected!r}."
-    plain = not isinstance(expected, torch.Tensor)
-    wide = torch.float64 if plain else None
-    try:
-        a = torch.as_tensor(got, dtype=wide)
-    except (TypeError, ValueError, RuntimeError):
-        a = None
-    if (
-        a is None
-        or (plain and a.numel() != 1)
-        or (not plain and not isinstance(got, torch.Tensor))
-    ):
-        kind = "number" if plain else "tensor"
-        have = type(got).__name__
-        return f"returns a result of type {have}; expected is a {kind}."
-    b = torch.as_tensor(expected, dtype=wide)
-    if plain:
-        a = a.reshape(b.shape)
-    elif a.shape != b.shape:
-        have, want = tuple(a.shape), tuple(b.shape)
+    if not isinstance(expected, torch.Tensor):
+        return _number_differs(got, expected, tolerance)
+    if not isinstance(got, torch.Tensor):
+        return _other_kind(got, "tensor")
+    if got.shape != expected.shape:
+        have, want = tuple(got.shape), tuple(expected.shape)
         return f"returns the shape {have}; expected is {want}."
-    elif exact and a.dtype != b.dtype:
-        wrong = _values_differ(a.double(), b.double(), tolerance)
-        have = a.dtype if wrong else f"the right numbers, but as {a.dtype}"
-        return f"returns {have}; expected is {b.dtype}."
-    return _values_differ(a.double(), b.double(), tolerance)
+    why = _values_differ(got.double(), expected.double(), tolerance)
+    if exact and got.dtype != expected.dtype:
+        have = got.dtype if why else f"the right numbers, but as {got.dtype}"
+        return f"returns {have}; expected is {expected.dtype}."
+    return why
+
+
+def _number_differs(got, expected, tolerance):
+    try:
+        number = torch.as_tensor(got, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        return _other_kind(got, "number")
+    if number.numel() != 1:
+        return _other_kind(got, "number")
+    wanted = torch.as_tensor(expected, dtype=torch.float64)
+    return _values_differ(number.reshape(wanted.shape), wanted, tolerance)
+
+
+def _other_kind(got, kind):
+    have = type(got).__name__
+    return f"returns a result of type {have}; expected is a {kind}."
 
 
 def _bad(a, b, tolerance):
