@@ -15,8 +15,8 @@ first, until one fails. The process that runs them is a fork of one that has imp
 the peers. equivalent_mutants.toml says of each one that no test can notice why not. It fails if a
 mutant survives without a reason there, if a reason is left over, or if less than 95 % are killed.
 
-Outcomes are kept in .cache/mutants/ while the snippet, its tests and what both import of ours stay
-as they are. Only where there is fork: Linux, macOS.
+Outcomes are kept in .cache/mutants/ while every file of ours that these tests have imported or opened
+stays as it is. Only where there is fork: Linux, macOS.
 """
 
 import argparse
@@ -38,21 +38,18 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+import libcst
+from mutmut.mutation.file_mutation import create_mutations
+
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from weave.project import digest, relative  # noqa: E402
+from weave.recorder import Listener  # noqa: E402
+
 CACHE = ROOT / ".cache" / "mutants"
 REASONS = ROOT / "tests" / "snippets" / "equivalent_mutants.toml"
 EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstrings_give_what_they_show"
-ALWAYS = (  # what every test of a snippet stands on
-    "measurements/peers.json",
-    "tests/conftest.py",
-    "tests/peers/__init__.py",
-    "tests/remembered.py",
-    "tests/shape_comments.py",
-    "tests/snippets/common.py",
-    "tests/snippets/conftest.py",
-    "tests/snippets/fitness.py",
-    "tests/snippets/test_every_snippet.py",
-)
 ENOUGH = 0.95
 SURVIVED, KILLED = 0, (1, 2)  # how pytest exits: passed; failed, or could not be imported
 
@@ -94,9 +91,6 @@ def difference(before, after):
 
 def mutants_of(stem, source):
     """Every mutant of a snippet, in the order of its lines."""
-    import libcst
-    from mutmut.mutation.file_mutation import create_mutations
-
     module, mutations, _, _ = create_mutations(f"snippets/{stem}.py", source)
     wording = Wording()
     module.visit(wording)
@@ -115,27 +109,23 @@ def mutants_of(stem, source):
         yield Mutant(*change, times[change], text)
 
 
-def Wording():
-    """A visitor that collects the string literals inside raise statements."""
-    import libcst
+class Wording(libcst.CSTVisitor):
+    """Collects the string literals inside raise statements."""
 
-    class Visitor(libcst.CSTVisitor):
-        def __init__(self):
-            super().__init__()
-            self.depth = 0
-            self.strings = set()
+    def __init__(self):
+        super().__init__()
+        self.depth = 0
+        self.strings = set()
 
-        def visit_Raise(self, node):
-            self.depth += 1
+    def visit_Raise(self, node):
+        self.depth += 1
 
-        def leave_Raise(self, original_node):
-            self.depth -= 1
+    def leave_Raise(self, original_node):
+        self.depth -= 1
 
-        def visit_SimpleString(self, node):
-            if self.depth:
-                self.strings.add(node)
-
-    return Visitor()
+    def visit_SimpleString(self, node):
+        if self.depth:
+            self.strings.add(node)
 
 
 def parses(source):
@@ -221,25 +211,36 @@ def fork(stem, source, order, answer, limit):
 
         torch.set_num_threads(1)
         plugin = Mutated(ROOT / "snippets" / f"{stem}.py", source, order)
+        what = [*map(str, tests_of(stem)), f"{EXAMPLES}[{stem}]"]
         options = ["-x", "-q", "--tb=no"]
         for unused in ("cacheprovider", "faulthandler", "unraisableexception", "xdist"):
             options += ["-p", f"no:{unused}"]
-        what = [*map(str, tests_of(stem)), f"{EXAMPLES}[{stem}]"]
-        code = pytest.main([*options, *what], plugins=[plugin])
-        loaded = [name for name, module in sys.modules.items() if is_installed(module)]
-        answer.write_text(json.dumps({"failed": plugin.failed, "seconds": plugin.seconds, "loaded": loaded}))
+        with Opened().listening() as opened:
+            code = pytest.main([*options, *what], plugins=[plugin])
+        ours, others = loaded()
+        used = opened | {file: digest(file) for file in ours}
+        said = {"failed": plugin.failed, "seconds": plugin.seconds, "loaded": others, "used": used}
+        answer.write_text(json.dumps(said))
     finally:
         os._exit(code)
 
 
-def is_installed(module):
-    """Whether a module is a library's, and none of ours, whose imports are the tests' own business."""
-    path = Path(getattr(module, "__file__", None) or ROOT)
-    return "site-packages" in path.parts or (ROOT not in path.parents and path != ROOT)
+class Opened(Listener):
+    """The files of ours that tests open, without the folders that pytest lists on its way to them."""
+
+    HEARD = ("open",)
+
+
+def loaded():
+    """What is imported: the files of ours, and the names of all other modules."""
+    modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    del modules["__main__"]
+    ours = {file for path in modules.values() if path and (file := relative(path))}
+    return ours, [name for name, path in modules.items() if path and relative(path) is None]
 
 
 def baseline(stem, source, folder):
-    """The tests with the snippet as it is: the seconds each one takes. They have to pass."""
+    """The tests with the snippet as it is: the seconds each one takes, the files used. They have to pass."""
     answer = folder / f"{stem}.json"
     _, status = os.waitpid(fork(stem, source, {}, answer, 600), 0)
     said = json.loads(answer.read_text()) if answer.exists() else {"failed": f"status {status}"}
@@ -249,7 +250,7 @@ def baseline(stem, source, folder):
         with contextlib.suppress(Exception):
             importlib.import_module(name)
     gc.freeze()  # nor need they look at all that for garbage
-    return said["seconds"]
+    return said["seconds"], said["used"]
 
 
 def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
@@ -281,9 +282,9 @@ def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
 # --- what is known already
 
 
-def imported(file, package="snippets"):
-    """The modules of a package that a file imports."""
-    return set(re.findall(rf"(?<![.\w]){package}\.(\w+)", file.read_text(encoding="utf-8")))
+def imported(file):
+    """The snippets that a file imports."""
+    return set(re.findall(r"(?<![.\w])snippets\.(\w+)", file.read_text(encoding="utf-8")))
 
 
 def tests_of(stem):
@@ -300,33 +301,21 @@ def tests_of(stem):
     return list(dict.fromkeys([*own, *common, *shared]))
 
 
-def depends_on(stem):
-    """The files that decide the outcomes of a snippet's mutants."""
-    files = [*tests_of(stem), *(ROOT / name for name in ALWAYS)]
-    for room in ("exhibits", "experiments"):
-        used = set().union(*(imported(file, room) for file in files))
-        files += [ROOT / room / f"{name}.py" for name in sorted(used)]
-    used = {stem}.union(*map(imported, files))
-    families = sorted((ROOT / "tests" / "snippets" / "families").glob("*.py"))
-    return [*files, *families, *(ROOT / "snippets" / f"{name}.py" for name in sorted(used))]
-
-
-def state_of(stem):
-    digest = hashlib.sha256()
-    for path in depends_on(stem):
-        digest.update(path.read_bytes() if path.exists() else b"")
-    return digest.hexdigest()
+def is_current(stem, used):
+    """Whether the files that decided the outcomes of a snippet's mutants are the same, and no test is new."""
+    tests = {relative(path) for path in tests_of(stem)}
+    return tests <= used.keys() and all(digest(file) == known for file, known in used.items())
 
 
 def read_cache(stem):
     with contextlib.suppress(OSError, ValueError):
         return json.loads((CACHE / f"{stem}.json").read_text())
-    return {"state": "", "outcomes": {}, "earlier": {}}
+    return {"used": {}, "outcomes": {}, "earlier": {}}
 
 
-def write_cache(stem, state, outcomes, earlier):
+def write_cache(stem, used, outcomes, earlier):
     CACHE.mkdir(parents=True, exist_ok=True)
-    said = {"state": state, "outcomes": outcomes, "earlier": {**earlier, **outcomes}}
+    said = {"used": used, "outcomes": outcomes, "earlier": {**earlier, **outcomes}}
     part = CACHE / f"{stem}.part"
     part.write_text(json.dumps(said, indent=0))
     part.replace(CACHE / f"{stem}.json")
@@ -336,15 +325,14 @@ def mutants_met(stem, folder, jobs):
     """Every mutant of a snippet and what killed it."""
     source = (ROOT / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
     mutants = list(mutants_of(stem, source))
-    state, cached = state_of(stem), read_cache(stem)
-    known = cached["outcomes"] if cached["state"] == state else {}
-    earlier = cached["earlier"]
+    cached = read_cache(stem)
+    known, earlier = cached["outcomes"] if is_current(stem, cached["used"]) else {}, cached["earlier"]
     unknown = [mutant for mutant in mutants if mutant.key not in known]
     if unknown:
-        seconds = baseline(stem, source, folder)
+        seconds, used = baseline(stem, source, folder)
 
         def tell(outcomes):
-            write_cache(stem, state, {**known, **outcomes}, earlier)
+            write_cache(stem, used, {**known, **outcomes}, earlier)
             if sys.stderr.isatty():
                 print(f"\r{stem} {len(outcomes)} of {len(unknown)}\033[K", end="\r", file=sys.stderr)
 

@@ -1,9 +1,14 @@
 """The verdict on mutants, without making any: what survives needs a reason, and no reason is left over."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from tools import mutants
 from tools.mutants import Mutant, difference, read_reasons, verdict
+from weave import project
 
 
 def mutant(now="a - b"):
@@ -68,26 +73,46 @@ def test_every_reason_is_about_code_that_stands():
         assert was in " ".join(line.strip() for line in lines), f"{name}: {was}"
 
 
-def test_an_outcome_depends_on_all_that_decides_it():
-    names = {path.relative_to(mutants.ROOT).as_posix() for path in mutants.depends_on("alibi")}
-    assert names >= {
+@pytest.mark.slow
+def test_an_outcome_depends_on_all_that_decides_it(tmp_path):
+    """The tests are asked in a process of their own, as the mutants are: forks of one without pytest."""
+    ask = """if True:
+        import json, sys
+        from pathlib import Path
+        from tools import mutants
+        source = Path("snippets/alibi.py").read_text(encoding="utf-8")
+        print(json.dumps(mutants.baseline("alibi", source, Path(sys.argv[1]))[1]))
+    """
+    used = json.loads(subprocess.check_output([sys.executable, "-c", ask, tmp_path], cwd=mutants.ROOT))
+    assert used.keys() >= {
         "experiments/measure.py",
+        "measurements/peers.json",
         "snippets/alibi.py",
         "snippets/attention.py",
         "tests/conftest.py",
         "tests/peers/__init__.py",
-        "tests/snippets/common.py",
+        "tests/remembered.py",
         "tests/shape_comments.py",
+        "tests/snippets/common.py",
         "tests/snippets/conftest.py",
         "tests/snippets/families/biases.py",
         "tests/snippets/fitness.py",
-        "measurements/peers.json",
         "tests/snippets/test_alibi.py",
         "tests/snippets/test_biases.py",
         "tests/snippets/test_every_snippet.py",
         "tests/snippets/test_fitness.py",
     }
-    assert all((mutants.ROOT / name).is_file() for name in names)
+    assert not any("test_rope" in file for file in used) and mutants.is_current("alibi", used)
+
+
+def test_an_outcome_is_known_until_a_file_changes_or_a_test_is_new():
+    used = {file: project.digest(file) for file in ("snippets/embed.py", "tests/snippets/common.py")}
+    used |= {(file := project.relative(path)): project.digest(file) for path in mutants.tests_of("embed")}
+    assert mutants.is_current("embed", used)
+    for file in used:
+        assert not mutants.is_current("embed", used | {file: "of another text"})
+    assert not mutants.is_current("embed", used | {"tests/gone.py": "of what was there"})
+    assert not mutants.is_current("embed", {"snippets/embed.py": used["snippets/embed.py"]})
 
 
 @pytest.mark.parametrize(
