@@ -63,7 +63,7 @@ dates: $(VENV)/site ## write into the head of each snippet when its code last ch
 experiments: $(VENV)/test ## train again what is missing or was made by other code; goes on where it was stopped
 	$(RUN) experiments
 
-bench: $(VENV)/test ## build times beside goals and others, page weights, and how fast the snippets are beside their peers
+bench: $(VENV)/test ## build times beside goals, page weights, and how fast the snippets are beside their peers
 	$(BIN)/python tools/bench
 
 notebooks: ## push the notebooks to their branch, as in `make notebooks REMOTE=origin`

@@ -1,15 +1,16 @@
 """The copy of the project that `make bench` builds has all that a build reads, and its edits are edits."""
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tools.bench import builds
 from weave import labs, project, provenance, reference
 
-sys.path.append(str(Path(__file__).parents[2] / "tools" / "bench"))
-
-import builds
+BENCH = Path(__file__).parents[2] / "tools" / "bench"
 
 
 @pytest.fixture
@@ -70,3 +71,12 @@ def test_the_page_of_an_edit_shows_what_the_edit_concerns(copied):
     (entries / "rope.spread.0.json").write_text(used.replace("FUNCTION", "apply_rope"))
     (entries / "bias.two_ways.0.json").write_text(used.replace("FUNCTION", "rope_frequencies"))
     assert builds.page_of(copied, function) == "guide/rope/"
+
+
+def test_the_bench_knows_what_it_can_measure_and_refuses_words_that_it_would_not_read():
+    ask = [sys.executable, BENCH]
+    said = subprocess.run([*ask, "builds", "rope"], capture_output=True, text=True, check=False)
+    assert said.returncode == 2 and "expected no more than builds, got rope" in said.stderr
+    known = re.search(r"\{(.+)\}", subprocess.check_output([*ask, "--help"], text=True))[1].split(",")
+    assert "rivals" in known
+    assert all("\ndef bench(" in (BENCH / f"{name}.py").read_text(encoding="utf-8") for name in known)

@@ -1,4 +1,4 @@
-"""How long building takes, beside the goals and beside others, and what pages weigh.
+"""How long building takes, beside the goals and beside plain MkDocs, and what pages weigh.
 
 Seconds are those on the wall, which belong to an idle machine with two cores. Where other work may run beside
 the bench, processor time is compared. A goal that is missed is said and is no error.
@@ -20,8 +20,6 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
-
-import rivals
 
 from weave.results import named
 
@@ -217,9 +215,7 @@ def build_times(project):
     note = f"the worst {edits[-1][0]:.1f} s: {edits[-1][1]}"
     median = statistics.median(seconds for seconds, _ in edits)
     show(f"from an edit to the page, median of {EDITS}", median, 5, note)
-    rival = min(rival_times())
     show("plain MkDocs, which runs nothing", min(done.seconds for done in plain))
-    show("our first build, as a share of the faster rival's", cold.seconds / rival, 0.25)
 
 
 def plainly(project, configuration):
@@ -227,15 +223,6 @@ def plainly(project, configuration):
     (project / "plain.yml").write_text(configuration, encoding="utf-8")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "plain"]
     return run([*command, "--config-file", "../plain.yml"], project / ".cache")
-
-
-def rival_times():
-    for name, (command, environment) in rivals.commands().items():
-        with tempfile.TemporaryDirectory(prefix="rival-") as folder:
-            rivals.write(Path(folder))
-            done = run(command, folder, environment)
-        show(f"{name}, the same exhibits", done.seconds)
-        yield done.seconds
 
 
 def page_weights(site):
@@ -253,34 +240,6 @@ def page_weights(site):
                 visit.settle()
                 yield path or "home", visit.bytes_received(), len(visit.requests), visit.ask("elements")
         browser.close()
-
-
-def test_times(project):
-    """`make test` in a new clone, then after some edits, of which the tests of trained results tell."""
-    command = ["make", "test", "--old-file", ".venv/test"]
-    show("`make test`, whole", run(command, project).seconds, 210)
-    seconds = []
-    for function in random.Random(SEED).sample(list(functions(project)), 5):
-        file = project / function.file
-        text = file.read_text(encoding="utf-8")
-        file.write_text(function.edited(text), encoding="utf-8")
-        done = run(command, project, may_fail=True)
-        seconds.append(done.seconds)
-        ran = re.findall(r"\d+ (?:exhibits ran|failed|passed)", done.said)
-        if not any("passed" in each for each in ran):
-            sys.exit(f"`make test` ended before its tests:\n{done.said}")
-        show(f"after an edit of {function.name}", seconds[-1], note=f"{function.file}, {', '.join(ran)}")
-        file.write_text(text, encoding="utf-8")
-        run(command, project)
-    show("the median of these", statistics.median(seconds), 60)
-
-
-def bench_tests():
-    with tempfile.TemporaryDirectory(prefix="bench ", ignore_cleanup_errors=True) as folder:
-        project = Path(folder) / "guide"
-        run(["git", "clone", "--quiet", ROOT, project], ROOT)
-        (project / ".venv").symlink_to(ROOT / ".venv")
-        test_times(project)
 
 
 def bench():

@@ -48,7 +48,7 @@ def line(name, reports):
     )
 
 
-def bench(paths):
+def bench(*paths):
     with tempfile.TemporaryDirectory(prefix="bare-") as folder:
         (Path(folder) / "docs").mkdir()
         for name, text in BARE.items():

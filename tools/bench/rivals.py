@@ -1,4 +1,4 @@
-"""The same exhibits, run by others: mkdocs-jupyter as notebooks, sphinx-gallery as scripts.
+"""Our first build, and the same exhibits by others: mkdocs-jupyter as notebooks, sphinx-gallery as scripts.
 
 Each has a document a chapter, as its users would write it: a cell that prepares, then one for each exhibit.
 What a build here does besides is left out: labs, prose, claims, diagrams. Notebooks run one after another:
@@ -9,12 +9,14 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import venv
 from pathlib import Path
 
+from builds import BUILD, ROOT, copy, run, show
+
 from weave.results import exhibit_names
 
-ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "locks" / "rivals.txt"  # of requirements.txt beside this file
 HOME = ROOT / ".cache" / "rivals"
 
@@ -105,8 +107,21 @@ def write(folder):
     (folder / "index.rst").write_text("Exhibits\n========\n\n.. toctree::\n\n   made/index\n")
 
 
-def commands():
-    """Each rival's name, and its command and environment."""
+def times():
+    """Seconds of each rival, one after the other."""
     jupyter = Path(sys.prefix) / "share" / "jupyter"  # the templates of nbconvert, which is ours
     environment = os.environ | {"PYTHONPATH": str(ROOT), "JUPYTER_PATH": str(jupyter)}
-    return {name: ([python(), "-m", *command], environment) for name, command in RIVALS.items()}
+    for name, command in RIVALS.items():
+        with tempfile.TemporaryDirectory(prefix="rival-") as folder:
+            write(Path(folder))
+            done = run([python(), "-m", *command], folder, environment)
+        show(f"{name}, the same exhibits", done.seconds)
+        yield done.seconds
+
+
+def bench():
+    with tempfile.TemporaryDirectory(prefix="bench ", ignore_cleanup_errors=True) as folder:
+        copy(Path(folder))
+        ours = run(BUILD, folder).seconds
+    show("our first build", ours)
+    show("the same, as a share of the faster rival's", ours / min(times()), 0.25)

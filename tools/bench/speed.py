@@ -170,7 +170,7 @@ def show(row):
         print(f"    {ratios}, beside {peer['name']}{' (does less)' if peer['less'] else ''}", flush=True)
 
 
-def bench(only=()):
+def bench(*only):
     keep_memory()
     torch.set_num_threads(1)
     for name in (
