@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from mkdocs.config import load_config
 
 from tools.bench import builds
 from weave import labs, project, provenance, reference
@@ -22,6 +23,7 @@ def copied(tmp_path, monkeypatch):
 
 
 def test_notebooks_and_reference_pages_can_be_made_in_it(copied):
+    load_config(str(copied / "mkdocs.yml"))
     assert all("pip install" in labs.notebook(name, False, "") for name in labs.names())
     snippets = {path.stem for path in (copied / "snippets").glob("[!_]*.py")}
     assert any(reference.peers(name) for name in snippets)

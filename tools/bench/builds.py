@@ -24,24 +24,6 @@ from typing import NamedTuple
 from weave.results import named
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = (
-    "docs",
-    "drop_in",
-    "exhibits",
-    "experiments",
-    "lab",
-    "labs",
-    "measurements",
-    "overrides",
-    "snippets",
-    "tests",
-    "weave",
-    "mkdocs.yml",
-    "pyproject.toml",
-    "requirements-test.txt",
-    "requirements.txt",
-)
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "node_modules")
 # What MkDocs leaves out of mkdocs.yml when it makes the same pages without weave.
 PLAIN = re.compile(r"^  - weave:\n(?:    .*\n)*|^hooks:\n(?:  .*\n)*", re.M)
 NOTEBOOK = re.compile(
@@ -53,12 +35,11 @@ BUILD = [sys.executable, "-m", "weave.build"]
 
 def copy(folder):
     """The project without its caches, so that this folder's own stay as they are."""
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=LEFT_OUT)
-        else:
-            shutil.copy(source, folder / name)
+    listed = run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], ROOT).said
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
 
 
 class Done(NamedTuple):
