@@ -18,8 +18,8 @@ nor in measurements/surviving_mutants.txt, or if less than 95 % are killed. Most
 from the other end of a tensor that always has so many, leave out a cast that torch makes itself or a
 device that no test has, fill rows that the next line empties, or move a bound at which both sides agree.
 
-Outcomes are kept in .cache/mutants/ while every file of ours that these tests have imported or opened
-stays as it is. Only where there is fork: Linux, macOS.
+Outcomes are kept in .cache/mutants/ while this file, and every one of ours that the tests have imported or
+opened, stays as it is. Only where there is fork: Linux, macOS.
 """
 
 import argparse
@@ -242,7 +242,6 @@ class Opened(Listener):
 def loaded():
     """What is imported: the files of ours, and the names of all other modules."""
     modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
-    del modules["__main__"]
     ours = {file for path in modules.values() if path and (file := relative(path))}
     return ours, [name for name, path in modules.items() if path and relative(path) is None]
 
