@@ -39,18 +39,21 @@ def right_and_wrong(lab, step, names, pairs=True):
             exec(each, space)
         return space[step]
 
+    edits = [
+        (each["was"], _several(way["now"]), way["says"])
+        for each in listed[step]
+        for way in each["ways"]
+    ]
     says = {}  # of the solution with a mistake, or with two
-    for each in listed[step]:
-        for now in _several(each["now"]):
-            edited = solution.replace(each["was"], now)
-            says.setdefault(edited, each["says"])
-    for (text, first), each in itertools.product(
-        [*says.items()], listed[step]
+    for was, writings, words in edits:
+        for now in writings:
+            says.setdefault(solution.replace(was, now), words)
+    for (text, first), (was, (now, *_), then) in itertools.product(
+        [*says.items()], edits
     ):
-        if pairs and text.count(each["was"]) == 1:
-            both = text.replace(each["was"], _several(each["now"])[0])
-            words = f"Two things. First: {first} Then: {each['says']}"
-            says.setdefault(both, words)
+        if pairs and text.count(was) == 1:
+            words = f"Two things. First: {first} Then: {then}"
+            says.setdefault(text.replace(was, now), words)
 
     def variant(text):
         return lambda *given: made(text)(*given)

@@ -73,8 +73,11 @@ def check_mistakes(name):
         if not (solution and lines):
             raise LabError(f"{file}: expected [[function]] of a solution, got {step!r}")
         for line, each in zip(lines, listed, strict=True):
-            if set(each) != {"was", "now", "says"}:
-                raise LabError(f"{file}:{line}: a mistake has was, now and says, got {', '.join(each)}")
+            if set(each) != {"was", "ways"}:
+                raise LabError(f"{file}:{line}: a mistake has was and ways, got {', '.join(each)}")
+            for way in each["ways"]:
+                if set(way) != {"now", "says"}:
+                    raise LabError(f"{file}:{line}: a way has now and says, got {', '.join(way)}")
             if (count := solution.count(each["was"])) != 1:
                 what = f"expected {each['was']!r} once in the solution of {step}"
                 raise LabError(f"{file}:{line}: {what}, got it {count} times")

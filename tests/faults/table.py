@@ -522,7 +522,7 @@ LABS = {
     "has a mistake without words": (
         {"labs/scaling.toml": ("says =", "say =")},
         LAB,
-        "labs/scaling.toml:1: a mistake has was, now and says, got was, now, say",
+        "labs/scaling.toml:1: a way has now and says, got now, say",
     ),
     "has mistakes that are no TOML": (
         {"labs/scaling.toml": ('"x / 2"', '"x / 2')},

@@ -335,13 +335,14 @@ def second(x):
 LISTED = """
 [[second]]
 was = "2 * first"
-now = "first"
-says = "You do not double."
+ways = [{ now = "first", says = "You do not double." }]
 
 [[second]]
 was = "y - ONE"
-now = ["y", "1 * y"]
-says = "You subtract nothing."
+ways = [
+    { now = ["y", "1 * y"], says = "You subtract nothing." },
+    { now = "y + ONE", says = "You add." },
+]
 """
 
 
@@ -361,14 +362,16 @@ def test_a_solution_and_its_mistakes_are_made_of_the_files_beside_the_judge(smal
         (3.0, "You do not double."),
         (8.0, "You subtract nothing."),
         (8.0, "You subtract nothing."),
+        (9.0, "You add."),
         (4.0, "Two things. First: You do not double. Then: You subtract nothing."),
+        (5.0, "Two things. First: You do not double. Then: You add."),
         (4.0, "Two things. First: You subtract nothing. Then: You do not double."),
     ]
     assert small["first"](3.0) is None
 
 
 def test_mistakes_need_not_be_made_together(small):
-    assert len(right_and_wrong("small", "second", small, pairs=False)[1]) == 3
+    assert len(right_and_wrong("small", "second", small, pairs=False)[1]) == 4
 
 
 def test_the_file_needs_torch_only():

@@ -72,8 +72,7 @@ JUDGE = """
 MISTAKES = """
     [[half]]
     was = "x / 2"
-    now = "x"
-    says = "You return x."
+    ways = [{ now = "x", says = "You return x." }]
     """
 
 PROJECT = FILES | {
@@ -330,14 +329,15 @@ SOLVED = '# %% tags=["solution"]\ndef half(x):\n    return x / 2\n'
     ("mistakes", "said"),
     [
         (
-            '[[half]]\nwas = "x / 3"\nnow = "x"\nsays = "A."\n',
+            '[[half]]\nwas = "x / 3"\nways = []\n',
             ":1: expected 'x / 3' once in the solution of half",
         ),
         (
-            '\n[[half]]\nwas = "x"\nnow = "y"\nsays = "A."\n',
+            '\n[[half]]\nwas = "x"\nways = [{now = "y", says = "A."}]\n',
             ":2: expected 'x' once in the solution of half, got it 2",
         ),
-        ('[[half]]\nwas = "x / 2"\nnow = "x"\n', ":1: a mistake has was, now and says, got was, now"),
+        ('[[half]]\nwas = "x / 2"\nnow = "x"\n', ":1: a mistake has was and ways, got was, now"),
+        ('\n[[half]]\nwas = "x / 2"\nways = [{now = "x"}]\n', ":2: a way has now and says, got now"),
         ("[[third]]\n", ": expected [[function]] of a solution, got 'third'"),
         ("half = 2\n", ": expected [[function]] of a solution, got 'half'"),
         ("[[half]\n", ": Expected"),
@@ -353,7 +353,8 @@ def test_a_mistake_that_is_no_edit_of_a_solution_is_refused(here, lab, mistakes,
 def test_mistakes_that_are_edits_are_taken_and_no_file_of_them_is_needed(here, lab):
     lab(SOLVED)
     labs.check_mistakes("trial")
-    here.write({"labs/trial.toml": '[[half]]\nwas = "x / 2"\nnow = ["x", "2"]\nsays = "A."\n' * 2})
+    mistakes = '[[half]]\nwas = "x / 2"\nways = [{now = ["x", "2"], says = "A."}, {now = "", says = "B."}]\n'
+    here.write({"labs/trial.toml": mistakes * 2})
     labs.check_mistakes("trial")
 
 
