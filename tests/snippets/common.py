@@ -45,3 +45,13 @@ def refused(message, function, *arguments, **options):
     with pytest.raises(ValueError) as caught:
         function(*arguments, **options)
     assert str(caught.value) == message
+
+
+def refusals(rows):
+    """A test of each (message, function, *arguments) of a generator: so the function refuses these."""
+
+    @pytest.mark.parametrize("row", list(rows()), ids=lambda row: row[0])
+    def test(row):
+        refused(*row)
+
+    return test

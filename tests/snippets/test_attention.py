@@ -2,6 +2,7 @@
 
 import copy
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.sinusoidal import sinusoidal_encoding
-from tests.snippets.common import random, refused
+from tests.snippets.common import random, refusals
 
 INF = math.inf
 SEEDS = st.integers(0, 10_000)
@@ -488,26 +489,45 @@ def test_the_layer_takes_any_leading_shape(leading):
 # --- what is refused, and in which words
 
 
-def test_refuses_vectors_that_do_not_fit():
+@refusals
+def test_refuses():
     q, k, v = torch.zeros(2, 4), torch.zeros(3, 5), torch.zeros(4, 5)
-    refused("k must be as wide as q, 4, got 5", scaled_dot_product, q, k)
-    refused("k must be as wide as q, 4, got 5", scaled_dot_product, q[None], k[None])
-    refused("k must be as wide as q, 4, got 5", attention, q, k, v[:3])
-    refused("v must have a row for each of 3 keys, got 4", attention, q, k[:, :4], v)
-
-
-def test_refuses_keys_and_values_of_other_leading_axes():
+    yield "k must be as wide as q, 4, got 5", scaled_dot_product, q, k
+    yield "k must be as wide as q, 4, got 5", scaled_dot_product, q[None], k[None]
+    yield "k must be as wide as q, 4, got 5", attention, q, k, v[:3]
+    yield "v must have a row for each of 3 keys, got 4", attention, q, k[:, :4], v
+    yield "causal needs 3 keys or more, got 2", partial(attention, causal=True), torch.zeros(3, 4), q, q
+    for dtype in (torch.int64, torch.bool):  # values have a mean, and a bias is no mask
+        got = f"must be of a floating dtype, got {dtype}"
+        yield f"v {got}", attention, q, q, torch.ones(2, 4).to(dtype)
+        yield f"bias {got}", attention, q, q, q, torch.ones(2, 2).to(dtype)
     q = torch.zeros(2, 8, 3, 4)
     for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (4, 3, 4), (1, 2, 2, 3, 4)):
-        other = torch.zeros(shape)
+        other, want = torch.zeros(shape), "{0} must have the leading axes of {1}, or 1, got {2}; "
+        want += "of grouped queries repeat_interleave the heads of {0}"
+        yield want.format("k", (2, 8, 3, 4), shape), scaled_dot_product, q, other
+        yield want.format("k", (2, 8, 3, 4), shape), attention, q, other, q
+        yield want.format("v", (2, 8, 3, 3), shape), attention, q, q, other
+    q, k = torch.zeros(6, 2, 4), torch.zeros(6, 3, 4)
+    for shape in ((), (3,), (1, 3), (2, 1), (3, 2), (2, 2, 3), (5, 2, 3), (1, 1, 2, 3), (4, 1, 2, 3)):
+        yield f"bias must fit scores of (6, 2, 3), got {shape}", attention, q, k, k, torch.zeros(shape)
+    for dim, heads in ((8, 3), (8, 0), (8, -2), (0, 1), (4, 8)):
+        yield f"dim must be a multiple of heads, got {dim} and {heads}", SelfAttention, dim, heads
+    for shape in ((16,), (5, 15), (2, 16, 5)):
+        yield f"x must be (..., tokens, 16), got {shape}", lambda x: layer(0)(x), torch.zeros(shape)
+    for place, name in enumerate("qkv"):
+        given = [torch.zeros(3, 4) for _ in range(3)]
+        given[place] = torch.zeros(4)
+        message = f"{name} must be (..., tokens, dim), got (4,)"
+        yield message, attention, *given
+        yield message, partial(attention, score=lambda q, k: torch.zeros(3, 3)), *given
+        if place < 2:
+            yield message, scaled_dot_product, *given[:2]
 
-        def message(name, want, shape=shape):
-            hint = f"of grouped queries repeat_interleave the heads of {name}"
-            return f"{name} must have the leading axes of {want}, or 1, got {shape}; {hint}"
 
-        refused(message("k", (2, 8, 3, 4)), scaled_dot_product, q, other)
-        refused(message("k", (2, 8, 3, 4)), attention, q, other, q)
-        refused(message("v", (2, 8, 3, 3)), attention, q, q, other)
+def test_takes_the_smallest_layer_and_fewer_keys_than_queries_if_not_causal():
+    assert SelfAttention(1, 1).merge.weight.shape == (1, 1)
+    attention(torch.zeros(3, 4), torch.zeros(2, 4), torch.zeros(2, 4))
 
 
 def test_keys_of_grouped_queries_are_repeated_as_torch_does_it():
@@ -532,53 +552,3 @@ def test_float16_scores_overflow_no_sooner_than_those_of_torch():
     expected = scaled_dot_product_attention(q, q, v)
     assert expected.isfinite().all()
     assert_close(attention(q, q, v)[0], expected)
-
-
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
-def test_refuses_values_that_have_no_mean(dtype):
-    q = torch.zeros(2, 4)
-    refused(f"v must be of a floating dtype, got {dtype}", attention, q, q, torch.ones(2, 4).to(dtype))
-
-
-def test_refuses_causal_queries_that_would_stand_before_the_first_key():
-    q, k = torch.zeros(3, 4), torch.zeros(2, 4)
-    refused("causal needs 3 keys or more, got 2", attention, q, k, k, causal=True)
-    attention(q, k, k)
-
-
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
-def test_refuses_a_bias_that_could_be_a_mask(dtype):
-    q = torch.zeros(2, 4)
-    message = f"bias must be of a floating dtype, got {dtype}"
-    refused(message, attention, q, q, q, torch.ones(2, 2).to(dtype))
-
-
-@pytest.mark.parametrize(
-    "shape", [(), (3,), (1, 3), (2, 1), (3, 2), (2, 2, 3), (5, 2, 3), (1, 1, 2, 3), (4, 1, 2, 3)]
-)
-def test_refuses_a_bias_that_would_have_to_be_stretched(shape):
-    q, k = torch.zeros(6, 2, 4), torch.zeros(6, 3, 4)
-    message = f"bias must fit scores of (6, 2, 3), got {shape}"
-    refused(message, attention, q, k, k, torch.zeros(shape))
-
-
-@pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (8, -2), (0, 1), (4, 8)])
-def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
-    refused(f"dim must be a multiple of heads, got {dim} and {heads}", SelfAttention, dim, heads)
-    assert SelfAttention(1, 1).merge.weight.shape == (1, 1)
-
-
-@pytest.mark.parametrize("shape", [(16,), (5, 15), (2, 16, 5)])
-def test_refuses_tokens_of_another_width(shape):
-    refused(f"x must be (..., tokens, 16), got {shape}", layer(0), random(*shape))
-
-
-@pytest.mark.parametrize("place", range(3))
-def test_refuses_vectors_without_an_axis_of_tokens(place):
-    given = [random(3, 4) for _ in range(3)]
-    given[place] = random(4)
-    message = f"{'qkv'[place]} must be (..., tokens, dim), got (4,)"
-    refused(message, attention, *given)
-    refused(message, attention, *given, score=lambda q, k: random(3, 3))
-    if place < 2:
-        refused(message, scaled_dot_product, *given[:2])

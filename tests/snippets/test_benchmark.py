@@ -14,7 +14,7 @@ import torch
 
 import snippets.benchmark
 from snippets.benchmark import benchmark, peak_bytes
-from tests.snippets.common import refused
+from tests.snippets.common import refusals
 
 
 class Clock:
@@ -216,8 +216,9 @@ def test_what_is_set_up_once_does_not_count():
 # --- bad input
 
 
+@refusals
 def test_refuses_what_cannot_be_measured():
-    refused("ways must be a function or more, by name, got none", benchmark, {})
-    refused("rounds must be 1 or more, got 0", benchmark, {"one": lambda: X}, 0)
-    refused("turn must be above 0, in seconds, got 0", benchmark, {"one": lambda: X}, 1, 0)
-    refused("turn must be above 0, in seconds, got -1", benchmark, {"one": lambda: X}, 1, -1)
+    yield "ways must be a function or more, by name, got none", benchmark, {}
+    yield "rounds must be 1 or more, got 0", benchmark, {"one": lambda: X}, 0
+    for turn in (0, -1):
+        yield f"turn must be above 0, in seconds, got {turn}", benchmark, {"one": lambda: X}, 1, turn

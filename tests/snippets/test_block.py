@@ -13,7 +13,7 @@ from snippets.block import Block, Decoder, Encoding, additive_mask
 from snippets.decoding import document_positions
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
-from tests.snippets.common import refused
+from tests.snippets.common import refusals
 
 HEADS = 2
 EXACT = {"rtol": 0, "atol": 1e-10}
@@ -387,20 +387,28 @@ def test_compiles_into_one_graph(name):
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize(("dim", "heads"), [(8, 3), (8, 0), (0, 1), (4, 8)])
-def test_refuses_heads_that_do_not_share_the_channels(dim, heads):
-    message = f"dim must be a multiple of heads, got {dim} and {heads}"
-    refused(message, Decoder, Encoding(), 9, dim, heads, 1)
+def decoded(ids, positions, documents):
+    return _model("none")(ids, positions, documents)
 
 
-def test_refuses_ids_without_positions_and_documents_of_their_own():
-    decoder, two = _model("none"), torch.zeros(2, 3, dtype=torch.int64)
-    message = "ids must be (batch, tokens), positions and documents both the same or both (1, tokens), got"
-    refused(f"{message} ((2, 3), (1, 3), (2, 3))", decoder, two, two[:1], two)
-    refused(f"{message} ((2, 3), (2, 3), (3,))", decoder, two, two, two[0])
-    refused(f"{message} ((2, 3), (1, 2), (1, 2))", decoder, two, two[:1, :2], two[:1, :2])
-    refused(f"{message} ((1, 3), (2, 3), (2, 3))", decoder, two[:1], two, two)
-    refused(f"{message} ((3,), (3,), (3,))", decoder, two[0], two[0], two[0])
+@refusals
+def test_refuses():
+    for dim, heads in ((8, 3), (8, 0), (0, 1), (4, 8)):
+        message = f"dim must be a multiple of heads, got {dim} and {heads}"
+        yield message, Decoder, Encoding(), 9, dim, heads, 1
+    two = torch.zeros(2, 3, dtype=torch.int64)
+    for ids, at, of in (
+        (two, two[:1], two),
+        (two, two, two[0]),
+        (two, two[:1, :2], two[:1, :2]),
+        (two[:1], two, two),
+        (two[0], two[0], two[0]),
+    ):
+        got = tuple(ids.shape), tuple(at.shape), tuple(of.shape)
+        message = (
+            "ids must be (batch, tokens), positions and documents both the same or both (1, tokens), got"
+        )
+        yield f"{message} {got}", decoded, ids, at, of
 
 
 @pytest.mark.parametrize("layers", [1, 3])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.clipped_bias import ClippedBias, clipped_bias
-from tests.snippets.common import filled, places, refused
+from tests.snippets.common import filled, places, refusals
 
 POSITIONS = places(-30, 30)
 
@@ -83,13 +83,11 @@ def test_a_new_table_says_nothing():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("bad", [0, -3])
-def test_refuses_too_few_heads_and_too_short_a_distance(bad):
-    refused(f"heads must be at least 1, got {bad}", ClippedBias, bad, 4)
-    refused(f"max_distance must be at least 1, got {bad}", ClippedBias, 4, bad)
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (0, 2), (4, 2), (1, 3, 2)])
-def test_refuses_a_table_without_a_middle(shape):
-    message = f"table must be (2 max_distance + 1, heads), got {shape}"
-    refused(message, clipped_bias, torch.arange(2), torch.arange(2), torch.zeros(shape))
+@refusals
+def test_refuses():
+    for bad in (0, -3):
+        yield f"heads must be at least 1, got {bad}", ClippedBias, bad, 4
+        yield f"max_distance must be at least 1, got {bad}", ClippedBias, 4, bad
+    for shape in ((), (3,), (0, 2), (4, 2), (1, 3, 2)):  # without a middle
+        message = f"table must be (2 max_distance + 1, heads), got {shape}"
+        yield message, clipped_bias, torch.arange(2), torch.arange(2), torch.zeros(shape)

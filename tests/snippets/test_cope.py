@@ -12,7 +12,7 @@ from snippets.attention import scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from tests.peers import peer
 from tests.peers.scores import cope_peer
-from tests.snippets.common import EXACT, SEEDS, filled, random, refused
+from tests.snippets.common import EXACT, SEEDS, filled, random, refusals
 
 
 def layer(dim=4, rows=4):
@@ -215,15 +215,13 @@ def test_gradients_reach_the_keys_through_their_gates():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("shape", [(0, 4), (9, 3), (4,), (1, 9, 4)])
-def test_refuses_a_table_that_does_not_fit(shape):
+@refusals
+def test_refuses():
     q = torch.zeros(3, 4)
-    refused(f"table must be (rows, 4), got {shape}", cope_scores, q, q, torch.zeros(shape))
-
-
-@pytest.mark.parametrize(("dim", "rows"), [(0, 4), (4, 0), (-1, 4), (4, -1)])
-def test_refuses_an_empty_table(dim, rows):
-    refused(f"dim and rows must be at least 1, got {dim} and {rows}", CopeScores, dim, rows)
+    for shape in ((0, 4), (9, 3), (4,), (1, 9, 4)):
+        yield f"table must be (rows, 4), got {shape}", cope_scores, q, q, torch.zeros(shape)
+    for dim, rows in ((0, 4), (4, 0), (-1, 4), (4, -1)):
+        yield f"dim and rows must be at least 1, got {dim} and {rows}", CopeScores, dim, rows
 
 
 def test_the_smallest_table_has_one_number():

@@ -1,6 +1,7 @@
 """deberta.py against its formula, against transformers, and for what the guide says of it."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from torch.testing import assert_close
 from snippets.attention import SelfAttention, attention
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
 from tests.peers import peer
-from tests.snippets.common import EXACT, NO_INTEGERS, SEEDS, filled, heads_of, random, refused
+from tests.snippets.common import EXACT, NO_INTEGERS, SEEDS, filled, heads_of, random, refusals
 
 NEAR = {"rtol": 0, "atol": 1e-6}  # transformers keeps the scale in float32
 
@@ -362,43 +363,45 @@ def test_layers_may_share_the_table():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize(("span", "far"), [(2, 9), (5, 9), (15, 64), (0, 9), (8, 5), (8, 0), (-4, 9)])
-def test_refuses_buckets_that_cannot_be_spread(span, far):
-    message = f"span must be even, at least 4 and below 2 max_distance - 2, got {span} and {far}"
-    refused(message, log_buckets, torch.arange(3), span, far)
-    if span > 0:
-        at, rows = torch.arange(5), torch.zeros(2, 2 * span, 4)
-        refused(message, deberta_scores, heads_of(5), heads_of(5), rows, rows, at, at, far)
-        refused(message, DebertaScores, 8, 2, span, far)
-
-
-def test_spreads_the_smallest_buckets():
-    assert log_buckets(torch.arange(6), 8, 6).tolist() == [0, 1, 2, 3, 4, 7]
-
-
-@pytest.mark.parametrize(("dim", "heads", "span"), [(8, 3, 4), (8, 0, 4), (0, 1, 4), (8, 2, 0)])
-def test_refuses_heads_that_do_not_share_the_channels_and_no_span(dim, heads, span):
-    message = f"dim must be a multiple of heads and span at least 1, got {dim}, {heads} and {span}"
-    refused(message, DebertaScores, dim, heads, span)
-    assert DebertaScores(1, 1, 1).table.shape == (2, 1)
-
-
-@pytest.mark.parametrize("terms", [(), ("c2c",), ("c2p", "p2p"), "c2p"])
-def test_refuses_terms_that_it_does_not_have(terms):
-    message = f"terms must be 'c2p', 'p2c' or both, got {tuple(terms)}"
-    refused(message, DebertaScores, 8, 2, 4, terms=terms)
-
-
-def test_refuses_to_leave_out_both_terms():
-    at = torch.arange(3)
+@refusals
+def test_refuses():
+    q, at = torch.zeros(2, 5, 4), torch.arange(5)
+    for span, far in ((2, 9), (5, 9), (15, 64), (0, 9), (8, 5), (8, 0), (-4, 9)):
+        message = f"span must be even, at least 4 and below 2 max_distance - 2, got {span} and {far}"
+        yield message, log_buckets, at, span, far
+        if span > 0:
+            rows = torch.zeros(2, 2 * span, 4)
+            yield message, deberta_scores, q, q, rows, rows, at, at, far
+            yield message, DebertaScores, 8, 2, span, far
+    for sizes in ((8, 3, 4), (8, 0, 4), (0, 1, 4), (8, 2, 0)):
+        message = "dim must be a multiple of heads and span at least 1, got {}, {} and {}"
+        yield message.format(*sizes), DebertaScores, *sizes
+    for terms in ((), ("c2c",), ("c2p", "p2p"), "c2p"):
+        message = f"terms must be 'c2p', 'p2c' or both, got {tuple(terms)}"
+        yield message, partial(DebertaScores, terms=terms), 8, 2, 4
     message = "key_rows or query_rows must be given, got None"
-    refused(message, deberta_scores, heads_of(3), heads_of(3), None, None, at, at)
+    yield message, deberta_scores, q, q, None, None, at, at
+    for distances, got in NO_INTEGERS:
+        yield f"distances must be tensors of uint8 or int8 to int64, got {got}", log_buckets, distances, 4, 9
+    for name, place, shape, want in (
+        ("k", 1, (2, 5, 3), (2, 5, 4)),
+        ("k", 1, (3, 5, 4), (2, 5, 4)),
+        ("key_rows", 2, (2, 5, 4), (2, 4, 4)),
+        ("key_rows", 2, (6, 4), "(heads, 2 * span, dim)"),
+        ("query_rows", 3, (2, 4, 4), (2, 6, 4)),
+        ("query_rows", 3, (1, 6, 4), (2, 6, 4)),
+    ):
+        given = [torch.zeros(each) for each in ((2, 3, 4), (2, 5, 4), (2, 6, 4), (2, 6, 4))]
+        given[place] = torch.zeros(shape)
+        yield f"{name} must be {want}, got {shape}", deberta_scores, *given, at[:3], at
+        if shape == (6, 4):  # and where they alone are given
+            given[2:] = None, given[2]
+            yield f"query_rows must be {want}, got {shape}", deberta_scores, *given, at[:3], at
 
 
-@pytest.mark.parametrize(("distances", "got"), NO_INTEGERS)
-def test_refuses_distances_that_are_no_integers(distances, got):
-    message = f"distances must be tensors of uint8 or int8 to int64, got {got}"
-    refused(message, log_buckets, distances, 4, 9)
+def test_takes_the_smallest_layer_and_spreads_the_smallest_buckets():
+    assert DebertaScores(1, 1, 1).table.shape == (2, 1)
+    assert log_buckets(torch.arange(6), 8, 6).tolist() == [0, 1, 2, 3, 4, 7]
 
 
 def test_buckets_of_small_integers_are_int64():
@@ -406,25 +409,3 @@ def test_buckets_of_small_integers_are_int64():
     expected = log_buckets(distances, 64, 100)
     assert torch.equal(log_buckets(distances.to(torch.int8), 64, 100), expected)
     assert log_buckets(distances[128:].to(torch.uint8), 64, 100).dtype == torch.int64
-
-
-@pytest.mark.parametrize(
-    ("name", "place", "shape", "want"),
-    [
-        ("k", 1, (2, 5, 3), (2, 5, 4)),
-        ("k", 1, (3, 5, 4), (2, 5, 4)),
-        ("key_rows", 2, (2, 5, 4), (2, 4, 4)),
-        ("key_rows", 2, (6, 4), "(heads, 2 * span, dim)"),
-        ("query_rows", 3, (2, 4, 4), (2, 6, 4)),
-        ("query_rows", 3, (1, 6, 4), (2, 6, 4)),
-    ],
-)
-def test_refuses_parts_that_do_not_fit(name, place, shape, want):
-    given = [random(*s) for s in ((2, 3, 4), (2, 5, 4), (2, 6, 4), (2, 6, 4))]
-    given[place] = random(*shape)
-    message = f"{name} must be {want}, got {shape}"
-    refused(message, deberta_scores, *given, torch.arange(3), torch.arange(5))
-    if place == 2 and len(shape) < 3:  # and where they alone are given
-        given[2:] = None, given[2]
-        message = message.replace("key_rows", "query_rows")
-        refused(message, deberta_scores, *given, torch.arange(3), torch.arange(5))

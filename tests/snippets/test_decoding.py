@@ -46,7 +46,7 @@ from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
-from tests.snippets.common import random, refused
+from tests.snippets.common import random, refusals, refused
 
 INF = math.inf
 HEADS, DIM, WIDTH = 2, 8, 16
@@ -997,151 +997,146 @@ def test_a_cache_may_have_any_leading_axes(leading):
     assert longer.k.shape == longer.v.shape == (*leading, HEADS, 6, DIM)
     assert longer.positions.shape == longer.documents.shape == (*leading, 6)
     assert torch.equal(longer.first(3).k, k)
-    want = f"{(*leading, 'heads', 3, 'dim')} for these positions"
-    with pytest.raises(ValueError) as caught:
-        KeyValueCache(k[..., :2, :], k, at, at)
-    assert str(caught.value) == f"k must be {want}, got {(*leading, HEADS, 2, DIM)}"
+    want, got = (*leading, "heads", 3, "dim"), (*leading, HEADS, 2, DIM)
+    refused(f"k must be {want} for these positions, got {got}", KeyValueCache, k[..., :2, :], k, at, at)
 
 
 # --- what is refused, and in which words
 
 
-NO_INTEGERS = [
-    ([0], "list"),
-    (torch.zeros(1), "torch.float32"),
-    (torch.zeros(1) + 0j, "torch.complex64"),
-    (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-]
+@refusals
+def test_refuses_positions_and_documents():
+    one, two, three = torch.zeros(1).long(), torch.zeros(2, 3), torch.zeros(3).long()
+    names = "query positions", "key positions", "query documents", "key documents"
+    both, whole = (visible, flex_visible), "uint8 or int8 to int64"
+    no_integers = (
+        ([0], "list"),
+        (torch.zeros(1), "torch.float32"),
+        (torch.zeros(1) + 0j, "torch.complex64"),
+        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
+        (torch.zeros(1) > 0, "torch.bool"),
+    )
+    for wrong, got in no_integers:
+        may_be_mask = got == "torch.bool"
+        for place, name in enumerate(names[: 2 if may_be_mask else 4]):
+            given = [one] * 4
+            given[place] = wrong
+            message = f"{name} must be a tensor of {'bool, ' if place > 1 else ''}{whole}, got {got}"
+            for function in both:
+                yield message, function, *given
+            if place < 2:
+                yield message, flex_bias, two, *given[:2]
+        if not may_be_mask:
+            message = f"documents must be a tensor of bool, {whole}, got {got}"
+            yield message, document_positions, wrong
+    for shape in ((), (2,), (1, 3)):
+        message = f"positions and documents must be of one shape, got {shape} and (3,)"
+        other, k = torch.zeros(shape).long(), torch.zeros(HEADS, 3, DIM)
+        yield f"query {message}", visible, other, three, three, three
+        for function in both:
+            yield f"key {message}", function, three, other, three, three
+        yield f"key {message}", KeyValueCache, k, k, other, three
+    message = "query positions and documents must be of one shape, got () and ()"
+    yield message, visible, one[0], one, one[0], one
+    for shape in ((3,), (1, 2, 3)):
+        message = f"by_distance must be (heads, distances), got {shape}"
+        yield message, flex_bias, torch.zeros(shape), three[None], three[None]
+    message = "positions must be ({0}, queries) and ({0}, keys), equal before the last axis, got {1} and {2}"
+    for queries, keys in (((2, 3), (4, 5)), ((2, 3), (1, 5)), ((1, 3), (2, 5)), ((3,), (1, 5))):
+        i, j = torch.zeros(queries).long(), torch.zeros(keys).long()
+        yield message.format("...", queries, keys), visible, i, j, i, j
+        yield message.format("...", queries, keys), visible, i, j, i, j, False
+        yield message.format("batch", queries, keys), flex_visible, i, j, i, j
+        yield message.format("batch", queries, keys), flex_bias, two, i, j
+    for shape in ((3,), (2, 2, 3)):  # flex_attention needs one axis of rows
+        at = torch.zeros(shape).long()
+        yield message.format("batch", shape, shape), flex_visible, at, at, at, at
+        yield message.format("batch", shape, shape), flex_bias, two, at, at
 
 
-@pytest.mark.parametrize(("given_one", "got"), NO_INTEGERS)
-def test_refuses_what_does_not_count(given_one, got):
-    one = torch.zeros(1, dtype=torch.int64)
-    whole = "uint8 or int8 to int64"
-    message = f"documents must be a tensor of bool, {whole}, got {got}"
-    refused(message, document_positions, given_one)
-    for place, name in enumerate(("query positions", "key positions", "query documents", "key documents")):
-        arguments = [one] * 4
-        arguments[place] = given_one
-        either = "bool, " if name.endswith("documents") else ""
-        message = f"{name} must be a tensor of {either}{whole}, got {got}"
-        refused(message, visible, *arguments)
-        refused(message, flex_visible, *arguments)
-    message = f"positions must be a tensor of {whole}, got {got}"
-    refused(f"query {message}", flex_bias, random(2, 3), given_one, one)
-    refused(f"key {message}", flex_bias, random(2, 3), one, given_one)
+@refusals
+def test_refuses_keys_and_values():
+    at, k = torch.zeros(2, 3).long(), torch.zeros(2, 4, 3, 5)
+
+    def extended(*given):
+        return KeyValueCache(k, k, at, at).extend(*given)
+
+    want = "must be (2, 'heads', 3, 'dim') for these positions"
+    for shape in ((3, 4, 3, 5), (2, 4, 4, 5), (2, 3, 5), (2, 4, 3)):
+        wrong = torch.zeros(shape)
+        yield f"k {want}, got {shape}", KeyValueCache, wrong, k, at, at
+        yield f"v {want}, got {shape}", KeyValueCache, k, wrong, at, at
+        yield f"v {want}, got {shape}", extended, k, wrong, at, at
+    want = "must be ('heads', 3, 'dim') for these positions"
+    yield f"k {want}, got (3, 5)", KeyValueCache, k[0, 0], k[0], at[0], at[0]
+    yield f"v {want}, got (3, 5)", KeyValueCache, k[0], k[0, 0], at[0], at[0]
+    message = "v must be (2, 4, 3, 'dim'), as k, got {}"
+    yield message.format((2, 1, 3, 5)), KeyValueCache, k, k[:, :1], at, at
+    for other in (k[:1], k[:, :1]):  # nor of other texts, where positions are for all
+        yield message.format(tuple(other.shape)), KeyValueCache, k, other, at[:1], at[:1]
+    want = "must be (2, 4, 'keys', 5)"
+    yield f"k {want}, got (1, 4, 3, 5)", extended, k[:1], k[:1], at[:1], at[:1]
+    yield f"k {want}, got (2, 2, 3, 5)", extended, k[:, :2], k[:, :2], at, at
+    yield f"k {want}, got (2, 4, 3, 1)", extended, k[..., :1], k, at, at
+    yield f"v {want}, got (2, 4, 3, 1)", extended, k, k[..., :1], at, at
+    for keys in (-1, 4):
+        yield f"keys must be 0 to 3, got {keys}", lambda n: KeyValueCache(k, k, at, at).first(n), keys
+    for layers, texts in itertools.product((1, 4), ((), (3,))):
+        each, of = torch.zeros(layers, *texts, HEADS, 5, DIM), torch.zeros(*texts, 5).long()
+        message = (
+            f"k must be {(*texts, 'heads', 5, 'dim')} for these positions, got {tuple(each.shape)}: its "
+            f"positions must be {(layers, *texts, 5)}, or 1 for an axis, of layers or texts, that shares them"
+        )
+        yield message, KeyValueCache, each, each, of, of
 
 
-def test_documents_may_be_a_mask_and_positions_may_not():
+@refusals
+def test_attend_refuses():
+    q, seen = torch.zeros(2, 3, 4), torch.ones(3, 3, dtype=torch.bool)
+    for place, name in enumerate("qkv"):
+        given = [q] * 3
+        given[place] = q[0]
+        yield f"{name} must be (..., heads, tokens, dim), got (3, 4)", attend, *given, seen
+    yield "k must be as wide as q, 4, got 5", attend, q, torch.zeros(2, 3, 5), q, seen
+    for dtype in (torch.float32, torch.int64):
+        yield f"seen must be bool, got {dtype}", attend, q, q, q, seen.to(dtype)
+    for dtype in (torch.bool, torch.int64):  # which would show what is hidden
+        yield f"bias must be of a floating dtype, got {dtype}", attend, q, q, q, seen, seen.to(dtype)
+    q, k, seen = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8), torch.ones(3, 5, dtype=torch.bool)
+    for shape in ((), (5,), (5, 3), (3, 3, 5), (2, 1, 3, 5), (3, 1)):
+        message = "seen must be (2, 3, 5) or (3, 5), as q and k are read as (..., heads, tokens, dim), got "
+        yield f"{message}{shape}", attend, q, k, k, torch.ones(shape, dtype=torch.bool)
+    for shape in ((3, 2, 5, 8), (2, 5, 8)):
+        yield f"k must be (2, 2, 5, 'dim'), got {shape}", attend, q, torch.zeros(shape), k, seen
+    for shape in ((2, 2, 4, 8), (1, 2, 5, 8)):
+        yield f"v must be (2, 2, 5, 'value_dim'), got {shape}", attend, q, k, torch.zeros(shape), seen
+    for shape in ((3, 3, 5), (4, 3, 4), (4, 1, 5), (3, 4, 3, 5), (1, 2, 4, 3, 5), (5,), ()):
+        message = "bias must be (2, 4, 3, 5), where any axis but the last two may be 1 or missing, got"
+        yield f"{message} {shape}", attend, q, k, k, seen, torch.zeros(shape)
+    for heads in (4, 2):  # a mask that fits heads on the other axis, as apply_rope allows
+        q, k, seen = torch.zeros(2, 5, 4, 8), torch.zeros(2, 5, heads, 8), torch.ones(2, 5, 5) > 0
+        read = "as q and k are read as (..., heads, tokens, dim), got (2, 5, 5)"
+        yield f"seen must be (2, 4, {heads}) or (4, {heads}), {read}", attend, q, k, k, seen
+
+
+def test_documents_may_be_a_mask():
     at, mask = torch.arange(2)[None], torch.ones(1, 2, dtype=torch.bool)
     assert torch.equal(visible(at, at, mask, mask), torch.ones(1, 2, 2).tril() > 0)
-    message = "positions must be a tensor of uint8 or int8 to int64, got torch.bool"
-    refused(f"query {message}", visible, mask, at, mask, mask)
-    refused(f"key {message}", flex_bias, random(2, 3), at, mask)
 
 
-@pytest.mark.parametrize("shape", [(), (2,), (1, 3)])
-def test_refuses_positions_and_documents_of_two_shapes(shape):
-    three, other = torch.zeros(3, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
-    message = f"positions and documents must be of one shape, got {shape} and (3,)"
-    refused(f"query {message}", visible, other, three, three, three)
-    refused(f"key {message}", visible, three, other, three, three)
-    refused(f"key {message}", flex_visible, three, other, three, three)
-    k = torch.zeros(HEADS, 3, DIM)
-    refused(f"key {message}", KeyValueCache, k, k, other, three)
+@pytest.mark.parametrize("texts", [(), (3,)])
+@pytest.mark.parametrize("layers", [1, 4])
+def test_positions_that_keys_of_more_axes_are_told_of_would_do(layers, texts):
+    k = torch.zeros(layers, *texts, HEADS, 5, DIM)
+    for axes in itertools.product(*({1, n} for n in (layers, *texts))):
+        would = torch.zeros(*axes, 5).long()
+        assert KeyValueCache(k, k, would, would).k is k
 
 
-def test_refuses_a_lone_position():
-    one = torch.tensor(0)
-    message = "query positions and documents must be of one shape, got () and ()"
-    refused(message, visible, one, one[None], one, one[None])
-
-
-@pytest.mark.parametrize("shape", [(3, 2, 3, 4), (2, 2, 4, 4), (2, 3, 4), (2, 2, 3)])
-def test_refuses_keys_and_values_that_do_not_fit(shape):
-    at, right, wrong = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2, 3, 4), torch.zeros(shape)
-    want = "must be (2, 'heads', 3, 'dim') for these positions"
-    refused(f"k {want}, got {shape}", KeyValueCache, wrong, right, at, at)
-    refused(f"v {want}, got {shape}", KeyValueCache, right, wrong, at, at)
-    refused(f"v {want}, got {shape}", KeyValueCache(right, right, at, at).extend, right, wrong, at, at)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
-def test_refuses_a_mask_that_could_be_a_bias(dtype):
-    q = torch.zeros(1, 2, 3, 4)
-    refused(f"seen must be bool, got {dtype}", attend, q, q, q, torch.zeros(3, 3).to(dtype))
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (5, 3), (3, 3, 5), (2, 1, 3, 5), (3, 1)])
-def test_refuses_a_mask_that_would_have_to_be_stretched(shape):
-    q, k = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8)
-    message = (
-        f"seen must be (2, 3, 5) or (3, 5), as q and k are read as (..., heads, tokens, dim), got {shape}"
-    )
-    refused(message, attend, q, k, k, torch.ones(shape, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("key_heads", [4, 2])
-def test_a_mask_that_fits_heads_on_the_other_axis_is_told_how_q_and_k_are_read(key_heads):
-    q, k = torch.zeros(2, 5, 4, 8), torch.zeros(2, 5, key_heads, 8)  # as apply_rope allows
-    message = (
-        f"seen must be (2, 4, {key_heads}) or (4, {key_heads}), as q and k are read as "
-        "(..., heads, tokens, dim), got (2, 5, 5)"
-    )
-    refused(message, attend, q, k, k, torch.ones(2, 5, 5, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("shape", [(3,), (1, 2, 3)])
-def test_refuses_distances_without_heads(shape):
-    at = torch.zeros(1, 3, dtype=torch.int64)
-    refused(f"by_distance must be (heads, distances), got {shape}", flex_bias, torch.zeros(shape), at, at)
-
-
-@pytest.mark.parametrize(
-    ("queries", "keys"), [((2, 3), (4, 5)), ((2, 3), (1, 5)), ((1, 3), (2, 5)), ((3,), (1, 5))]
-)
-def test_refuses_queries_and_keys_of_two_batches(queries, keys):
-    i, j = torch.zeros(queries).long(), torch.zeros(keys).long()
-    message = "positions must be ({0}, queries) and ({0}, keys), equal before the last axis, "
-    message += f"got {queries} and {keys}"
-    refused(message.format("..."), visible, i, j, i, j)
-    refused(message.format("..."), visible, i, j, i, j, False)
-    refused(message.format("batch"), flex_visible, i, j, i, j)
-    refused(message.format("batch"), flex_bias, torch.zeros(2, 9), i, j)
-
-
-@pytest.mark.parametrize("leading", [(), (2, 2)])
-def test_flex_attention_needs_one_axis_of_rows(leading):
-    at = torch.zeros(*leading, 3).long()
-    message = "positions must be (batch, queries) and (batch, keys), equal before the last axis, "
-    message += f"got {(*leading, 3)} and {(*leading, 3)}"
-    refused(message, flex_visible, at, at, at, at)
-    refused(message, flex_bias, torch.zeros(2, 9), at, at)
-
-
-def test_refuses_keys_without_heads():
-    at, right, wrong = torch.arange(3), torch.zeros(2, 3, 4), torch.zeros(3, 4)
-    want = "must be ('heads', 3, 'dim') for these positions"
-    refused(f"k {want}, got (3, 4)", KeyValueCache, wrong, right, at, at)
-    refused(f"v {want}, got (3, 4)", KeyValueCache, right, wrong, at, at)
-
-
-def test_refuses_values_of_other_heads_than_the_keys():
-    at, k = torch.zeros(2, 3).long(), torch.zeros(2, 4, 3, 5)
-    refused("v must be (2, 4, 3, 'dim'), as k, got (2, 1, 3, 5)", KeyValueCache, k, k[:, :1], at, at)
-    for other in (k[:1], k[:, :1]):  # nor of other texts, where positions are for all
-        message = f"v must be (2, 4, 3, 'dim'), as k, got {tuple(other.shape)}"
-        refused(message, KeyValueCache, k, other, at[:1], at[:1])
-
-
-def test_refuses_new_keys_that_do_not_fit_the_old():
-    at, k = torch.zeros(2, 3).long(), torch.zeros(2, 4, 3, 5)
-    kept = KeyValueCache(k, k, at, at)
-    want = "must be (2, 4, 'keys', 5)"
-    refused(f"k {want}, got (1, 4, 3, 5)", kept.extend, k[:1], k[:1], at[:1], at[:1])
-    refused(f"k {want}, got (2, 2, 3, 5)", kept.extend, k[:, :2], k[:, :2], at, at)
-    refused(f"k {want}, got (2, 4, 3, 1)", kept.extend, k[..., :1], k, at, at)
-    refused(f"v {want}, got (2, 4, 3, 1)", kept.extend, k, k[..., :1], at, at)
+@pytest.mark.parametrize("n", [0, 3])
+def test_a_cache_may_keep_none_or_all(n):
+    at, k = torch.arange(3), torch.zeros(2, 3, 4)
+    assert KeyValueCache(k, k, at, at).first(n).positions.tolist() == [0, 1, 2][:n]
 
 
 def test_one_row_of_positions_serves_every_text_of_a_cache():
@@ -1175,68 +1170,3 @@ def test_one_cache_may_hold_all_layers_and_positions_once():
         alone = KeyValueCache(layers[n], layers[n], at, at * 0).extend(new[n], new[n], place, place * 0)
         assert torch.equal(torch.cat((cache.k[n], new[n]), -2), alone.k)
         assert torch.equal(longer.k[n], alone.k) and torch.equal(longer.positions[0], alone.positions)
-
-
-@pytest.mark.parametrize("texts", [(), (3,)])
-@pytest.mark.parametrize("layers", [1, 4])
-def test_keys_of_more_axes_than_positions_are_told_which_positions_would_do(layers, texts):
-    k, at = torch.zeros(layers, *texts, HEADS, 5, DIM), torch.zeros(*texts, 5).long()
-    message = (
-        f"k must be {(*texts, 'heads', 5, 'dim')} for these positions, got {tuple(k.shape)}: its positions "
-        f"must be {(layers, *texts, 5)}, or 1 for an axis, of layers or texts, that shares them"
-    )
-    refused(message, KeyValueCache, k, k, at, at)
-    for axes in itertools.product(*({1, n} for n in (layers, *texts))):
-        would = torch.zeros(*axes, 5).long()
-        assert KeyValueCache(k, k, would, would).k is k
-
-
-@pytest.mark.parametrize("keys", [-1, 4])
-def test_refuses_more_keys_than_a_cache_has(keys):
-    at, k = torch.arange(3), torch.zeros(2, 3, 4)
-    kept = KeyValueCache(k, k, at, at)
-    refused(f"keys must be 0 to 3, got {keys}", kept.first, keys)
-    assert [kept.first(n).positions.tolist() for n in (0, 3)] == [[], [0, 1, 2]]
-
-
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
-def test_refuses_a_bias_that_would_show_what_is_hidden(dtype):
-    q, seen = torch.zeros(1, 2, 3, 4), torch.ones(3, 3, dtype=torch.bool).tril()
-    bias = torch.ones(1, 2, 3, 3).to(dtype)
-    refused(f"bias must be of a floating dtype, got {dtype}", attend, q, q, q, seen, bias)
-
-
-@pytest.mark.parametrize("place", range(3))
-def test_attend_refuses_vectors_without_an_axis_of_heads(place):
-    given = [torch.zeros(2, 3, 4) for _ in range(3)]
-    given[place] = torch.zeros(3, 4)
-    message = f"{'qkv'[place]} must be (..., heads, tokens, dim), got (3, 4)"
-    refused(message, attend, *given, torch.ones(3, 3, dtype=torch.bool))
-
-
-def test_attend_refuses_keys_of_another_width():
-    given = torch.zeros(2, 3, 4), torch.zeros(2, 3, 5), torch.zeros(2, 3, 4)
-    refused("k must be as wide as q, 4, got 5", attend, *given, torch.ones(3, 3, dtype=torch.bool))
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "want"),
-    [
-        ("k", (3, 2, 5, 8), "(2, 2, 5, 'dim')"),
-        ("k", (2, 5, 8), "(2, 2, 5, 'dim')"),
-        ("v", (2, 2, 4, 8), "(2, 2, 5, 'value_dim')"),
-        ("v", (1, 2, 5, 8), "(2, 2, 5, 'value_dim')"),
-    ],
-)
-def test_attend_refuses_keys_and_values_of_another_batch_or_number(name, shape, want):
-    given = {"q": torch.zeros(2, 4, 3, 8), "k": torch.zeros(2, 2, 5, 8), "v": torch.zeros(2, 2, 5, 8)}
-    given[name] = torch.zeros(shape)
-    message = f"{name} must be {want}, got {shape}"
-    refused(message, attend, *given.values(), torch.ones(3, 5, dtype=torch.bool))
-
-
-@pytest.mark.parametrize("shape", [(3, 3, 5), (4, 3, 4), (4, 1, 5), (3, 4, 3, 5), (1, 2, 4, 3, 5), (5,), ()])
-def test_attend_refuses_a_bias_of_other_heads_or_keys(shape):
-    q, k, seen = torch.zeros(2, 4, 3, 8), torch.zeros(2, 4, 5, 8), torch.ones(3, 5, dtype=torch.bool)
-    want = "(2, 4, 3, 5), where any axis but the last two may be 1 or missing"
-    refused(f"bias must be {want}, got {shape}", attend, q, k, k, seen, torch.zeros(shape))

@@ -22,7 +22,7 @@ from snippets.diagnostics import (
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_bias, t5_by_offset
-from tests.snippets.common import refused
+from tests.snippets.common import refusals
 
 N, DIM = 64, 32
 PLACES = torch.arange(N)
@@ -754,62 +754,37 @@ def test_functions_compile_into_one_graph():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("positions", [torch.tensor(3), torch.zeros(2, 3).long()])
-def test_refuses_positions_that_are_no_row(positions):
-    message = f"positions must be (tokens,), got {tuple(positions.shape)}"
-    refused(message, relativity_error, added(table()), positions)
-
-
-@pytest.mark.parametrize("shifts", [[], [0], (0, 0)])
-def test_refuses_no_shift(shifts):
-    message = f"shifts must be one number or more, not all 0, got {shifts}"
-    refused(message, relativity_error, added(table()), PLACES, shifts)
+def test_a_shift_of_nothing_beside_another_says_nothing():
     assert relativity_error(added(table()), PLACES, (0, 3)) == relativity_error(added(table()), PLACES, [3])
 
 
-def test_refuses_scores_of_another_shape():
-    message = "scores must be (..., 64, 64), got (64, 63)"
-    refused(message, relativity_error, lambda i, j: torch.zeros(64, 63), PLACES)
-
-
-@pytest.mark.parametrize("function", [row_margin, row_similarity])
-@pytest.mark.parametrize(
-    "encoding",
-    [torch.zeros(3), torch.zeros(1, 3), torch.zeros(2, 0), torch.zeros(2, 3, 4), torch.zeros(3, 4).long()],
-)
-def test_refuses_an_encoding_that_is_no_table(function, encoding):
-    got = f"{tuple(encoding.shape)} of {encoding.dtype}"
-    refused(f"encoding must be (2 positions or more, dim) of a floating dtype, got {got}", function, encoding)
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_refuses_an_encoding_in_which_all_rows_would_seem_the_same(number):
-    encoding = table(9)
-    encoding[4, 0] = number
-    refused("encoding must be finite, got nan or inf", row_similarity, encoding)
-
-
-def test_refuses_losses_that_are_not_means():
-    refused("losses must be (positions,), got (3, 4)", skill_beyond, torch.zeros(3, 4), 1, 3.0)
-
-
-@pytest.mark.parametrize("trained", [0, -1, 9, 10])
-def test_refuses_a_trained_length_that_leaves_nothing(trained):
-    refused(f"trained must be 1 to 8, got {trained}", skill_beyond, torch.zeros(9), trained, 3.0)
-
-
-@pytest.mark.parametrize("block", [0, -4])
-def test_refuses_an_empty_block(block):
-    refused(f"block must be 1 or more, got {block}", skill_beyond, torch.zeros(9), 3, 3.0, block)
-
-
-def test_refuses_steps_or_visible_of_another_shape():
+@refusals
+def test_refuses():
+    for positions in (torch.tensor(3), torch.zeros(2, 3).long()):
+        message = f"positions must be (tokens,), got {tuple(positions.shape)}"
+        yield message, relativity_error, added(table()), positions
+    for shifts in ([], [0], (0, 0)):
+        message = f"shifts must be one number or more, not all 0, got {shifts}"
+        yield message, relativity_error, added(table()), PLACES, shifts
+    scores = torch.zeros(64, 63)
+    yield "scores must be (..., 64, 64), got (64, 63)", relativity_error, lambda i, j: scores, PLACES
+    for shape in ((3,), (1, 3), (2, 0), (2, 3, 4), (3, 4)):
+        dtype = torch.int64 if shape == (3, 4) else torch.float32
+        message = f"encoding must be (2 positions or more, dim) of a floating dtype, got {shape} of {dtype}"
+        for function in (row_margin, row_similarity):
+            yield message, function, torch.zeros(shape, dtype=dtype)
+    for number in (math.nan, math.inf, -math.inf):  # with which all rows would seem the same
+        encoding = torch.eye(9)
+        encoding[4, 0] = number
+        yield "encoding must be finite, got nan or inf", row_similarity, encoding
+    yield "losses must be (positions,), got (3, 4)", skill_beyond, torch.zeros(3, 4), 1, 3.0
+    for trained in (0, -1, 9, 10):
+        yield f"trained must be 1 to 8, got {trained}", skill_beyond, torch.zeros(9), trained, 3.0
+    for block in (0, -4):
+        yield f"block must be 1 or more, got {block}", skill_beyond, torch.zeros(9), 3, 3.0, block
     for wrong in (CAUSAL[:, :-1], CAUSAL[None]):
-        got = tuple(wrong.shape)
-        refused(f"visible must be (64, 64), got {got}", attention_mass, CAUSAL / N, STEPS, wrong)
-        refused(f"steps must be (64, 64), got {got}", attention_mass, CAUSAL / N, wrong.long(), CAUSAL)
-
-
-@pytest.mark.parametrize("reach", [0, -1])
-def test_refuses_a_reach_of_nothing(reach):
-    refused(f"reach must be 1 or more, got {reach}", attention_mass, CAUSAL / N, STEPS, CAUSAL, reach)
+        got, weights = tuple(wrong.shape), CAUSAL / N
+        yield f"visible must be (64, 64), got {got}", attention_mass, weights, STEPS, wrong
+        yield f"steps must be (64, 64), got {got}", attention_mass, weights, wrong.long(), CAUSAL
+    for reach in (0, -1):
+        yield f"reach must be 1 or more, got {reach}", attention_mass, CAUSAL / N, STEPS, CAUSAL, reach

@@ -5,6 +5,7 @@ The intervals are held to the normal law, which they come near to for many windo
 
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch.testing import assert_close
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding
 from snippets.extrapolation import interval, loss_by_context, loss_by_position
-from tests.snippets.common import refused, vectors
+from tests.snippets.common import refusals, vectors
 
 WORDS, WINDOWS, TOKENS = 9, 5, 12
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -193,47 +194,39 @@ def nothing(ids):
     return torch.zeros(*ids.shape, WORDS)
 
 
-@pytest.mark.parametrize(
-    "function", [loss_by_position, lambda model, texts: loss_by_context(model, texts, 1, [1])]
-)
-def test_refuses_windows_that_are_none(function):
+def scored(shape):
+    return loss_by_position(lambda ids: torch.zeros(shape), windows())
+
+
+@refusals
+def test_refuses():
+    by_position, by_context = partial(loss_by_position, nothing), partial(loss_by_context, nothing)
     want = "windows must be int64 (windows, 2 tokens or more), got torch"
-    refused(f"{want}.float32 (2, 5)", function, nothing, torch.zeros(2, 5))
-    refused(f"{want}.int64 (5,)", function, nothing, windows()[0, :5])
-    refused(f"{want}.int64 (0, 12)", function, nothing, windows()[:0])
-
-
-def test_refuses_one_token_and_rows_that_are_none():
-    want = "windows must be int64 (windows, 2 tokens or more), got torch.int64 (5, 1)"
-    refused(want, loss_by_position, nothing, windows()[:, :1])
-    assert loss_by_position(nothing, windows()[:, :2]).shape == (WINDOWS, 1)
+    for given in (torch.zeros(2, 5), windows()[0, :5], windows()[:0]):
+        got = f"{str(given.dtype)[5:]} {tuple(given.shape)}"
+        yield f"{want}{got}", by_position, given
+        yield f"{want}{got}", by_context, given, 1, [1]
+    yield f"{want}.int64 (5, 1)", by_position, windows()[:, :1]
     for bad in (0, -1):
-        refused(f"rows must be 1 or more, got {bad}", loss_by_position, nothing, windows(), bad)
-        refused(f"rows must be 1 or more, got {bad}", loss_by_context, nothing, windows(), 1, [1], bad)
-
-
-def test_refuses_scores_of_another_shape():
+        yield f"rows must be 1 or more, got {bad}", by_position, windows(), bad
+        yield f"rows must be 1 or more, got {bad}", by_context, windows(), 1, [1], bad
     for shape in ((5, 11), (5, 12, WORDS), (1, 11, WORDS), (5, 11, WORDS, 1)):
-        message = f"scores must be (5, 11, 'words'), got {shape}"
-        refused(message, loss_by_position, lambda ids, shape=shape: torch.zeros(shape), windows())
-
-
-def test_refuses_far_tokens_and_contexts_that_there_are_not():
+        yield f"scores must be (5, 11, 'words'), got {shape}", scored, shape
     for bad in (0, -1, TOKENS):
-        refused(f"far must be 1 to 11, got {bad}", loss_by_context, nothing, windows(), bad, [1])
+        yield f"far must be 1 to 11, got {bad}", by_context, windows(), bad, [1]
     for bad in ([], [0], [3, 10], [-1]):
-        refused(f"contexts must be some of 1 to 9, got {bad}", loss_by_context, nothing, windows(), 3, bad)
+        yield f"contexts must be some of 1 to 9, got {bad}", by_context, windows(), 3, bad
+    for values in (torch.arange(3), torch.zeros(1, 4), torch.zeros(())):
+        got = f"got {values.dtype} {tuple(values.shape)}"
+        yield f"values must be floating (2 windows or more, ...), {got}", interval, values
+    for bad in (0, 1, 1.5, math.nan):
+        yield f"level must be between 0 and 1, got {bad}", interval, torch.zeros(3), bad
+    yield "draws must be more for a level of 0.995, got 100", interval, torch.zeros(3), 0.995, 100
+
+
+def test_takes_the_least_windows_and_draws_and_the_farthest_tokens():
+    assert loss_by_position(nothing, windows()[:, :2]).shape == (WINDOWS, 1)
     assert loss_by_context(nothing, windows(), 3, [1, 9]).shape == (2, WINDOWS)
     assert loss_by_context(nothing, windows(), TOKENS - 1, [1]).shape == (1, WINDOWS)
-
-
-def test_refuses_values_and_levels_without_an_interval():
-    want = "values must be floating (2 windows or more, ...), got torch"
-    refused(f"{want}.int64 (3,)", interval, torch.arange(3))
-    refused(f"{want}.float32 (1, 4)", interval, torch.zeros(1, 4))
-    refused(f"{want}.float32 ()", interval, torch.zeros(()))
-    for bad in (0, 1, 1.5, math.nan):
-        refused(f"level must be between 0 and 1, got {bad}", interval, torch.zeros(3), bad)
-    refused("draws must be more for a level of 0.995, got 100", interval, torch.zeros(3), 0.995, 100)
     assert len(interval(torch.zeros(3), 0.98, 100)) == 3
     assert len(interval(torch.zeros(2), 0.5, 4)) == 3

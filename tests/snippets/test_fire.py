@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from snippets.attention import attention
 from snippets.fire import FireBias
 from snippets.kerple import kerple_log_bias
-from tests.snippets.common import EXACT, places, refused
+from tests.snippets.common import EXACT, places, refusals
 
 INF = math.inf
 POSITIONS = places(0, 400)
@@ -214,12 +214,10 @@ def test_narrow_parameters_are_widened_before_anything_is_counted(dtype):
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize(("heads", "hidden"), [(0, 32), (-3, 32), (2, 0), (2, -1)])
-def test_refuses_a_network_without_an_end_or_a_middle(heads, hidden):
-    refused(f"heads and hidden must be at least 1, got {heads} and {hidden}", FireBias, heads, hidden)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, INF, math.nan])
-def test_refuses_c_and_L_that_are_not_positive(bad):
-    refused(f"c and init_L must be positive, got {bad} and 512.0", FireBias, 2, 32, bad)
-    refused(f"c and init_L must be positive, got 0.1 and {bad}", FireBias, 2, 32, 0.1, bad)
+@refusals
+def test_refuses():
+    for heads, hidden in ((0, 32), (-3, 32), (2, 0), (2, -1)):
+        yield f"heads and hidden must be at least 1, got {heads} and {hidden}", FireBias, heads, hidden
+    for bad in (0.0, -1.0, INF, math.nan):
+        yield f"c and init_L must be positive, got {bad} and 512.0", FireBias, 2, 32, bad
+        yield f"c and init_L must be positive, got 0.1 and {bad}", FireBias, 2, 32, 0.1, bad

@@ -4,6 +4,7 @@ Its waves alone are those of SAM and LightGlue in Transformers. Nobody among the
 """
 
 import copy
+import itertools
 import math
 
 import pytest
@@ -15,7 +16,7 @@ from torch.testing import assert_close
 from snippets.fourier import FourierEncoding, fourier_features
 from snippets.gated_encoding import AddGated
 from tests.peers import peer
-from tests.snippets.common import random, refused
+from tests.snippets.common import random, refusals
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 2**32)
@@ -241,53 +242,31 @@ def test_goes_where_an_added_encoding_goes():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.bool, torch.complex64])
-def test_refuses_a_dtype_that_cannot_count(dtype):
-    message = f"coordinates must be a tensor of integers, float32 or float64, got {dtype}"
-    refused(message, fourier_features, torch.zeros(3, 2, dtype=dtype), random(4, 2))
-    refused(message, layer(), torch.zeros(3, 2, dtype=dtype))
+@refusals
+def test_refuses():
+    for made in (lambda x: fourier_features(x, torch.zeros(4, 2)), lambda x: layer()(x)):
+        wanted = "must be a tensor of integers, float32 or float64"
+        for dtype in (torch.bfloat16, torch.float16, torch.bool, torch.complex64):
+            yield f"coordinates {wanted}, got {dtype}", made, torch.zeros(3, 2, dtype=dtype)
+        yield f"coordinates {wanted}, got list", made, [[0.0, 1.0]]
+        for shape in ((), (3,), (3, 1), (2, 4)):
+            yield f"coordinates must be (..., 2), got {shape}", made, torch.zeros(shape)
+    for wrong in (torch.zeros(2), torch.zeros(1, 4, 2), torch.zeros(4, 2).long()):
+        got = f"{tuple(wrong.shape)} of {wrong.dtype}"
+        message = f"frequencies must be (waves, axes) of a floating dtype, got {got}"
+        yield message, fourier_features, torch.zeros(3, 2), wrong
+    for place, number in itertools.product(range(5), (0, -2)):
+        sizes = [2, 6, 8, 5, 1]
+        sizes[place] = number
+        message = "axes, dim, features, hidden and groups must be at least 1, got {}, {}, {}, {} and {}"
+        yield message.format(*sizes), FourierEncoding, *sizes[:4], 1.0, sizes[4]
+    yield "features must be even, got 7", FourierEncoding, 2, 6, 7, 5, 1.0
+    for axes, dim, groups in ((3, 6, 2), (4, 6, 4), (2, 6, 3)):
+        message = f"groups must divide axes and dim, got {groups} for {axes} and {dim}"
+        yield message, FourierEncoding, axes, dim, 8, 5, 1.0, groups
+    for gamma in (0, -1.0, math.nan):
+        yield f"gamma must be above 0, got {gamma}", FourierEncoding, 2, 6, 8, 5, gamma
 
 
-def test_refuses_what_is_no_tensor():
-    message = "coordinates must be a tensor of integers, float32 or float64, got list"
-    refused(message, fourier_features, [[0.0, 1.0]], random(4, 2))
-    refused(message, layer(), [[0.0, 1.0]])
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (3, 1), (2, 4)])
-def test_refuses_another_number_of_axes(shape):
-    refused(f"coordinates must be (..., 2), got {shape}", fourier_features, random(*shape), random(4, 2))
-    refused(f"coordinates must be (..., 2), got {shape}", layer(), random(*shape))
-
-
-@pytest.mark.parametrize("frequencies", [torch.zeros(2), torch.zeros(1, 4, 2), torch.zeros(4, 2).long()])
-def test_refuses_frequencies_that_are_no_table(frequencies):
-    given = f"{tuple(frequencies.shape)} of {frequencies.dtype}"
-    message = f"frequencies must be (waves, axes) of a floating dtype, got {given}"
-    refused(message, fourier_features, random(3, 2), frequencies)
-
-
-@pytest.mark.parametrize("place", range(5))
-@pytest.mark.parametrize("number", [0, -2])
-def test_refuses_sizes_below_one(place, number):
-    sizes = [2, 6, 8, 5, 1]
+def test_takes_the_smallest_encoding():
     assert FourierEncoding(1, 1, 2, 1, 1.0, 1)(random(3, 1).float()).shape == (3, 1)
-    sizes[place] = number
-    axes, dim, features, hidden, groups = sizes
-    message = "axes, dim, features, hidden and groups must be at least 1, got {}, {}, {}, {} and {}"
-    refused(message.format(*sizes), FourierEncoding, axes, dim, features, hidden, 1.0, groups)
-
-
-def test_refuses_half_a_wave():
-    refused("features must be even, got 7", FourierEncoding, 2, 6, 7, 5, 1.0)
-
-
-@pytest.mark.parametrize(("axes", "dim", "groups"), [(3, 6, 2), (4, 6, 4), (2, 6, 3)])
-def test_refuses_groups_that_do_not_fit(axes, dim, groups):
-    message = f"groups must divide axes and dim, got {groups} for {axes} and {dim}"
-    refused(message, FourierEncoding, axes, dim, 8, 5, 1.0, groups)
-
-
-@pytest.mark.parametrize("gamma", [0, -1.0, math.nan])
-def test_refuses_a_length_that_is_none(gamma):
-    refused(f"gamma must be above 0, got {gamma}", FourierEncoding, 2, 6, 8, 5, gamma)

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from snippets.gated_encoding import AddGated, gated_encoding
 from snippets.sinusoidal import sinusoidal_encoding
-from tests.snippets.common import random, refused
+from tests.snippets.common import random, refusals
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 SEEDS = st.integers(0, 2**32)
@@ -113,13 +113,15 @@ def test_gradients():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("dim", [0, -2])
-def test_refuses_an_empty_width(dim):
-    refused(f"dim must be at least 1, got {dim}", AddGated, dim, waves)
+@refusals
+def test_refuses():
+    for dim in (0, -2):
+        yield f"dim must be at least 1, got {dim}", AddGated, dim, waves
+    for weight, bias in (((6, 1), ()), ((), ()), ((6,), (1,)), ((6,), (6,))):
+        message = f"weight must be (dim,) and bias (), got {weight} and {bias}"
+        given = [torch.zeros(each) for each in ((5, 6), (5, 6), weight, bias)]
+        yield message, gated_encoding, *given
+
+
+def test_takes_one_channel():
     assert AddGated(1, waves).weight.shape == (1,)
-
-
-@pytest.mark.parametrize(("weight", "bias"), [((6, 1), ()), ((), ()), ((6,), (1,)), ((6,), (6,))])
-def test_refuses_a_gate_that_is_not_one_number_for_each_token(weight, bias):
-    message = f"weight must be (dim,) and bias (), got {weight} and {bias}"
-    refused(message, gated_encoding, random(5, 6), random(5, 6), random(*weight), random(*bias))

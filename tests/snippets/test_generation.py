@@ -3,6 +3,7 @@ and no neighbour in the batch changes.
 """
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from snippets.block import Decoder, Encoding
 from snippets.generation import choose, generate, next_chances
 from tests.peers import peer
 from tests.peers.models import Learned, gpt2
-from tests.snippets.common import refused, vectors
+from tests.snippets.common import refusals, vectors
 
 WORDS, DIM, HEADS, ROWS = 11, 16, 2, 40
 SETTINGS = [(1.0, None, 1.0), (0.7, 4, 1.0), (1.3, None, 0.8), (0.5, 5, 0.9), (2.0, 30, 0.3), (1.0, 1, 1.0)]
@@ -356,59 +357,47 @@ def test_greedy_and_drawn_texts_are_those_of_transformers(to_ledger):
 # --- bad input
 
 
-def test_refuses_scores_that_are_none():
-    want = "scores must be floating (..., words), got torch"
-    refused(f"{want}.int64 (3,)", next_chances, torch.zeros(3, dtype=torch.int64))
-    refused(f"{want}.float32 (2, 0)", next_chances, torch.zeros(2, 0))
-    refused(f"{want}.float32 ()", next_chances, torch.zeros(()))
+def generated(ids, most=1, mask=None, **options):
+    return generate(decoder(), ids, most, mask, **options)
 
 
-@pytest.mark.parametrize("function", [next_chances, choose])
-def test_refuses_settings_that_mean_nothing(function):
-    scores = torch.zeros(3)
-    for bad in (-0.1, math.inf, math.nan):
-        refused(f"temperature must be 0 or more and finite, got {bad}", function, scores, bad)
-    for bad in (0, -1):
-        refused(f"top_k must be 1 or more, or None, got {bad}", function, scores, 0, bad)
-    for bad in (0, -0.5, 1.01, math.nan):
-        refused(f"top_p must be above 0 and at most 1, got {bad}", function, scores, 0, None, bad)
+def generated_by_scores_of(shape):
+    return generate(lambda ids, positions, documents, past: (torch.zeros(shape), past), PADDED, 1)
+
+
+@refusals
+def test_refuses():
+    for scores in (torch.zeros(3, dtype=torch.int64), torch.zeros(2, 0), torch.zeros(())):
+        got = f"got {scores.dtype} {tuple(scores.shape)}"
+        yield f"scores must be floating (..., words), {got}", next_chances, scores
+    for function in (next_chances, choose):
+        for bad in (-0.1, math.inf, math.nan):
+            yield f"temperature must be 0 or more and finite, got {bad}", function, torch.zeros(3), bad
+        for bad in (0, -1):
+            yield f"top_k must be 1 or more, or None, got {bad}", function, torch.zeros(3), 0, bad
+        for bad in (0, -0.5, 1.01, math.nan):
+            yield f"top_p must be above 0 and at most 1, got {bad}", function, torch.zeros(3), 0, None, bad
+    want = "ids must be int64 (batch, tokens), got torch"
+    yield f"{want}.float32 (1, 2)", generated, torch.zeros(1, 2)
+    yield f"{want}.int64 (2,)", generated, PADDED[0, :2]
+    yield f"{want}.int64 (3, 0)", generated, PADDED[:, :0]
+    yield "most must be 0 or more, got -1", generated, PADDED, -1
+    yield "mask must be bool (3, 5), got torch.int64 (3, 5)", generated, PADDED, 1, MASK.long()
+    yield "mask must be bool (3, 5), got torch.bool (1, 5)", generated, PADDED, 1, MASK[:1]
+    for rows in ([[1, 0]], [[1, 1, 1], [1, 0, 1]], [[0, 0], [1, 1]]):
+        mask, message = torch.tensor(rows).bool(), f"mask must be False on the left only, got {rows}"
+        yield message, generated, PADDED[: len(rows), : len(rows[0])], 1, mask
+    for shape in ((3, WORDS), (3, 1, WORDS), (2, 5, WORDS), (3, 5, WORDS, 1)):
+        yield f"scores must be (3, 5, 'words'), got {shape}", generated_by_scores_of, shape
+    for bad in (-1, WORDS):
+        yield f"end must be 0 to 10, got {bad}", partial(generated, end=bad), PADDED
+
+
+def test_the_last_word_may_end_a_text():
+    assert generate(decoder(), PADDED, 1, end=10, temperature=0).shape == (3, 6)
 
 
 def test_to_draw_from_no_chances_is_an_error():
-    with pytest.raises(RuntimeError, match="probability tensor contains"):
-        choose(torch.tensor([math.nan, 1.0]))
-    with pytest.raises(RuntimeError, match="probability tensor contains"):
-        choose(torch.full((3,), -math.inf))
-
-
-def test_refuses_prompts_that_are_none():
-    model, want = decoder(), "ids must be int64 (batch, tokens), got torch"
-    refused(f"{want}.float32 (1, 2)", generate, model, torch.zeros(1, 2), 1)
-    refused(f"{want}.int64 (2,)", generate, model, PADDED[0, :2], 1)
-    refused(f"{want}.int64 (3, 0)", generate, model, PADDED[:, :0], 1)
-    refused("most must be 0 or more, got -1", generate, model, PADDED, -1)
-
-
-def test_refuses_masks_that_do_not_fit():
-    model = decoder()
-    want = "mask must be bool (3, 5), got torch"
-    refused(f"{want}.int64 (3, 5)", generate, model, PADDED, 1, MASK.long())
-    refused(f"{want}.bool (1, 5)", generate, model, PADDED, 1, MASK[:1])
-    message = "mask must be False on the left only, got [[1, 0]]"
-    refused(message, generate, model, PADDED[:1, :2], 1, torch.tensor([[True, False]]))
-    message = "mask must be False on the left only, got [[1, 1, 1], [1, 0, 1]]"
-    refused(message, generate, model, PADDED[:2, :3], 1, torch.tensor([[1, 1, 1], [1, 0, 1]]).bool())
-    message = "mask must be False on the left only, got [[0, 0], [1, 1]]"
-    refused(message, generate, model, PADDED[:2, :2], 1, torch.tensor([[0, 0], [1, 1]]).bool())
-
-
-def test_refuses_scores_of_another_shape_and_an_end_that_is_no_word():
-    def gives(*shape):
-        return lambda ids, positions, documents, past: (torch.zeros(shape), past)
-
-    want = "scores must be (3, 5, 'words'), got"
-    for shape in ((3, WORDS), (3, 1, WORDS), (2, 5, WORDS), (3, 5, WORDS, 1)):
-        refused(f"{want} {shape}", generate, gives(*shape), PADDED, 1)
-    for bad in (-1, WORDS):
-        refused(f"end must be 0 to 10, got {bad}", generate, decoder(), PADDED, 1, end=bad)
-    assert generate(decoder(), PADDED, 1, end=10, temperature=0).shape == (3, 6)
+    for scores in ([math.nan, 1.0], [-math.inf] * 3):
+        with pytest.raises(RuntimeError, match="probability tensor contains"):
+            choose(torch.tensor(scores))

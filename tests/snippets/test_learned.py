@@ -13,7 +13,7 @@ from snippets.attention import SelfAttention
 from snippets.embed import Embed, packed_positions, padded_positions
 from snippets.learned import AddLearned, learned_encoding
 from tests.peers import peer
-from tests.snippets.common import random, refused
+from tests.snippets.common import random, refusals, refused
 
 WHOLE = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 
@@ -464,43 +464,30 @@ def test_rows_without_tokens_have_no_positions():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
+@refusals
+def test_refuses():
+    no_integers = (
         (3, "int"),
         ([0, 1], "list"),
         (torch.tensor([True]), "torch.bool"),
         (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
         (torch.zeros(1), "torch.float32"),
         (torch.zeros(1).bfloat16(), "torch.bfloat16"),
-    ],
-)
-def test_refuses_positions_that_are_no_integers(positions, got):
-    message = f"positions must be a tensor of uint8 or int8 to int64, got {got}"
-    refused(message, learned_encoding, positions, torch.zeros(3, 4))
-    refused(message, layer(), random(1, 4), positions)
-
-
-@pytest.mark.parametrize(("length", "dim"), [(0, 4), (4, 0), (-1, 4), (4, -1)])
-def test_refuses_an_empty_table(length, dim):
-    refused(f"length and dim must be at least 1, got {length} and {dim}", AddLearned, length, dim)
+    )
+    for positions, got in no_integers:
+        message = f"positions must be a tensor of uint8 or int8 to int64, got {got}"
+        yield message, learned_encoding, positions, torch.zeros(3, 4)
+        yield message, lambda x, at: layer()(x, at), torch.zeros(1, 4), positions
+    for length, dim in ((0, 4), (4, 0), (-1, 4), (4, -1)):
+        yield f"length and dim must be at least 1, got {length} and {dim}", AddLearned, length, dim
+    yield "init must be 'gpt2' or 'bert', got 'opt'", AddLearned, 4, 4, "opt"
+    additive = torch.tensor([-math.inf, 0, 0])
+    no_masks = (additive, "torch.float32"), ([0, 1], "list"), (additive.to(torch.uint16), "torch.uint16")
+    for mask, got in no_masks:
+        wanted = f"must be a tensor of bool, uint8 or int8 to int64, got {got}"
+        yield f"mask {wanted}", padded_positions, mask
+        yield f"documents {wanted}", packed_positions, mask
 
 
 def test_the_smallest_table_has_one_number():
     assert AddLearned(length=1, dim=1).table.shape == (1, 1)
-
-
-def test_refuses_an_unknown_init():
-    refused("init must be 'gpt2' or 'bert', got 'opt'", AddLearned, 4, 4, "opt")
-
-
-def test_refuses_masks_of_minus_infinity():
-    mask = torch.tensor([-math.inf, 0, 0])
-    wanted = "must be a tensor of bool, uint8 or int8 to int64"
-    for given_one, got in (
-        (mask, "torch.float32"),
-        ([0, 1], "list"),
-        (mask.to(torch.uint16), "torch.uint16"),
-    ):
-        refused(f"mask {wanted}, got {got}", padded_positions, given_one)
-        refused(f"documents {wanted}, got {got}", packed_positions, given_one)

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.shaw import shaw_scores
-from tests.snippets.common import EXACT, places, random, refused
+from tests.snippets.common import EXACT, places, random, refusals
 
 POSITIONS = places(-40, 40)
 
@@ -137,27 +137,19 @@ def test_both_tables_start_with_vectors_of_length_one_on_average():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize(("window", "width", "rings"), [(-1, 3, 3), (2, 0, 3), (2, -1, 3), (2, 3, 0)])
-def test_refuses_windows_and_rings_that_hold_nothing(window, width, rings):
-    message = f"window must be at least 0, width and rings at least 1, got {window}, {width} and {rings}"
-    refused(message, LocalGlobal, 4, window, width, rings)
-    refused(message, local_global_rows, torch.arange(2), torch.arange(2), window, width, rings)
-
-
-@pytest.mark.parametrize("dim", [0, -4])
-def test_refuses_an_empty_width(dim):
-    refused(f"dim must be at least 1, got {dim}", LocalGlobal, dim, 2, 3, 3)
-
-
-@pytest.mark.parametrize("shape", [(5,), (0, 4), (4, 4), (5, 3), (5, 1), (1, 5, 4)])
-def test_refuses_a_local_table_without_a_middle(shape):
-    at = torch.arange(2)
-    q, message = torch.zeros(2, 4), f"local_table must be (2 window + 1, 4), got {shape}"
-    refused(message, local_global_scores, q, q, torch.zeros(shape), torch.zeros(2, 3, 4), at, at, 3)
-
-
-@pytest.mark.parametrize("shape", [(3, 4), (1, 3, 4), (3, 3, 4), (2, 3, 1), (1, 2, 3, 4)])
-def test_refuses_a_global_table_without_two_sides(shape):
-    at = torch.arange(2)
-    q, message = torch.zeros(2, 4), f"global_table must be (2, rings, 4), got {shape}"
-    refused(message, local_global_scores, q, q, torch.zeros(5, 4), torch.zeros(shape), at, at, 3)
+@refusals
+def test_refuses():
+    q, at = torch.zeros(2, 4), torch.arange(2)
+    for sizes in ((-1, 3, 3), (2, 0, 3), (2, -1, 3), (2, 3, 0)):
+        message = "window must be at least 0, width and rings at least 1, got {}, {} and {}"
+        yield message.format(*sizes), LocalGlobal, 4, *sizes
+        yield message.format(*sizes), local_global_rows, at, at, *sizes
+    for dim in (0, -4):
+        yield f"dim must be at least 1, got {dim}", LocalGlobal, dim, 2, 3, 3
+    local, rings = torch.zeros(5, 4), torch.zeros(2, 3, 4)
+    for shape in ((5,), (0, 4), (4, 4), (5, 3), (5, 1), (1, 5, 4)):
+        message = f"local_table must be (2 window + 1, 4), got {shape}"
+        yield message, local_global_scores, q, q, torch.zeros(shape), rings, at, at, 3
+    for shape in ((3, 4), (1, 3, 4), (3, 3, 4), (2, 3, 1), (1, 2, 3, 4)):
+        message = f"global_table must be (2, rings, 4), got {shape}"
+        yield message, local_global_scores, q, q, local, torch.zeros(shape), at, at, 3

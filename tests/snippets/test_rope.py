@@ -23,7 +23,7 @@ from snippets.rope import (
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
 from tests.peers.turned import ROPE
-from tests.snippets.common import random, refused, vectors
+from tests.snippets.common import random, refusals, vectors
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 LAYOUTS = ["interleaved", "half"]
@@ -777,45 +777,33 @@ def test_frequencies_compile_into_one_graph():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("dim", [0, -2, 1, 7])
-def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
-    refused(f"dim must be even and at least 2, got {dim}", rope_frequencies, dim)
-
-
-@pytest.mark.parametrize("base", [0.0, -1.0, math.inf, math.nan])
-def test_refuses_a_base_that_is_not_positive(base):
-    refused(f"base must be a positive number, got {base}", rope_frequencies, 4, base)
-
-
-@pytest.mark.parametrize("shape", [(), (0,), (1, 2), (2, 1)])
-def test_refuses_frequencies_that_are_no_row(shape):
-    message = f"frequencies must be (pairs,), 1 or more, got {shape}"
-    refused(message, rope_tables, torch.arange(2), torch.zeros(shape))
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64])
-def test_refuses_frequencies_that_a_cast_has_spoiled(dtype):
-    message = f"frequencies must be float32 or float64, got {dtype}"
-    refused(message, rope_tables, torch.arange(2), rope_frequencies(4).to(dtype))
-
-
-@pytest.mark.parametrize("layout", ["", "Half", "neox", None, True])
-def test_refuses_another_layout(layout):
-    message = f"layout must be 'interleaved' or 'half', got {layout!r}"
-    refused(message, turn, torch.zeros(2, 4), torch.arange(2), rope_frequencies(4), layout)
-
-
-@pytest.mark.parametrize("convert", [interleaved_to_half, half_to_interleaved])
-def test_refuses_projections_that_do_not_fit(convert):
-    for rows, heads in ((6, 4), (6, 0), (6, -1), (2, 4), (0, 1)):
-        message = f"rows must be a multiple of heads, {heads}, got {rows}"
-        refused(message, convert, torch.zeros(rows, 3), heads)
-    refused("rows must be a multiple of heads, 1, got 0", convert, torch.tensor(1.0), 1)
-    for width in (0, -2, 3, 10):
-        message = f"rotary_dim must be even, 2 to 8, got {width}"
-        refused(message, convert, torch.zeros(16, 3), 2, width)
-    refused("rotary_dim must be even, 2 to 7, got 7", convert, torch.zeros(14, 3), 2)
-    refused("rotary_dim must be even, 2 to 1, got 1", convert, torch.zeros(2, 3), 2)
+@refusals
+def test_refuses():
+    at = torch.arange(2)
+    for dim in (0, -2, 1, 7):
+        yield f"dim must be even and at least 2, got {dim}", rope_frequencies, dim
+    for base in (0.0, -1.0, math.inf, math.nan):
+        yield f"base must be a positive number, got {base}", rope_frequencies, 4, base
+    for shape in ((), (0,), (1, 2), (2, 1)):
+        yield f"frequencies must be (pairs,), 1 or more, got {shape}", rope_tables, at, torch.zeros(shape)
+    for dtype in (torch.bfloat16, torch.float16, torch.int64):
+        yield f"frequencies must be float32 or float64, got {dtype}", rope_tables, at, torch.ones(2).to(dtype)
+    for layout in ("", "Half", "neox", None, True):
+        message = f"layout must be 'interleaved' or 'half', got {layout!r}"
+        yield message, turn, torch.zeros(2, 4), at, torch.ones(2), layout
+    for convert in (interleaved_to_half, half_to_interleaved):
+        for rows, heads in ((6, 4), (6, 0), (6, -1), (2, 4), (0, 1)):
+            yield (
+                f"rows must be a multiple of heads, {heads}, got {rows}",
+                convert,
+                torch.zeros(rows, 3),
+                heads,
+            )
+        yield "rows must be a multiple of heads, 1, got 0", convert, torch.tensor(1.0), 1
+        for width in (0, -2, 3, 10):
+            yield f"rotary_dim must be even, 2 to 8, got {width}", convert, torch.zeros(16, 3), 2, width
+        yield "rotary_dim must be even, 2 to 7, got 7", convert, torch.zeros(14, 3), 2
+        yield "rotary_dim must be even, 2 to 1, got 1", convert, torch.zeros(2, 3), 2
 
 
 # --- tables of others

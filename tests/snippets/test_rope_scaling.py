@@ -22,7 +22,7 @@ from snippets.rope_scaling import (
 )
 from tests.peers import peer
 from tests.peers.turned import scaled
-from tests.snippets.common import refused
+from tests.snippets.common import refusals
 
 CLOSE = {"rtol": 1e-13, "atol": 0}
 PAIRS = st.integers(2, 64) | st.just(128)
@@ -637,73 +637,45 @@ def test_gradients_reach_learned_frequencies(method):
 # --- what is refused, and in which words
 
 
-@every_method
-def test_refuses_frequencies_that_are_none(method):
-    least = 2 if method in (METHODS["ntk_aware"], METHODS["dynamic_ntk"], METHODS["yarn"]) else 1
-    for shape in ((), (0,), (1, 4)):
-        message = f"frequencies must be (pairs,), {least} or more, got {shape}"
-        refused(message, method, torch.ones(shape))
-    for dtype in (torch.bfloat16, torch.float16, torch.int64):
-        message = f"frequencies must be float32 or float64, got {dtype}"
-        refused(message, method, torch.ones(4).to(dtype))
+@refusals
+def test_refuses_frequencies_that_are_none():
+    two = "ntk_aware", "dynamic_ntk", "yarn"  # which tell the slowest pair from the fastest
+    for name, method in METHODS.items():
+        for shape in ((), (0,), (1, 4), *[(1,)] * (name in two)):
+            message = f"frequencies must be (pairs,), {1 + (name in two)} or more, got {shape}"
+            yield message, method, torch.ones(shape)
+        for dtype in (torch.bfloat16, torch.float16, torch.int64):
+            yield f"frequencies must be float32 or float64, got {dtype}", method, torch.ones(4).to(dtype)
 
 
-@pytest.mark.parametrize(
-    "method", [ntk_aware, lambda w, s: dynamic_ntk(w, s, 9, 9), lambda w, s: yarn(w, s, 9)]
-)
-def test_refuses_one_pair_where_the_slowest_is_told_from_the_fastest(method):
-    refused("frequencies must be (pairs,), 2 or more, got (1,)", method, torch.ones(1), 2)
-
-
-@pytest.mark.parametrize("factor", [0.5, 0, -2, math.inf, math.nan])
-def test_refuses_a_factor_that_does_not_lengthen(factor):
-    w, message = rope_frequencies(8), f"factor must be at least 1, got {factor}"
-    for method in (position_interpolation, ntk_aware):
-        refused(message, method, w, factor)
-    for method in (ntk_by_parts, llama3, yarn):
-        refused(message, method, w, factor, 4096)
-    refused(message, dynamic_ntk, w, factor, 4096, 8192)
-    refused(message, yarn_attention_factor, factor)
-    refused(message, longrope_attention_factor, factor, 4096)
-
-
-@pytest.mark.parametrize("length", [0, -1])
-def test_refuses_lengths_of_nothing(length):
-    w = rope_frequencies(8)
-    message = f"original_length must be at least 1, got {length}"
-    for method in (ntk_by_parts, llama3, yarn):
-        refused(message, method, w, 2, length)
-    refused(message, dynamic_ntk, w, 2, length, 8)
-    refused(message, longrope, w, w, w, length, 8)
-    message = f"length must be at least 1, got {length}"
-    refused(message, dynamic_ntk, w, 2, 8, length)
-    refused(message, longrope, w, w, w, 8, length)
-
-
-def test_refuses_an_original_length_without_a_logarithm():
-    refused("original_length must be at least 2, got 1", longrope_attention_factor, 2, 1)
-
-
-@pytest.mark.parametrize(("low", "high"), [(-1, 4), (5, 4), (1, math.inf), (math.nan, 4), (1, math.nan)])
-def test_refuses_a_ramp_that_runs_backwards(low, high):
-    w = rope_frequencies(8)
-    message = f"0 <= alpha <= beta must hold, got {low} and {high}"
-    refused(message, ntk_by_parts, w, 2, 4096, low, high)
-    message = f"0 <= low <= high must hold, got {low} and {high}"
-    refused(message, llama3, w, 2, 4096, low, high)
-    message = f"0 < beta_slow <= beta_fast must hold, got {low} and {high}"
-    refused(message, yarn, w, 2, 4096, high, low)
-    refused("0 < beta_slow <= beta_fast must hold, got 0 and 4", yarn, w, 2, 4096, 4, 0)
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (4, 1), (2, 4)])
-def test_refuses_factors_that_are_not_one_for_each_pair(shape):
-    w, message = rope_frequencies(8), f"factors must be a tensor of (4,), got {shape}"
-    refused(message, longrope, w, torch.ones(shape), w, 4096, 8)
-    refused(message, longrope, w, w, torch.ones(shape), 4096, 8)
-
-
-def test_refuses_factors_that_are_no_tensor():
-    w, message = rope_frequencies(8), "factors must be a tensor of (4,), got list"
-    refused(message, longrope, w, [1.0] * 4, w, 4096, 8)
-    refused(message, longrope, w, w, [1.0] * 4, 4096, 8)
+@refusals
+def test_refuses():
+    w = torch.tensor([1, 0.1, 0.01, 0.001], dtype=torch.float64)
+    for factor in (0.5, 0, -2, math.inf, math.nan):
+        message = f"factor must be at least 1, got {factor}"
+        for method in (position_interpolation, ntk_aware):
+            yield message, method, w, factor
+        for method in (ntk_by_parts, llama3, yarn):
+            yield message, method, w, factor, 4096
+        yield message, dynamic_ntk, w, factor, 4096, 8192
+        yield message, yarn_attention_factor, factor
+        yield message, longrope_attention_factor, factor, 4096
+    for length in (0, -1):
+        message = f"length must be at least 1, got {length}"
+        for method in (ntk_by_parts, llama3, yarn):
+            yield f"original_{message}", method, w, 2, length
+        yield f"original_{message}", dynamic_ntk, w, 2, length, 8
+        yield f"original_{message}", longrope, w, w, w, length, 8
+        yield message, dynamic_ntk, w, 2, 8, length
+        yield message, longrope, w, w, w, 8, length
+    yield "original_length must be at least 2, got 1", longrope_attention_factor, 2, 1
+    for low, high in ((-1, 4), (5, 4), (1, math.inf), (math.nan, 4), (1, math.nan)):
+        got = f"must hold, got {low} and {high}"
+        yield f"0 <= alpha <= beta {got}", ntk_by_parts, w, 2, 4096, low, high
+        yield f"0 <= low <= high {got}", llama3, w, 2, 4096, low, high
+        yield f"0 < beta_slow <= beta_fast {got}", yarn, w, 2, 4096, high, low
+    yield "0 < beta_slow <= beta_fast must hold, got 0 and 4", yarn, w, 2, 4096, 4, 0
+    for factors in ([1.0] * 4, *map(torch.ones, [(), (1,), (3,), (4, 1), (2, 4)])):
+        got = "list" if isinstance(factors, list) else tuple(factors.shape)
+        for both in ((factors, w), (w, factors)):
+            yield f"factors must be a tensor of (4,), got {got}", longrope, w, *both, 4096, 8

@@ -13,7 +13,7 @@ from experiments.measure import peak_bytes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 from tests.peers.scores import wav2vec2_bert
-from tests.snippets.common import EXACT, SEEDS, filled, random, refused
+from tests.snippets.common import EXACT, SEEDS, filled, random, refusals
 
 
 def tables(dim=4, clip=2):
@@ -292,24 +292,18 @@ def test_gradients():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("shape", [(4, 4), (0, 4), (5, 3), (4,), (1, 5, 4)])
-def test_refuses_a_table_without_a_middle_or_of_another_width(shape):
+@refusals
+def test_refuses():
     q, at = torch.zeros(3, 4), torch.arange(3)
-    message = f"a table must be (2 clip + 1, 4), got {shape}"
-    refused(message, shaw_scores, q, q, torch.zeros(shape), at, at)
-    if shape[-1] == 4:
-        refused(message, shaw_values, torch.zeros(3, 3), torch.zeros(shape), at, at)
-
-
-def test_refuses_a_table_that_is_one_number():
-    at, message = torch.arange(3), "a table must be (2 clip + 1, 1), got ()"
-    refused(message, shaw_values, torch.zeros(3, 3), torch.tensor(0.0), at, at)
-
-
-@pytest.mark.parametrize(("dim", "clip"), [(0, 1), (-1, 1), (4, -1)])
-def test_refuses_tables_of_no_size(dim, clip):
-    message = f"dim must be 1 or more and clip 0 or more, got {dim} and {clip}"
-    refused(message, ShawTables, dim, clip)
+    for shape in ((4, 4), (0, 4), (5, 3), (4,), (1, 5, 4)):
+        message = f"a table must be (2 clip + 1, 4), got {shape}"
+        yield message, shaw_scores, q, q, torch.zeros(shape), at, at
+        if shape[-1] == 4:
+            yield message, shaw_values, torch.zeros(3, 3), torch.zeros(shape), at, at
+    message = "a table must be (2 clip + 1, 1), got ()"
+    yield message, shaw_values, torch.zeros(3, 3), torch.tensor(0.0), at, at
+    for dim, clip in ((0, 1), (-1, 1), (4, -1)):
+        yield f"dim must be 1 or more and clip 0 or more, got {dim} and {clip}", ShawTables, dim, clip
 
 
 def test_the_smallest_tables_have_one_number():

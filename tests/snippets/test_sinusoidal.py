@@ -2,6 +2,7 @@
 
 import math
 import random
+from functools import partial
 from types import SimpleNamespace
 
 import mpmath
@@ -19,7 +20,7 @@ from snippets.sinusoidal import (
     sinusoidal_frequencies,
 )
 from tests.peers import peer
-from tests.snippets.common import refused
+from tests.snippets.common import refusals
 
 DIMS = (st.integers(1, 40) | st.sampled_from([64, 256])).map(lambda pairs: 2 * pairs)
 BASES = st.floats(1.5, 1e7)
@@ -484,32 +485,38 @@ def test_gradients_reach_fractional_positions(function):
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("dim", [0, -2, 1, 7])
-@pytest.mark.parametrize("function", [sinusoidal_encoding, shift_matrix])
-def test_refuses_a_dim_that_is_not_made_of_pairs(function, dim):
-    refused(f"dim must be even and at least 2, got {dim}", function, torch.arange(3), dim)
-    refused(f"dim must be even and at least 2, got {dim}", sinusoidal_frequencies, dim)
-    refused(f"dim must be even and at least 2, got {dim}", AddSinusoidal, dim)
+ENCODINGS = sinusoidal_encoding, sinusoidal_encoding_t2t
 
 
-@pytest.mark.parametrize("dim", [0, -2, 2, 3, 7])
-def test_refuses_a_dim_that_tensor2tensor_cannot_spread(dim):
-    message = f"dim must be even and at least 4, got {dim}"
-    refused(message, sinusoidal_encoding_t2t, torch.arange(3), dim)
+@refusals
+def test_refuses():
+    at = torch.arange(3)
+    for dim in (0, -2, 1, 7):
+        message = f"dim must be even and at least 2, got {dim}"
+        for function in (sinusoidal_encoding, shift_matrix):
+            yield message, function, at, dim
+        for function in (sinusoidal_frequencies, AddSinusoidal):
+            yield message, function, dim
+    for dim in (0, -2, 2, 3, 7):
+        yield f"dim must be even and at least 4, got {dim}", sinusoidal_encoding_t2t, at, dim
+    for base in (0.0, -1.0, math.inf, math.nan):
+        message = f"base must be a positive number, got {base}"
+        for function in (sinusoidal_frequencies, AddSinusoidal):
+            yield message, function, 4, base
+        for function in (*ENCODINGS, shift_matrix):
+            yield message, function, at, 4, base
+    for layout in ("", "half", "cos then sin", None, True):
+        message = f"layout must be 'interleaved', 'sin_cos' or 'cos_sin', got {layout!r}"
+        for function in ENCODINGS:
+            yield message, partial(function, layout=layout), at, 4
+        yield message, AddSinusoidal, 4, 10.0, layout
+    for function in (*ENCODINGS, shift_matrix):
+        yield "dtype must be a floating dtype, got torch.int64", function, at, 4, 10.0, torch.int64
 
 
-@pytest.mark.parametrize("base", [0.0, -1.0, math.inf, math.nan])
-def test_refuses_a_base_that_is_not_positive(base):
-    message = f"base must be a positive number, got {base}"
-    refused(message, sinusoidal_frequencies, 4, base)
-    refused(message, AddSinusoidal, 4, base)
-    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
-        refused(message, function, torch.arange(3), 4, base)
-
-
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
+@refusals
+def test_refuses_positions_that_cannot_count():
+    no_positions = (
         (10, "int"),
         ([0, 1], "list"),
         (torch.tensor([True]), "torch.bool"),
@@ -517,32 +524,22 @@ def test_refuses_a_base_that_is_not_positive(base):
         (torch.zeros(1).half(), "torch.float16"),
         (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
         (torch.zeros(1).bfloat16(), "torch.bfloat16"),
-    ],
-)
-def test_refuses_positions_that_cannot_count(positions, got):
+    )
     wanted = "must be a tensor of uint8, int8 to int64, float32 or float64, such as torch.arange(10)"
-    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t):
-        refused(f"positions {wanted}, got {got}", function, positions, 4)
-    refused(f"offsets {wanted}, got {got}", shift_matrix, positions, 4)
-    refused(f"positions {wanted}, got {got}", AddSinusoidal(4), torch.zeros(1, 4), positions)
-
-
-@pytest.mark.parametrize("layout", ["", "half", "cos then sin", None, True])
-def test_refuses_another_layout(layout):
-    message = f"layout must be 'interleaved', 'sin_cos' or 'cos_sin', got {layout!r}"
-    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t):
-        refused(message, function, torch.arange(3), 4, layout=layout)
-    refused(message, AddSinusoidal, 4, 10.0, layout)
-
-
-def test_refuses_a_dtype_without_fractions():
-    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
-        message = "dtype must be a floating dtype, got torch.int64"
-        refused(message, function, torch.arange(3), 4, 10.0, torch.int64)
+    for positions, got in no_positions:
+        for function in ENCODINGS:
+            yield f"positions {wanted}, got {got}", function, positions, 4
+        yield f"offsets {wanted}, got {got}", shift_matrix, positions, 4
+        yield (
+            f"positions {wanted}, got {got}",
+            lambda x, at: AddSinusoidal(4)(x, at),
+            torch.zeros(1, 4),
+            positions,
+        )
 
 
 def test_the_base_of_the_paper_is_the_base_if_none_is_given():
     at = torch.arange(2000)
-    for function in (sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix):
+    for function in (*ENCODINGS, shift_matrix):
         assert torch.equal(function(at, 8), function(at, 8, 10_000.0))
         assert not torch.equal(function(at, 8), function(at, 8, 10_001.0))

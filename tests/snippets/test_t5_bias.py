@@ -15,7 +15,7 @@ from experiments.measure import peak_bytes
 from snippets.attention import attention, scaled_dot_product
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
 from tests.peers import peer
-from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, filled, places, refused
+from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, filled, places, refusals
 
 OFFSETS = torch.arange(-1200, 1201)
 POSITIONS = places(-400, 400)
@@ -338,45 +338,35 @@ def test_a_new_table_says_nothing():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("buckets", [-2, 0, 2, 3, 7, 33])
-def test_refuses_buckets_that_two_directions_cannot_share(buckets):
-    message = f"buckets must be even and 4 or more, got {buckets}"
-    refused(message, t5_buckets, OFFSETS, buckets)
-    refused(message, T5Bias, 2, buckets)
-    if buckets >= 0:
-        refused(message, t5_by_offset, torch.zeros(buckets, 2))
+@refusals
+def test_refuses():
+    for buckets in (-2, 0, 2, 3, 7, 33):  # which two directions cannot share
+        message = f"buckets must be even and 4 or more, got {buckets}"
+        yield message, t5_buckets, OFFSETS, buckets
+        yield message, T5Bias, 2, buckets
+        if buckets >= 0:
+            yield message, t5_by_offset, torch.zeros(buckets, 2)
+    for buckets in (-2, 0, 1):
+        message = f"buckets must be 2 or more, got {buckets}"
+        yield message, t5_buckets, OFFSETS, buckets, 128, False
+        yield message, T5Bias, 2, buckets, 128, False
+    for both, most in ((True, 8), (False, 16)):  # which leave nothing to share
+        for far in (most, 1, 0, -5):
+            message = f"max_distance must be more than {most}, got {far}"
+            yield message, t5_buckets, OFFSETS, 32, far, both
+            yield message, T5Bias, 2, 32, far, both
+    for shape in ((), (32,), (1, 32, 2)):
+        yield f"table must be (buckets, heads), got {shape}", t5_by_offset, torch.zeros(shape)
+    for shape in ((), (257,), (3, 0), (3, 256), (1, 3, 257)):  # without a middle
+        message = f"by_offset must be (heads, 2 max_distance + 1), got {shape}"
+        yield message, t5_bias, OFFSETS, OFFSETS, torch.zeros(shape)
+    for offsets, got in NO_INTEGERS:
+        yield f"offsets must be tensors of uint8 or int8 to int64, got {got}", t5_buckets, offsets
 
 
-@pytest.mark.parametrize("buckets", [-2, 0, 1])
-def test_refuses_too_few_causal_buckets(buckets):
-    message = f"buckets must be 2 or more, got {buckets}"
-    refused(message, t5_buckets, OFFSETS, buckets, 128, False)
-    refused(message, T5Bias, 2, buckets, 128, False)
-
-
-@pytest.mark.parametrize(("bidirectional", "most"), [(True, 8), (False, 16)])
-def test_refuses_a_max_distance_that_leaves_nothing_to_share(bidirectional, most):
-    for max_distance in (most, 1, 0, -5):
-        message = f"max_distance must be more than {most}, got {max_distance}"
-        refused(message, t5_buckets, OFFSETS, 32, max_distance, bidirectional)
-        refused(message, T5Bias, 2, 32, max_distance, bidirectional)
-    assert t5_buckets(OFFSETS, 32, most + 1, bidirectional).max() == 31
-
-
-@pytest.mark.parametrize("shape", [(), (32,), (1, 32, 2)])
-def test_refuses_a_table_of_another_shape(shape):
-    refused(f"table must be (buckets, heads), got {shape}", t5_by_offset, torch.zeros(shape))
-
-
-@pytest.mark.parametrize("shape", [(), (257,), (3, 0), (3, 256), (1, 3, 257)])
-def test_refuses_a_bias_by_offset_without_a_middle(shape):
-    message = f"by_offset must be (heads, 2 max_distance + 1), got {shape}"
-    refused(message, t5_bias, OFFSETS, OFFSETS, torch.zeros(shape))
-
-
-@pytest.mark.parametrize(("offsets", "got"), NO_INTEGERS)
-def test_refuses_offsets_that_do_not_count(offsets, got):
-    refused(f"offsets must be tensors of uint8 or int8 to int64, got {got}", t5_buckets, offsets)
+def test_takes_the_least_distance_that_leaves_something_to_share():
+    for both, most in ((True, 8), (False, 16)):
+        assert t5_buckets(OFFSETS, 32, most + 1, both).max() == 31
 
 
 def test_t5_has_128_for_its_largest_distance():

@@ -4,6 +4,7 @@ import io
 import math
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import matplotlib
@@ -20,7 +21,7 @@ from snippets.visualize import (
     encoding_heatmap,
     similarity_map,
 )
-from tests.snippets.common import refused
+from tests.snippets.common import refusals, refused
 
 WORDS = ["the", "cat", "$at", "$down$"]
 both_themes = pytest.mark.parametrize("theme", ["light", "dark"])
@@ -395,52 +396,35 @@ def test_each_figure_is_new_and_pyplot_does_not_hold_it():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("theme", ["black", "Light", ""])
-def test_refuses_another_theme(theme):
-    message = f"theme must be 'light' or 'dark', got {theme!r}"
-    refused(message, encoding_heatmap, torch.eye(2), theme)
-    refused(message, similarity_map, torch.eye(2), theme)
-    refused(message, attention_heads, heads(), WORDS, theme=theme)
-    refused(message, attention_by_distance, torch.rand(1, 2), theme=theme)
+@refusals
+def test_refuses():
+    for theme in ("black", "Light", ""):
+        message = f"theme must be 'light' or 'dark', got {theme!r}"
+        yield message, encoding_heatmap, torch.eye(2), theme
+        yield message, similarity_map, torch.eye(2), theme
+        yield message, partial(attention_heads, theme=theme), heads(), WORDS
+        yield message, partial(attention_by_distance, theme=theme), torch.zeros(1, 2)
+    for given in (torch.zeros(3), torch.zeros(0, 3), torch.zeros(1, 2, 3, 4), torch.eye(2) + 0j):
+        got = f"of real numbers, got {tuple(given.shape)} of {given.dtype}"
+        yield f"encoding must be (positions, dim) {got}", encoding_heatmap, given
+        yield f"similarity must be (positions, positions) {got}", similarity_map, given
+        yield f"weights must be (heads, queries, keys) {got}", attention_heads, given, WORDS
+        yield f"mass must be (heads, distances) {got}", attention_by_distance, given
+        if given.ndim > 1:
+            yield f"equal must be (distances,) {got}", attention_by_distance, torch.eye(2), given
+    for bad in (torch.tensor(math.nan), torch.tensor(math.inf)):
+        yield "encoding must be finite, got nan or inf", encoding_heatmap, bad.expand(2, 2)
+        yield "mass must be finite, got nan or inf", attention_by_distance, bad.expand(2, 2)
+        yield "weights must be finite, got nan or inf", attention_heads, bad.expand(1, 4, 4), WORDS
+    yield "similarity must be square, got (2, 3)", similarity_map, torch.zeros(2, 3)
+    for number in (-2.5, 1.002):
+        yield f"similarity must be -1 to 1, got {number}", similarity_map, torch.full((2, 2), number)
+    yield "queries must be 4 labels, got 3", attention_heads, heads(), WORDS[:3]
+    yield "keys must be 4 labels, got 2", attention_heads, heads(), WORDS, WORDS[:2]
+    yield "keys must be 3 labels, got 4", attention_heads, heads(1, 4, 3), WORDS
+    yield "equal must have 9 distances, got 8", attention_by_distance, torch.zeros(2, 9), torch.zeros(8)
 
 
-@pytest.mark.parametrize(
-    "given", [torch.zeros(3), torch.zeros(0, 3), torch.zeros(1, 2, 3, 4), torch.eye(2) + 0j]
-)
-def test_refuses_tensors_that_do_not_fit(given):
-    got = f"{tuple(given.shape)} of {given.dtype}"
-    refused(f"encoding must be (positions, dim) of real numbers, got {got}", encoding_heatmap, given)
-    message = f"similarity must be (positions, positions) of real numbers, got {got}"
-    refused(message, similarity_map, given)
-    message = f"weights must be (heads, queries, keys) of real numbers, got {got}"
-    refused(message, attention_heads, given, WORDS)
-    message = f"mass must be (heads, distances) of real numbers, got {got}"
-    refused(message, attention_by_distance, given)
-    if given.ndim > 1:
-        message = f"equal must be (distances,) of real numbers, got {got}"
-        refused(message, attention_by_distance, torch.eye(2), given)
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_refuses_what_has_no_color(bad):
-    refused("encoding must be finite, got nan or inf", encoding_heatmap, torch.full((2, 2), bad))
-    refused("mass must be finite, got nan or inf", attention_by_distance, torch.full((2, 2), bad))
-    refused("weights must be finite, got nan or inf", attention_heads, torch.full((1, 4, 4), bad), WORDS)
-
-
-def test_refuses_a_similarity_that_is_none():
-    refused("similarity must be square, got (2, 3)", similarity_map, torch.zeros(2, 3))
-    refused("similarity must be -1 to 1, got -2.5", similarity_map, torch.full((2, 2), -2.5))
-    refused("similarity must be -1 to 1, got 1.002", similarity_map, torch.full((2, 2), 1.002))
-    most = torch.full((2, 2), 1 + 1e-3, dtype=torch.float64)  # rounding is no fault
+def test_a_similarity_may_be_rounded():
+    most = torch.full((2, 2), 1 + 1e-3, dtype=torch.float64)
     assert similarity_map(most).axes[0].images[0].get_clim() == (-1.0, 1.0)
-
-
-def test_refuses_labels_that_do_not_fit():
-    refused("queries must be 4 labels, got 3", attention_heads, heads(), WORDS[:3])
-    refused("keys must be 4 labels, got 2", attention_heads, heads(), WORDS, WORDS[:2])
-    refused("keys must be 3 labels, got 4", attention_heads, heads(1, 4, 3), WORDS)
-
-
-def test_refuses_equal_weights_of_another_reach():
-    refused("equal must have 9 distances, got 8", attention_by_distance, torch.rand(2, 9), torch.rand(8))

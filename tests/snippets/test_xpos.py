@@ -3,6 +3,7 @@
 import cmath
 import itertools
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 from tests.peers.turned import XPOS
-from tests.snippets.common import random, refused, vectors
+from tests.snippets.common import random, refusals, vectors
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 ROLES = ["query", "key"]
@@ -260,11 +261,17 @@ def test_decays_compile_into_one_graph():
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize("dim", [0, 1, 7])
-def test_refuses_a_dim_that_is_not_made_of_pairs(dim):
-    message = f"dim must be even and at least 2, got {dim}"
-    refused(message, xpos_decay, dim)
-    refused(message, xpos_tables, torch.arange(2), dim, "key", 0)
+@refusals
+def test_refuses():
+    at = torch.arange(2)
+    for dim in (0, 1, 7):
+        yield f"dim must be even and at least 2, got {dim}", xpos_decay, dim
+        yield f"dim must be even and at least 2, got {dim}", xpos_tables, at, dim, "key", 0
+    for name, value in itertools.product(("base", "gamma", "scale_base"), (0.0, -1.0, math.inf, math.nan)):
+        message = f"{name} must be a positive number, got {value}"
+        yield message, partial(xpos_tables, **{name: value}), at, 4, "key", 0
+    for role in ("", "k", "Query", None):
+        yield f"role must be 'query' or 'key', got {role!r}", xpos_tables, at, 4, role, 0
 
 
 @every_role
@@ -272,16 +279,3 @@ def test_any_positive_base_will_do(role):
     x, positions = random(5, 8), torch.arange(5)
     expected = turned_by_rope(x, positions, 0.5)
     assert_close(turn(x, positions, role, 0, base=0.5, scale_base=1e15), expected, **EXACT)
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, math.inf, math.nan])
-@pytest.mark.parametrize("name", ["base", "gamma", "scale_base"])
-def test_refuses_what_must_be_positive(name, value):
-    message = f"{name} must be a positive number, got {value}"
-    refused(message, xpos_tables, torch.arange(2), 4, "key", 0, **{name: value})
-
-
-@pytest.mark.parametrize("role", ["", "k", "Query", None])
-def test_refuses_another_role(role):
-    message = f"role must be 'query' or 'key', got {role!r}"
-    refused(message, xpos_tables, torch.arange(2), 4, role, 0)
