@@ -6,6 +6,7 @@ Text alone is that of docs/attempt.md, whose third line it is.
 """
 
 import os
+from functools import partial
 
 PLACE = "docs/attempt.md:3: "
 FENCE = "```"
@@ -32,8 +33,9 @@ def link(target):
     return lambda path: path.symlink_to(target)
 
 
-def lab(old, new):
-    return {"labs/scaling.py": (old, new)}
+def lab(old, new, *words, file="labs/scaling.py"):
+    """An edit of the lab, and what is said where its page names it."""
+    return {file: (old, new)}, "docs/labs/scaling.md:5: lab 'scaling' failed: ", *words
 
 
 DESCRIBED = "flowchart TB\n  accTitle: Trial\n  accDescr: It is tried.\n"
@@ -445,43 +447,28 @@ EXHIBITS = {
     "a snippet that is broken": ({"snippets/scale.py": "def scaled(:\n"}, "snippets/scale.py:1"),
 }
 
-LAB = "docs/labs/scaling.md:5: lab 'scaling' failed: "
+MISTAKES = "labs/scaling.toml"
+mistake = partial(lab, file=MISTAKES)
 LABS = {
-    "raises": (
-        lab("    return x / 2", "    raise ValueError('half')"),
-        LAB,
-        "ValueError: half (at labs/scaling.py:",
+    "raises": lab(
+        "    return x / 2", "    raise ValueError('half')", "ValueError: half (at labs/scaling.py:"
     ),
-    "is no Python": (lab("    return x / 2", "    return x /"), LAB, "SyntaxError", "labs/scaling.py:"),
-    "exits": (lab("    return x / 2", "    raise SystemExit(3)"), LAB, "died with exit code 3"),
-    "starts a program": (
-        lab("    return x / 2", "    import os; os.system('a')"),
-        LAB,
-        "got os.system (at labs/",
-    ),
-    "leaves a thread": (
-        lab("    return x / 2", "    import threading; threading.Thread(target=print).start()"),
-        LAB,
+    "is no Python": lab("    return x / 2", "    return x /", "SyntaxError", "labs/scaling.py:"),
+    "exits": lab("    return x / 2", "    raise SystemExit(3)", "died with exit code 3"),
+    "starts a program": lab("    return x / 2", "    import os; os.system('a')", "got os.system (at labs/"),
+    "leaves a thread": lab(
+        "    return x / 2",
+        "    import threading; threading.Thread(target=print).start()",
         "expected work in one thread",
     ),
-    "writes into the project": (
-        lab("    return x / 2", "    open('a', 'w')"),
-        LAB,
-        f"{OUTSIDE} open of 'a' (at labs/",
+    "writes into the project": lab(
+        "    return x / 2", "    open('a', 'w')", f"{OUTSIDE} open of 'a' (at labs/"
     ),
-    "talks to the network": (
-        lab("    return x / 2", "    import socket; socket.socket()"),
-        LAB,
-        "no network",
-    ),
-    "prints without end": (
-        lab("    return x / 2", "    while True: print('x' * 99_999)"),
-        LAB,
-        "at most 1,000,000",
-    ),
-    "recurses": (lab("    return x / 2", "    return half(x)"), LAB, "RecursionError"),
+    "talks to the network": lab("    return x / 2", "    import socket; socket.socket()", "no network"),
+    "prints without end": lab("    return x / 2", "    while True: print('x' * 99_999)", "at most 1,000,000"),
+    "recurses": lab("    return x / 2", "    return half(x)", "RecursionError"),
     "has an unknown tag": (
-        lab('tags=["judge"]', 'tags=["jugde"]'),
+        {"labs/scaling.py": ('tags=["judge"]', 'tags=["jugde"]')},
         "docs/labs/scaling.md:5: ",
         "labs/scaling.py:",
     ),
@@ -490,46 +477,35 @@ LABS = {
         "docs/labs/scaling.md:5: ",
         "labs/scaling.py",
     ),
-    "ends in a value": (
-        lab("passed = check_half(half)", "half(2.0)"),
-        LAB,
-        "it ends in a value that a notebook would show",
+    "ends in a value": lab(
+        "passed = check_half(half)", "half(2.0)", "it ends in a value that a notebook would show"
     ),
-    "draws without words": (lab(' alt="A line that falls."', ""), LAB, 'needs alt="'),
-    "has words without a figure": (lab("plt.plot([half(2.0), 0])", ""), LAB, "draws no figure"),
-    "links to no file": (lab("../index.md", "../none.md"), "labs/scaling.py:", "leads to no file of docs/"),
+    "draws without words": lab(' alt="A line that falls."', "", 'needs alt="'),
+    "has words without a figure": lab("plt.plot([half(2.0), 0])", "", "draws no figure"),
+    "links to no file": (
+        {"labs/scaling.py": ("../index.md", "../none.md")},
+        "labs/scaling.py:",
+        "leads to no file of docs/",
+    ),
     "has a script in its prose": (
-        lab(*("Divide by", "<script>x()</script>")),
+        {"labs/scaling.py": ("Divide by", "<script>x()</script>")},
         "labs/scaling.py:",
         "no <script>",
     ),
     "is not UTF-8": ({"labs/scaling.toml": LATIN}, "labs/scaling.toml:3: ", "save it as UTF-8"),
-    "has a mistake that fits nothing": (
-        {"labs/scaling.toml": ('"x / 2"', '"x / 3"')},
-        LAB,
-        "labs/scaling.toml:1: expected 'x / 3' once in the solution of half, got it 0 times",
+    "has a mistake that fits nothing": mistake(
+        '"x / 2"', '"x / 3"', f"{MISTAKES}:1: expected 'x / 3' once in the solution of half, got it 0 times"
     ),
-    "has a mistake that fits twice": (
-        {"labs/scaling.toml": ('"x / 2"', '"x"')},
-        LAB,
-        "labs/scaling.toml:1: expected 'x' once in the solution of half, got it 2 times",
+    "has a mistake that fits twice": mistake(
+        '"x / 2"', '"x"', f"{MISTAKES}:1: expected 'x' once in the solution of half, got it 2 times"
     ),
-    "has a mistake of no step": (
-        {"labs/scaling.toml": ("[[half]]", "[[third]]")},
-        LAB,
-        "labs/scaling.toml: expected [[function]] of a solution, got 'third'",
+    "has a mistake of no step": mistake(
+        "[[half]]", "[[third]]", f"{MISTAKES}: expected [[function]] of a solution, got 'third'"
     ),
-    "has a mistake without words": (
-        {"labs/scaling.toml": ("says =", "say =")},
-        LAB,
-        "labs/scaling.toml:1: a way has now and says, got now, say",
+    "has a mistake without words": mistake(
+        "says =", "say =", f"{MISTAKES}:1: a way has now and says, got now, say"
     ),
-    "has mistakes that are no TOML": (
-        {"labs/scaling.toml": ('"x / 2"', '"x / 2')},
-        LAB,
-        "labs/scaling.toml: ",
-        "line 2, column",
-    ),
+    "has mistakes that are no TOML": mistake('"x / 2"', '"x / 2', f"{MISTAKES}: ", "line 2, column"),
 }
 
 CONFIGURATION = {

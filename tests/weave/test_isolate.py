@@ -286,16 +286,7 @@ def answers(project):
         for line in map(str.strip, text.split("\n"))
         if line.startswith("def ")
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER],
-        input=json.dumps(names),
-        cwd=project.root,
-        env=project.environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run(project, DRIVER, timeout=300, input=json.dumps(names))
     assert done.returncode == 0, done.stderr
     rounds = json.loads(done.stdout)
     first, second = ({name: Outcome(**each) for name, each in answers.items()} for answers in rounds)
@@ -319,6 +310,20 @@ assert worker.wait(20) == 0
 assert not worker.stdout.read()
 print(json.dumps(rounds))
 """
+
+
+def run(project, driver, timeout=100, **given):
+    """A process in the project that runs this Python."""
+    return subprocess.run(
+        [sys.executable, "-c", driver],
+        cwd=project.root,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+        **given,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -410,15 +415,7 @@ def test_the_limit_of_time_holds_while_an_answer_is_written(light):
     )
     driver = "from weave import worker; worker.LIMIT = worker.REST = 1; "
     driver += "print(worker.run_one('stops.midway').failure)"
-    done = subprocess.run(
-        [sys.executable, "-c", driver],
-        cwd=light.root,
-        env=light.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run(light, driver)
     assert done.stdout == "it did not end within 1 seconds\n", done
 
 
@@ -620,15 +617,7 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(light):
         }
     )
     driver = "from weave import worker; worker.REST = 1; print(worker.run_one('thread.left').failure)"
-    done = subprocess.run(
-        [sys.executable, "-c", driver],
-        cwd=light.root,
-        env=light.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run(light, driver)
     assert done.stdout == "its process still ran 1 seconds after its answer: does it leave a thread?\n", done
 
 
@@ -652,15 +641,7 @@ def test_what_an_exhibit_gives_crosses_as_data_and_runs_nothing(light):
         }
     )
     driver = "from weave import worker; print(worker.run_one('pickled.text').result['values'])"
-    done = subprocess.run(
-        [sys.executable, "-c", driver],
-        cwd=light.root,
-        env=light.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run(light, driver)
     assert done.stdout == "{'a': 'b'}\n", done
     assert not (light.root / "ran").exists()
 
