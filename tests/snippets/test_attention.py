@@ -13,13 +13,11 @@ from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.sinusoidal import sinusoidal_encoding
-from tests.snippets.common import random, refusals
+from tests.snippets.common import EXACT, SEEDS, random, refusals
 
 INF = math.inf
-SEEDS = st.integers(0, 10_000)
 SIZES = st.sampled_from([(4, 1), (6, 3), (16, 4), (30, 2)])  # dim, heads
 ORDERS = st.integers(2, 9).flatmap(lambda tokens: st.permutations(range(tokens)))
-EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 def layer(seed, dim=16, heads=4):

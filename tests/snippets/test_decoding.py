@@ -46,11 +46,10 @@ from snippets.t5_bias import T5Bias
 from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
-from tests.snippets.common import random, refusals, refused
+from tests.snippets.common import EXACT, random, refusals, refused
 
 INF = math.inf
 HEADS, DIM, WIDTH = 2, 8, 16
-EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 # --- every method of the guide, at the place where it enters

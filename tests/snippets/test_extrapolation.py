@@ -14,10 +14,9 @@ from torch.testing import assert_close
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding
 from snippets.extrapolation import interval, loss_by_context, loss_by_position
-from tests.snippets.common import refusals, vectors
+from tests.snippets.common import EXACT, refusals, vectors
 
 WORDS, WINDOWS, TOKENS = 9, 5, 12
-EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 def windows(seed=0, count=WINDOWS, tokens=TOKENS):

@@ -16,10 +16,7 @@ from torch.testing import assert_close
 from snippets.fourier import FourierEncoding, fourier_features
 from snippets.gated_encoding import AddGated
 from tests.peers import peer
-from tests.snippets.common import random, refusals
-
-EXACT = {"rtol": 0, "atol": 1e-12}
-SEEDS = st.integers(0, 2**32)
+from tests.snippets.common import EXACT, SEEDS, random, refusals
 
 
 def layer(axes=2, dim=6, features=8, hidden=5, gamma=1.0, groups=1):

@@ -10,10 +10,7 @@ from torch.testing import assert_close
 
 from snippets.gated_encoding import AddGated, gated_encoding
 from snippets.sinusoidal import sinusoidal_encoding
-from tests.snippets.common import random, refusals
-
-EXACT = {"rtol": 0, "atol": 1e-12}
-SEEDS = st.integers(0, 2**32)
+from tests.snippets.common import EXACT, SEEDS, random, refusals
 
 
 def waves(positions):

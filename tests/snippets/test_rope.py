@@ -23,16 +23,14 @@ from snippets.rope import (
 from snippets.sinusoidal import sinusoidal_encoding
 from tests.peers import peer
 from tests.peers.turned import ROPE
-from tests.snippets.common import random, refusals, vectors
+from tests.snippets.common import EXACT, SEEDS, random, refusals, vectors
 
-EXACT = {"rtol": 0, "atol": 1e-12}
 LAYOUTS = ["interleaved", "half"]
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 PAIRS = st.integers(1, 20) | st.sampled_from([32, 64, 128])
 BASES = st.floats(1.5, 1e7)
 POSITIONS = st.integers(-10_000, 10_000)
-SEEDS = st.integers(0, 1000)
 
 
 def turn(x, positions, frequencies, layout):

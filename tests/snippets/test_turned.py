@@ -13,10 +13,8 @@ from snippets.attention import attention
 from snippets.benchmark import peak_bytes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_tables
-from tests.snippets.common import random, refused
+from tests.snippets.common import EXACT, random, refused
 from tests.snippets.fitness import Whole
-
-EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 class Turned(NamedTuple):

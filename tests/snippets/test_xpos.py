@@ -15,15 +15,13 @@ from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 from tests.peers.turned import XPOS
-from tests.snippets.common import random, refusals, vectors
+from tests.snippets.common import EXACT, SEEDS, random, refusals, vectors
 
-EXACT = {"rtol": 0, "atol": 1e-12}
 ROLES = ["query", "key"]
 every_role = pytest.mark.parametrize("role", ROLES)
 
 PAIRS = st.integers(1, 20) | st.sampled_from([32, 64, 128])
 POSITIONS = st.integers(0, 4000)
-SEEDS = st.integers(0, 1000)
 
 
 def turn(x, positions, role, centre, **options):
