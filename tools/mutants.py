@@ -301,9 +301,10 @@ def tests_of(stem):
     own = [path for path in files if path.stem == f"test_{stem}"]
     own = own or [path for path in files if stem in imported(path)]
     others = {f"test_{path.stem}" for path in (ROOT / "snippets").glob("*.py")}
-    common = [path for path in files if path.stem not in others and stem in imported(path)]
+    nobodys = [path for path in files if path.stem not in others]
+    common = [path for path in nobodys if stem in imported(path)]
     families = "".join(path.read_text(encoding="utf-8") for path in folder.glob("families/*.py"))
-    shared = [path for path in files if "families" in path.read_text(encoding="utf-8")]
+    shared = [path for path in nobodys if "families" in path.read_text(encoding="utf-8")]
     shared = shared if re.search(rf"\b{stem}\b", families) else []
     return list(dict.fromkeys([*own, *common, *shared]))
 

@@ -6,6 +6,7 @@ import itertools
 import math
 import types
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import pytest
@@ -18,11 +19,8 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
-from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import attention, scaled_dot_product
-from snippets.clipped_bias import ClippedBias
-from snippets.cope import CopeScores
-from snippets.deberta import DebertaScores
 from snippets.decoding import (
     KeyValueCache,
     attend,
@@ -34,22 +32,17 @@ from snippets.decoding import (
     write,
 )
 from snippets.embed import packed_positions, padded_positions
-from snippets.fire import FireBias
-from snippets.kerple import KerpleLog, KerplePower
 from snippets.learned import AddLearned
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import dynamic_ntk
-from snippets.sandwich import sandwich_bias
-from snippets.shaw import ShawTables
 from snippets.sinusoidal import AddSinusoidal
-from snippets.t5_bias import T5Bias
-from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
 from tests.snippets.common import EXACT, random, refusals, refused
+from tests.snippets.families.biases import BIASES
+from tests.snippets.families.scores import DIM, HEADS, SCORES, WIDTH, called
 
 INF = math.inf
-HEADS, DIM, WIDTH = 2, 8, 16
 
 
 # --- every method of the guide, at the place where it enters
@@ -63,12 +56,10 @@ class Method(NamedTuple):
     values: object = None  # (weights, query positions, key positions) -> what the output gains
 
 
-def of_module(module):
-    """The module, in float64, with parameters that matter."""
-    module = module.double()
-    for parameter in module.parameters():
-        parameter.data.normal_().abs_().mul_(0.5) if parameter.ndim < 2 else parameter.data.normal_()
-    return module.requires_grad_(False)
+def learned(length):
+    table = AddLearned(length, WIDTH).double().requires_grad_(False)
+    table.table.normal_()
+    return Method(embed=table)
 
 
 def rope(layout, pairs=DIM // 2):
@@ -84,47 +75,34 @@ def xpos(centre=3):
     return Method(turn=turn)
 
 
-def shaw():
-    tables = of_module(ShawTables(DIM, clip=2))
-    return Method(score=tables, values=tables.values)
+def by_bias(name):
+    return Method(bias=BIASES[name].make(HEADS, torch.float64))
 
 
-def counting(score):
-    """A method that counts rows and takes no positions."""
-    return Method(score=lambda q, k, i, j: score(q, k))
+def by_scores(name):
+    made = SCORES[name].make()
+    score = lambda q, k, i, j: called(SCORES[name], made, i, j)(q, k)  # noqa: E731
+    return Method(score=score, values=getattr(made, "values", None))
 
 
 METHODS = {
-    "none": lambda: Method(),
+    "none": Method,
     "sinusoidal": lambda: Method(embed=AddSinusoidal(WIDTH, base=50.0)),
-    "learned": lambda: Method(embed=of_module(AddLearned(12, WIDTH))),
+    "learned": lambda: learned(12),
     "rope interleaved": lambda: rope("interleaved"),
     "rope half": lambda: rope("half"),
     "rope partial": lambda: rope("half", pairs=2),
     "xpos": xpos,
-    "alibi": lambda: Method(bias=lambda i, j: alibi_bias(i, j, alibi_slopes(HEADS), torch.float64)),
-    "alibi symmetric": lambda: Method(
-        bias=lambda i, j: alibi_bias_symmetric(i, j, alibi_slopes(HEADS), torch.float64)
-    ),
-    "t5": lambda: Method(bias=of_module(T5Bias(HEADS, 6, 8, bidirectional=False))),
-    "clipped": lambda: Method(bias=of_module(ClippedBias(HEADS, 3))),
-    "kerple log": lambda: Method(bias=of_module(KerpleLog(HEADS))),
-    "kerple power": lambda: Method(bias=of_module(KerplePower(HEADS))),
-    "fire": lambda: Method(bias=of_module(FireBias(HEADS, hidden=4, init_L=4.0))),
-    "sandwich": lambda: Method(bias=lambda i, j: sandwich_bias(i, j, HEADS, 8, torch.float64)),
-    "shaw": shaw,
-    "deberta": lambda: Method(score=of_module(DebertaScores(WIDTH, HEADS, span=3))),
-    "transformer-xl": lambda: counting(of_module(TransformerXLScores(WIDTH, HEADS))),
-    "cope": lambda: counting(of_module(CopeScores(DIM, rows=4))),
+    **{name: partial(by_bias, name) for name in BIASES},
+    **{name: partial(by_scores, name) for name in SCORES},
 }
-COUNTING = {"transformer-xl", "cope"}  # they count rows, and take no positions
+COUNTING = {name for name in SCORES if not SCORES[name].positions}  # they count rows
 ABSOLUTE = {"sinusoidal", "learned"}
 every_method = pytest.mark.parametrize("name", METHODS)
 
 
 def close(name):
-    """Sandwich makes its products in float32, and their rounding depends on how many there are."""
-    return {"rtol": 0, "atol": 2e-6} if name == "sandwich" else EXACT
+    return BIASES[name].near if name in BIASES else EXACT
 
 
 class Layer:
@@ -132,7 +110,7 @@ class Layer:
 
     def __init__(self, name):
         self.method = METHODS[name]()
-        self.weights = random(3, WIDTH, WIDTH) / 3
+        self.weights = random(3, WIDTH, WIDTH) / 5
 
     def project(self, x, positions):
         x = self.method.embed(x, positions) if self.method.embed else x
@@ -344,9 +322,9 @@ def test_counting_the_padding_changes_absolute_methods_only(name, padding):
     layer, x = Layer(name), random(6, WIDTH)
     if name == "fire":
         layer.method.bias.init_L = 1005.0
-        layer.method.bias.L_multiplier.fill_(1.0)
+        layer.method.bias.L_multiplier.data.fill_(1.0)
     elif name == "learned":
-        layer.method = Method(embed=of_module(AddLearned(1006, WIDTH)))
+        layer.method = learned(1006)
     positions, documents = counted(0, 6)
     moved, _ = layer(x[None], positions + padding, documents)
     apart = (moved[0] - layer.alone(x)).abs().max()
@@ -639,7 +617,7 @@ def flex(q, k, v, positions, documents, score_mod=None, **options):
         return flex_attention(q, k, v, score_mod=score_mod, block_mask=block, **options)
 
 
-DISTANCES = ("alibi", "t5", "clipped", "kerple log", "kerple power", "sandwich")
+DISTANCES = ("alibi", "t5", "t5 looking back", "clipped", "kerple log", "kerple power", "sandwich")
 
 
 @pytest.mark.claim(
@@ -661,7 +639,7 @@ def test_biases_that_read_distances_fit_flex_attention(name, tokens):
     )
     by_distance = bias(column[-1:], column)[:, 0].flip(-1)
     made = flex(q, k, v, positions, documents, flex_bias(by_distance, positions, positions))
-    assert_close(made, expected, rtol=0, atol=2e-6 if name == "sandwich" else 1e-12)
+    assert_close(made, expected, **close(name))
 
 
 @pytest.mark.parametrize("name", ["none", "rope half", "xpos", "sinusoidal"])

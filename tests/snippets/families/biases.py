@@ -63,7 +63,7 @@ BIASES = {
     "clipped": Bias("clipped_bias", learned(ClippedBias, max_distance=4), {"table": (9, HEADS)}),
     "kerple log": Bias("kerple", learned(KerpleLog), PAIR),
     "kerple power": Bias("kerple", learned(KerplePower), PAIR),
-    "fire": Bias("fire", learned(FireBias, init_L=20.0), FIRE, causal=True),
+    "fire": Bias("fire", learned(FireBias, init_L=4.0), FIRE, causal=True),
     "sandwich": Bias("sandwich", sandwich, near={"rtol": 0, "atol": 2e-5}),  # sums in float32
 }
 
