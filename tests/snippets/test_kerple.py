@@ -12,7 +12,7 @@ from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
-from tests.snippets.common import places, refused
+from tests.snippets.common import places, refusals
 
 BOTH = [kerple_log_bias, kerple_power_bias]
 MODULES = [KerpleLog, KerplePower]
@@ -223,7 +223,7 @@ def test_parameters_that_left_their_range_are_used_as_its_end(kind, function, mo
         assert torch.equal(parameter, torch.tensor(value))
 
 
-@pytest.mark.parametrize(("kind", "function"), zip(MODULES, BOTH, strict=True))
+@pytest.mark.parametrize(("kind", "function"), [*zip(MODULES, BOTH, strict=True)])
 def test_a_parameter_beyond_its_limit_learns_what_the_limit_would(kind, function):
     module, i, limits = kind(2), torch.arange(5), torch.full((2, 2), 0.01, requires_grad=True)
     with torch.no_grad():
@@ -306,22 +306,12 @@ def test_wide_parameters_stay_wide(function):
 # --- what is refused, and in which words
 
 
-@pytest.mark.parametrize(
-    ("r1", "r2"),
-    [
-        (torch.zeros(()), torch.zeros(())),
-        (torch.zeros(0), torch.zeros(0)),
-        (torch.zeros(2), torch.zeros(3)),
-        (torch.zeros(2), torch.zeros(1)),
-        (torch.zeros(2, 1), torch.zeros(2, 1)),
-        (torch.zeros(2), torch.zeros(2).double()),
-        (torch.zeros(2).long(), torch.zeros(2).long()),
-    ],
-)
-def test_refuses_parameters_that_are_not_one_for_each_head(r1, r2):
-    message = (
-        "r1 and r2 must be floating and (heads,), "
-        f"got {r1.dtype} {tuple(r1.shape)} and {r2.dtype} {tuple(r2.shape)}"
-    )
-    for function in BOTH:
-        refused(message, function, torch.arange(2), torch.arange(2), r1, r2)
+@refusals
+def test_refuses_parameters_that_are_not_one_for_each_head():
+    two, at = torch.zeros(2), torch.arange(2)
+    pairs = [(torch.zeros(shape), torch.zeros(shape)) for shape in ((), (0,), (2, 1))]
+    pairs += [(two, torch.zeros(3)), (two, torch.zeros(1)), (two, two.double()), (two.long(), two.long())]
+    for r1, r2 in pairs:
+        got = f"{r1.dtype} {tuple(r1.shape)} and {r2.dtype} {tuple(r2.shape)}"
+        for function in BOTH:
+            yield f"r1 and r2 must be floating and (heads,), got {got}", function, at, at, r1, r2
