@@ -22,18 +22,18 @@ help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
 
 serve: $(VENV)/site ## read the site at http://127.0.0.1:8000, rebuilt as you edit
-	$(RUN) weave.serve
+	$(RUN) executable_prose serve
 
 build: $(VENV)/site ## build the site into site/, strictly, and only if it is whole
-	$(RUN) weave.build
+	$(RUN) executable_prose build
 
 results: $(VENV)/site ## bring what exhibits, diagrams and labs give up to date
-	$(RUN) weave.results
+	$(RUN) executable_prose results
 
 test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser and has not passed with this code
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
-	$(RUN) weave.results
+	$(RUN) executable_prose results
 	$(RUN) pytest -m "not browser and not slow" --remember --numprocesses auto --dist loadfile
 
 BROWSER := pytest tests/site tests/workflows --numprocesses auto --dist worksteal --reruns 1 -r fER
@@ -43,7 +43,7 @@ browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open ever
 
 zensical: export SITE_DIR := .cache/zensical
 zensical: $(VENV)/test tests/site/node_modules/.installed ## build with what succeeds Material, and check that all is as it is known to be
-	$(RUN) weave.build $(SITE_DIR) zensical
+	$(RUN) executable_prose build $(SITE_DIR) zensical
 	$(RUN) pytest tests/site -m "browser and not slow" -r fER --ignore-glob "*_can_fail.py" --ignore-glob "*_graph.py"
 
 nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slow ones included, and no cache believed
@@ -58,7 +58,7 @@ goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippe
 	$(RUN) pytest tests/snippets -m peer --rewrite-goldens
 
 dates: $(VENV)/site ## write into the head of each snippet when its code last changed
-	$(RUN) weave.copies
+	$(RUN) guide.copies
 
 experiments: $(VENV)/test ## train again what is missing or was made by other code; goes on where it was stopped
 	$(RUN) experiments
@@ -67,10 +67,10 @@ bench: $(VENV)/test ## build times beside goals, page weights, and how fast the 
 	$(BIN)/python tools/bench
 
 notebooks: ## push the notebooks to their branch, as in `make notebooks REMOTE=origin`
-	@$(PYTHON) -m tools.notebooks_branch "$(REMOTE)"
+	@PYTHONPATH=engine/src $(PYTHON) -m tools.notebooks_branch "$(REMOTE)"
 
 tag: ## tag what is published by the newest date in CHANGES.md, as in `make tag REMOTE=origin`
-	@$(PYTHON) -m tools.tag "$(REMOTE)"
+	@PYTHONPATH=engine/src $(PYTHON) -m tools.tag "$(REMOTE)"
 
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh
@@ -80,7 +80,7 @@ mutants: $(VENV)/test ## change each snippet in small ways and see that a test n
 
 TOOLS := $(BIN:$(VENV)/%=$(VENV)/tools/%)
 LOCK := $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
-  --no-emit-package torch --no-emit-package positional-encoding-guide
+  --no-emit-package torch --no-emit-package positional-encoding-guide --no-emit-package executable-prose
 
 lock: $(VENV)/tools/.installed ## write down all packages that are installed, with hashes, after a requirement changed
 	cat locks/site.txt locks/tests.txt > $(VENV)/lock.txt # versions stay where they may
@@ -94,7 +94,7 @@ advisories: $(VENV)/tools/.installed ## ask whether anything known speaks agains
 	$(TOOLS)/pip-audit --disable-pip --no-deps $(foreach lock,site tests rivals tools,--requirement locks/$(lock).txt)
 
 bill: $(VENV)/site ## write the bill of materials of what the site is built with beside it
-	$(RUN) weave.bill > site/bom.json
+	$(BIN)/python tools/bill.py > site/bom.json
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
 	rm $(VENV)/site $(VENV)/test # whatever comes next installs what is locked
@@ -109,7 +109,7 @@ clean: ## remove what was built and cached; the environment stays
 
 # A mark is made last, so that an interrupted set-up starts again.
 # torch alone is not held to a hash: each system and each index has builds of its own.
-$(VENV)/site: requirements.txt locks/site.txt pyproject.toml
+$(VENV)/site: requirements.txt locks/site.txt pyproject.toml engine/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python 3.11.5 or newer is needed; make PYTHON=... names another one")'
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --no-deps --require-hashes --requirement locks/site.txt

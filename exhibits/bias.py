@@ -5,10 +5,10 @@ import warnings
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Live, Slider
 from torch.nn.functional import scaled_dot_product_attention
 
 from exhibits._drawing import name_lines
-from exhibits.live import Live, Slider
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.clipped_bias import clipped_bias
 from snippets.fire import FireBias

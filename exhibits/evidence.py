@@ -7,11 +7,11 @@ import string
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Choice, Live
 
 from exhibits import _same_bytes, cost
 from exhibits._drawing import COLORS, spaced
 from exhibits._same_bytes import LONG, NEAR
-from exhibits.live import Choice, Live
 from experiments import extensions as stretching
 from experiments import language as models
 from experiments import tasks as puzzles

@@ -4,8 +4,8 @@ from itertools import permutations
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Live, Slider
 
-from exhibits.live import Live, Slider
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 

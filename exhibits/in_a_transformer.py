@@ -8,6 +8,7 @@ from itertools import permutations
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Choice, Live, Slider
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import (
@@ -18,7 +19,6 @@ from torch.nn.functional import cross_entropy, layer_norm, rms_norm
 from torch.nn.functional import dropout as drop
 
 from exhibits._drawing import FAMILIES, name_lines
-from exhibits.live import Choice, Live, Slider
 from experiments.encodings import switch
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding

@@ -4,6 +4,7 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Live, Slider
 from torch.nn.functional import (
     binary_cross_entropy_with_logits,
     cosine_similarity,
@@ -11,7 +12,6 @@ from torch.nn.functional import (
     interpolate,
 )
 
-from exhibits.live import Live, Slider
 from experiments.language import BIN, TRAINED
 from experiments.runs import load
 from snippets.attention import SelfAttention

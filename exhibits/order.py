@@ -6,9 +6,9 @@ from itertools import permutations
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Choice, Live, Slider
 
 from exhibits._drawing import COLORS
-from exhibits.live import Choice, Live, Slider
 from snippets.attention import (
     SelfAttention,
     attention,

@@ -4,12 +4,12 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Choice, Live, Slider
 from torch import nn
 from torch.nn.functional import normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from exhibits._drawing import name_lines
-from exhibits.live import Choice, Live, Slider
 from snippets.attention import (
     SelfAttention,
     attention,

@@ -5,12 +5,12 @@ from inspect import signature
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Live, Slider
 from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from exhibits._drawing import name_lines
-from exhibits.live import Live, Slider
 from snippets.rope import (
     apply_rope,
     interleaved_to_half,

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Choice, Live, Slider
 from torch.nn.functional import cosine_similarity, cross_entropy
 
 from exhibits._drawing import name_lines
-from exhibits.live import Choice, Live, Slider
 from snippets.block import Block
 from snippets.fourier import FourierEncoding, fourier_features
 from snippets.sinusoidal import (

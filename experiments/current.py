@@ -1,8 +1,8 @@
 """Carry a run out and note which code made its result; say whether that is still the code.
 
 A run without chance depends on the code that it executes and on the data that it reads. So a result belongs
-to the functions of ours that ran, and to what importing their modules executes, as weave/provenance.py tells
-them apart. What an error says is no part of it.
+to the functions of ours that ran, and to what importing their modules executes, told apart as for exhibits.
+What an error says is no part of it.
 """
 
 import contextlib
@@ -16,10 +16,10 @@ import time
 
 import torch
 
+from executable_prose import project
+from executable_prose.execution.provenance import measured_parts, parts_now
+from executable_prose.execution.recorder import FromSource
 from experiments.measure import keep_memory
-from weave import project
-from weave.provenance import measured_parts, parts_now
-from weave.recorder import FromSource
 
 PACKAGES = ("experiments", "snippets")
 

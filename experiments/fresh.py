@@ -7,10 +7,10 @@ which is called before the site is published, refuses.
 import json
 import sys
 
+from executable_prose import project
+from executable_prose.execution.provenance import changed
 from experiments.current import older
 from experiments.runs import made_with
-from weave import project
-from weave.provenance import changed
 
 SPEED = "measurements/speed.json"
 
@@ -23,7 +23,7 @@ def cost():
 def speed():
     """By piece of work what has changed since it was timed beside its peers; only where something has."""
     code = json.loads((project.ROOT / SPEED).read_text(encoding="utf-8"))["code"]
-    return {what: names for what, ran in code.items() if (names := changed(ran))}
+    return {what: names for what, ran in code.items() if (names := changed(ran, "snippets"))}
 
 
 def main():

@@ -28,8 +28,6 @@ settings.load_profile("guide")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
-    parser.addoption("--cold", action="store_true", help="believe no cache, and look at every page whole")
     parser.addoption("--remember", action="store_true", help="leave out what has passed with the same code")
 
 

@@ -3,8 +3,8 @@
 What a test uses of the snippets is noted while it runs: functions that run, files that it reads, and all of
 them if it starts a process in the project, reads results or the site, or lets torch read code instead of
 running it. A process elsewhere is taken to use no more than its test has read. A change of one of these lets
-the test run again; so does any change outside of snippets/, or there outside of heads and the bodies of
-functions. A test that asks Git runs again after a commit, and on another day. A failure is never remembered.
+the test run again; so does any change outside of snippets/, or there outside of the code of functions.
+A test that asks Git runs again after a commit, and on another day. A failure is never remembered.
 """
 
 import ast
@@ -13,19 +13,22 @@ import functools
 import hashlib
 import importlib
 import importlib.metadata
+import io
 import json
 import linecache
 import os
 import subprocess
 import sys
 import time
+import tokenize
 from pathlib import Path
 
 import pytest
 import torch
 
-from weave.heads import HEAD
-from weave.project import CACHE, ROOT, write_whole
+from executable_prose.execution.provenance import parts
+from executable_prose.project import CACHE, ROOT, write_whole
+from guide.heads import HEAD
 
 FILE = ROOT / ".cache" / "passed.json"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -59,20 +62,13 @@ def noting(tree, snippet):
 tracing = torch.compiler.is_dynamo_compiling
 
 
-def parts(text):
-    """The body of each function in a module's text, by name, and as "" all that is left."""
-    lines, found = text.splitlines(), {}
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return {"": text}
-    for name, node in reversed([*functions(tree)]):
-        body = node.body[ast.get_docstring(node) is not None :]
-        if body and body[0].lineno > node.lineno:
-            place = slice(body[0].lineno - 1, node.end_lineno)
-            found[name] = "\n".join([*lines[place], found.get(name, "")])
-            del lines[place]
-    return found | {"": "\n".join(lines)}
+def prose(text):
+    """What a module says besides the code of its functions: heads, docstrings, comments, and all else."""
+    tree = ast.parse(text)
+    for _, node in functions(tree):
+        node.body = [ast.Expr(ast.Constant(ast.get_docstring(node)))]
+    comments = (each.string for each in tokenize.generate_tokens(io.StringIO(text).readline))
+    return [ast.dump(tree), *(each for each in comments if each.startswith("#"))]
 
 
 def files():
@@ -91,9 +87,11 @@ def state():
             snippet = name.removeprefix("snippets/").removesuffix(".py")
             if name == f"snippets/{snippet}.py":
                 known[snippet] = _digest(content)
-                found = parts(HEAD.sub("", content.decode()))
-                content = found.pop("").encode()
-                known |= {f"{snippet}.{function}": _digest(body.encode()) for function, body in found.items()}
+                text = HEAD.sub("", content.decode())
+                with contextlib.suppress(SyntaxError):
+                    found = {name: part for name, part in parts(text).items() if name}
+                    known |= {f"{snippet}.{function}": part for function, part in found.items()}
+                    content = repr(prose(text)).encode()
             rest += [name, _digest(content)]
     last = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, check=False).stdout
     history = _digest(last + time.strftime("%Y-%m-%d").encode())

@@ -4,8 +4,8 @@ import shutil
 import subprocess
 import sys
 
+from executable_prose.project import ROOT
 from tests import copied
-from weave.project import ROOT
 
 
 def test_copies_work_alone(tmp_path):

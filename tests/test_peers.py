@@ -4,8 +4,8 @@ import runpy
 
 import pytest
 
+from executable_prose.project import ROOT
 from tests.peers import peer
-from weave.project import ROOT
 
 
 def test_a_module_of_an_installed_package_is_imported():

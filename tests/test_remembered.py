@@ -108,7 +108,7 @@ def test_forks():
 
 
 def test_reads_results():
-    assert not (HERE / ".cache" / "weave" / "a.json").read_text()
+    assert not (HERE / ".cache" / "executable_prose" / "a.json").read_text()
 
 
 def test_reads_the_site():
@@ -154,7 +154,7 @@ def compiler():
 def passes(pytester, monkeypatch):
     """A function that runs the tests of a project of one snippet, but for those remembered; their names."""
     monkeypatch.setattr(remembered, "ROOT", pytester.path)
-    monkeypatch.setattr(remembered, "CACHE", pytester.path / ".cache" / "weave")
+    monkeypatch.setattr(remembered, "CACHE", pytester.path / ".cache" / "executable_prose")
     monkeypatch.setattr(remembered, "FILE", pytester.path / ".cache" / "passed.json")
     monkeypatch.syspath_prepend(pytester.path)
     for name in [name for name in sys.modules if name.partition(".")[0] == "snippets"]:
@@ -165,7 +165,7 @@ def passes(pytester, monkeypatch):
         "snippets/__init__.py": "",
         "snippets/waves.py": SNIPPET,
         "site/index.html": "",
-        ".cache/weave/a.json": "",
+        ".cache/executable_prose/a.json": "",
     }.items():
         path = pytester.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,6 +174,7 @@ def passes(pytester, monkeypatch):
     subprocess.run(["git", "init", "--quiet"], cwd=pytester.path, check=True)
 
     def passes(*options):
+        remembered.used.clear()  # of the tests around
         done = pytester.inline_run(*options, plugins=[remembered.Remembered()])
         return {
             report.nodeid.partition("::test_")[2] for report in done.getreports("pytest_runtest_logreport")
@@ -186,7 +187,7 @@ EDITS = [
     ("", "", set()),
     ("2026-01-01", "2026-02-02", ANY_FUNCTION),
     ("BASE * x", "x * BASE", {*CALLS_TURNED, *ANY_FUNCTION}),
-    ("# whatever x is", "# of x", {*CALLS_TURNED, *ANY_FUNCTION}),
+    ("# whatever x is", "# of x", EVERY),
     ("return x + by", "return by + x", {"calls_another", *ANY_FUNCTION}),
     ("self.scale * x", "x * self.scale", {"calls_a_method", *ANY_FUNCTION}),
     ("scale = 3", "scale = 3.0", EVERY),
@@ -262,8 +263,12 @@ def test_what_cannot_be_read_was_never_written(passes, damage):
     assert passes() == EVERY
 
 
-def test_a_snippet_that_is_no_python_counts_whole():
-    assert remembered.parts("def f(:\n") == {"": "def f(:\n"}
+def test_a_snippet_that_is_no_python_counts_whole(passes, pytester):
+    broken = pytester.path / "snippets" / "broken.py"
+    broken.write_text("def f(:\n")
+    before = remembered.state()
+    broken.write_text("def g(:\n")
+    assert remembered.state()[""] != before[""]
 
 
 def test_without_git_nothing_is_remembered(passes, pytester):

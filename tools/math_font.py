@@ -10,7 +10,7 @@ import importlib.resources
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
-from weave.project import DOCS
+from executable_prose.project import DOCS
 
 # What the formulas use, by Unicode block or piece of one.
 CHARACTERS = (

@@ -47,8 +47,8 @@ from mutmut.mutation.file_mutation import create_mutations
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from weave.project import digest, relative  # noqa: E402
-from weave.recorder import Listener  # noqa: E402
+from executable_prose.execution.recorder import Listener  # noqa: E402
+from executable_prose.project import digest, relative  # noqa: E402
 
 CACHE = ROOT / ".cache" / "mutants"
 LEDGER = ROOT / "measurements" / "surviving_mutants.txt"

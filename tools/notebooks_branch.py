@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from weave import labs, project
+from executable_prose import labs, project
 
 PYTHON = "3.12"  # Binder's own choice has been one that the pins refuse
 

@@ -8,8 +8,9 @@ What says the same as the last tag of that date needs none; further entries on o
 import subprocess
 import sys
 
+from executable_prose import project
+from guide import changes
 from tools.notebooks_branch import git
-from weave import changes, project
 
 
 def tag(remote):

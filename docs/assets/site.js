@@ -1,7 +1,5 @@
 /* What the pages gain by a script, besides levels.js. Without it everything can still be read. */
 (() => {
-  if (document.querySelector("figure[data-live]")) import(new URL("live.js", document.currentScript.src));
-
   const fragment = () => {
     const written = location.hash.slice(1);
     try { return document.getElementById(decodeURIComponent(written)); } catch { return document.getElementById(written); }

@@ -5,8 +5,9 @@ from decimal import Decimal
 
 import pytest
 
-from weave.extension import BOUND, RESULTS, VALUE, formatted
-from weave.project import DOCS
+from executable_prose.project import DOCS
+from executable_prose.rendering.inline import BOUND, formatted
+from executable_prose.syntax import VALUE
 
 NOT = re.compile(r"\b(?:no|not|none|nor|never|nowhere|neither|cannot)\b", re.I)  # turns a comparison round
 LARGER = "more|larger|greater|higher|longer|later|farther|further|bigger|wider|steeper|louder|better|stronger"
@@ -74,10 +75,10 @@ def unsafe(text, result):
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)
-def test_a_bound_is_rounded_to_its_safe_side(path):
+def test_a_bound_is_rounded_to_its_safe_side(path, gives):
     shown = re.compile(r"^( *)````markdown.*?^\1````", re.M | re.S)  # how a directive is written
     text = shown.sub(lambda fence: "\n" * fence[0].count("\n"), path.read_text(encoding="utf-8"))
-    faults = [f"docs/{path.relative_to(DOCS)}:{fault}" for fault in unsafe(text, RESULTS.get)]
+    faults = [f"docs/{path.relative_to(DOCS)}:{fault}" for fault in unsafe(text, gives)]
     assert not faults, "\n".join(faults)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from weave.project import DOCS, ROOT
+from executable_prose.project import DOCS, ROOT
 
 FILE = DOCS / "llms.txt"
 

@@ -11,12 +11,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from executable_prose import goldens, symbols
+from executable_prose.project import DOCS, ROOT
+from executable_prose.registry import ADDED
+from executable_prose.rendering import directives  # noqa: F401 - registers the engine's
+from guide import additions  # noqa: F401 - and the guide's
 from snippets.decoding import KeyValueCache, attend, document_positions, visible
-from tests.exhibits.common import ledger
+from tests.exhibits.common import GOLDENS
 from tests.peers import peer
-from weave import symbols
-from weave.directives import FENCES
-from weave.project import DOCS, ROOT
 
 SHOWN = re.compile(r"^```(?:python\n(.*?)^```|exhibit (\w+)\.(\w+) show=code)$", re.M | re.S)
 PAGES = [page for page in sorted((DOCS / "reference").glob("*.md")) if SHOWN.search(page.read_text("utf-8"))]
@@ -32,7 +34,7 @@ def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_show
         if function:
             source = symbols.find(f"exhibits/{module}.py", function)
             pasted += "\n".join([*source.lines, f"{function}()", ""])
-            prints += ledger(module)[f"{module}.{function}"]
+            prints += goldens.read(GOLDENS, module)[f"{module}.{function}"]
     assert "snippets" not in pasted, "a reader has the files, not the package"
     (tmp_path / "pasted.py").write_text(pasted, encoding="utf-8")
     done = subprocess.run(
@@ -115,7 +117,7 @@ def test_no_other_listing_is_typed_into_a_page():
     typed = []
     for page in DOCS.rglob("*.md"):
         begun = re.findall(r"^ *(?:```|~~~)(\w*)", page.read_text("utf-8"), re.M)[::2]
-        typed += [page for kind in begun if kind not in {"mermaid", "console", *FENCES}]
+        typed += [page for kind in begun if kind not in {"mermaid", "console", *ADDED.directives}]
     assert sorted(typed) == sorted(run)
 
 

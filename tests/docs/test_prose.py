@@ -7,10 +7,10 @@ import pytest
 import textstat
 import yaml
 
-from weave import glossary
-from weave.claims import citations, registry, unstated
-from weave.extension import LEVELS
-from weave.project import DOCS, ROOT
+from executable_prose import glossary
+from executable_prose.claims import citations, registry, unstated
+from executable_prose.project import DOCS, ROOT
+from guide.levels import LEVELS
 
 PAGES = sorted(DOCS.rglob("*.md"))
 CHAPTERS = sorted((DOCS / "guide").glob("*.md"))

@@ -7,17 +7,8 @@ from pathlib import Path
 import numpy as np
 
 GOLDENS = Path(__file__).parent / "goldens"
-HEADING = "=== "  # of an exhibit's part in its chapter's file
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?(?!\w)")
 ROUNDING, APART = 1e-12, 0.05  # of float64; what nobody takes for it
-
-
-def ledger(chapter):
-    """What the ledger has of each exhibit of a chapter, by the exhibit's name."""
-    file = GOLDENS / f"{chapter}.txt"
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    _, *found = re.split(rf"^{HEADING}(.+)\n", text, flags=re.MULTILINE)
-    return dict(zip(found[::2], found[1::2], strict=True))
 
 
 def numbers(line):

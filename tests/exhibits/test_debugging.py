@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from executable_prose.project import DOCS
 from exhibits import debugging
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
-from weave.project import DOCS
 
 
 def test_there_are_as_many_mistakes_as_the_chapter_says():

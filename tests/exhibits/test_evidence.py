@@ -7,12 +7,12 @@ import pytest
 import torch
 from matplotlib.colors import to_hex
 
+from executable_prose.project import DOCS
 from exhibits import _same_bytes, evidence
 from exhibits import cost as price
 from experiments import language, runs, tasks, variants
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.sandwich import sandwich_bias
-from weave.project import DOCS
 
 LEVEL = ("ALiBi", "KERPLE", "Sandwich", "xPos", "Shaw", "DeBERTa", "Transformer-XL", "CoPE")
 RISING = ("none", "learned", "FIRE", "clipped bias", "T5")

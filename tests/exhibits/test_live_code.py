@@ -11,12 +11,12 @@ import sys
 import pytest
 import torch
 
-from exhibits.live import Live
-from weave import export, symbols
-from weave.isolate import seed
-from weave.live import FIELD, fill
-from weave.project import ROOT
-from weave.results import exhibit_names
+from executable_prose import Live, symbols
+from executable_prose.execution.results import exhibit_names
+from executable_prose.execution.run_exhibit import seed
+from executable_prose.figures import live_graph
+from executable_prose.figures.live_html import FIELD, fill
+from executable_prose.project import ROOT
 
 STOPS = 6  # at random, besides the ends, for each choice
 NEAR = {"rtol": 2e-5, "atol": 2e-4}  # pages count in float64, the code mostly in float32
@@ -58,9 +58,9 @@ def exhibited(name):
 
 def settings(live):
     """Each choice with every slider at its ends, and with all of them at random."""
-    moved = export.sliders(live)
-    for number, chosen in enumerate(export.combinations(live)):
-        for values in export.stops(moved, STOPS, seed=number):
+    moved = live_graph.sliders(live)
+    for number, chosen in enumerate(live_graph.combinations(live)):
+        for values in live_graph.stops(moved, STOPS, seed=number):
             yield dict(zip(moved, values, strict=True)) | chosen
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from executable_prose import Live
+from executable_prose.project import DOCS
 from exhibits import long_context
-from exhibits.live import Live
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import ntk_aware, yarn_attention_factor
 from tests.peers import peer
-from weave.project import DOCS
 
 METHODS = ("unchanged", "interpolation", "ntk_aware", "by_parts", "yarn")
 

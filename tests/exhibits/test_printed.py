@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from executable_prose.execution.results import exhibit_names
+from executable_prose.project import ROOT
 from experiments.runs import load
 from tests.exhibits.common import APART, ROUNDING, half_a_unit, likeness, numbers, softmax, waves
-from weave.project import ROOT
-from weave.results import exhibit_names
 
 HERE = Path(__file__).parent
 

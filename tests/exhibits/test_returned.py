@@ -29,9 +29,8 @@ def test_a_layer_with_random_weights_reads_orders(returned):
     seen = returned("front.six_orders")
     assert seen == {"orders": 6, "width": 16, "without": 3, "with_positions": 18}
     maps = returned("order.attention_maps")
-    assert (
-        maps["without_here"] == maps["without_there"] and abs(maps["with_here"] - maps["with_there"]) > APART
-    )
+    assert abs(maps["without_here"] - maps["without_there"]) < 1e-6, "in float32"
+    assert abs(maps["with_here"] - maps["with_there"]) > APART
     depth = returned("order.causal_depth")
     assert max(depth["one_layer"], depth["no_mask"]) < ROUNDING and depth["two_layers"] > APART
 

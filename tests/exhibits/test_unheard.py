@@ -1,10 +1,10 @@
-"""Exhibits, snippets and labs learn of files only in ways that weave.recorder.Recorder hears of."""
+"""Exhibits, snippets and labs learn of files only in ways that the engine's Recorder hears of."""
 
 import re
 
 import pytest
 
-from weave.project import ROOT
+from executable_prose.project import ROOT
 
 UNHEARD = re.compile(
     r"\.(?:exists|is_file|is_dir|stat)\(|\b(?:isfile|isdir|find_spec)\("

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from executable_prose.project import ROOT
 from experiments import cost, measure
 from experiments.measure import peak_bytes, seconds
 from snippets.block import Encoding
-from weave.project import ROOT
 
 ADDED, TURNED = ["sinusoidal", "learned"], ["RoPE", "xPos"]
 LINEAR = ADDED + TURNED

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from executable_prose import project
+from executable_prose.execution import provenance
 from experiments import current, fresh
-from weave import project, provenance
 
 SNIPPET = """
 def turned(x):

@@ -9,10 +9,10 @@ import time
 
 import pytest
 
+from executable_prose import project
 from experiments import runs
 from experiments.current import carry_out, is_current
 from experiments.runs import Run
-from weave import project
 
 # An experiment that takes no time, beside the code that carries experiments out.
 TOY = '''
@@ -64,7 +64,7 @@ TRAIN = [sys.executable, "-m", "experiments", "--jobs", "1"]
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """A copy of the code that runs depend on, free to be changed, with an experiment of its own."""
-    for name in ("experiments", "snippets", "weave"):
+    for name in ("experiments", "snippets", "engine"):
         ignored = shutil.ignore_patterns("results", "__pycache__")
         shutil.copytree(project.ROOT / name, tmp_path / name, ignore=ignored)
     (tmp_path / "experiments" / "toy.py").write_text(TOY)
@@ -143,7 +143,7 @@ def test_a_run_notes_all_that_it_ran_whatever_ran_before_it(toy):
     first, *_, last = (made(run, toy / "kept")["made_with"]["code"] for run in runs.runs("toy")[::3])
     assert first == last
     assert first["experiments/toy.py"].split()[1:] == ["Counts.up", "count", "run"]
-    assert not any(file.startswith("weave") for file in first)
+    assert not any(file.startswith("engine") for file in first)
 
 
 def test_a_worker_that_outlives_an_edit_says_which_code_it_ran(toy):

@@ -7,8 +7,8 @@ import matplotlib
 import matplotlib.pyplot as plt
 import torch
 
-from weave import labs
-from weave.project import ROOT
+from executable_prose import labs
+from executable_prose.project import ROOT
 
 
 class Rehearsal:

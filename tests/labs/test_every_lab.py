@@ -15,10 +15,10 @@ import nbformat
 import pytest
 import yaml
 
+from executable_prose import labs
+from executable_prose.project import DOCS, ROOT, settings
 from tests.docs.test_prose import typed_numbers
 from tests.labs.rehearsal import Rehearsal
-from weave import labs
-from weave.project import DOCS, ROOT
 
 LABS = labs.names()
 HOME = "https://example.org/guide/"
@@ -344,7 +344,8 @@ def run(tmp_path_factory):
     apart = tmp_path_factory.mktemp("apart")
     # The project is installed here: what runs the notebooks must not find it.
     (apart / "sitecustomize.py").write_text(
-        "import os, sys\nsys.path = [path for path in sys.path if not os.path.isdir(path + '/weave')]\n"
+        "import os, sys\nlacks = lambda path: not os.path.isdir(path + '/executable_prose')\n"
+        "sys.path = [path for path in sys.path if lacks(path)]\n"
     )
     settings = {
         "PYTHONPATH": str(apart),
@@ -379,9 +380,9 @@ def test_the_notebooks_run_in_an_empty_folder_without_the_project(run, request, 
 
 
 def test_a_notebook_that_needs_the_project_is_stopped(run, monkeypatch):
-    cell = {"cell_type": "code", "source": "import weave"}
+    cell = {"cell_type": "code", "source": "import executable_prose"}
     monkeypatch.setattr(labs, "notebook", lambda *_: json.dumps({"cells": [cell]}))
-    assert "No module named 'weave'" in run(["needy"], RUNNER)[1]
+    assert "No module named 'executable_prose'" in run(["needy"], RUNNER)[1]
 
 
 @pytest.mark.slow
@@ -394,13 +395,16 @@ def test_the_notebooks_run_in_a_kernel(run, name):
 @pytest.fixture(scope="module")
 def oldest():
     """A Python with the oldest torch that the notebooks say they run on, in an environment that is kept."""
-    folder = ROOT / ".cache" / "torch" / labs.TORCH
+    folder = ROOT / ".cache" / "torch" / settings().notebooks.oldest
     python, made = folder / "bin" / "python", folder / "made"
     if not made.exists():
         pins = (ROOT / "requirements.txt").read_text(encoding="utf-8")
         with_it = re.findall(r"^(?:matplotlib|ipykernel)==.+", pins, re.M)
         venv.create(folder, clear=True, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", f"torch=={labs.TORCH}", *with_it], check=True)
+        subprocess.run(
+            [python, "-m", "pip", "install", "-q", f"torch=={settings().notebooks.oldest}", *with_it],
+            check=True,
+        )
         made.touch()
     return python
 

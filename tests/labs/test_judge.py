@@ -375,8 +375,8 @@ def test_mistakes_need_not_be_made_together(small):
 
 
 def test_the_file_needs_torch_only():
+    from executable_prose.project import ROOT
     from tests.labs.test_every_lab import imports
-    from weave.project import ROOT
 
     source = (ROOT / "labs" / "judge.py").read_text(encoding="utf-8")
     found = imports([{"cell_type": "code", "source": source}])

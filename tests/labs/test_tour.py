@@ -11,9 +11,9 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
+from executable_prose import labs
+from executable_prose.project import ROOT
 from tests.docs.test_prose import typed_numbers
-from weave import labs
-from weave.project import ROOT
 
 CELLS = labs.cells("tour")
 CHANGED = re.compile(r"^(?P<name>[A-Z]+) = [\d_.]+(?=  # change me)", re.M)

@@ -14,9 +14,10 @@ import urllib.request
 
 import pytest
 
+from executable_prose import labs
+from executable_prose.project import settings
+from executable_prose.rendering.directives.lab import offer
 from tests.labs.test_every_lab import HOME, printed, texts
-from weave import labs
-from weave.directives.lab import offer
 
 LAB = labs.names()[0]
 TOKEN = "token"
@@ -30,7 +31,9 @@ def told():
 
 def test_the_page_names_two_commands(told):
     (install, packages), (start, file) = (line.split(maxsplit=2)[1:] for line in told)
-    assert (install, start) == ("install", "lab") and {*labs.NEEDED, "jupyterlab"} == set(packages.split())
+    assert (install, start) == ("install", "lab") and {*settings().notebooks.needs, "jupyterlab"} == set(
+        packages.split()
+    )
     assert file in texts(LAB)
 
 

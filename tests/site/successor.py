@@ -1,7 +1,7 @@
 """How the site differs that Zensical 0.0.73 builds, Material's successor: `make zensical`.
 
 What is known is expected, and missed once it is gone. All runs in one process, as that counts what it saw.
-CONTRIBUTING.md has the same list for people.
+Each reason is for people, too.
 """
 
 import re

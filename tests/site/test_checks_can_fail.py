@@ -15,7 +15,7 @@ from built import BuiltSite
 from conftest import BASE
 from server import serve
 
-from weave import policy
+from executable_prose.site import csp
 
 pytestmark = pytest.mark.browser
 
@@ -98,7 +98,7 @@ def axe_open(visit):
 
 def allowing(sources):
     """A head in which the policy lets these run, too."""
-    return "<head>" + policy.META.format(hashes=sources)
+    return "<head>" + csp.META.format(hashes=sources)
 
 
 def small(name):
@@ -266,7 +266,7 @@ def test_the_policy_of_the_build_lets_through_what_the_build_wrote_and_nothing_e
     with serve(tmp_path, BASE) as origin:
         for before, after in [("", ""), (EVALUATES, ""), *(("", each) for each in ATTEMPTS)]:
             root = write_site(tmp_path, MAIN, MAIN + before).root
-            policy.write(root, [root])
+            csp.write(root, [root])
             file = tmp_path / "index.html"
             file.write_text(file.read_text().replace(MAIN, MAIN + after))
             with visits.lend(origin + BASE) as page:

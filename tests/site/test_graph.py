@@ -7,7 +7,8 @@ import subprocess
 import pytest
 import torch
 
-from weave import export, project
+from executable_prose import project
+from executable_prose.figures import live_graph
 
 pytestmark = pytest.mark.browser
 
@@ -107,7 +108,7 @@ VALUES = (0.7, 1.0, 3.25)
 
 
 def graph(case):
-    return export.traced(lambda a: {"made": case(a)}, [1.5])[1]
+    return live_graph.traced(lambda a: {"made": case(a)}, [1.5])[1]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +119,7 @@ def both():
         graphs[name] = graph(case)
         asked += [[graphs[name], [value]] for value in VALUES]
         expected[name] = [case(torch.tensor(value, dtype=torch.float64)) for value in VALUES]
-    script = RUN % json.dumps((project.ROOT / export.EVALUATOR).as_uri())
+    script = RUN % json.dumps((project.ENGINE / "assets" / live_graph.EVALUATOR).as_uri())
     done = subprocess.run(
         ["node", "--input-type=module", "-e", script],
         input=json.dumps(asked).replace("Infinity", "1e999"),
@@ -142,7 +143,7 @@ def test_an_operation_gives_what_torch_gives(both, name):
 
 
 def test_every_operation_has_a_case():
-    assert export.operations() == set(CASES)
+    assert live_graph.operations() == set(CASES)
 
 
 def test_float32_is_rounded_at_each_step():

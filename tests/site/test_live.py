@@ -16,9 +16,9 @@ from built import SITE
 from firefox import Firefox
 from visits import DESKTOP, PHONE, ask
 
-from weave import export, figures
-from weave.isolate import seed
-from weave.live import fill
+from executable_prose.execution.run_exhibit import seed
+from executable_prose.figures import live_graph, svg
+from executable_prose.figures.live_html import fill
 
 pytestmark = pytest.mark.browser
 
@@ -137,7 +137,7 @@ def lively(visits, origin, built, where):
 @functools.cache
 def exhibited(name):
     """What makes the figure live, from the exhibit itself."""
-    figures.prepare()
+    svg.prepare()
     seed()
     module, _, function = name.partition(".")
     returned = getattr(importlib.import_module(f"exhibits.{module}"), function)()
@@ -151,11 +151,11 @@ def sent(where, name):
 
 def settings(live):
     """Values of all controls: with each choice every other control at its ends, and all of them at random."""
-    moved, choices = export.sliders(live), export.combinations(live)
+    moved, choices = live_graph.sliders(live), live_graph.combinations(live)
     return [
         dict(zip(moved, values, strict=True)) | chosen
         for number, chosen in enumerate(choices)
-        for values in export.stops(moved, math.ceil(STOPS / len(choices)), seed=number + 1)
+        for values in live_graph.stops(moved, math.ceil(STOPS / len(choices)), seed=number + 1)
     ]
 
 

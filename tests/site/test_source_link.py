@@ -5,7 +5,7 @@ import shutil
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.weave.projects import MATERIAL, REAL, Project
+from engine.tests.projects import MATERIAL, REAL, Project
 
 ADDRESS = "https://github.com/example/guide"
 

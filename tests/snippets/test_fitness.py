@@ -29,6 +29,13 @@ def takes_tensors(of):
     return any(parameter.annotation is torch.Tensor for parameter in taken)
 
 
+def test_no_file_says_what_no_family_checks():
+    files = (Path(__file__).parents[2] / "snippets").glob("*.py")
+    told = [file.stem for file in files if "Fit for" in file.read_text(encoding="utf-8")]
+    lacking = [name for name in told if f"snippets.{name}" not in FILES]
+    assert not lacking, f"Fit for: no case in tests/snippets/families/ checks what {lacking} say"
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_every_docstring_says_what_it_is_fit_for(file):
     mine = vars(sys.modules[file]).values()

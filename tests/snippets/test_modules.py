@@ -59,6 +59,8 @@ every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join([way.k
 def built(way):
     asked = inspect.getfullargspec(way.kind.__init__)
     needed = asked.args[1 : len(asked.args) - len(asked.defaults or ())]
+    unknown = [name for name in needed if name not in GIVEN]
+    assert not unknown, f"GIVEN of this file lacks {unknown}, which {way.kind.__name__} needs"
     given = {name: GIVEN[name]() for name in needed}
     return way.kind(**given, **way.options)
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from executable_prose.project import ROOT
 from tests.peers import turned
 from tests.peers.cases import HEADS, LARGE, cases
 from tools.bench import speed
-from weave.project import ROOT
 
 LEDGER = json.loads(speed.RESULTS.read_text(encoding="utf-8"))
 ROWS = LEDGER["rows"]

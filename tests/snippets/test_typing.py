@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from weave.project import ROOT
+from executable_prose.project import ROOT
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from mkdocs.config import load_config
 
+from executable_prose import labs, project
+from executable_prose.execution import provenance
+from guide import reference
 from tools.bench import builds
-from weave import labs, project, provenance, reference
 
 BENCH = Path(__file__).parents[2] / "tools" / "bench"
 
@@ -41,15 +43,10 @@ def left_out(pattern):
     return set(configuration.splitlines()) - set(pattern.sub("", configuration).splitlines())
 
 
-def test_plain_mkdocs_makes_the_same_pages_without_weave():
-    assert left_out(builds.PLAIN) == {
-        "hooks:",
-        "  - weave/search.py",
-        "  - weave:",
-        '      repository: !ENV [REPOSITORY_URL, ""]',
-        '      site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]',
-        "      data: !ENV [TWINS, false]",
-    }
+def test_plain_mkdocs_makes_the_same_pages_without_the_engine():
+    own = {"  - executable_prose:", "  - guide"}
+    left = left_out(builds.PLAIN)
+    assert own <= left and all(line.startswith("      ") for line in left - own)
 
 
 def test_without_the_tour_no_plugin_for_notebooks_is_loaded():
@@ -67,7 +64,7 @@ def test_without_the_tour_no_plugin_for_notebooks_is_loaded():
 def test_the_page_of_an_edit_shows_what_the_edit_concerns(copied):
     function = next(each for each in builds.functions(copied) if each.name == "apply_rope")
     assert builds.page_of(copied, function) == "reference/rope/"
-    entries = copied / ".cache" / "weave"
+    entries = copied / ".cache" / "executable_prose"
     entries.mkdir(parents=True)
     used = '{"files": {}, "modules": {"snippets/rope.py": {"parts": {"FUNCTION": ""}}}}'
     (entries / "rope.spread.0.json").write_text(used.replace("FUNCTION", "apply_rope"))

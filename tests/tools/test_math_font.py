@@ -8,8 +8,8 @@ import pytest
 from fontTools.ttLib import TTFont
 from math_core import LatexToMathML
 
+from executable_prose.project import DOCS
 from tools.math_font import cut
-from weave.project import DOCS
 
 FONT = DOCS / "assets" / "math.woff2"
 RESERVED, PLANCK = "\U0001d455", "\u210e"  # italic h stands elsewhere, as Planck's constant

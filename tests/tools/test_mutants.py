@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
+from executable_prose import project
 from tools import mutants
 from tools.mutants import LEDGER, Mutant, accepted, difference, mutants_of, verdict
-from weave import project
 
 
 def mutant(change="a [+ → -] b", number=1):

@@ -6,9 +6,10 @@ from importlib.metadata import metadata
 
 import pytest
 
+from executable_prose import labs
+from executable_prose.project import settings
+from executable_prose.rendering.directives.lab import offer
 from tools import notebooks_branch
-from weave import labs
-from weave.directives.lab import offer
 
 SITE = "https://someone.github.io/guide/"
 
@@ -54,6 +55,6 @@ def test_what_pages_link_to_is_what_is_published():
 
 def test_binder_is_told_a_python_that_the_pins_support():
     told = re.fullmatch(r"python-3\.(\d+)\n", notebooks_branch.files(SITE)["runtime.txt"])[1]
-    for package in labs.NEEDED:
+    for package in settings().notebooks.needs:
         oldest = re.fullmatch(r">=\s*3\.(\d+)", metadata(package)["Requires-Python"])[1]
         assert int(told) >= int(oldest), package

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from executable_prose import project
 from tools import tag
-from weave import project
 
 
 @pytest.fixture

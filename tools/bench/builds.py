@@ -21,16 +21,16 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
-from weave.results import named
+from executable_prose.syntax import named
 
 ROOT = Path(__file__).resolve().parents[2]
-# What MkDocs leaves out of mkdocs.yml when it makes the same pages without weave.
-PLAIN = re.compile(r"^  - weave:\n(?:    .*\n)*|^hooks:\n(?:  .*\n)*", re.M)
+# What MkDocs leaves out of mkdocs.yml when it makes the same pages without the engine.
+PLAIN = re.compile(r"^  - executable_prose:\n(?:    .*\n)*|^  - guide\n", re.M)
 NOTEBOOK = re.compile(
     r"^  - mkdocs-jupyter:\n(?:    .*\n)*|^ *- \w+: notebooks/\S+\.py\n", re.M
 )  # the tour's
 EDITS, SEED = 20, 0
-BUILD = [sys.executable, "-m", "weave.build"]
+BUILD = [sys.executable, "-m", "executable_prose", "build"]
 
 
 def copy(folder):
@@ -100,7 +100,7 @@ def _functions(file, scope, prefix):
 def page_of(project, function):
     """The page that shows most of what an edit of the function concerns; else its reference page."""
     concerned = set()
-    for path in (project / ".cache" / "weave").glob("*.json"):
+    for path in (project / ".cache" / "executable_prose").glob("*.json"):
         entry = json.loads(path.read_bytes())
         parts = entry["modules"].get(function.file, {}).get("parts", {})
         if function.name in parts or function.file in entry["files"]:
@@ -144,7 +144,7 @@ def server(project):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "weave.serve", "--quiet", "--dev-addr", address]
+    command = [sys.executable, "-m", "executable_prose", "serve", "--quiet", "--dev-addr", address]
     # What it leaves behind when it is ended goes with the copy.
     environment = os.environ | {"TMPDIR": str(project / ".cache")}
     process = subprocess.Popen(command, cwd=project, env=environment, stderr=subprocess.DEVNULL)
@@ -200,7 +200,7 @@ def build_times(project):
 
 
 def plainly(project, configuration):
-    """Build the same pages without weave; not where nbconvert finds the template of ours in lab/."""
+    """Build the same pages without the engine; not where nbconvert finds the template of ours in lab/."""
     (project / "plain.yml").write_text(configuration, encoding="utf-8")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", "plain"]
     return run([*command, "--config-file", "../plain.yml"], project / ".cache")

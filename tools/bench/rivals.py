@@ -15,7 +15,7 @@ from pathlib import Path
 
 from builds import BUILD, ROOT, copy, run, show
 
-from weave.results import exhibit_names
+from executable_prose.execution.results import exhibit_names
 
 LOCK = ROOT / "locks" / "rivals.txt"  # of requirements.txt beside this file
 HOME = ROOT / ".cache" / "rivals"
@@ -32,9 +32,9 @@ import numpy
 import torch
 
 from exhibits import {chapter}
-from weave import figures
+from executable_prose.figures import svg
 
-figures.prepare()
+svg.prepare()
 torch.set_num_threads(1)
 '''
 EXHIBIT = """

@@ -16,12 +16,12 @@ import torch._dynamo
 from torch._inductor.cpp_builder import get_cpp_compiler
 from torch._inductor.exc import InvalidCxxCompiler
 
+from executable_prose.execution.provenance import measured_parts
+from executable_prose.project import ROOT, relative
 from experiments.measure import keep_memory, peak_bytes, processor, seconds
 from experiments.runs import written
 from tests.peers import outputs
 from tests.peers.cases import LARGE, SIZES, cases
-from weave.project import ROOT, relative
-from weave.provenance import measured_parts
 
 ROUNDS = 11
 COMPILED = ("rope", "xpos", "sinusoidal", "alibi", "t5_bias")

@@ -1,0 +1,175 @@
+"""Run exhibits, each in a fresh process, as many at once as there are cores.
+
+`main` reads lines of JSON, each a list of exhibits, and answers a line for each as it ends,
+its `Outcome`. It lives as long as its standard input, so that a server pays for importing
+torch once, and takes the exhibits that still run with it, so that an interrupted build
+leaves none behind. `Worker` is its other end.
+"""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TextIO
+
+from executable_prose import project
+from executable_prose.execution import sandbox
+from executable_prose.execution.outcome import Outcome, Unavailable
+
+LIMIT = 600  # seconds one exhibit may take
+REST = 10  # seconds its process may take to end once it has answered
+MUTE = 74  # the exit code of one that cannot answer
+WHY = {MUTE: "it closed files that it had not opened"}
+# Windows has no fork: there every exhibit imports torch anew.
+METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+CONTEXT = multiprocessing.get_context(METHOD)
+
+
+class Worker:
+    """The process that runs exhibits; it has loaded code and libraries as they were when it started."""
+
+    def __init__(self) -> None:
+        self._code = _code()
+        settings = {
+            "MPLBACKEND": "svg",
+            "MPLCONFIGDIR": str(project.ROOT / ".cache" / "matplotlib"),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONHASHSEED": "0",
+            "PYTHONPATH": os.pathsep.join(map(str, (project.ROOT, project.ENGINE.parent))),
+        }
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from executable_prose.execution.process_pool import main; main()"],
+                cwd=project.ROOT,
+                env=os.environ | settings,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        except OSError as error:
+            raise Unavailable(f"the process that runs exhibits cannot start: {error}") from error
+
+    def run(self, names: list[str]) -> Iterator[Outcome]:
+        """The outcome of each, as it ends. Who does not take all answers closes the worker."""
+        complete = False
+        try:
+            self.process.stdin.write(json.dumps(names) + "\n")
+            self.process.stdin.flush()
+            for _ in names:
+                yield Outcome(**json.loads(self.process.stdout.readline()))
+            complete = True
+        except (OSError, ValueError) as error:
+            code = self.close()
+            raise Unavailable(f"the process that runs exhibits ended with exit code {code}") from error
+        finally:
+            if not complete:
+                self.close()
+
+    def is_current(self) -> bool:
+        """Whether it can run exhibits, by the engine as it is now."""
+        return not self.is_closed() and self.process.poll() is None and self._code == _code()
+
+    def is_closed(self) -> bool:
+        return self.process.stdout.closed
+
+    def close(self) -> int:
+        """End the process, which takes what it still runs along; its exit code."""
+        with contextlib.suppress(OSError):  # it has ended already, and cannot read what was written
+            self.process.stdin.close()
+        self.process.stdout.close()
+        return self.process.wait()
+
+
+def _code():
+    return [path.read_bytes() for path in sorted(project.ENGINE.rglob("*.py"))]
+
+
+def in_child(name: str, connection: "multiprocessing.connection.Connection", folder: str, limit: int) -> None:
+    """The body of the process of an exhibit; the folder is its own."""
+    from executable_prose.execution import run_exhibit
+
+    try:
+        sandbox.close(folder, limit)
+    except FileNotFoundError:  # the process that asked has ended, and has removed it
+        return
+    project.settle()
+    outcome = run_exhibit.run(name)
+    try:
+        connection.send_bytes(json.dumps(vars(outcome)).encode())  # data: what is unpickled could run code
+    except BrokenPipeError:  # nobody waits for it any more
+        pass
+    except OSError:
+        os._exit(MUTE)
+    connection.close()
+
+
+def run_one(name: str) -> Outcome:
+    """Run one exhibit in its own process and wait for it."""
+    with tempfile.TemporaryDirectory(prefix="exhibit-", ignore_cleanup_errors=True) as folder:
+        start = time.perf_counter()
+        outcome = _run(name, folder)
+        outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _run(name, folder):
+    receiving, sending = CONTEXT.Pipe(duplex=False)
+    process = CONTEXT.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
+    process.start()
+    sending.close()
+    outcome, died = Outcome(name), False
+    last = threading.Timer(LIMIT + REST, process.kill)
+    last.start()
+    try:
+        outcome = Outcome(**json.loads(receiving.recv_bytes()))
+    except (EOFError, OSError):  # the latter in the middle of it
+        died = True
+    ended = last.finished.is_set()
+    last.cancel()
+    process.join(REST)
+    if process.is_alive():
+        process.kill()
+        process.join()
+        outcome.failure = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
+    elif died:
+        late, place = sandbox.last_words(folder)
+        why = WHY.get(process.exitcode, f"its process died with exit code {process.exitcode}")
+        outcome.failure = (f"it did not end within {LIMIT} seconds" if late or ended else why) + place
+    return outcome
+
+
+def answer(name: str, answers: TextIO, lock: threading.Lock) -> None:
+    """Run one exhibit and write the line that answers for it, whatever happens."""
+    try:
+        line = json.dumps(vars(run_one(name)))
+    except Exception as error:  # no process, no memory: an answer that never comes would be waited for
+        line = json.dumps(vars(Outcome(name, failure=f"{type(error).__name__}: {error}")))
+    with lock:
+        print(line, file=answers, flush=True)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the builder ends this process by its input
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what libraries and C code print must not come between the answers
+    if METHOD == "forkserver":
+        CONTEXT.set_forkserver_preload(["executable_prose.execution.preload"])
+    tempfile.tempdir = tempfile.mkdtemp(prefix="run-")  # removed below; short, as a socket lies in it
+    pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
+    for line in sys.stdin:
+        for name in json.loads(line):
+            pool.submit(answer, name, answers, lock)
+    pool.shutdown(wait=False, cancel_futures=True)
+    for child in multiprocessing.active_children():
+        child.kill()
+    shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+    os._exit(0)  # without waiting for the threads, which wait for those children

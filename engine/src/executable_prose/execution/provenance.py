@@ -1,0 +1,111 @@
+"""Which parts of a module decided a result: the functions that ran, which recorder.py notes, and the rest.
+
+A run without chance depends on the code that it executes and on the data that it reads. So a module counts
+by its skeleton, which importing it executes (imports, constants, decorators, class bodies), and by those of
+its functions that ran. Comments, docstrings and layout do not count.
+"""
+
+import ast
+import builtins
+import contextlib
+import hashlib
+import json
+from collections import Counter
+
+from executable_prose import project
+from executable_prose.execution.memo import cached
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@cached
+def parts(text: str) -> dict[str, str]:
+    """Digests of a module's text: of its skeleton, named "", and of each function, by qualified name.
+
+    A function at the top of the module counts whole: a new one is no part of the skeleton. Of a decorated
+    one, of a method, and of one that hides something else of its name, the skeleton has the head. What is
+    defined under a condition stays there. Two definitions of one name count together.
+    """
+    tree, functions = ast.parse(text), dict[str, list[ast.stmt]]()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    _take_plain(tree, functions)
+    _take_bodies(tree, "", functions)
+    return {"": _digest([tree])} | {name: _digest(nodes) for name, nodes in functions.items()}
+
+
+@cached
+def measured_parts(text: str) -> dict[str, str]:
+    """The parts of a module for what was measured: what an error says is in none of them."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            node.exc.args, node.exc.keywords = [], []
+    return parts(ast.unparse(tree))
+
+
+def changed(code: dict[str, dict[str, str]], folder: str) -> list[str]:
+    """What a measurement ran that is different now; `code` has by file the digest of each part that ran.
+
+    Of a file of the folder its functions are named, or else the file.
+    """
+    found: list[str] = []
+    for file, known in code.items():
+        now, named = parts_now(file), file.startswith(f"{folder}/")
+        different = [name for name, digest in known.items() if now.get(name) != digest]
+        found += [name if named and name and name in now else file for name in different]
+    return list(dict.fromkeys(found))
+
+
+def parts_now(file: str) -> dict[str, str]:
+    """What measured_parts says of a file of the project; nothing of one that cannot be read."""
+    with contextlib.suppress(OSError, SyntaxError):
+        return measured_parts((project.ROOT / file).read_text(encoding="utf-8"))
+    return {}
+
+
+def _take_plain(tree, functions):
+    names = Counter(dir(builtins))
+    for statement in tree.body:
+        alone = isinstance(statement, (ast.ClassDef, *FUNCTIONS))
+        for node in [statement] if alone else ast.walk(statement):
+            names.update(_bound(node))
+    for node in list(tree.body):
+        if isinstance(node, FUNCTIONS) and not node.decorator_list and names[node.name] == 1:
+            functions[node.name] = [node]
+            tree.body.remove(node)
+
+
+def _bound(node):
+    """The names that a statement or an expression itself gives something to."""
+    if isinstance(node, (ast.ClassDef, *FUNCTIONS)):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [(node.asname or node.name).partition(".")[0]]
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        return [node.id]
+    return []
+
+
+def _take_bodies(scope, prefix, functions):
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef):
+            _take_bodies(node, f"{prefix}{node.name}.", functions)
+        elif isinstance(node, FUNCTIONS):
+            functions.setdefault(prefix + node.name, []).extend(node.body)
+            node.body = []
+
+
+def _digest(nodes):
+    return hashlib.sha256(json.dumps(_bare(nodes)).encode()).hexdigest()[:16]
+
+
+def _bare(node):
+    """A syntax tree as lists, the same under every Python: without what is empty."""
+    if isinstance(node, list):
+        return [_bare(each) for each in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = [(name, _bare(value)) for name, value in ast.iter_fields(node) if value not in (None, [])]
+    return [type(node).__name__, *fields]

@@ -1,0 +1,80 @@
+"""For tests of a project: the mark of claims, what exhibits give, and the ledger that they are compared with.
+
+@pytest.mark.claim("doubling-doubles", "Doubling doubles.")
+def test_doubling(returned):
+    assert returned("chapter.exhibit")["end"] == 2.0
+
+@pytest.mark.parametrize("name", exhibit_names())
+def test_the_ledger(name, golden):
+    golden(name, Path(__file__).parent / "goldens")
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from executable_prose.execution.outcome import Result, Value
+
+Gives = Callable[[str], "Result"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
+    parser.addoption("--cold", action="store_true", help="believe no cache of what exhibits give")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from executable_prose import project
+
+    if (project.ROOT / project.CONFIGURATION).is_file():
+        project.on_path()
+    config.addinivalue_line("markers", "claim(id, statement): this test holds a sentence that a page states")
+
+
+@pytest.fixture(scope="session")
+def gives(request: pytest.FixtureRequest) -> Gives:
+    """A function that says what an exhibit gives: with --cold just now, else as the site is built."""
+    from executable_prose.execution.results import Results, exhibit_names  # most tests need none of it
+
+    results = Results()
+    if not request.config.getoption("--cold"):
+        return results.get
+    outcomes = {outcome.name: outcome for outcome in results.run(exhibit_names())}
+
+    def cold(name):
+        assert not outcomes[name].failure, outcomes[name].failure
+        return outcomes[name].result
+
+    return cold
+
+
+@pytest.fixture(scope="session")
+def printed(gives: Gives) -> Callable[[str], list[str]]:
+    """A function that gives the lines that an exhibit prints on its page."""
+    return lambda name: gives(name)["output"].splitlines()
+
+
+@pytest.fixture(scope="session")
+def returned(gives: Gives) -> "Callable[[str], dict[str, Value]]":
+    """A function that gives the numbers that an exhibit returns."""
+    return lambda name: gives(name)["values"]
+
+
+@pytest.fixture(scope="session")
+def golden(gives: Gives, request: pytest.FixtureRequest) -> Callable[[str, Path], None]:
+    """A function that compares what an exhibit gives with the ledger in a folder, or writes it there."""
+    from executable_prose import goldens
+
+    def golden(name, folder):
+        if request.config.getoption("--rewrite-goldens"):
+            goldens.write(folder, name, gives(name))
+        module = name.partition(".")[0]
+        known = goldens.read(folder, module)
+        assert name in known, f"{folder.name}/{module}.txt has no {name}: --rewrite-goldens writes it"
+        changed = goldens.differences(known[name], goldens.entry(gives(name)))
+        assert not changed, f"{name} gives {changed}; if that is right, write the ledger by --rewrite-goldens"
+
+    return golden

@@ -1,0 +1,61 @@
+"""```claims```: every claim, under each page that states it."""
+
+import html
+
+from executable_prose import symbols
+from executable_prose.claims import ClaimError, by_page, citations, registry, title, unstated
+from executable_prose.registry import Parts, directive
+from executable_prose.rendering.directives.code import FOLD, DirectiveError, box
+from executable_prose.rendering.page import Page
+
+
+@directive("claims")
+def claims(page: Page, argument: str, body: list[str]) -> Parts:
+    """How many there are; the sentence of each, where it is stated, and where that is first its tests."""
+    try:
+        known, stated = page.claims, citations()
+    except ClaimError as error:
+        raise DirectiveError(str(error)) from None
+    for claim in unstated(known, stated):
+        test = claim.tests[0]
+        raise DirectiveError(f"no page states the claim {claim.id!r} of {test.file}:{test.line}")
+    for id in stated.keys() - known.keys():
+        raise DirectiveError(f"no test holds the claim {id!r} of docs/{stated[id][0]}")
+    tests = sum(len(claim.tests) for claim in known.values())
+    parts: list[str | list[str]] = [f'<p class="counted">{len(known)} claims, {tests} tests.</p>']
+    for chapter, ids in by_page(stated).items():
+        parts.append([f"## {title(chapter)}"])
+        for id in ids:
+            parts += _claim(page, known[id], stated[id], chapter)
+    return parts
+
+
+@claims.as_text
+def _told(copy, argument, body):
+    """Each claim below the pages that state it."""
+    known, made = registry(), []
+    for chapter, ids in by_page(citations()).items():
+        made += ["", f"## {title(chapter)}", "", *(f"- {known[id].statement}" for id in ids)]
+    return made
+
+
+def _claim(page, claim, paths, chapter):
+    """All of it where it is stated first, elsewhere its sentence."""
+    place = f"{page.to(chapter)}#states-{claim.id}"
+    if chapter != paths[0]:
+        return [[f"[{claim.statement}](#{claim.id}) Stated in [{title(chapter)}]({place}), too."]]
+    links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
+    sentence = f"**{claim.statement}**{{: #{claim.id} }} Stated in {links}."
+    return [[sentence], *(_test(page, test) for test in claim.tests)]
+
+
+def _test(page, test):
+    """One test that holds a claim, its source folded."""
+    place = f"{test.file}, line {test.line}"
+    if repository := page.addresses["repository"]:
+        place = f'<a href="{html.escape(repository)}/blob/main/{test.file}#L{test.line}">{place}</a>'
+    source = html.escape("\n".join(symbols.find(test.file, test.name).lines) + "\n")
+    return (
+        f"{FOLD}<summary><code>{test.name}</code></summary>"
+        f"{place}{box(page, 'no-copy test', source)}</details>"
+    )

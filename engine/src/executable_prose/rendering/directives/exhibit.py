@@ -1,0 +1,104 @@
+"""```exhibit module.function```: what an exhibit drew or printed, with its code."""
+
+from executable_prose import project, symbols
+from executable_prose.figures import live_html
+from executable_prose.registry import Parts, directive
+from executable_prose.rendering.directives.code import DirectiveError, described, folded, placed, printed
+from executable_prose.rendering.page import Page
+
+SHOWN = ("figure", "output", "code", "table")
+
+
+@directive("exhibit")
+def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
+    """The figure or the output with the code folded; or, for show=code, the code first and open.
+
+    For show=table, what it printed is a table in Markdown.
+    """
+    name, show = argument(asked)
+    result = page.result(name)
+    show = show or ("figure" if result["figure"] else "output")
+    source = _source(name)
+    known = f"    attrs: {{id: {_address(name)}}}"
+    caption = ["/// caption", known, *caption, "///"] if any(caption) else []
+    if show == "figure":
+        return [
+            _figure(page, name, result, source, caption),
+            caption,
+            folded(page, "The code that drew this", source, _offers(page, name)),
+        ]
+    if not result["output"]:
+        raise DirectiveError(f"exhibit {name!r} prints nothing")
+    if show == "table":
+        return [_table(name, result), caption, folded(page, "The code that made this", source)]
+    if show == "output":
+        return [printed(page, result), caption, folded(page, "The code that printed this", source)]
+    return [*placed(page, source, brief=True), printed(page, result), caption]
+
+
+@exhibit.as_text
+def _told(copy, asked, caption):
+    """What it printed, or the words that stand for its figure, above the caption."""
+    name, show = argument(asked)
+    result, source = copy.results.get(name), _source(name)
+    if show != "table" and (show or not result["figure"]):
+        shown = copy.code(source) if show == "code" else []
+        shown += ["", "````text", *result["output"].splitlines(), "````"]
+    else:
+        shown = result["output"].splitlines() if show == "table" else [f"*Figure: {source.says}*"]
+    return [*shown, "", *map(copy.words, caption)]
+
+
+def _source(name):
+    module, _, function = name.partition(".")
+    return symbols.find(f"{project.settings().examples}/{module}.py", function)
+
+
+def argument(asked: str) -> tuple[str, str | None]:
+    """The exhibit that a directive names, and what of it is to be shown."""
+    name, *options = asked.split() or [""]
+    show = dict(option.partition("=")[::2] for option in options)
+    if not name or set(show) - {"show"} or show.get("show", "figure") not in SHOWN:
+        variants = ", ".join(f"show={variant}" for variant in SHOWN)
+        raise DirectiveError(f"expected 'module.function' and perhaps one of {variants}, got {asked!r}")
+    return name, show.get("show")
+
+
+def _figure(page, name, result, source, caption):
+    if not result["figure"]:
+        raise DirectiveError(f"exhibit {name!r} draws no figure")
+    if not source.says:
+        raise DirectiveError(
+            f"exhibit {name!r} draws a figure but has no docstring, whose first paragraph is the figure's"
+            f" text alternative (at {source.file}:{source.first})"
+        )
+    figure = described(result["figure"], source.says)
+    if "live" not in result:
+        return figure
+    if not caption:
+        raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
+    caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
+    return figure + live_html.shown(name, result["live"]) + _hand(page)
+
+
+def _hand(page):
+    """What moves all live figures of a page, with the first of them."""
+    return f'<script type="module" src="{page.up()}assets/live.js"></script>' * page.first("live.js")
+
+
+def _address(name):
+    """The id of a figure."""
+    return name.replace(".", "-")
+
+
+def _offers(page, name):
+    """What else there is of a figure: its data, where the build writes them, and its own address."""
+    data = f', <a href="{page.up()}data/{name}.csv">data</a>' if page.addresses["data"] else ""
+    return f'{data}, <a href="#{_address(name)}">link</a>'
+
+
+def _table(name, result):
+    lines = result["output"].splitlines()
+    if not all(line.startswith("|") for line in lines):
+        raise DirectiveError(f"exhibit {name!r} prints no table: each line must begin with |")
+    return lines

@@ -1,0 +1,132 @@
+"""What stands within sentences: values, claims, the minutes."""
+
+import decimal
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+
+from markdown.inlinepatterns import InlineProcessor
+from markdown.postprocessors import Postprocessor
+from markdown.util import AtomicString
+
+from executable_prose import project
+from executable_prose.claims import ClaimError
+from executable_prose.errors import BuildFault
+from executable_prose.execution.outcome import Result, Unavailable
+from executable_prose.rendering.page import Page
+from executable_prose.rendering.prose import unseen
+
+BOUND = re.compile(r"(?:(?P<how>\S+)\s+)?(?P<direction>up|down)")  # a format, rounded to one side
+ROUNDED = {"up": decimal.ROUND_CEILING, "down": decimal.ROUND_FLOOR}
+WIDEST = 99  # digits or letters of a value
+Placed = tuple[ElementTree.Element | str, int, int]  # what stands for a text, and from where to where
+
+
+class Minutes(InlineProcessor):
+    """How long the page takes to read, prose only, at 200 words a minute."""
+
+    def handleMatch(self, match: re.Match[str], data: str) -> Placed:
+        text = (project.DOCS / self.md.page.path()).read_text(encoding="utf-8")
+        return str(Page.minutes(text)), match.start(0), match.end(0)
+
+
+class Value(InlineProcessor):
+    """A number that an exhibit returned, as the page wants it formatted."""
+
+    def handleMatch(self, match: re.Match[str], data: str) -> Placed:
+        try:
+            text = formatted(self.md.page.result, match[1], match[2] or "")
+        except (Unavailable, ValueError) as error:
+            raise BuildFault(f"{self.md.page.where(match[0], match[1])}: {error}") from None
+        if why := unseen(text):
+            raise BuildFault(f"{self.md.page.where(match[0], match[1])}: a value may hold no {why}")
+        title = f"computed by {project.settings().examples}/{match[1]}"
+        element = ElementTree.Element("span", {"class": "value", "title": title})
+        number = re.fullmatch(r"(?P<sign>[+-]?)(?P<digits>[\d.,_]+%?)(?:e(?P<power>[+-]\d+))?", text)
+        if number:
+            text = number["sign"].replace("-", "−") + number["digits"]
+        if number and number["power"]:
+            text += " × 10"
+            raised = ElementTree.SubElement(element, "sup")
+            raised.text = AtomicString(str(int(number["power"])).replace("-", "−"))
+        if number:
+            element.set("class", "value number")
+        element.text = AtomicString(text)
+        return element, match.start(0), match.end(0)
+
+
+def formatted(result: Callable[[str], Result], name: str, how: str) -> str:
+    """A value `module.exhibit.key` as a page wants it; `result` gives what an exhibit gave.
+
+    After the format, `up` or `down` keeps a bound on its safe side: at most .13 up, at least .12 down.
+    """
+    exhibit, _, key = name.rpartition(".")
+    values = result(exhibit)["values"]
+    if key not in values:
+        known = ", ".join(values) or "none"
+        raise Unavailable(f"exhibit {exhibit!r} returns no value {key!r}; it returns {known}")
+    if isinstance(value := values[key], str) and not how:
+        return value
+    try:
+        if any(int(size) > WIDEST for size in re.findall(r"\d+", how)):
+            raise ValueError(f"expected at most {WIDEST} digits or letters")
+        if bound := BOUND.fullmatch(how):
+            return _rounded(value, **bound.groupdict())
+        return format(value, how)
+    except ValueError as error:
+        text = f"value {name!r} is {value!r}, which {how!r} cannot format: {error}"
+        raise ValueError(text) from None
+
+
+def _rounded(value, how, direction):
+    """A number in a format, exactly on one side of it or equal."""
+    if not how:
+        raise ValueError(f"expected the digits to keep before {direction!r}, as in '.2f {direction}'")
+    if isinstance(value, (bool, str)) or not math.isfinite(value):
+        raise ValueError(f"only a finite number can be rounded {direction}")
+    with decimal.localcontext(rounding=ROUNDED[direction]):
+        return format(decimal.Decimal(repr(value)), f"z{how}")  # z: a zero has no sign
+
+
+class ClaimMark(InlineProcessor):
+    """A small mark that links a sentence to the claim that a test holds."""
+
+    def handleMatch(self, match: re.Match[str], data: str) -> Placed:
+        try:
+            claims = self.md.page.claims
+        except ClaimError as error:
+            raise BuildFault(f"{self.md.page.where(match[0], match[1])}: {error}") from None
+        if match[1] not in claims:
+            raise BuildFault(
+                f"{self.md.page.where(match[0], match[1])}: no test holds the claim {match[1]!r}"
+            )
+        statement = claims[match[1]].statement
+        mark = ElementTree.Element(
+            "a", {"class": "claim", "href": f"{self.md.page.to('claims.md')}#{match[1]}"}
+        )
+        if self.md.page.first(match[1]):  # what the claims page links back to
+            mark.set("id", f"states-{match[1]}")
+        mark.set("title", statement)
+        mark.set("aria-label", f"Tested claim: {statement}")
+        mark.text = AtomicString("tested")
+        return mark, match.start(0), match.end(0)
+
+
+class Nameless(InlineProcessor):
+    """Refuse a value, a claim or the minutes that nothing above has read."""
+
+    def handleMatch(self, match: re.Match[str], data: str) -> Placed:
+        where, forms = self.md.page.where(match[0]), "#!val module.exhibit.key, #!claim id or #!minutes"
+        raise BuildFault(f"{where}: {match[1].strip()!r} names nothing: expected {forms}")
+
+
+class Marks(Postprocessor):
+    """Keep a mark on the line of the word or formula that it follows."""
+
+    SPACE = re.compile(r'(?P<formula></math>(</span>)?)?\s+(?=<a [^>]*\bclass="claim")')
+
+    def run(self, text: str) -> str:
+        # Beside a formula, a no-break space alone does not hold.
+        joined = "\\g<formula>\N{WORD JOINER}\N{NO-BREAK SPACE}"
+        return self.SPACE.sub(lambda m: m.expand(joined if m["formula"] else "\N{NO-BREAK SPACE}"), text)

@@ -1,0 +1,93 @@
+"""MkDocs, as far as we use what it does not document: what a newer version may change stands here alone."""
+
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markdown import Markdown
+from mkdocs.commands import build
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.pages import Page
+
+from executable_prose import project
+from executable_prose.rendering.page import place
+
+if TYPE_CHECKING:
+    from executable_prose.site.serve import Site
+
+
+def is_mkdocs(md: Markdown) -> bool:
+    """Whether a converter is of MkDocs, and of none that stands for it."""
+    return "mkdocs_extract_title" in md.treeprocessors
+
+
+def current_page(config: MkDocsConfig) -> Page:
+    """The page that MkDocs is at, which it tells plugins' own code alone."""
+    return config._current_page  # type: ignore[return-value]
+
+
+def make_page(page: Page, site: "Site") -> None:
+    """Convert a page and write it, as MkDocs's `build` does for one after the other."""
+    build._populate_page(page, site.config, site.files)
+    excluded = page.file.inclusion.is_excluded()
+    build._build_page(page, site.config, site.pages, site.nav, site.env, excluded=excluded)
+
+
+def make_template(name: str, site: "Site") -> None:
+    """Write a page of the theme's own, such as 404.html."""
+    build._build_theme_template(name, site.env, site.files, site.config, site.nav)
+
+
+class MkDocs:
+    """The parts of a converter that MkDocs asks, once a page is made, for more than its HTML."""
+
+    def __init__(self, md: Markdown) -> None:
+        self.md = md
+        self.links = md.treeprocessors["relpath"]
+        self.anchors = md.treeprocessors["mkdocs_extract_anchors"]
+        self.title = md.treeprocessors["mkdocs_extract_title"]
+        self.raw = md.preprocessors["mkdocs_raw_html"]
+
+    def settings(self) -> list:
+        """The configuration; that of extensions also as it was read, for it may name the environment."""
+        config = self.links.config
+        file = Path(config.config_file_path).read_text(encoding="utf-8")
+        extensions = {name: {**each, "build": None} for name, each in config.mdx_configs.items()}
+        return [file, extensions, config.use_directory_urls]
+
+    def answers(self) -> dict[str, Any]:
+        return {
+            "contents": self.md.toc_tokens,
+            "title": self.title.title,
+            "anchors": sorted(self.anchors.present_anchor_ids | self.raw.present_anchor_ids),
+            "links": {file.src_uri: anchors for file, anchors in self.links.links_to_anchors.items()},
+        }
+
+    def restore(self, answers: dict[str, Any]) -> None:
+        """Let the parts answer as they did when the page was made."""
+        self.md.toc_tokens = answers["contents"]
+        self.title.title = answers["title"]
+        self.anchors.present_anchor_ids = set(answers["anchors"])
+        file = self.links.files.get_file_from_path
+        self.links.links_to_anchors = {file(uri): anchors for uri, anchors in answers["links"].items()}
+
+
+class Warnings(logging.Filter):
+    """What MkDocs says of links. It names a bad link's page but not its line: add it."""
+
+    BAD_LINK = re.compile(r"Doc file '(?P<page>[^']+)' contains a(?:n \w+)? link '(?P<link>[^']+)'")
+    count = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self.count += 1
+        if found := self.BAD_LINK.search(record.getMessage()):
+            lab = f"{project.settings().labs}/{Path(found['page']).stem}.py"
+            files = [f"docs/{found['page']}", *[lab] * (project.ROOT / lab).is_file()]
+            where = place([f"({found['link']}"], files)
+            record.msg, record.args = f"{where}: {record.getMessage()}", ()
+        return True
+
+
+WARNINGS = Warnings()
+logging.getLogger("mkdocs.structure.pages").addFilter(WARNINGS)

@@ -1,0 +1,85 @@
+"""Whole pages, cached from one build to the next.
+
+A page is made again unless all that decided it is the same: its text, the configuration, the engine and the
+libraries, every project file that was opened while it was made, and every result on it.
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import sys
+from typing import Any, TypedDict
+
+from markdown import Markdown
+
+from executable_prose import libraries, project
+from executable_prose.execution.outcome import Unavailable
+from executable_prose.project import Digests
+from executable_prose.site import host
+
+
+class Entry(TypedDict):
+    key: str  # digest of its text and of what makes pages
+    files: Digests  # that were opened
+    shown: dict[str, str]  # exhibit or lab -> digest of its result
+    html: str
+    answers: dict[str, Any]  # of MkDocs
+
+
+def converted(text: str, md: Markdown) -> str:
+    """The HTML of a page's text. A page is not cached if MkDocs warns of it."""
+    make = type(md).convert
+    if not host.is_mkdocs(md):
+        return make(md, text)
+    mkdocs, page = host.MkDocs(md), md.page
+    results = page.build.results
+    page.build.host = mkdocs.links
+    file = project.ROOT / ".cache" / "pages" / f"{page.path().replace('/', '.')}.json"
+    key = _digest([text, sys.version, _code(), mkdocs.settings(), str(project.settings())])
+    if entry := _load(file, key, results):
+        mkdocs.restore(entry["answers"])
+        return entry["html"]
+    before = host.WARNINGS.count
+    with page.build.listener.listening() as files:
+        html = make(md, text)
+    if host.WARNINGS.count == before:
+        files |= {name: results.digest(name) for name in _folders()}
+        shown = {name: _digest(result) for name, result in page.shown.items()}
+        entry = Entry(key=key, files=files, shown=shown, html=html, answers=mkdocs.answers())
+        project.store(file, entry)
+    return html
+
+
+def _load(file, key, results):
+    """The stored page if it is current, else None."""
+    with contextlib.suppress(OSError, KeyError, Unavailable):  # KeyError: none, or of another version
+        entry = project.stored(file)
+        if (
+            entry["key"] == key
+            and all(results.digest(name) == found for name, found in entry["files"].items())
+            and all(_digest(results.get(name)) == found for name, found in entry["shown"].items())
+        ):
+            return entry
+    return None
+
+
+def _folders():
+    """Those of which the engine and MkDocs ask whether a file is there: nobody hears that."""
+    for room in ("docs", project.settings().labs):
+        for folder in (project.ROOT / room, *(project.ROOT / room).rglob("*/")):
+            yield f"{folder.relative_to(project.ROOT).as_posix()}/"
+
+
+@functools.cache
+def _code():
+    """The state of what makes pages, as it is when this process makes the first."""
+    added = project.ROOT / project.settings().additions.partition(".")[0]
+    files = sorted(
+        [*project.ENGINE.rglob("*.py"), *added.rglob("*.py"), *added.parent.glob(f"{added.name}.py")]
+    )
+    return [libraries.writing(), [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]]
+
+
+def _digest(value):
+    return hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()

@@ -1,0 +1,227 @@
+"""Serve the site while it is written. The page that somebody reads is made first, all others after it.
+
+    python -m executable_prose serve
+
+takes what `mkdocs serve` takes and is that, with two parts replaced: MkDocs makes the whole site, with all
+that it shows, before it answers. Here a page is made when it is asked for, with the results that it shows.
+All other results follow in a process of low priority, and the other pages after that: the search index needs
+them, and what is wrong on them is told.
+"""
+
+import functools
+import html
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from mkdocs import __main__, utils
+from mkdocs.commands import serve
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import Abort, ConfigurationError
+from mkdocs.livereload import LiveReloadServer
+from mkdocs.structure.files import InclusionLevel, get_files, set_exclusions
+from mkdocs.structure.nav import get_navigation
+from mkdocs.structure.pages import Page
+from watchdog.observers.api import BaseObserver
+from watchdog.observers.polling import PollingEmitter
+from watchdog.utils.dirsnapshot import EmptyDirectorySnapshot
+
+from executable_prose import project
+from executable_prose.errors import in_a_line
+from executable_prose.execution.results import Results
+from executable_prose.site import assets, host, input_checks
+from executable_prose.site.shared import Build
+
+WATCH = 0.5  # seconds between two looks at the files
+READ = ("GET", "HEAD")  # what a reader may ask
+REST = 2  # seconds that the other pages wait for the one that is read
+log = logging.getLogger("mkdocs")
+
+
+class Site:
+    """The site as the files are now, made page by page; what MkDocs's `build` does, in other order."""
+
+    lock = threading.Lock()  # of all sites: pages are made one by one
+
+    def __init__(self, config: MkDocsConfig, shared: Build) -> None:
+        if why := input_checks.fault():
+            raise Abort(why)
+        with self.lock:
+            shared.results.invalidate()
+        config.watch += [str(folder) for folder in _folders() if folder.is_dir()]
+        self.config = config.plugins.on_config(shared.into(config))
+        self.config.plugins.on_pre_build(config=config)
+        self.files = get_files(config)
+        self.env = config.theme.get_env()
+        templates = project.ROOT / ".cache" / "templates"
+        templates.mkdir(parents=True, exist_ok=True)
+        self.env.bytecode_cache = jinja2.FileSystemBytecodeCache(str(templates))
+        self.files.add_files_from_theme(self.env, config)
+        self.files = config.plugins.on_files(self.files, config=config)
+        shared.host = self
+        set_exclusions(self.files, config)
+        self.nav = get_navigation(self.files, config)
+        for page in Path(config.site_dir).rglob("*.html"):  # as it was before, or of a page that is gone
+            page.unlink()
+        self.files.copy_static_files(dirty=True, inclusion=InclusionLevel.is_in_serve)
+        assets.write(Path(config.site_dir))
+        self.pages = self.files.documentation_pages(inclusion=InclusionLevel.is_in_serve)
+        for file in self.pages:
+            (file.page or Page(None, file, config)).read_source(config)  # the navigation shows its title
+        self._due = {file.dest_uri: file for file in self.pages}
+        self._read = threading.Event()  # whether somebody has read a page
+        self._closed = False
+        self._results: subprocess.Popen | None = None  # the process that brings them up to date
+        self._starting = threading.Lock()
+        threading.Thread(target=self._make_the_rest, daemon=True).start()
+
+    def ask(self, address: str) -> None:
+        """Make the page of an address below the site's, if there is one and it is due."""
+        for uri in (address, f"{address}index.html", f"{address}/index.html"):
+            if uri in self._due:
+                self._make(uri)
+                self._read.set()
+
+    def close(self) -> None:
+        """Make nothing more."""
+        with self._starting:
+            self._closed = True
+        self._read.set()
+        if self._results:
+            self._results.kill()
+            self._results.wait()
+
+    def _make(self, uri):
+        """Make a page; in the place of one that cannot be made, say why."""
+        with self.lock:
+            file = self._due.pop(uri, None)
+            if not file:  # another reader has waited for it
+                return
+            try:
+                host.make_page(file.page, self)
+            except Exception as error:  # whatever it is, the writer reads it where the page would be
+                log.error(error)
+                text = f"<!doctype html><title>Error</title><pre>{html.escape(str(error), quote=False)}</pre>"
+                utils.write_file(text.encode(), file.abs_dest_path)
+
+    def _make_the_rest(self):
+        self._read.wait(REST)
+        self._run_the_rest()
+        for file in self.pages:
+            if self._closed:
+                return
+            self._make(file.dest_uri)
+        for template in self.config.theme.static_templates:
+            host.make_template(template, self)
+        for file in self.pages:
+            level = self.config.validation.links.anchors
+            file.page.validate_anchor_links(files=self.files, log_level=level)
+        self.config.plugins.on_post_build(config=self.config)
+
+    def _run_the_rest(self):
+        """Bring the results on all pages up to date."""
+        with self._starting:
+            if self._closed:
+                return
+            command = [sys.executable, "-m", "executable_prose", "results", "--background"]
+            self._results = subprocess.Popen(
+                command, cwd=project.ROOT, stdin=subprocess.PIPE, start_new_session=True
+            )
+        self._results.wait()
+
+
+class Watch(PollingEmitter):
+    """Looks at a folder that is away for a while as at an empty one, and goes on."""
+
+    def __init__(self, *how: Any, **more: Any) -> None:
+        super().__init__(*how, **more)
+        take = self._take_snapshot
+
+        def snapshot():
+            try:
+                return take()
+            except OSError:
+                return EmptyDirectorySnapshot()
+
+        self._take_snapshot = snapshot
+
+
+class Server(LiveReloadServer):
+    """MkDocs's server, which makes a page before it answers for it."""
+
+    site: Site | None = None
+
+    def __init__(self, builder: Callable[[], None], **how: Any) -> None:
+        def rebuild():
+            try:
+                builder()
+            except (
+                ConfigurationError,
+                OSError,
+            ) as error:  # MkDocs would show where in its code it was raised
+                raise Abort(f"Error: {error}") from None
+
+        super().__init__(rebuild, **how)
+        self.observer = BaseObserver(Watch, timeout=WATCH)  # type: ignore[assignment]
+
+    def server_bind(self) -> None:
+        try:
+            super().server_bind()
+        except OSError as error:
+            why = f"cannot serve at {self.url}: {error.strerror}"
+            raise SystemExit(
+                f"{why}; elsewhere: python -m executable_prose serve --dev-addr 127.0.0.1:8001"
+            ) from None
+
+    def serve_request(self, environ: dict[str, Any], start_response: Callable) -> Iterable[bytes]:
+        """Answer from the site as it is when the answer is there."""
+        if why := _refused(environ):
+            start_response(why, [("Content-Type", "text/plain"), ("Allow", ", ".join(READ))])
+            return [why.encode()]
+        address, heads = environ["PATH_INFO"].removeprefix(self.mount_path), []
+        while True:
+            site = self.site
+            site.ask(address)
+            body = super().serve_request(environ, lambda *head: heads.append(head))
+            if site is self.site:
+                start_response(*heads[-1])
+                return body
+
+    @classmethod
+    def renew(cls, shared: Build, config: MkDocsConfig, **_: object) -> None:
+        """Every page is due again."""
+        before = cls.site  # kept until the next is there: Python 3.11 hands other threads what it takes apart
+        if before:
+            before.close()
+        cls.site = Site(config, shared)
+
+
+def _folders():
+    """What decides pages besides docs/."""
+    settings = project.settings()
+    rooms = (*settings.rooms, settings.tests, settings.additions.partition(".")[0])
+    return [project.ROOT / room for room in rooms if room]
+
+
+def _refused(environ):
+    """Why a request is none that a reader makes, as HTTP says it, else None."""
+    if environ["REQUEST_METHOD"] not in READ:
+        return "405 Method Not Allowed"
+    return "400 Bad Request" if "\0" in environ["PATH_INFO"] else None
+
+
+def main(*arguments: str) -> None:
+    """The command `serve`."""
+    shared = Build(Results(lazy=True))
+    serve.build, serve.LiveReloadServer = functools.partial(Server.renew, shared), Server  # type: ignore[misc, assignment]
+    try:
+        with in_a_line():
+            __main__.cli(["serve", *arguments])
+    finally:
+        if Server.site:
+            Server.site.close()

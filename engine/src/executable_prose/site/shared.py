@@ -1,0 +1,40 @@
+"""What all pages of a build share."""
+
+import functools
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+
+from executable_prose import project
+from executable_prose.execution.recorder import Listener
+from executable_prose.execution.results import Results
+
+
+class Build:
+    """The results, who hears which files a page opens, and what MkDocs knows of the site.
+
+    Who starts a build hands one to its pages, by the configuration of the Markdown extension; a server has
+    one for all that it builds.
+    """
+
+    def __init__(self, results: Results | None = None) -> None:
+        self.results = results or Results()
+        self.listener = Listener()
+        self.host: Any = None  # MkDocs's configuration and files, for pages that it leaves to a plugin
+
+    def into(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Hand this build to the pages of a configuration of MkDocs."""
+        config.mdx_configs.setdefault(project.ENGINE.name, {})["build"] = self
+        if "mkdocs-jupyter" in config.plugins:  # whose step of nbconvert is made by nbconvert alone
+            from executable_prose.site.notebooks import (
+                OnSite,  # not above: a site without notebooks has no nbconvert
+            )
+
+            OnSite.build = self
+        return config
+
+
+@functools.cache
+def alone() -> Build:
+    """The build of this process, for a host that starts one by itself: `mkdocs build`, Zensical."""
+    return Build()

@@ -1,0 +1,3 @@
+"""The site that is damaged."""
+
+from engine.tests.faults.built import site  # noqa: F401

@@ -1,0 +1,487 @@
+"""Faults that a writer makes: what is written where, and the words that the message must hold.
+
+A line is the files that are written (or, as None, removed; or made by a function) and the words; without
+words the build succeeds.
+Text alone is that of docs/attempt.md, whose third line it is.
+"""
+
+import os
+from functools import partial
+
+PLACE = "docs/attempt.md:3: "
+FENCE = "```"
+LATIN = "# Trial\n\nGr\N{LATIN SMALL LETTER U WITH DIAERESIS}n\n".encode("latin-1")
+
+
+def fence(first, body=""):
+    return f"{FENCE}{first}\n{body}{FENCE}\n"
+
+
+def exhibit(body, module="attempt", how="```exhibit {}.one\n```\n"):
+    """An exhibit whose body begins on its second line, and a page that shows it.
+
+    One that runs well has a module of its own: the store keeps a few results of each.
+    """
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    return {
+        f"exhibits/{module}.py": f"def one():\n{lines}",
+        "docs/attempt.md": f"# Trial\n\n{how.format(module)}",
+    }
+
+
+def link(target):
+    return lambda path: path.symlink_to(target)
+
+
+def lab(old, new, *words, file="labs/scaling.py"):
+    """An edit of the lab, and what is said where its page names it."""
+    return {file: (old, new)}, "docs/labs/scaling.md:5: lab 'scaling' failed: ", *words
+
+
+DESCRIBED = "flowchart TB\n  accTitle: Trial\n  accDescr: It is tried.\n"
+OUT = "this link leads out of the project, and what it leads to would be published: copy it here"
+DRAWN = '"""A figure."""\nimport matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\n'
+AT = "exhibit 'attempt.one' failed: "
+OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
+CHANGE = ("The end.", "The end!")
+
+DIRECTIVES = {
+    "exhibit without a name": (fence("exhibit"), PLACE, "expected 'module.function'"),
+    "exhibit unknown": (fence("exhibit lines.risin"), PLACE, "did you mean 'lines.rising'?"),
+    "exhibit of no module": (fence("exhibit none.rising"), PLACE, "no file exhibits/none.py"),
+    "exhibit shown in no known way": (fence("exhibit lines.rising show=all"), PLACE, "show=table, got"),
+    "exhibit that prints nothing": (fence("exhibit lines.rising show=output"), PLACE, "prints nothing"),
+    "exhibit that draws nothing": (fence("exhibit words.spoken show=figure"), PLACE, "draws no figure"),
+    "exhibit never closed": (f"{FENCE}exhibit lines.rising\n", PLACE, "never closed"),
+    "claims never closed": (f"{FENCE}claims\n", PLACE, "never closed"),
+    "claims in a list": (f"- {FENCE}claims\n", PLACE, "on lines of its own"),
+    "exhibit in a list": (f"- {FENCE}exhibit lines.rising\n", PLACE, "on lines of its own"),
+    "exhibit in a fence": (
+        f"~~~text\n{fence('exhibit lines.rising')}~~~\n",
+        "md:4: ",
+        "take away the fence",
+    ),
+    "listing of no file": ('--8<-- "snippets/none.py"\n', PLACE, "snippets/none.py"),
+    "listing of no symbol": ('--8<-- "snippets/scale.py@none"\n', PLACE, "'none'", "snippets/scale.py"),
+    "listing without quotes": ("--8<-- snippets/scale.py\n", PLACE, "its file in quotes"),
+    "listing in a fence": (fence("python", '--8<-- "snippets/scale.py"\n'), "md:4: ", "take away the fence"),
+    "listing from outside": ('--8<-- "../../etc/passwd"\n', PLACE, "etc/passwd"),
+    "value of no exhibit": ("`#!val none.rising.end`\n", PLACE, "no file exhibits/none.py"),
+    "value of no key": ("`#!val lines.rising.start`\n", PLACE, "it returns end, tiny"),
+    "value in no format": ("`#!val lines.rising.end .2q`\n", PLACE, "'.2q' cannot format"),
+    "value rounded nowhere": ("`#!val lines.rising.end .2f above`\n", PLACE, "'.2f above' cannot format"),
+    "value rounded to no digit": ("`#!val lines.rising.end up`\n", PLACE, "expected the digits to keep"),
+    "value without a name": ("It is `#!val`.\n", PLACE, "'#!val' names nothing"),
+    "value misspelt": ("It is `#!value lines.rising.end`.\n", PLACE, "'#!value lines.rising.end'"),
+    "claim of no test": ("So `#!claim none`.\n", PLACE, "no test holds the claim 'none'"),
+    "claim without a name": ("So `#!claim`.\n", PLACE, "'#!claim' names nothing"),
+    "claim misspelt": ("So `#!claims scaling-scales`.\n", PLACE, "'#!claims scaling-scales'"),
+    "claim that no page states": (
+        {"tests/test_more.py": "@pytest.mark.claim('more', 'More.')\ndef test_more(): pass\n"},
+        "docs/claims.md:3: ",
+        "no page states the claim 'more' of tests/test_more.py:2",
+    ),
+    "claim in two wordings": (
+        {"tests/test_more.py": "@pytest.mark.claim('scaling-scales', 'More.')\ndef test_more(): pass\n"},
+        "in other words than",
+        "tests/test_",
+    ),
+    "test that is no Python": ({"tests/test_more.py": "def test_(:\n"}, "tests/test_more.py:1"),
+    "value in a wide format": (
+        "`#!val lines.rising.end 999999999.2f`\n",
+        PLACE,
+        "at most 99 digits or letters",
+    ),
+    "value in a precise format": ("`#!val lines.rising.end .999999999f`\n", PLACE, "at most 99 digits"),
+    "minutes with a number": ("It takes `#!minutes 3`.\n", PLACE, "'#!minutes 3'"),
+    "lab without a name": (fence("lab"), PLACE, "no file labs/.py"),
+    "lab unknown": (fence("lab none"), PLACE, "no file labs/none.py"),
+    "lab by its file": (fence("lab labs/scaling.py"), PLACE, "no file labs/labs/scaling.py.py"),
+    "diagram of nothing": (fence("mermaid"), PLACE, "the diagram cannot be drawn"),
+    "diagram that is none": (fence("mermaid", "flowchurt LR\n  A --> B\n"), PLACE, "cannot be drawn"),
+    "diagram without words": (fence("mermaid", "flowchart LR\n  A --> B\n"), PLACE, "accTitle"),
+    "diagram beyond Mermaid's limit": (
+        fence("mermaid", DESCRIBED + "".join(f"  A{n}[{60 * 'word '}]\n" for n in range(180))),
+        PLACE,
+        "a picture that says 'Maximum text size in diagram exceeded'",
+        "shorten it, or draw two",
+    ),
+    "diagram of too many arrows": (
+        fence("mermaid", DESCRIBED + 600 * "  A --> B\n"),
+        PLACE,
+        "cannot be drawn: Error: Edge limit exceeded",
+    ),
+    "diagram without a size": (fence("mermaid", DESCRIBED.replace("flowchart TB", "info")), PLACE, "no size"),
+    "formula that is none": (r"Let $\frac{a}$ be." "\n", PLACE, "bad TeX"),
+    "formula never closed": ("Let\n$$ x\nbe.\n", "docs/attempt.md:4: ", "$$ must begin and end a paragraph"),
+}
+
+PROSE = {
+    "script": (
+        "<script>x()</script>\n",
+        PLACE,
+        "no <script>: what a page does stands in a script of docs/assets",
+    ),
+    "handler": ('<p onclick="x()">Text</p>\n', PLACE, "no event handler", "docs/assets"),
+    "address that runs": ("[Text](javascript:x())\n", PLACE, "no address that runs a script"),
+    "address that holds a page": (
+        "[Text](data:text/html,<b>x</b>)\n",
+        PLACE,
+        "no page within a link, it has 'data:text/html",
+        "put the file into docs/",
+    ),
+    "two headings of one id": ("## One {: #same }\n\n## Two {: #same }\n", PLACE, "the id 'same' twice"),
+    "a sign of control": (
+        "Text\x1b[31m.\n",
+        PLACE,
+        "no sign that nobody sees, it has U+001B (a control char",
+    ),
+    "a sign that turns text": (
+        "Text\u202e.\n",
+        PLACE,
+        "U+202E (RIGHT-TO-LEFT OVERRIDE): write it as code would, escaped",
+    ),
+    "a sign that turns text, by its number": ("Text&#x202E;.\n", PLACE, "U+202E"),
+    "a sign that turns code": (fence("python", "x = 1  # \u2066a\n"), "md:4: ", "U+2066"),
+    "a sign that turns a name": ('<p title="a\u202eb">Text</p>\n', PLACE, "U+202E"),
+    "style": ("<style>p { color: red }</style>\n", PLACE, "docs/assets"),
+    "frame": ('<iframe src="https://example.org"></iframe>\n', PLACE, "no <iframe>: link to it"),
+    "image of another host": ("![A](https://example.org/a.png)\n", PLACE, "put the file into docs/"),
+    "link to no file": ("[Text](none.md)\n", PLACE, "leads to no file of docs/"),
+    "link to no heading": ("[Text](index.md#none)\n", PLACE, "does not contain an anchor '#none'"),
+    "link from the root": ("[Text](/index.md)\n", PLACE, "absolute link"),
+    "front matter that is no YAML": (
+        {"docs/attempt.md": "---\ntitle: a: b\n---\n"},
+        "attempt.md:2: ",
+        "mapping",
+    ),
+    "front matter never closed": (
+        {"docs/attempt.md": "---\ntitle: a\n\n# Trial\n"},
+        "attempt.md:1: ",
+        "ends it",
+    ),
+    "front matter that is a list": (
+        {"docs/attempt.md": "---\n- a\n---\n# Trial\n"},
+        "attempt.md:1: ",
+        "list",
+    ),
+    "front matter without lines": ({"docs/attempt.md": "title: a\n\n# Trial\n"}, "attempt.md:1: ", "---"),
+    "title that is no text": (
+        {"docs/attempt.md": "---\nicon: a\ntitle: yes\n---\n# Trial\n"},
+        "docs/attempt.md:3: ",
+        "put it in quotes",
+    ),
+    "title that runs a script": (
+        {"docs/attempt.md": "---\ntitle: </title><script>x()</script>\n---\n# Trial\n"},
+        "attempt/index.html: the page has a script that no template holds, 'x()'",
+        "docs/assets",
+    ),
+    "template that is none": (
+        {"docs/attempt.md": "---\ntemplate: a.html\n---\n# Trial\n"},
+        "docs/attempt.md:2: ",
+        "all pages have the template overrides/main.html",
+    ),
+    "not UTF-8": ({"docs/attempt.md": LATIN}, PLACE, "0xfc", "save it as UTF-8"),
+    "byte order mark": ({"docs/attempt.md": "\ufeff# Trial\n"}, "attempt.md:1: ", "save it as UTF-8"),
+    "UTF-16": ({"docs/attempt.md": "# Trial\n".encode("utf-16")}, "attempt.md:1: ", "save it as UTF-8"),
+    "an exhibit that is not UTF-8": (
+        {"exhibits/attempt.py": LATIN},
+        "exhibits/attempt.py:3: ",
+        "save it as UTF-8",
+    ),
+    "two pages of one address": (
+        {"docs/attempt.md": "# One\n", "docs/attempt/index.md": "# Other\n"},
+        "docs/attempt.md:1: ",
+        "has the address of docs/attempt/index.md: rename one of them",
+    ),
+    "a README beside an index": ({"docs/README.md": "# Other\n"}, "README.md", "index.md"),
+    "a page that is a folder": ({"docs/attempt.md/a.txt": "a"}, "docs/attempt.md:1: ", "is a folder"),
+    "nested too deep": (
+        {"docs/attempt.md": "# Trial\n\n" + "".join(f"{'    ' * n}- deep {n}\n" for n in range(300))},
+        "docs/attempt.md:",
+        "this is nested too deep: simplify it, or take it apart",
+    ),
+    "a page named with blanks": ({"docs/an attempt.md": "# Trial\n"},),
+    "a page named beyond ASCII": ({"docs/\N{GREEK SMALL LETTER ALPHA}&'+.md": "# Trial\n"},),
+    "a page of nothing": ({"docs/attempt.md": ""},),
+    "no end of line": ({"docs/attempt.md": "# Trial\n\n" + fence("exhibit lines.rising").strip()},),
+    "lines of Windows": (
+        {"docs/attempt.md": ("# Trial\n\n" + fence("exhibit lines.rising")).replace("\n", "\r\n")},
+    ),
+    "tabs": ({"docs/attempt.md": '# Trial\n\n??? note "A box"\n\n\t```exhibit lines.rising\n\t```\n'},),
+    "a link that leads nowhere": (
+        {"docs/attempt.md": link("none.md")},
+        "attempt.md:1: this link leads nowhere",
+    ),
+    "an image that leads nowhere": (
+        {"docs/a/b.png": link("none.png")},
+        "docs/a/b.png:1: this link leads nowhere",
+    ),
+    "a page that is a link out of the project": (
+        {"docs/attempt.md": link("/etc/passwd")},
+        "attempt.md:1: ",
+        OUT,
+    ),
+    "an image that is a link out of the project": (
+        {"docs/a/b.png": link("/etc/passwd")},
+        "docs/a/b.png:1: ",
+        OUT,
+    ),
+    "a folder that is a link out of the project": ({"docs/a": link("/etc")}, "docs/a:1: ", OUT),
+    "a page that is a link to what is hidden": (
+        {"docs/a.txt": link("../.cache/executable_prose")},
+        "a.txt:1: ",
+        OUT,
+    ),
+    "a template that is a link out of the project": (
+        {"overrides/a.txt": link("/etc/passwd")},
+        "overrides/a.txt:1: ",
+        OUT,
+    ),
+    "a link within the project": ({"docs/a.txt": link("../snippets/scale.py")},),
+    "a page that is a pipe": (
+        {"docs/attempt.md": os.mkfifo},
+        "attempt.md:1: ",
+        "neither a file nor a folder",
+    ),
+    "a pipe beside pages": ({"docs/a/b.txt": os.mkfifo}, "docs/a/b.txt:1: ", "neither a file nor a folder"),
+    "ten megabytes": ({"docs/attempt.md": "# Trial\n\n" + "Words and words. " * 600_000},),
+}
+
+EXHIBITS = {
+    "is a pipe": (
+        {"exhibits/attempt.py": os.mkfifo},
+        "exhibits/attempt.py:1: ",
+        "neither a file nor a folder",
+    ),
+    "is read as UTF-8 and declares another encoding": (
+        {"exhibits/attempt.py": "#!/usr/bin/python\n# -*- coding: latin-1 -*-\ndef one(): pass\n"},
+        "exhibits/attempt.py:2: the file is read as UTF-8 and declares 'latin-1': remove that",
+    ),
+    "is read as UTF-8 and declares it": ({"exhibits/attempt.py": "# vim: set fileencoding=utf8 :\nX = 1\n"},),
+    "has a comment further down": ({"exhibits/attempt.py": "X = 1\n# coding: latin-1\n"},),
+    "raises": (
+        exhibit("raise RuntimeError('out of\\nluck')"),
+        PLACE,
+        AT,
+        "out of luck (at exhibits/attempt.py:2)",
+    ),
+    "is no Python": (
+        {**exhibit("pass"), "exhibits/attempt.py": "def one(:\n"},
+        PLACE,
+        AT,
+        "exhibits/attempt.py:1",
+    ),
+    "imports what is not there": (
+        exhibit("import nowhere"),
+        PLACE,
+        "No module named 'nowhere' (at exhibits/attempt.py:2)",
+    ),
+    "returns a list": (exhibit("return [1]"), PLACE, "it returned list (at exhibits/attempt.py:1)"),
+    "returns NaN": (
+        exhibit("return {'a': float('nan')}"),
+        PLACE,
+        "must be finite, it is nan (at exhibits/attempt.py:1)",
+    ),
+    "returns a name that is none": (exhibit("return {'a b': 1}"), PLACE, "must be a word, it is 'a b'"),
+    "exits": (exhibit("import sys\nsys.exit(3)"), PLACE, "died with exit code 3"),
+    "is killed": (exhibit("import os\nos.kill(os.getpid(), 9)"), PLACE, "died with exit code -9"),
+    "crashes": (
+        exhibit("import ctypes\nctypes.string_at(0)"),
+        PLACE,
+        "exit code -11 (at exhibits/attempt.py:3)",
+    ),
+    "recurses": ({**exhibit("one()")}, PLACE, "RecursionError", "(at exhibits/attempt.py:2)"),
+    "starts a program": (
+        exhibit("import os\nos.system('true')"),
+        PLACE,
+        "got os.system (at exhibits/attempt.py:3)",
+    ),
+    "leaves a thread": (
+        exhibit("import threading\nthreading.Thread(target=print).start()"),
+        PLACE,
+        "expected work in one thread, got Thread-",
+    ),
+    "writes into the project": (
+        exhibit("open('a', 'w')"),
+        PLACE,
+        f"{OUTSIDE} open of 'a' (at exhibits/attempt.py:2)",
+    ),
+    "talks to the network": (
+        exhibit("import socket\nsocket.socket()"),
+        PLACE,
+        "expected no network, got socket.__new__ (at exhibits/attempt.py:3)",
+    ),
+    "prints without end": (
+        exhibit("while True:\n    print('x' * 99_999)"),
+        PLACE,
+        "at most 1,000,000 characters of output (at exhibits/attempt.py:3)",
+    ),
+    "takes too much memory": (
+        exhibit("return {'a': len(bytearray(5 << 30))}"),
+        PLACE,
+        "expected at most 4 GiB of memory, got MemoryError: (at exhibits/attempt.py:2)",
+    ),
+    "returns a number without end": (
+        exhibit("return {'a': 10**5000}"),
+        PLACE,
+        AT,
+        "value 'a' must have at most 4,096 bits, it has 16,610 (at exhibits/attempt.py:1)",
+    ),
+    "returns a text without end": (
+        exhibit("return {'a': 'x' * 2_000_000}"),
+        PLACE,
+        AT,
+        "value 'a' must have at most 1,000,000 characters, it has 2,000,000 (at exhibits/attempt.py:1)",
+    ),
+    "prints half a character": (
+        exhibit("print('a' + chr(0xD800))"),
+        PLACE,
+        AT,
+        "expected text, got '\\ud800', half of a character (at exhibits/attempt.py:1)",
+    ),
+    "returns half a character": (
+        exhibit("return {'a': chr(0xDFFF)}"),
+        PLACE,
+        AT,
+        "expected text, got '\\udfff', half of a character (at exhibits/attempt.py:1)",
+    ),
+    "raises half a character": (
+        exhibit("raise ValueError(chr(0xD800))"),
+        PLACE,
+        AT,
+        "ValueError: \\ud800 (at",
+    ),
+    "returns classes of its own": (
+        exhibit(
+            "import enum\nclass Name(str, enum.Enum):\n    A = 'b'\nclass Count(int):\n    pass\n"
+            "print()\nreturn {'a': Name.A, 'b': Count(3), 'c': type('F', (float,), {})(0.5)}"
+        ),
+    ),
+    "fails, and no page shows it": (
+        {"exhibits/attempt.py": "def one():\n    raise RuntimeError('no')\n"},
+        AT,
+        "RuntimeError: no (at exhibits/attempt.py:2)",
+    ),
+    "is a coroutine": (
+        {**exhibit("pass"), "exhibits/attempt.py": "async def one():\n    pass\n"},
+        PLACE,
+        "expected a plain function, but 'one' in exhibits/attempt.py is a coroutine (async def)",
+    ),
+    "is a class": (
+        {**exhibit("pass"), "exhibits/attempt.py": "class one:\n    pass\n"},
+        PLACE,
+        "expected a plain function, but 'one' in exhibits/attempt.py is no function",
+    ),
+    "closes all files": (
+        exhibit("import os\nos.closerange(3, 999)"),
+        PLACE,
+        AT,
+        "it closed files that it had not opened",
+    ),
+    "draws without words": (
+        exhibit("import matplotlib.pyplot as plt\nreturn plt.figure()"),
+        PLACE,
+        "has no docstring",
+        "(at exhibits/attempt.py:1)",
+    ),
+    "prints a sign of control": (
+        exhibit("print('a\\x1b[1mb')", "control"),
+        PLACE,
+        "what is shown here may hold no sign that nobody sees, it has U+001B",
+    ),
+    "prints what turns text": (exhibit("print('a\\u202eb')", "turned"), PLACE, "RIGHT-TO-LEFT OVERRIDE"),
+    "returns what turns text": (
+        exhibit("return {'a': 'b\\u202ec'}", "value", "`#!val {}.one.a`\n"),
+        PLACE,
+        "a value may hold no sign that nobody sees, it has U+202E",
+    ),
+    "prints a script as a table": (
+        exhibit(
+            "print('| a |\\n|---|\\n| <script>x()</script> |')", "rows", "```exhibit {}.one show=table\n```\n"
+        ),
+        PLACE,
+        "no <script>",
+    ),
+    "draws a link that runs": (
+        exhibit(DRAWN + "axes.scatter([0], [0], urls=['javascript:x()'])\nreturn figure"),
+        PLACE,
+        "expected a link to a page, got the url 'javascript:x()' of an artist (at exhibits/attempt.py:",
+    ),
+    "draws too many points": (
+        exhibit(DRAWN + "axes.scatter(range(20_000), range(20_000))\nreturn figure"),
+        PLACE,
+        "at most 500,000 characters of SVG, got",
+        "draw fewer points",
+        "(at exhibits/attempt.py:",
+    ),
+    "a snippet that is broken": ({"snippets/scale.py": "def scaled(:\n"}, "snippets/scale.py:1"),
+}
+
+MISTAKES = "labs/scaling.toml"
+mistake = partial(lab, file=MISTAKES)
+LABS = {
+    "raises": lab(
+        "    return x / 2", "    raise ValueError('half')", "ValueError: half (at labs/scaling.py:"
+    ),
+    "is no Python": lab("    return x / 2", "    return x /", "SyntaxError", "labs/scaling.py:"),
+    "exits": lab("    return x / 2", "    raise SystemExit(3)", "died with exit code 3"),
+    "starts a program": lab("    return x / 2", "    import os; os.system('a')", "got os.system (at labs/"),
+    "leaves a thread": lab(
+        "    return x / 2",
+        "    import threading; threading.Thread(target=print).start()",
+        "expected work in one thread",
+    ),
+    "writes into the project": lab(
+        "    return x / 2", "    open('a', 'w')", f"{OUTSIDE} open of 'a' (at labs/"
+    ),
+    "talks to the network": lab("    return x / 2", "    import socket; socket.socket()", "no network"),
+    "prints without end": lab("    return x / 2", "    while True: print('x' * 99_999)", "at most 1,000,000"),
+    "recurses": lab("    return x / 2", "    return half(x)", "RecursionError"),
+    "has an unknown tag": (
+        {"labs/scaling.py": ('tags=["judge"]', 'tags=["jugde"]')},
+        "docs/labs/scaling.md:5: ",
+        "labs/scaling.py:",
+    ),
+    "begins with no cell": (
+        {"labs/scaling.py": "import torch\n"},
+        "docs/labs/scaling.md:5: ",
+        "labs/scaling.py",
+    ),
+    "ends in a value": lab(
+        "passed = check_half(half)", "half(2.0)", "it ends in a value that a notebook would show"
+    ),
+    "draws without words": lab(' alt="A line that falls."', "", 'needs alt="'),
+    "has words without a figure": lab("plt.plot([half(2.0), 0])", "", "draws no figure"),
+    "links to no file": (
+        {"labs/scaling.py": ("../index.md", "../none.md")},
+        "labs/scaling.py:",
+        "leads to no file of docs/",
+    ),
+    "has a script in its prose": (
+        {"labs/scaling.py": ("Divide by", "<script>x()</script>")},
+        "labs/scaling.py:",
+        "no <script>",
+    ),
+    "is not UTF-8": ({"labs/scaling.toml": LATIN}, "labs/scaling.toml:3: ", "save it as UTF-8"),
+    "has a mistake that fits nothing": mistake(
+        '"x / 2"', '"x / 3"', f"{MISTAKES}:1: expected 'x / 3' once in the solution of half, got it 0 times"
+    ),
+    "has a mistake that fits twice": mistake(
+        '"x / 2"', '"x"', f"{MISTAKES}:1: expected 'x' once in the solution of half, got it 2 times"
+    ),
+    "has a mistake of no step": mistake(
+        "[[half]]", "[[third]]", f"{MISTAKES}: expected [[function]] of a solution, got 'third'"
+    ),
+    "has a mistake without words": mistake(
+        "says =", "say =", f"{MISTAKES}:1: a way has now and says, got now, say"
+    ),
+    "has mistakes that are no TOML": mistake('"x / 2"', '"x / 2', f"{MISTAKES}: ", "line 2, column"),
+}
+
+CONFIGURATION = {
+    "is no YAML": ({"mkdocs.yml": "site_name: [\n"}, "mkdocs.yml"),
+    "is gone": ({"mkdocs.yml": None}, "mkdocs.yml"),
+    "names an extension that is none": ({"mkdocs.yml": ("  - abbr\n", "  - abbbr\n")}, "abbbr"),
+    "names a page that is none": ({"mkdocs.yml": ("plugins: []", "nav: [none.md]\nplugins: []")}, "none.md"),
+}

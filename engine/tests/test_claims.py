@@ -1,0 +1,90 @@
+"""Which claims the tests hold, and which pages state them."""
+
+import pytest
+
+from executable_prose import claims
+
+HELD = """
+    import pytest
+
+
+    @pytest.mark.claim("order-is-lost", "Attention "
+                       "does not see order.")
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_order(n):
+        pass
+    """
+IN_A_CLASS = """
+    import pytest
+
+
+    class TestAll:
+        @pytest.mark.claim("order-is-lost", "Attention does not see order.")
+        @pytest.mark.claim("second", "Another.")
+        def test_again(self):
+            pass
+    """
+
+
+def refusal(function):
+    with pytest.raises(claims.ClaimError) as error:
+        function()
+    return str(error.value)
+
+
+def test_a_claim_is_the_sentence_of_every_test_that_holds_it(here):
+    here.write({"tests/a/test_one.py": HELD, "tests/test_two.py": IN_A_CLASS, "tests/helper.py": HELD})
+    known = claims.registry()
+    assert set(known) == {"order-is-lost", "second"}
+    assert known["order-is-lost"].statement == "Attention does not see order."
+    assert known["order-is-lost"].tests == [
+        ("test_order", "tests/a/test_one.py", 7),
+        ("TestAll.test_again", "tests/test_two.py", 7),
+    ]
+
+
+def test_other_marks_are_no_claims(here):
+    here.write({"tests/test_one.py": "@pytest.mark.slow('a', 'b')\n@claim('c', 'd')\ndef test_a(): pass\n"})
+    assert claims.registry() == {}
+
+
+def test_two_sentences_for_one_claim_are_refused(here):
+    here.write({"tests/test_one.py": HELD, "tests/test_two.py": HELD.replace("see", "mind")})
+    message = "tests/test_two.py:7 states claim 'order-is-lost' in other words than tests/test_one.py:7"
+    assert refusal(claims.registry) == message
+
+
+@pytest.mark.parametrize("arguments", ["", "'one'", "'a', 'b', 'c'", "NAME, 'x'", "'a', f'{1}'"])
+def test_a_claim_that_is_not_two_literals_is_refused(here, arguments):
+    here.write({"tests/test_one.py": f"\n@pytest.mark.claim({arguments})\ndef test_a(): pass\n"})
+    assert refusal(claims.registry) == "tests/test_one.py:2: a claim takes an id and a sentence, as literals"
+
+
+def test_a_test_file_that_cannot_be_read_is_named(here):
+    here.write({"tests/test_one.py": "x = 1\ndef broken(:\n"})
+    assert refusal(claims.registry) == "invalid syntax (at tests/test_one.py:2)"
+
+
+def test_an_edited_test_file_is_read_again(here):
+    here.write({"tests/test_one.py": HELD})
+    claims.registry()
+    here.write({"tests/test_one.py": HELD.replace("see", "get")})
+    assert claims.registry()["order-is-lost"].statement == "Attention does not get order."
+
+
+def test_a_claim_is_stated_where_pages_cite_it(here):
+    here.write(
+        {
+            "docs/b/two.md": "Twice `#!claim order-is-lost` and `#!claim order-is-lost`, `#!claim\nsecond`.",
+            "docs/a.md": "Once `#!claim order-is-lost`.",
+            "docs/c.md": "#!claim second, and `claim second`, and `#!claims second` state nothing.",
+        }
+    )
+    assert claims.citations() == {"order-is-lost": ["a.md", "b/two.md"], "second": ["b/two.md"]}
+    here.write({"mkdocs.yml": "nav:\n  - b/two.md\n  - One: a.md\n"})
+    assert claims.citations() == {"order-is-lost": ["b/two.md", "a.md"], "second": ["b/two.md"]}
+
+
+def test_a_claim_that_no_page_cites_is_unstated(here):
+    here.write({"tests/test_two.py": IN_A_CLASS, "docs/a.md": "Once `#!claim order-is-lost`."})
+    assert [claim.id for claim in claims.unstated(claims.registry(), claims.citations())] == ["second"]

@@ -1,0 +1,100 @@
+"""```files```: every snippet, by where it enters, and all with check.py and their versions as one archive."""
+
+import base64
+import io
+import zipfile
+
+from executable_prose import symbols
+from executable_prose.registry import directive
+from executable_prose.rendering.directives.code import DirectiveError
+from guide import copies, heads
+from guide import reference as known
+
+NAME = "snippets.zip"
+
+
+@directive("files")
+def files(page, argument, body):
+    """The archive, in its own link as it needs no server; then a table for each group."""
+    try:
+        groups = known.groups()
+        parts = [[f"## {title}", "", *_table(page, names)] for title, names in groups.items()]
+    except (symbols.SymbolError, known.LedgerError) as error:
+        raise DirectiveError(str(error)) from None
+    listed = [f"snippets/{name}.py" for names in groups.values() for name in names]
+    data = archive([*listed, heads.CHECK], page.addresses["site"])
+    address = f"data:application/zip;base64,{base64.b64encode(data).decode()}"
+    link = f'<a href="{address}" download="{NAME}">{NAME}</a>, {len(data) // 1000} kB'
+    if page.addresses["data"]:
+        link += f'. Their versions: <a href="{page.up()}{copies.LIST}">{copies.LIST}</a>'
+    return [f"<p>All of them: {link}.</p>", *parts]
+
+
+@files.as_text
+def _told(copy, argument, body):
+    """Each file with its page and what it is."""
+    made = [f"One archive of all: on [the page](files.md). Their versions: [{copies.LIST}]({copies.LIST})."]
+    for title, names in known.groups().items():
+        listed = ((name, known.sentence(f"snippets/{name}.py")) for name in names)
+        made += [
+            "",
+            f"## {title}",
+            "",
+            *(f"- [{name}.py](reference/{name}.md): {is_}" for name, is_ in listed),
+        ]
+    return made
+
+
+def archive(files, site):
+    """A zip of files as the site hands them out and of the list of their versions.
+
+    Of the same history it has the same bytes, wherever and whenever it is made.
+    """
+    made = io.BytesIO()
+    texts = {file.rpartition("/")[2]: heads.handed_out(heads.read(file), site) for file in sorted(files)}
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for name, text in (texts | {copies.LIST: copies.text()}).items():
+            entry = zipfile.ZipInfo(f"snippets/{name}")  # of 1980
+            entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            packed.writestr(entry, text)
+    return made.getvalue()
+
+
+def _table(page, names):
+    return [
+        "| File | Lines | Checked against | Copies | Beside the fastest |",
+        "|---|--:|---|--:|--:|",
+        *(f"| {' | '.join(_cells(page, name))} |" for name in names),
+    ]
+
+
+def _cells(page, name):
+    file = f"snippets/{name}.py"
+    what = f"[{name}.py]({page.to(heads.reference_page(file))})<br>{known.sentence(file)}"
+    packages = {peer.partition(".")[0].replace("_", "-") for peer, *_ in known.peers(name)}
+    against = ", ".join(sorted(packages)) or "its definition"
+    against = f"<span>{against}</span>"  # where no word is one of the glossary's
+    return what, str(len(symbols.find(file).lines)), against, *_speed(name)
+
+
+def _speed(name):
+    """The fewest copies of any work, and the range of all work beside the fastest that does the same."""
+    rows = _held(known.speed(name)[1])
+    if not rows:
+        return "–", "–"
+    copies = min(row["copies"]["forward"] for row in rows)
+    older = " *(before a change)*" if any(row["older"] for row in rows) else ""
+    return f"{copies:.1f}{older}", _beside(rows)
+
+
+def _held(rows):
+    """Of work that is told twice, with tables made anew and held, the second."""
+    held = {(row["what"], row["size"]) for row in rows if row["story"] == "held"}
+    return [row for row in rows if row["story"] == "held" or (row["what"], row["size"]) not in held]
+
+
+def _beside(rows):
+    same = [[peer["forward"] for peer in row["peers"] if not peer["less"]] for row in rows]
+    ratios = sorted(max(each) for each in same if each)
+    return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (*ratios[:1], *ratios[-1:]))) or "–"

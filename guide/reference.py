@@ -1,0 +1,109 @@
+"""What is known of a snippet beyond its text: its calls, its peers and its speed.
+
+The calls are read from the file itself, the differences to peers and the speeds from ledgers
+that the tests keep (`make goldens`, `make bench`). A speed that is older than its code says so.
+"""
+
+import ast
+import json
+import re
+
+from executable_prose import project, symbols
+from executable_prose.execution.provenance import changed
+
+MEASUREMENTS = "measurements"
+SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
+
+
+class LedgerError(Exception):
+    """A ledger lacks what the page needs; the message says what."""
+
+
+def calls(file):
+    """Every public function and class of a file: (name, lines of its signature, what its docstrings say)."""
+    source = symbols.find(file)
+    for node in ast.parse("\n".join(source.lines)).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            yield node.name, _signature(source.lines, node), list(_said(node))
+
+
+def _said(node):
+    """The docstrings of a definition and of its methods: (name of the method, paragraphs)."""
+    for name, each in [("", node), *((each.name, each) for each in _methods(node))]:
+        if docstring := ast.get_docstring(each):
+            yield name, docstring.split("\n\n")
+
+
+def _methods(node):
+    """Of a class those that a reader calls."""
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+    called = [each for each in methods if each.name in SHOWN or not each.name.startswith("_")]
+    return called if isinstance(node, ast.ClassDef) else []
+
+
+def _signature(lines, node):
+    """The lines before a definition's docstring, and for a class those of its public methods too."""
+    head = lines[node.lineno - 1 : node.body[0].lineno - 1]
+    return head + [line for method in _methods(node) for line in ["", *_signature(lines, method)]]
+
+
+def groups():
+    """The snippets by where they enter, in the order of the navigation: {title: names}."""
+    found = {}
+    for page, sections in project.pages_in_order():
+        if page.startswith("reference/"):
+            found.setdefault(sections[-1], []).append(page.removeprefix("reference/").removesuffix(".md"))
+    return found
+
+
+def sentence(file):
+    """What a file is: the first paragraph of its docstring."""
+    tree = ast.parse("\n".join(symbols.find(file).lines))
+    return " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+
+
+def peers(snippet):
+    """(implementation, version, largest difference) for each peer that the tests compare it with."""
+    known = _ledger("peers.json").get(snippet, {})
+    return [(name, _version(name.partition(".")[0]), gap) for name, gap in sorted(known.items())]
+
+
+def speed(snippet):
+    """The machine that the speeds were taken on, and the rows of a snippet.
+
+    Of the peers a row has those that are fastest in a column, of all and of those that do the same. `older`
+    has what has changed since the row was measured.
+    """
+    known = _ledger("speed.json")
+    rows = [row for row in known.get("rows", ()) if row["snippet"] == snippet]
+    return known.get("machine"), [
+        row | {"peers": _fastest(row), "older": changed(known["code"][row["what"]], "snippets")}
+        for row in rows
+    ]
+
+
+def _fastest(row):
+    same = [peer for peer in row["peers"] if not peer["less"]]
+    first = {
+        max(peers, key=lambda peer: peer[column])["name"]
+        for column in row["microseconds"]
+        for peers in (row["peers"], same)
+        if peers
+    }
+    return [peer for peer in row["peers"] if peer["name"] in first]
+
+
+def _version(package):
+    """The version that the tests are pinned to."""
+    pins = (project.ROOT / "requirements-test.txt").read_text(encoding="utf-8")
+    pinned = re.search(rf"^{re.sub('[_-]', '[_-]', package)}==(\S+)", pins, re.M | re.I)
+    if not pinned:
+        raise LedgerError(f"requirements-test.txt pins no {package!r}, which {MEASUREMENTS}/peers.json names")
+    return pinned[1]
+
+
+def _ledger(name):
+    try:
+        return json.loads((project.ROOT / MEASUREMENTS / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{MEASUREMENTS}/{name} cannot be read: {error}") from None

@@ -1,0 +1,156 @@
+"""```reference snippets/file.py```: all of a snippet's own page below its prose."""
+
+import html
+import textwrap
+
+from executable_prose import project, symbols
+from executable_prose.registry import directive
+from executable_prose.rendering.directives.code import DirectiveError, box, highlighted, placed
+from guide import changes, heads
+from guide import reference as known
+
+DROP_IN = "How it gets into a known model. A test does so to a small one and compares what it gives."
+UNSEARCHED = "data-search-exclude"
+KEPT = {"anew": "nothing", "held": "tables"}
+
+
+@directive("reference")
+def reference(page, file, body):
+    """The calls of a snippet, the whole file, its peers, its speed."""
+    try:
+        source = symbols.find(file)
+        snippet = file.removeprefix("snippets/").removesuffix(".py")
+        peers = known.peers(snippet)
+        machine, rows = known.speed(snippet)
+        page.top = fixed(snippet, page.to("files.md"))
+    except (symbols.SymbolError, known.LedgerError, changes.ChangesError) as error:
+        raise DirectiveError(str(error)) from None
+    if page.path() != heads.reference_page(file):
+        raise DirectiveError(f"the reference of {file} belongs on docs/{heads.reference_page(file)}")
+    parts = [["## What it offers"]]
+    if not (calls := list(known.calls(file))):
+        raise DirectiveError(f"{file} has nothing that a reader could call")
+    for name, signature, said in calls:
+        signature = box(page, "highlight", highlighted(signature))
+        parts += [[f"### `{name}` {{: .call }}"], signature]
+        parts += [_told(page, method, *paragraphs) for method, paragraphs in said]
+    parts += [["## The file"], *placed(page, source)]
+    if model := drop_in(snippet):
+        parts += [["## In a model", "", DROP_IN], *placed(page, model)]
+    parts += [["## Checked against"], compared(peers)]
+    if rows:
+        parts += [["## Speed"], timed(machine, rows)]
+    return parts
+
+
+@reference.as_text
+def _as_text(copy, file, body):
+    """The file with what its page says beside it."""
+    snippet = file.removeprefix("snippets/").removesuffix(".py")
+    machine, rows = known.speed(snippet)
+    made = [*copy.plain(fixed(snippet, "../files.md")), "", *copy.code(symbols.find(file)), ""]
+    if model := drop_in(snippet):
+        made += ["## In a model", "", DROP_IN, "", *copy.code(model), ""]
+    made += ["## Checked against", "", *compared(known.peers(snippet)), ""]
+    return made + (["## Speed", "", *copy.plain(timed(machine, rows))] if rows else [])
+
+
+def drop_in(snippet):
+    """The code that puts a snippet into a known model, if there is some."""
+    file = f"drop_in/{snippet}.py"
+    return symbols.find(file) if (project.ROOT / file).is_file() else None
+
+
+def fixed(snippet, files):
+    """What stands below the title, of copies that give wrong numbers; `files` is the page of all files."""
+    if not (entries := changes.fixed(f"{snippet}.py")):
+        return []
+    return [
+        f'??? warning "Fixed on {entries[0].date}: copies from before give wrong numbers"',
+        "",
+        *(f"    - {each.date}: {each.words}" for each in entries),
+        "",
+        f"    [check.py]({files}#is-my-copy-current) tells whether yours is one of them.",
+    ]
+
+
+def _told(page, method, sentence, *rest):
+    """A docstring, whole; only its sentence is for the search."""
+    name = f"<code>{method}</code>: " if method else ""
+    rest = "".join(_paragraph(page, text) for text in rest)
+    return f'<p class="call">{name}{_flowing(sentence)}</p>' + (
+        rest and f"<section {UNSEARCHED}>{rest}</section>"
+    )
+
+
+def _paragraph(page, text):
+    if text.startswith((">>> ", "    ")):
+        return box(page, "no-copy printed", html.escape(f"{textwrap.dedent(text)}\n"))
+    kind = ' class="raises"' if text.startswith("ValueError: ") else ""
+    return f"<p{kind}>{_flowing(text)}</p>"
+
+
+def _flowing(text):
+    return html.escape(" ".join(text.split()))
+
+
+def compared(peers):
+    """Who a snippet is checked against, in lines of Markdown."""
+    if not peers:
+        return [
+            "The tests compare it with no implementation by others. They hold it to its definition, "
+            "written out in plain Python."
+        ]
+    rows = [f"| `{name}` | {version} | {_gap(gap)} |" for name, version, gap in peers]
+    return [
+        "These implementations were written by others. Beside each stands the largest difference that "
+        "the tests found. One that works in float32 differs by its rounding.",
+        "",
+        "| Implementation | Version | Largest difference |",
+        "|---|---|---|",
+        *rows,
+    ]
+
+
+def timed(machine, rows):
+    """How fast a snippet is, in lines of Markdown."""
+    lines = [f"| {' | '.join(cells)} |" for row in rows for cells in _speeds(row)]
+    return [
+        f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
+        f"({machine['system']}). *Kept* says whether tables and the like are made anew each time, or held by "
+        "who calls. *Copies* is the time as a multiple of copying once what comes out. *Forward*, *backward* "
+        "and *compiled*, which is forward through `torch.compile`, are the time divided by that of the "
+        "implementation beside it, the fastest in one of these columns: below one, this file is faster."
+        + ("" if machine["compiler"] else " There was no C++ compiler, so nothing was compiled."),
+        "",
+        "| Work | Kept | Microseconds | Copies | Beside | Forward | Backward | Compiled |",
+        "|---|---|--:|--:|---|--:|--:|--:|",
+        *lines,
+        "",
+        '??? note "How it was measured"',
+        "",
+        f"    {machine['method']}",
+    ]
+
+
+def _speeds(row):
+    """The cells of each line: the first has the work itself, the others only another implementation."""
+    copies = f"{row['copies']['forward']:.1f}"
+    if "compiled" in row["copies"]:
+        copies += f", compiled {row['copies']['compiled']:.1f}"
+    work = f"{row['what']}, {row['size']}"
+    if row["older"]:
+        work += f" *(measured before {', '.join(f'`{name}`' for name in row['older'])} changed)*"
+    own = [work, KEPT[row["story"]], f"{row['microseconds']['forward']:,.0f}", copies]
+    for peer in row["peers"] or [{"name": "–", "less": None}]:
+        beside = f"{peer['name']} (does less)" if peer["less"] else peer["name"]
+        ratios = (peer.get(column) for column in ("forward", "backward", "compiled"))
+        yield [*own, beside, *("–" if ratio is None else f"{ratio:.2f}" for ratio in ratios)]
+        own = [""] * len(own)
+
+
+def _gap(number):
+    if number == 0:
+        return "none"
+    digits, _, power = f"{number:.0e}".partition("e")
+    return f"{digits} × 10<sup>{str(int(power)).replace('-', '−')}</sup>"

@@ -1,0 +1,103 @@
+"""The page that lists all files: nothing is left out, and the archive has the same bytes each time."""
+
+import io
+import re
+import subprocess
+import sys
+import time
+import zipfile
+from types import SimpleNamespace
+
+import pytest
+
+from executable_prose import project
+from executable_prose.rendering.directives.code import DirectiveError
+from guide import copies, heads
+from guide.files_page import archive, files
+
+SNIPPETS = sorted(f"snippets/{path.name}" for path in (project.ROOT / "snippets").glob("[!_]*.py"))
+SITE = "https://someone.github.io/guide/"
+PAGE = SimpleNamespace(
+    to=lambda target: target.removeprefix("reference/"),
+    up=lambda: "../",
+    addresses={"site": SITE, "data": True},
+)
+
+
+def test_every_snippet_has_a_line_with_its_own_words_and_length():
+    _, *tables = files.shown(PAGE, "", [])
+    lines = [line for table in tables for line in table if line.startswith("| [")]
+    named = [
+        re.match(r"\| \[(\w+)\.py\]\((\w+)\.md\)<br>(.+\.) \| (\d+) \|", line).groups() for line in lines
+    ]
+    assert sorted(f"snippets/{name}.py" for name, *_ in named) == SNIPPETS
+    for name, page, says, length in named:
+        text = (project.ROOT / f"snippets/{name}.py").read_text("utf-8")
+        assert page == name
+        assert " ".join(text.split('"""')[1].split()).startswith(says)
+        assert int(length) == len(text.splitlines())
+
+
+def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(monkeypatch):
+    def row(what, story, copies, *ratios, older=()):
+        peers = [{"forward": abs(ratio), "less": "much" if ratio < 0 else None} for ratio in ratios]
+        work = {"what": what, "size": "", "story": story}
+        return work | {"copies": {"forward": copies}, "peers": peers, "older": older}
+
+    rows = [
+        row("a", "anew", 0.1, 9.0),  # not as it is used
+        row("a", "held", 5.0, 0.4, 0.5, -3.0),
+        row("b", "anew", 3.0, 1.25, 1.0),
+        row("c", "anew", 4.0, -0.1),
+    ]
+    asked = {}
+    monkeypatch.setattr("guide.reference.speed", lambda snippet: (None, asked.get(snippet, [])))
+    asked["rope"] = rows
+    asked["alibi"] = [row("a", "held", 2.0, 0.5, older=["x"])]
+    cells = {
+        line[3:].split("]")[0]: line.split(" | ")[-2:]
+        for table in files.shown(PAGE, "", [])[1:]
+        for line in table
+        if line.startswith("| [")
+    }
+    assert cells["rope.py"] == ["3.0", "0.50 to 1.25 |"]
+    assert cells["alibi.py"] == ["2.0 *(before a change)*", "0.50 |"]
+    assert cells["xpos.py"] == ["–", "– |"]
+
+
+@pytest.mark.parametrize("site", [SITE, ""])
+def test_the_archive_holds_the_files_as_they_are_handed_out_and_its_bytes_never_change(monkeypatch, site):
+    made = archive(heads.files(), site)
+    with zipfile.ZipFile(io.BytesIO(made)) as packed:
+        assert packed.namelist() == ["snippets/check.py", *SNIPPETS, "snippets/snippets.json"]
+        assert packed.read("snippets/snippets.json").decode() == copies.text()
+        for file, name in zip(sorted(heads.files()), packed.namelist()[:-1], strict=True):
+            text = packed.read(name).decode()
+            assert text == heads.read(file).replace(f"From {heads.GUIDE}", f"From {site or heads.GUIDE}", 1)
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    monkeypatch.setattr("sys.platform", "win32")
+    assert archive(reversed(heads.files()), site) == made
+
+
+def test_the_archive_is_enough_to_tell_its_own_copies(tmp_path):
+    with zipfile.ZipFile(io.BytesIO(archive(heads.files(), ""))) as packed:
+        packed.extractall(tmp_path)
+    command = [sys.executable, "-I", "check.py", "rope.py", "check.py", "--against", copies.LIST]
+    done = subprocess.run(command, cwd=tmp_path / "snippets", capture_output=True, text=True, check=True)
+    assert [line.partition(",")[0] for line in done.stdout.splitlines()] == [
+        "rope.py: current",
+        "check.py: current",
+    ]
+
+
+def test_the_page_has_the_archive_in_its_link():
+    link, *_ = files.shown(PAGE, "", [])
+    assert 'href="data:application/zip;base64,' in link
+    assert 'download="snippets.zip"' in link
+    assert '<a href="../snippets.json">' in link
+
+
+def test_a_file_that_is_in_the_navigation_and_not_there_is_refused(monkeypatch):
+    monkeypatch.setattr("guide.reference.groups", lambda: {"Lost": ["nobody"]})
+    with pytest.raises(DirectiveError, match=r"no file snippets/nobody\.py"):
+        files.shown(PAGE, "", [])
