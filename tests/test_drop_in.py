@@ -27,6 +27,9 @@ BERT |= {"intermediate_size": 48}
 LLAMA = BERT | {"num_key_value_heads": 2, "max_position_embeddings": 64}
 GPT2 = SIZES | {"n_positions": 64, "n_embd": DIM, "n_layer": 2, "n_head": HEADS}
 T5 = SIZES | {"d_model": DIM, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": HEADS}
+INKLING = LLAMA | {"num_hidden_layers": 6, "head_dim": 8, "moe_intermediate_size": 16, "n_routed_experts": 8}
+INKLING |= {"swa_num_attention_heads": 2, "swa_num_key_value_heads": 1, "swa_head_dim": 16}
+INKLING |= {"sliding_window_size": 3, "d_rel": 5, "rel_extent": 4, "log_scaling_n_floor": 6}
 XLNET = SIZES | {"d_model": DIM, "d_inner": 48, "n_layer": 2, "n_head": HEADS, "attn_type": "uni"}
 MARIAN = SIZES | {"d_model": DIM, "encoder_layers": 2, "decoder_layers": 2}
 LLAMA_2 = {"rope_type": "default", "rope_theta": 5e5}
@@ -186,6 +189,19 @@ def test_deberta_gives_what_it_gave(drop_in):
     before = model(IDS).logits
     drop_in("deberta").put_into(model)
     assert_close(model(IDS).logits, before)
+
+
+@torch.no_grad()
+def test_inkling_2_gives_what_it_gave(drop_in):
+    model = made("Inkling2ForCausalLM", **INKLING, unpadded_vocab_size=WORDS, rel_l2_clip_threshold=2.0)
+    for layer in model.model.layers:
+        nn.init.normal_(layer.self_attn.rel_logits_proj.proj)
+        nn.init.normal_(layer.self_attn.r_proj.weight, std=0.5)  # so that some states are clipped
+    before = given(model)
+    drop_in("relative_logits").put_into(model)
+    assert_close(given(model), before)
+    model.model.layers[0].self_attn.rel_logits_proj.proj.zero_()
+    assert (model(IDS).logits - before[0]).abs().max() > 1e-3  # it is heard
 
 
 @torch.no_grad()

@@ -25,6 +25,7 @@ GIVEN = {
     "dim": lambda: 8,
     "encode": lambda: nn.Embedding(9, 8),
     "encoding": Encoding,
+    "extent": lambda: 5,
     "features": lambda: 6,
     "gamma": lambda: 3.0,
     "heads": lambda: 2,
@@ -32,6 +33,7 @@ GIVEN = {
     "layers": lambda: 2,
     "length": lambda: 9,
     "max_distance": lambda: 4,
+    "profiles": lambda: 3,
     "rings": lambda: 3,
     "rows": lambda: 5,
     "span": lambda: 4,
@@ -40,7 +42,12 @@ GIVEN = {
     "width": lambda: 3,
     "window": lambda: 2,
 }
-MORE = {"AddLearned": {"init": "bert"}, "DebertaScores": {"terms": ["p2c"]}, "FourierEncoding": {"groups": 2}}
+MORE = {
+    "AddLearned": {"init": "bert"},
+    "DebertaScores": {"terms": ["p2c"]},
+    "FourierEncoding": {"groups": 2},
+    "RelativeLogits": {"most": 8.0},
+}
 Way = namedtuple("Way", "kind options")
 
 

@@ -9,6 +9,7 @@ import torch
 from snippets.cope import CopeScores, cope_scores
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
+from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 from snippets.transformer_xl import (
     TransformerXLScores,
@@ -110,6 +111,17 @@ def places(batch, tokens):
     return torch.randint(0, 30, (batch, tokens)), torch.randint(0, 30, (batch, tokens + 2))
 
 
+def mixing(*shape):
+    """What each query mixes from a bank by, if a shape is given a bank, and positions."""
+
+    def make(batch, tokens):
+        of_heads = (HEADS,) if shape else ()
+        states = torch.randn(batch, *of_heads, tokens, DIM)
+        return states, *(torch.randn(shape) for _ in shape[:1]), *places(batch, tokens)
+
+    return make
+
+
 CASES = [
     *(
         Case(scores.make.kind, partial(shares, scores), vectors(heads, place=scores.positions))
@@ -118,6 +130,12 @@ CASES = [
     ),
     Case(shaw_scores, shaw_scores, vectors(3, (11, DIM))),
     Case(shaw_values, shaw_values, weights),
+    Case(relative_logits, relative_logits, mixing(DIM, 12)),
+    Case(clip_norm, partial(clip_norm, most=2.0), lambda *sizes: mixing()(*sizes)[:1]),
+    *(
+        Case(RelativeLogits, partial(RelativeLogits, DIM, HEADS, 3, 12, most), mixing())
+        for most in (None, 0.5)
+    ),
     Case(log_buckets, partial(log_buckets, span=8, max_distance=20), lambda *sizes: places(*sizes)[:1]),
     Case(deberta_scores, deberta_scores, vectors(3, (HEADS, 10, DIM), (HEADS, 10, DIM))),
     Case(

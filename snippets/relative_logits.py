@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-23
+"""Relative logits: each token mixes from a bank what distance adds to scores.
+
+A layer learns a bank of profiles: numbers by distance from a query back to a
+key. Of its own vector x[i], each token makes a state for each head, which says
+how much of each profile the head adds to the scaled scores of this query.
+
+    state[h, i]   = project[h] @ x[i]
+    bias[h, i, j] = state[h, i] . bank[:, i - j]    for 0 <= i - j < extent
+                  = 0                               for all other keys
+
+Heads share the bank. It has nothing for later keys, which must be masked, and
+nothing to tell keys apart that are extent tokens back or more. If states are
+q / sqrt(dim) and the bank is a table of Shaw's, the bias is his term for keys.
+
+Inkling has this and no other encoding of text positions, but its convolutions
+over a few tokens and the mask know order, too. In a layer with a window the
+extent is the window. Inkling-2 gives states a learned scale, shortens long ones
+(most = 8), and in layers without a window multiplies them and q by a number
+that grows with the logarithm of i, from some i on. That is left to the caller.
+
+Source: no paper's. Inkling2RelativeLogits, Inkling2ScaledL2Clip and how
+Inkling2FullAttention uses them, in Hugging Face Transformers 5.23.0,
+models/inkling2/modeling_inkling2.py; models/inkling has no clip.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def relative_logits(
+    states: Tensor,  # (..., queries, profiles)
+    bank: Tensor,  # (profiles, extent)
+    query_positions: Tensor,  # (..., queries)
+    key_positions: Tensor,  # (..., keys)
+) -> Tensor:
+    """What the states of queries add to their scores: (..., queries, keys).
+
+    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
+    tokens) or (batch, tokens). They may stay on the CPU. Before the axis of
+    queries, states have one of heads, which may be left out. It hides no key:
+    mask later keys too. In float32 it takes 4 * heads + 8 bytes per query and
+    key at its peak (with 2 heads or more), and 4 * heads * (extent + 1) more
+    per query.
+
+    >>> bank = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.5]])
+    >>> states = torch.tensor([[1.0, 0.0], [3.0, 4.0]])  # of two queries
+    >>> relative_logits(states, bank, torch.tensor([3, 4]), torch.arange(5))
+    tensor([[0., 0., 0., 1., 0.],
+            [0., 0., 2., 2., 5.]])
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: states or a bank of another shape, or of no floating dtype, or
+    of two; positions that are no tensors of integers or do not fit.
+    """
+    _check_states(states)
+    profiles, have = states.shape[-1], tuple(bank.shape)
+    fits = len(have) == 2 and have[0] == profiles and have[1] > 0
+    if not fits or bank.dtype != states.dtype:
+        raise ValueError(
+            f"bank must be {states.dtype} ({profiles}, extent), "
+            f"got {bank.dtype} {have}"
+        )
+    extent = have[1]
+    column = _offsets(query_positions, key_positions, states.device).neg_()
+    column.masked_fill_((column < 0) | (column > extent), extent)
+    nothing = bank.new_zeros(profiles, 1)  # the last column: of other keys
+    by_distance = states @ torch.cat((bank, nothing), 1)
+    shape = torch.Size((*states.shape[:-1], column.shape[-1]))
+    return by_distance.gather(-1, _per_head(column, shape))
+
+
+def clip_norm(states: Tensor, most: float) -> Tensor:
+    """Each vector of the last axis, at most as long as most: shape of states.
+
+    Shorter ones stay as they are. Lengths are measured in float32 or better.
+    Transformers adds a millionth to the length, and so ends a trifle shorter.
+
+    >>> clip_norm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), most=1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: states that are not floating vectors; most not above 0.
+    """
+    _check_states(states)
+    if not most > 0:
+        raise ValueError(f"most must be above 0, got {most}")
+    exact = states.to(torch.promote_types(states.dtype, torch.float32))
+    length = torch.linalg.vector_norm(exact, dim=-1, keepdim=True)
+    factor = torch.where(length > most, most / length.clamp(min=most), 1.0)
+    return (exact * factor).to(states.dtype)
+
+
+class RelativeLogits(nn.Module):
+    """A layer's bank and projection: x to the bias of its queries.
+
+    x is what the queries are projected from, (..., queries, dim), and the bias
+    (..., heads, queries, keys). With attention.py, for tokens at `at`:
+
+        output, _ = attention(q, k, v, relative(x, at, at), causal=True)
+
+    If most is given, states have a learned scale, at first one, and clip_norm.
+    In Transformers' Inkling project.weight is r_proj.weight, bank is
+    rel_logits_proj.proj and scale is rel_l2_clip.scale.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+
+    ValueError: as relative_logits; a size below 1; x of another width.
+    """
+
+    scale: nn.Parameter | None
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        profiles: int,
+        extent: int,
+        most: float | None = None,
+    ):
+        super().__init__()
+        if min(dim, heads, profiles, extent) < 1:
+            raise ValueError(
+                "dim, heads, profiles and extent must be at least 1, "
+                f"got {dim}, {heads}, {profiles} and {extent}"
+            )
+        if most is not None and not most > 0:
+            raise ValueError(f"most must be above 0, got {most}")
+        self.heads, self.most = heads, math.inf if most is None else most
+        self.project = nn.Linear(dim, heads * profiles, bias=False)
+        self.bank = nn.Parameter(torch.empty(profiles, extent))
+        self.scale = (
+            nn.Parameter(torch.empty(heads, profiles)) if most else None
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.bank, std=0.02)
+        if self.scale is not None:
+            nn.init.ones_(self.scale)
+
+    def states(self, x: Tensor) -> Tensor:
+        """How much each head takes of each profile: (..., heads, queries,
+        profiles).
+        """
+        dim = self.project.in_features
+        if x.ndim < 2 or x.shape[-1] != dim:
+            raise ValueError(
+                f"x must be (..., queries, {dim}), got {tuple(x.shape)}"
+            )
+        states = self.project(x).unflatten(-1, (self.heads, -1))
+        if self.scale is not None:
+            exact = torch.promote_types(states.dtype, torch.float32)
+            scaled = states.to(exact) * self.scale
+            states = clip_norm(scaled, self.most).to(states.dtype)
+        return states.transpose(-3, -2)  # (..., heads, queries, profiles)
+
+    def forward(
+        self, x: Tensor, query_positions: Tensor, key_positions: Tensor
+    ) -> Tensor:
+        states = self.states(x)
+        bank = self.bank.to(states.dtype)  # which autocast may have made narrow
+        return relative_logits(states, bank, query_positions, key_positions)
+
+
+def _check_states(states: Tensor) -> None:
+    shape = tuple(states.shape)
+    if len(shape) < 2 or not shape[-1] or not states.is_floating_point():
+        raise ValueError(
+            "states must be floating and (..., queries, profiles), "
+            f"got {states.dtype} {shape}"
+        )
+
+
+def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
+    """Rows of (..., queries, keys) for scores of this shape, heads alike."""
+    *batch, queries, keys = rows.shape
+    fits = len(batch) in (0, len(shape) - 3) and (queries, keys) == shape[-2:]
+    leading = zip(batch, shape, strict=False)
+    if not fits or any(n not in (1, of) for n, of in leading):
+        raise ValueError(
+            f"positions must fit scores of {tuple(shape)}, "
+            f"got {(*batch, queries)} and {(*batch, keys)}"
+        )
+    rows = rows[..., None, :, :] if batch else rows
+    return rows.expand(shape)
+
+
+def _check_integers(name: str, *given: Tensor) -> None:
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    for each in given:
+        tensor = isinstance(each, Tensor)
+        kind = each.dtype if tensor else type(each).__name__
+        if kind not in whole:
+            raise ValueError(
+                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+            )
+
+
+def _offsets(
+    query_positions: Tensor, key_positions: Tensor, device: torch.device | None
+) -> Tensor:
+    """Key position minus query position: (..., queries, keys), int64."""
+    _check_integers("positions", query_positions, key_positions)
+    queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
+    if not queries or not keys or queries[:-1] != keys[:-1]:
+        raise ValueError(
+            "positions must be (..., queries) and (..., keys), "
+            f"got {queries} and {keys}"
+        )
+    i = query_positions.to(device, torch.int64)[..., :, None]
+    return key_positions.to(device)[..., None, :] - i

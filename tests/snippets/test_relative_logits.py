@@ -1,0 +1,409 @@
+"""relative_logits.py against its formula, against Inkling in transformers, and beside its relatives."""
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from experiments.measure import peak_bytes
+from snippets.attention import attention, scaled_dot_product
+from snippets.clipped_bias import clipped_bias
+from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
+from snippets.shaw import shaw_scores
+from tests.peers import peer
+from tests.snippets.common import (
+    COUNTING,
+    EXACT,
+    NO_INTEGERS,
+    SEEDS,
+    filled,
+    places,
+    random,
+    refusals,
+    refused,
+)
+
+HEADS, PROFILES, EXTENT = 3, 4, 5
+POSITIONS = places(-40, 40)
+
+
+def layer(dim=6, heads=HEADS, profiles=PROFILES, extent=EXTENT, most=None):
+    return filled(RelativeLogits(dim, heads, profiles, extent, most))
+
+
+def states_and_bank(queries, *leading, profiles=PROFILES, extent=EXTENT):
+    return random(*leading, queries, profiles), random(profiles, extent)
+
+
+# --- what the source says
+
+
+@pytest.mark.parametrize("most", [None, 1.5])
+@pytest.mark.parametrize("extent", [1, 3, 50])
+def test_every_entry_is_its_formula(extent, most):
+    made, x = layer(extent=extent, most=most), random(4, 6)
+    i, j = [0, 3, 3, -7], [1, 0, 9, 3, -6, -9]
+    bias = made(x, torch.tensor(i), torch.tensor(j))
+    weight = made.project.weight.unflatten(0, (HEADS, PROFILES))
+    for h in range(HEADS):
+        for a, query in enumerate(i):
+            state = [sum((weight[h, c, n] * x[a, n]).item() for n in range(6)) for c in range(PROFILES)]
+            if most:
+                state = [s * made.scale[h, c].item() for c, s in enumerate(state)]
+                length = math.hypot(*state)
+                state = [s * min(1, most / length) for s in state]
+            for b, key in enumerate(j):
+                distance, expected = query - key, 0.0
+                if 0 <= distance < extent:
+                    expected = sum(s * made.bank[c, distance].item() for c, s in enumerate(state))
+                assert bias[h, a, b].item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_bank_begins_small_and_a_scale_at_one():
+    made = RelativeLogits(8, 2, 16, 1000, most=8.0)
+    assert made.bank.std().item() == pytest.approx(0.02, rel=0.05)
+    assert (made.scale == 1).all()
+    assert RelativeLogits(8, 2, 16, 1000).scale is None
+
+
+# --- other libraries
+
+
+@pytest.mark.claim(
+    "relative-logits-agree-with-peers",
+    "The bias of the snippet's relative logits equals that of Inkling and of Inkling-2 in transformers, to "
+    "1e-12 in float64.",
+)
+@pytest.mark.parametrize("name", ["inkling", "inkling2"])
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (1, 30), (4, 9), (30, 30)])
+@pytest.mark.parametrize(("heads", "profiles", "extent"), [(1, 1, 1), (3, 4, 8), (2, 16, 100)])
+def test_agrees_with_inkling(name, queries, keys, heads, profiles, extent, to_ledger):
+    kind = f"{name.capitalize()}RelativeLogits"
+    theirs = getattr(peer(f"transformers.models.{name}.modeling_{name}"), kind)(profiles, extent)
+    states, bank = states_and_bank(queries, 2, heads, profiles=profiles, extent=extent)
+    theirs.proj.data = bank
+    i, j = torch.arange(keys - queries, keys), torch.arange(keys)
+    made, expected = relative_logits(states, bank, i, j), theirs(states.transpose(1, 2), i, j)
+    assert_close(made, expected, **EXACT)
+    to_ledger(f"transformers.models.{name}.modeling_{name}.{kind}", made, expected)
+
+
+@pytest.mark.parametrize("most", [0.5, 8.0])
+@pytest.mark.parametrize("size", [0.1, 1.0, 100.0])
+def test_states_are_scaled_and_clipped_as_inkling_2_does(size, most, to_ledger):
+    made = layer(most=most).float()
+    kind = peer("transformers.models.inkling2.modeling_inkling2").Inkling2ScaledL2Clip
+    theirs, x = kind(HEADS, PROFILES, most), size * torch.randn(2, 5, 6)
+    theirs.scale.data = made.scale.data
+    expected = theirs(made.project(x).unflatten(-1, (HEADS, PROFILES)))
+    states = made.states(x).transpose(1, 2)
+    assert_close(states, expected, rtol=1e-5, atol=1e-6)
+    to_ledger("transformers.models.inkling2.modeling_inkling2.Inkling2ScaledL2Clip", states, expected)
+
+
+# --- its relatives
+
+
+@pytest.mark.claim(
+    "relative-logits-have-shaw-as-a-case",
+    "With queries divided by the root of their width as states, and Shaw's key table as the bank (the row of "
+    "the query itself first, then one for each step back, the last again from the clip on), relative logits "
+    "are what that table adds to the scores of all keys that are not later and within the extent.",
+)
+@settings(max_examples=30)
+@given(SEEDS, POSITIONS, POSITIONS, st.integers(0, 8), st.integers(1, 30), st.sampled_from([1, 4, 64]))
+def test_a_bank_that_is_the_table_of_keys_mixed_by_the_query_is_shaw(seed, i, j, clip, extent, dim):
+    torch.manual_seed(seed)
+    q, k, table = random(2, len(i), dim), random(2, len(j), dim), random(2 * clip + 1, dim)
+    bank = table[clip - torch.arange(extent).clamp(max=clip)].T
+    made = relative_logits(q / math.sqrt(dim), bank, i, j)
+    expected = shaw_scores(q, k, table, i, j) - scaled_dot_product(q, k)
+    distance = i[:, None] - j
+    near = ((distance >= 0) & (distance < extent)).expand_as(made)
+    assert_close(made[near], expected[near], **EXACT)
+    assert (made[~near] == 0).all()
+
+
+@pytest.mark.claim(
+    "relative-logits-of-equal-states-are-a-number-by-distance",
+    "If all tokens have the same states, relative logits are a number by distance for each head, as in the "
+    "clipped bias with zeros for later keys and from the extent on.",
+)
+@settings(max_examples=20)
+@given(SEEDS, POSITIONS, POSITIONS, st.integers(1, 9), st.integers(1, 6))
+def test_equal_states_make_a_number_by_distance(seed, i, j, extent, profiles):
+    torch.manual_seed(seed)
+    states, bank = states_and_bank(1, HEADS, profiles=profiles, extent=extent)
+    table = torch.zeros(2 * extent + 1, HEADS, dtype=torch.float64)
+    for distance in range(extent):
+        table[extent - distance] = states[:, 0] @ bank[:, distance]
+    made = relative_logits(states.expand(-1, len(i), -1), bank, i, j)
+    assert_close(made, clipped_bias(i, j, table), **EXACT)
+
+
+# --- what holds for every size
+
+
+@pytest.mark.claim(
+    "relative-logits-know-distances-only",
+    "For fixed states, moving all positions by the same number changes relative logits by no bit.",
+)
+@settings(max_examples=25)
+@given(SEEDS, POSITIONS, POSITIONS, st.integers(-100_000, 100_000))
+def test_shifting_all_positions_changes_nothing(seed, i, j, by):
+    torch.manual_seed(seed)
+    states, bank = states_and_bank(len(i), HEADS)
+    assert torch.equal(relative_logits(states, bank, i + by, j + by), relative_logits(states, bank, i, j))
+
+
+@pytest.mark.claim(
+    "relative-logits-end-at-the-extent",
+    "Relative logits are exactly zero for later keys and for keys that are extent tokens back or more.",
+)
+@pytest.mark.parametrize("extent", [1, 2, 9, 70])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_is_zero_for_all_keys_that_the_bank_does_not_reach(extent, dtype):
+    states, bank = states_and_bank(1, HEADS, extent=extent)
+    i, j = torch.tensor([100]), torch.arange(200)
+    made = relative_logits(states.to(dtype), bank.to(dtype), i, j)
+    reached = (j <= 100) & (j > 100 - extent)
+    assert (made[..., ~reached] == 0).all()
+    assert (made[..., reached] != 0).all()
+
+
+@pytest.mark.claim(
+    "relative-logits-lie-in-the-span-of-the-bank",
+    "Whatever the tokens, relative logits as functions of distance are sums of the bank's profiles: those of "
+    "any number of tokens and heads span no more dimensions than there are profiles.",
+)
+@pytest.mark.parametrize("profiles", [1, 4, 16])
+def test_all_mixtures_lie_in_the_span_of_the_profiles(profiles):
+    made = layer(dim=32, profiles=profiles, extent=40)
+    bias = made(random(50, 32), torch.full((50,), 39), torch.arange(40)).flatten(0, 1)
+    assert torch.linalg.matrix_rank(bias) == profiles
+    assert torch.linalg.matrix_rank(torch.cat((bias, made.bank.flip(1)))) == profiles
+
+
+@settings(max_examples=15)
+@given(SEEDS, st.floats(0.1, 10))
+def test_a_factor_of_the_states_is_one_of_the_bias(seed, factor):
+    torch.manual_seed(seed)
+    (states, bank), at = states_and_bank(6, HEADS), torch.arange(6)
+    made = relative_logits(factor * states, bank, at, at)
+    assert_close(made, factor * relative_logits(states, bank, at, at), **EXACT)
+
+
+def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
+    made, x, at = layer(), random(2, 9, 6), torch.arange(9)
+    whole = made(x, at, at)
+    for n in range(9):
+        one = made(x[:, [n]], at[[n]], at[: n + 1])
+        assert_close(one, whole[..., [n], : n + 1], **EXACT)
+
+
+def test_texts_of_a_batch_may_have_positions_of_their_own():
+    made, x = layer(), random(2, 3, 6)
+    i, j = torch.randint(0, 9, (2, 3)), torch.randint(0, 9, (2, 7))
+    batch = made(x, i, j)
+    assert batch.shape == (2, HEADS, 3, 7)
+    for text in range(2):
+        assert_close(batch[text], made(x[text], i[text], j[text]), **EXACT)
+        shared = made(x, i[text], j[text])
+        assert_close(made(x, i[[text]], j[[text]]), shared, **EXACT)
+        assert_close(shared[text], batch[text], **EXACT)
+
+
+def test_heads_may_be_left_out():
+    (states, bank), at = states_and_bank(5, HEADS), torch.arange(5)
+    for head, made in zip(states, relative_logits(states, bank, at, at), strict=True):
+        assert_close(relative_logits(head, bank, at, at), made, **EXACT)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
+def test_there_may_be_no_query_and_no_key(queries, keys):
+    made = layer()(random(queries, 6), torch.arange(queries), torch.arange(keys))
+    assert made.shape == (HEADS, queries, keys)
+
+
+def test_in_attention_the_order_of_earlier_tokens_matters():
+    made, x, at = layer(extent=9), random(6, 6), torch.arange(6)
+    q, k, v = random(3, HEADS, 6, 4)
+    order = [2, 0, 1, 3, 4, 5]
+    bias = made(x, at, at)
+    output = attention(q, k, v, bias, causal=True)[0][:, -1]
+    moved = attention(q, k[:, order], v[:, order], bias, causal=True)[0][:, -1]
+    assert (moved - output).abs().max() > 0.01
+
+
+@settings(max_examples=25)
+@given(SEEDS, st.floats(0.01, 10), st.sampled_from([torch.float64, torch.float32, torch.bfloat16]))
+def test_no_vector_is_longer_than_most_and_shorter_ones_stay(seed, most, dtype):
+    torch.manual_seed(seed)
+    vectors = (random(20, 1).exp() * random(20, 5)).to(dtype)
+    made, length = clip_norm(vectors, most), vectors.double().norm(dim=-1)
+    assert made.dtype == dtype
+    assert (made.double().norm(dim=-1) <= most * (1 + 4 * torch.finfo(dtype).eps)).all()
+    short = length < most * (1 - 1e-6)
+    assert torch.equal(made[short], vectors[short])
+    assert_close(
+        torch.nn.functional.cosine_similarity(made.double(), vectors.double()),
+        torch.ones(20).double(),
+        rtol=0,
+        atol=4e-5,
+    )
+
+
+@pytest.mark.parametrize("most", [0.01, 1.98828125, 7.3])
+def test_a_vector_as_long_as_most_stays_bit_for_bit(most):
+    vectors = torch.tensor([[most, 0.0], [0.0, -most]], dtype=torch.float64)
+    assert torch.equal(clip_norm(vectors, most), vectors)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_states_are_scaled_and_clipped_in_float32(dtype):
+    made, x = layer(most=0.7).to(dtype), random(9, 6).to(dtype)
+    states = made.project(x).unflatten(-1, (HEADS, PROFILES)).float()
+    expected = clip_norm(states * made.scale.float(), 0.7).to(dtype)
+    assert torch.equal(made.states(x), expected.transpose(0, 1))
+    assert torch.equal(clip_norm(x, 0.7), clip_norm(x.float(), 0.7).to(dtype))
+
+
+def test_a_vector_of_zeros_stays_and_has_a_gradient():
+    zeros = torch.zeros(1, 3, requires_grad=True)
+    clip_norm(zeros, 1.0).sum().backward()
+    assert torch.equal(zeros.grad, torch.ones(1, 3))
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("heads", [2, 8])
+@pytest.mark.parametrize("extent", [3, 64])
+def test_the_memory_it_takes_is_the_one_it_states(heads, extent):
+    queries, keys = 256, 320
+    states, bank = torch.randn(heads, queries, PROFILES), torch.randn(PROFILES, extent)
+    i, j = torch.arange(queries), torch.arange(keys)
+    stated = (4 * heads + 8) * queries * keys + 4 * heads * (extent + 1) * queries
+    peak = peak_bytes(lambda: relative_logits(states, bank, i, j))
+    assert 0.9 * stated < peak < 1.02 * stated
+
+
+# --- dtypes, gradients, modules
+
+
+@pytest.mark.parametrize("most", [None, 2.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_results_have_the_dtype_of_x(dtype, most):
+    made, at = layer(most=most).to(dtype), torch.arange(6)
+    x = random(2, 6, 6).to(dtype)
+    bias, expected = made(x, at, at), copy.deepcopy(made).double()(x.double(), at, at)
+    assert bias.dtype == dtype
+    assert_close(
+        bias.double(), expected, rtol=0, atol=32 * torch.finfo(dtype).eps * expected.abs().max().item()
+    )
+
+
+def test_autocast_gives_a_narrow_bias():
+    made, x, at = layer(most=2.0).float(), torch.randn(6, 6), torch.arange(6)
+    with torch.autocast("cpu", torch.bfloat16):
+        bias = made(x, at, at)
+    assert bias.dtype == torch.bfloat16
+    assert_close(bias.float(), made(x, at, at), rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", COUNTING)
+def test_positions_of_any_integer_dtype_give_the_same(dtype):
+    (states, bank), at = states_and_bank(5, HEADS), torch.tensor([0, 100, 5, 7, 6])
+    expected = relative_logits(states, bank, at, at)
+    for pair in ((at.to(dtype), at), (at, at.to(dtype)), (at.to(dtype), at.to(dtype))):
+        assert torch.equal(relative_logits(states, bank, *pair), expected)
+
+
+def test_positions_that_are_given_are_not_written_to():
+    (states, bank), i = states_and_bank(1, HEADS), torch.tensor([0])
+    j = torch.arange(3)
+    relative_logits(states, bank, i, j)
+    assert torch.equal(i, torch.tensor([0])) and torch.equal(j, torch.arange(3))
+
+
+def test_gradients():
+    at = torch.tensor([0, 1, 5])
+    given = [each.requires_grad_() for each in states_and_bank(3, 2)]
+    assert torch.autograd.gradcheck(lambda *given: relative_logits(*given, at, at), given)
+    assert torch.autograd.gradcheck(lambda x: clip_norm(x, 1.0), random(4, 3).requires_grad_())
+
+
+@pytest.mark.parametrize("most", [None, 2.0])
+def test_the_module_can_be_copied_saved_and_moved(most):
+    made, other, x, at = layer(most=most), layer(most=most), random(5, 6), torch.arange(5)
+    expected = made(x, at, at)
+    assert not torch.equal(other(x, at, at), expected)
+    other.load_state_dict(made.state_dict())
+    assert torch.equal(other(x, at, at), expected)
+    shapes = {"project.weight": (HEADS * PROFILES, 6), "bank": (PROFILES, EXTENT)}
+    shapes |= {"scale": (HEADS, PROFILES)} if most else {}
+    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == shapes
+    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
+        made(x, at.to("meta"), at.to("meta"))
+    assert made.to("meta")(x.to("meta"), at, at).is_meta
+
+
+# --- what is refused, and in which words
+
+
+AT = torch.arange(3)
+
+
+@refusals
+def test_refuses():
+    good, bank = torch.zeros(2, 3, 4), torch.zeros(4, 5)
+    for states in (torch.zeros(4), torch.tensor(0.0), torch.zeros(3, 0), torch.zeros(3, 4).long()):
+        got = f"{states.dtype} {tuple(states.shape)}"
+        message = f"states must be floating and (..., queries, profiles), got {got}"
+        yield message, relative_logits, states, bank, AT, AT
+        yield message, clip_norm, states, 1.0
+    for wrong in (
+        *(torch.zeros(shape) for shape in ((3, 5), (5, 4), (4, 0), (4,), (2, 4, 5), ())),
+        bank.double(),
+        bank.long(),
+    ):
+        got = f"{wrong.dtype} {tuple(wrong.shape)}"
+        yield f"bank must be torch.float32 (4, extent), got {got}", relative_logits, good, wrong, AT, AT
+    for most in (0, -1.0, math.nan):
+        yield f"most must be above 0, got {most}", clip_norm, good, most
+        yield f"most must be above 0, got {most}", RelativeLogits, 4, 2, 3, 5, most
+    for sizes in ((0, 2, 3, 5), (4, 0, 3, 5), (4, 2, 0, 5), (4, 2, 3, -1)):
+        got = "{}, {}, {} and {}".format(*sizes)
+        yield f"dim, heads, profiles and extent must be at least 1, got {got}", RelativeLogits, *sizes
+    for shape in ((3, 5), (6,), ()):
+        x = torch.zeros(shape).double()
+        yield f"x must be (..., queries, 6), got {shape}", lambda x: layer()(x, AT, AT), x
+    for i, j, fits in (
+        (AT[:2], AT, "(2,) and (3,)"),
+        (AT[None], AT[None], "(1, 3) and (1, 3)"),
+        (AT.expand(2, 3), AT.expand(2, 3), "(2, 3) and (2, 3)"),
+    ):
+        yield f"positions must fit scores of (2, 3, 3), got {fits}", relative_logits, good, bank, i, j
+    for i, j in ((AT[0], AT), (AT, AT[0]), (AT[None], AT)):
+        got = f"{tuple(i.shape)} and {tuple(j.shape)}"
+        message = f"positions must be (..., queries) and (..., keys), got {got}"
+        yield message, relative_logits, good, bank, i, j
+
+
+@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
+def test_refuses_positions_that_do_not_count(positions, got):
+    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
+    for pair in ((positions, AT), (AT, positions)):
+        refused(message, relative_logits, *states_and_bank(3, HEADS), *pair)
+
+
+def test_the_smallest_bank_has_one_number():
+    made = RelativeLogits(dim=1, heads=1, profiles=1, extent=1)
+    assert made.bank.shape == (1, 1)
+    assert made(torch.ones(1, 1), AT[:1], AT[:1]).item() == pytest.approx(
+        (made.bank * made.project.weight).item()
+    )
