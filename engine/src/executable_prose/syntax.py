@@ -5,6 +5,7 @@ within what a fence says of itself, stand values, claims and the minutes, as cod
 """
 
 import difflib
+import functools
 import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
@@ -50,11 +51,23 @@ def blocks(lines: list[str], directives: Collection[str] = ()) -> Iterator[Block
     misplaced = re.compile(rf"^\s*((>|[-*+]|\d+[.)])\s+)*(;*-+8<-+|(`{{3,}}|~{{3,}})\s*({any_of})\b)", re.I)
     number = 0
     while number < len(lines):
-        block = _fence(lines, number) or _listing(lines, number) or Block(None, number + 1, [lines[number]])
-        _check_place(block, directives and misplaced)
-        _check_kind(block, directives)
+        block = at(lines, number)
+        if directives:
+            _check_place(block, misplaced)
+            _check_kind(block, directives)
         yield block
         number += len(block.lines)
+
+
+def at(lines: list[str], number: int) -> Block:
+    """The block that begins with the line of this number, from 0."""
+    return _fence(lines, number) or _listing(lines, number) or Block(None, number + 1, [lines[number]])
+
+
+@functools.lru_cache(maxsize=128)
+def _read(text):
+    """The blocks of a whole page, which several ask for."""
+    return tuple(blocks(text.split("\n")))
 
 
 def _fence(lines, start):
@@ -76,7 +89,7 @@ def _listing(lines, number):
 
 
 def _check_place(block, misplaced):
-    if not misplaced or block.kind in (*SHOWN, LISTED):
+    if block.kind in (*SHOWN, LISTED):
         return
     if block.kind is None:
         if misplaced.match(block.lines[0]):
@@ -94,8 +107,9 @@ def _check_place(block, misplaced):
 
 
 def _check_kind(block, directives):
-    near = difflib.get_close_matches(block.kind or "", directives, n=1, cutoff=0.8)
-    if near and near[0] != block.kind:
+    if not block.kind or block.kind in directives:
+        return
+    if near := difflib.get_close_matches(block.kind, directives, n=1, cutoff=0.8):
         raise PageError(block.line, f"no directive is named {block.kind!r}; did you mean {near[0]!r}?")
 
 
@@ -139,9 +153,9 @@ def front_matter_fault(text: str) -> tuple[int, str]:
 
 
 def _of(text, kind):
-    return [block for block in blocks(text.split("\n")) if block.kind == kind]
+    return [block for block in _read(text) if block.kind == kind]
 
 
 def _prose(text):
-    spoken = (block for block in blocks(text.split("\n")) if block.kind in (None, *SPEAKING))
+    spoken = (block for block in _read(text) if block.kind in (None, *SPEAKING))
     return "\n".join(line for block in spoken for line in block.body or block.lines)

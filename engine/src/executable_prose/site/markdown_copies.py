@@ -73,18 +73,18 @@ class Copy:
 
     def plain(self, lines: list[str]) -> list[str]:
         """Lines of a page without what only the site understands."""
-        made, rest = list[str](), list(lines)
-        while rest:
-            if box := syntax.BOX.match(rest[0]):
-                end = _dedented(rest)
+        made, number = list[str](), 0
+        while number < len(lines):
+            if box := syntax.BOX.match(lines[number]):
+                end = _dedented(lines, number)
                 title = box["title"] or box["kind"].capitalize()
                 made += [f"### {title}" if box["kind"].startswith("level-") else f"**{title}**", ""]
-                made += self.plain([each.removeprefix("    ") for each in rest[1:end]])
+                made += self.plain([each.removeprefix("    ") for each in lines[number + 1 : end]])
             else:
-                block = next(syntax.blocks(rest))
+                block = syntax.at(lines, number)
                 made += self._block(block)
-                end = len(block.lines)
-            rest = rest[end:]
+                end = number + len(block.lines)
+            number = end
         return made
 
     def _block(self, block):
@@ -116,7 +116,7 @@ def box(kind: str, lines: list[str]) -> list[str]:
     return [f"````{kind}", *lines, "````"]
 
 
-def _dedented(lines):
+def _dedented(lines, start):
     """The number of the first line after a box, whose lines stand four columns deeper."""
-    after = (n for n, line in enumerate(lines[1:], 1) if line.strip() and not line.startswith("    "))
+    after = (n for n in range(start + 1, len(lines)) if lines[n].strip() and not lines[n].startswith("    "))
     return next(after, len(lines))
