@@ -1,10 +1,12 @@
 """The engine at work in a temporary folder, without building a site."""
 
 import functools
+import gc
 import io
 import logging
 import re
 import shutil
+import signal
 
 import markdown
 import pytest
@@ -21,6 +23,16 @@ from executable_prose.execution import memo, outcome, results
 from executable_prose.registry import ADDED, Files
 from executable_prose.rendering import directives  # noqa: F401
 from executable_prose.site.shared import Build
+
+gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
+
+# What a script starts in the background ignores interrupts, as would the programs that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    gc.enable()
+    gc.freeze()
 
 
 def move(monkeypatch, folder):
