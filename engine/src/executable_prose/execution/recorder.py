@@ -91,11 +91,18 @@ class Listener:
         self.files: Digests | None = None
         self._busy = False
         self._thread = threading.get_ident()
-        sys.addaudithook(self._on_audit)
+        self._hears = False
+
+    def hear(self) -> None:
+        """Begin to hear of files: once, for Python forgets no hook."""
+        if not self._hears:
+            sys.addaudithook(self._on_audit)
+        self._hears = True
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[Digests]:
         """The files noted from now on in this thread."""
+        self.hear()
         self.files, self._thread = {}, threading.get_ident()
         try:
             yield self.files
@@ -142,6 +149,7 @@ class Recorder(Listener):
 
     def __init__(self) -> None:
         super().__init__()
+        self.hear()
         self.files: Digests = dict(loaded())
         self.modules: dict[str, str] = {}
         self.functions: dict[str, set[str]] | None = {}
