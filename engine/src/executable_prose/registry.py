@@ -1,6 +1,6 @@
 """What a site adds to what its pages can say.
 
-A module that pyproject.toml names (`additions = "guide"`) is imported before the first page is read, and
+A module that pyproject.toml names (`additions = "parts"`) is imported before the first page is read, and
 registers its own:
 
     @directive("parts")

@@ -3,18 +3,16 @@
 import os
 import random
 
+import numpy
+
 from executable_prose import project
 
 
 def seed() -> None:
-    """Seed Python, and numpy and torch where the project computes with them."""
-    libraries = project.settings().libraries
+    """Seed Python and numpy, and torch where the project computes with it."""
     random.seed(0)
-    if "numpy" in libraries:
-        import numpy
-
-        numpy.random.seed(0)
-    if "torch" in libraries:
+    numpy.random.seed(0)
+    if "torch" in project.settings().libraries:
         import torch
 
         torch.manual_seed(0)
