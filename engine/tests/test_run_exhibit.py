@@ -337,6 +337,19 @@ def files(outcome, project):
     return used
 
 
+def run_python(project, code):
+    """Run Python in a project, as its worker would be run."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
 def test_a_figure_is_drawn_without_the_words_that_stand_for_it(result):
     """They are joined on the page, so that they can be edited without running anything."""
     shown = result("kinds.both")
@@ -408,15 +421,7 @@ def test_the_limit_of_time_holds_while_an_answer_is_written(light):
         "from executable_prose.execution import process_pool; process_pool.LIMIT = process_pool.REST = 1; "
     )
     driver += "print(process_pool.run_one('stops.midway').failure)"
-    done = subprocess.run(
-        [sys.executable, "-c", driver],
-        cwd=light.root,
-        env=light.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run_python(light, driver)
     assert done.stdout == "it did not end within 1 seconds\n", done
 
 
@@ -614,15 +619,7 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(light):
     )
     driver = "from executable_prose.execution import process_pool as pool; pool.REST = 1; "
     driver += "print(pool.run_one('thread.left').failure)"
-    done = subprocess.run(
-        [sys.executable, "-c", driver],
-        cwd=light.root,
-        env=light.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run_python(light, driver)
     assert done.stdout == "its process still ran 1 seconds after its answer: does it leave a thread?\n", done
 
 
@@ -647,15 +644,7 @@ def test_what_an_exhibit_gives_crosses_as_data_and_runs_nothing(light):
     )
     driver = "from executable_prose.execution.process_pool import run_one; "
     driver += "print(run_one('pickled.text').result['values'])"
-    done = subprocess.run(
-        [sys.executable, "-c", driver],
-        cwd=light.root,
-        env=light.environment,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = run_python(light, driver)
     assert done.stdout == "{'a': 'b'}\n", done
     assert not (light.root / "ran").exists()
 
