@@ -167,7 +167,8 @@ def state(tree):
     """It keeps nothing from one call to the next, and says nothing."""
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not docstring and not isinstance(node, (ast.Import, ast.ImportFrom, *DEFINITION)):
+        command = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+        if not docstring and not command and not isinstance(node, (ast.Import, ast.ImportFrom, *DEFINITION)):
             try:
                 assert isinstance(node, ast.Assign)
                 hash(ast.literal_eval(node.value))  # neither made by a call nor one that can change

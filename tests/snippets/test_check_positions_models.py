@@ -1,0 +1,774 @@
+"""check_positions.py on models, their starts, their layers and as a command."""
+
+import functools
+import json
+import math
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from snippets import check_positions
+from snippets.block import Decoder, Encoding
+from snippets.check_positions import (
+    Layer,
+    check_layers,
+    check_model,
+    check_start,
+    check_transformers,
+    main,
+    read_layers,
+    small,
+)
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
+from tests.peers import peer
+from tests.snippets.common import refused
+from tests.snippets.test_check_positions import failing, one, proportional, turning, verdicts
+
+VOCABULARY = 40
+
+
+class Tiny(nn.Module):
+    """Two layers of attention and a cache; a fault overrides one of its methods."""
+
+    def __init__(self, width=32):
+        super().__init__()
+        made = torch.Generator().manual_seed(0)
+        draw = functools.partial(torch.randn, generator=made)
+        self.tokens = nn.Parameter(draw(VOCABULARY, width))
+        self.project = nn.ParameterList([draw(width, 3 * width) / 4 for _ in range(2)])
+
+    def own_positions(self, ids, mask, done):
+        """What it counts for itself."""
+        rows = torch.arange(done, done + ids.shape[1])
+        return rows.expand(len(ids), -1)
+
+    def embed(self, ids, at):
+        return self.tokens[ids]
+
+    def turn(self, x, at):
+        cos, sin = rope_tables(at, rope_frequencies(x.shape[-1]))
+        return apply_rope(x[:, None], cos, sin, "half")[:, 0]
+
+    def seen(self, at, keys, mask, order):
+        """(batch, queries, keys): order is that of rows, of queries and of keys."""
+        rows, columns = order
+        seen = (rows[:, None] >= columns).expand(len(at), -1, -1)
+        return seen if mask is None else seen & (mask[:, None, :] | (rows[:, None] == columns))
+
+    def forward(self, ids, mask=None, positions=None, cache=None):
+        done = cache[0].shape[1] if cache is not None else 0
+        at = self.own_positions(ids, mask, done) if positions is None else positions
+        at = self.placed(at, mask, done)
+        keys_at = at if cache is None else torch.cat((cache[0], at), 1)
+        rows = torch.arange(done, done + ids.shape[1]), torch.arange(done + ids.shape[1])
+        seen = self.seen(at, keys_at, mask, rows)
+        x, kept = self.embed(ids, at), [keys_at]
+        for n, project in enumerate(self.project):
+            q, k, v = (x @ project / x.shape[-1] ** 0.5).chunk(3, -1)
+            q, k = self.turn(q, at), self.turn(k, at)
+            if cache is not None:
+                k, v = torch.cat((cache[2 * n + 1], k), 1), torch.cat((cache[2 * n + 2], v), 1)
+            kept += [k, v]
+            scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~seen, -math.inf)
+            x = x + scores.softmax(-1) @ v
+        return x @ self.tokens.T, tuple(kept)
+
+    def placed(self, at, mask, done):
+        return at
+
+
+class Packs(Tiny):
+    """A position of 0 begins another document."""
+
+    def seen(self, at, keys, mask, order):
+        seen = super().seen(at, keys, mask, order)
+        if mask is not None:
+            return seen
+        own = (keys == 0).cumsum(1)
+        return seen & (own[:, -at.shape[1] :, None] == own[:, None, :])
+
+
+class Bigram(Tiny):
+    def turn(self, x, at):
+        return x
+
+    def seen(self, at, keys, mask, order):
+        return torch.eye(len(order[1]))[None, -len(order[0]) :].expand(len(at), -1, -1) > 0
+
+
+class Unordered(Tiny):
+    """No positions, all keys seen."""
+
+    def turn(self, x, at):
+        return x
+
+    def seen(self, at, keys, mask, order):
+        return torch.ones(len(at), len(order[0]), len(order[1])).bool()
+
+
+class Peeks(Tiny):
+    def seen(self, at, keys, mask, order):
+        if mask is None:
+            return torch.ones(len(at), len(order[0]), len(order[1])).bool()
+        return mask[:, None, :].expand(-1, len(order[0]), -1)
+
+
+class Decided(Tiny):
+    """Padding anywhere moves every row: not seen by turns, so a table is added."""
+
+    def embed(self, ids, at):
+        return self.tokens[ids] + torch.sin(at[..., None] * rope_frequencies(64).float())
+
+    def placed(self, at, mask, done):
+        return at + 3 if mask is not None and not mask.all() else at
+
+
+class Counts(Tiny):
+    """Padding is seen as any token is."""
+
+    def seen(self, at, keys, mask, order):
+        return super().seen(at, keys, None, order)
+
+
+class Forgets(Tiny):
+    """Padding is seen once there is a cache."""
+
+    def seen(self, at, keys, mask, order):
+        rows, columns = order
+        return super().seen(at, keys, mask if len(rows) == len(columns) else None, order)
+
+
+class Restarts(Tiny):
+    """With a cache its own positions begin anew."""
+
+    def own_positions(self, ids, mask, done):
+        return super().own_positions(ids, mask, 0)
+
+
+class TopLeft(Tiny):
+    """A causal mask without the cache's offset, where more than one token comes."""
+
+    def seen(self, at, keys, mask, order):
+        rows, columns = order
+        if len(rows) > 1:
+            return super().seen(at, keys, None, (rows - rows[0], columns))
+        return super().seen(at, keys, mask, order)
+
+
+class Learned(Tiny):
+    def embed(self, ids, at):
+        table = torch.randn(2000, 32, generator=torch.Generator().manual_seed(9))
+        return self.tokens[ids] + table[at]
+
+    def turn(self, x, at):
+        return x
+
+
+class Window(Tiny):
+    """A window that has one key more once there is a cache."""
+
+    width, more = 30, 1
+
+    def seen(self, at, keys, mask, order):
+        rows, columns = order
+        width = self.width + (self.more if len(rows) < len(columns) else 0)
+        return super().seen(at, keys, mask, order) & (rows[:, None] - columns < width)
+
+
+class RightWindow(Window):
+    more = 0
+
+
+class FromTwo(Tiny):
+    """Its own positions begin at 2, as RoBERTa's, which learns a table."""
+
+    embed = Learned.embed
+
+    def own_positions(self, ids, mask, done):
+        return super().own_positions(ids, mask, done) + 2
+
+
+def without_cache(model):
+    return lambda *given: (model(*given)[0], None)
+
+
+def checked(model, **options):
+    return check_model(model, VOCABULARY, weights=model.parameters(), **options)
+
+
+class Rotary(Encoding):
+    def tables(self, positions):
+        return rope_tables(positions, rope_frequencies(8))
+
+    def rotate(self, x, tables, role):
+        return apply_rope(x, *tables, "half")
+
+
+def plain():
+    return Decoder(Rotary(), VOCABULARY, dim=16, heads=2, layers=2)
+
+
+def decoder():
+    torch.manual_seed(0)
+    made = plain()
+    check_positions.enliven(made)
+    return made
+
+
+def calls(made):
+    """A Decoder of block.py, which wants documents in place of a mask, as check_model calls a model."""
+
+    def model(ids, mask, positions, cache):
+        done = cache[1].shape[1] if cache else 0
+        many = ids.shape[1]
+        if positions is None:
+            positions = torch.arange(done, done + many).expand(len(ids), -1)
+        documents = torch.ones_like(ids) if mask is None else mask[:, -many:].long()
+        return made(ids, positions, documents, cache)
+
+    return model
+
+
+# --- right models
+
+
+def test_nothing_fails_of_a_right_model():
+    findings = checked(Packs(), packs=True, moves=True, limits={"a window": 30, "another": 40})
+    told = verdicts(findings)
+    assert told.pop("begins") == "reads"
+    assert set(told.values()) == {"passes"}
+    assert set(told) == {
+        "finite", "same_twice", "alone_in_batch", "alone_as_padded", "alone_as_packed", "moved_as_here",
+        "no_peeking", "whole_as_steps", "whole_as_chunks", "past_limits", "padded_as_steps",
+    }  # fmt: skip
+    assert one(findings, "past_limits").found.endswith("by 48 tokens across a window 30, another 40")
+
+
+def test_nothing_fails_of_a_decoder_of_block():
+    made = decoder()
+    findings = check_model(calls(made), VOCABULARY, weights=made.parameters(), moves=True)
+    told = verdicts(findings)
+    assert not failing(findings)
+    assert (told["whole_as_steps"], told["alone_as_padded"], told["alone_as_packed"]) == (
+        "passes",
+        "passes",
+        "no promise",
+    )
+
+
+def test_weights_are_as_they_were_and_say_how_far_rounding_goes():
+    model = Tiny()
+    before = [each.detach().clone() for each in model.parameters()]
+    moved = one(checked(model), "whole_as_steps").tolerance
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+    assert moved > one(check_model(model, VOCABULARY), "whole_as_steps").tolerance > 0
+
+
+def test_what_is_not_promised_is_read_off():
+    told = {each.check: each for each in checked(Learned())}
+    assert told["moved_as_here"].verdict == "no promise"
+    assert told["alone_as_packed"].verdict == "no promise"
+    assert told["moved_as_here"].found.startswith("no, ")
+    told = {each.check: each for each in checked(Packs())}
+    assert (told["alone_as_packed"].verdict, told["moved_as_here"].verdict) == ("reads", "reads")
+
+
+def test_positions_that_begin_elsewhere_are_found_and_used():
+    findings = checked(FromTwo())
+    assert one(findings, "begins").found == "at 2"
+    assert not failing(findings)
+
+
+# --- each fault is found
+
+
+@pytest.mark.parametrize(
+    ("model", "check", "options", "words"),
+    [
+        (lambda *given: (0 * Tiny()(*given)[0] / 0, None), "finite", {}, "Are all logits finite? no"),
+        (
+            lambda *given: (torch.dropout(Tiny()(*given)[0], 0.1, True), None),
+            "same_twice",
+            {},
+            "dropout left on",
+        ),
+        (Peeks(), "no_peeking", {}, "a mask that is not causal"),
+        (Decided(), "alone_in_batch", {}, "any() of a mask"),
+        (Counts(), "alone_as_padded", {}, "a mask without it"),
+        (Tiny(), "alone_as_packed", {"packs": True}, "without a mask between documents"),
+        (Learned(), "moved_as_here", {"moves": True}, "or a table"),
+        (Restarts(), "whole_as_steps", {}, "first token 12"),
+        (TopLeft(), "whole_as_chunks", {}, "first token 5"),
+        (Window(), "past_limits", {"limits": {"window": 30}}, "by 38 tokens across window 30"),
+    ],
+)
+def test_a_fault_of_a_model_is_found_by_its_check(model, check, options, words):
+    found = one(check_model(model, VOCABULARY, **options), check)
+    assert found.verdict == "fails"
+    assert words in str(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        (Peeks, {"no_peeking", "whole_as_steps", "whole_as_chunks", "padded_as_steps"}),
+        (Decided, {"alone_in_batch", "alone_as_padded", "padded_as_steps"}),
+        (Counts, {"alone_as_padded", "padded_as_steps"}),
+        (Forgets, {"padded_as_steps"}),
+        (Restarts, {"whole_as_steps"}),
+        (TopLeft, {"whole_as_chunks", "alone_as_padded", "padded_as_steps"}),
+    ],
+)
+def test_a_fault_fails_no_check_beside_its_own(model, found):
+    assert failing(checked(model())) == found
+
+
+def test_an_encoder_is_asked_nothing_about_what_comes_later():
+    told = verdicts(checked(Peeks(), causal=False, limits={"window": 30}))
+    assert "fails" not in told.values()
+    assert not {"no_peeking", "whole_as_steps", "past_limits"} & set(told)
+
+
+# --- what could not fail
+
+
+@pytest.mark.claim("no-verdict-without-power", "A check that could not have failed does not pass.")
+@pytest.mark.parametrize("model", [Bigram(), Unordered()], ids=["bigrams", "no positions"])
+def test_a_model_without_order_has_no_power(model):
+    findings = checked(model)
+    assert (findings[-1].check, findings[-1].verdict) == ("order", "no power")
+    assert findings[-1].found == "tokens may trade places, and no logit changes"
+
+
+@pytest.mark.claim("no-verdict-without-power", "A check that could not have failed does not pass.")
+def test_a_prompt_within_every_limit_has_no_power():
+    found = one(checked(Tiny(), limits={"window": 4096}, longest=256), "past_limits")
+    assert (found.verdict, found.found) == ("no power", "no prompt of 256 tokens crosses window 4096")
+    found = one(checked(RightWindow(), limits={"near": 30, "far": 4096}), "past_limits")
+    assert found.verdict == "passes"
+    assert found.found.endswith("across near 30; not crossed: far 4096")
+
+
+def test_a_model_without_a_cache_says_so():
+    findings = check_model(without_cache(Tiny()), VOCABULARY, limits={"window": 30})
+    for check in ("whole_as_steps", "whole_as_chunks", "past_limits"):
+        found = one(findings, check)
+        assert (found.verdict, found.found) == ("no power", "the model gives no cache")
+
+
+def test_a_model_that_takes_no_positions_and_no_mask_says_what_it_was_given():
+    right = Tiny()
+
+    def model(ids, mask, positions, cache):
+        if positions is not None or mask is not None:
+            raise TypeError("unexpected keyword argument")
+        return right(ids)
+
+    findings = check_model(model, VOCABULARY)
+    assert not failing(findings)
+    found = one(findings, "begins")
+    assert found.verdict == "no power"
+    assert found.found == (
+        "model must take ids (1, 24), mask None, positions (1, 24), no cache; "
+        "it raised TypeError: unexpected keyword argument"
+    )
+    assert [each.verdict for each in findings if "unexpected" in each.found] == ["no power"] * 7
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("message", "model", "vocabulary"),
+    [
+        ("vocabulary must have 8 tokens, got 7", Tiny(), 7),
+        ("vocabulary must have 8 tokens, got 3", Tiny(), torch.arange(3)),
+        (
+            "logits must be (1, 24, '...') for ids (1, 24), mask None, positions None, no cache, "
+            "got (24, 1, 40)",
+            lambda *given: (Tiny()(*given)[0].transpose(0, 1), None),
+            VOCABULARY,
+        ),
+        (
+            "logits must be (1, 24, '...') for ids (1, 24), mask None, positions None, no cache, got (1, 24)",
+            lambda *given: (Tiny()(*given)[0][..., 0], None),
+            VOCABULARY,
+        ),
+        ("model must return (logits, cache), got Tensor", lambda *given: Tiny()(*given)[0], VOCABULARY),
+        (
+            "model must take ids (1, 24), mask None, positions None, no cache; "
+            "it raised IndexError: of range",
+            None,
+            VOCABULARY,
+        ),
+    ],
+)
+def test_what_is_no_model_is_refused(message, model, vocabulary):
+    def raising(*given):
+        raise IndexError("of range\nand more")
+
+    refused(message, check_model, model or raising, vocabulary)
+
+
+def test_a_small_vocabulary_is_enough():
+    model = Tiny()
+    assert not failing(check_model(model, torch.arange(8), weights=model.parameters()))
+
+
+# --- starts
+
+
+class Buffer(nn.Module):
+    """A RoPE whose frequencies are in no checkpoint."""
+
+    persistent = False
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(4, 4)
+        self.register_buffer("inv_freq", rope_frequencies(8).float(), persistent=self.persistent)
+
+
+class InCheckpoint(Buffer):
+    persistent = True
+
+
+class Drawn(nn.Module):
+    """Numbers that are drawn anew and not saved."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("signs", torch.rand(9), persistent=False)
+
+
+class Zeros(nn.Module):
+    """Numbers that are 0 in no checkpoint, as a bias of a router."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("bias", torch.zeros(9), persistent=False)
+
+
+class Unset(nn.Module):
+    """What is nan from the beginning is no fault."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.full((3,), torch.nan), persistent=True)
+
+
+class Counted(nn.Module):
+    """Whole numbers in no checkpoint, as Swin's table of offsets."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("index", torch.arange(9), persistent=False)
+
+
+def again(module):
+    module.inv_freq.copy_(rope_frequencies(8))
+
+
+@pytest.mark.parametrize(
+    ("build", "initialize", "verdict"),
+    [
+        (Buffer, None, "fails"),
+        (Buffer, again, "passes"),
+        (Buffer, lambda module: module.inv_freq.fill_(1), "fails"),
+        (Counted, None, "fails"),
+        (Zeros, None, "fails"),
+        (Unset, None, "passes"),
+        (InCheckpoint, None, "passes"),
+        (plain, None, "passes"),
+    ],
+)
+def test_a_start_on_meta_is_found_out(build, initialize, verdict):
+    saved, meta = check_start(build, initialize)
+    assert (saved.check, saved.verdict) == ("saved_and_loaded", "passes")
+    assert (meta.check, meta.verdict) == ("started_on_meta", verdict)
+    if verdict == "fails":
+        assert meta.found in {f"no: {name}, of no checkpoint" for name in ("inv_freq", "index", "bias")}
+
+
+def test_numbers_that_are_drawn_anew_are_found_out():
+    saved, _ = check_start(Drawn)
+    assert saved.verdict == "fails"
+    assert "signs, of no checkpoint" in saved.found
+
+
+def test_a_model_that_cannot_begin_on_meta_says_why():
+    class Reads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = int(torch.arange(3).max())
+
+    found = check_start(Reads)[1]
+    assert found.verdict == "no power"
+    assert found.found.startswith("it cannot be: ")
+
+
+def test_what_builds_no_module_is_refused():
+    def large():
+        raise MemoryError("3 TiB")
+
+    refused("build must give a module, got dict", check_start, dict)
+    refused("build must give a module; it raised MemoryError: 3 TiB", check_start, large)
+
+
+# --- layers
+
+
+class TinyAttention(nn.Module):
+    """Its queries are turned by rotate; by torch's kernel or by hand."""
+
+    def __init__(self, rotate, kernel=True, dim=16):
+        super().__init__()
+        self.rotate, self.kernel = rotate, kernel
+        self.project = nn.Linear(dim, 3 * dim)
+
+    def forward(self, x):
+        q, k, v = (each[:, None] for each in self.project(x).chunk(3, -1))
+        at = torch.arange(x.shape[1])
+        q, k = self.rotate(q, at), self.rotate(k, at)
+        if self.kernel:
+            return x + scaled_dot_product_attention(q, k, v)[:, 0]
+        return x + ((q @ k.mT / 4).softmax(-1) @ v)[:, 0]
+
+
+def layers_of(*rotations, kernel=True):
+    torch.manual_seed(0)
+    model = nn.Sequential(*(TinyAttention(each, kernel) for each in rotations))
+    table = torch.randn(9, 16)
+    return read_layers(model, lambda token: model(table[token].expand(1, 48, 16)))
+
+
+def still(x, at):
+    return x
+
+
+def added(x, at):
+    return x + torch.sin(at[:, None] * rope_frequencies(32).float())
+
+
+def scaled(x, at):
+    return x * (1 + at[:, None] / 8)
+
+
+def axes(x, at):
+    turn = turning(rope_frequencies(8))
+    return torch.cat((turn(x[..., :8], at // 8), turn(x[..., 8:], at % 8)), -1)
+
+
+def bent(x, at):
+    return (x + at[:, None]).tanh()
+
+
+ROTATIONS = {
+    "half": (turning(rope_frequencies(16)), {}),
+    "interleaved": (turning(rope_frequencies(16), "interleaved"), {}),
+    "partial": (turning(rope_frequencies(8)), {"partial_rotary_factor": 0.5}),
+    "proportional": (
+        turning(proportional(16, 1e4, 0.5)),
+        {"rope_type": "proportional", "partial_rotary_factor": 0.5},
+    ),
+    "another base": (turning(rope_frequencies(16, 5e5)), {"rope_theta": 5e5}),
+}
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+@pytest.mark.parametrize(("rotate", "settings"), ROTATIONS.values(), ids=ROTATIONS)
+def test_a_layer_that_turns_as_configured_passes_and_as_otherwise_fails(rotate, settings, kernel):
+    layers = layers_of(rotate, rotate, kernel=kernel)
+    assert [layer.kind for layer in layers] == ["turns", "turns"]
+    right = {"rope_type": "default", "rope_theta": 1e4, **settings}
+    (found,) = check_layers(layers, [right, right])
+    assert found.verdict == "passes"
+    for wrong in ({**right, "rope_theta": 3e4}, {**right, "partial_rotary_factor": 0.25}, None):
+        (found,) = check_layers(layers, [right, wrong])
+        assert (found.verdict, found.where) == ("fails", "layer 1")
+
+
+def test_each_kind_of_layer_is_named():
+    layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16)), bent)
+    assert [layer.kind for layer in layers] == [
+        "still",
+        "adds",
+        "scales",
+        "turns on axes",
+        "turns",
+        "neither",
+    ]
+    assert [str(layer) for layer in layers[:4]] == ["still", "adds", "scales", "turns on axes"]
+    assert str(layers[4]) == "half layout, 16 of 16 channels, default, rope_theta 10000"
+
+
+def test_layers_beside_their_configuration():
+    settings = {"rope_type": "default", "rope_theta": 1e4}
+    layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16)))
+    told = check_layers(layers, [settings, {}, None, {}, settings])
+    assert [each.verdict for each in told] == ["passes", "no promise", "reads"]
+    assert told[1].found.startswith("layers 0 turn nothing, which their configuration does not say")
+    assert told[2].found == "no rotation to compare in layers 1, 2, 3: adds, scales, turns on axes"
+    (found,) = check_layers(layers_of(bent), [{}])
+    assert found.verdict == "fails"
+    (found,) = check_layers(layers_of(turning(rope_frequencies(16))), [None])
+    assert found.found.startswith("no, in layers 0: turns: half layout")
+
+
+def test_settings_for_another_number_of_layers_are_refused():
+    refused(
+        "settings must be 2, one a layer, got 1", check_layers, [Layer("still", torch.ones(2, 2))] * 2, [None]
+    )
+
+
+# --- models of transformers, and the command
+
+
+LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "num_hidden_layers": 2,
+    "vocab_size": 200,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 5e5},
+}
+
+
+def written(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(LLAMA | changes))
+    return str(path)
+
+
+def test_a_copy_alone_is_a_command(tmp_path):
+    peer("transformers")
+    copy = shutil.copy(check_positions.__file__, tmp_path)
+    command = [sys.executable, "-I", copy, "transformers:" + written(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    lines = done.stdout.splitlines()
+    assert "yes: half layout, 32 of 32 channels, default, rope_theta 500000" in " ".join(done.stdout.split())
+    assert lines[-1].startswith("11 passes, ")
+
+
+def test_the_command_gives_json(tmp_path, capsys):
+    peer("transformers")
+    assert main(["transformers:" + written(tmp_path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["check"]: each["verdict"] for each in told}["layers_as_configured"] == "passes"
+    assert set(told[0]) == {"check", "verdict", "asked", "expected", "found", "tolerance", "where", "cause"}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "verdict"), [("llama", "passes"), ("gpt_neox", "passes"), ("cohere", "passes")]
+)
+def test_a_rotation_that_is_not_configured_fails_in_its_layers(model_type, verdict, tmp_path):
+    transformers = peer("transformers")
+    config = small(transformers.CONFIG_MAPPING[model_type](vocab_size=200), layers=2)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    layers = read_layers(model, lambda token: model(torch.full((1, 40), token)))
+    right = dict(config.rope_parameters)
+    assert [each.verdict for each in check_layers(layers, [right] * 2)] == [verdict]
+    (found,) = check_layers(layers, [right, {**right, "rope_theta": 1e3}])
+    assert (found.verdict, found.where) == ("fails", "layer 1")
+
+
+def test_a_fault_in_a_library_is_found_through_its_configuration_alone(tmp_path, monkeypatch, capsys):
+    """A LLaMA whose attention swaps pairs as in the interleaved layout, its table in the half layout."""
+    modeling = peer("transformers.models.llama.modeling_llama")
+
+    def swapped(x):
+        return torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+
+    monkeypatch.setattr(modeling, "rotate_half", swapped)
+    assert main(["transformers:" + written(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("fails       layers_as_configured")
+
+
+def test_v_jepa_2_of_the_pinned_library_fails(tmp_path, capsys):
+    peer("transformers").CONFIG_MAPPING["vjepa2"]().save_pretrained(tmp_path)
+    assert main([f"transformers:{tmp_path}"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "layers_as_configured Is the rotation of each layer that of its configuration? no" in said
+    assert "queries depend on their place by no rotation and no added vector" in said
+
+
+def test_a_folder_with_weights_is_loaded_as_it_is(tmp_path):
+    transformers = peer("transformers")
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA))
+    check_positions.enliven(model)
+    model.save_pretrained(tmp_path)
+    findings = check_transformers(tmp_path)
+    assert not failing(findings)
+    assert "started_on_meta" not in verdicts(findings)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("{}", "must be a folder with a config.json, or such a file, of a model that is known"),
+        (
+            "{}/no/config.json",
+            "/no/config.json must be a folder with a config.json, or such a file; there is none",
+        ),
+        ("{}/config.json", "must be a folder with a config.json, or such a file, of a model that is known"),
+    ],
+)
+def test_without_a_configuration_there_is_nothing_to_ask(model, words, tmp_path, capsys):
+    peer("transformers")
+    if "config" in model and "no/" not in model:
+        written(tmp_path, model_type="no_such_model")
+    assert main(["transformers:" + model.format(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("check_positions.py: ")
+    assert words in said
+
+
+@pytest.mark.parametrize("error", [MemoryError("3 TiB"), RuntimeError("can't allocate memory")])
+def test_a_model_too_large_for_memory_is_told(error, tmp_path, monkeypatch, capsys):
+    modeling = peer("transformers.models.llama.modeling_llama")
+
+    def large(self, config):
+        raise error
+
+    monkeypatch.setattr(modeling.LlamaForCausalLM, "__init__", large)
+    assert main(["transformers:" + written(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert (
+        said
+        == f"check_positions.py: LlamaForCausalLM must be built, it raised {type(error).__name__}: {error}\n"
+    )
+
+
+@pytest.mark.parametrize("model", ["llama", "vllm:here", "transformers:"])
+def test_another_library_is_refused(model, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([model])
+    assert caught.value.code == 2
+    assert f"model must begin with transformers:, got {model}" in capsys.readouterr().err
+
+
+def test_without_transformers_the_command_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main([f"transformers:{tmp_path}"]) == 2
+    assert "transformers" in capsys.readouterr().err
+
+
+def test_a_small_configuration_keeps_what_positions_depend_on():
+    config = peer("transformers").CONFIG_MAPPING["gemma3_text"]()
+    made = small(config)
+    assert made.num_hidden_layers == 6
+    assert made.rope_parameters == config.rope_parameters
+    assert made.head_dim == config.head_dim
+    assert made.sliding_window == 8
+    assert set(made.layer_types) == set(config.layer_types)
+    assert config.num_hidden_layers == 26
