@@ -1,0 +1,87 @@
+"""What check_positions.py says of models of transformers, built small and random.
+
+python tools/alarms.py [model_type ...]    writes measurements/alarms.json; without names, of all that
+                                           take ids or pictures
+
+Each model runs in a process of its own, with limits of time and memory; one that cannot be built or run
+says why. Every alarm needs a row in measurements/alarms.toml, which says what it is; a test holds each to
+the other.
+"""
+
+import json
+import multiprocessing
+import resource
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import torch
+import transformers
+from tqdm import tqdm
+from transformers.models.auto import modeling_auto
+
+from exhibits._code import code_of
+from snippets.check_positions import check_transformers
+
+CHECKER = "snippets/check_positions.py"
+RESULT = Path(__file__).resolve().parents[1] / "measurements" / "alarms.json"
+SECONDS, MEMORY = 90, 12 * 2**30
+
+
+def types():
+    """Every model type with logits over a vocabulary, or that looks at pictures, once."""
+    names = [modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES]
+    names.append(modeling_auto.MODEL_FOR_IMAGE_MAPPING_NAMES)
+    return sorted({kind for mapping in names for kind in mapping})
+
+
+def checked(kind, answers):
+    """The verdict of each check on one type, put into a queue; text where nothing could be asked."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    warnings.filterwarnings("ignore")
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            transformers.CONFIG_MAPPING[kind]().save_pretrained(folder)
+            findings = check_transformers(folder)
+        verdicts = {one.check: one.verdict for one in findings}
+        verdicts |= {one.check: "fails" for one in findings if one.verdict == "fails"}
+        answers.put(verdicts)
+    except BaseException as error:
+        answers.put(f"{type(error).__name__}: {error}".splitlines()[0][:160])
+
+
+def ask(kind):
+    """The findings, or why there are none."""
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    process = fork.Process(target=checked, args=(kind, answers), daemon=True)
+    process.start()
+    try:
+        return answers.get(timeout=SECONDS)
+    except Exception:
+        return f"it took more than {SECONDS} seconds, or memory"
+    finally:
+        process.kill()
+        process.join()
+
+
+def main(names):
+    known = json.loads(RESULT.read_text("utf-8"))["models"] if names and RESULT.exists() else {}
+    code = code_of(CHECKER)
+    for kind in tqdm(names or types(), unit="model"):
+        known[kind] = {**code, "told": ask(kind)}
+        write(known)
+
+
+def write(models):
+    """One line a model, with the digest of the checker's code that was asked."""
+    lines = [f"  {json.dumps(kind)}: {json.dumps(told)}" for kind, told in sorted(models.items())]
+    head = f' "transformers": {json.dumps(transformers.__version__)},\n'
+    RESULT.write_text("{\n" + head + ' "models": {\n' + ",\n".join(lines) + "\n }\n}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
