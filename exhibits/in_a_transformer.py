@@ -28,6 +28,8 @@ from snippets.decoding import (
     document_positions,
     flex_bias,
     flex_visible,
+    kept,
+    moved,
     visible,
 )
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -607,6 +609,174 @@ def one_cache_for_all_layers():
         ("left-padded as alone", whole[1:, 3:], alone),
     ):
         print(f"{way}: {((one - other).abs().max() < 1e-5).item()}")
+
+
+def room_for_more():
+    frequencies = rope_frequencies(64, base=10_000.0)  # the checkpoint's
+
+    def turn(k, offsets):  # "half" is the checkpoint's too
+        return apply_rope(k, *rope_tables(offsets, frequencies), "half")
+
+    k, v = torch.randn(2, 1, 8, 12, 64)  # of one layer, k not yet turned
+    at = torch.arange(12)[None]
+    cache = KeyValueCache(turn(k, at), v, at, torch.ones_like(at))
+
+    places = torch.tensor([0, 1, 8, 9, 10, 11])
+    cache = kept(cache, places)
+    print("kept:", cache.positions.tolist())
+    cache = moved(cache, torch.arange(6), turn)
+    print("moved:", cache.positions.tolist())
+    as_new = turn(k[..., places, :], cache.positions)
+    print("as turned there:", ((cache.k - as_new).abs().max() < 1e-5).item())
+
+
+def _turns(width=64):
+    """How RoPE turns keys from a position, or on by an offset."""
+    frequencies = rope_frequencies(width)
+
+    def turn(k, offsets):
+        kind = torch.promote_types(k.dtype, torch.float32)
+        tables = rope_tables(offsets, frequencies, kind)
+        return apply_rope(k, *tables, "half")
+
+    return turn
+
+
+def _in_bits(x, bits, block=32):
+    """x in whole numbers of so many bits, a scale for each block of it."""
+    parts = x.float().unflatten(-1, (-1, block))
+    scale = parts.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return ((parts / scale).round() * scale).flatten(-2)
+
+
+def _after_turns(store, step, counts, once=False):
+    """How far keys are off after so many turns by step: the length of the
+    error as a share of theirs. They are stored after each turn or, with
+    once, turned once, from what was stored at first.
+    """
+    turn = _turns()
+    k = torch.randn(256, 64, dtype=torch.float64)
+    at = torch.arange(256) + step * counts[-1]
+    first = now = store(turn(k, at))
+    found, back = [], torch.full_like(at, -step)
+    for n in range(1, counts[-1] + 1):
+        now = store(turn(first, n * back) if once else turn(now, back))
+        if n in counts:
+            true = turn(k, at + n * back)
+            found.append(((now - true).norm() / true.norm()).item())
+    return found
+
+
+def turned_again():
+    """Four lines on logarithmic axes: how far keys are off, over how often
+    they were turned.
+
+    Turned once from what was first cached, they stay as near as they were.
+    Turned again and again by 512 positions they drift off, and by single
+    positions faster. Keys of eight bits, turned by 512 too, are further off.
+    """
+    counts = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+    def bfloat16(x):
+        return x.bfloat16()
+
+    found = {
+        "by 1": _after_turns(bfloat16, 1, counts),
+        "by 512": _after_turns(bfloat16, 512, counts),
+        "once": _after_turns(bfloat16, 1, counts, once=True),
+        "8 bits": _after_turns(lambda x: _in_bits(x, 8), 512, counts),
+    }
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    for (name, errors), line in zip(
+        found.items(), ("-", "--", ":", "-."), strict=True
+    ):
+        ax.loglog(counts, errors, line, label=name)
+    ax.set_xlabel("turns")
+    ax.set_ylabel("error")
+    name_lines(ax)
+    ones, far, once, eight = (errors[-1] for errors in found.values())
+    return fig, {
+        "turns": counts[-1],
+        "by_one": ones,
+        "by_many": far,
+        "once": once,
+        "eight": eight,
+        "four": _after_turns(lambda x: _in_bits(x, 4), 512, [1])[0],
+    }
+
+
+def _caches(past):
+    layers, at, of = past
+    return [KeyValueCache(k, v, at, of) for k, v in layers]
+
+
+def _past(caches):
+    layers = [(cache.k, cache.v) for cache in caches]
+    return layers, caches[0].positions, caches[0].documents
+
+
+def _surgery(layers):
+    """For each way to change a cache, how far the scores of the next token
+    are off those of a text read anew, as a share of their spread.
+    """
+    decoder, turn = _model("RoPE", layers), _turns(DIM // HEADS)
+    texts, last = torch.randint(64, (32, 40)).split((39, 1), -1)
+    short = torch.tensor([*range(4), *range(20, 39)])  # without the middle
+
+    def read(ids):
+        at = torch.arange(ids.shape[1])[None]
+        scores, past = decoder(ids, at, torch.ones_like(at))
+        return scores[:, -1], _caches(past)
+
+    def off(caches, anew):
+        at = caches[0].positions[:, -1:] + 1
+        scores, _ = decoder(last, at, torch.ones_like(at), _past(caches))
+        gap = (scores[:, -1] - anew).square().mean().sqrt()
+        return (gap / anew.std()).item()
+
+    def all_moved(caches, start, turn):
+        at = start + torch.arange(caches[0].positions.shape[-1])
+        return [moved(cache, at, turn) for cache in caches]
+
+    def joined(first, more):
+        return [
+            cache.extend(new.k, new.v, new.positions, new.documents)
+            for cache, new in zip(first, more, strict=True)
+        ]
+
+    whole, _ = read(torch.cat((texts, last), -1))
+    shortened, _ = read(torch.cat((texts[:, short], last), -1))
+    cache, begin, chunk = (
+        read(ids)[1] for ids in (texts, texts[:, :20], texts[:, 20:])
+    )
+    gap = [kept(each, short) for each in cache]
+    return {
+        "moved": off(all_moved(cache, 99, turn), whole),
+        "chunk": off(joined(begin, all_moved(chunk, 20, turn)), whole),
+        "as it is": off(joined(begin, all_moved(chunk, 20, None)), whole),
+        "gap": off(gap, shortened),
+        "closed": off(all_moved(gap, 0, turn), shortened),
+        "unturned": off(all_moved(gap, 0, None), shortened),
+    }
+
+
+def surgery():
+    one, three = _surgery(1), _surgery(3)
+    rows = {
+        "moved whole, turned": "moved",
+        "chunk, turned": "chunk",
+        "chunk, as it was": "as it is",
+        "middle out, gap left": "gap",
+        "gap closed, turned": "closed",
+        "gap closed, as it was": "unturned",
+    }
+    print("layers                   one   three")
+    for words, way in rows.items():
+        first, deep = (
+            "0" if found[way] < 1e-6 else f"{found[way]:.2f}"
+            for found in (one, three)
+        )
+        print(f"{words:<22}{first:>6}{deep:>8}")
 
 
 def _letters(ids):

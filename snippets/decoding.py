@@ -16,6 +16,9 @@ no padding may lie between a document's tokens. Where the length of the text
 moves an encoding, as with dynamic NTK or a moving centre of xPos, cache k as it
 was before, and apply it to all of cache.k at each step.
 
+kept and moved make room in a long text, or bring a text that was read alone to
+another place. What its tokens saw when they were read stays in their k and v.
+
 Source: arXiv:2107.02027 for packing that changes no result; for positions under
 left padding generation/utils.py in github.com/huggingface/transformers at
 v5.23.0; scaled_dot_product_attention and flex_attention of torch 2.13.
@@ -184,6 +187,94 @@ class KeyValueCache:
             self.positions[..., :keys],
             self.documents[..., :keys],
         )
+
+
+def kept(
+    cache: KeyValueCache,
+    places: Tensor,  # (..., kept)
+) -> KeyValueCache:
+    """The cache with the keys at these places alone, each as it was.
+
+    places count from 0 as the keys stand, whatever their positions are, and
+    their order is that of the new cache. They are (kept,) for all rows, or as
+    many for each. Positions keep their gaps: the next token has the next one
+    after the last, or moved closes the gaps. In rows where fewer are to go,
+    give some a document of their own instead.
+
+    >>> k, at = torch.zeros(1, 2, 6, 4), torch.arange(6)[None]
+    >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
+    >>> kept(cache, torch.tensor([0, 4, 5])).positions
+    tensor([[0, 4, 5]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: places no integers, or of other rows than k. A place that there
+    is not is torch's own error on the CPU.
+    """
+    _check_integers("places", places)
+    _check_rows("places", places, cache.k, "kept")
+    here, given = cache.positions.shape[:-1], places.shape[:-1]
+    rows = torch.broadcast_shapes(here, given)
+    at = places.long().expand(*rows, -1)  # (..., kept)
+    positions, documents = (
+        each.expand(*rows, -1).gather(-1, at)
+        for each in (cache.positions, cache.documents)
+    )
+    at = at[..., None, :, None]  # (..., 1, kept, 1)
+    k, v = (
+        each.gather(-2, at.expand(*each.shape[:-2], -1, each.shape[-1]))
+        for each in (cache.k, cache.v)
+    )
+    return KeyValueCache(k, v, positions, documents)
+
+
+def moved(
+    cache: KeyValueCache,
+    positions: Tensor,  # (..., keys)
+    turn: Callable[[Tensor, Tensor], Tensor] | None,
+) -> KeyValueCache:
+    """The cache with its tokens at other positions: (keys,), or as many a row.
+
+    turn(k, offsets) says what becomes of k, (..., heads, keys, dim), where each
+    token moves on by its offset, (..., keys), or back if that is below 0. For
+    k that was turned by RoPE it is RoPE once more,
+
+        lambda k, by: apply_rope(k, *rope_tables(by, frequencies), layout)
+
+    by the frequencies of then, and without the attention factor of YaRN or
+    LongRoPE, which k has already. Each turn rounds k once more. Of a cache that
+    holds all layers it has to turn them one by one. None is for k that holds no
+    position: cached before it was turned, or with a bias or a score that reads
+    cache.positions. What was added to the embeddings is in k and in v, and no
+    turn takes it out.
+
+    >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 4, 5]])
+    >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
+    >>> moved(cache, torch.arange(3), None).positions
+    tensor([[0, 1, 2]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: positions no integers, not as many as keys or of other rows than
+    k; a turn that gives another shape or dtype.
+    """
+    _check_integers("positions", positions)
+    _check_rows("positions", positions, cache.k, cache.k.shape[-2])
+    here, given = cache.positions.shape[:-1], positions.shape[:-1]
+    rows = torch.broadcast_shapes(here, given)
+    at, documents = (
+        each.expand(*rows, -1) for each in (positions, cache.documents)
+    )
+    k = cache.k
+    if turn is not None:
+        k = turn(k, at.long() - cache.positions.long())
+        for want, got in (
+            (tuple(cache.k.shape), tuple(k.shape)),
+            (cache.k.dtype, k.dtype),
+        ):
+            if got != want:
+                raise ValueError(f"turn must give k as {want}, got {got}")
+    return KeyValueCache(k, cache.v, at, documents)
 
 
 def with_room(cache: KeyValueCache, places: int) -> KeyValueCache:
@@ -456,6 +547,17 @@ def _check_sides(queries: Tensor, keys: Tensor, rows: str = "...") -> None:
         raise ValueError(
             f"positions must be ({rows}, queries) and ({rows}, keys), "
             f"equal before the last axis, got {have[0]} and {have[1]}"
+        )
+
+
+def _check_rows(name: str, given: Tensor, k: Tensor, last: int | str) -> None:
+    want, have = (*k.shape[:-3], last), tuple(given.shape)
+    axes = zip(have[-2::-1], want[-2::-1], strict=False)
+    fits = 1 <= len(have) <= len(want) and last in ("kept", have[-1])
+    if not fits or any(n not in (1, of) for n, of in axes):
+        raise ValueError(
+            f"{name} must be {want}, where any axis but the last may be 1 or "
+            f"missing, got {have}"
         )
 
 

@@ -27,6 +27,8 @@ from snippets.decoding import (
     document_positions,
     flex_bias,
     flex_visible,
+    kept,
+    moved,
     visible,
     with_room,
     write,
@@ -34,7 +36,7 @@ from snippets.decoding import (
 from snippets.embed import packed_positions, padded_positions
 from snippets.learned import AddLearned
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
-from snippets.rope_scaling import dynamic_ntk
+from snippets.rope_scaling import dynamic_ntk, yarn, yarn_attention_factor
 from snippets.sinusoidal import AddSinusoidal
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
@@ -446,6 +448,439 @@ def test_a_mask_and_is_causal_together_are_an_error_in_one_kernel_only(tokens, d
     assert_close(made, scaled_dot_product_attention(q, k, v, attn_mask=mask.tril()), **EXACT)
 
 
+# --- tokens that are dropped, and tokens that move
+
+
+def turn_on(name):
+    """What moved takes for keys of that method."""
+    method = xpos(centre=0) if name == "xpos" else METHODS[name]()  # an offset has no centre
+    return method.turn and (lambda k, offsets: method.turn(k, offsets, "key"))
+
+
+def at_new_places(name):
+    """What two tokens get of a cache that was moved, of one made there, and of both caches k and v."""
+    layer, x = Layer(name), random(2, 6, WIDTH)
+    documents = torch.tensor([[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1]])
+    old = torch.tensor([[0, 1, 2, 3], [0, 1, 0, 1]])
+    new = torch.tensor([[0, 4, 5, 6, 7, 8], [3, 1, 2, 5, 8, 9]])
+    _, past = layer(x[:, :4], old, documents[:, :4])
+    _, there = layer(x[:, :4], new[:, :4], documents[:, :4])
+    past = moved(past, new[:, :4], turn_on(name))
+    assert torch.equal(past.positions, there.positions) and torch.equal(past.documents, there.documents)
+    ours, theirs = (layer(x[:, 4:], new[:, 4:], documents[:, 4:], each)[0] for each in (past, there))
+    return (ours, theirs), (past.k, there.k), (past.v, there.v)
+
+
+@pytest.mark.claim(
+    "moved-keys-are-those-of-the-new-place",
+    "In one layer, with every encoding of the guide but the two that are added to the embeddings, a cache "
+    "that was moved gives what one gives that was made at the new positions, up to rounding: keys of RoPE "
+    "and xPos are turned on by how far their tokens move, those of all others stay as they are.",
+)
+@pytest.mark.parametrize("name", sorted(set(METHODS) - ABSOLUTE))
+def test_a_moved_cache_is_one_that_was_made_there(name):
+    for ours, theirs in at_new_places(name):
+        assert_close(ours, theirs, **close(name))
+    assert (turn_on(name) is None) == (not name.startswith(("rope", "xpos")))
+
+
+@pytest.mark.claim(
+    "added-positions-do-not-move",
+    "Sinusoidal and learned positions are in keys and in values: at other positions both are others, and a "
+    "cache that gets new positions alone gives other outputs than one that was made there.",
+)
+@pytest.mark.parametrize("name", sorted(ABSOLUTE))
+def test_a_cache_with_added_positions_cannot_be_moved(name):
+    for ours, theirs in at_new_places(name):
+        assert (ours - theirs).abs().max() > 0.01
+
+
+@pytest.mark.claim(
+    "a-dropped-token-is-a-hidden-one",
+    "In one layer, with every encoding of the guide that is given positions, later tokens get of a cache "
+    "without some tokens what they get where these are hidden. CoPE and Transformer-XL, which count rows, "
+    "give what a text gets that never had them.",
+)
+@every_method
+def test_dropped_tokens_are_as_hidden_as_those_of_another_document(name):
+    layer, x = Layer(name), random(1, 9, WIDTH)
+    places, last = torch.tensor([0, 3, 4, 6]), slice(7, 9)
+    _, past = layer(x[:, :7], *counted(0, 7))
+    made, _ = layer(x[:, last], *counted(7, 9), kept(past, places))
+    if name in COUNTING:
+        expected = layer.alone(x[0, [*places, 7, 8]])[None, 4:]
+    else:
+        past.documents = torch.full_like(past.documents, 7).index_fill(-1, places, 1)
+        expected, _ = layer(x[:, last], *counted(7, 9), past)
+    assert_close(made, expected, **close(name))
+
+
+def reading(layers, x, positions, past=None):
+    """Layers one after another, each with a cache: what they make of tokens, and the caches."""
+    documents, caches = torch.ones_like(positions), []
+    for layer, old in zip(layers, past or [None] * len(layers), strict=True):
+        output, cache = layer(x, positions, documents, old)
+        x = x + output
+        caches.append(cache)
+    return x, caches
+
+
+def apart(ours, theirs):
+    """How far keys or values of each layer are off, whichever more."""
+    pairs = zip(ours, theirs, strict=True)
+    return [max((a.k - b.k).abs().max().item(), (a.v - b.v).abs().max().item()) for a, b in pairs]
+
+
+@pytest.mark.claim(
+    "a-text-moves-whole",
+    "With RoPE, a text whose cached keys are all turned on by one offset is in every layer as if it had "
+    "been read there, and goes on alike.",
+)
+@pytest.mark.parametrize("name", ["rope half", "rope interleaved", "rope partial"])
+@pytest.mark.parametrize("offset", [-40, 1, 1000])
+def test_a_text_that_moves_whole_is_as_if_read_there(name, offset):
+    layers, x, at = [Layer(name) for _ in range(3)], random(1, 9, WIDTH), torch.arange(50, 59)[None]
+    _, past = reading(layers, x[:, :7], at[:, :7])
+    past = [moved(each, at[:, :7] + offset, turn_on(name)) for each in past]
+    whole, there = reading(layers, x, at + offset)
+    assert max(apart(past, [each.first(7) for each in there])) < 1e-11
+    assert_close(reading(layers, x[:, 7:], at[:, 7:] + offset, past)[0], whole[:, 7:], rtol=0, atol=1e-11)
+
+
+@pytest.mark.claim(
+    "what-was-seen-stays-in-the-cache",
+    "With RoPE, keys and values of the first layer are those of the shortened text read anew if earlier "
+    "tokens are dropped and the others turned back, and those of the whole text if a chunk that was read "
+    "alone is turned to its place. Those of later layers are not: they were made from what was seen then.",
+)
+@pytest.mark.parametrize("name", ["rope half", "rope interleaved", "rope partial"])
+@pytest.mark.parametrize("first", [0, 1, 4])
+@pytest.mark.parametrize("dropped", [1, 5])
+def test_later_layers_keep_what_was_seen(name, first, dropped):
+    layers, x, turn = [Layer(name) for _ in range(3)], random(1, 14, WIDTH), turn_on(name)
+    places = torch.cat((torch.arange(first), torch.arange(first + dropped, 14)))
+    at = torch.arange(len(places))
+    _, past = reading(layers, x, torch.arange(14)[None])
+    past = [moved(kept(each, places), at, turn) for each in past]
+    _, shortened = reading(layers, x[:, places], at[None])
+    one, *later = apart(past, shortened)
+    assert one < 1e-12 and min(later) > 0.001
+
+    _, whole = reading(layers, x, torch.arange(14)[None])
+    _, chunk = reading(layers, x[:, first + dropped :], torch.arange(14 - first - dropped)[None])
+    chunk = [moved(each, torch.arange(first + dropped, 14), turn) for each in chunk]
+    last = torch.arange(first + dropped, 14)
+    one, *later = apart(chunk, [kept(each, last) for each in whole])
+    assert one < 1e-12 and min(later) > 0.001
+
+
+DISTANCES = ("alibi", "t5", "t5 looking back", "clipped", "kerple log", "kerple power", "sandwich")
+
+
+@pytest.mark.claim(
+    "a-gap-is-left-or-closed",
+    "After tokens of the middle are dropped, a query that goes on from the last position has the scores "
+    "that it had, with RoPE, xPos and the biases of the guide that read distances only. If the gap is "
+    "closed, in the query's position too, keys after the gap keep their scores, and those before it get "
+    "the scores of their new, smaller distance.",
+)
+@pytest.mark.parametrize("name", ["rope half", "rope interleaved", "rope partial", "xpos", *DISTANCES])
+def test_scores_with_and_without_a_gap(name):
+    layer, x = Layer(name), random(1, 9, WIDTH)
+    places = torch.tensor([0, 1, 2, 6, 7])
+    _, past = layer(x[:, :8], *counted(0, 8))
+
+    def scores(cache, at):
+        q, _, _ = layer.project(x[:, 8:], torch.tensor([[at]]))
+        found = q @ cache.k.mT
+        bias = layer.method.bias and layer.method.bias(torch.tensor([[at]]), cache.positions)
+        return found if bias is None else found + bias
+
+    before = scores(past, 8)[..., places]
+    left = kept(past, places)
+    assert_close(scores(left, 8), before, **close(name))
+    closed = scores(moved(left, torch.arange(5), turn_on(name)), 5)
+    assert_close(closed[..., 3:], before[..., 3:], **close(name))
+    differ = (closed - before)[..., :3].abs().amax((0, 1, 2)) > 1e-4
+    assert differ.all() or name == "clipped"  # which has one number for all that are far
+    near, _ = layer.project(x[:, :3], torch.arange(3, 6)[None])[1:]
+    far = KeyValueCache(near, near, torch.arange(3, 6)[None], torch.ones(1, 3).long())
+    assert_close(closed[..., :3], scores(far, 8), **close(name))
+
+
+def errors_of_turns(store, step, turns):
+    """How far keys are off that are stored after each turn, and once turned; by pairs, and all."""
+    frequencies = rope_frequencies(64)
+
+    def turn(k, at):
+        dtype = torch.promote_types(k.dtype, torch.float32)
+        return apply_rope(k, *rope_tables(at, frequencies, dtype), "half")
+
+    k, at = random(4, 256, 64), torch.arange(256) + turns * step
+    first = again = store(turn(k, at))
+    for _ in range(turns):
+        again = store(turn(again, torch.full_like(at, -step)))
+    true, once = turn(k, at - turns * step), store(turn(first, torch.full_like(at, -turns * step)))
+    length = lambda x: x.unflatten(-1, (2, -1)).square().sum((0, 1, 2))  # noqa: E731
+    by_pair = (length(again - true) / length(true)).sqrt()
+    share = [((found - true).norm() / true.norm()).item() for found in (again, once, store(true))]
+    return by_pair, *share
+
+
+@pytest.mark.claim(
+    "small-turns-are-lost-in-rounding",
+    "Keys of bfloat16 or float16 that are turned back 256 times, by one position each, end more than "
+    "thirty times as far from their true values as keys that were turned once as far; by 512 positions "
+    "each, more than five times, but less than half as far as by single ones. In bfloat16 pairs that turn "
+    "by less than a thousandth of a radian per position get less than half of their turn.",
+)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_turning_again_and_again_adds_up(dtype):
+    pairs, ones, once, fresh = errors_of_turns(lambda x: x.to(dtype), 1, 256)
+    _, far, far_once, _ = errors_of_turns(lambda x: x.to(dtype), 512, 256)
+    assert ones > 30 * once and 5 * far_once < far < ones / 2
+    assert fresh < once < 1.5 * fresh
+    if dtype == torch.bfloat16:
+        slow = rope_frequencies(64) < 1e-3
+        turned = 256 * rope_frequencies(64)[slow]
+        assert slow.any() and (pairs[slow] > turned / 2).all()
+
+
+def in_bits(bits):
+    def store(x):
+        blocks = x.float().unflatten(-1, (-1, 32))
+        scale = blocks.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+        return ((blocks / scale).round() * scale).flatten(-2)
+
+    return store
+
+
+@pytest.mark.claim(
+    "quantised-keys-are-quantised-anew",
+    "Keys of eight or of four bits, with a scale for each 32 numbers, can be turned as numbers and "
+    "quantised again: after one turn the error is between 1.2 and 1.6 times that of quantising alone, "
+    "after 16 turns by 512 positions more than 2.5 times.",
+)
+@pytest.mark.parametrize("bits", [8, 4])
+def test_quantised_keys_are_turned_and_quantised_again(bits):
+    _, _, once, fresh = errors_of_turns(in_bits(bits), 512, 1)
+    assert 1.2 * fresh < once < 1.6 * fresh
+    _, often, _, fresh = errors_of_turns(in_bits(bits), 512, 16)
+    assert often > 2.5 * fresh
+
+
+@pytest.mark.claim(
+    "keys-are-turned-on-as-they-were-turned",
+    "A key that was turned with YaRN's frequencies and attention factor is the key of its new position if "
+    "it is turned on by these frequencies without the factor. With the factor it is longer by it after each "
+    "turn, and with other frequencies, as of RoPE itself or of dynamic NTK at another length, it is another "
+    "key.",
+)
+@pytest.mark.parametrize("turns", [1, 3])
+def test_keys_are_turned_on_by_what_they_were_turned_by(turns):
+    plain, at = rope_frequencies(16), torch.arange(300, 320)
+    frequencies, factor = yarn(plain, 4.0, 64), yarn_attention_factor(4.0)
+    k = random(2, 20, 16)
+
+    def turn(k, at, frequencies, factor=1.0):
+        return apply_rope(k, *(factor * table for table in rope_tables(at, frequencies, k.dtype)), "half")
+
+    def by(*settings):
+        cache = KeyValueCache(turned, turned, at, torch.ones_like(at))
+        for n in range(turns):
+            cache = moved(cache, at - 7 * n - 7, lambda k, offsets: turn(k, offsets, *settings))
+        return cache.k
+
+    turned, true = (turn(k, each, frequencies, factor) for each in (at, at - 7 * turns))
+    assert_close(by(frequencies), true, **EXACT)
+    assert_close(by(frequencies, factor), true * factor**turns, **EXACT)
+    assert (by(plain) - true).abs().max() > 0.1
+    longer, shorter = (dynamic_ntk(plain, 2.0, 64, length) for length in (320, 100))
+    factor = 1.0
+    turned, true = (turn(k, each, longer) for each in (at, at - 7 * turns))
+    assert_close(by(longer), true, **EXACT)
+    assert (by(shorter) - true).abs().max() > 0.01
+
+
+@pytest.mark.claim(
+    "latents-do-not-turn",
+    "In DeepSeek-V3 as transformers has it, a text that is read at other positions has in each layer the "
+    "same cached latents, and its one cached key per token turns on as any key of RoPE: such a cache can "
+    "be moved, and the next token gets what it gets of one that was made there.",
+)
+@pytest.mark.parametrize("offset", [-30, 1, 500])
+@pytest.mark.parametrize("interleaved", [True, False])
+def test_a_cache_of_latents_moves_by_its_turned_keys(offset, interleaved):
+    transformers = peer("transformers")
+    config = transformers.DeepseekV3Config(
+        vocab_size=32,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=3,
+        first_k_dense_replace=3,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        q_lora_rank=8,
+        kv_lora_rank=6,
+        qk_rope_head_dim=8,
+        qk_nope_head_dim=4,
+        v_head_dim=4,
+        rope_interleave=interleaved,
+    )
+    model = transformers.DeepseekV3Model(config).double().eval()
+    ids, at = torch.randint(32, (1, 8)), torch.arange(40, 48)[None]
+    frequencies = rope_frequencies(8, config.rope_parameters["rope_theta"])
+
+    @torch.no_grad()
+    def read(tokens, start=0, past=None):
+        places = at[:, tokens] + start
+        return model(ids[:, tokens], position_ids=places, past_key_values=past, use_cache=True)
+
+    here, there = (read(slice(7), start).past_key_values for start in (0, offset))
+    for layer, other in zip(here.layers, there.layers, strict=True):
+        latents, keys = layer.keys, layer.values
+        assert latents.shape[-1] == 6 and keys.shape[-1] == 8
+        cache = KeyValueCache(keys, latents, at[:, :7], torch.ones(1, 7).long())
+        turn = lambda k, by: apply_rope(k, *rope_tables(by, frequencies, k.dtype), "half")  # noqa: E731
+        cache = moved(cache, at[:, :7] + offset, turn)
+        assert_close(cache.v, other.keys, rtol=0, atol=1e-5)
+        assert_close(cache.k, other.values, rtol=0, atol=1e-5)
+        assert (keys - other.values).abs().max() > 0.01
+        layer.values = cache.k
+    ours, theirs = (read(slice(7, 8), offset, past).last_hidden_state for past in (here, there))
+    assert_close(ours, theirs, rtol=0, atol=1e-4)
+
+
+@pytest.mark.claim(
+    "pictures-move-with-the-text",
+    "With Qwen2-VL's positions of three axes, as transformers has them, one offset for all three turns keys "
+    "of text and of pictures as plain RoPE does; an offset of one axis alone does not.",
+)
+@pytest.mark.parametrize("offset", [-5, 1, 300])
+def test_one_offset_for_three_axes_is_a_turn_of_rope(offset):
+    theirs = peer("transformers.models.qwen2_vl.modeling_qwen2_vl")
+    config = peer("transformers").Qwen2VLTextConfig(
+        hidden_size=32,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        rope_parameters={"rope_type": "default", "rope_theta": 100.0, "mrope_section": [2, 3, 3]},
+    )
+    rotary, k = theirs.Qwen2VLRotaryEmbedding(config), random(1, 2, 7, 16)
+    frequencies = rope_frequencies(16, 100.0)
+    text = torch.arange(10, 12).expand(3, 2)
+    picture = torch.tensor([[12, 12, 12, 12], [12, 12, 13, 13], [12, 13, 12, 13]])
+    at = torch.cat((text, picture, torch.full((3, 1), 14)), -1)[:, None]
+
+    def turned(at):
+        cos, sin = rotary(k, at)
+        return apply_rope(k, cos[..., :8], sin[..., :8], "half")
+
+    by = torch.full((1, 7), offset)
+    turn = lambda k, by: apply_rope(k, *rope_tables(by, frequencies, k.dtype), "half")  # noqa: E731
+    row = torch.arange(7)[None]
+    cache = KeyValueCache(turned(at), k, row, row)
+    ours = moved(cache, row + by, turn).k
+    assert_close(ours, turned(at + offset), rtol=0, atol=1e-4)
+    for axis in range(3):
+        alone = at.clone()
+        alone[axis] += offset
+        assert (ours - turned(alone)).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (2,), (3, 2)])
+def test_kept_takes_keys_at_their_places(rows):
+    """In any order, for all rows or for each, where positions may be one row for all."""
+    k, v = random(*rows, HEADS, 6, DIM), random(*rows, HEADS, 6, 5)
+    for shared in {rows, (1,) * len(rows)}:
+        positions, documents = (torch.randint(9, (*shared, 6)) for _ in "pd")
+        cache = KeyValueCache(k, v, positions, documents)
+        for leading in {(), shared, rows, (1,) * len(rows)}:
+            places = torch.rand(*leading, 6).argsort(-1)[..., :4]
+            new = kept(cache, places.to(torch.uint8))
+            assert new.positions.shape == (*torch.broadcast_shapes(shared, leading), 4)
+            for row in itertools.product(*map(range, rows)):
+                at = places.expand(*rows, 4)[row]
+                assert torch.equal(new.k[row], k[row][:, at]) and torch.equal(new.v[row], v[row][:, at])
+                for made, old in ((new.positions, positions), (new.documents, documents)):
+                    assert torch.equal(made.expand(*rows, 4)[row], old.expand(*rows, 6)[row][at])
+    assert kept(cache, torch.zeros(0).long()).k.shape == (*rows, HEADS, 0, DIM)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        kept(cache, torch.tensor([6]))
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (2,), (3, 2)])
+def test_moved_tells_how_far_each_token_moves(rows):
+    k, told = random(*rows, HEADS, 6, DIM), []
+    for shared in {rows, (1,) * len(rows)}:
+        at = torch.randint(9, (*shared, 6))
+        cache = KeyValueCache(k, k + 1, at.to(torch.uint8), at > 3)
+        for leading in {(), shared, rows, (1,) * len(rows)}:
+            new = torch.randint(9, (*leading, 6), dtype=torch.uint8)  # offsets below 0 are not wrapped
+            made = moved(cache, new, lambda k, by: told.append(by) or k + 2)
+            assert torch.equal(told[-1], new.long() - at)
+            assert torch.equal(made.k, k + 2) and made.v is cache.v
+            each = torch.broadcast_shapes(shared, leading)
+            assert torch.equal(made.positions, new.expand(*each, 6))
+            assert torch.equal(made.documents, (at > 3).expand(*each, 6))
+            assert moved(cache, new, None).k is k
+    assert torch.equal(cache.positions, at)
+
+
+def test_a_cache_of_all_layers_is_kept_and_moved_at_once():
+    frequencies, k = rope_frequencies(DIM), random(4, 2, HEADS, 5, DIM)
+    old, new = torch.tensor([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]]), torch.tensor([[0, 1, 2], [7, 8, 9]])
+
+    def turn(k, by):
+        return apply_rope(k, *rope_tables(by, frequencies, k.dtype), "half")
+
+    def each(k, by):
+        return torch.stack([turn(layer, by[0]) for layer in k])
+
+    cache, places = KeyValueCache(k, k, old[None], old[None] * 0), torch.tensor([1, 2, 4])
+    cache = moved(kept(cache, places), new, each)
+    assert cache.positions.tolist() == [new.tolist()]
+    for n in range(4):
+        alone = moved(kept(KeyValueCache(k[n], k[n], old, old * 0), places), new, turn)
+        assert torch.equal(cache.k[n], alone.k) and torch.equal(cache.v[n], alone.v)
+
+
+def test_each_head_may_keep_keys_of_its_own():
+    """Heads as an axis of texts, each with one head."""
+    q, k, v = random(2, HEADS, 1, DIM), random(2, HEADS, 6, DIM), random(2, HEADS, 6, DIM)
+    at = torch.arange(6).expand(2, HEADS, 6)
+    cache = KeyValueCache(k[:, :, None], v[:, :, None], at, torch.ones_like(at))
+    places = torch.rand(2, HEADS, 6).argsort(-1)[..., :3]
+    cache, now = kept(cache, places), torch.full((2, HEADS, 1), 6)
+    seen = visible(now, cache.positions, torch.ones_like(now), cache.documents)
+    made = attend(q[:, :, None], cache.k, cache.v, seen)[:, :, 0]
+    hidden = torch.full((2, HEADS, 1, 6), -INF).double().scatter(-1, places[:, :, None], 0.0)
+    assert_close(made, attention(q, k, v, hidden)[0], **EXACT)
+
+
+@refusals
+def test_refuses_to_keep_and_to_move():
+    k, at = torch.zeros(2, 3, 4, 8), torch.arange(4)[None]
+    cache, whole = KeyValueCache(k, k, at, at), "a tensor of uint8 or int8 to int64"
+    for wrong, got in (([0], "list"), (torch.zeros(4), "torch.float32"), (torch.ones(4) > 0, "torch.bool")):
+        yield f"places must be {whole}, got {got}", kept, cache, wrong
+        yield f"positions must be {whole}, got {got}", moved, cache, wrong, None
+    may = "where any axis but the last may be 1 or missing, got"
+    for shape in ((), (3, 2), (1, 1, 2)):
+        yield f"places must be (2, 'kept'), {may} {shape}", kept, cache, torch.zeros(shape).long()
+    for shape in ((), (3,), (1, 5), (3, 4), (1, 2, 4)):
+        yield f"positions must be (2, 4), {may} {shape}", moved, cache, torch.zeros(shape).long(), None
+    k, at = torch.zeros(3, 2, 1, 4, 8), torch.zeros(1, 1, 4).long()
+    deep = KeyValueCache(k, k, at, at)
+    yield f"places must be (3, 2, 'kept'), {may} (4, 1, 2)", kept, deep, at.expand(4, 1, 4)[..., :2]
+    yield f"positions must be (3, 2, 4), {may} (4, 1, 4)", moved, deep, at.expand(4, 1, 4), None
+    at = torch.arange(4)[None]
+    for message, turn in (
+        ("k as (2, 3, 4, 8), got (2, 3, 4, 6)", lambda k, by: k[..., :6]),
+        ("k as torch.float32, got torch.float64", lambda k, by: k.double()),
+    ):
+        yield f"turn must give {message}", moved, cache, at, turn
+
+
 # --- positions and masks
 
 
@@ -615,9 +1050,6 @@ def flex(q, k, v, positions, documents, score_mod=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it was not compiled
         return flex_attention(q, k, v, score_mod=score_mod, block_mask=block, **options)
-
-
-DISTANCES = ("alibi", "t5", "t5 looking back", "clipped", "kerple log", "kerple power", "sandwich")
 
 
 @pytest.mark.claim(

@@ -67,6 +67,23 @@ def written(k, v, at, of):
     return parts(cache)
 
 
+def dropped(k, v, at, of, places):
+    return parts(decoding.kept(decoding.KeyValueCache(k, v, at, of), places))
+
+
+def some(batch, tokens):
+    return *cached(batch, tokens), torch.randint(0, tokens + 2, (batch, 3))
+
+
+def shifted(k, v, at, of, positions):
+    turn = lambda k, by: k * (1 + by[..., None, :, None]).to(k)  # noqa: E731
+    return parts(decoding.moved(decoding.KeyValueCache(k, v, at, of), positions, turn))
+
+
+def elsewhere(batch, tokens):
+    return *cached(batch, tokens), positions(batch, tokens + 2) - 3
+
+
 def masked(at, keys, of, key_of):
     mod = decoding.flex_visible(at, keys, of, key_of, window=3)
     i, j = (torch.arange(x.shape[-1], device=x.device) for x in (at, keys))
@@ -144,6 +161,8 @@ CASES = [
     Case(decoding.visible, decoding.visible, places),
     Case(decoding.visible, partial(decoding.visible, causal=False, window=3), places),
     Case(decoding.KeyValueCache, lambda: one_more, cached),
+    Case(decoding.kept, dropped, some),
+    Case(decoding.moved, shifted, elsewhere),
     Case(decoding.write, written, cached),
     Case(decoding.attend, decoding.attend, attended),
     Case(decoding.attend, decoding.attend, biased),
