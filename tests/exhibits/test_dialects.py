@@ -1,0 +1,272 @@
+"""What the page on dialects says of stacks: the installed one is run anew, the others are what was kept."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from exhibits import dialects
+from tests.exhibits.common import speeds
+from tests.peers import peer
+from tools import dialects as tool
+
+DATA, RESULTS = dialects.DATA, dialects._results()
+NAMES = [stack["name"] for stack in DATA["stack"]]
+CASES = {case["name"]: case for case in DATA["case"]}
+
+
+def of(stack, case):
+    return RESULTS[stack.replace(" ", "-")][case]
+
+
+def came(stack, case):
+    return dialects._came(of(stack, case))
+
+
+def version_5(**config):
+    """What the installed transformers makes of settings, angles and stretch."""
+    return tool.outcome(tool.by_transformers, {"config": json.dumps(tool.BASE | config)})
+
+
+@pytest.fixture(scope="module")
+def library():
+    """The folder of the installed transformers."""
+    spec = importlib.util.find_spec("transformers")
+    assert spec is not None, "transformers is not installed, and a row of this table is about its code"
+    return Path(spec.origin).parent
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("case", tool.cases_of("transformers-5"), ids=lambda case: case["name"])
+def test_the_installed_version_does_what_was_kept(case):
+    peer("transformers")
+    kept, now = of("transformers 5", case["name"]), tool.outcome(tool.by_transformers, case)
+    assert now.get("refuses") == kept.get("refuses")
+    assert now["warns"] == kept["warns"]
+    if "angles" in kept:
+        assert now["angles"] == pytest.approx(kept["angles"], rel=1e-3)
+        assert now["stretch"] == pytest.approx(kept["stretch"], abs=1e-3)
+
+
+def test_version_5_is_the_one_that_is_installed():
+    (stack,) = [stack for stack in DATA["stack"] if stack["name"] == "transformers 5"]
+    assert stack["version"] == peer("transformers").__version__
+
+
+def test_every_case_was_given_to_every_stack_and_has_a_name():
+    for stack in dialects.CASES:
+        assert list(RESULTS[stack.replace(" ", "-")]) == sorted(CASES)
+        assert "other" not in {came(stack, case) for case in CASES}
+    for case in DATA["own"]:
+        assert came(case["stack"], case["name"]) == case["means"]
+    assert len(RESULTS) == len(NAMES)
+
+
+def test_names_of_meanings_are_apart():
+    for one in dialects.MEANINGS:
+        angles, attention = dialects.MEANINGS[one]
+        found = {"angles": angles.tolist(), "stretch": attention}
+        assert [name for name in dialects.MEANINGS if dialects._equal(found, name)] == [one]
+    assert {case["means"] for case in DATA["case"]} <= dialects.MEANINGS.keys()
+
+
+def test_a_cell_names_its_stack_its_key_and_its_file():
+    parts = {"frequencies", "channels", "layers", "unknown"}
+    for setting in DATA["setting"]:
+        assert setting["part"] in parts
+        named = [each["stack"] for each in setting["cells"]]
+        assert named == [name for name in NAMES if name in named], setting["name"]
+        for each in setting["cells"]:
+            assert each.keys() == {"stack", "key", "absent", "file"}
+            assert "|" not in each["key"] + each["absent"]
+
+
+def test_what_is_said_of_the_installed_version_stands_in_its_files(library):
+    for setting in DATA["setting"]:
+        (each,) = [each for each in setting["cells"] if each["stack"] == "transformers 5"]
+        code = (library / each["file"]).read_text(encoding="utf-8")
+        key = re.search(r"`(\w+)`", each["key"])[1]
+        assert key in code, setting["name"]
+
+
+@pytest.mark.claim(
+    "dialects-new-dictionary-unread",
+    "With Llama 3.1's settings in `rope_parameters`, and nowhere else, a Llama in transformers 4.57.6 and"
+    " one in mlx-lm 0.32.2 turn as plain RoPE with base 10,000, without an error or a warning; in "
+    "transformers 5.23.0, vLLM 0.33.0 and llama.cpp at 0c1e570 they turn as Llama 3.1.",
+)
+def test_the_new_dictionary_is_unread_by_two():
+    written = "Llama 3.1, new dictionary"
+    assert "rope_theta" not in json.loads(CASES[written]["config"])
+    for stack in ("transformers 4", "mlx-lm"):
+        assert came(stack, written) == "base 10,000"
+        assert not of(stack, written)["warns"]
+    for stack in ("transformers 5", "vLLM", "llama.cpp"):
+        assert came(stack, written) == "Llama 3.1"
+
+
+@pytest.mark.claim(
+    "dialects-old-spelling-is-read",
+    "Base, linear interpolation, YaRN with its original length and the scaling of Llama 3.1, spelt as "
+    "transformers 4 does, mean the same angles and the same attention factor, within two in a thousand, "
+    "in transformers 4.57.6 and 5.23.0, vLLM 0.33.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570.",
+)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "base outside, as transformers 4 writes it",
+        "linear, by `rope_type`",
+        "linear, by `type`",
+        "YaRN, original length inside",
+        "Llama 3.1, as released for transformers 4",
+    ],
+)
+def test_all_read_the_old_spelling(case):
+    assert {came(stack, case) for stack in dialects.CASES} == {CASES[case]["means"]}
+
+
+@pytest.mark.claim(
+    "dialects-original-length-outside",
+    "Of a Llama with YaRN, an original length beside the dictionary is read by transformers 5.23.0 and "
+    "vLLM 0.33.0; transformers 4.57.6 and llama.cpp at 0c1e570 take `max_position_embeddings`, and mlx-lm"
+    " 0.32.2 takes 4,096, as if it were not there.",
+)
+def test_an_original_length_outside():
+    absent, outside = "YaRN, no original length", "YaRN, original length outside"
+    for stack in ("transformers 5", "vLLM"):
+        assert (came(stack, outside), came(stack, absent)) == ("YaRN", "YaRN from 16,384")
+    for stack in ("transformers 4", "llama.cpp"):
+        assert came(stack, outside) == came(stack, absent) == "YaRN from 16,384"
+    assert came("mlx-lm", outside) == came("mlx-lm", absent) == "YaRN"
+
+
+@pytest.mark.claim(
+    "dialects-llama-cpp-forgets-yarn",
+    "A `beta_fast` of 8, a `truncate` of false, an `attention_factor` of 1, and `mscale` and "
+    "`mscale_all_dim` of 1 each change what a Llama with YaRN means in transformers 5.23.0, and leave a "
+    "Llama in llama.cpp at 0c1e570 as without them, without a warning.",
+)
+@pytest.mark.parametrize(
+    "setting",
+    ["`beta_fast` 8", "`truncate` false", "`attention_factor` 1", "`mscale` and `mscale_all_dim` 1"],
+)
+def test_what_does_not_reach_llama_cpp(setting):
+    case = f"YaRN, {setting}"
+    assert came("transformers 5", case) == CASES[case]["means"] != "YaRN"
+    assert came("llama.cpp", case) == "YaRN"
+    assert not of("llama.cpp", case)["warns"]
+
+
+@pytest.mark.claim(
+    "dialects-share-of-the-head",
+    "A `partial_rotary_factor` of one half, outside, in the file of a Llama: vLLM 0.33.0 turns half of "
+    "each head; transformers 5.23.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570 turn all of it; transformers "
+    "4.57.6 fails when it turns.",
+)
+def test_half_of_each_head():
+    case = "half of each head, outside"
+    assert came("vLLM", case) == "half of each head"
+    assert {came(stack, case) for stack in ("transformers 5", "mlx-lm", "llama.cpp")} == {"base 500,000"}
+    assert of("transformers 4", case)["refuses"] == "RuntimeError"
+
+
+def test_a_misspelt_base_is_passed_over_by_all():
+    assert {came(stack, "base misspelt") for stack in dialects.CASES} == {"base 10,000"}
+    assert not any(of(stack, "base misspelt")["warns"] for stack in dialects.CASES if stack != "llama.cpp")
+
+
+def test_spellings_of_llama_3_1_are_those_that_were_run():
+    for each in DATA["spelling"]:
+        assert came(each["stack"], each["case"]) == "Llama 3.1"
+        if each["stack"].startswith("transformers"):
+            assert json.loads(f"{{{each['text']}}}") == json.loads(CASES[each["case"]]["config"])
+    (own,) = [each for each in DATA["spelling"] if each["stack"] == "llama-models"]
+    (case,) = [case for case in DATA["own"] if (case["stack"], case["name"]) == ("llama-models", "Llama 3.1")]
+    assert json.loads(f"{{{own['text']}}}") == json.loads(case["config"])
+
+
+@pytest.mark.peer
+def test_in_version_5_what_stands_outside_wins_over_inside_for_the_original_length_and_loses_for_the_base():
+    peer("transformers")
+    yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 500_000.0}
+    inside = yarn | {"original_max_position_embeddings": 16384}
+    both = version_5(rope_parameters=inside, original_max_position_embeddings=4096, rope_theta=10_000.0)
+    assert dialects._came(both) == "YaRN"
+
+
+@pytest.mark.peer
+def test_in_version_5_each_kind_of_layer_may_have_a_dictionary_and_gemma_3_reads_the_old_keys():
+    config = peer("transformers").Gemma3TextConfig
+    old = config(
+        rope_theta=1e6, rope_local_base_freq=2e4, rope_scaling={"rope_type": "linear", "factor": 8.0}
+    )
+    assert old.rope_parameters["full_attention"]["rope_theta"] == 1e6
+    assert old.rope_parameters["full_attention"]["factor"] == 8.0
+    assert old.rope_parameters["sliding_attention"]["rope_theta"] == 2e4
+    assert "factor" not in old.rope_parameters["sliding_attention"]
+    assert config().rope_parameters["sliding_attention"]["rope_theta"] == 1e4
+    kinds = config(num_hidden_layers=12).layer_types
+    assert [i for i, kind in enumerate(kinds) if kind == "full_attention"] == [5, 11]
+
+
+@pytest.mark.peer
+def test_in_version_5_one_stands_for_a_layer_that_turns():
+    config = peer("transformers").SmolLM3Config(num_hidden_layers=8)
+    assert config.no_rope_layers == [1, 1, 1, 0, 1, 1, 1, 0]
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_tables_of_names_have_every_cell_once(printed):
+    assert [cells(line)[0] for line in printed("dialects.stacks")[2:]] == NAMES
+    shown = []
+    for name in ("dialects.frequencies", "dialects.channels", "dialects.layers"):
+        shown += [cells(line) for line in printed(name)[2:]]
+    settings = [setting for setting in DATA["setting"] if setting["part"] != "unknown"]
+    kept = [each for setting in settings for each in setting["cells"]]
+    assert {len(row) for row in shown} == {3}
+    assert [row for row in shown if not row[0].startswith("**")] == [
+        [each["stack"], each["key"], each["absent"]] for each in kept
+    ]
+    assert [row[0] for row in shown if row[0].startswith("**")] == [
+        f"**{each['name']}**" for each in settings
+    ]
+    assert [cells(line)[0] for line in printed("dialects.unknown")[2:]] == NAMES
+
+
+def test_plain_cells_are_plain_rope_by_its_formula(printed, gives):
+    head, _, *rows = map(cells, printed("dialects.outcomes"))
+    bold = 0
+    for name, *row in rows:
+        for stack, cell in zip(head[1:], row, strict=True):
+            found = of(stack, name)
+            assert cell.startswith("refuses") == ("refuses" in found)
+            assert cell.endswith("warns") == (found["warns"] and "refuses" not in found)
+            for base in (10_000, 500_000):
+                if cell.strip("*").startswith(f"base {base:,}"):
+                    assert found["angles"] == pytest.approx(speeds(32, base), rel=0.002)
+            bold += cell.startswith("**")
+    values = gives("dialects.outcomes")["values"]
+    assert (values["cases"], values["silent"]) == (len(rows), bold)
+
+
+def test_linear_is_a_quarter_in_the_code_of_gemma(printed):
+    shown = [cells(line) for line in printed("dialects.own")[2:]]
+    assert [row[0] for row in shown] == [case["stack"] for case in DATA["own"]]
+    assert RESULTS["gemma"]["linear"]["angles"] == pytest.approx(
+        [speed / 4 for speed in speeds(32, 500_000)], rel=1e-3
+    )
+
+
+def test_what_is_said_four_times_is_one_setting(printed, gives):
+    said = [line for line in printed("dialects.llama_3_1") if line.endswith(": Llama 3.1")]
+    assert len(said) == gives("dialects.llama_3_1")["values"]["spellings"] == 4
+    kept = [of(each["stack"], each["case"])["angles"] for each in DATA["spelling"]]
+    plain = speeds(32, 500_000)
+    for angles in kept:
+        assert angles[:8] == pytest.approx(plain[:8], rel=1e-3)  # fast pairs are left alone
+        assert angles[9:] == pytest.approx([speed / 8 for speed in plain[9:]], rel=1e-3)
