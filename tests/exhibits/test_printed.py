@@ -326,6 +326,22 @@ def test_one_cache_for_all_layers_gives_what_texts_get_at_once_and_alone(printed
     assert said == ["step by step as at once: True", "left-padded as alone: True"]
 
 
+def test_what_was_seen_is_in_the_cache_and_a_turn_is_all_that_one_layer_wants(printed):
+    lines = [line.rsplit(maxsplit=2) for line in printed("in_a_transformer.surgery")[1:]]
+    off = {words: (float(one), float(three)) for words, one, three in lines}
+    whole = off.pop("moved whole, turned")
+    turned = [gaps for words, gaps in off.items() if words.endswith("turned")]
+    others = [gaps for words, gaps in off.items() if not words.endswith("turned")]
+    assert whole == (0, 0) and len(turned) == 2 and len(others) == 3
+    assert all(one == 0 and three > APART for one, three in turned)
+    assert all(min(gaps) > APART and gaps[1] > max(turned)[1] > gaps[1] / 2 for gaps in others)
+    assert printed("in_a_transformer.room_for_more") == [
+        "kept: [[0, 1, 8, 9, 10, 11]]",
+        "moved: [[0, 1, 2, 3, 4, 5]]",
+        "as turned there: True",
+    ]
+
+
 def test_each_mistake_shows_where_it_is_said_to(printed):
     trained, other, mixed, converted = (numbers(line) for line in printed("debugging.layouts")[1:])
     assert (

@@ -221,6 +221,20 @@ def test_one_layer_without_positions_answers_all_orders_alike(returned):
     assert returned("no_position.layer_plans") == {"every": 4}
 
 
+def test_turns_round_and_small_ones_are_lost(returned):
+    """By the rounding of normal numbers, and the deviation of a number anywhere in a step: its root of 12."""
+    values = returned("in_a_transformer.turned_again")
+    turns, twice = values["turns"], math.sqrt(2)  # rounded when cached, and after one turn
+    assert values["once"] == near(twice * 2**-7 / math.sqrt(12) / 1.4, rel=0.1)
+    largest = 2.36  # of 32 normal numbers, on average
+    assert values["four"] == near(twice * largest / 7 / math.sqrt(12), rel=0.05)
+    assert values["by_one"] > 30 * values["once"] and turns == 256
+    lost = [min(1, turns * 10000 ** (-pair / 32)) for pair in range(25, 32)]  # in full
+    assert values["by_one"] > math.sqrt(sum(angle**2 for angle in lost) / 32) / 2
+    assert math.sqrt(turns) / 2 * values["once"] < values["by_many"] < values["by_one"] / 2
+    assert values["by_many"] < values["eight"] < values["by_one"]
+
+
 def test_checks_find_what_was_broken(returned):
     shifted, rows = returned("debugging.shifted_by_hand"), returned("debugging.rows_alike")
     assert shifted["RoPE"] < ROUNDING and shifted["table"] > 0.5

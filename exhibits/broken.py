@@ -1,0 +1,216 @@
+"""What the chapter on released faults shows: where they hide, and how the
+checker asks.
+"""
+
+import itertools
+import json
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import torch
+
+from exhibits._code import code_of, print_what_changed
+from exhibits._drawing import name_lines
+from snippets.check_positions import check_rotation, report
+
+ROOT = Path(__file__).resolve().parents[1]
+DIM = 64
+CHECKER = "snippets/check_positions.py"
+
+
+def pages_that_wait():
+    """Twelve pages in a row, the first six plain, the last six struck out."""
+    figure, axes = plt.subplots(figsize=(4.4, 0.7))
+    for page in range(12):
+        wrong = page >= 6
+        axes.add_patch(
+            plt.Rectangle((page, 0), 0.8, 1, color="C1" if wrong else "C0")
+        )
+        axes.text(
+            page + 0.4, 0.5, page + 1, ha="center", va="center", color="white"
+        )
+        if wrong:
+            axes.plot([page, page + 0.8], [0, 1], color="white")
+    axes.set(xlim=(-0.1, 12), ylim=(-0.1, 1.1))
+    axes.axis("off")
+    return figure
+
+
+def one_offset():
+    """Scores of one query and one key, three tokens apart, by their place.
+
+    Right, a level line; with the table in one layout and the swap in the
+    other, a line that goes up and down and never settles.
+    """
+    made = torch.Generator().manual_seed(0)
+    q, k = torch.randn(2, DIM, generator=made, dtype=torch.float64)
+    place = torch.arange(3, 103)
+    steps = torch.arange(0, DIM, 2) / DIM
+
+    def turned(x, at, table):
+        angles = table(at[:, None] * 10_000.0**-steps)
+        swapped = torch.stack((-x[1::2], x[::2]), -1).flatten()
+        return x * angles.cos() + swapped * angles.sin()
+
+    tables = {
+        "one layout": lambda angles: angles.repeat_interleave(2, -1),
+        "two layouts": lambda angles: angles.repeat(1, 2),
+    }
+    figure, axes = plt.subplots(figsize=(4.4, 2.4))
+    numbers = {}
+    for n, (name, table) in enumerate(tables.items()):
+        products = turned(q, place, table) * turned(k, place - 3, table)
+        score = products.sum(-1) / DIM**0.5
+        axes.plot(place, score, color=f"C{n}", label=name)
+        numbers[name.replace(" ", "_")] = float(score.max() - score.min())
+    axes.set(xlabel="position of the query", ylabel="score")
+    axes.set_xlim(0, 145)
+    name_lines(axes)
+    return figure, numbers
+
+
+def _heads(length):
+    made = torch.Generator().manual_seed(0)
+    return torch.randn(3, length, DIM, generator=made, dtype=torch.float64)
+
+
+def _turned(x, angles):
+    a, b = x.chunk(2, -1)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+def _read(q, k, v, shown):
+    scores = (q @ k.mT / DIM**0.5).masked_fill(~shown, -torch.inf)
+    return scores.softmax(-1) @ v
+
+
+def where_faults_hide():
+    """How far three faults are off, by the tokens that were read; both axes
+    count in factors. The window is off from 65 tokens on, the selection from
+    257, and each is exactly right before. Rounded angles are off from the
+    second token, a thousand times less at first than at the end.
+    """
+    length, window, selected = 1024, 64, 256
+    q, k, v = _heads(length)
+    at = torch.arange(length)
+    w = 10_000.0 ** -(torch.arange(0, DIM, 2).double() / DIM)
+    angles, steps = at[:, None] * w, at[:, None] - at
+    causal = steps >= 0
+    turned = _turned(q, angles), _turned(k, angles)
+
+    def best(q, k):
+        """The keys that an indexer picks: those with the best scores."""
+        scores = (q @ k.mT).masked_fill(~causal, -torch.inf)
+        order = scores.argsort(-1, descending=True).argsort(-1)
+        return causal & (order < selected)
+
+    swapped = [x.unflatten(-1, (2, -1)).mT.flatten(-2) for x in (q, k)]
+    other = [_turned(x, angles) for x in swapped]
+    rounded = (at[:, None].bfloat16() * w.bfloat16()).double()
+    pairs = {
+        "window": [
+            _read(*turned, v, causal & (steps < n))
+            for n in (window, window + 1)
+        ],
+        "selection": [_read(*turned, v, best(*x)) for x in (turned, other)],
+        "rounding": [
+            _read(_turned(q, a), _turned(k, a), v, causal)
+            for a in (angles, rounded)
+        ],
+    }
+    figure, axes = plt.subplots(figsize=(4.4, 2.8))
+    numbers = {}
+    for n, (name, (right, wrong)) in enumerate(pairs.items()):
+        gap = (right - wrong).square().mean(-1)
+        off = (gap / right.square().mean(-1)).sqrt()
+        first = int((off > 1e-6).nonzero()[0])
+        edges = (torch.logspace(0, 3, 25, dtype=torch.float64)).long()
+        edges = [first, *(int(e) for e in edges if e > first + 1), length]
+        parts = [off[a:b].mean() for a, b in itertools.pairwise(edges)]
+        axes.plot(
+            [e + 1 for e in edges[:-1]], parts, color=f"C{n}", label=name
+        )
+        numbers |= {name: first + 1, f"{name}_last": float(off[-32:].mean())}
+        numbers[f"{name}_first"] = float(off[first])
+    axes.set(xscale="log", yscale="log", xlim=(1, 9000))
+    axes.set(xlabel="tokens read", ylabel="off, beside what is right")
+    name_lines(axes)
+    return figure, numbers
+
+
+def two_lines():
+    def rotate(x, positions):
+        angles = positions[:, None] * 10_000 ** -(torch.arange(8) / 8)
+        angles = angles.repeat(
+            1, 2
+        )  # one half of the channels, then the other
+        swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(
+            -2
+        )
+        return (
+            x * angles.cos() + swapped * angles.sin()
+        )  # but neighbours meet
+
+    print(report(check_rotation(rotate, dim=16)))
+
+
+def _entries():
+    path = ROOT / "exhibits" / "broken.toml"
+    return tomllib.loads(path.read_text("utf-8"))["entry"]
+
+
+def found_by():
+    """Which check finds how many entries of the register."""
+    counts = Counter(entry["check"] for entry in _entries())
+    print("| Check | Entries that it finds |\n|---|--:|")
+    for check, many in sorted(counts.items(), key=lambda each: -each[1]):
+        print(f"| `{check}` | {many} |")
+    return {"entries": len(_entries()), "checks": len(counts)}
+
+
+def power():
+    """Of silent mutants of the guide's own files, how many a check finds."""
+    path = ROOT / "measurements" / "power.json"
+    known = json.loads(path.read_text("utf-8"))
+    print("| File | Silent mutants | Found | By |\n|---|--:|--:|---|")
+    for name, told in known.items():
+        by = sorted(told["by"], key=lambda check: -told["by"][check])[:3]
+        by = ", ".join(f"`{check}`" for check in by) or "–"
+        print(f"| `{name}.py` | {told['silent']} | {told['found']} | {by} |")
+    codes = {k: v for told in known.values() for k, v in told["code"].items()}
+    print_what_changed(codes, columns=4)
+    silent = sum(told["silent"] for told in known.values())
+    found = sum(told["found"] for told in known.values())
+    return {"silent": silent, "found": found, "files": len(known)}
+
+
+def alarms():
+    """Every check that fails on a model of transformers, and what it is."""
+    measured = ROOT / "measurements" / "alarms.json"
+    known = json.loads(measured.read_text("utf-8"))
+    models = known["models"]
+    rows = tomllib.loads((ROOT / "measurements" / "alarms.toml").read_text())
+    asked = {k: v for k, v in models.items() if isinstance(v["told"], dict)}
+    print("| Model | Check | What it is |\n|---|---|---|")
+    kinds = Counter()
+    for row in rows["alarm"]:
+        checks = ", ".join(f"`{check}`" for check in row["checks"])
+        names = ", ".join(row["models"])
+        print(f"| {names} | {checks} | **{row['kind']}**: {row['why']} |")
+        kinds[row["kind"]] += len(row["models"])
+    now = code_of(CHECKER)
+    older = sum({CHECKER: told[CHECKER]} != now for told in models.values())
+    if older:
+        words = f"*{older} of {len(models)} models were asked before"
+        print(f"| {words} {CHECKER} changed* | | |")
+    return {
+        "tried": len(models),
+        "asked": len(asked),
+        "silent": len(asked) - sum(kinds.values()),
+        "alarms": sum(kinds.values()),
+        "version": known["transformers"],
+        **kinds,
+    }

@@ -1,0 +1,229 @@
+"""Broken in released code: configurations read wrongly, or not at all."""
+
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from exhibits._both import both
+from exhibits._small import angles, turned, turned_by
+from snippets.check_positions import check_layers, check_rotation, read_layers
+from snippets.rope import rope_frequencies
+
+
+class Attention(nn.Module):
+    def __init__(self, turns, dim=16):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(dim, dim) for _ in range(3))
+        self.turns = turns
+
+    def forward(self, x):  # (batch, tokens, dim)
+        q, k, v = (f(x)[:, None] for f in (self.q, self.k, self.v))
+        if self.turns:
+            places = torch.arange(x.shape[1])
+            q, k = turned(q, places), turned(k, places)
+        return x + scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
+
+
+def base_moved_in_version_5():
+    config = {
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0}
+    }
+
+    def broken(x, positions):
+        base = config.get("rope_theta", 10_000.0)
+        return turned(x, positions, lambda p, dim: angles(p, dim, base))
+
+    def mended(x, positions):
+        base = config["rope_parameters"]["rope_theta"]
+        return turned(x, positions, lambda p, dim: angles(p, dim, base))
+
+    def check(rotate):
+        return check_rotation(rotate, 16, settings=config["rope_parameters"])
+
+    return both(broken, mended, check, finds="as_configured")
+
+
+def old_default_wins():
+    """What a library of version 4 makes of a file of version 5."""
+    config = {
+        "rope_theta": 10_000.0,  # its own default: the file has no such key
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0},
+    }
+
+    def rotate(x, positions, settings):
+        base = settings["rope_theta"]
+        return turned(x, positions, lambda p, dim: angles(p, dim, base))
+
+    old = {"rope_theta": config["rope_theta"]}
+
+    def broken(x, positions):
+        return rotate(x, positions, config["rope_parameters"] | old)
+
+    def mended(x, positions):
+        return rotate(x, positions, old | config["rope_parameters"])
+
+    def check(rotate):
+        return check_rotation(rotate, 16, settings=config["rope_parameters"])
+
+    return both(broken, mended, check, finds="as_configured")
+
+
+def kind_under_another_key():
+    """As it was written up to 2024."""
+    scaling = {"rope_theta": 10_000.0, "type": "linear", "factor": 4.0}
+
+    def rotate(x, positions, kind):
+        factor = scaling["factor"] if kind == "linear" else 1.0
+        return turned_by(x, positions, rope_frequencies(x.shape[-1]) / factor)
+
+    def broken(x, positions):
+        return rotate(x, positions, scaling.get("rope_type", "default"))
+
+    def mended(x, positions):
+        kind = scaling.get("rope_type") or scaling.get("type")
+        return rotate(x, positions, kind)
+
+    def check(rotate):
+        return check_rotation(rotate, 16, settings=scaling)
+
+    return both(broken, mended, check, finds="as_configured")
+
+
+def share_never_read():
+    settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
+
+    def broken(x, positions):
+        return turned_by(x, positions, rope_frequencies(x.shape[-1]))
+
+    def mended(x, positions):
+        wide = int(x.shape[-1] * settings["partial_rotary_factor"])
+        return turned_by(x, positions, rope_frequencies(wide))
+
+    def check(rotate):
+        return check_rotation(rotate, 32, settings=settings)
+
+    return both(broken, mended, check, finds="as_configured")
+
+
+def share_taken_twice():
+    """Of 128 channels, 64 turn, and they come as a head of their own."""
+    config = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
+
+    def broken(x, positions):
+        wide = int(x.shape[-1] * config["partial_rotary_factor"])
+        return turned_by(x, positions, rope_frequencies(wide))
+
+    def mended(x, positions):
+        return turned_by(x, positions, rope_frequencies(x.shape[-1]))
+
+    def check(rotate):
+        return check_rotation(rotate, 64, settings={"rope_theta": 10_000.0})
+
+    return both(broken, mended, check, finds="as_configured")
+
+
+def share_by_the_width_of_the_head():
+    settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.25}
+
+    def broken(x, positions):
+        pairs = x.shape[-1] // 8
+        return turned_by(x, positions, rope_frequencies(x.shape[-1])[:pairs])
+
+    def mended(x, positions):
+        return turned_by(x, positions, rope_frequencies(x.shape[-1] // 4))
+
+    def check(rotate):
+        return check_rotation(rotate, 64, settings=settings)
+
+    return both(broken, mended, check, finds="as_configured")
+
+
+def halved_once_a_layer():
+    """Layers share one rotation, whose width is set in a loop over them."""
+    settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
+
+    class Shared:
+        def __init__(self, wide):
+            self.wide = wide
+
+        def rotate(self, x, positions):
+            return turned_by(x, positions, rope_frequencies(self.wide))
+
+    kept, made = Shared(64), Shared(64 // 2)
+    for _layer in range(3):
+        kept.wide //= 2
+
+    def check(rotate):
+        return check_rotation(rotate, 64, settings=settings)
+
+    return both(kept.rotate, made.rotate, check, finds="as_configured")
+
+
+def proportional_taken_for_partial():
+    """Gemma 4: of 16 pairs, half a head apart, the first four turn."""
+    w = rope_frequencies(32)[:4]
+
+    def reference(x, positions):
+        a, b = x.chunk(2, dim=-1)
+        angle = positions[:, None] * w
+        cos = nn.functional.pad(angle.cos(), (0, 12), value=1.0)
+        sin = nn.functional.pad(angle.sin(), (0, 12))
+        out = torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+        return out.to(x.dtype)
+
+    def broken(x, positions):  # partners are four channels away
+        return turned_by(x, positions, w)
+
+    def mended(x, positions):  # and here sixteen
+        return turned_by(x, positions, nn.functional.pad(w, (0, 12)))
+
+    def check(rotate):  # queries by the one, keys by the other
+        return check_rotation(reference, 32, rotate_keys=rotate)
+
+    return both(broken, mended, check, finds="offsets_alone")
+
+
+def rotation_hangs_on_the_window():
+    """Layers with a window turn, full ones do not; a server drops it."""
+    config = {
+        "sliding_window": None,  # 4,096 in the file
+        "layer_types": ["sliding"] * 3 + ["full"],
+    }
+
+    def build(turns):
+        torch.manual_seed(0)
+        return nn.Sequential(
+            *(Attention(turns(kind)) for kind in config["layer_types"])
+        )
+
+    def broken(kind):
+        return config["sliding_window"] is None or kind == "sliding"
+
+    def mended(kind):
+        return kind == "sliding"
+
+    def check(turns):
+        model = build(turns)
+        layers = read_layers(
+            model, lambda token: model(torch.full((1, 32, 16), token / 5))
+        )
+        return check_layers(layers, [{"rope_theta": 10_000.0}] * 3 + [None])
+
+    return both(broken, mended, check, finds="layers_as_configured")
+
+
+def rows_counted_from_two():
+    """The first two rows of the table are for padding, and for nothing."""
+    config = {"max_position_embeddings": 2050}
+    made = torch.Generator().manual_seed(0)
+    table = torch.randn(config["max_position_embeddings"], 16, generator=made)
+
+    def encode(x, positions):
+        return x + table[positions + 2]
+
+    def check_up_to(tokens):
+        return check_rotation(encode, 16, length=tokens)
+
+    broken = config["max_position_embeddings"]
+    mended = config["max_position_embeddings"] - 2
+    return both(broken, mended, check_up_to, finds="reaches")

@@ -1,0 +1,193 @@
+"""```register```: what was broken in released code, from exhibits/broken.toml.
+
+By itself, an index of all entries, to be narrowed by words, stage and library. With the id of one, what is
+known of it, for the page of its stage. The rows also come as data/broken.json.
+"""
+
+import html
+import json
+import re
+import tomllib
+from collections import Counter
+from dataclasses import asdict, dataclass
+
+from executable_prose import project
+from executable_prose.claims import title
+from executable_prose.registry import built, directive
+from executable_prose.rendering.directives.code import DirectiveError
+
+FILE = "exhibits/broken.toml"
+DATA = "data/broken.json"
+CHECKER = "reference/check_positions.md"
+OWN = "exhibits/_images.py"  # has the checks that the checker lacks
+STAGES = {  # each has a page, docs/broken/<stage>.md, in the order in which one meets them
+    "conversion": "When weights are converted",
+    "configuration": "When a configuration is read",
+    "scaling": "When a context is stretched",
+    "start": "When a model starts",
+    "training": "When it trains",
+    "batches": "When it serves: batches, windows, kernels",
+    "caches": "When it serves: caches",
+    "images": "When it sees pictures",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row; broken.toml says what each field is."""
+
+    id: str
+    exhibit: str
+    stage: str
+    title: str
+    symptom: str
+    messages: list[str]
+    libraries: list[str]
+    check: str
+    hides: str
+    cause: str
+    fix: str
+    threads: list[dict[str, str]]
+    stands: str
+    learn: str
+
+    @property
+    def page(self):
+        return f"broken/{self.stage}.md"
+
+
+def entries():
+    """All rows, stage by stage."""
+    try:
+        rows = tomllib.loads((project.ROOT / FILE).read_text(encoding="utf-8")).get("entry", [])
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise DirectiveError(f"{FILE} cannot be read: {error}") from None
+    found = [_entry(row) for row in rows]
+    for id, count in Counter(entry.id for entry in found).items():
+        if count > 1:
+            raise DirectiveError(f"{FILE} has {count} entries {id!r}")
+    return sorted(found, key=lambda entry: list(STAGES).index(entry.stage))
+
+
+def _entry(row):
+    name = row.get("id", "without an id")
+    fields = set(Entry.__dataclass_fields__)
+    if wrong := fields ^ set(row):
+        told = ", ".join(f"{'lacks' if field in fields else 'has'} {field}" for field in sorted(wrong))
+        raise DirectiveError(f"{FILE}, entry {name}: it {told}")
+    if row["stage"] not in STAGES:
+        stages = ", ".join(STAGES)
+        raise DirectiveError(f"{FILE}, entry {name}: expected one of {stages} as stage, got {row['stage']!r}")
+    for thread in row["threads"]:
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", thread.get("name", "")):
+            raise DirectiveError(f"{FILE}, entry {name}: a thread is owner/repository#number, got {thread}")
+    return Entry(**row)
+
+
+@directive("register")
+def register(page, asked, body):
+    """All entries in short, each with the way to its page; or, for an entry's id, what is known of it."""
+    if not asked:
+        return [_index(page, entries())]
+    entry = _find(asked)
+    if page.path() != entry.page:
+        raise DirectiveError(f"{FILE}, entry {asked}: it belongs on docs/{entry.page}")
+    return [_facts(entry, page.to)]
+
+
+@register.as_text
+def _told(copy, asked, body):
+    if asked:
+        entry = _find(asked)
+        return [f"## {entry.title}", *_facts(entry, lambda page: page)[1:]]
+    return [f"- [{entry.title}]({entry.page}#{entry.id}): {entry.symptom}" for entry in entries()]
+
+
+@built
+def write(site):
+    """All rows for programs."""
+    rows = [asdict(entry) | {"address": f"broken/{entry.stage}/#{entry.id}"} for entry in entries()]
+    (site / DATA).parent.mkdir(exist_ok=True)
+    (site / DATA).write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+def _find(asked):
+    known = entries()
+    for entry in known:
+        if entry.id == asked:
+            return entry
+    raise DirectiveError(f"{FILE} has no entry {asked!r}; it has {', '.join(entry.id for entry in known)}")
+
+
+def _index(page, known):
+    """One block of HTML, so that a script can narrow it; the search knows each entry from its own page."""
+    counts = Counter(name for entry in known for name in entry.libraries)
+    often = sorted((name for name, count in counts.items() if count > 1), key=str.lower)
+    rows = []
+    for stage, heading in STAGES.items():
+        rows.append(f'<h3><a href="{page.up()}broken/{stage}/">{heading}</a></h3>')
+        rows += [_row(page, entry) for entry in known if entry.stage == stage]
+    return (
+        '<div class="register" data-search-exclude>'
+        '<p class="counted" data-filter="A symptom, a library, an error"'
+        f' data-stage="{_all(STAGES.values())}" data-library="{_all(often)}">{len(known)} entries,'
+        f" in the order in which one meets them.</p>{''.join(rows)}</div>"
+        f'<p>For programs: <a href="{page.up()}{DATA}">all of it as JSON</a>.</p>'
+    )
+
+
+def _row(page, entry):
+    errors = "".join(f" <code>{html.escape(message)}</code>" for message in entry.messages)
+    return (
+        f'<p data-stage="{_all([STAGES[entry.stage]])}" data-library="{_all(entry.libraries)}">'
+        f'<a href="{page.up()}broken/{entry.stage}/#{entry.id}">{html.escape(entry.title)}</a>.'
+        f" <em>{html.escape(', '.join(entry.libraries))}</em>"
+        f'<span class="more" hidden> {_html(entry.symptom)}{errors}</span></p>'
+    )
+
+
+def _all(values):
+    return html.escape("|".join(values))
+
+
+def _html(words):
+    """A sentence whose only Markdown is code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))
+
+
+def _facts(entry, to):
+    """Markdown: the heading, and all that is known."""
+    errors = " ".join(_code(message) for message in entry.messages)
+    page, _, anchor = entry.learn.partition("#")
+    learn = f"[{title(page)}]({to(page)}{'#' + anchor if anchor else ''})"
+    checker = f"[check_positions.py]({to(CHECKER)})"
+    known = (project.ROOT / "snippets/check_positions.py").read_text(encoding="utf-8")
+    of = checker if f'"{entry.check}"' in known else f"this page, from `{OWN}`"
+    return [
+        *(f"## {entry.title} {{: #{entry.id} }}", ""),
+        *(f"**Seen.** {entry.symptom} {errors}".rstrip(), ""),
+        *(f"**Cause.** {entry.cause}", ""),
+        *(f"**Fix.** {entry.fix}", ""),
+        *(f"**Hides.** {entry.hides}", ""),
+        *(f"**Found in** {_threads(entry)}", ""),
+        *(f"**Still there?** {entry.stands}", ""),
+        *(f"**Check.** `{entry.check}` of {of}. **To learn more:** {learn}.", ""),
+    ]
+
+
+def _threads(entry):
+    """Where it was met, with links; their names as their readers write them."""
+    if not entry.threads:
+        return f"{', '.join(entry.libraries)}, without a thread."
+    return "; ".join(_thread(**thread) for thread in entry.threads) + "."
+
+
+def _thread(name, date, version=""):
+    owner, number = name.split("#")
+    address = f"https://github.com/{owner}/issues/{number}"
+    return f"[{owner.partition('/')[2]}#{number}]({address}), {date}{', ' + version if version else ''}"
+
+
+def _code(message):
+    """Code in Markdown, also where it has backticks."""
+    return f"`` {message} ``" if "`" in message else f"`{message}`"

@@ -1,0 +1,139 @@
+"""The directive of the register: an index, an entry, and what it says of a row that is wrong."""
+
+import json
+
+import pytest
+from bs4 import BeautifulSoup
+
+from executable_prose import project
+from executable_prose.registry import ADDED
+from executable_prose.rendering.directives.code import DirectiveError
+from guide import register
+
+ROW = """
+[[entry]]
+id = "a-fault"
+exhibit = "broken_start.a_fault"
+stage = "start"
+title = "A fault <of> ours"
+symptom = "It says `nan`."
+messages = ["error: a < b"]
+libraries = ["one", "other"]
+check = "finite"
+hides = "Never."
+cause = "None."
+fix = "None."
+threads = [
+    { name = "who/what#3", date = "2026-01-02", version = "1.2" },
+    { name = "who/what#4", date = "2026-01-03" },
+]
+stands = "No."
+learn = "guide/rope.md#layouts"
+"""
+
+
+class Page:
+    """As much of a page as the directive asks for."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def path(self):
+        return self._path
+
+    def up(self):
+        return "../../"
+
+    def to(self, target):
+        return f"../{target}"
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch):
+    """A project with these rows, and with the pages and files of this one."""
+    for name in ("docs", "snippets"):
+        (tmp_path / name).symlink_to(project.ROOT / name)
+    (tmp_path / "exhibits").mkdir()
+    monkeypatch.setattr(project, "ROOT", tmp_path)
+    return (tmp_path / register.FILE).write_text
+
+
+def shown(asked="", path="broken/start.md"):
+    return ADDED.directives["register"].shown(Page(path), asked, [])
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[[entry]", "exhibits/broken.toml cannot be read: "),
+        (ROW + ROW, "exhibits/broken.toml has 2 entries 'a-fault'"),
+        (ROW.replace('fix = "None."\n', 'how = "So."\n'), "entry a-fault: it lacks fix, has how"),
+        (
+            ROW.replace('"start"', '"stop"'),
+            "entry a-fault: expected one of conversion, .* as stage, got 'stop'",
+        ),
+        (
+            ROW.replace("who/what#3", "what#3"),
+            "entry a-fault: a thread is owner/repository#number, got .*'what#3'",
+        ),
+    ],
+    ids=["no TOML", "twice", "fields", "stage", "thread"],
+)
+def test_a_row_that_is_wrong_is_named(rows, text, said):
+    rows(text)
+    with pytest.raises(DirectiveError, match=said):
+        shown()
+
+
+def test_an_entry_that_is_not_there_and_one_on_another_page_are_named(rows):
+    rows(ROW)
+    with pytest.raises(DirectiveError, match="has no entry 'other'; it has a-fault"):
+        shown("other")
+    with pytest.raises(DirectiveError, match=r"entry a-fault: it belongs on docs/broken/start\.md"):
+        shown("a-fault", "broken/images.md")
+
+
+def test_an_entry_tells_all_that_its_row_has(rows):
+    rows(ROW)
+    ((heading, *lines),) = shown("a-fault")
+    text = "\n".join(lines)
+    assert heading == "## A fault <of> ours {: #a-fault }"
+    assert "**Seen.** It says `nan`. `error: a < b`" in text
+    assert "[what#3](https://github.com/who/what/issues/3), 2026-01-02, 1.2; [what#4]" in text
+    assert "`finite` of [check_positions.py](../reference/check_positions.md)" in text
+    assert "[RoPE](../guide/rope.md#layouts)" in text
+
+
+def test_a_check_of_the_page_says_so(rows):
+    rows(ROW.replace('"finite"', '"own_check"'))
+    assert "`own_check` of this page, from `exhibits/_images.py`" in "\n".join(shown("a-fault")[0])
+
+
+def test_the_index_has_each_entry_with_what_its_filter_asks_for(rows):
+    rows(ROW + ROW.replace('"a-fault"', '"b-fault"').replace('"other"', '"third"'))
+    index = BeautifulSoup(shown(path="guide/broken.md")[0], "html.parser")
+    told = index.select_one(".counted")
+    assert told.text.startswith("2 entries, ") and told["data-library"] == "one"  # what two entries have
+    first = index.select_one("p[data-library]:not(.counted)")
+    assert first["data-library"] == "one|other" and first["data-stage"] in told["data-stage"].split("|")
+    assert first.a["href"] == "../../broken/start/#a-fault" and first.a.text == "A fault <of> ours"
+    assert first.select_one(".more[hidden]").text.split() == ["It", "says", "nan.", "error:", "a", "<", "b"]
+    assert len(index.select("h3 a")) == len(register.STAGES)
+
+
+def test_plain_text_has_the_index_and_the_entry(rows):
+    rows(ROW)
+    told = ADDED.directives["register"].told
+    assert told(None, "", []) == ["- [A fault <of> ours](broken/start.md#a-fault): It says `nan`."]
+    assert told(None, "a-fault", [])[0] == "## A fault <of> ours"
+
+
+def test_programs_get_all_rows(rows, tmp_path):
+    rows(ROW)
+    register.write(tmp_path)
+    (row,) = json.loads((tmp_path / "data/broken.json").read_text("utf-8"))
+    assert row["address"] == "broken/start/#a-fault" and row["threads"][1] == {
+        "name": "who/what#4",
+        "date": "2026-01-03",
+    }
+    assert set(row) == set(register.Entry.__dataclass_fields__) | {"address"}
