@@ -26,37 +26,41 @@ DIM, BASE, LENGTH, ORIGINAL, FACTOR = 32, 500_000.0, 16384, 4096, 4.0
 EQUAL = (
     0.002  # llama.cpp's angles are read from weights of attention in float32
 )
-PLAIN = rope_frequencies(DIM, base=BASE)
-SHARPER = yarn_attention_factor(FACTOR)
-HALF = torch.zeros(DIM // 4, dtype=torch.float64)  # of the pairs, which stand
 
 
-def _yarn(original=ORIGINAL, **more):
-    return yarn(PLAIN, FACTOR, original, **more)
+def _meanings():
+    """What a configuration may mean: a step's angles, attention's factor."""
+    plain = rope_frequencies(DIM, base=BASE)
+    sharper = yarn_attention_factor(FACTOR)
+    still = torch.zeros(DIM // 4, dtype=torch.float64)  # half of the pairs
+
+    def yarned(original=ORIGINAL, **more):
+        return yarn(plain, FACTOR, original, **more)
+
+    halves = torch.cat((rope_frequencies(DIM // 2, base=BASE), still))
+    return {
+        "base 500,000": (plain, 1.0),
+        "base 10,000": (rope_frequencies(DIM), 1.0),
+        "linear": (position_interpolation(plain, FACTOR), 1.0),
+        "half of each head": (halves, 1.0),
+        "half of the frequencies of the whole head": (
+            torch.cat((plain[: DIM // 4], still)),
+            1.0,
+        ),
+        "dynamic": (dynamic_ntk(plain, 2.0, LENGTH, 2 * LENGTH), 1.0),
+        "YaRN": (yarned(), sharper),
+        "YaRN, attention as it was": (yarned(), 1.0),
+        "YaRN, beta_fast 8": (yarned(beta_fast=8.0), sharper),
+        "YaRN, unrounded": (yarned(truncate=False), sharper),
+        "YaRN from 16,384": (yarned(LENGTH), sharper),
+        "Llama 3.1": (llama3(plain), 1.0),
+        "Llama 3.1 from 131,072": (
+            llama3(plain, original_length=131072),
+            1.0,
+        ),
+    }
 
 
-# What a configuration may mean: angles of one step, and the attention factor.
-MEANINGS = {
-    "base 500,000": (PLAIN, 1.0),
-    "base 10,000": (rope_frequencies(DIM), 1.0),
-    "linear": (position_interpolation(PLAIN, FACTOR), 1.0),
-    "half of each head": (
-        torch.cat((rope_frequencies(DIM // 2, base=BASE), HALF)),
-        1.0,
-    ),
-    "half of the frequencies of the whole head": (
-        torch.cat((PLAIN[: DIM // 4], HALF)),
-        1.0,
-    ),
-    "dynamic": (dynamic_ntk(PLAIN, 2.0, LENGTH, 2 * LENGTH), 1.0),
-    "YaRN": (_yarn(), SHARPER),
-    "YaRN, attention as it was": (_yarn(), 1.0),
-    "YaRN, beta_fast 8": (_yarn(beta_fast=8.0), SHARPER),
-    "YaRN, unrounded": (_yarn(truncate=False), SHARPER),
-    "YaRN from 16,384": (_yarn(LENGTH), SHARPER),
-    "Llama 3.1": (llama3(PLAIN), 1.0),
-    "Llama 3.1 from 131,072": (llama3(PLAIN, original_length=131072), 1.0),
-}
 CASES = [stack["name"] for stack in DATA["stack"][:5]]  # read a config.json
 
 
@@ -65,7 +69,7 @@ def _results():
 
 
 def _equal(found, meaning):
-    angles, attention = MEANINGS[meaning]
+    angles, attention = _meanings()[meaning]
     gap = (torch.tensor(found["angles"], dtype=torch.float64) - angles).abs()
     near = bool((gap <= EQUAL * angles).all())
     return near and abs(found["stretch"] - attention) <= EQUAL
@@ -75,7 +79,7 @@ def _came(found):
     """What a result means, in words, or the error."""
     if "refuses" in found:
         return "refuses"
-    named = [name for name in MEANINGS if _equal(found, name)]
+    named = [name for name in _meanings() if _equal(found, name)]
     return named[0] if named else "other"
 
 
@@ -168,7 +172,7 @@ def own():
 
 def llama_3_1():
     results, widest = _results(), 0.0
-    angles, _ = MEANINGS["Llama 3.1"]
+    angles, _ = _meanings()["Llama 3.1"]
     for each in DATA["spelling"]:
         found = results[each["stack"].replace(" ", "-")][each["case"]]
         gap = torch.tensor(found["angles"], dtype=torch.float64) / angles - 1

@@ -24,7 +24,6 @@ from snippets.rope_scaling import (
     ntk_aware,
     position_interpolation,
     yarn,
-    yarn_attention_factor,
 )
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_bias, t5_by_offset
@@ -42,7 +41,7 @@ SCALED = {  # settings beyond base and share, frequencies of a width and a base,
     "yarn": (
         {"factor": 8.0, **YARN},
         lambda n, base: yarn(rope_frequencies(n, base), 8.0, 4096),
-        yarn_attention_factor(8.0),
+        0.1 * math.log(8) + 1,
     ),
 }
 SIZES = [(16, 100.0), (64, 1e4), (64, 1e9), (128, 5e5), (128, 1e9), (256, 1e6)]
@@ -148,14 +147,15 @@ def test_ntk_is_read_as_another_base():
 @pytest.mark.parametrize(
     "frequencies",
     [
-        longrope(rope_frequencies(64), torch.linspace(1, 4, 32) ** 2, torch.ones(32), 4096, 100),
-        torch.rand(32, generator=torch.Generator().manual_seed(0)) + 0.1,
-        yarn(rope_frequencies(64, 100.0), 8.0, 4096),  # the ramp does not end within the pairs
-        rope_frequencies(2),
+        lambda: longrope(rope_frequencies(64), torch.linspace(1, 4, 32) ** 2, torch.ones(32), 4096, 100),
+        lambda: torch.rand(32, generator=torch.Generator().manual_seed(0)) + 0.1,
+        lambda: yarn(rope_frequencies(64, 100.0), 8.0, 4096),  # the ramp does not end within the pairs
+        lambda: rope_frequencies(2),
     ],
     ids=["longrope", "random", "a ramp without an end", "one pair"],
 )
 def test_what_is_of_no_known_kind_is_unknown(frequencies):
+    frequencies = frequencies()
     dim = 2 * len(frequencies)
     assert read_scaling(frequencies, dim)["rope_type"] == "unknown"
     assert read_rotation(turning(frequencies), dim).settings["rope_type"] == "unknown"
@@ -353,7 +353,7 @@ def test_one_that_ignores_positions_or_adds_cannot_fail_on_offsets():
 # --- a rotation: each fault is found
 
 
-W = rope_frequencies(16)
+W = 10_000.0 ** -(torch.arange(8, dtype=torch.float64) / 8)
 RIGHT = turning(W)
 
 
@@ -453,13 +453,13 @@ def dynamic(x, positions):
             "lengths are times 1.3, not 1",
         ),
         (
-            turning(rope_frequencies(8)),
+            turning(10_000.0 ** -(torch.arange(4, dtype=torch.float64) / 4)),
             "as_configured",
             {"settings": {"rope_theta": 1e4}},
             "4 pairs turn, not 8",
         ),
         (
-            turning(rope_frequencies(8)),
+            turning(10_000.0 ** -(torch.arange(4, dtype=torch.float64) / 4)),
             "as_configured",
             {"settings": {"rope_type": "proportional", "rope_theta": 1e8, "partial_rotary_factor": 0.5}},
             "the channels of a pair are 4 apart, not 8",

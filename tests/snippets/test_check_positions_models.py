@@ -569,20 +569,21 @@ def bent(x, at):
 
 
 ROTATIONS = {
-    "half": (turning(rope_frequencies(16)), {}),
-    "interleaved": (turning(rope_frequencies(16), "interleaved"), {}),
-    "partial": (turning(rope_frequencies(8)), {"partial_rotary_factor": 0.5}),
+    "half": (lambda: turning(rope_frequencies(16)), {}),
+    "interleaved": (lambda: turning(rope_frequencies(16), "interleaved"), {}),
+    "partial": (lambda: turning(rope_frequencies(8)), {"partial_rotary_factor": 0.5}),
     "proportional": (
-        turning(proportional(16, 1e4, 0.5)),
+        lambda: turning(proportional(16, 1e4, 0.5)),
         {"rope_type": "proportional", "partial_rotary_factor": 0.5},
     ),
-    "another base": (turning(rope_frequencies(16, 5e5)), {"rope_theta": 5e5}),
+    "another base": (lambda: turning(rope_frequencies(16, 5e5)), {"rope_theta": 5e5}),
 }
 
 
 @pytest.mark.parametrize("kernel", [True, False])
 @pytest.mark.parametrize(("rotate", "settings"), ROTATIONS.values(), ids=ROTATIONS)
 def test_a_layer_that_turns_as_configured_passes_and_as_otherwise_fails(rotate, settings, kernel):
+    rotate = rotate()
     layers = layers_of(rotate, rotate, kernel=kernel)
     assert [layer.kind for layer in layers] == ["turns", "turns"]
     right = {"rope_type": "default", "rope_theta": 1e4, **settings}

@@ -859,26 +859,37 @@ def test_each_head_may_keep_keys_of_its_own():
 
 @refusals
 def test_refuses_to_keep_and_to_move():
+    whole = "a tensor of uint8 or int8 to int64"
     k, at = torch.zeros(2, 3, 4, 8), torch.arange(4)[None]
-    cache, whole = KeyValueCache(k, k, at, at), "a tensor of uint8 or int8 to int64"
+    layers, row = torch.zeros(3, 2, 1, 4, 8), torch.zeros(1, 1, 4).long()
+
+    def keep(places):
+        return kept(KeyValueCache(k, k, at, at), places)
+
+    def move(positions, turn=None):
+        return moved(KeyValueCache(k, k, at, at), positions, turn)
+
+    def keep_deep(places):
+        return kept(KeyValueCache(layers, layers, row, row), places)
+
+    def move_deep(positions):
+        return moved(KeyValueCache(layers, layers, row, row), positions, None)
+
     for wrong, got in (([0], "list"), (torch.zeros(4), "torch.float32"), (torch.ones(4) > 0, "torch.bool")):
-        yield f"places must be {whole}, got {got}", kept, cache, wrong
-        yield f"positions must be {whole}, got {got}", moved, cache, wrong, None
+        yield f"places must be {whole}, got {got}", keep, wrong
+        yield f"positions must be {whole}, got {got}", move, wrong
     may = "where any axis but the last may be 1 or missing, got"
     for shape in ((), (3, 2), (1, 1, 2)):
-        yield f"places must be (2, 'kept'), {may} {shape}", kept, cache, torch.zeros(shape).long()
+        yield f"places must be (2, 'kept'), {may} {shape}", keep, torch.zeros(shape).long()
     for shape in ((), (3,), (1, 5), (3, 4), (1, 2, 4)):
-        yield f"positions must be (2, 4), {may} {shape}", moved, cache, torch.zeros(shape).long(), None
-    k, at = torch.zeros(3, 2, 1, 4, 8), torch.zeros(1, 1, 4).long()
-    deep = KeyValueCache(k, k, at, at)
-    yield f"places must be (3, 2, 'kept'), {may} (4, 1, 2)", kept, deep, at.expand(4, 1, 4)[..., :2]
-    yield f"positions must be (3, 2, 4), {may} (4, 1, 4)", moved, deep, at.expand(4, 1, 4), None
-    at = torch.arange(4)[None]
+        yield f"positions must be (2, 4), {may} {shape}", move, torch.zeros(shape).long()
+    yield f"places must be (3, 2, 'kept'), {may} (4, 1, 2)", keep_deep, row.expand(4, 1, 4)[..., :2]
+    yield f"positions must be (3, 2, 4), {may} (4, 1, 4)", move_deep, row.expand(4, 1, 4)
     for message, turn in (
         ("k as (2, 3, 4, 8), got (2, 3, 4, 6)", lambda k, by: k[..., :6]),
         ("k as torch.float32, got torch.float64", lambda k, by: k.double()),
     ):
-        yield f"turn must give {message}", moved, cache, at, turn
+        yield f"turn must give {message}", move, at, turn
 
 
 # --- positions and masks
