@@ -105,7 +105,9 @@ def _told(copy, asked, body):
 
 @built
 def write(site):
-    """All rows for programs."""
+    """All rows for programs, where there are any: a page that shows none needs no file."""
+    if not (project.ROOT / FILE).exists():
+        return
     rows = [asdict(entry) | {"address": f"broken/{entry.stage}/#{entry.id}"} for entry in entries()]
     (site / DATA).parent.mkdir(exist_ok=True)
     (site / DATA).write_text(json.dumps(rows, ensure_ascii=False, indent=1), encoding="utf-8")
