@@ -178,7 +178,7 @@ def power():
     print("| File | Silent mutants | Found | By |\n|---|--:|--:|---|")
     for name, told in known.items():
         by = sorted(told["by"], key=lambda check: -told["by"][check])[:3]
-        by = ", ".join(f"`{check}`" for check in by) or "–"
+        by = "<br>".join(f"`{check}`" for check in by) or "–"
         print(f"| `{name}.py` | {told['silent']} | {told['found']} | {by} |")
     codes = {k: v for told in known.values() for k, v in told["code"].items()}
     print_what_changed(codes, columns=4)

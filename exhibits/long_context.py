@@ -360,9 +360,11 @@ def seen_and_asked():
     unseen = {}
     for ax, (name, used) in zip(axes.flat, made.items(), strict=True):
         asked = FACTOR * TRAINED * used / (2 * math.pi)
-        pairs = range(len(frequencies))
-        ax.fill_between(pairs, seen.clamp(max=1), color="gray", alpha=0.4)
-        ax.plot(asked.clamp(max=1), color=WAYS[name])
+        pairs = range(0, len(frequencies), 2)
+        ax.fill_between(
+            pairs, seen[::2].clamp(max=1), color="gray", alpha=0.4
+        )
+        ax.plot(pairs, asked[::2].clamp(max=1), color=WAYS[name])
         ax.set_title(name)
         ax.set_ylim(0, 1.08)
         more = asked.clamp(max=1) > seen.clamp(max=1) * (1 + 1e-9)
@@ -755,9 +757,9 @@ def beyond():
     within, outside = plain[FAR:OFFSETS_LEARNED], plain[OFFSETS_LEARNED:]
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
     ax.axvspan(0, OFFSETS_LEARNED, color="gray", alpha=0.2, linewidth=0)
-    shown = range(0, count, 24)
-    ax.plot(shown, plain[::24], color="black", linewidth=1, label="unchanged")
-    ax.plot(shown[::2], slowed[::48], color="C0", label="interpolation")
+    shown = range(0, count, 32)
+    ax.plot(shown, plain[::32], color="black", linewidth=1, label="unchanged")
+    ax.plot(shown[::2], slowed[::64], color="C0", label="interpolation")
     ax.set_xlabel("offset")
     ax.set_ylabel("score")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))

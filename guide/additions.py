@@ -9,9 +9,11 @@ from guide import changes, changes_page, copies, files_page, heads, register, sn
 
 @built
 def write(site):
-    """What became of copied files, for programs: changes.xml and snippets.json."""
+    """All files to copy in one archive; for programs, what became of copies: changes.xml, snippets.json."""
+    address = heads.address(os.environ.get("SITE_URL", ""))
     try:
-        changes.write(site, heads.address(os.environ.get("SITE_URL", "")))
+        changes.write(site, address)
+        (site / files_page.NAME).write_bytes(files_page.archive(heads.files(), address))
     except changes.ChangesError as error:
         raise BuildFault(str(error)) from None
     copies.write(site)

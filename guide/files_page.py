@@ -1,6 +1,5 @@
 """```files```: every snippet, by where it enters, and all with check.py and their versions as one archive."""
 
-import base64
 import io
 import zipfile
 
@@ -15,19 +14,20 @@ NAME = "snippets.zip"
 
 @directive("files")
 def files(page, argument, body):
-    """The archive, in its own link as it needs no server; then a table for each group."""
+    """The archive, where the build writes it; then a table for each group."""
     try:
         groups = known.groups()
         parts = [[f"## {title}", "", *_table(page, names)] for title, names in groups.items()]
     except (symbols.SymbolError, known.LedgerError) as error:
         raise DirectiveError(str(error)) from None
-    listed = [f"snippets/{name}.py" for names in groups.values() for name in names]
-    data = archive([*listed, heads.CHECK], page.addresses["site"])
-    address = f"data:application/zip;base64,{base64.b64encode(data).decode()}"
-    link = f'<a href="{address}" download="{NAME}">{NAME}</a>, {len(data) // 1000} kB'
-    if page.addresses["data"]:
-        link += f'. Their versions: <a href="{page.up()}{copies.LIST}">{copies.LIST}</a>'
-    return [f"<p>All of them: {link}.</p>", *parts]
+    if not page.addresses["data"]:
+        return parts
+    size = len(archive(heads.files(), page.addresses["site"])) // 1000
+    return [
+        f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>, {size} kB. '
+        f'Their versions: <a href="{page.up()}{copies.LIST}">{copies.LIST}</a>.</p>',
+        *parts,
+    ]
 
 
 @files.as_text

@@ -19,7 +19,7 @@ LISTS = {
     "sitemap.xml",
     "sitemap.xml.gz",
 }
-LISTS |= {"snippets.json"}
+LISTS |= {"data/broken.json", "snippets.json", "snippets.zip"}
 
 
 def digest(file):
