@@ -45,6 +45,7 @@ GIVEN = {
 MORE = {
     "AddLearned": {"init": "bert"},
     "DebertaScores": {"terms": ["p2c"]},
+    "ForgetGates": {"channels": 3, "bias": 5.0},
     "FourierEncoding": {"groups": 2},
     "RelativeLogits": {"most": 8.0},
 }

@@ -8,6 +8,7 @@ import torch
 
 from snippets.cope import CopeScores, cope_scores
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
+from snippets.forgetting import ForgetGates, forgetting_bias, wall_scores
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
@@ -122,6 +123,15 @@ def mixing(*shape):
     return make
 
 
+def gates(*channels):
+    """Log gates of all tokens, for each head or for its channels too."""
+    return lambda batch, tokens: (-torch.rand(batch, HEADS, tokens + 2, *channels),)
+
+
+def faded(heads):
+    return lambda *sizes: (*vectors(heads, place=False)(*sizes), *gates(DIM)(*sizes))
+
+
 CASES = [
     *(
         Case(scores.make.kind, partial(shares, scores), vectors(heads, place=scores.positions))
@@ -135,6 +145,19 @@ CASES = [
     *(
         Case(RelativeLogits, partial(RelativeLogits, DIM, HEADS, 3, 12, most), mixing())
         for most in (None, 0.5)
+    ),
+    *(Case(forgetting_bias, partial(forgetting_bias, queries=queries), gates()) for queries in (None, 3)),
+    *(
+        Case(wall_scores, partial(wall_scores, block=block), faded(heads))
+        for block, heads in ((4, HEADS), (64, 3))
+    ),
+    *(
+        Case(
+            ForgetGates,
+            partial(ForgetGates, DIM, HEADS, channels),
+            lambda *sizes: (torch.randn(*sizes, DIM),),
+        )
+        for channels in (None, 5)
     ),
     Case(log_buckets, partial(log_buckets, span=8, max_distance=20), lambda *sizes: places(*sizes)[:1]),
     Case(deberta_scores, deberta_scores, vectors(3, (HEADS, 10, DIM), (HEADS, 10, DIM))),
