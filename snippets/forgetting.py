@@ -41,7 +41,7 @@ def forgetting_bias(
     queries: int | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """What FoX adds to scaled scores: (..., queries, keys), -inf for later keys.
+    """What FoX adds to the scores: (..., queries, keys), -inf for later keys.
 
     log_gates are of all tokens so far, mostly (batch, heads, keys). The queries
     are the last tokens, all of them if no number is given: cache log gates as
