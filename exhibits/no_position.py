@@ -1,4 +1,4 @@
-"""What the chapter on models without positions shows, and on counting."""
+"""What the chapter on models without positions shows."""
 
 import itertools
 import math
@@ -7,11 +7,8 @@ import matplotlib.pyplot as plt
 import torch
 
 from exhibits._drawing import name_lines
-from snippets.attention import SelfAttention, attention, scaled_dot_product
-from snippets.cope import CopeScores, cope_scores
+from snippets.attention import SelfAttention, attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
-
-WORDS = ["It", "rained", ".", "We", "left", ".", "Nobody", "cared"]
 
 
 def ink():
@@ -202,109 +199,3 @@ def layer_plans(layers=12):
     ax.tick_params(length=0)
     ax.spines[["left", "bottom"]].set_visible(False)
     return fig, {"every": 4}
-
-
-def _positions(gates):
-    """The positions of the keys for a query at the last of them."""
-    logits = torch.where(gates > 0, 100.0, -100.0)[:, None]
-    rows = len(gates) + 2
-    table = 1000.0 * torch.arange(rows)[:, None]  # position p scores 1000 p
-    scores = cope_scores(torch.ones(1, 1), logits, table)
-    return ((scores - logits.T) / 1000).flatten()
-
-
-def cope_positions():
-    """Two staircases over the words of three short sentences. Counting words,
-    every word is a step of its own; counting full stops, all words of a
-    sentence stand on one step.
-    """
-    every = _positions(torch.ones(len(WORDS)))
-    stops = _positions(torch.tensor([word == "." for word in WORDS]))
-    fig, ax = plt.subplots()
-    place = range(len(WORDS))
-    ax.step(place, every, "--", where="mid")
-    ax.text(2.6, every[2], "count every word", color="C0")
-    ax.step(place, stops, where="mid")
-    ax.text(0, stops[0] + 0.2, "count full stops", color="C1")
-    # Two rows of words, which would else touch.
-    ax.set_xticks(
-        place, ["\n" * (n % 2) + word for n, word in enumerate(WORDS)]
-    )
-    ax.set_ylabel("position seen from the end")
-    return fig, {
-        "first_by_words": every[0],
-        "first_by_stops": stops[0],
-        "last_by_stops": stops[-1],
-    }
-
-
-def between():
-    torch.manual_seed(2)
-    q, k, table = torch.randn(1, 4), torch.randn(6, 4), torch.randn(9, 4)
-
-    def position_score(keys):
-        content = scaled_dot_product(q, keys)
-        return (cope_scores(q, keys, table) - content)[0, 0].item()
-
-    swapped, other = k[[0, 2, 1, 3, 4, 5]], k.clone()
-    other[2] = 3 * q[0]  # a token that this query counts
-    print("what the first key gets for its position")
-    print(f"  as it is              {position_score(k):+.4f}")
-    print(f"  two between swapped   {position_score(swapped):+.4f}")
-    print(f"  one between replaced  {position_score(other):+.4f}")
-    return {
-        "as_it_is": position_score(k),
-        "swapped": position_score(swapped),
-        "replaced": position_score(other),
-    }
-
-
-def leak():
-    q, k, other = torch.randn(3, 8, 4)
-    table = torch.randn(9, 4)
-    other[:6] = k[:6]  # only the last two keys differ
-    by_row = q @ table.T
-
-    def unmasked(keys):  # the mistake: gates see the keys that come later
-        gates = scaled_dot_product(q, keys).sigmoid()
-        p = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=8)
-        low, part = p.long(), p.frac()
-        high = (low + 1).clamp(max=8)
-        mean = (1 - part) * by_row.gather(-1, low)
-        return mean + part * by_row.gather(-1, high)
-
-    past = torch.ones(6, 6).tril() > 0
-    right = cope_scores(q, k, table) - cope_scores(q, other, table)
-    wrong = unmasked(k) - unmasked(other)
-    right, wrong = (
-        change[:6, :6][past].abs().max() for change in (right, wrong)
-    )
-    print("largest change of an earlier score")
-    print(f"  gates behind the mask  {right:.2f}")
-    print(f"  gates without a mask   {wrong:.2f}")
-    return {"right": right, "wrong": wrong}
-
-
-def in_a_layer():
-    layer = SelfAttention(dim=64, heads=4)
-    cope = CopeScores(dim=16, rows=32)  # each head is 16 wide
-    x = torch.randn(2, 100, 64)  # two texts of 100 tokens
-
-    output, weights = layer(x, score=cope)
-    print(tuple(output.shape), tuple(weights.shape))
-    print("attention to later tokens:", weights.triu(1).sum().item())
-
-
-def cost():
-    heads, tokens, dim, rows = 12, 2048, 64, 64
-    mib = heads * tokens * 4 / 2**20
-    print(f"table (parameters)    {rows * dim:>9,}")
-    print(f"scores of the rows    {mib * rows:>5.0f} MiB")
-    print(f"positions of all keys {mib * tokens:>5.0f} MiB")
-    return {
-        "heads": heads,
-        "tokens": tokens,
-        "rows": rows,
-        "dim": dim,
-        "table": rows * dim,
-    }

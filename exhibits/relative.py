@@ -17,7 +17,7 @@ from snippets.attention import (
 )
 from snippets.clipped_bias import clipped_bias
 from snippets.deberta import DebertaScores, log_buckets
-from snippets.relative_logits import RelativeLogits, relative_logits
+from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.shaw import ShawTables, shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
@@ -269,69 +269,6 @@ def parameters():
             name: sum(p.numel() for p in module.parameters())
             for name, module in counts.items()
         },
-    }
-
-
-def mixed():
-    """Two plots over the distance back, one above the other. Above, three
-    lines: a peak at one back, a fall from the query on, and a slow rise.
-    Below, what three tokens make of them: a peak at one back, a fall that
-    goes below zero, and a rise that begins there. Behind a dotted line all
-    three are zero.
-    """
-    extent, query = 12, 15
-    back = torch.arange(extent)
-    bank = torch.stack(
-        ((back == 1).float(), (-back / 2).exp(), back / (extent - 1))
-    )
-    # what a token takes of each profile, all made up
-    red, it, so = [3.0, 0.5, 0.0], [0.0, 2.0, -1.0], [0.5, -1.0, 2.0]
-    states = torch.tensor([red, it, so])
-    here, keys = torch.full((3,), query), torch.arange(query + 1)
-    bias = relative_logits(states, bank, here, keys).flip(-1)
-    fig, axes = plt.subplots(2, 1, figsize=(4.4, 4), sharex=True)
-    for n, name in enumerate(("one back", "near", "far")):
-        axes[0].plot(back, bank[n], "--", color=f"C{n}", label=name)
-    places = ("red", 1, (8, -8)), ("it", 7, (-6, -16)), ("so", 6, (-24, 6))
-    for n, (word, x, by) in enumerate(places, start=3):
-        line = bias[n - 3]
-        axes[1].plot(keys, line, ".-", color=f"C{n}")
-        given = f"“{word}”", (x, line[x].item()), by
-        axes[1].annotate(*given, textcoords="offset points", color=f"C{n}")
-    axes[1].axvline(extent - 0.5, color="gray", linestyle=":")
-    axes[1].set_ylim(-1.8, 3.7)
-    for ax in axes:
-        ax.set_xlim(0, query)
-        ax.set_xticks(range(0, query + 1, 3))
-    name_lines(axes[0])
-    axes[0].set_ylabel("the bank")
-    axes[1].set_ylabel("added to scores")
-    axes[1].set_xlabel("distance back from the query")
-    return fig, {
-        "profiles": len(bank),
-        "extent": extent,
-        "red": bias[0, 1],
-        "beyond": bias[:, extent:].abs().max(),
-    }
-
-
-def shaw_in_a_bank():
-    clip, extent, width = 2, 5, 16
-    table = torch.randn(2 * clip + 1, width)
-    q, k, at = torch.randn(1, width), torch.zeros(8, width), torch.arange(8)
-    row = clip - torch.arange(extent).clamp(max=clip)  # own row first
-    mixed = relative_logits(q / width**0.5, table[row].T, at[-1:], at)[0]
-    shaw = shaw_scores(q, k, table, at[-1:], at)[0]
-    print("steps back", *(f"{n:>5}" for n in at.tolist()))
-    for name, terms in (("Shaw", shaw), ("the bank", mixed)):
-        shown = (f"{term:5.2f}" for term in terms.flip(0).tolist())
-        print(f"{name:<10}", *shown)
-    apart = (mixed - shaw).abs().flip(0)
-    return {
-        "clip": clip,
-        "extent": extent,
-        "within": apart[:extent].max(),
-        "beyond": apart[extent:].min(),
     }
 
 

@@ -72,24 +72,6 @@ def test_a_lead_that_was_enough_is_not_in_a_longer_text():
     assert values["end"] < 0.01
 
 
-def test_full_stops_count_sentences():
-    values = no_position.cope_positions()[1]
-    assert values["first_by_words"] == len(no_position.WORDS)
-    assert (values["first_by_stops"], values["last_by_stops"]) == (2, 0)
-
-
-def test_swapping_between_changes_nothing_and_replacing_does():
-    values = no_position.between()
-    assert values["swapped"] == pytest.approx(values["as_it_is"], abs=1e-5)
-    assert abs(values["replaced"] - values["as_it_is"]) > 0.1
-
-
-def test_gates_without_a_mask_leak():
-    values = no_position.leak()
-    assert values["right"] == 0
-    assert values["wrong"] > 0.1
-
-
 @pytest.mark.claim(
     "nope-near-means-are-alike",
     "Of independent normal tokens with mean zero, the means up to places j and i, j at most i, have a cosine "

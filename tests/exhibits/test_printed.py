@@ -70,9 +70,9 @@ def test_a_mean_over_what_is_seen_tells_the_place(printed):
 
 
 def test_what_cope_costs_and_where_it_looks(printed):
-    table, scores, positions = map(numbers, printed("no_position.cost"))
+    table, scores, positions = map(numbers, printed("read.cost"))
     assert (table, scores, positions) == ([64 * 64], [12 * 2048 * 64 * 4 / 2**20], [12 * 2048**2 * 4 / 2**20])
-    shapes, later = printed("no_position.in_a_layer")
+    shapes, later = printed("read.in_a_layer")
     assert shapes == "(2, 100, 64) (2, 4, 100, 100)" and numbers(later) == [0]
 
 

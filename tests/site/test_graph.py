@@ -56,6 +56,7 @@ CASES = {
     "sub": lambda a: torch.sub(FLOAT, FLOAT[:, :1] * a, alpha=3),
     "mul": lambda a: FLOAT * a.float(),
     "pow": lambda a: FLOAT.abs() ** a,
+    "fmod": lambda a: torch.fmod(FLOAT.double(), a + 0.3),
     "remainder": lambda a: FLOAT.double() % (a + 0.3),
     "div": lambda a: torch.stack(
         [torch.div(FLOAT, a, rounding_mode=mode) for mode in (None, "floor", "trunc")]

@@ -137,6 +137,7 @@ const OPERATIONS = {
   sub: scaled((x, y) => x - y),
   mul: each((x, y) => x * y),
   pow: each(Math.pow),
+  fmod: each((x, y) => x % y),
   remainder: each((x, y) => x - y * Math.floor(x / y)),
   div: (a, b, mode) => each((x, y) => (Math[mode] ?? same)(x / y))(a, b),
   maximum: each((x, y) => Math.max(x, y)),

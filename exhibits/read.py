@@ -1,0 +1,367 @@
+"""What the chapter on positions that depend on what is read shows."""
+
+import matplotlib.pyplot as plt
+import torch
+from executable_prose.figures.live import Live, Slider
+
+from snippets.alibi import alibi_bias, alibi_slopes
+from snippets.attention import SelfAttention, scaled_dot_product
+from snippets.cope import CopeScores, cope_scores
+from snippets.forgetting import forgetting_bias, wall_scores
+from snippets.relative_logits import relative_logits
+from snippets.shaw import shaw_scores
+from snippets.xpos import xpos_decay
+
+WORDS = ["It", "rained", ".", "We", "left", ".", "Nobody", "cared"]
+STOPS = torch.tensor([word == "." for word in WORDS])
+# Layers of the default configurations of Transformers 5.23.0: recurrent ones,
+# those of attention, and whether these turn queries and keys.
+HYBRIDS = {
+    "jamba": (28, 4, False),
+    "kimi_linear": (21, 6, False),
+    "minimax": (16, 16, True),
+    "olmo_hybrid": (24, 8, True),
+    "qwen3_next": (36, 12, True),
+    "recurrent_gemma": (18, 8, True),
+}
+
+
+def _name_words(ax):
+    """The words below an axis of places, in two rows that do not touch."""
+    names = ["\n" * (n % 2) + word for n, word in enumerate(WORDS)]
+    ax.set_xticks(range(len(WORDS)), names)
+
+
+def doors():
+    """Two rows of eight squares, one for each word, the last word listening.
+
+    Above, with all doors ajar, squares are paler the farther back they are.
+    Below, a door behind the second full stop is almost shut: all words up to
+    it are nearly white, and the two after it are full of colour.
+    """
+    ajar = torch.full((len(WORDS),), 0.8)
+    shut = torch.where(STOPS.roll(1), 0.1, 0.95)
+    fig, axes = plt.subplots(2, 1, figsize=(4.4, 2.3), sharex=True)
+    named = zip(
+        axes, ("all ajar", "shut at stops"), (ajar, shut), strict=True
+    )
+    for ax, name, gates in named:
+        left = forgetting_bias(gates.log())[-1].exp().tolist()
+        for place, loud in enumerate(left):
+            ax.bar(place, 1, width=0.8, color="C2", alpha=loud)
+            ax.bar(place, 1, width=0.8, fill=False, edgecolor="gray")
+        ax.set_yticks([0.5], [name.replace(" ", "\n")])
+        ax.tick_params(length=0)
+        ax.spines[["left", "bottom"]].set_visible(False)
+    _name_words(axes[1])
+    return fig
+
+
+def by_gates():
+    """Two falling staircases over eight words: what the last one still hears.
+
+    By distance alone each step is as deep as the next. With gates, the words
+    of the last sentence are heard almost fully, and each full stop makes a
+    deep step.
+    """
+    query, keys = torch.tensor([len(WORDS) - 1]), torch.arange(len(WORDS))
+    level = alibi_bias(query, keys, torch.tensor([0.25]))[0, 0]
+
+    def heard(stop, word):
+        gates = torch.where(STOPS, stop, word).float()
+        left = forgetting_bias(gates.log())[-1].exp()
+        line = torch.stack((keys.double(), left.double()), 1)
+        return {"gates": line, "last": left[3], "first": left[0]}
+
+    live = Live(
+        heard,
+        {
+            "stop": Slider("gate of a full stop", 0.01, 1, 0.2, step=0.01),
+            "word": Slider("gate of other words", 0.01, 1, 0.95, step=0.01),
+        },
+        says="Of “We” {last:.2f} is left, of “It” {first:.2f}.",
+        call="import torch\n"
+        "from forgetting import forgetting_bias\n\n"
+        f"stops = torch.tensor({STOPS.tolist()})\n"
+        "gates = torch.where(stops, {stop}, {word})\n"
+        "left = forgetting_bias(gates.log())[-1].exp()\n"
+        "left[3]\n"
+        "left[0]",
+        draws={"gates": "left"},
+        tolerance=1e-6,
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    ax.plot(keys, level.exp(), ":", color="gray", label="by distance (ALiBi)")
+    (live.moves["gates"],) = ax.plot(*made["gates"].T, "C2o-", label="gates")
+    _name_words(ax)
+    ax.set_ylim(0, 1.05)
+    ax.set_ylabel("what is left for “cared”")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {"last": made["last"], "first": made["first"]}, live
+
+
+def mixed():
+    """A line over the distance back from a query, the sum of three profiles:
+    a peak at one back, a fall from the query on, and a slow rise. Behind a
+    dotted line it is zero.
+    """
+    extent, query = 12, 15
+    back = torch.arange(extent)
+    bank = torch.stack(
+        ((back == 1).float(), (-back / 2).exp(), back / (extent - 1))
+    )
+    here, keys = torch.tensor([query]), torch.arange(query + 1)
+    # Each profile taken once; what a token takes of them only adds these up.
+    rows = relative_logits(torch.eye(3)[:, None], bank, here, keys)[:, 0]
+
+    def added(peak, near, far):
+        taken = torch.stack((peak, near, far))[:, None]
+        bias = (taken * rows.double().flip(-1)).sum(0)
+        line = torch.stack((keys.double(), bias), 1)
+        return {"bias": line, "one": bias[1], "beyond": bias[extent]}
+
+    live = Live(
+        added,
+        {
+            "peak": Slider(
+                "of “one back”", -3, 3, 3, 0.1, shows="{value:.1f}"
+            ),
+            "near": Slider("of “near”", -3, 3, 0.5, 0.1, shows="{value:.1f}"),
+            "far": Slider("of “far”", -3, 3, 0, 0.1, shows="{value:.1f}"),
+        },
+        says="One back, {one:.2f} is added; at the extent and beyond, "
+        "{beyond:.0f}.",
+        call="import torch\n"
+        "from relative_logits import relative_logits\n\n"
+        f"back = torch.arange({extent})\n"
+        "one = (back == 1).float()\n"
+        f"bank = torch.stack((one, (-back / 2).exp(), back / {extent - 1}))\n"
+        "state = torch.tensor([[{peak}, {near}, {far}]]).float()\n"
+        f"at = torch.tensor([{query}]), torch.arange({query + 1})\n"
+        "bias = relative_logits(state, bank, *at)[0].flip(0)\n"
+        "bias[1]\n"
+        f"bias[{extent}]",
+        draws={"bias": "bias"},
+        tolerance=1e-6,
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    for n, name in enumerate(("one back", "near", "far")):
+        ax.plot(back, bank[n], "--", color=f"C{n}", linewidth=1, label=name)
+    (live.moves["bias"],) = ax.plot(*made["bias"].T, "C3.-", label="the mix")
+    ax.axvline(extent - 0.5, color="gray", linestyle=":")
+    ax.set_ylim(-6.2, 6.2)
+    ax.set_xticks(range(0, query + 1, 3))
+    ax.set_xlabel("distance back from the query")
+    ax.set_ylabel("added to the score")
+    ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.45, 1))
+    values = {"profiles": len(bank), "extent": extent, "one": made["one"]}
+    return fig, values, live
+
+
+def _positions(gates):
+    """The positions of the keys for a query at the last of them."""
+    logits = torch.where(gates > 0, 100.0, -100.0)[:, None]
+    rows = len(gates) + 2
+    table = 1000.0 * torch.arange(rows)[:, None]  # position p scores 1000 p
+    scores = cope_scores(torch.ones(1, 1), logits, table)
+    return ((scores - logits.T) / 1000).flatten()
+
+
+def cope_positions():
+    """Two staircases over the words of three short sentences. Counting words,
+    every word is a step of its own; counting full stops, all words of a
+    sentence stand on one step.
+    """
+    every = _positions(torch.ones(len(WORDS)))
+    stops = _positions(torch.tensor([word == "." for word in WORDS]))
+    fig, ax = plt.subplots()
+    place = range(len(WORDS))
+    ax.step(place, every, "--", where="mid")
+    ax.text(2.6, every[2], "count every word", color="C0")
+    ax.step(place, stops, where="mid")
+    ax.text(0, stops[0] + 0.2, "count full stops", color="C1")
+    _name_words(ax)
+    ax.set_ylabel("position seen from the end")
+    return fig, {
+        "first_by_words": every[0],
+        "first_by_stops": stops[0],
+        "last_by_stops": stops[-1],
+    }
+
+
+def between():
+    torch.manual_seed(2)
+    q, k, table = torch.randn(1, 4), torch.randn(6, 4), torch.randn(9, 4)
+
+    def position_score(keys):
+        content = scaled_dot_product(q, keys)
+        return (cope_scores(q, keys, table) - content)[0, 0].item()
+
+    swapped, other = k[[0, 2, 1, 3, 4, 5]], k.clone()
+    other[2] = 3 * q[0]  # a token that this query counts
+    print("what the first key gets for its position")
+    print(f"  as it is              {position_score(k):+.4f}")
+    print(f"  two between swapped   {position_score(swapped):+.4f}")
+    print(f"  one between replaced  {position_score(other):+.4f}")
+    return {
+        "as_it_is": position_score(k),
+        "swapped": position_score(swapped),
+        "replaced": position_score(other),
+    }
+
+
+def leak():
+    q, k, other = torch.randn(3, 8, 4)
+    table = torch.randn(9, 4)
+    other[:6] = k[:6]  # only the last two keys differ
+    by_row = q @ table.T
+
+    def unmasked(keys):  # the mistake: gates see the keys that come later
+        gates = scaled_dot_product(q, keys).sigmoid()
+        p = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=8)
+        low, part = p.long(), p.frac()
+        high = (low + 1).clamp(max=8)
+        mean = (1 - part) * by_row.gather(-1, low)
+        return mean + part * by_row.gather(-1, high)
+
+    past = torch.ones(6, 6).tril() > 0
+    right = cope_scores(q, k, table) - cope_scores(q, other, table)
+    wrong = unmasked(k) - unmasked(other)
+    right, wrong = (
+        change[:6, :6][past].abs().max() for change in (right, wrong)
+    )
+    print("largest change of an earlier score")
+    print(f"  gates behind the mask  {right:.2f}")
+    print(f"  gates without a mask   {wrong:.2f}")
+    return {"right": right, "wrong": wrong}
+
+
+def in_a_layer():
+    layer = SelfAttention(dim=64, heads=4)
+    cope = CopeScores(dim=16, rows=32)  # each head is 16 wide
+    x = torch.randn(2, 100, 64)  # two texts of 100 tokens
+
+    output, weights = layer(x, score=cope)
+    print(tuple(output.shape), tuple(weights.shape))
+    print("attention to later tokens:", weights.triu(1).sum().item())
+
+
+def cost():
+    heads, tokens, dim, rows = 12, 2048, 64, 64
+    mib = heads * tokens * 4 / 2**20
+    print(f"table (parameters)    {rows * dim:>9,}")
+    print(f"scores of the rows    {mib * rows:>5.0f} MiB")
+    print(f"positions of all keys {mib * tokens:>5.0f} MiB")
+    return {
+        "heads": heads,
+        "tokens": tokens,
+        "rows": rows,
+        "dim": dim,
+        "table": rows * dim,
+    }
+
+
+def shaw_in_a_bank():
+    clip, extent, width = 2, 5, 16
+    table = torch.randn(2 * clip + 1, width)
+    q, k, at = torch.randn(1, width), torch.zeros(8, width), torch.arange(8)
+    row = clip - torch.arange(extent).clamp(max=clip)  # own row first
+    mixed = relative_logits(q / width**0.5, table[row].T, at[-1:], at)[0]
+    shaw = shaw_scores(q, k, table, at[-1:], at)[0]
+    print("steps back", *(f"{n:>5}" for n in at.tolist()))
+    for name, terms in (("Shaw", shaw), ("the bank", mixed)):
+        shown = (f"{term:5.2f}" for term in terms.flip(0).tolist())
+        print(f"{name:<10}", *shown)
+    apart = (mixed - shaw).abs().flip(0)
+    return {
+        "clip": clip,
+        "extent": extent,
+        "within": apart[:extent].max(),
+        "beyond": apart[extent:].min(),
+    }
+
+
+def special_cases():
+    tokens, dim, heads = 12, 8, 4
+    slopes, at = alibi_slopes(heads).double(), torch.arange(tokens)
+    gates = (-slopes)[:, None].expand(heads, tokens)
+    bias = forgetting_bias(gates, dtype=torch.float64)
+    alibi = alibi_bias(at, at, slopes).expand_as(bias)
+    seen = torch.ones(tokens, tokens).tril() > 0
+
+    q, k = torch.randn(2, tokens, dim, dtype=torch.float64)
+    zeta = xpos_decay(dim).repeat_interleave(2)  # (dim)
+    wall = wall_scores(q, k, (zeta.log() / 512).expand(tokens, dim))
+    places = at[:, None].double()
+    far_q, far_k = q * zeta ** (places / 512), k * zeta ** (-places / 512)
+    decay = scaled_dot_product(far_q, far_k)
+
+    apart = {
+        "FoX": (bias - alibi)[:, seen].abs().max(),
+        "Wall": (wall - decay)[seen].abs().max(),
+    }
+    print("gates that are all alike        difference")
+    print(f"  one for each head: ALiBi      {apart['FoX']:.0e}")
+    print(f"  one for each channel: xPos    {apart['Wall']:.0e}")
+    return {**apart, "tokens": tokens}
+
+
+def what_lies_between():
+    """What of the tokens between a query and a key its position knows."""
+    tokens, dim = 8, 4
+    x, other = torch.randn(2, tokens, dim, dtype=torch.float64)
+    gate = torch.randn(dim, dtype=torch.float64)
+    table = torch.randn(tokens + 1, dim, dtype=torch.float64)
+    bank = torch.randn(dim, tokens, dtype=torch.float64)
+    at = torch.arange(tokens)
+    ways = {
+        "Inkling's mix": lambda x: relative_logits(x, bank, at, at),
+        "FoX's gate": lambda x: forgetting_bias((x @ gate).sigmoid().log()),
+        "CoPE": lambda x: cope_scores(x, x, table) - scaled_dot_product(x, x),
+    }
+    swapped, replaced = x.clone(), x.clone()
+    swapped[[3, 5]], replaced[4] = x[[5, 3]], other[4]
+    print(
+        "| What the score gets | One replaced | Two swapped |\n|---|---|---|"
+    )
+    found = {}
+    for name, way in ways.items():
+        first, last = way(x)[-1, 0], (len(x) - 1, 0)
+        moves = [(way(y)[last] - first).abs() for y in (replaced, swapped)]
+        told = ["changes" if move > 1e-6 else "stays" for move in moves]
+        print(f"| {name} | {told[0]} | {told[1]} |")
+        key = name.split("'")[0].lower()
+        found |= {f"{key}_replaced": moves[0], f"{key}_swapped": moves[1]}
+    return found
+
+
+def recurrence():
+    tokens, dim = 10, 4
+    q, k, v = torch.randn(3, tokens, dim, dtype=torch.float64)
+    log_gates = torch.rand(tokens, dtype=torch.float64).log()
+
+    state, steps = torch.zeros(dim, dim, dtype=torch.float64), []
+    for t in range(tokens):  # one token after the other, one matrix kept
+        state = log_gates[t].exp() * state + torch.outer(k[t], v[t])
+        steps.append(q[t] @ state)
+
+    left = forgetting_bias(log_gates, dtype=torch.float64).exp()
+    whole = (q @ k.T * left) @ v  # all at once, a weight for each pair
+    apart = (torch.stack(steps) - whole).abs().max()
+    print(f"largest difference: {apart:.0e}")
+    return {"apart": apart}
+
+
+def hybrids():
+    """Released models in which recurrent layers stand beside attention."""
+    print("| Model type | Recurrent layers | Of attention | Do these turn? |")
+    print("|---|--:|--:|---|")
+    for name, (recurrent, attention, turns) in HYBRIDS.items():
+        told = "yes, by RoPE" if turns else "**no**"
+        print(f"| `{name}` | {recurrent} | {attention} | {told} |")
+    return {
+        "models": len(HYBRIDS),
+        "bare": sum(not turns for *_, turns in HYBRIDS.values()),
+    }
