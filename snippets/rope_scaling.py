@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-23
 """Longer contexts for RoPE: other frequencies for a model trained on less.
 
 A method takes the frequencies w of a RoPE, (pairs,), in radians per position,
@@ -16,11 +16,16 @@ original length:
 A method that takes the current length gives a key other angles when the length
 changes: cache keys before they are turned, or keep to one length.
 
+p-RoPE, which config files call proportional, has no factor: a model is trained
+with it.
+
 Source: arXiv:2306.15595, section 2.3 (equation 4). arXiv:2309.00071v2, sections
 3.1 to 3.4 (equations 16 to 22), and github.com/jquesnelle/yarn at 995db5b,
 scaled_rope. arXiv:2402.13753, section 3.1 (equation 3), and
 github.com/microsoft/LongRoPE at c9e56aa, rope/longrope.py.
 github.com/meta-llama/llama-models at a9c89c4, models/llama3/model.py.
+arXiv:2410.06205, section 6, and github.com/huggingface/transformers at v5.23.0,
+src/transformers/modeling_rope_utils.py.
 """
 
 import math
@@ -250,6 +255,37 @@ def longrope_attention_factor(factor: float, original_length: int) -> float:
             f"original_length must be at least 2, got {original_length}"
         )
     return math.sqrt(1 + math.log(factor) / math.log(original_length))
+
+
+def proportional(
+    frequencies: Tensor,  # (pairs)
+    share: float,
+) -> Tensor:
+    """p-RoPE: the fastest share of the pairs as they are, others 0: (pairs,).
+
+    How many turn is rounded down. A pair of frequency 0 stands still: what it
+    adds to a score is the same at all positions. share 1 is RoPE, 0 is no
+    encoding. Gemma 4 has a share of 0.25 and LFM3 of 0.5, in the layers that
+    see the whole text.
+
+    Partial rotation is another thing: it gives as many pairs the range of a
+    narrower head, down to its slowest. Here frequencies stay those of the whole
+    head; give apply_rope all of them, zeros too, for with layout half a pair
+    lies half a head apart.
+
+    >>> proportional(torch.tensor([1.0, 0.1, 0.01, 0.001]), share=0.5)
+    tensor([1.0000, 0.1000, 0.0000, 0.0000])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: frequencies as position_interpolation; share not from 0 to 1.
+    """
+    _check(frequencies)
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be from 0 to 1, got {share}")
+    pairs = frequencies.shape[0]
+    p = torch.arange(pairs, device=frequencies.device)  # (pairs)
+    return frequencies * (p < int(share * pairs))  # (pairs)
 
 
 def _blend(frequencies: Tensor, factor: float, kept: Tensor) -> Tensor:

@@ -43,6 +43,8 @@ LLAMA_3 = {
 }
 YARN = {"rope_type": "yarn", "rope_theta": 5e5, "factor": 4.0, "original_max_position_embeddings": 16}
 YARNS = [YARN, YARN | {"beta_fast": 8.0, "beta_slow": 0.5, "truncate": False, "attention_factor": 1.3}]
+P_ROPE = {"rope_type": "proportional", "rope_theta": 1e6, "partial_rotary_factor": 0.5}
+P_ROPES = [P_ROPE, P_ROPE | {"factor": 8.0}]
 
 
 @pytest.fixture
@@ -84,7 +86,9 @@ def given(model):
     return model(IDS).logits, padded, in_parts(model)
 
 
-@pytest.mark.parametrize(("name", "ropes"), [("rope", [LLAMA_2]), ("rope_scaling", [LLAMA_3, *YARNS])])
+@pytest.mark.parametrize(
+    ("name", "ropes"), [("rope", [LLAMA_2]), ("rope_scaling", [LLAMA_3, *YARNS, *P_ROPES])]
+)
 def test_llama_gives_what_it_gave(name, ropes, drop_in, monkeypatch):
     modeling = peer("transformers.models.llama.modeling_llama")
     monkeypatch.setattr(modeling, "apply_rotary_pos_emb", modeling.apply_rotary_pos_emb)

@@ -17,6 +17,7 @@ from snippets.rope_scaling import (
     ntk_aware,
     ntk_by_parts,
     position_interpolation,
+    proportional,
     yarn,
     yarn_attention_factor,
 )
@@ -41,6 +42,8 @@ METHODS = {
     "longrope": lambda w, s=4, n=4096: longrope(w, torch.ones_like(w), s + torch.arange(w.numel()), n, n + 1),
 }
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
+EVERY = METHODS | {"proportional": lambda w: proportional(w, 0.25)}  # which stretches nothing
+of_frequencies = pytest.mark.parametrize("method", EVERY.values(), ids=EVERY.keys())
 
 
 def turn(x, positions, frequencies, layout):
@@ -424,6 +427,80 @@ def test_ntk_aware_asks_all_slow_pairs_but_the_last_for_new_angles(pairs, base, 
     assert not more[-1]
 
 
+# --- p-RoPE
+
+
+@given(PAIRS, BASES, st.floats(0, 1) | st.sampled_from([0, 0.25, 0.29, 0.5, 1, 0.58, 1 - 2**-53]))
+@example(100, 10_000.0, 0.29)  # 28.999999999999996
+def test_proportional_turns_the_first_pairs_one_by_one(pairs, base, share):
+    expected = []
+    for p in range(pairs):
+        turns_at_all = p + 1 <= share * pairs
+        expected.append(base ** (-2 * p / (2 * pairs)) if turns_at_all else 0.0)
+    made = proportional(rope_frequencies(2 * pairs, base), share)
+    assert made.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.claim(
+    "p-rope-still-channels",
+    "Channels of frequency zero leave apply_rope bit for bit as they came, in both layouts, at positions "
+    "up to a million and below zero: what they add to a score is the same wherever query and key stand. "
+    "What the other channels add is not.",
+)
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("dim", "share"), [(2, 0), (4, 0.5), (64, 0), (64, 0.25), (64, 0.75), (512, 0.25)])
+def test_pairs_that_stand_still_do_not_hear_positions(layout, dtype, dim, share):
+    places = torch.tensor([0, 1, 2, 7, 4095, 131_072, 999_999, 1_000_000, -1, -1_000_000])
+    w = proportional(rope_frequencies(dim), share)
+    still = torch.cat((w, w)) == 0 if layout == "half" else w.repeat_interleave(2) == 0
+    assert still.sum() == dim - 2 * int(share * dim / 2)
+    q, k = torch.randn(2, dim, dtype=dtype)
+    tables = rope_tables(places, w, torch.float32 if dtype == torch.bfloat16 else dtype)
+    turned_q, turned_k = (apply_rope(x.expand(len(places), dim), *tables, layout) for x in (q, k))
+    assert torch.equal(turned_q[:, still], q[still].expand(len(places), -1))
+    assert torch.equal(turned_k[:, still], k[still].expand(len(places), -1))
+    scores = (turned_q[:, None] * turned_k)[..., still].sum(-1)
+    assert (scores == scores[0, 0]).all()
+    if share:
+        moved = (turned_q[:, None] * turned_k)[..., ~still].double().sum(-1)
+        assert moved.std() > 0.01
+
+
+@pytest.mark.claim(
+    "p-rope-is-not-partial",
+    "Of as many turning pairs, every one but the first turns faster by p-RoPE than by partial rotation, "
+    "whose frequencies are those of p-RoPE to the power of one over the share; the first turns alike.",
+)
+@given(st.integers(1, 32), st.sampled_from([2, 3, 4, 8]), BASES)
+def test_p_rope_is_no_partial_rotation(turning, times, base):
+    partial = rope_frequencies(2 * turning, base)
+    whole = proportional(rope_frequencies(2 * turning * times, base), 1 / times)
+    assert whole.count_nonzero() == turning
+    assert_close(whole[:turning] ** times, partial, rtol=1e-9, atol=0)
+    assert whole[0] == partial[0] == 1
+    assert (whole[1:turning] > partial[1:]).all()
+
+
+def test_with_layout_half_the_zeros_say_where_partners_are():
+    x, w = torch.randn(16).double(), proportional(rope_frequencies(16), 0.25)
+    at = torch.tensor([3])
+    whole, cut = (turn(x[None], at, frequencies, "half")[0] for frequencies in (w, w[:2]))
+    changed, expected = whole != x, torch.zeros(16, dtype=torch.bool)
+    expected[[0, 1, 8, 9]] = True
+    assert torch.equal(changed, expected)
+    assert torch.equal((cut != x).nonzero().flatten(), torch.arange(4))
+    interleaved = [turn(x[None], at, frequencies, "interleaved") for frequencies in (w, w[:2])]
+    assert torch.equal(*interleaved)  # neighbours are neighbours in both
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5])
+def test_proportional_and_interpolation_go_together_in_either_order(share):
+    w = rope_frequencies(64)
+    one = position_interpolation(proportional(w, share), 4)
+    assert torch.equal(one, proportional(position_interpolation(w, 4), share))
+
+
 # --- other libraries
 
 
@@ -439,7 +516,7 @@ FLOAT32 = {"rtol": 2e-6, "atol": 0}  # they work in float32
 
 @pytest.mark.claim(
     "scaling-agrees-with-peers",
-    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1 and LongRoPE agree with "
+    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1, LongRoPE and p-RoPE agree with "
     "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
 )
 @every_setting
@@ -471,7 +548,7 @@ def test_transformers_agrees(dim, base, factor, to_ledger):
 
 @pytest.mark.claim(
     "scaling-agrees-with-peers",
-    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1 and LongRoPE agree with "
+    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1, LongRoPE and p-RoPE agree with "
     "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
 )
 @every_setting
@@ -495,7 +572,7 @@ def test_transformers_agrees_on_longrope(dim, base, to_ledger):
 
 @pytest.mark.claim(
     "scaling-agrees-with-peers",
-    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1 and LongRoPE agree with "
+    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1, LongRoPE and p-RoPE agree with "
     "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
 )
 @pytest.mark.parametrize(("dim", "base"), [(4, 10_000.0), (10, 500.0), (256, 1e7)])
@@ -513,6 +590,40 @@ def test_transformers_agrees_at_other_widths_and_lengths(dim, base, length, to_l
             theirs, _ = hf(kind, dim, base, factor=factor, **parameters)
             assert ((ours - theirs).abs() <= 2e-7 * w).all()  # shares on the ramp are rounded, too
             to_ledger(f"transformers.modeling_rope_utils ({kind})", ours, theirs)
+
+
+@pytest.mark.claim(
+    "scaling-agrees-with-peers",
+    "Position interpolation, dynamic NTK, YaRN, the scaling of Llama 3.1, LongRoPE and p-RoPE agree with "
+    "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
+)
+@every_setting
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.25, 0.29, 0.5, 0.7, 0.75, 1.0])
+@pytest.mark.parametrize("factor", [1.0, 8.0])
+def test_transformers_agrees_on_proportional(dim, base, share, factor, to_ledger):
+    theirs, attention_factor = hf("proportional", dim, base, partial_rotary_factor=share, factor=factor)
+    ours = position_interpolation(proportional(rope_frequencies(dim, base), share), factor)
+    assert_close(ours, theirs, **FLOAT32)
+    to_ledger("transformers.modeling_rope_utils (proportional)", ours, theirs)
+    assert attention_factor == 1
+
+
+@pytest.mark.claim(
+    "p-rope-released",
+    "By the defaults of transformers 5.23.0 a quarter of the pairs turn in Gemma 4 and half of them in LFM3, "
+    "in the layers that see the whole text alone.",
+)
+@pytest.mark.parametrize(("model", "share"), [("Gemma4Text", 0.25), ("Lfm3", 0.5)])
+def test_released_models_have_p_rope_in_layers_that_see_the_whole_text(model, share):
+    module = f"transformers.models.{model.removesuffix('Text').lower()}"
+    name = module.rpartition(".")[-1]
+    config = getattr(peer(f"{module}.configuration_{name}"), f"{model}Config")()
+    rotary = getattr(peer(f"{module}.modeling_{name}"), f"{model}RotaryEmbedding")(config)
+    whole, near = (getattr(rotary, f"{kind}_attention_inv_freq").double() for kind in ("full", "sliding"))
+    base = config.rope_parameters["full_attention"]["rope_theta"]
+    expected = proportional(rope_frequencies(2 * len(whole), base), share)
+    assert_close(whole, expected, **FLOAT32)
+    assert (near > 0).all()
 
 
 @every_setting
@@ -571,7 +682,8 @@ def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers(dim, 
 @pytest.mark.claim(
     "scaling-never-speeds-up",
     "No method here makes a pair of a RoPE turn faster or changes which of two pairs is the "
-    "faster (LongRoPE with factors that are at least one and do not fall).",
+    "faster (LongRoPE with factors that are at least one and do not fall; of the pairs that p-RoPE "
+    "stops, none is).",
 )
 @every_method
 @given(PAIRS, BASES, FACTORS, LENGTHS)
@@ -581,6 +693,21 @@ def test_no_pair_turns_faster_and_the_order_of_pairs_stays(method, pairs, base, 
     assert (made <= w * (1 + 1e-12)).all()
     assert (made > 0).all()
     assert (made.diff() < 0).all()
+
+
+@pytest.mark.claim(
+    "scaling-never-speeds-up",
+    "No method here makes a pair of a RoPE turn faster or changes which of two pairs is the "
+    "faster (LongRoPE with factors that are at least one and do not fall; of the pairs that p-RoPE "
+    "stops, none is).",
+)
+@given(PAIRS, BASES, st.floats(0, 1))
+def test_p_rope_keeps_the_fastest_pairs_as_they_are_and_stops_the_rest(pairs, base, share):
+    w = rope_frequencies(2 * pairs, base)
+    made, turning = proportional(w, share), math.floor(share * pairs)
+    assert torch.equal(made[:turning], w[:turning])
+    assert (made[:turning].diff() < 0).all()
+    assert (made[turning:] == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -614,7 +741,7 @@ def test_a_length_that_changes_leaves_cached_keys_at_the_wrong_angles(dim, train
         assert torch.equal(scores(trained, trained - 1), scores(trained, trained))
 
 
-@every_method
+@of_frequencies
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_dtype_of_the_frequencies_is_kept(method, dtype):
     made = method(rope_frequencies(64).to(dtype))
@@ -622,14 +749,14 @@ def test_the_dtype_of_the_frequencies_is_kept(method, dtype):
     assert_close(made.double(), method(rope_frequencies(64)), rtol=1e-6, atol=0)
 
 
-@every_method
+@of_frequencies
 def test_frequencies_are_not_changed_in_place(method):
     w = rope_frequencies(64)
     method(w)
     assert torch.equal(w, rope_frequencies(64))
 
 
-@every_method
+@of_frequencies
 def test_gradients_reach_learned_frequencies(method):
     assert torch.autograd.gradcheck(method, rope_frequencies(16).requires_grad_())
 
@@ -640,7 +767,7 @@ def test_gradients_reach_learned_frequencies(method):
 @refusals
 def test_refuses_frequencies_that_are_none():
     two = "ntk_aware", "dynamic_ntk", "yarn"  # which tell the slowest pair from the fastest
-    for name, method in METHODS.items():
+    for name, method in EVERY.items():
         for shape in ((), (0,), (1, 4), *[(1,)] * (name in two)):
             message = f"frequencies must be (pairs,), {1 + (name in two)} or more, got {shape}"
             yield message, method, torch.ones(shape)
@@ -660,6 +787,8 @@ def test_refuses():
         yield message, dynamic_ntk, w, factor, 4096, 8192
         yield message, yarn_attention_factor, factor
         yield message, longrope_attention_factor, factor, 4096
+    for share in (-0.1, 1.1, 25, math.inf, math.nan):
+        yield f"share must be from 0 to 1, got {share}", proportional, w, share
     for length in (0, -1):
         message = f"length must be at least 1, got {length}"
         for method in (ntk_by_parts, llama3, yarn):

@@ -106,6 +106,7 @@ CASES = [
             (rope_scaling.ntk_by_parts, {"factor": 4, "original_length": 64}),
             (rope_scaling.llama3, {"original_length": 64}),
             (rope_scaling.yarn, {"factor": 4, "original_length": 64}),
+            (rope_scaling.proportional, {"share": 0.5}),
         )
     ),
     Case(
