@@ -17,6 +17,7 @@ COLORS = {"none": "black"} | {
     for number, names in enumerate(FAMILIES.values())
     for name in names
 }
+COLORS["relative logits"] = COLORS["ALiBi"]  # of which no model was trained
 
 
 def spaced(heights, gap):

@@ -21,6 +21,7 @@ from snippets.deberta import DebertaScores
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog
 from snippets.learned import AddLearned
+from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sandwich import sandwich_bias
 from snippets.shaw import ShawTables
@@ -30,6 +31,7 @@ from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos, xpos_tables
 
 WIDTH, HEADS, LENGTH, SHIFT = 768, 12, 1024, 700
+STEPS, APART = 300, 4096  # tokens that stand far from each other
 # Channels that turn and that stand, numbers in the latent vector, and heads.
 DEEPSEEK = {"turning": 64, "still": 128, "rank": 512, "heads": 128}
 DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -52,6 +54,14 @@ def _biased(bias):
 
 def _rotated(rotate):
     return lambda x, at: scaled_dot_product(*rotate(x, at))
+
+
+def _mixed(module):
+    def scores(x, at):
+        whole = x.transpose(0, 1).flatten(1)
+        return scaled_dot_product(x, x) + module(whole, at, at)
+
+    return scores
 
 
 def _rope(x, at):
@@ -77,7 +87,9 @@ def _methods():
     deberta = DebertaScores(WIDTH, HEADS, span=512)
     clipped, kerple = ClippedBias(HEADS, 128), KerpleLog(HEADS)
     fire, cope = FireBias(HEADS), CopeScores(dim, rows=64)
-    for module in (learned, shaw, xl, t5, deberta, clipped, fire, cope):
+    logits = RelativeLogits(WIDTH, HEADS, profiles=16, extent=LENGTH)
+    modules = learned, shaw, xl, t5, deberta, clipped, fire, cope, logits
+    for module in modules:
         for table in module.parameters():
             if not table.any():  # some start at zero, which says nothing yet
                 torch.nn.init.normal_(table)
@@ -100,6 +112,7 @@ def _methods():
         "kerple": (kerple, _biased(kerple)),
         "fire": (fire, _biased(fire)),
         "cope": (cope, lambda x, at: cope(x, x)),
+        "relative_logits": (logits, _mixed(logits)),
     }
 
 
@@ -116,25 +129,62 @@ def _moves(scores, x):
     return change[..., seen].abs().max().item()
 
 
+@torch.no_grad()
+def _longest(scores):
+    """How long a text may be, found by a last query that is far from all.
+
+    Its tokens are alike, so that scores differ by their places alone.
+    """
+    x = torch.randn(HEADS, 1, WIDTH // HEADS).expand(-1, STEPS, -1)
+    near, far = torch.arange(STEPS), APART * torch.arange(STEPS)
+    try:
+        found = scores(x, far)[
+            :, -1, : STEPS // 3
+        ]  # what it makes of the first
+    except ValueError:
+        return "its rows"
+    if not found.isfinite().all():
+        return "near its centre"
+    told = [
+        (each.amax(-1) - each.amin(-1)).max() > 1e-4
+        for each in (found, scores(x, near)[:, -1])
+    ]
+    return "any, far alike" if told == [False, True] else "any"
+
+
+def _xpos_reach():
+    """The last place, from the centre, up to which tables are numbers."""
+    places = torch.arange(2**16)
+    tables = xpos_tables(places, WIDTH // HEADS, "key", centre=0)
+    finite = torch.stack(tables).isfinite().all(0).all(-1)
+    return (~finite).nonzero()[0].item() - 1
+
+
 def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
     values, costs = {}, _same_bytes.costs()
-    print("| Method, paper | Enters | Learned | Moved | Length | Used in |")
-    print("|---|---|--:|---|--:|---|")
+    costs = {key: each.mean().item() for key, each in costs.items()}
+    print(
+        "| Method, paper | Enters | Learned | Moved | Longest | Length "
+        "| Used in |"
+    )
+    print("|---|---|--:|---|---|--:|---|")
     for row, (name, method) in zip(
         DATA["method"], _methods().items(), strict=True
     ):
         module, scores = method
-        cost = costs[row["short"].removesuffix(" table")].mean().item()
+        cost = costs.get(row["short"].removesuffix(" table"))
         values[name] = _count(module)
         values[f"{name}_moves"] = _moves(scores, x)
-        values[f"{name}_cost"] = cost
+        if cost is not None:
+            values[f"{name}_cost"] = cost
         cells = (
             f"{row['method']}<br>{row['paper']}".removesuffix("<br>"),
             row["enters"],
             f"{_count(module):,}",
             "other" if values[f"{name}_moves"] > 1e-3 else "same",
-            f"{cost:+.2f}".replace("-", "−"),
+            _longest(scores),
+            "–" if cost is None else f"{cost:+.2f}".replace("-", "−"),
             row["used"],
         )
         print("|", *(f"{cell} |" for cell in cells))
@@ -143,6 +193,9 @@ def matrix():
         "heads": HEADS,
         "length": LENGTH,
         "shift": SHIFT,
+        "farthest": APART * (STEPS - 1),
+        "steps": STEPS,
+        "xpos_reach": _xpos_reach(),
         "trained": language.TRAINED,
         "near": _same_bytes.NEAR,
         "long": _same_bytes.LONG,
@@ -152,9 +205,9 @@ def matrix():
 
 def parameters():
     """Bars on a logarithmic scale. DeBERTa learns most numbers, then the
-    learned table and Transformer-XL; Shaw, CoPE and clipped biases a few
-    thousand each; T5, FIRE and KERPLE fewer. None, sinusoidal, RoPE, xPos,
-    ALiBi and Sandwich have no bar and a zero.
+    learned table, Transformer-XL and relative logits; Shaw, CoPE and clipped
+    biases a few thousand each; T5, FIRE and KERPLE fewer. None, sinusoidal,
+    RoPE, xPos, ALiBi and Sandwich have no bar and a zero.
     """
     named = {row["snippet"]: row["short"] for row in DATA["method"]}
     counts = {
@@ -191,8 +244,8 @@ def families_by_year():
     """Models by name, the oldest at the top, each with a dot in the column of
     its kind of encoding: added, bias or score, rotation, rotation in some
     layers, none. At the top the dots stand in the first two columns; from
-    2023 on most stand in the column of rotation, at the bottom none in the
-    first two.
+    2023 on most stand in the column of rotation, none in the first and only
+    the last again in the second.
     """
     kinds = {  # and colour, filled or hollow
         "added": ("C0", "C0"),

@@ -10,6 +10,7 @@ from snippets.attention import attention, scaled_dot_product
 from snippets.cope import cope_scores
 from snippets.deberta import DebertaScores
 from snippets.local_global import local_global_rows, local_global_scores
+from snippets.relative_logits import relative_logits
 from snippets.shaw import shaw_scores, shaw_values
 from snippets.transformer_xl import transformer_xl_scores
 from tests.peers import DIM, Case, Way, learnable, peer, score_size
@@ -150,4 +151,16 @@ def local_global_picks(batch, heads, tokens):
     return Case("local_global", "local_global_rows", f"{tokens} × {tokens}", ways)
 
 
-CASES = [shaw, shaw_of_values, transformer_xl, deberta, cope, local_global, local_global_picks]
+def of_inkling(batch, heads, tokens):
+    profiles, extent, at = 16, 512, torch.arange(tokens)  # as in its layers that see a window
+    states, bank = learnable(batch, heads, tokens, profiles), learnable(profiles, extent)
+    theirs = peer("transformers.models.inkling.modeling_inkling").InklingRelativeLogits(profiles, extent)
+    theirs.proj.data = bank.data
+    ways = [
+        Way("", lambda: relative_logits(states, bank, at, at)),
+        Way("transformers' Inkling", lambda: theirs(states.transpose(1, 2), at, at)),
+    ]
+    return Case("relative_logits", "relative_logits", f"{batch} × {heads} × {tokens} × {tokens}", ways)
+
+
+CASES = [shaw, shaw_of_values, transformer_xl, deberta, cope, of_inkling, local_global, local_global_picks]
