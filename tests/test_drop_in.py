@@ -30,6 +30,7 @@ T5 = SIZES | {"d_model": DIM, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads
 INKLING = LLAMA | {"num_hidden_layers": 6, "head_dim": 8, "moe_intermediate_size": 16, "n_routed_experts": 8}
 INKLING |= {"swa_num_attention_heads": 2, "swa_num_key_value_heads": 1, "swa_head_dim": 16}
 INKLING |= {"sliding_window_size": 3, "d_rel": 5, "rel_extent": 4, "log_scaling_n_floor": 6}
+GPT_OSS = LLAMA | {"head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 3}
 XLNET = SIZES | {"d_model": DIM, "d_inner": 48, "n_layer": 2, "n_head": HEADS, "attn_type": "uni"}
 MARIAN = SIZES | {"d_model": DIM, "encoder_layers": 2, "decoder_layers": 2}
 LLAMA_2 = {"rope_type": "default", "rope_theta": 5e5}
@@ -206,6 +207,18 @@ def test_inkling_2_gives_what_it_gave(drop_in):
     assert_close(given(model), before)
     model.model.layers[0].self_attn.rel_logits_proj.proj.zero_()
     assert (model(IDS).logits - before[0]).abs().max() > 1e-3  # it is heard
+
+
+@torch.no_grad()
+def test_gpt_oss_gives_what_it_gave(drop_in):
+    model = made("GptOssForCausalLM", **GPT_OSS, rope_parameters=LLAMA_2)
+    for layer in model.model.layers:
+        nn.init.normal_(layer.self_attn.sinks)
+    before = given(model)
+    drop_in("sinks").put_into(model)
+    assert_close(given(model), before)
+    model.model.layers[0].self_attn.sinks.fill_(5.0)
+    assert (model(IDS).logits - before[0]).abs().max() > 1e-4  # it is heard
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from snippets import attention, block, decoding
+from snippets import attention, block, decoding, sinks
 from tests.snippets.fitness import Case
 
 HEADS, KEY_HEADS, WIDTH = 6, 3, 8
@@ -152,6 +152,15 @@ def seen_and_bias(batch, tokens):
     return decoding.visible(*places(batch, tokens)), torch.randn(HEADS, tokens, tokens + 2)
 
 
+def scores(batch, tokens):
+    return torch.randn(batch, HEADS, tokens, tokens + 2), torch.randn(HEADS)
+
+
+def summed(batch, tokens):
+    rows = batch, HEADS, tokens
+    return torch.randn(*rows, WIDTH), torch.randn(rows), torch.randn(rows)
+
+
 CASES = [
     Case(attention.scaled_dot_product, attention.scaled_dot_product, lambda *n: vectors(*n, HEADS)[:2]),
     Case(attention.attention, attention.attention, lambda *n: (*vectors(*n, HEADS), biased(*n)[-1])),
@@ -168,6 +177,13 @@ CASES = [
     Case(decoding.attend, decoding.attend, biased),
     Case(decoding.flex_visible, masked, places),
     Case(decoding.flex_bias, scored, by_distance),
+    Case(sinks.sink_softmax, sinks.sink_softmax, scores),
+    Case(sinks.gate_by_sinks, sinks.gate_by_sinks, summed),
+    Case(
+        sinks.window_with_first,
+        partial(sinks.window_with_first, window=3, first=2),
+        lambda *n: places(*n)[:2],
+    ),
     Case(block.additive_mask, block.additive_mask, seen_and_bias),
     Case(block.Block, OneBlock, inputs),
     Case(block.Decoder, Scores, ids),
