@@ -594,7 +594,7 @@ def base_bound():
     ones run close together and pass it further right, the largest last.
     """
     distance = torch.arange(40_000)
-    shown = torch.logspace(0, math.log10(39_999), 60).long().unique()
+    shown = torch.logspace(0, math.log10(39_999), 36).long().unique()
     fig, ax = plt.subplots(figsize=(4.4, 3.2))
     ax.axhline(0, color="gray", linewidth=0.8)
     for n, (base, line) in enumerate(
@@ -616,6 +616,30 @@ def base_bound():
     ax.set_xlabel("distance")
     ax.set_ylabel("lowest mean cosine so far")
     return fig
+
+
+def _self_extend(distance, query, window, group):
+    """Near keys as they are; far ones by groups, from where near ones end."""
+    grouped = query // group - (query - distance) // group
+    far = grouped + window - window // group
+    return torch.where(distance < window, distance, far)
+
+
+def reassigned():
+    tokens, window, group = 16_000, 1024, 5
+    query = tokens - 1
+    print("distance  is asked for as")
+    for distance in (1, 1000, 1024, 1025, 1029, 4096, query):
+        far = _self_extend(torch.tensor(distance), query, window, group)
+        print(f"{distance:>8,}  {far:>8,}")
+    most = _self_extend(torch.arange(tokens), query, window, group).max()
+    return {
+        "tokens": tokens,
+        "window": window,
+        "group": group,
+        "trained": TRAINED,
+        "most": most,
+    }
 
 
 def critical():

@@ -262,3 +262,21 @@ def test_the_critical_dimension_is_that_of_the_paper():
     values = long_context.critical()
     assert values["channels"] == 2 * math.ceil(64 * math.log(4096 / (2 * math.pi), 1e4)) == 92
     assert values["bound"].item() == pytest.approx(2 * math.pi * 1e6 ** (92 / 128))
+
+
+@pytest.mark.claim(
+    "self-extend-stays-within-the-trained-length",
+    "With Self-Extend's groups of G tokens beyond a window of W, the last of n tokens asks for every distance "
+    "as at most W + (n - W) / G, rounded up to the next whole, for near ones as they are, and for no farther "
+    "one as nearer; for n = 16,000, W = 1,024 and G = 5 all are below 4,096.",
+)
+@pytest.mark.parametrize(("window", "group"), [(1, 1), (8, 2), (12, 5), (1024, 5)])
+@pytest.mark.parametrize("tokens", [1, 13, 100, 16_000])
+def test_self_extend_asks_for_no_distance_beyond_its_bound(tokens, window, group):
+    query, distance = tokens - 1, torch.arange(tokens)
+    made = long_context._self_extend(distance, query, window, group)
+    assert torch.equal(made[:window], distance[:window])
+    assert (made.diff() >= 0).all()
+    bound = window + math.ceil(max(tokens - window, 0) / group)
+    assert made.max() <= bound
+    assert long_context.reassigned()["most"] < 4096
