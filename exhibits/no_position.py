@@ -9,6 +9,8 @@ import torch
 from exhibits._drawing import name_lines
 from snippets.attention import SelfAttention, attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
+from snippets.sinks import sink_softmax
+from snippets.temperature import log_temperature, power_temperature
 
 
 def ink():
@@ -199,3 +201,52 @@ def layer_plans(layers=12):
     ax.tick_params(length=0)
     ax.spines[["left", "bottom"]].set_visible(False)
     return fig, {"every": 4}
+
+
+def sink():
+    """Three rising curves over the score of the best key: the weight of all
+    keys together. Without a sink it is level at one. With one it is low where
+    no key fits and comes near one where a key fits; the higher sink is later.
+    """
+    keys, best = 16, torch.linspace(-4, 12, 65)
+    scores = torch.zeros(len(best), 1, 1, keys)
+    scores[:, 0, 0, 0] = best
+    scores[:, 0, 0, 1:] = -2.0
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    share = {}
+    for height, line in ((-math.inf, ":"), (2.0, "-"), (6.0, "--")):
+        weights = sink_softmax(scores, torch.tensor([height]))
+        share[height] = weights.sum(-1).flatten()
+        name = "no sink" if height < 0 else f"sink {height:.0f}"
+        ax.plot(best, share[height], line, label=name)
+    ax.set_ylim(0, 1.05)
+    ax.set_xlabel("score of the best key")
+    ax.set_ylabel("weight of all keys")
+    name_lines(ax)
+    return fig, {"keys": keys, "low": share[2.0][0], "high": share[2.0][-1]}
+
+
+def temperatures():
+    """Four lines over the position, on a logarithmic axis. Two stay at one up
+    to a length and then rise, one in steps and one smoothly, later; one rises
+    in smaller steps; the power rises from the start and ends highest.
+    """
+    at = torch.logspace(0, 6, 90).long().unique()
+    ways = {
+        "Llama 4": log_temperature(at, 8192, 0.1, first=1, steps=True),
+        "Ministral 3": log_temperature(at, 16384, 0.1, first=0, steps=True),
+        "Inkling-2": log_temperature(at, 128_000, 0.1, first=1, steps=False),
+        "Beam": power_temperature(at, 2048, 0.1, first=1),
+    }
+    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    lines = ("-", "--", "-.", ":")
+    for (name, factors), line in zip(ways.items(), lines, strict=True):
+        ax.semilogx(at, factors, line, label=name)
+    ax.set_xlabel("position")
+    ax.set_ylabel("scores are multiplied by")
+    name_lines(ax)
+    return fig, {
+        "last": at[-1],
+        "least": min(factors[-1] for factors in ways.values()),
+        "most": max(factors[-1] for factors in ways.values()),
+    }

@@ -1,6 +1,7 @@
 """What the chapter on models without positions says of its exhibits in words, and of models."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -84,6 +85,21 @@ def test_means_of_near_places_point_the_same_way():
     place = torch.arange(1, 41.0)
     expected = (place[None] / place[:, None]).tril() ** 0.5
     assert ((means @ means.T).tril() - expected).abs().max() < 0.02
+
+
+def test_a_sink_takes_weight_where_no_key_fits():
+    values = no_position.sink()[1]
+    others = (values["keys"] - 1) * math.exp(-2)
+    for key, best in (("low", -4), ("high", 12)):
+        seen = math.exp(best) + others
+        assert values[key] == pytest.approx(seen / (seen + math.exp(2)), rel=1e-5)
+
+
+def test_released_temperatures_differ_at_a_million():
+    values = no_position.temperatures()[1]
+    assert values["last"] == 1_000_000
+    assert values["least"] == pytest.approx(1 + 0.1 * math.log(1_000_001 / 128_000))
+    assert values["most"] == pytest.approx((1 + 1_000_001 / 2048) ** 0.1)
 
 
 # --- what models in transformers do
