@@ -8,6 +8,7 @@ from torch.nn.functional import cosine_similarity, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from exhibits.choosing import DATA
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.kerple import kerple_log_bias
@@ -476,6 +477,108 @@ def shifted_input():
     for make in (learned, rope, shaw):
         changes[make.__name__] = (make(6) - make(0)).abs().max()
         print(f"  {make.__name__:<8} {changes[make.__name__]:.0e}")
+    return changes
+
+
+def values_turn():
+    x, w, changes = _random(6, 16), rope_frequencies(16), {}
+
+    def layer(start, back):
+        at = torch.arange(start, start + 6)
+        cos, sin = rope_tables(at, w, x.dtype)
+        turned = apply_rope(x, cos, sin, "interleaved")
+        output, _ = attention(turned, turned, turned)  # keys are the values
+        return (
+            apply_rope(output, cos, -sin, "interleaved") if back else output
+        )
+
+    print("outputs change, the same words six places on")
+    for name, back in (("turned", False), ("turned back", True)):
+        changes[name] = (layer(6, back) - layer(0, back)).abs().max()
+        print(f"  values {name:<12} {changes[name]:.0e}")
+    return {name.replace(" ", "_"): each for name, each in changes.items()}
+
+
+def all_rotate():
+    late = [row for row in DATA["model"] if row["released"] >= "2025"]
+    kinds = [row["kind"] for row in late]
+    print(f"models of the list from 2025 on  {len(late):>2}")
+    print(f"  rotate in every layer          {kinds.count('rotation'):>2}")
+    some = kinds.count("rotation, some layers")
+    print(f"  leave it out in some           {some:>2}")
+    for row in late:
+        if not row["kind"].startswith("rotation"):
+            print(f"  do not by default: {row['name']}")
+    still = len(late) - some - kinds.count("rotation")
+    return {"late": len(late), "some": some, "still": still}
+
+
+def left_padding(pad=3):
+    x, table = _random(8, 16), _random(8 + pad, 16)
+    w, seen = rope_frequencies(16), torch.ones(8, 8).tril() > 0
+
+    def outputs(at):  # of the words: a mask hides the padding before them
+        def attend(x, by=1.0, shown=seen):
+            q = apply_rope(x, *rope_tables(at, w, x.dtype), "half")
+            scores = by * scaled_dot_product(q, q)
+            return scores.masked_fill(~shown, -math.inf).softmax(-1) @ x
+
+        chunk = at // 4
+        return {
+            "RoPE": attend(x),
+            "a learned table": attend(x + table[at]),
+            "temperature": attend(x, 1 + 0.1 * (1 + chunk[:, None]).log()),
+            "chunks of four": attend(x, 1, seen & (chunk[:, None] == chunk)),
+        }
+
+    alone, padded = outputs(torch.arange(8)), outputs(torch.arange(8) + pad)
+    changes = {}
+    print(f"outputs change, after {pad} of padding")
+    for name, output in alone.items():
+        changes[name] = (padded[name] - output).abs().max()
+        print(f"  {name:<16} {changes[name]:.0e}")
+    return {name.replace(" ", "_"): each for name, each in changes.items()}
+
+
+def packed_by_positions():
+    x, w = _random(6, 16), rope_frequencies(16)
+    at, text = torch.arange(3).repeat(2), torch.tensor([0, 0, 0, 1, 1, 1])
+    seen = torch.ones(6, 6).tril() > 0
+
+    def output(x, at, shown):
+        q = apply_rope(x, *rope_tables(at, w, x.dtype), "half")
+        scores = scaled_dot_product(q, q)
+        return scores.masked_fill(~shown, -math.inf).softmax(-1) @ x
+
+    second = output(x[3:], at[3:], seen[:3, :3])
+    changes = {}
+    print("the second of two texts in a row, against it alone")
+    for name, shown in (
+        ("positions start again", seen),
+        ("and a mask by text", seen & (text[:, None] == text)),
+    ):
+        changes[name] = (output(x, at, shown)[3:] - second).abs().max()
+        print(f"  {name:<22} {changes[name]:.0e}")
+    return dict(zip(("positions", "mask"), changes.values(), strict=True))
+
+
+def named_not_used():
+    x, w = _random(6, 16), rope_frequencies(16)
+
+    def calls(x, at):
+        q = apply_rope(x, *rope_tables(at, w, x.dtype), "half")
+        return attention(q, q, x)[0]
+
+    def names(x, at):
+        _rotate = apply_rope  # there to be found, and never called
+        return attention(x, x, x)[0]
+
+    at, changes = torch.arange(6), {}
+    print("outputs change, all distances three times as long")
+    for layer in (calls, names):
+        change = (layer(x, 3 * at) - layer(x, at)).abs().max()
+        changes[layer.__name__] = change
+        print(f"  {layer.__name__} apply_rope  {change:.0e}")
     return changes
 
 

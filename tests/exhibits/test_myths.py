@@ -1,14 +1,18 @@
 """What the page on myths says of its exhibits, and that each sentence could have been true."""
 
+import ast
+import inspect
+
 import pytest
 import torch
 
-from exhibits import myths
+from exhibits import choosing, myths
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import position_interpolation, yarn
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_frequencies
+from tests.peers import peer
 
 
 @pytest.mark.claim(
@@ -256,3 +260,217 @@ def test_what_the_order_myths_say():
     assert values["one"] < 1e-12 < 0.05 < values["two"]
     values = myths.additive()
     assert values["miss"] > values["length"]
+
+
+# --- what models of today are said to do
+
+
+@pytest.mark.claim(
+    "values-can-turn",
+    "Where one turned tensor is both keys and values, moving the text changes the outputs unless they are "
+    "turned back by the query's angle; then each value has turned by its distance. So it is in the attention "
+    "of DeepSeek V4 in transformers 5.23.0, by moves of up to a thousand places.",
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_turned_values_are_turned_back(seed):
+    torch.manual_seed(seed)
+    values = myths.values_turn()
+    assert values["turned"] > 0.1
+    assert values["turned_back"] < 1e-13
+    x, weights, w, at = myths._random(6, 16), torch.rand(6, 6).double(), rope_frequencies(16), torch.arange(6)
+    cos, sin = rope_tables(at, w, x.dtype)
+    back = apply_rope(weights @ apply_rope(x, cos, sin, "interleaved"), cos, -sin, "interleaved")
+    for i in at:
+        by_distance = apply_rope(x, *rope_tables(at - i, w, x.dtype), "interleaved")
+        assert (weights[i] @ by_distance - back[i]).abs().max() < 1e-13
+
+
+@pytest.mark.claim(
+    "values-can-turn",
+    "Where one turned tensor is both keys and values, moving the text changes the outputs unless they are "
+    "turned back by the query's angle; then each value has turned by its distance. So it is in the attention "
+    "of DeepSeek V4 in transformers 5.23.0, by moves of up to a thousand places.",
+)
+@torch.no_grad()
+def test_deepseek_v4_turns_its_values_and_turns_them_back(monkeypatch):
+    folder = "transformers.models.deepseek_v4"
+    modeling = peer(f"{folder}.modeling_deepseek_v4")
+    config = peer(f"{folder}.configuration_deepseek_v4").DeepseekV4Config(
+        hidden_size=32,
+        num_attention_heads=2,
+        head_dim=16,
+        q_lora_rank=16,
+        o_groups=2,
+        o_lora_rank=8,
+        num_hidden_layers=1,
+        layer_types=["sliding_attention"],
+        partial_rotary_factor=0.5,
+    )
+    config._attn_implementation = "eager"
+    layer, rotary = modeling.DeepseekV4Attention(config, 0).eval(), modeling.DeepseekV4RotaryEmbedding(config)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    x, later = torch.randn(1, 6, 32), torch.ones(6, 6).triu(1) > 0
+    mask = torch.zeros(1, 1, 6, 6).masked_fill(later, -torch.inf)
+    attend, read = modeling.eager_attention_forward, []
+
+    def watched(module, q, k, v, *rest, **options):
+        read.append((k, v))
+        return attend(module, q, k, v, *rest, **options)
+
+    def output(at):
+        tables = {"main": rotary(x, at[None], layer_type="main")}
+        return layer(x, tables, at[None], mask)[0]
+
+    monkeypatch.setattr(modeling, "eager_attention_forward", watched)
+    before = output(torch.arange(6))
+    for start in (1, 6, 1000):
+        assert (output(torch.arange(6) + start) - before).abs().max() < 1e-4
+    assert all(k is v for k, v in read)
+    assert (read[1][1] - read[0][1]).abs().max() > 0.1  # turned, not only in name
+    assert (output(3 * torch.arange(6)) - before).abs().max() > 0.01
+    turn, calls = modeling.apply_rotary_pos_emb, []
+
+    def all_but_back(x, cos, sin):
+        calls.append(x)
+        return turn(x, cos, sin) if len(calls) % 3 else x
+
+    monkeypatch.setattr(modeling, "apply_rotary_pos_emb", all_but_back)
+    assert (output(torch.arange(6) + 6) - output(torch.arange(6))).abs().max() > 0.01
+
+
+@pytest.mark.claim(
+    "not-every-model-rotates",
+    "In transformers 5.23.0 text layers of Inkling and Inkling-2 have no rotation, no sine and no cosine, "
+    "nor has Kimi Linear; GraniteMoeHybrid has none by default, and EXAONE 4.5, Llama 4 and SmolLM3 in some "
+    "layers.",
+)
+def test_some_models_of_today_do_not_rotate(capsys):
+    values = myths.all_rotate()
+    rows = {row["name"]: row for row in choosing.DATA["model"] if row["released"] >= "2025"}
+    assert values["late"] == len(rows)
+    still = {name for name, row in rows.items() if row["kind"] in ("none", "bias or score")}
+    assert still == {"Inkling", "Kimi Linear", "GraniteMoeHybrid"}
+    named = {line.partition(": ")[2] for line in capsys.readouterr().out.splitlines() if ": " in line}
+    assert named == still and values["still"] == len(still)
+    some = {name for name, row in rows.items() if row["kind"] == "rotation, some layers"}
+    assert {"Llama 4", "SmolLM3", "EXAONE 4.5"} <= some and values["some"] == len(some)
+    for name in ("inkling", "inkling2", "kimi_linear"):
+        code = inspect.getsource(peer(f"transformers.models.{name}.modeling_{name}"))
+        read = 0
+        for node in ast.parse(code).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and "vision" not in node.name.lower():
+                text = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+                text |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+                text -= {"qk_rope_head_dim"}  # Kimi Linear's name for channels that nothing turns
+                words = "rotary", "rotate", "rope", "sinusoid"
+                assert not [name for name in text if name in ("cos", "sin") or any(w in name for w in words)]
+                read += "Attention" in node.name
+        assert read
+
+
+@pytest.mark.claim(
+    "left-padding-is-heard",
+    "Behind a mask that hides padding on the left, RoPE gives what it gives alone, up to rounding, after 1 "
+    "to 1,000 tokens of it; a learned table, a temperature by position and chunks do not, chunks unless the "
+    "padding fills whole ones. Nor do layers of Llama 4 in transformers 5.23.0 that have a temperature, for "
+    "positions that leave the padding out.",
+)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("pad", [1, 3, 4, 8, 1000])
+def test_left_padding_is_harmless_for_rope_alone(seed, pad):
+    torch.manual_seed(seed)
+    changes = myths.left_padding(pad)
+    assert changes["RoPE"] < 1e-11
+    assert changes["a_learned_table"] > 0.01
+    assert changes["temperature"] > 1e-4
+    assert (changes["chunks_of_four"] > 0.01) == (pad % 4 > 0)
+
+
+@pytest.mark.claim(
+    "left-padding-is-heard",
+    "Behind a mask that hides padding on the left, RoPE gives what it gives alone, up to rounding, after 1 "
+    "to 1,000 tokens of it; a learned table, a temperature by position and chunks do not, chunks unless the "
+    "padding fills whole ones. Nor do layers of Llama 4 in transformers 5.23.0 that have a temperature, for "
+    "positions that leave the padding out.",
+)
+@torch.no_grad()
+def test_llama_4_hears_padding_by_its_temperature():
+    folder = "transformers.models.llama4"
+    config = peer(f"{folder}.configuration_llama4").Llama4TextConfig(
+        hidden_size=32,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        head_dim=16,
+        num_hidden_layers=1,
+        no_rope_layers=[0],
+        floor_scale=4,
+    )
+    config._attn_implementation = "eager"
+    modeling = peer(f"{folder}.modeling_llama4")
+    layer, x = modeling.Llama4TextAttention(config, 0).eval(), torch.randn(1, 12, 32)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+
+    def output(pad):
+        """Of the last six tokens, after so many that no query but themselves sees."""
+        at = torch.arange(pad + 6)
+        hidden = (at > at[:, None]) | ((at < pad) & (at != at[:, None]))
+        mask = torch.zeros(1, 1, pad + 6, pad + 6).masked_fill(hidden, -torch.inf)
+        positions = (at - pad).clamp(min=0)[None]  # right, and not asked for
+        return layer(x[:, 6 - pad :], None, mask, position_ids=positions)[0][:, pad:]
+
+    assert not layer.use_rope
+    assert (output(6) - output(0)).abs().max() > 1e-3
+    layer.attn_temperature_tuning = False
+    assert (output(6) - output(0)).abs().max() < 1e-5
+
+
+@pytest.mark.claim(
+    "positions-hide-nothing",
+    "A text that is packed behind another and whose positions start at zero gives what it gives alone if a "
+    "mask hides the other, and something else without.",
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_positions_that_start_again_hide_no_text(seed):
+    torch.manual_seed(seed)
+    values = myths.packed_by_positions()
+    assert values["positions"] > 0.1
+    assert values["mask"] < 1e-13
+
+
+@pytest.mark.claim(
+    "jamba-turns-nothing",
+    "Jamba in transformers 5.23.0 defines `apply_rotary_pos_emb` and calls it nowhere: with attention in "
+    "every layer it gives the same numbers, bit for bit, at positions that are moved, stretched or random.",
+)
+@torch.no_grad()
+def test_jamba_defines_what_it_never_calls(monkeypatch):
+    modeling = peer("transformers.models.jamba.modeling_jamba")
+    tree = ast.parse(inspect.getsource(modeling))
+    defined = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    called = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert "apply_rotary_pos_emb" in defined and not [name for name in called if "rotary" in name]
+    config = peer("transformers").JambaConfig(
+        vocab_size=50,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_experts=1,
+        num_experts_per_tok=1,
+        attn_layer_period=1,
+        attn_layer_offset=0,
+        use_mamba_kernels=False,
+        pad_token_id=0,
+    )
+    assert set(config.layers_block_type) == {"attention"}
+    model, ids = modeling.JambaForCausalLM(config).eval(), torch.randint(50, (1, 12))
+    at = torch.arange(12)[None]
+    before = model(ids, position_ids=at).logits
+    for other in (at + 40, 7 * at, torch.randint(1000, (1, 12))):
+        assert torch.equal(model(ids, position_ids=other).logits, before)
+    assert (model(ids.flip(-1)).logits - before).abs().max() > 0.01
+    values = myths.named_not_used()
+    assert values["calls"] > 0.01 and values["names"] == 0
