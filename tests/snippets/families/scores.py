@@ -10,6 +10,7 @@ from snippets.cope import CopeScores, cope_scores
 from snippets.deberta import DebertaScores, deberta_scores, log_buckets
 from snippets.forgetting import ForgetGates, forgetting_bias, wall_scores
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
+from snippets.path_attention import PathTurns, path_keys, path_scores
 from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
 from snippets.shaw import ShawTables, shaw_scores, shaw_values
 from snippets.transformer_xl import (
@@ -132,6 +133,29 @@ def faded(heads):
     return lambda *sizes: (*vectors(heads, place=False)(*sizes), *gates(DIM)(*sizes))
 
 
+class Turns(torch.nn.Module):
+    """PathTurns: its w and, as one more channel, its beta."""
+
+    def __init__(self):
+        super().__init__()
+        self.turns = PathTurns(DIM, HEADS, 5, 3)
+
+    def forward(self, x):
+        w, beta = self.turns(x)
+        return torch.cat((w, beta[..., None]), -1)
+
+
+def turning(heads, *shapes):
+    """k, w, beta and keys of a cache, behind tensors of these heads."""
+
+    def make(batch, tokens):
+        k, w = torch.randn(2, batch, heads, tokens, DIM)
+        before = [torch.randn(batch, many, tokens, DIM) for many in shapes]
+        return *before, k, w, 2 * torch.rand(batch, heads, tokens), torch.randn(batch, heads, 3, DIM)
+
+    return make
+
+
 CASES = [
     *(
         Case(scores.make.kind, partial(shares, scores), vectors(heads, place=scores.positions))
@@ -159,6 +183,12 @@ CASES = [
         )
         for channels in (None, 5)
     ),
+    *(
+        Case(path_scores, partial(path_scores, block=block), turning(heads, HEADS))
+        for block, heads in ((3, 3), (64, HEADS))
+    ),
+    *(Case(path_keys, partial(path_keys, block=block), turning(HEADS)) for block in (3, 64)),
+    Case(PathTurns, Turns, lambda *sizes: (torch.randn(*sizes, DIM),)),
     Case(log_buckets, partial(log_buckets, span=8, max_distance=20), lambda *sizes: places(*sizes)[:1]),
     Case(deberta_scores, deberta_scores, vectors(3, (HEADS, 10, DIM), (HEADS, 10, DIM))),
     Case(

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-24
+"""PaTH: each token turns the keys before it, by a reflection that it chooses.
+
+Token t has a direction w[t], of length 1, and a strength beta[t] from 0 to 2:
+
+    H[t]        = I - beta[t] w[t] w[t]^T       it leaves what is across w[t],
+                                  and multiplies what is along it by 1 - beta[t]
+    score[i, j] = q[i]^T H[i] H[i - 1] ... H[j + 1] k[j] / sqrt(dim)
+
+0 does nothing, 1 wipes out what is along w, 2 reflects. Two reflections are a
+rotation, so that RoPE's turn of one pair is a case: two tokens for a position.
+Products of H depend on what is read between key and query, and on its order.
+No H makes a vector longer.
+
+Products of a block of n tokens are one sum: H[n] ... H[1] = I - W^T Y for rows
+w[t] of W and y[t] of Y. H[t + 1] of it gives y[t + 1] = beta[t + 1] (w[t + 1] -
+sum over s <= t of (w[t + 1] . w[s]) y[s]), a triangular system:
+
+    (I + tril(diag(beta) W W^T, -1)) Y = diag(beta) W
+
+A key of the block is turned by later rows alone. Let its column of W K^T be 0
+up to its own row, and solve the same for diag(beta) times that: Z. Then
+
+    own scores = tril(Q K^T) - tril(Q W^T) Z      own keys, after it: K - Z^T W
+    other keys: score with Q - tril(Q W^T) Y, and then become K - K Y^T W
+
+Only tokens from the key to the query count: padding before a text and other
+texts of a row change nothing, if their keys are hidden. Padding between tokens
+of one text gets a beta of 0.
+
+Not here: the convolution over three tokens that w passes in the authors' layer,
+their norms of q and k, and their gate for each head: forgetting_bias of
+forgetting.py, added to the scaled scores (their plain form scales it, too).
+
+Source: arXiv:2505.16381; for w and beta github.com/fla-org/
+flash-linear-attention at 27289fc, fla/layers/path_attn.py; for its plain form
+fla/ops/path_attn/naive.py in fla-core 0.6.0.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+
+def path_scores(
+    q: Tensor,  # (..., tokens, dim)
+    k: Tensor,  # (..., tokens, dim)
+    w: Tensor,  # (..., tokens, dim)
+    beta: Tensor,  # (..., tokens)
+    cached: Tensor | None = None,  # (..., cached, dim)
+    block: int = 64,
+) -> Tensor:
+    """PaTH's scaled scores: (..., tokens, cached + tokens), -inf for later keys.
+
+    w is brought to length 1 here, and a w of 0 turns nothing. cached are what
+    path_keys gave of the tokens before. k may have fewer heads than q: each
+    serves heads / key_heads of them, in order; w, beta and cached have those of
+    k. The arithmetic is float32 or better, under autocast too. In float32 a
+    long text takes some 9 bytes per head, query and key at its peak. The block,
+    in tokens, changes scores by rounding alone: small ones keep more digits
+    where neighbours have nearly one direction and a beta near 2.
+
+    >>> q, k = torch.tensor([[1.0]] * 3), torch.tensor([[4.0]] * 3)
+    >>> w, beta = torch.tensor([[3.0]] * 3), torch.tensor([0.0, 2.0, 1.0])
+    >>> path_scores(q, k, w, beta)
+    tensor([[ 4., -inf, -inf],
+            [-4.,  4., -inf],
+            [ 0.,  0.,  4.]])
+
+    Fit for autocast, vmap, mps; no sync.
+
+    ValueError: shapes that do not fit; dtypes not floating; on the CPU, beta
+    below 0, above 2 or no number; a block below 1.
+    """
+    _check(k, w, beta, cached, block)
+    _check_queries(q, k)
+    exact = torch.promote_types(q.dtype, torch.float32)
+    heads = (q.shape[-3] // k.shape[-3],) if q.ndim > 2 else ()
+    rows = q.to(exact) / math.sqrt(q.shape[-1])
+    if heads:  # of a key head, as one axis more
+        rows = rows.unflatten(-3, (-1, *heads))
+    parts = []
+    with torch.autocast(_device_type(q), enabled=False):
+        for own, old, turns in _walk(k, w, beta, cached, exact, block):
+            here, (k_rows, w_rows, y, z) = rows[..., own, :], turns
+            if heads:
+                old, k_rows, w_rows, y, z = (
+                    x[..., None, :, :] for x in (old, k_rows, w_rows, y, z)
+                )
+            along = (here @ w_rows.mT).tril()
+            far = (here - along @ y) @ old.mT
+            near = here @ k_rows.mT - along @ z
+            hidden = torch.ones_like(near, dtype=torch.bool).triu(1)
+            near = near.masked_fill(hidden, -math.inf)
+            after = rows.shape[-2] - own.stop
+            later = near.new_full((*near.shape[:-1], after), -math.inf)
+            parts.append(torch.cat((far, near, later), -1))
+    if not parts:
+        keys = 0 if cached is None else cached.shape[-2]
+        return q.new_empty(*q.shape[:-1], keys)  # (..., 0, cached)
+    scores = torch.cat(parts, -2)
+    return (scores.flatten(-4, -3) if heads else scores).to(q.dtype)
+
+
+def path_keys(
+    k: Tensor,  # (..., tokens, dim)
+    w: Tensor,  # (..., tokens, dim)
+    beta: Tensor,  # (..., tokens)
+    cached: Tensor | None = None,  # (..., cached, dim)
+    block: int = 64,
+) -> Tensor:
+    """Keys as the last token sees them: (..., cached + tokens, dim).
+
+    What to cache: each key is turned by all tokens after it. The query of the
+    last token scores them by plain scaled products. Keys may be dropped: what
+    their tokens turned is in the others. They are float32 or better. Leave them
+    so, for each step rounds all keys once more.
+
+    >>> k = torch.tensor([[2.0, 1.0]] * 3)
+    >>> w, beta = torch.tensor([[3.0, 0.0]] * 3), torch.tensor([0.0, 2.0, 1.0])
+    >>> path_keys(k, w, beta)
+    tensor([[0., 1.],
+            [0., 1.],
+            [2., 1.]])
+
+    Fit for autocast, vmap, mps; no sync.
+
+    ValueError: as path_scores.
+    """
+    _check(k, w, beta, cached, block)
+    exact = torch.promote_types(k.dtype, torch.float32)
+    keys = _cached(k, cached).to(exact)  # (..., cached, dim)
+    with torch.autocast(_device_type(k), enabled=False):
+        for _, old, turns in _walk(k, w, beta, cached, exact, block):
+            keys = _turned(old, *turns)
+    return keys  # (..., keys, dim)
+
+
+class PathTurns(nn.Module):
+    """What a layer learns of its turns: x to w and beta of its key heads.
+
+    x is what keys are projected from, (..., tokens, dim); w is (..., heads,
+    tokens, width), beta (..., heads, tokens). Each w is made of rank numbers.
+    beta is twice a sigmoid, float32 or better.
+
+    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+
+    ValueError: a size below 1; x of another width.
+    """
+
+    def __init__(self, dim: int, heads: int, width: int, rank: int = 32):
+        super().__init__()
+        if min(dim, heads, width, rank) < 1:
+            raise ValueError(
+                "dim, heads, width and rank must be at least 1, "
+                f"got {dim}, {heads}, {width} and {rank}"
+            )
+        self.heads = heads
+        self.narrow = nn.Linear(dim, rank, bias=False)
+        self.widen = nn.Linear(rank, heads * width, bias=False)
+        self.strength = nn.Linear(dim, heads)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        dim = self.narrow.in_features
+        if x.ndim < 2 or x.shape[-1] != dim:
+            raise ValueError(
+                f"x must be (..., tokens, {dim}), got {tuple(x.shape)}"
+            )
+        w = self.widen(self.narrow(x)).unflatten(-1, (self.heads, -1))
+        logits = self.strength(x)  # (..., tokens, heads)
+        exact = torch.promote_types(logits.dtype, torch.float32)
+        beta = 2 * logits.to(exact).sigmoid()  # (..., tokens, heads)
+        return w.transpose(-3, -2), beta.mT
+
+
+_Turns = tuple[Tensor, Tensor, Tensor, Tensor]  # rows of k and w, Y and Z
+
+
+def _walk(
+    k: Tensor,
+    w: Tensor,
+    beta: Tensor,
+    cached: Tensor | None,
+    exact: torch.dtype,
+    block: int,
+) -> Iterator[tuple[slice, Tensor, _Turns]]:
+    """Each block: its rows, the keys before, turned up to it, and its turns."""
+    old = _cached(k, cached).to(exact)  # (..., cached, dim)
+    k, w, beta = k.to(exact), normalize(w.to(exact), dim=-1), beta.to(exact)
+    tokens = k.shape[-2]
+    for start in range(0, tokens, block):
+        own = slice(start, min(start + block, tokens))
+        k_rows, w_rows = k[..., own, :], w[..., own, :]
+        strength = beta[..., own, None]
+        system = strength * (w_rows @ w_rows.mT)  # its diagonal is taken as 1
+        reach = (w_rows @ k_rows.mT).tril(-1)
+        right = strength * torch.cat((w_rows, reach), -1)
+        solved = torch.linalg.solve_triangular(
+            system, right, upper=False, unitriangular=True
+        )
+        turns = (k_rows, w_rows, *_split(solved, k.shape[-1]))
+        yield own, old, turns
+        old = _turned(old, *turns)
+
+
+def _split(solved: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    return solved[..., :dim], solved[..., dim:]
+
+
+def _turned(
+    old: Tensor, k_rows: Tensor, w_rows: Tensor, y: Tensor, z: Tensor
+) -> Tensor:
+    """Keys before a block and in it, as they are after it."""
+    old = old - (old @ y.mT) @ w_rows
+    return torch.cat((old, k_rows - z.mT @ w_rows), -2)
+
+
+def _cached(k: Tensor, cached: Tensor | None) -> Tensor:
+    return k[..., :0, :] if cached is None else cached
+
+
+def _device_type(x: Tensor) -> str:
+    return "cpu" if x.is_meta else x.device.type
+
+
+def _check_queries(q: Tensor, k: Tensor) -> None:
+    want, have = tuple(q.shape), tuple(k.shape)
+    same = len(have) == len(want) and have[-2:] == want[-2:]
+    heads, serve = (*want[-3:-2], 1)[0], (*have[-3:-2], 1)[0]
+    fits = same and have[:-3] == want[:-3] and serve and heads % serve == 0
+    if not fits or not q.is_floating_point():
+        raise ValueError(
+            f"q must be floating and of the shape of k, {have}, or of more "
+            f"heads that its divide, got {q.dtype} {want}"
+        )
+
+
+def _check(
+    k: Tensor, w: Tensor, beta: Tensor, cached: Tensor | None, block: int
+) -> None:
+    want = tuple(k.shape)
+    if len(want) < 2 or not want[-1] or not k.is_floating_point():
+        raise ValueError(
+            f"k must be floating and (..., tokens, dim), got {k.dtype} {want}"
+        )
+    old = w if cached is None else cached
+    count = old.shape[-2] if old.ndim > 1 else 0
+    for name, given, shape in (
+        ("w", w, want),
+        ("beta", beta, want[:-1]),
+        ("cached", old, (*want[:-2], count, want[-1])),
+    ):
+        have = tuple(given.shape)
+        if have != shape or not given.is_floating_point():
+            raise ValueError(
+                f"{name} must be floating and {shape}, got {given.dtype} {have}"
+            )
+    if block < 1:
+        raise ValueError(f"block must be at least 1, got {block}")
+    if beta.device.type == "cpu" and not torch.compiler.is_compiling():
+        _check_range(beta.detach())
+
+
+def _check_range(beta: Tensor) -> None:
+    try:
+        low, high = map(float, beta.aminmax())
+    except RuntimeError:  # there are none, or they show no numbers
+        return
+    if not (low >= 0 and high <= 2):
+        raise ValueError(f"beta must be 0 to 2, got {low:.3g} to {high:.3g}")
