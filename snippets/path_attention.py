@@ -54,7 +54,7 @@ def path_scores(
     cached: Tensor | None = None,  # (..., cached, dim)
     block: int = 64,
 ) -> Tensor:
-    """PaTH's scaled scores: (..., tokens, cached + tokens), -inf for later keys.
+    """PaTH's scaled scores: (..., tokens, cached + tokens), -inf where later.
 
     w is brought to length 1 here, and a w of 0 turns nothing. cached are what
     path_keys gave of the tokens before. k may have fewer heads than q: each
@@ -177,9 +177,6 @@ class PathTurns(nn.Module):
         return w.transpose(-3, -2), beta.mT
 
 
-_Turns = tuple[Tensor, Tensor, Tensor, Tensor]  # rows of k and w, Y and Z
-
-
 def _walk(
     k: Tensor,
     w: Tensor,
@@ -187,8 +184,11 @@ def _walk(
     cached: Tensor | None,
     exact: torch.dtype,
     block: int,
-) -> Iterator[tuple[slice, Tensor, _Turns]]:
-    """Each block: its rows, the keys before, turned up to it, and its turns."""
+) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
+    """Each block: its rows, the keys before, turned up to it, and its turns.
+
+    These are its rows of k and of w, Y and Z.
+    """
     old = _cached(k, cached).to(exact)  # (..., cached, dim)
     k, w, beta = k.to(exact), normalize(w.to(exact), dim=-1), beta.to(exact)
     tokens = k.shape[-2]
