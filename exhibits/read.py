@@ -8,7 +8,9 @@ from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import SelfAttention, scaled_dot_product
 from snippets.cope import CopeScores, cope_scores
 from snippets.forgetting import forgetting_bias, wall_scores
+from snippets.path_attention import path_scores
 from snippets.relative_logits import relative_logits
+from snippets.rope import apply_rope, rope_tables
 from snippets.shaw import shaw_scores
 from snippets.xpos import xpos_decay
 
@@ -298,13 +300,27 @@ def special_cases():
     far_q, far_k = q * zeta ** (places / 512), k * zeta ** (-places / 512)
     decay = scaled_dot_product(far_q, far_k)
 
+    angle = 0.3  # of one pair; two tokens of PaTH for one position of RoPE
+    steps = torch.tensor([0.0, angle / 2], dtype=torch.float64).repeat(tokens)
+    ways = torch.stack((steps.cos(), steps.sin()), -1)
+    twice = torch.full((2 * tokens,), 2.0, dtype=torch.float64)
+    pair_q, pair_k = q[:, :2], k[:, :2]
+    both = (each.repeat_interleave(2, 0) for each in (pair_q, pair_k))
+    path = path_scores(*both, ways, twice)[1::2, 1::2]
+    tables = rope_tables(at, torch.tensor([angle]).double(), torch.float64)
+    turned = (apply_rope(each, *tables, "half") for each in (pair_q, pair_k))
+    rope = scaled_dot_product(*turned)
+
     apart = {
+        "PaTH": (path - rope)[seen].abs().max(),
         "FoX": (bias - alibi)[:, seen].abs().max(),
         "Wall": (wall - decay)[seen].abs().max(),
     }
     print("gates that are all alike        difference")
     print(f"  one for each head: ALiBi      {apart['FoX']:.0e}")
     print(f"  one for each channel: xPos    {apart['Wall']:.0e}")
+    print("reflections of two directions")
+    print(f"  in turn, of one pair: RoPE    {apart['PaTH']:.0e}")
     return {**apart, "tokens": tokens}
 
 
@@ -319,6 +335,7 @@ def what_lies_between():
     ways = {
         "Inkling's mix": lambda x: relative_logits(x, bank, at, at),
         "FoX's gate": lambda x: forgetting_bias((x @ gate).sigmoid().log()),
+        "PaTH's turns": lambda x: path_scores(x, x, x, (x @ gate).sigmoid()),
         "CoPE": lambda x: cope_scores(x, x, table) - scaled_dot_product(x, x),
     }
     swapped, replaced = x.clone(), x.clone()

@@ -1,4 +1,4 @@
-"""Sentences that say which models do what are of a day: each names it, and is looked at again when the pin moves."""
+"""Sentences that say which models do what are of a day: they name it, and are looked at when the pin moves."""
 
 import re
 

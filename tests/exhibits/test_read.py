@@ -62,6 +62,7 @@ def test_gates_that_are_all_alike_are_alibi_and_the_decay_of_xpos():
     values = read.special_cases()
     assert values["FoX"] < 1e-12
     assert values["Wall"] < 1e-12
+    assert values["PaTH"] < 1e-12
 
 
 @pytest.mark.claim(
@@ -98,6 +99,7 @@ def test_the_table_of_what_lies_between_says_what_its_numbers_say():
     values = read.what_lies_between()
     assert values["inkling_replaced"] == 0 == values["inkling_swapped"]
     assert min(values["fox_replaced"], values["cope_replaced"]) > 1e-6
+    assert min(values["path_replaced"], values["path_swapped"]) > 1e-6
     assert max(values["fox_swapped"], values["cope_swapped"]) < 1e-12
 
 
