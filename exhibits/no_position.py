@@ -9,6 +9,7 @@ from snippets.temperature import log_temperature, power_temperature
 
 from exhibits._drawing import name_lines
 from snippets.attention import SelfAttention, attention
+from snippets.block import Block, Encoding, additive_mask
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinks import sink_softmax
 
@@ -77,6 +78,55 @@ def orders():
         "orders": math.factorial(4),
         "one": found["one NoPE layer"],
         "two": found["two NoPE layers"],
+    }
+
+
+class Local(Encoding):
+    """RoPE of a base, in a window that counts the token itself."""
+
+    def __init__(self, width, base, window):
+        super().__init__()
+        self.frequencies, self.window = rope_frequencies(width, base), window
+
+    def tables(self, positions):
+        return rope_tables(positions, self.frequencies)
+
+    def rotate(self, x, tables, role):
+        return apply_rope(x, *tables, "half")
+
+    def bias(self, query_positions, key_positions):
+        back = query_positions[..., :, None] - key_positions[..., None, :]
+        return torch.where(back < self.window, 0.0, -math.inf)[:, None]
+
+
+def hybrid():
+    local = Local(width=16, base=10_000, window=8)
+    plan = 3 * [local] + [Encoding()]  # one line: the kinds of all layers
+    blocks = [Block(dim=64, heads=4) for _ in plan]
+
+    def run(x, positions, plan):
+        seen = positions[:, None, :] <= positions[:, :, None]
+        for block, kind in zip(blocks, plan, strict=False):
+            mask = additive_mask(seen, kind.bias(positions, positions))
+            place = kind.tables(positions), positions, positions, mask
+            x, _ = block(x, kind, *place)
+        return x
+
+    x, at = torch.randn(1, 40, 64, requires_grad=True), torch.arange(40)[None]
+    reach = {}
+    for name, kinds in (
+        ("windows alone", plan[:3]),
+        ("the whole plan", plan),
+    ):
+        (slope,) = torch.autograd.grad(run(x, at, kinds)[0, -1].sum(), x)
+        reach[name] = (slope[0].abs().sum(-1) > 0).sum()
+        print(f"{name:<15} the last token hears {reach[name]:>2} tokens")
+    apart = (run(x, at + 1000, plan) - run(x, at, plan)).abs().max()
+    print(f"all 1,000 later: {apart:.0e}")
+    return {
+        "windows": reach["windows alone"],
+        "all": reach["the whole plan"],
+        "apart": apart,
     }
 
 

@@ -1,4 +1,4 @@
-"""Sentences that say which models do what are of a day: they name it, and are looked at when the pin moves."""
+"""Sentences that say which models do what name a day or version, and are looked at when the pin moves."""
 
 import re
 

@@ -267,8 +267,8 @@ def test_the_critical_dimension_is_that_of_the_paper():
 @pytest.mark.claim(
     "self-extend-stays-within-the-trained-length",
     "With Self-Extend's groups of G tokens beyond a window of W, the last of n tokens asks for every "
-    "distance as at most W + (n - W) / G, rounded up to the next whole, for near ones as they are, and for no "
-    "farther one as nearer; for n = 16,000, W = 1,024 and G = 5 all are below 4,096.",
+    "distance as at most W + (n - W) / G, rounded up to the next whole, near ones as they are, none before a "
+    "nearer one; for n = 16,000, W = 1,024 and G = 5 all are below 4,096.",
 )
 @pytest.mark.parametrize(("window", "group"), [(1, 1), (8, 2), (12, 5), (1024, 5)])
 @pytest.mark.parametrize("tokens", [1, 13, 100, 16_000])

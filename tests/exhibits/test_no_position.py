@@ -87,6 +87,12 @@ def test_means_of_near_places_point_the_same_way():
     assert ((means @ means.T).tril() - expected).abs().max() < 0.02
 
 
+def test_windows_reach_as_far_as_they_add_up_and_a_layer_without_reaches_all():
+    values = no_position.hybrid()
+    assert (values["windows"], values["all"]) == (1 + 3 * 7, 40)
+    assert values["apart"] < 1e-4
+
+
 def test_a_sink_takes_weight_where_no_key_fits():
     values = no_position.sink()[1]
     others = (values["keys"] - 1) * math.exp(-2)
