@@ -144,8 +144,9 @@ class PathTurns(nn.Module):
     """What a layer learns of its turns: x to w and beta of its key heads.
 
     x is what keys are projected from, (..., tokens, dim); w is (..., heads,
-    tokens, width), beta (..., heads, tokens). Each w is made of rank numbers.
-    beta is twice a sigmoid, float32 or better.
+    tokens, width), beta (..., heads, tokens). All w of a token are made of rank
+    numbers, as the authors do where no heads share keys. beta is twice a
+    sigmoid, float32 or better.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
