@@ -301,7 +301,7 @@ def special_cases():
     decay = scaled_dot_product(far_q, far_k)
 
     angle = 0.3  # of one pair; two tokens of PaTH for one position of RoPE
-    steps = torch.tensor([0.0, angle / 2], dtype=torch.float64).repeat(tokens)
+    steps = torch.tensor([0.0, -angle / 2], dtype=torch.float64).repeat(tokens)
     ways = torch.stack((steps.cos(), steps.sin()), -1)
     twice = torch.full((2 * tokens,), 2.0, dtype=torch.float64)
     pair_q, pair_k = q[:, :2], k[:, :2]
