@@ -301,13 +301,17 @@ def special_cases():
     decay = scaled_dot_product(far_q, far_k)
 
     angle = 0.3  # of one pair; two tokens of PaTH for one position of RoPE
-    steps = torch.tensor([0.0, -angle / 2], dtype=torch.float64).repeat(tokens)
+    steps = torch.tensor([0.0, -angle / 2], dtype=torch.float64).repeat(
+        tokens
+    )
     ways = torch.stack((steps.cos(), steps.sin()), -1)
     twice = torch.full((2 * tokens,), 2.0, dtype=torch.float64)
     pair_q, pair_k = q[:, :2], k[:, :2]
     both = (each.repeat_interleave(2, 0) for each in (pair_q, pair_k))
     path = path_scores(*both, ways, twice)[1::2, 1::2]
-    tables = rope_tables(at, torch.tensor([angle]).double(), torch.float64)
+    tables = rope_tables(
+        at, torch.tensor([angle], dtype=torch.float64), torch.float64
+    )
     turned = (apply_rope(each, *tables, "half") for each in (pair_q, pair_k))
     rope = scaled_dot_product(*turned)
 
