@@ -222,6 +222,21 @@ def test_gpt_oss_gives_what_it_gave(drop_in):
 
 
 @torch.no_grad()
+def test_ministral_3_gives_what_it_gave(drop_in, monkeypatch):
+    modeling = peer("transformers.models.ministral3.modeling_ministral3")
+    monkeypatch.setattr(modeling, "get_llama_4_attn_scale", modeling.get_llama_4_attn_scale)
+    rope = LLAMA_2 | {"llama_4_scaling_beta": 2.0, "original_max_position_embeddings": 4}
+    model = made("Ministral3ForCausalLM", **LLAMA, rope_parameters=rope)
+    for layer in model.model.layers:
+        nn.init.normal_(layer.self_attn.q_proj.weight)  # so that scores differ
+    before = given(model)
+    drop_in("temperature").put_into(model)
+    assert_close(given(model), before)
+    model.config.rope_parameters["llama_4_scaling_beta"] = 0.0
+    assert (model(IDS).logits - before[0]).abs().max() > 1e-4  # it is heard
+
+
+@torch.no_grad()
 def test_wav2vec2_bert_gives_what_it_gave(drop_in, monkeypatch):
     modeling = peer("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
     name = "_apply_relative_key_position_encoding"

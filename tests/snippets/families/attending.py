@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from snippets import attention, block, decoding, sinks
+from snippets import attention, block, decoding, sinks, temperature
 from tests.snippets.fitness import Case
 
 HEADS, KEY_HEADS, WIDTH = 6, 3, 8
@@ -161,6 +161,30 @@ def summed(batch, tokens):
     return torch.randn(*rows, WIDTH), torch.randn(rows), torch.randn(rows)
 
 
+def far(batch, tokens):
+    return (torch.randint(0, 300, (batch, tokens)),)
+
+
+def factored(*heads):
+    """Queries, and factors for them."""
+    return lambda batch, tokens: (
+        torch.randn(batch, HEADS, tokens, WIDTH),
+        torch.rand(batch, *heads, tokens),
+    )
+
+
+def temperatures():
+    of = temperature.log_temperature
+    for steps, first in ((True, 1), (False, 0)):
+        yield Case(of, partial(of, length=20, strength=0.1, first=first, steps=steps), far)
+    of = temperature.power_temperature
+    yield Case(of, partial(of, length=20, power=0.1, first=1), far)
+    of = temperature.ssmax_temperature
+    yield Case(of, of, lambda *n: (*far(*n), torch.rand(HEADS)))
+    of = temperature.scale_queries
+    yield from (Case(of, of, factored(*heads)) for heads in ((), (HEADS,)))
+
+
 CASES = [
     Case(attention.scaled_dot_product, attention.scaled_dot_product, lambda *n: vectors(*n, HEADS)[:2]),
     Case(attention.attention, attention.attention, lambda *n: (*vectors(*n, HEADS), biased(*n)[-1])),
@@ -184,6 +208,7 @@ CASES = [
         partial(sinks.window_with_first, window=3, first=2),
         lambda *n: places(*n)[:2],
     ),
+    *temperatures(),
     Case(block.additive_mask, block.additive_mask, seen_and_bias),
     Case(block.Block, OneBlock, inputs),
     Case(block.Decoder, Scores, ids),
