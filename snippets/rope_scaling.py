@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-24
 """Longer contexts for RoPE: other frequencies for a model trained on less.
 
 A method takes the frequencies w of a RoPE, (pairs,), in radians per position,
