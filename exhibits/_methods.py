@@ -17,11 +17,13 @@ from snippets.clipped_bias import ClippedBias
 from snippets.cope import CopeScores
 from snippets.deberta import DebertaScores
 from snippets.fire import FireBias
+from snippets.forgetting import ForgetGates, forgetting_bias
 from snippets.fourier import FourierEncoding
 from snippets.gated_encoding import AddGated
 from snippets.kerple import KerpleLog
 from snippets.learned import AddLearned
 from snippets.local_global import LocalGlobal
+from snippets.path_attention import PathTurns, path_scores
 from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import yarn, yarn_attention_factor
@@ -192,6 +194,23 @@ def _relative_logits(sizes):
     return Method(relative, score=score)
 
 
+def _forgetting(sizes):
+    gates = ForgetGates(sizes.width, sizes.heads)
+
+    def score(q, k, x, at):
+        bias = forgetting_bias(gates(x), dtype=x.dtype)
+        return scaled_dot_product(q, k) + bias
+
+    return Method(gates, score=score)
+
+
+def _path(sizes):
+    turns = PathTurns(sizes.width, sizes.heads, sizes.dim)
+    return Method(
+        turns, score=lambda q, k, x, at: path_scores(q, k, *turns(x))
+    )
+
+
 class Entry(NamedTuple):
     name: str
     chapter: str
@@ -235,12 +254,12 @@ METHODS = {
         *("clipped bias", "relative.md"),
         lambda sizes: _learned_bias(ClippedBias(sizes.heads, 128)),
     ),
-    "relative_logits": Entry(
-        "relative logits", "relative.md", _relative_logits
-    ),
+    "relative_logits": Entry("relative logits", "read.md", _relative_logits),
     "shaw": Entry("Shaw", "relative.md", _shaw),
     "local_global": Entry("local, global", "relative.md", _local_global),
     "transformer_xl": Entry("Transformer-XL", "relative.md", _transformer_xl),
     "deberta": Entry("DeBERTa", "relative.md", _deberta),
-    "cope": Entry("CoPE", "no-position.md", _cope),
+    "cope": Entry("CoPE", "read.md", _cope),
+    "forgetting": Entry("forget gates", "read.md", _forgetting),
+    "path_attention": Entry("PaTH", "read.md", _path),
 }

@@ -146,6 +146,10 @@ def test_hybrids_are_as_their_code_has_them(name):
     assert {layer.kind for layer in layers} == {"turns" if turns else "still"}
 
 
+def test_the_table_of_hybrids_counts_those_that_do_not_turn():
+    assert read.hybrids() == {"models": 6, "bare": 2}
+
+
 @pytest.mark.claim(
     "read-not-in-transformers",
     "No modeling file of the tested version of transformers names contextual position encoding, forgetting "
