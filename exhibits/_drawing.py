@@ -17,7 +17,10 @@ COLORS = {"none": "black"} | {
     for number, names in enumerate(FAMILIES.values())
     for name in names
 }
-COLORS["relative logits"] = COLORS["ALiBi"]  # of which no model was trained
+# Those of which no model was trained:
+COLORS |= dict.fromkeys(
+    ("relative logits", "forget gates", "PaTH"), COLORS["CoPE"]
+)
 
 
 def spaced(heights, gap):

@@ -29,8 +29,10 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import yarn, yarn_attention_factor
 from snippets.sandwich import sandwich_bias
 from snippets.shaw import ShawTables
+from snippets.sinks import sink_softmax
 from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
 from snippets.t5_bias import T5Bias
+from snippets.temperature import log_temperature, scale_queries
 from snippets.transformer_xl import TransformerXLScores
 from snippets.xpos import apply_xpos, xpos_tables
 
@@ -39,7 +41,7 @@ class Sizes(NamedTuple):
     width: int
     heads: int
     length: int  # rows of a learned table
-    threshold: float = 512.0  # from which place on FIRE counts in shares
+    threshold: float = 512.0  # from which place on FIRE and queries count
 
     @property
     def dim(self):
@@ -58,9 +60,8 @@ class Method:
     add: Callable = lambda x, at: x
     turn: Callable = lambda x, at, role: x  # role is "query" or "key"
     score: Callable = lambda q, k, x, at: scaled_dot_product(q, k)
-    weigh: Callable = lambda scores: scores.softmax(
-        -1
-    )  # later keys have -inf
+    # later keys have -inf
+    weigh: Callable = lambda scores: scores.softmax(-1)
     take: Callable = lambda weights, v, at: weights @ v
 
 
@@ -186,7 +187,7 @@ def _local_global(sizes):
 
 
 def _relative_logits(sizes):
-    relative = RelativeLogits(sizes.width, sizes.heads, 4, 16)
+    relative = RelativeLogits(sizes.width, sizes.heads, 16, sizes.length)
 
     def score(q, k, x, at):
         return scaled_dot_product(q, k) + relative(x, at, at)
@@ -209,6 +210,22 @@ def _path(sizes):
     return Method(
         turns, score=lambda q, k, x, at: path_scores(q, k, *turns(x))
     )
+
+
+def _temperature(sizes):
+    def turn(x, at, role):
+        if role == "key":
+            return x
+        start = int(sizes.threshold)
+        factors = log_temperature(at, start, 0.1, first=1, steps=False)
+        return scale_queries(x, factors)
+
+    return Method(turn=turn)
+
+
+def _sinks(sizes):
+    sinks = nn.ParameterList([torch.randn(sizes.heads)])
+    return Method(sinks, weigh=lambda scores: sink_softmax(scores, sinks[0]))
 
 
 class Entry(NamedTuple):
@@ -262,4 +279,6 @@ METHODS = {
     "cope": Entry("CoPE", "read.md", _cope),
     "forgetting": Entry("forget gates", "read.md", _forgetting),
     "path_attention": Entry("PaTH", "read.md", _path),
+    "temperature": Entry("temperature", "no-position.md", _temperature),
+    "sinks": Entry("sinks", "no-position.md", _sinks),
 }

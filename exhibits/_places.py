@@ -155,8 +155,8 @@ class _Probe:
 
     def by_distance(self):
         """Whether tokens between the two matter, whatever they hold."""
-        here, kinds = self.pair(self.x, self.at), self.tokens(3)
-        kinds[2] = self.x[QUERY]  # and none, and long ones that shut gates
+        here, kinds = self.pair(self.x, self.at), self.tokens(9)
+        kinds[8] = self.x[QUERY]  # and none, and long ones that shut gates
         kinds = torch.cat((kinds, 0 * kinds[:1], 1e3 * kinds, -1e3 * kinds))
         return all(
             self.seen(

@@ -5,6 +5,7 @@ The matrix is computed; methods and models are named in choosing.toml.
 
 import tomllib
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -12,108 +13,31 @@ import torch
 
 from exhibits import _same_bytes
 from exhibits._drawing import COLORS
+from exhibits._methods import METHODS, Sizes, attend
 from experiments import language
-from snippets.alibi import alibi_bias, alibi_slopes
-from snippets.attention import scaled_dot_product
-from snippets.clipped_bias import ClippedBias
-from snippets.cope import CopeScores
-from snippets.deberta import DebertaScores
-from snippets.fire import FireBias
-from snippets.kerple import KerpleLog
-from snippets.learned import AddLearned
-from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
-from snippets.sandwich import sandwich_bias
-from snippets.shaw import ShawTables
-from snippets.sinusoidal import AddSinusoidal
-from snippets.t5_bias import T5Bias
-from snippets.transformer_xl import TransformerXLScores
-from snippets.xpos import apply_xpos, xpos_tables
+from snippets.xpos import xpos_tables
 
 WIDTH, HEADS, LENGTH, SHIFT = 768, 12, 1024, 700
+SIZES = Sizes(WIDTH, HEADS, LENGTH)
 STEPS, APART = 300, 4096  # tokens that stand far from each other
 # Channels that turn and that stand, numbers in the latent vector, and heads.
 DEEPSEEK = {"turning": 64, "still": 128, "rank": 512, "heads": 128}
 DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
-def _added(module):
-    """A function of tokens and positions for an encoding of the input."""
-
-    def scores(x, at):
-        y = module(x.transpose(0, 1).flatten(1), at)
-        y = y.unflatten(-1, (HEADS, -1)).transpose(0, 1)
-        return scaled_dot_product(y, y)
-
-    return scores
-
-
-def _biased(bias):
-    return lambda x, at: scaled_dot_product(x, x) + bias(at, at)
-
-
-def _rotated(rotate):
-    return lambda x, at: scaled_dot_product(*rotate(x, at))
-
-
-def _mixed(module):
-    def scores(x, at):
-        whole = x.transpose(0, 1).flatten(1)
-        return scaled_dot_product(x, x) + module(whole, at, at)
-
-    return scores
-
-
-def _rope(x, at):
-    tables = rope_tables(at, rope_frequencies(x.shape[-1]))
-    return [apply_rope(x, *tables, "half")] * 2
-
-
-def _xpos(x, at):
-    return [
-        apply_xpos(x, *xpos_tables(at, x.shape[-1], role, centre=0))
-        for role in ("query", "key")
-    ]
-
-
 def _methods():
-    """Each method's learned module, if it has one, and its scores.
+    """Each method's learned module, if it has one, and its scores."""
+    made = {}
+    for row in DATA["method"]:
+        method = METHODS[row["snippet"]].make(SIZES)
+        made[row["snippet"]] = method.module, partial(_scores, method)
+    return made
 
-    The order is that of choosing.toml.
-    """
-    dim = WIDTH // HEADS
-    learned, shaw = AddLearned(LENGTH, WIDTH), ShawTables(dim, clip=16)
-    xl, t5 = TransformerXLScores(WIDTH, HEADS), T5Bias(HEADS)
-    deberta = DebertaScores(WIDTH, HEADS, span=512)
-    clipped, kerple = ClippedBias(HEADS, 128), KerpleLog(HEADS)
-    fire, cope = FireBias(HEADS), CopeScores(dim, rows=64)
-    logits = RelativeLogits(WIDTH, HEADS, profiles=16, extent=LENGTH)
-    modules = learned, shaw, xl, t5, deberta, clipped, fire, cope, logits
-    for module in modules:
-        for table in module.parameters():
-            if not table.any():  # some start at zero, which says nothing yet
-                torch.nn.init.normal_(table)
-    return {
-        "none": (None, lambda x, at: scaled_dot_product(x, x)),
-        "sinusoidal": (None, _added(AddSinusoidal(WIDTH))),
-        "learned": (learned, _added(learned)),
-        "shaw": (shaw, lambda x, at: shaw(x, x, at, at)),
-        "transformer_xl": (xl, lambda x, at: xl(x, x)),
-        "t5_bias": (t5, _biased(t5)),
-        "clipped_bias": (clipped, _biased(clipped)),
-        "deberta": (deberta, lambda x, at: deberta(x, x, at, at)),
-        "rope": (None, _rotated(_rope)),
-        "xpos": (None, _rotated(_xpos)),
-        "alibi": (
-            None,
-            _biased(lambda i, j: alibi_bias(i, j, alibi_slopes(HEADS))),
-        ),
-        "sandwich": (None, _biased(lambda i, j: sandwich_bias(i, j, HEADS))),
-        "kerple": (kerple, _biased(kerple)),
-        "fire": (fire, _biased(fire)),
-        "cope": (cope, lambda x, at: cope(x, x)),
-        "relative_logits": (logits, _mixed(logits)),
-    }
+
+def _scores(method, x, at):
+    tokens = x.transpose(0, 1).flatten(1)
+    return attend(method, tokens, at, HEADS).scores
 
 
 def _count(module):
@@ -133,21 +57,22 @@ def _moves(scores, x):
 def _longest(scores):
     """How long a text may be, found by a last query that is far from all.
 
-    Its tokens are alike, so that scores differ by their places alone.
+    Its content is that of the first third, so that their scores differ by
+    their places alone.
     """
-    x = torch.randn(HEADS, 1, WIDTH // HEADS).expand(-1, STEPS, -1)
-    near, far = torch.arange(STEPS), APART * torch.arange(STEPS)
+    near = torch.randn(HEADS, 1, WIDTH // HEADS).repeat(1, STEPS, 1)
+    far, first = near.clone(), STEPS // 3
+    far[:, first:-1] = torch.randn(far[:, first:-1].shape)
+    at = torch.arange(STEPS)
     try:
-        found = scores(x, far)[
-            :, -1, : STEPS // 3
-        ]  # what it makes of the first
+        found = scores(far, APART * at)[:, -1, :first]
     except ValueError:
         return "its rows"
     if not found.isfinite().all():
         return "near its centre"
     told = [
         (each.amax(-1) - each.amin(-1)).max() > 1e-4
-        for each in (found, scores(x, near)[:, -1])
+        for each in (found, scores(near, at)[:, -1])
     ]
     return "any, far alike" if told == [False, True] else "any"
 

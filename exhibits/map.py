@@ -27,8 +27,9 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 
 USED = {  # beside those of choosing.toml
-    "relative_logits": "[Inkling](../bibliography.md#inkling-code)",
     "rope_scaling": "gpt-oss",
+    "sinks": "gpt-oss",
+    "temperature": "Llama 4",
 }
 
 
@@ -90,10 +91,11 @@ def grid():
 
     Added to the input stand sinusoidal, the learned table and Fourier, added
     to scores ALiBi, KERPLE, FIRE, Sandwich, T5 and the clipped bias, added to
-    the output Shaw. Queries and keys are turned by RoPE, YaRN and xPos, and
-    scaled by the last two. Into scores mix relative logits, Shaw, local and
-    global, Transformer-XL and DeBERTa. A gate stands at the input, and CoPE
-    gates scores. The column of the softmax is empty.
+    the softmax sinks, and to the output Shaw. Queries and keys are turned by
+    RoPE, YaRN and xPos, and scaled by the last two and by a temperature.
+    Into scores mix relative logits, Shaw, local and global, Transformer-XL
+    and DeBERTa. A gate stands at the input; CoPE, forget gates and PaTH gate
+    scores.
     """
     cells = {(act, step): [] for act in ACTS for step in STEPS}
     for name, found in _places().items():

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from exhibits import choosing, evidence
+from snippets.fire import FireBias
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import dynamic_ntk, longrope
 from snippets.xpos import apply_xpos, xpos_tables
@@ -103,7 +104,7 @@ def test_what_configurations_say_that_the_table_words(library):
 def test_which_scores_survive_a_shift(seed, capsys):
     torch.manual_seed(seed)
     values = choosing.matrix()
-    assert choosing.SHIFT == 700 > choosing.FireBias(choosing.HEADS).init_L
+    assert choosing.SHIFT == 700 > choosing.SIZES.threshold == FireBias(choosing.HEADS).init_L
     moves = {row["snippet"]: values[f"{row['snippet']}_moves"] for row in DATA["method"]}
     assert {name for name, change in moves.items() if change > 1e-3} == {"sinusoidal", "learned", "fire"}
     printed = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
@@ -115,7 +116,8 @@ def test_which_scores_survive_a_shift(seed, capsys):
     "Asked for positions beyond a million, of the table's methods that take positions the learned table "
     "raises an error, scores of xPos are not finite, and all others give numbers; those of Shaw, T5, the "
     "clipped bias, DeBERTa and the relative logits no more tell two keys of one content apart. Nor do "
-    "CoPE's, which takes no positions, beyond its rows.",
+    "CoPE's, which takes no positions, beyond its rows; those of forget gates and PaTH, which take none "
+    "either, do.",
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_how_long_a_text_may_be(seed, capsys):
@@ -130,7 +132,7 @@ def test_how_long_a_text_may_be(seed, capsys):
     alike = {"shaw", "t5_bias", "clipped_bias", "deberta", "relative_logits", "cope"}
     assert kinds.pop("any, far alike") == alike
     rest = {"none", "sinusoidal", "transformer_xl", "rope", "alibi", "sandwich", "kerple", "fire"}
-    assert kinds == {"any": rest}
+    assert kinds == {"any": rest | {"forgetting", "path_attention"}}
 
 
 def test_the_ends_of_what_has_an_end():
@@ -149,8 +151,9 @@ def test_the_ends_of_what_has_an_end():
 
 def test_the_matrix_and_the_page_on_evidence_tell_the_same_of_length():
     values, measured = choosing.matrix(), evidence.context()[1]
-    trained = [row for row in DATA["method"] if row["snippet"] != "relative_logits"]
-    assert "relative_logits_cost" not in values
+    untrained = {"relative_logits", "forgetting", "path_attention"}
+    assert not any(f"{name}_cost" in values for name in untrained)
+    trained = [row for row in DATA["method"] if row["snippet"] not in untrained]
     for row in trained:
         name = row["short"].removesuffix(" table").lower().replace(" ", "_").replace("-", "_")
         assert values[f"{row['snippet']}_cost"] == pytest.approx(measured[f"{name}_loss"], abs=1e-5)

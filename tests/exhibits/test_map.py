@@ -2,9 +2,11 @@
 
 import math
 import tomllib
+from pathlib import Path
 
 import pytest
 import torch
+import transformers
 from matplotlib.colors import to_hex
 
 from executable_prose.project import ROOT
@@ -44,6 +46,10 @@ SAID = {
     "transformer_xl": ({"scores": "mix"}, "distance, query, key"),
     "deberta": ({"scores": "mix"}, "distance, query, key"),
     "cope": ({"scores": "gate"}, "query, key, those between"),
+    "forgetting": ({"scores": "gate"}, "query, those between"),  # the gate of the query is the last
+    "path_attention": ({"scores": "gate"}, "query, key, those between"),
+    "temperature": ({"q and k": "scale"}, "place"),
+    "sinks": ({"softmax": "add"}, ""),
 }
 
 
@@ -193,7 +199,9 @@ def test_the_table_has_what_was_found_and_no_change_is_in_doubt(printed, returne
 def test_models_that_the_map_names_beside_those_of_the_other_table():
     models = tomllib.loads((ROOT / "exhibits/choosing.toml").read_text("utf-8"))["model"]
     assert {row["name"]: row["encoding"] for row in models}["gpt-oss"] == "RoPE, stretched by YaRN"
-    assert "inkling-code" in (ROOT / "docs/bibliography.md").read_text("utf-8")
+    library = Path(transformers.__file__).parent / "models"
+    for model, said in (("gpt_oss", "self.sinks = nn.Parameter("), ("llama4", "torch.floor((positions.float() + 1.0) / self.floor_scale)")):
+        assert said in (library / model / f"modeling_{model}.py").read_text("utf-8")
 
 
 def test_the_picture_has_every_name_in_its_cell_and_in_the_colour_of_its_family(returned):

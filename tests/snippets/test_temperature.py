@@ -86,9 +86,9 @@ def test_every_factor_of_ssmax_is_its_formula(dtype):
 
 @pytest.mark.claim(
     "ssmax-keeps-the-largest-weight",
-    "To one score that is higher than all others, which are alike, by a fixed gap, plain softmax gives less and "
-    "less weight as keys are added; with all scores times the logarithm of their number, a gap of two or more "
-    "gives it more and more, from two keys on.",
+    "To one score that is higher than all others, which are alike, by a fixed gap, plain softmax gives less "
+    "and less weight as keys are added; with all scores times the logarithm of their number, a gap of two or "
+    "more gives it more and more, from two keys on.",
 )
 @pytest.mark.parametrize("gap", [2.0, 2.5, 4.0])
 def test_ssmax_is_a_power_of_the_number_of_keys(gap):
@@ -198,9 +198,9 @@ def test_factors_are_those_of_models(name, length, to_ledger):
 
 @pytest.mark.claim(
     "llama-4-counts-padding",
-    "Llama 4 in transformers takes its factors by the place in the row: with padding on the left that changes "
-    "them, the right mask and the right positions, it does not say what it says of the text alone. Without "
-    "the factors it does.",
+    "Llama 4 in transformers takes its factors by the place in the row: with padding on the left that "
+    "changes them, the right mask and the right positions, it does not say what it says of the text alone. "
+    "Without the factors it does.",
 )
 @pytest.mark.parametrize("tuned", [True, False])
 @torch.no_grad()
