@@ -55,9 +55,11 @@ def sink_softmax(
     column = _per_query(sinks, scores)  # (..., heads, queries, 1)
     exact = torch.promote_types(scores.dtype, torch.float32)
     both = torch.cat((scores.to(exact), column.to(exact)), -1)
-    blind = both.isneginf().all(-1, keepdim=True)
-    both = both.masked_fill_(blind, 0).softmax(-1)
-    return both[..., :-1].masked_fill(blind, 0).to(scores.dtype)
+    blind = both.detach().amax(-1, keepdim=True).isneginf()
+    both[..., -1:].masked_fill_(
+        blind, 0
+    )  # a sink takes all where no key is seen
+    return both.softmax(-1)[..., :-1].to(scores.dtype)
 
 
 def gate_by_sinks(

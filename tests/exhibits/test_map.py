@@ -200,7 +200,10 @@ def test_models_that_the_map_names_beside_those_of_the_other_table():
     models = tomllib.loads((ROOT / "exhibits/choosing.toml").read_text("utf-8"))["model"]
     assert {row["name"]: row["encoding"] for row in models}["gpt-oss"] == "RoPE, stretched by YaRN"
     library = Path(transformers.__file__).parent / "models"
-    for model, said in (("gpt_oss", "self.sinks = nn.Parameter("), ("llama4", "torch.floor((positions.float() + 1.0) / self.floor_scale)")):
+    for model, said in (
+        ("gpt_oss", "self.sinks = nn.Parameter("),
+        ("llama4", "torch.floor((positions.float() + 1.0) / self.floor_scale)"),
+    ):
         assert said in (library / model / f"modeling_{model}.py").read_text("utf-8")
 
 

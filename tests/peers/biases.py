@@ -7,12 +7,14 @@ import torch
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.clipped_bias import clipped_bias
 from snippets.fire import FireBias
+from snippets.forgetting import ForgetGates, forgetting_bias
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
 from snippets.t5_bias import t5_bias, t5_by_offset
-from tests.peers import ANEW, HELD, Case, Way, learnable, peer
+from tests.peers import ANEW, DIM, HELD, Case, Way, learnable, peer
 
 SLOPES = "slopes, which it keeps"
+DIGITS = "sums from each query back, which keep their digits in long texts"
 
 
 def square(snippet, what, heads, tokens, ways, close=1e-4):
@@ -148,6 +150,19 @@ def sandwich(batch, heads, tokens):
     return square("sandwich", "sandwich_bias", heads, tokens, ways, 1e-1)
 
 
+def forget_gates(batch, heads, tokens):
+    x = learnable(batch, tokens, heads * DIM)
+    gates = ForgetGates(heads * DIM, heads)
+    theirs = peer("x_transformers.x_transformers").DataDependentAlibi(dim=heads * DIM, heads=heads)
+    theirs.to_forget_gates[0].load_state_dict(gates.state_dict())
+    later = torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
+    ways = [
+        Way("", lambda: forgetting_bias(gates(x))),
+        Way("x-transformers and a causal mask", lambda: theirs(x).masked_fill(later, -math.inf), less=DIGITS),
+    ]
+    return square("forgetting", "forgetting_bias of ForgetGates", heads, tokens, ways)
+
+
 CASES = [
     alibi,
     alibi_symmetric,
@@ -158,5 +173,6 @@ CASES = [
     kerple(kerple_power_bias),
     fire,
     sandwich,
+    forget_gates,
 ]
 DECODED = [alibi_decoded, t5_decoded]

@@ -12,8 +12,12 @@ from snippets.deberta import DebertaScores
 from snippets.local_global import local_global_rows, local_global_scores
 from snippets.relative_logits import relative_logits
 from snippets.shaw import shaw_scores, shaw_values
+from snippets.sinks import sink_softmax
+from snippets.temperature import log_temperature, scale_queries
 from snippets.transformer_xl import transformer_xl_scores
 from tests.peers import DIM, Case, Way, learnable, peer, score_size
+
+CHECKED = "the check that no position is below zero"
 
 
 def queries_and_keys(batch, heads, tokens):
@@ -163,4 +167,46 @@ def of_inkling(batch, heads, tokens):
     return Case("relative_logits", "relative_logits", f"{batch} × {heads} × {tokens} × {tokens}", ways)
 
 
-CASES = [shaw, shaw_of_values, transformer_xl, deberta, cope, of_inkling, local_global, local_global_picks]
+def sinks_of_heads(batch, heads, tokens):
+    q, k = queries_and_keys(batch, heads, tokens)
+    v, sinks = learnable(batch, heads, tokens, DIM), learnable(heads)
+    modeling = peer("transformers.models.gpt_oss.modeling_gpt_oss")
+    layer = types.SimpleNamespace(sinks=sinks, num_key_value_groups=1, training=False)
+
+    def theirs():
+        made, _ = modeling.eager_attention_forward(layer, q, k, v, None, scaling=DIM**-0.5)
+        return made.transpose(1, 2)
+
+    ways = [
+        Way("", lambda: sink_softmax(scaled_dot_product(q, k), sinks) @ v),
+        Way("transformers' gpt-oss", theirs),
+    ]
+    return Case("sinks", "sink_softmax in attention", score_size(batch, heads, tokens), ways)
+
+
+def temperature_of_queries(batch, heads, tokens):
+    q, at = learnable(batch, heads, tokens, DIM), torch.arange(tokens)
+    theirs = peer("transformers.models.ministral3.modeling_ministral3").get_llama_4_attn_scale
+
+    def ours():
+        return scale_queries(q, log_temperature(at, tokens // 4, 0.1, first=0, steps=True))
+
+    ways = [
+        Way("", ours),
+        Way("transformers' Ministral 3", lambda: q * theirs(at[None], 0.1, tokens // 4), less=CHECKED),
+    ]
+    return Case("temperature", "log_temperature of queries", f"{batch} × {heads} × {tokens} × {DIM}", ways)
+
+
+CASES = [
+    shaw,
+    shaw_of_values,
+    transformer_xl,
+    deberta,
+    cope,
+    of_inkling,
+    sinks_of_heads,
+    temperature_of_queries,
+    local_global,
+    local_global_picks,
+]
