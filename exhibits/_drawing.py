@@ -17,8 +17,8 @@ COLORS = {"none": "black"} | {
     for number, names in enumerate(FAMILIES.values())
     for name in names
 }
-# Those of which no model was trained:
-COLORS |= dict.fromkeys(
+# Of which no model was trained.
+UNTRAINED = dict.fromkeys(
     ("relative logits", "forget gates", "PaTH"), COLORS["CoPE"]
 )
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from exhibits import _same_bytes
-from exhibits._drawing import COLORS
+from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Sizes, attend
 from experiments import language
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -130,22 +130,24 @@ def matrix():
 
 def parameters():
     """Bars on a logarithmic scale. DeBERTa learns most numbers, then the
-    learned table, Transformer-XL and relative logits; Shaw, CoPE and clipped
-    biases a few thousand each; T5, FIRE and KERPLE fewer. None, sinusoidal,
-    RoPE, xPos, ALiBi and Sandwich have no bar and a zero.
+    learned table, Transformer-XL, relative logits and PaTH; forget gates,
+    Shaw, CoPE and clipped biases some thousand each; T5, FIRE and KERPLE
+    fewer. None, sinusoidal, RoPE, xPos, ALiBi and Sandwich have no bar and a
+    zero.
     """
     named = {row["snippet"]: row["short"] for row in DATA["method"]}
     counts = {
         named[name].removesuffix(" table"): _count(module)
         for name, (module, _) in _methods().items()
     }
+    colors = COLORS | UNTRAINED
     ordered = sorted(counts, key=counts.get)
     fig, ax = plt.subplots(figsize=(4.4, 3.4))
     for row, name in enumerate(ordered):
-        ax.barh(row, max(counts[name], 1), color=COLORS[name])
+        ax.barh(row, max(counts[name], 1), color=colors[name])
         ax.text(
             *(1.3 * max(counts[name], 1), row, f"{counts[name]:,}"),
-            color=COLORS[name],
+            color=colors[name],
             va="center",
         )
     ax.set_yticks(range(len(ordered)), ordered)

@@ -125,6 +125,8 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
         "alibi_bias",
         "alibi_bias, decoding",
         "attend, one mask and ALiBi for all texts",
+        "forgetting_bias of ForgetGates",
+        "log_temperature of queries",
         "alibi_bias_symmetric",
         "KeyValueCache, one more token",
         "apply_xpos, q and k",

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex
 
 from executable_prose.project import ROOT
 from exhibits import map as the_map
-from exhibits._drawing import COLORS
+from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Method
 from exhibits._places import NOTHING, SIZES, place
 from snippets.alibi import alibi_bias, alibi_slopes
@@ -219,8 +219,8 @@ def test_the_picture_has_every_name_in_its_cell_and_in_the_colour_of_its_family(
         assert shown.count(METHODS[name].name) == times
     for text in texts:
         name = text.get_text().replace("learned table", "learned")
-        if name in COLORS:
-            assert to_hex(text.get_color()) == to_hex(COLORS[name]), name
+        if color := (COLORS | UNTRAINED).get(name):
+            assert to_hex(text.get_color()) == to_hex(color), name
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in texts]
     edge = figure.bbox
