@@ -633,25 +633,7 @@ def reassigned():
         far = _self_extend(torch.tensor(distance), query, window, group)
         print(f"{distance:>8,}  {far:>8,}")
     most = _self_extend(torch.arange(tokens), query, window, group).max()
-    return {
-        "tokens": tokens,
-        "window": window,
-        "group": group,
-        "trained": TRAINED,
-        "most": most,
-    }
-
-
-def summaries():
-    rate, query = 4, 13
-    print("summary of    turned as at  tokens back  it is back")
-    for first in range(0, (query + 1) // rate * rate, rate):
-        last = first + rate - 1
-        print(
-            f"{first:>3} to {last:<4}{first:>14}"
-            f"{query - last:>8} to {query - first:<4}{query - first:>8}"
-        )
-    return {"rate": rate, "wide": 128, "query": query}
+    return {"tokens": tokens, "most": most}
 
 
 def critical():

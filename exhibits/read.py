@@ -386,3 +386,15 @@ def hybrids():
         "models": len(HYBRIDS),
         "bare": sum(not turns for *_, turns in HYBRIDS.values()),
     }
+
+
+def summaries():
+    rate, query = 4, 13
+    print("summary of    turned as at  tokens back  it is back")
+    for first in range(0, (query + 1) // rate * rate, rate):
+        last = first + rate - 1
+        print(
+            f"{first:>3} to {last:<4}{first:>14}"
+            f"{query - last:>8} to {query - first:<4}{query - first:>8}"
+        )
+    return {"rate": rate, "wide": 128, "query": query}

@@ -12,7 +12,6 @@ from executable_prose.project import DOCS
 from exhibits import long_context
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import ntk_aware, yarn_attention_factor
-from tests.exhibits.common import numbers
 from tests.peers import peer
 
 METHODS = ("unchanged", "interpolation", "ntk_aware", "by_parts", "yarn")
@@ -281,49 +280,3 @@ def test_self_extend_asks_for_no_distance_beyond_its_bound(tokens, window, group
     bound = window + math.ceil(max(tokens - window, 0) / group)
     assert made.max() <= bound
     assert long_context.reassigned()["most"] < 4096
-
-
-@pytest.mark.claim(
-    "summaries-stand-where-their-windows-begin",
-    "In DeepSeek V4 of transformers 5.23.0 the weighted mean of each full window of 4 or 128 tokens is "
-    "turned as at the first place of that window, with a larger base, and a query sees it if no token of "
-    "the window is later.",
-)
-@pytest.mark.parametrize("kind", ["CSA", "HCA"])
-@pytest.mark.parametrize("tokens", [4, 14, 130, 300])
-@torch.no_grad()
-def test_deepseek_v4_puts_a_summary_at_the_first_token_of_its_window(kind, tokens):
-    folder = "transformers.models.deepseek_v4"
-    modeling = peer(f"{folder}.modeling_deepseek_v4")
-    sizes = {"hidden_size": 32, "num_attention_heads": 2, "head_dim": 16, "q_lora_rank": 16}
-    sizes |= {"partial_rotary_factor": 0.5, "index_n_heads": 2, "index_head_dim": 16}
-    config = peer(f"{folder}.configuration_deepseek_v4").DeepseekV4Config(**sizes)
-    shown = long_context.summaries()
-    assert {shown["rate"], shown["wide"]} == set(config.compress_rates.values())
-    assert config.compress_rope_theta > config.rope_theta
-    compressor = getattr(modeling, f"DeepseekV4{kind}Compressor")(config).eval()
-    for parameter in compressor.parameters():
-        torch.nn.init.normal_(parameter)
-    rate, turned, seen = compressor.compress_rate, [], compressor.rotary_emb.forward
-
-    def watched(x, position_ids, layer_type):
-        turned.append((layer_type, position_ids[0]))
-        return seen(x, position_ids, layer_type=layer_type)
-
-    compressor.rotary_emb.forward = watched
-    at = torch.arange(tokens)[None]
-    entries, bias = compressor(torch.randn(1, tokens, 32), torch.randn(1, tokens, 16), at, None, 0)
-    windows = tokens // rate
-    assert entries.shape[2] == windows
-    if windows:
-        ((label, places),) = turned
-        assert label == "compress" and places.tolist() == [rate * window for window in range(windows)]
-        last = rate * torch.arange(windows) + rate - 1
-        assert torch.equal(bias[0, 0] == 0, last <= at[0, :, None])
-
-
-def test_what_the_page_says_of_summaries(printed):
-    rows = [numbers(line) for line in printed("long_context.summaries")[1:]]
-    assert [row[0] for row in rows] == [0, 4, 8]  # that of 12 to 15 is not there yet
-    for first, last, place, near, far, back in rows:
-        assert (place, back) == (first, 13 - first) and (near, far) == (13 - last, 13 - first)
