@@ -64,7 +64,8 @@ def table():
     print("|---|---|---|---|---|")
     for name, found in places.items():
         entry = METHODS[name]
-        file = f"<br>[`{name}`](../reference/{name}.md)"
+        link = f"[`{name}`](../reference/{name}.md)"
+        file = f'<br><span class="whole">{link}</span>'
         acts = {step: acts for step, acts in found.acts.items() if acts}
         cells = (
             f"[{entry.name}]({entry.chapter}){file * (name != 'none')}",
