@@ -570,6 +570,11 @@ def test_refuses():
         yield message, forgetting_bias, log_gates[..., 0], None, dtype
     yield "6 queries need as many keys, got 5", wall_scores, torch.zeros(2, 6, 4), k, log_gates
     yield "k must be as wide as q, 4, got 3", wall_scores, q, k[..., :3], log_gates
+    many = torch.zeros(2, 5, 6, 3, 4)  # two axes before the heads, which are six
+    for shape in ((2, 5, 4), (2, 5, 0), (2, 3, 6), (3, 5, 6), (3, 1, 6), (1, 2, 6), (1, 2, 5, 6)):
+        have = (*shape, 5, 4)
+        message = "k must have the leading axes of q, (2, 5, 6, 3, 4), or 1, or fewer heads that divide its"
+        yield f"{message}, got {have}", wall_scores, many, torch.zeros(have), log_gates[0, 0]
     for block in (0, -3):
         yield f"block must be at least 1, got {block}", wall_scores, q, k, log_gates, block
     for sizes in ((0, 2, 3), (4, 0, 3), (4, 2, 0), (-1, 2, None)):
@@ -578,6 +583,17 @@ def test_refuses():
     for shape in ((3, 5), (8,), ()):
         message = f"x must be (..., tokens, 8), got {shape}"
         yield message, lambda x: ForgetGates(8, 2)(x), torch.zeros(shape)
+
+
+@pytest.mark.parametrize(
+    "leading", [(), (6,), (3,), (5, 2), (1, 1), (2, 5, 6), (1, 5, 2), (2, 1, 1), (1, 1, 3)]
+)
+def test_keys_may_have_fewer_heads_and_axes_of_one(leading):
+    q, k, log_gates = random(2, 5, 6, 3, 4), random(*leading, 5, 4), -random(2, 5, 6, 5, 4).abs()
+    whole = k.repeat_interleave(6 // leading[-1], -3) if leading else k
+    assert_close(
+        wall_scores(q, k, log_gates), wall_scores(q, whole.expand(2, 5, 6, 5, 4), log_gates), **EXACT
+    )
 
 
 def test_the_smallest_layer_has_one_gate():
