@@ -5,7 +5,18 @@ from functools import partial
 import torch
 from torch import nn
 
-from snippets import embed, fourier, gated_encoding, learned, rope, rope_scaling, sinusoidal, xpos
+from snippets import (
+    axial_rope,
+    embed,
+    fourier,
+    gated_encoding,
+    learned,
+    mrope,
+    rope,
+    rope_scaling,
+    sinusoidal,
+    xpos,
+)
 from tests.snippets.fitness import Case
 
 WIDTH, HEADS = 8, 3
@@ -92,6 +103,38 @@ CASES = [
     *(
         Case(convert, at(convert, heads=2), lambda batch, tokens: (torch.randn(16, tokens),))
         for convert in (rope.interleaved_to_half, rope.half_to_interleaved)
+    ),
+    Case(
+        axial_rope.axes_tables,
+        axial_rope.axes_tables,
+        lambda batch, tokens: (
+            torch.randint(0, 9, (batch, tokens, 2)),
+            axial_rope.axial_frequencies(WIDTH, "each"),
+        ),
+        (0, 1),
+    ),
+    *(
+        Case(
+            axial_rope.turn_by_axes,
+            at(axial_rope.turn_by_axes, layout=layout),
+            lambda batch, tokens: (
+                torch.randn(batch, HEADS, tokens, WIDTH),
+                *axial_rope.axes_tables(
+                    torch.randint(0, 9, (batch, 1, tokens, 2)), axial_rope.axial_frequencies(WIDTH, "each")
+                ),
+            ),
+        )
+        for layout in ("interleaved", "half", "half_by_axis")
+    ),
+    Case(
+        mrope.mrope_tables,
+        mrope.mrope_tables,
+        lambda batch, tokens: (
+            torch.randint(0, 9, (batch, tokens, 3)),
+            rope.rope_frequencies(WIDTH),
+            mrope.pair_axes([2, 1, 1], "interleaved"),
+        ),
+        (0, 1, 2),
     ),
     Case(xpos.xpos_tables, at(xpos.xpos_tables, dim=WIDTH, role="key", centre=0), rows, (0,)),
     Case(xpos.xpos_tables, at(xpos.xpos_tables, dim=WIDTH, role="query", centre=3), row, (0,)),

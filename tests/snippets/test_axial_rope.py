@@ -1,0 +1,405 @@
+"""axial_rope.py against its definition and models of transformers, and what moves and mirrors do to scores."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from snippets.axial_rope import (
+    axes_tables,
+    axial_frequencies,
+    golden_frequencies,
+    mixed_frequencies,
+    patch_centres,
+    turn_by_axes,
+)
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
+from tests.peers import peer
+from tests.snippets.common import EXACT, NO_INTEGERS, random, refusals, refused
+
+DIM, HEADS = 16, 3
+LAYOUTS = ("interleaved", "half", "half_by_axis")
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+def cells(rows, columns, first=0):
+    return torch.cartesian_prod(torch.arange(first, first + rows), torch.arange(first, first + columns))
+
+
+def kinds(dim=DIM):
+    """One head's frequency vectors of each kind: (2, pairs)."""
+    torch.manual_seed(0)
+    return {
+        "axial": axial_frequencies(dim, "each"),
+        "turns": axial_frequencies(dim, "turns"),
+        "mixed": mixed_frequencies(dim, 1)[0],
+        "golden": golden_frequencies(dim, 1, 0.2, 2.0)[0],
+    }
+
+
+every_kind = pytest.mark.parametrize("kind", kinds())
+
+
+def score(q, k, i, j, frequencies, layout="half"):
+    """Of a query at place i and a key at place j."""
+    turned = (
+        turn_by_axes(x[None], *axes_tables(at[None], frequencies, torch.float64), layout)[0]
+        for x, at in ((q, i), (k, j))
+    )
+    return torch.stack(list(turned)).prod(0).sum()
+
+
+# --- what the definition says
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("base", [100.0, 10_000.0])
+def test_every_axial_frequency_is_its_definition(axes, base):
+    dim = 4 * axes * 3
+    each, turns = (axial_frequencies(dim, spectrum, base, axes) for spectrum in ("each", "turns"))
+    own = dim // 2 // axes
+    for axis in range(axes):
+        for p in range(dim // 2):
+            n, mine = p % own, p // own == axis
+            assert_close(each[axis, p].item(), mine * base ** (-2 * axes * n / dim), rtol=1e-13, atol=0)
+            assert_close(
+                turns[axis, p].item(), mine * base ** (-2 * (axes * n + axis) / dim), rtol=1e-13, atol=0
+            )
+
+
+def test_every_golden_vector_is_its_definition():
+    made = golden_frequencies(DIM, HEADS, 0.1, 3.0)
+    for head in range(HEADS):
+        for p in range(DIM // 2):
+            length = 0.1 * 30 ** (p / (DIM // 2 - 1))
+            angle = (head * DIM // 2 + p) * math.pi * (5**0.5 - 1) / 2
+            expected = torch.tensor([length * math.cos(angle), length * math.sin(angle)]).double()
+            assert_close(made[head, :, p], expected, rtol=1e-6, atol=1e-7)
+
+
+def test_mixed_vectors_begin_as_two_crossed_axes_of_each_head():
+    torch.manual_seed(3)
+    made, lengths = mixed_frequencies(DIM, 200), 10.0 ** (-4 * torch.arange(4).double() / DIM)
+    assert_close(made.norm(dim=1), lengths.repeat(2).expand(200, -1), **EXACT)
+    first, second = made.chunk(2, -1)  # (heads, 2, dim / 4)
+    assert (first * second).sum(1).abs().max() < 1e-12
+    assert_close(made[..., 0] / lengths[0], made[..., 1] / lengths[1], **EXACT)  # all of an axis alike
+    turn = torch.atan2(made[:, 1, 0], made[:, 0, 0])
+    assert turn.std() > 1 and not torch.equal(made, mixed_frequencies(DIM, 200))
+    turned_on = torch.stack((-first[:, 1], first[:, 0]), 1)
+    assert_close(second, turned_on, **EXACT)
+
+
+@every_layout
+@every_kind
+def test_every_channel_is_turned_as_its_definition(layout, kind):
+    x, at, w = random(5, DIM), torch.randint(0, 30, (5, 2)), kinds()[kind]
+    made = turn_by_axes(x, *axes_tables(at, w, torch.float64), layout)
+    partners = {
+        "interleaved": [(2 * p, 2 * p + 1) for p in range(8)],
+        "half": [(p, p + 8) for p in range(8)],
+        "half_by_axis": [(p + 4 * (p > 3), p + 4 * (p > 3) + 4) for p in range(8)],
+    }[layout]
+    for token in range(5):
+        for p, (a, b) in enumerate(partners):
+            angle = (at[token, 0] * w[0, p] + at[token, 1] * w[1, p]).item()
+            first, second = x[token, a].item(), x[token, b].item()
+            expected = (
+                first * math.cos(angle) - second * math.sin(angle),
+                first * math.sin(angle) + second * math.cos(angle),
+            )
+            assert (made[token, a].item(), made[token, b].item()) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.claim(
+    "axial-of-a-line-is-rope",
+    "With one axis, axial frequencies, tables and turns are those of RoPE; with two, and all rows alike, the "
+    "pairs of columns are turned as by RoPE over half of the channels.",
+)
+@pytest.mark.parametrize("layout", ["interleaved", "half"])
+def test_on_a_line_it_is_rope(layout):
+    x, at = random(2, HEADS, 9, DIM), torch.randint(0, 500, (9,))
+    for spectrum in ("each", "turns"):
+        w = axial_frequencies(DIM, spectrum, axes=1)
+        assert torch.equal(w[0], rope_frequencies(DIM))
+        made = turn_by_axes(x, *axes_tables(at[:, None], w, torch.float64), layout)
+        theirs = apply_rope(x, *rope_tables(at, w[0], torch.float64), layout)
+        assert_close(made, theirs, **EXACT)
+    row = torch.stack((torch.zeros_like(at), at), -1)
+    cos, _ = axes_tables(row, axial_frequencies(DIM, "each"), torch.float64)
+    assert torch.equal(cos[:, :4], torch.ones(9, 4).double())
+    assert_close(cos[:, 4:], rope_tables(at, rope_frequencies(DIM // 2), torch.float64)[0], **EXACT)
+
+
+# --- other libraries
+
+
+def of_qwen2(x, rows, columns):
+    modeling = peer("transformers.models.qwen3_vl.modeling_qwen3_vl")
+    config = SimpleNamespace(
+        rope_parameters={"rope_type": "axial", "rope_theta": 10_000.0},
+        head_dim=DIM,
+        hidden_size=DIM,
+        num_heads=1,
+    )
+    rotary = modeling.Qwen3VLVisionRotaryEmbedding(config)
+    cos, sin = rotary(x, cells(rows, columns))
+    yield modeling.apply_rotary_pos_emb_vision(x.transpose(0, 1), x.transpose(0, 1), cos, sin)[0].transpose(
+        0, 1
+    )
+    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "each")), "half")
+
+
+def of_gemma_4(x, rows, columns):
+    modeling = peer("transformers.models.gemma4.modeling_gemma4")
+    config = SimpleNamespace(rope_parameters={"rope_type": "axial", "rope_theta": 100.0}, head_dim=DIM)
+    places = cells(rows, columns).flip(-1)[None]
+    cos, sin = modeling.Gemma4VisionRotaryEmbedding(config)(x, places)
+    theirs = modeling.apply_multidimensional_rope(x[None].transpose(1, 2), cos, sin, places)
+    yield theirs.transpose(1, 2)[0]
+    places = cells(rows, columns).flip(-1)
+    yield turn_by_axes(x, *axes_tables(places, axial_frequencies(DIM, "each", 100.0)), "half_by_axis")
+
+
+def of_pixtral(x, rows, columns):
+    modeling = peer("transformers.models.pixtral.modeling_pixtral")
+    config = SimpleNamespace(rope_parameters={"rope_type": "axial", "rope_theta": 10_000.0}, head_dim=DIM)
+    cos, sin = modeling.PixtralVisionRotaryEmbedding(config)(x, cells(rows, columns))
+    yield modeling.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=0)[0]
+    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "turns")), "half")
+
+
+def of_dinov3(x, rows, columns):
+    modeling = peer("transformers.models.dinov3_vit.modeling_dinov3_vit")
+    config = SimpleNamespace(
+        rope_theta=100.0, hidden_size=DIM, num_attention_heads=1, image_size=32, patch_size=4
+    )
+    rotary = modeling.DINOv3ViTRopePositionEmbedding(config).eval()
+    tables = rotary(torch.zeros(1, 3, 4 * rows, 4 * columns))
+    yield modeling.apply_rotary_pos_emb(x, x, *tables)[0]
+    w = 2 * math.pi * axial_frequencies(DIM, "each", 100.0)
+    yield turn_by_axes(x, *axes_tables(patch_centres(rows, columns), w), "half")
+
+
+def of_llama_4(x, rows, columns):
+    modeling = peer("transformers.models.llama4.modeling_llama4")
+    if rows != columns:
+        pytest.skip("pictures of Llama 4 are square")
+    config = SimpleNamespace(
+        image_size=rows, patch_size=1, hidden_size=DIM, num_attention_heads=1,
+        rope_parameters={"rope_theta": 10_000.0},
+    )  # fmt: skip
+    with_class = torch.cat((x, x[:, :1]), 1).transpose(0, 1)[None]
+    tables = modeling.Llama4VisionRotaryEmbedding(config)(x)
+    theirs = modeling.vision_apply_rotary_emb(with_class, with_class, tables)[0][0].transpose(0, 1)
+    assert_close(theirs[:, -1], x[:, 0], rtol=0, atol=1e-6)  # the class token is not turned
+    yield theirs[:, :-1]
+    places = cells(rows, columns, first=1).flip(-1)
+    yield turn_by_axes(x, *axes_tables(places, axial_frequencies(DIM, "each")), "interleaved")
+
+
+PEERS = {
+    "qwen3_vl": of_qwen2,
+    "gemma4": of_gemma_4,
+    "pixtral": of_pixtral,
+    "dinov3_vit": of_dinov3,
+    "llama4": of_llama_4,
+}
+
+
+@pytest.mark.claim(
+    "axial-agrees-with-transformers",
+    "Vectors turned by the snippet, with the arguments that its table gives, are to 1e-5 those that the "
+    "vision parts of Qwen3-VL, Gemma 4, Pixtral, DINOv3 and Llama 4 turn in transformers 5.23.0, for "
+    "pictures of one patch to twelve by twelve.",
+)
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 3), (4, 9), (12, 12)])
+@pytest.mark.parametrize("name", PEERS)
+def test_agrees_with_models_of_transformers(name, rows, columns, to_ledger):
+    x = torch.randn(HEADS, rows * columns, DIM)
+    theirs, ours = PEERS[name](x, rows, columns)
+    assert_close(ours, theirs, rtol=0, atol=1e-5)
+    to_ledger(f"transformers.models.{name}.modeling_{name} (vision)", ours, theirs)
+
+
+@pytest.mark.claim(
+    "axial-layouts-differ",
+    "The same vectors at the same places have other scores in another layout, or with the columns first.",
+)
+def test_layouts_and_orders_of_axes_are_not_the_same():
+    (q, k), (i, j), w = random(2, DIM), torch.tensor([[3, 1], [0, 7]]), kinds()["axial"]
+    scores = [score(q, k, i, j, w, layout) for layout in LAYOUTS]
+    scores.append(score(q, k, i.flip(-1), j.flip(-1), w))
+    assert min(abs(a - b) for n, a in enumerate(scores) for b in scores[:n]) > 1e-3
+
+
+# --- what it is for
+
+
+@pytest.mark.claim(
+    "axes-scores-know-offsets-alone",
+    "Of axial, mixed and golden RoPE, in each layout, a score stays if query and key are moved by the same "
+    "rows and columns, fractions and places below zero too.",
+)
+@every_layout
+@every_kind
+def test_scores_stay_if_both_move(layout, kind):
+    (q, k), w = random(2, DIM), kinds()[kind]
+    i, j = torch.tensor([4.0, 9.0]).double(), torch.tensor([7.0, 2.0]).double()
+    for by in ((0, 5), (300, 0), (-70.5, 12.25)):
+        by = torch.tensor(by).double()
+        assert_close(score(q, k, i + by, j + by, w, layout), score(q, k, i, j, w, layout), rtol=0, atol=1e-10)
+        assert (score(q, k, i + by, j, w, layout) - score(q, k, i, j, w, layout)).abs() > 1e-3
+
+
+@pytest.mark.claim(
+    "axial-scores-are-sums",
+    "An axial score is a sum of one part that knows the rows alone and one that knows the columns alone; a "
+    "mixed or a golden one is not.",
+)
+@every_kind
+def test_a_score_is_a_sum_over_axes_for_axial_alone(kind):
+    (q, k), w, zero = random(2, DIM), kinds()[kind], torch.zeros(2)
+    crossed = [
+        score(q, k, zero + torch.tensor([down, right]), zero, w)
+        for down in (0.0, 3.0)
+        for right in (0.0, 5.0)
+    ]
+    apart = abs(crossed[3] - crossed[1] - crossed[2] + crossed[0])
+    assert apart < 1e-12 if kind in ("axial", "turns") else apart > 0.05
+
+
+@pytest.mark.claim(
+    "axial-makes-a-cross",
+    "Two equal vectors of 64 equal channels, in one row or one column and up to 40 patches apart, score with "
+    "axial RoPE of base 100 at least 0.48 of what they do at one place; with golden directions, from 0.1 to "
+    "1 radian per patch, at most half of it from 5 patches on.",
+)
+def test_axial_has_a_cross_and_golden_has_none():
+    one, zero = torch.ones(64).double(), torch.zeros(2)
+    steps = torch.arange(1.0, 41).double()
+    for axis in range(2):
+        along = {"axial": [], "golden": []}
+        for step in steps:
+            at = torch.stack([step * (axis == n) for n in range(2)])
+            for name, w in (
+                ("axial", axial_frequencies(64, "each", 100.0)),
+                ("golden", golden_frequencies(64, 1, 0.1, 1.0)[0]),
+            ):
+                along[name].append(score(one, one, at, zero, w) / one.sum())
+        assert min(along["axial"]) >= 0.48
+        assert max(along["golden"][4:]) <= 0.5
+
+
+@pytest.mark.claim(
+    "axial-knows-mirrors-and-transposes",
+    "If a picture is mirrored, an axial score of a query and a key changes, except where both stand in one "
+    "column; if rows and columns change places it changes, except where both offsets are alike.",
+)
+def test_what_mirrors_and_transposes_change():
+    (q, k), w, zero = random(2, DIM), kinds()["axial"], torch.zeros(2)
+
+    def at(down, right):
+        return score(q, k, torch.tensor([down, right]), zero, w)
+
+    assert at(2.0, 3.0) != pytest.approx(at(2.0, -3.0).item(), abs=1e-3)
+    assert at(2.0, 0.0) == at(2.0, -0.0)
+    assert at(2.0, 3.0) != pytest.approx(at(3.0, 2.0).item(), abs=1e-3)
+
+
+def test_vectors_of_each_head_and_pictures_of_a_batch():
+    w, places = golden_frequencies(DIM, HEADS, 0.2, 2.0), torch.randint(0, 9, (4, 6, 2))
+    x = random(4, HEADS, 6, DIM)
+    made = turn_by_axes(x, *axes_tables(places[:, None], w, torch.float64), "half")
+    for n in range(4):
+        for head in range(HEADS):
+            tables = axes_tables(places[n], w[head], torch.float64)
+            assert_close(made[n, head], turn_by_axes(x[n, head], *tables, "half"), **EXACT)
+
+
+def test_learned_vectors_get_gradients():
+    w = torch.nn.Parameter(mixed_frequencies(DIM, HEADS).float())
+    cos, sin = axes_tables(cells(2, 3), w)
+    turn_by_axes(torch.randn(HEADS, 6, DIM), cos, sin, "half").square().mean()
+    turn_by_axes(torch.randn(HEADS, 6, DIM), cos, sin, "half")[0, 5, 0].backward()
+    assert w.grad[0].abs().sum() > 0 and not w.grad[1:].any()
+
+
+def test_centres_are_the_middles_of_patches():
+    made = patch_centres(2, 4)
+    assert made.tolist() == [[y, x] for y in (-0.5, 0.5) for x in (-0.75, -0.25, 0.25, 0.75)]
+    assert patch_centres(1, 1).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+@every_layout
+def test_narrow_numbers_are_turned_in_float32(layout, dtype):
+    x, tables = random(6, DIM).to(dtype), axes_tables(cells(2, 3), kinds()["golden"])
+    made = turn_by_axes(x, *tables, layout)
+    assert made.dtype == dtype
+    if dtype != torch.float64:
+        assert torch.equal(made, turn_by_axes(x.float(), *tables, layout).to(dtype))
+
+
+# --- what it refuses
+
+
+def wrong():
+    for spectrum in ("all", None):
+        yield f"spectrum must be 'each' or 'turns', got {spectrum!r}", axial_frequencies, 8, spectrum
+    yield "dim must be a multiple of 4 and at least 4, got 6", axial_frequencies, 6, "each"
+    yield "dim must be a multiple of 6 and at least 6, got 8", axial_frequencies, 8, "each", 10.0, 3
+    yield "dim must be a multiple of 4 and at least 4, got 0", axial_frequencies, 0, "turns"
+    yield "axes must be at least 1, got 0", axial_frequencies, 8, "each", 10.0, 0
+    for base in (0.0, -1.0, math.inf, math.nan):
+        yield f"base must be a positive number, got {base}", axial_frequencies, 8, "each", base
+    yield "dim must be a multiple of 4 and at least 4, got 6", mixed_frequencies, 6, 1
+    yield "heads must be at least 1, got 0", mixed_frequencies, 8, 0
+    yield "heads must be at least 1, got 0", golden_frequencies, 8, 0, 1.0, 2.0
+    yield "dim must be a multiple of 2 and at least 2, got 5", golden_frequencies, 5, 1, 1.0, 2.0
+    for slow, fast in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0)):
+        words = f"slowest and fastest must be above 0, in this order, got {slow} and {fast}"
+        yield words, golden_frequencies, 8, 1, slow, fast
+    for rows, columns in ((0, 3), (3, 0), (-1, 2)):
+        yield f"a picture must have a patch or more, got {rows} by {columns}", patch_centres, rows, columns
+    at, w = torch.zeros(4, 2), torch.ones(2, 8)
+    yield "frequencies must be float32 or float64, got torch.bfloat16", axes_tables, at, w.bfloat16()
+    yield "dtype must be float32 or float64, got torch.float16", axes_tables, at, w, torch.float16
+    for bad in (w[:1], w[0], w[None, None], w[:, :0]):
+        words = f"frequencies must be (2, pairs) or (heads, 2, pairs), got {tuple(bad.shape)}"
+        yield words, axes_tables, at, bad
+    yield "places must be (..., tokens, axes), got (4,)", axes_tables, at[:, 0], w
+    yield "places must be (..., tokens, axes), got (4, 0)", axes_tables, at[:, :0], w
+    cos, sin = axes_tables(at, w)
+    x, words = (
+        torch.randn(3, 4, 16),
+        "x must be floating (..., tokens, dim), cos and sin (..., tokens, dim / 2), ",
+    )
+    for bad, shape in ((x[..., :14], "(3, 4, 14)"), (x[:, :3], "(3, 3, 16)"), (x[..., :15], "(3, 4, 15)")):
+        yield f"{words}got torch.float32 {shape}, (4, 8) and (4, 8)", turn_by_axes, bad, cos, sin, "half"
+    yield f"{words}got torch.int64 (4, 16), (4, 8) and (4, 8)", turn_by_axes, x[0].long(), cos, sin, "half"
+    yield f"{words}got torch.float32 (16,), (4, 8) and (4, 8)", turn_by_axes, x[0, 0], cos, sin, "half"
+    yield (
+        f"{words}got torch.float32 (4, 16), (1, 4, 8) and (4, 8)",
+        turn_by_axes,
+        x[0],
+        cos[None],
+        sin,
+        "half",
+    )
+    yield f"{words}got torch.float32 (4, 16), (4, 8) and (3, 8)", turn_by_axes, x[0], cos, sin[:3], "half"
+    words = "layout must be 'interleaved', 'half', or, with dim a multiple of 4, 'half_by_axis', got "
+    yield f"{words}'axial' and dim 16", turn_by_axes, x, cos, sin, "axial"
+    narrow = axes_tables(at, w[:, :3])
+    yield f"{words}'half_by_axis' and dim 6", turn_by_axes, x[..., :6], *narrow, "half_by_axis"
+
+
+test_refuses = refusals(wrong)
+
+
+@pytest.mark.parametrize(("given", "name"), [each for each in NO_INTEGERS if each[1] != "torch.float32"])
+def test_refuses_places_that_do_not_count(given, name):
+    message = f"places must be a tensor of integers, float32 or float64, got {name}"
+    refused(message, axes_tables, given, torch.ones(2, 4))
