@@ -15,6 +15,7 @@ from snippets import (
     rope,
     rope_scaling,
     sinusoidal,
+    sinusoidal_2d,
     xpos,
 )
 from tests.snippets.fitness import Case
@@ -188,6 +189,24 @@ CASES = [
         partial(fourier.FourierEncoding, 4, WIDTH, 6, 5, 1.0, groups=2),
         lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 4)),),
         (0,),
+    ),
+    *(
+        Case(
+            sinusoidal_2d.axial_sinusoids,
+            at(sinusoidal_2d.axial_sinusoids, dim=WIDTH, order=(1, 0), layout=layout),
+            lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)),),
+            (0,),
+        )
+        for layout in ("interleaved", "sin_cos", "sines_first")
+    ),
+    *(
+        Case(
+            sinusoidal_2d.padded_places,
+            at(sinusoidal_2d.padded_places, start=1, span=span),
+            lambda batch, tokens: (torch.rand(batch, tokens, 3) > 0.5,),
+            (0,),
+        )
+        for span in (None, 6.0)
     ),
     Case(embed.padded_positions, embed.padded_positions, rows),
     Case(embed.packed_positions, embed.packed_positions, rows),

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-24
+"""Sinusoids for a picture: each axis of a place gets channels of its own.
+
+A place is (row, column), the row first, and may have more axes. Of dim
+channels each axis has dim / axes, which hold the sinusoids of its coordinate:
+
+    w[p]     = base ^ (-2 p / (dim / axes))      radians per unit
+    wave     = sin(place[axis] * w[p]) and cos(place[axis] * w[p])
+
+The sum of patch and encoding enters the first layer, or queries and keys of
+each. Released code differs in four things, which have no default here:
+
+    order    start  layout        coordinates
+    (0, 1)   1      interleaved   (n + 1) / size * 2 pi    DETR, normalised
+    (0, 1)   1      interleaved   n + 1                    DETR, as its class is
+    (1, 0)   0      sin_cos       n                        MAE, AIMv2
+    (0, 1)   0      sin_cos       n                        transformers' ViT-MAE
+    (1, 0)   0      sin_cos       n / size * 16            diffusers, at first
+    (0, 1)   0      sines_first   n                        timm
+    (1, 0)   0      sin_cos       n                        big_vision, closed
+
+MAE's code calls its first half emb_h, of the height, and gives it columns.
+interleave_sin_cos=True of timm gives sin_cos, not what is interleaved here.
+
+Source: the code of DETR (arXiv:2005.12872), github.com/facebookresearch/detr at
+29901c5, models/position_encoding.py; of MAE (arXiv:2111.06377),
+github.com/facebookresearch/mae at efb2a80, util/pos_embed.py; of big_vision,
+github.com/google-research/big_vision at 0127fb6, big_vision/models/vit.py; of
+transformers 5.23.0, timm 1.0.22 and diffusers 0.36.0.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+LAYOUTS = ("interleaved", "sin_cos", "sines_first")
+
+
+def grid_places(
+    grid: tuple[int, ...], *, start: float, span: float | None = None
+) -> Tensor:
+    """Where the cells of a grid stand: (*grid, axes), row by row.
+
+    start is the coordinate of the first cell of each axis: 0, 1, or 0.5 for
+    centres. A span makes all pictures equally large: a coordinate is then
+    (start + n) * span / cells of the axis. DETR has start=1, span=2 * math.pi.
+    Integers if start is one and there is no span, else float64; on the CPU.
+
+    >>> grid_places((2, 3), start=0).flatten(0, 1).tolist()
+    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+
+    ValueError: no axis, or one without a cell; start or span no number; span
+    not above 0.
+    """
+    if not grid or min(grid) < 1:
+        raise ValueError(
+            f"grid must have a cell or more on each axis, got {tuple(grid)}"
+        )
+    _check_scale(start, span)
+    axes = []
+    for size in grid:
+        cells = start + torch.arange(size, dtype=_kind(start, span))
+        axes.append(cells if span is None else cells * (span / size))
+    return torch.stack(torch.meshgrid(axes, indexing="ij"), -1)
+
+
+def padded_places(
+    inside: Tensor,  # (..., rows, columns), bool
+    *,
+    start: float,
+    span: float | None = None,
+) -> Tensor:
+    """Where the cells of padded pictures stand: (..., rows, columns, 2).
+
+    inside is True for the cells that a picture has, so that each picture of a
+    batch has its own size, as in DETR. Cells are counted along their column and
+    their row. What is not inside has places that mean nothing: hide it. Result
+    and device as in grid_places; with a span leave inside on the CPU for mps.
+
+    >>> inside = torch.tensor([[True, True, False], [True, True, False]])
+    >>> padded_places(inside, start=1, span=1.0)[..., 1]  # their columns
+    tensor([[0.5000, 1.0000, 1.0000],
+            [0.5000, 1.0000, 1.0000]], dtype=torch.float64)
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: inside of another shape or dtype; as grid_places.
+    """
+    tensor = isinstance(inside, Tensor)
+    given = inside.dtype if tensor else type(inside).__name__
+    shape = tuple(inside.shape) if tensor else ""
+    if given != torch.bool or len(shape) < 2:
+        raise ValueError(
+            "inside must be torch.bool (..., rows, columns), "
+            f"got {given} {shape}".rstrip()
+        )
+    _check_scale(start, span)
+    axes = []
+    for axis in (-2, -1):
+        count = inside.cumsum(axis)  # of cells up to this one, with it
+        cells = (count - 1).to(_kind(start, span)) + start
+        if span is not None:
+            size = count.amax(axis, keepdim=True).clamp(min=1)
+            cells = cells * (span / size.double())
+        axes.append(cells)
+    return torch.stack(axes, -1)
+
+
+def axis_frequencies(
+    dim: int,
+    axes: int,
+    base: float = 10000.0,
+    closed: bool = False,
+    device: torch.device | None = None,
+) -> Tensor:
+    """How fast the waves of each axis are: (dim / axes / 2,), float64.
+
+    In radians per unit of a coordinate. closed ends at 1 / base itself, as in
+    big_vision; else the step after the last would.
+
+    >>> axis_frequencies(8, axes=2)
+    tensor([1.0000, 0.0100], dtype=torch.float64)
+
+    ValueError: dim that is not pairs for each axis (two each, if closed); base
+    not positive, or infinite.
+    """
+    pairs = dim // (2 * axes)
+    least = 2 if closed else 1
+    if dim % (2 * axes) or pairs < least:
+        raise ValueError(
+            f"dim must be a multiple of {2 * axes} and at least "
+            f"{2 * axes * least}, got {dim}"
+        )
+    if not 0 < base < math.inf:
+        raise ValueError(f"base must be a positive number, got {base}")
+    p = torch.arange(pairs, dtype=torch.float64, device=device)
+    return base ** (-p / (pairs - closed))
+
+
+def axial_sinusoids(
+    places: Tensor,  # (..., axes)
+    dim: int,
+    *,
+    order: tuple[int, ...],
+    layout: str,
+    base: float = 10000.0,
+    closed: bool = False,
+    dtype: torch.dtype = torch.float32,
+) -> Tensor:
+    """The encoding of each place: (..., dim) for places of (..., axes).
+
+    order says whose channels come first: (0, 1) of the rows, (1, 0) of the
+    columns. layout is one of
+
+        interleaved   sin, cos, sin, cos ... of one axis, then of the next
+        sin_cos       all sines of an axis, its cosines, then the next axis
+        sines_first   all sines of all axes, then all cosines
+
+    Angles are float64 and are made where places live: leave these on the CPU
+    if the result is for a device without float64, such as mps.
+
+    >>> places = grid_places((2, 2), start=0).flatten(0, 1)
+    >>> axial_sinusoids(places, 4, order=(0, 1), layout="sin_cos")
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.0000, 1.0000, 0.8415, 0.5403],
+            [0.8415, 0.5403, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.8415, 0.5403]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: as axis_frequencies; places that are no tensor of integers,
+    float32 or float64, or not (..., axes); order that does not name each axis
+    once; another layout; dtype not floating.
+    """
+    axes = _count_axes(places)
+    named = [any(each == axis for each in order) for axis in range(axes)]
+    if len(order) != axes or not all(named):
+        raise ValueError(
+            f"order must name each axis of 0 to {axes - 1} once, got {order}"
+        )
+    if layout not in LAYOUTS:
+        raise ValueError(
+            "layout must be 'interleaved', 'sin_cos' or 'sines_first', "
+            f"got {layout!r}"
+        )
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype must be a floating dtype, got {dtype}")
+    frequencies = axis_frequencies(dim, axes, base, closed, places.device)
+    ordered = torch.stack([places[..., axis] for axis in order], -1)
+    angles = ordered[..., None] * frequencies  # (..., axes, pairs)
+    between = -1 - LAYOUTS.index(layout)  # pairs, axes, or before both
+    waves = torch.stack((angles.sin(), angles.cos()), between)
+    return waves.flatten(-3).to(dtype)  # (..., dim)
+
+
+def _kind(start: float, span: float | None) -> torch.dtype:
+    whole = isinstance(start, int) and span is None
+    return torch.int64 if whole else torch.float64
+
+
+def _check_scale(start: float, span: float | None) -> None:
+    if not -math.inf < start < math.inf:
+        raise ValueError(f"start must be a number, got {start}")
+    if span is not None and not 0 < span < math.inf:
+        raise ValueError(f"span must be above 0, or None, got {span}")
+
+
+def _count_axes(places: Tensor) -> int:
+    """How many axes a place has."""
+    tensor = isinstance(places, Tensor)
+    given = places.dtype if tensor else type(places).__name__
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    if given not in (*whole, torch.float32, torch.float64):
+        raise ValueError(
+            "places must be a tensor of integers, float32 or float64, "
+            f"got {given}"
+        )
+    shape = tuple(places.shape)
+    if not shape or not shape[-1]:
+        raise ValueError(f"places must be (..., axes), got {shape}")
+    return shape[-1]

@@ -1,0 +1,457 @@
+"""sinusoidal_2d.py against its formula, against models of transformers, under shifts and flips."""
+
+import itertools
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from snippets.sinusoidal import shift_matrix, sinusoidal_encoding, sinusoidal_encoding_t2t
+from snippets.sinusoidal_2d import axial_sinusoids, axis_frequencies, grid_places, padded_places
+from tests.peers import peer
+from tests.snippets.common import COUNTING, EXACT, SEEDS, random, refusals
+
+MODELS = "transformers.models"
+LAYOUTS = "interleaved", "sin_cos", "sines_first"
+TURN = 2 * math.pi
+DETR = {"order": (0, 1), "layout": "interleaved"}
+ROWS_FIRST = {"order": (0, 1), "layout": "sin_cos"}
+COLUMNS_FIRST = {"order": (1, 0), "layout": "sin_cos"}
+every_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+def exact(places, dim, **options):
+    return axial_sinusoids(places, dim, dtype=torch.float64, **options)
+
+
+# --- what the sources say
+
+
+def channel(layout, axes, pairs, axis, pair, cosine):
+    """Where a wave stands, of the axis that comes at this place in the order."""
+    if layout == "interleaved":
+        return 2 * (axis * pairs + pair) + cosine
+    if layout == "sin_cos":
+        return (2 * axis + cosine) * pairs + pair
+    return (cosine * axes + axis) * pairs + pair
+
+
+@every_layout
+@pytest.mark.parametrize("order", [(0,), (0, 1), (1, 0), (2, 0, 1)])
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize(("pairs", "base"), [(2, 100.0), (5, 10000.0)])
+def test_every_channel_is_its_formula(layout, order, closed, pairs, base):
+    axes = len(order)
+    dim, places = 2 * axes * pairs, 50 * random(3, axes)
+    made = exact(places, dim, order=order, layout=layout, base=base, closed=closed)
+    assert made.shape == (3, dim)
+    for n, (at, axis) in itertools.product(range(3), enumerate(order)):
+        for pair in range(pairs):
+            angle = places[n, axis].item() / base ** (pair / (pairs - 1 if closed else pairs))
+            for cosine, wave in enumerate((math.sin, math.cos)):
+                found = made[n, channel(layout, axes, pairs, at, pair, cosine)].item()
+                assert found == pytest.approx(wave(angle), abs=1e-12)
+
+
+@pytest.mark.parametrize("start", [0, 1, 0.5, -3])
+@pytest.mark.parametrize("span", [None, 1.0, TURN])
+@pytest.mark.parametrize("grid", [(1,), (1, 1), (3, 5), (4, 1), (2, 3, 4)])
+def test_every_place_is_its_formula(start, span, grid):
+    places = grid_places(grid, start=start, span=span)
+    assert places.shape == (*grid, len(grid))
+    whole = span is None and start != 0.5
+    assert places.dtype == (torch.int64 if whole else torch.float64)
+    for cell in itertools.product(*map(range, grid)):
+        for axis, n in enumerate(cell):
+            expected = start + n if span is None else (start + n) / grid[axis] * span
+            assert places[cell][axis].item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("start", [0, 1, 0.5])
+@pytest.mark.parametrize("span", [None, TURN])
+@pytest.mark.parametrize("corner", [(0, 0), (2, 1)])
+def test_a_padded_picture_has_the_places_it_has_alone(start, span, corner):
+    (top, left), sizes = corner, [(3, 4), (5, 5), (1, 2)]
+    inside = torch.zeros(3, 7, 6, dtype=torch.bool)
+    for picture, (rows, columns) in zip(inside, sizes, strict=True):
+        picture[top : top + rows, left : left + columns] = True
+    places = padded_places(inside, start=start, span=span)
+    for n, grid in enumerate(sizes):
+        alone = grid_places(grid, start=start, span=span)
+        assert places.dtype == alone.dtype
+        assert_close(places[n][inside[n]], alone.flatten(0, 1), rtol=0, atol=1e-14)
+    assert places.isfinite().all()
+
+
+# --- other libraries
+
+
+def build(name):
+    return peer(f"{MODELS}.{name}.modeling_{name}").build_2d_sinusoidal_position_embedding
+
+
+def of_picture(grid, dim, **options):
+    """Row by row: (rows * columns, dim)."""
+    return axial_sinusoids(grid_places(grid, start=0), dim, **options).flatten(0, 1)
+
+
+GRIDS = (1, 1), (3, 5), (8, 2), (14, 14), (40, 30)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-agree-with-detr",
+    "The snippet gives the sinusoids of DETR, plain, normalised and padded, and of Grounding DINO in "
+    "transformers, to 1e-5.",
+)
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("dim", [4, 32, 256])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_agrees_with_detr(grid, dim, normalize, to_ledger):
+    theirs = peer(f"{MODELS}.detr.modeling_detr").DetrSinePositionEmbedding
+    options = {"normalize": normalize, "scale": TURN}
+    shape = torch.Size((1, 3, *grid))
+    expected = theirs.build_sine_position_embedding(shape, "cpu", torch.float32, dim // 2, **options)
+    places = grid_places(grid, start=1, span=TURN if normalize else None)
+    made = axial_sinusoids(places, dim, **DETR).movedim(-1, 0)[None]
+    assert_close(made, expected, rtol=0, atol=1e-5)
+    to_ledger(f"{MODELS}.detr.modeling_detr.DetrSinePositionEmbedding", made, expected)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-agree-with-detr",
+    "The snippet gives the sinusoids of DETR, plain, normalised and padded, and of Grounding DINO in "
+    "transformers, to 1e-5.",
+)
+@pytest.mark.parametrize("sizes", [[(7, 9), (3, 9)], [(2, 4), (7, 1)]])
+def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger):
+    inside = torch.zeros(2, 7, 9, dtype=torch.bool)
+    for picture, (rows, columns) in zip(inside, sizes, strict=True):
+        picture[:rows, :columns] = True
+    made = axial_sinusoids(padded_places(inside, start=1, span=TURN), 32, **DETR).movedim(-1, 1)
+    dino = peer(f"{MODELS}.grounding_dino.modeling_grounding_dino")
+    config = peer("transformers").GroundingDinoConfig(d_model=32, positional_embedding_temperature=10000)
+    detr = peer(f"{MODELS}.detr.modeling_detr").DetrSinePositionEmbedding
+    given = torch.Size((2, 3, 7, 9)), "cpu", torch.float32, 16
+    for name, expected in (
+        (
+            "grounding_dino.modeling_grounding_dino.GroundingDinoSinePositionEmbedding",
+            dino.GroundingDinoSinePositionEmbedding(config)(inside, inside),
+        ),
+        (
+            "detr.modeling_detr.DetrSinePositionEmbedding",
+            detr.build_sine_position_embedding(*given, True, TURN, mask=inside),
+        ),
+    ):
+        shown = inside[:, None].expand(-1, 32, -1, -1)
+        assert_close(made[shown], expected[shown], rtol=0, atol=1e-5)
+        to_ledger(f"{MODELS}.{name}", made[shown], expected[shown])
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-agree-with-mae",
+    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite-Docling, "
+    "columns first, in transformers, to 1e-6.",
+)
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("name", ["vit_mae", "rt_detr", "aimv2"])
+@pytest.mark.parametrize("dim", [4, 64])
+def test_agrees_with_the_function_of_vit_mae(name, grid, dim, to_ledger):
+    made, expected = of_picture(grid, dim, **ROWS_FIRST), build(name)(*grid, dim)
+    assert_close(made, expected, rtol=0, atol=1e-7)
+    to_ledger(f"{MODELS}.{name}.modeling_{name}.build_2d_sinusoidal_position_embedding", made, expected)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-agree-with-mae",
+    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite-Docling, "
+    "columns first, in transformers, to 1e-6.",
+)
+@pytest.mark.parametrize("side", [1, 9])
+def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
+    docling = peer(f"{MODELS}.granite_docling.modeling_granite_docling").GraniteDoclingPositionEmbedding
+    made, expected = of_picture((side, side), 16, **COLUMNS_FIRST), docling.build(16, side)
+    assert_close(made, expected, rtol=0, atol=1e-7)
+    to_ledger(
+        f"{MODELS}.granite_docling.modeling_granite_docling.GraniteDoclingPositionEmbedding", made, expected
+    )
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-agree-with-mae",
+    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite-Docling, "
+    "columns first, in transformers, to 1e-6.",
+)
+@torch.no_grad()
+def test_agrees_with_aimv2_which_puts_columns_first(to_ledger):
+    modeling = peer(f"{MODELS}.aimv2.modeling_aimv2")
+    config = modeling.Aimv2VisionConfig(hidden_size=16, patch_size=2, image_size=8, is_native=True)
+    theirs, picture = modeling.Aimv2VisionEmbeddings(config), torch.randn(1, 3, 6, 10)
+    patches = theirs.rms_norm(theirs.patch_embed(picture).flatten(2).transpose(1, 2))
+    made = patches + of_picture((3, 5), 16, **COLUMNS_FIRST)
+    assert_close(made, theirs(picture), rtol=0, atol=1e-6)
+    to_ledger(f"{MODELS}.aimv2.modeling_aimv2.Aimv2VisionEmbeddings", made, theirs(picture))
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-omdet-turbo-lists-columns",
+    "OmDet-Turbo in transformers lists the places of a picture column by column, and its patches row by row: "
+    "in a square picture rows stand where its code says columns, in a picture of three rows and five columns "
+    "most patches get the place of another.",
+)
+def test_omdet_turbo_lists_places_column_by_column(to_ledger):
+    omdet = peer(f"{MODELS}.omdet_turbo.modeling_omdet_turbo").OmDetTurboHybridEncoder
+
+    def theirs(rows, columns):
+        return omdet.build_2d_sincos_position_embedding(columns, rows, 16)[0]
+
+    for grid in GRIDS:
+        places = grid_places(grid, start=0).transpose(0, 1)
+        made = axial_sinusoids(places, 16, **COLUMNS_FIRST).flatten(0, 1)
+        assert_close(made, theirs(*grid), rtol=0, atol=1e-5)
+        where = f"{MODELS}.omdet_turbo.modeling_omdet_turbo.OmDetTurboHybridEncoder"
+        to_ledger(where, made, theirs(*grid))
+    assert_close(of_picture((7, 7), 16, **ROWS_FIRST), theirs(7, 7), rtol=0, atol=1e-5)
+    for options in (ROWS_FIRST, COLUMNS_FIRST):
+        wrong = (of_picture((3, 5), 16, **options) - theirs(3, 5)).abs().amax(-1) > 0.01
+        assert wrong.sum() > 15 / 2
+
+
+# --- its relatives
+
+
+@every_layout
+def test_each_axis_is_the_encoding_of_a_text(layout):
+    places = random(4, 2) * 30
+    for order, closed in itertools.product([(0, 1), (1, 0)], [False, True]):
+        encode = sinusoidal_encoding_t2t if closed else sinusoidal_encoding
+        of_text = "interleaved" if layout == "interleaved" else "sin_cos"
+        parts = [encode(places[:, axis], 12, dtype=torch.float64, layout=of_text) for axis in order]
+        if layout == "sines_first":
+            parts = [torch.cat(part, -1) for part in zip(*(p.chunk(2, -1) for p in parts), strict=True)]
+        made = exact(places, 24, order=order, layout=layout, closed=closed)
+        assert_close(made, torch.cat(parts, -1), **EXACT)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-conventions-reorder",
+    "All orders and layouts hold the same numbers, each at its own channel: whoever reads one as another "
+    "has as many numbers, all of them sines and cosines, and gets no error.",
+)
+@pytest.mark.parametrize("axes", [2, 3])
+def test_conventions_are_one_encoding_in_other_orders(axes):
+    dim, places = 8 * axes, 9 * random(5, axes)
+    orders = list(itertools.permutations(range(axes)))
+    made = [exact(places, dim, order=order, layout=each) for order in orders for each in LAYOUTS]
+    for one, other in itertools.combinations(made, 2):
+        assert_close(one.sort(-1).values, other.sort(-1).values, **EXACT)
+        assert (one - other).abs().max() > 0.1
+    for one in made:
+        channels = [(one[:, [n]] - made[0]).abs().amax(0).argmin().item() for n in range(dim)]
+        assert sorted(channels) == list(range(dim))
+
+
+# --- what moving a picture does
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-shifts-turn-one-half",
+    "A shift along one axis turns the half of that axis, by a rotation that depends on the shift alone, and "
+    "changes no bit of the other half.",
+)
+@settings(max_examples=30)
+@given(SEEDS, st.sampled_from([(0, 1), (1, 0)]), st.integers(0, 1), st.floats(-50, 50))
+def test_a_shift_along_an_axis_turns_its_half(seed, order, axis, by):
+    torch.manual_seed(seed)
+    places, shift = 20 * random(7, 2), torch.zeros(2, dtype=torch.float64)
+    shift[axis] = by
+    before, after = (
+        exact(at, 24, order=order, layout="interleaved").unflatten(-1, (2, 12))
+        for at in (places, places + shift)
+    )
+    half = order.index(axis)
+    turn = shift_matrix(torch.tensor(by, dtype=torch.float64), 12, dtype=torch.float64)
+    assert_close(turn @ turn.mT, torch.eye(12, dtype=torch.float64), **EXACT)
+    assert_close(after[:, half], before[:, half] @ turn.mT, rtol=0, atol=1e-11)
+    assert torch.equal(after[:, 1 - half], before[:, 1 - half])
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-products-add-the-axes",
+    "The product of the encodings of two places is a sum over axes of one function of the offset along that "
+    "axis: it is the same in every order and layout, and shifting, flipping or transposing the picture "
+    "changes it for no two of its places.",
+)
+@settings(max_examples=30)
+@given(SEEDS, st.sampled_from([(1, 1), (3, 5), (6, 2)]), st.sampled_from([0, 1, 0.5]))
+def test_products_are_a_sum_over_axes(seed, grid, start):
+    torch.manual_seed(seed)
+    rows, columns = grid
+    places = grid_places(grid, start=start).double()
+
+    def products(places, order=(0, 1), layout="sin_cos"):
+        each = exact(places, 16, order=order, layout=layout).flatten(0, 1)
+        return each @ each.mT
+
+    flat = places.flatten(0, 1)
+    offsets = flat[:, None] - flat  # (places, places, 2)
+    expected = (offsets[..., None] * axis_frequencies(16, 2)).cos().sum((-2, -1))
+    for order, layout in itertools.product([(0, 1), (1, 0)], LAYOUTS):
+        assert_close(products(places, order, layout), expected, **EXACT)
+    last = 2 * start + torch.tensor([rows - 1, columns - 1])
+    flipped = torch.stack((places[..., 0], last[1] - places[..., 1]), -1)
+    upside_down = torch.stack((last[0] - places[..., 0], places[..., 1]), -1)
+    for moved in (places + 100 * random(2), flipped, upside_down, places.flip(-1)):
+        assert_close(products(moved), expected, **EXACT)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-transposing-swaps-halves",
+    "Transposing a picture swaps the two halves of the encoding, where each axis has a half.",
+)
+@pytest.mark.parametrize("layout", ["interleaved", "sin_cos"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_transposing_swaps_the_halves(layout, order):
+    places = 9 * random(4, 3, 2)
+    made, transposed = (exact(at, 20, order=order, layout=layout) for at in (places, places.flip(-1)))
+    assert torch.equal(transposed, made.roll(10, -1))
+    assert torch.equal(transposed, exact(places, 20, order=order[::-1], layout=layout))
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-flips-mirror",
+    "Flipping a picture along an axis mirrors each pair of the half of that axis, and no rotation does that: "
+    "the matrix of each pair has determinant minus one.",
+)
+@pytest.mark.parametrize("columns", [1, 2, 9])
+@pytest.mark.parametrize("start", [0, 1, 0.5])
+def test_flipping_mirrors_each_pair_of_a_half(columns, start):
+    places = grid_places((3, columns), start=start).double()
+    made = exact(places, 24, **DETR).unflatten(-1, (2, 6, 2))  # (rows, columns, half, pair, wave)
+    angle = (2 * start + columns - 1) * axis_frequencies(24, 2)
+    mirror = torch.stack((-angle.cos(), angle.sin(), angle.sin(), angle.cos()), -1).unflatten(-1, (2, 2))
+    assert_close(torch.linalg.det(mirror), -torch.ones(6, dtype=torch.float64), **EXACT)
+    flipped = made.flip(1)
+    assert_close(flipped[..., 1, :, :], (mirror @ made[..., 1, :, :, None])[..., 0], rtol=0, atol=1e-11)
+    assert_close(flipped[..., 0, :, :], made[..., 0, :, :], **EXACT)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-normalised-stays-within-a-turn",
+    "Counted from one and spread over a full turn, as in DETR, no coordinate is beyond a full turn, so that "
+    "no wave passes more than one of its lengths, however large the picture; and in a grid twice as fine "
+    "every second cell has the place of a coarse one.",
+)
+@pytest.mark.parametrize("grid", [(1, 1), (3, 5), (64, 2), (500, 700)])
+def test_normalised_places_end_at_a_turn(grid):
+    places = grid_places(grid, start=1, span=TURN)
+    assert places.min() > 0
+    assert_close(places.amax((0, 1)), torch.full((2,), TURN, dtype=torch.float64), **EXACT)
+    assert (axis_frequencies(256, 2) <= 1).all()
+    finer = grid_places(tuple(2 * size for size in grid), start=1, span=TURN)
+    assert_close(finer[1::2, 1::2], places, **EXACT)
+
+
+# --- dtypes, devices, modes
+
+
+@pytest.mark.parametrize("dtype", COUNTING)
+def test_places_of_any_integer_dtype_give_the_same(dtype):
+    places = torch.randint(0, 99, (5, 2))
+    assert torch.equal(exact(places.to(dtype), 16, **DETR), exact(places, 16, **DETR))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_angles_are_exact_whatever_the_dtype(dtype):
+    places = torch.tensor([[100_001, 257], [3, 2**24 + 1]])
+    made = axial_sinusoids(places, 64, dtype=dtype, **DETR)
+    assert made.dtype == dtype
+    assert torch.equal(made, exact(places, 64, **DETR).to(dtype))
+
+
+def test_waves_of_far_places_are_right_to_the_last_digits():
+    made = exact(torch.tensor([[10**9, 0]]), 4, **ROWS_FIRST)[0]
+    assert made.tolist() == pytest.approx([math.sin(10**9), math.cos(10**9), 0, 1], abs=1e-12)
+
+
+def test_gradients_reach_places():
+    places = random(3, 2).requires_grad_()
+    assert torch.autograd.gradcheck(lambda places: exact(places, 8, **DETR), places)
+
+
+def test_there_may_be_no_place():
+    assert axial_sinusoids(torch.zeros(2, 0, 2), 8, **DETR).shape == (2, 0, 8)
+
+
+# --- what is refused, and in which words
+
+
+@refusals
+def test_refuses():
+    good = torch.zeros(3, 2)
+    for grid in ((), (0, 3), (3, 0), (2, -1, 4)):
+        message = f"grid must have a cell or more on each axis, got {grid}"
+        yield message, lambda grid: grid_places(grid, start=0), grid
+    inside = torch.ones(2, 2, dtype=torch.bool)
+    for make, of in ((grid_places, (2, 2)), (padded_places, inside)):
+        for start in (math.nan, math.inf):
+            yield f"start must be a number, got {start}", partial(make, start=start), of
+        for span in (0, -1.0, math.nan, math.inf):
+            yield f"span must be above 0, or None, got {span}", partial(make, start=0, span=span), of
+    for wrong, got in (
+        (inside.long(), "torch.int64 (2, 2)"),
+        (inside[0], "torch.bool (2,)"),
+        (inside[0, 0], "torch.bool ()"),
+        ([[True]], "list"),
+    ):
+        message = f"inside must be torch.bool (..., rows, columns), got {got}"
+        yield message, lambda wrong: padded_places(wrong, start=1), wrong
+    for dim in (0, -4, 2, 6, 7):
+        yield f"dim must be a multiple of 4 and at least 4, got {dim}", axis_frequencies, dim, 2
+        yield (
+            f"dim must be a multiple of 4 and at least 4, got {dim}",
+            lambda dim: axial_sinusoids(good, dim, **DETR),
+            dim,
+        )
+    yield "dim must be a multiple of 4 and at least 8, got 4", axis_frequencies, 4, 2, 100.0, True
+    yield "dim must be a multiple of 6 and at least 6, got 8", axis_frequencies, 8, 3
+    for base in (0, -1.0, math.inf, math.nan):
+        yield f"base must be a positive number, got {base}", axis_frequencies, 8, 2, base
+    for order in ((0,), (0, 0), (1, 2), (0, 1, 2), ()):
+        yield (
+            f"order must name each axis of 0 to 1 once, got {order}",
+            lambda order: axial_sinusoids(good, 8, order=order, layout="sin_cos"),
+            order,
+        )
+    for layout in ("cos_sin", "half", None):
+        yield (
+            f"layout must be 'interleaved', 'sin_cos' or 'sines_first', got {layout!r}",
+            lambda layout: axial_sinusoids(good, 8, order=(0, 1), layout=layout),
+            layout,
+        )
+    yield (
+        "dtype must be a floating dtype, got torch.int64",
+        lambda: axial_sinusoids(good, 8, dtype=torch.int64, **DETR),
+    )
+    for wrong, got in (
+        (good.bfloat16(), "torch.bfloat16"),
+        (good > 0, "torch.bool"),
+        ([[0, 1]], "list"),
+    ):
+        message = f"places must be a tensor of integers, float32 or float64, got {got}"
+        yield message, lambda wrong: axial_sinusoids(wrong, 8, **DETR), wrong
+    for shape in ((), (3, 0)):
+        message = f"places must be (..., axes), got {shape}"
+        yield message, lambda wrong: axial_sinusoids(wrong, 8, **DETR), torch.zeros(shape)
+
+
+@pytest.mark.parametrize("option", ["order", "layout"])
+def test_conventions_have_no_default(option):
+    given = {name: value for name, value in DETR.items() if name != option}
+    with pytest.raises(TypeError, match=option):
+        axial_sinusoids(torch.zeros(3, 2), 8, **given)
+    with pytest.raises(TypeError, match="start"):
+        grid_places((2, 2))
