@@ -31,6 +31,7 @@ from snippets.sandwich import sandwich_bias
 from snippets.shaw import ShawTables
 from snippets.sinks import sink_softmax
 from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
+from snippets.sinusoidal_2d import axial_sinusoids
 from snippets.t5_bias import T5Bias
 from snippets.temperature import log_temperature, scale_queries
 from snippets.transformer_xl import TransformerXLScores
@@ -155,6 +156,19 @@ def _fourier(sizes):
     return Method(encode, add=lambda x, at: x + encode(at.to(x.dtype)))
 
 
+def _sinusoidal_2d(sizes):
+    def add(x, at):
+        waves = axial_sinusoids(
+            *(at, sizes.width),
+            order=(0, 1),
+            layout="interleaved",
+            dtype=x.dtype,
+        )
+        return x + waves
+
+    return Method(add=add)
+
+
 def _shaw(sizes):
     shaw = ShawTables(sizes.dim, clip=16)
 
@@ -241,6 +255,9 @@ METHODS = {
     "sinusoidal": Entry(
         *("sinusoidal", "sinusoidal.md"),
         lambda sizes: Method(add=AddSinusoidal(sizes.width)),
+    ),
+    "sinusoidal_2d": Entry(
+        "sinusoidal, 2-D", "images.md", _sinusoidal_2d, axes=2
     ),
     "learned": Entry(
         *("learned table", "learned.md"),

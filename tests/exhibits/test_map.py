@@ -28,6 +28,7 @@ OFFSETS = (-907, -3, -1, 0, 1, 2, 17, 1024)
 SAID = {
     "none": ({}, ""),
     "sinusoidal": ({"input": "add"}, "place"),
+    "sinusoidal_2d": ({"input": "add"}, "place, both axes"),
     "learned": ({"input": "add"}, "place"),
     "fourier": ({"input": "add"}, "place, both axes"),
     "gated_encoding": ({"input": "gate"}, "place, own content"),

@@ -10,6 +10,7 @@ from snippets.embed import Embed
 from snippets.gated_encoding import gated_encoding
 from snippets.learned import AddLearned
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
+from snippets.sinusoidal_2d import axial_sinusoids, grid_places
 from tests.peers import ANEW, BASE, DIM, FLOAT32, HELD, Case, Way, learnable, peer
 
 MODELS = "transformers.models"
@@ -102,6 +103,18 @@ def sinusoids_t2t(batch, heads, tokens):
     return Case("sinusoidal", "sinusoidal_encoding_t2t", f"{tokens} × {dim}", ways, 1e-3)
 
 
+def sinusoids_2d(batch, heads, tokens):
+    dim, grid = heads * DIM, (tokens // 4, 4)
+    theirs = peer(f"{MODELS}.vit_mae.modeling_vit_mae").build_2d_sinusoidal_position_embedding
+
+    def ours():
+        places = grid_places(grid, start=0)
+        return axial_sinusoids(places, dim, order=(0, 1), layout="sin_cos").flatten(0, 1)
+
+    ways = [Way("", ours), Way("transformers' ViT-MAE", lambda: theirs(*grid, dim))]
+    return Case("sinusoidal_2d", "axial_sinusoids", f"{grid[0]} × {grid[1]} × {dim}", ways)
+
+
 def learned(batch, heads, tokens):
     dim = heads * DIM
     x, at, add = learnable(batch, tokens, dim), torch.arange(tokens), AddLearned(tokens, dim)
@@ -135,4 +148,4 @@ def gated(batch, heads, tokens):
     return Case("gated_encoding", "gated_encoding", f"{batch} × {tokens} × {dim}", ways)
 
 
-CASES = [sinusoids, sinusoids_t2t, learned, embed, gated]
+CASES = [sinusoids, sinusoids_t2t, sinusoids_2d, learned, embed, gated]
