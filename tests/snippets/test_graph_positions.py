@@ -227,15 +227,23 @@ def test_a_sign_is_drawn_for_each_column_of_each_graph():
 
 @pytest.mark.claim(
     "graph-equal-values-share-a-space",
-    "On a ring of six nodes whose order is changed, the two eigenvectors of the smallest value behind "
-    "zero come out turned, which no choice of signs mends; the projector onto the two is the same.",
+    "On a ring, two eigenvectors of one value that are turned together by any angle are eigenvectors of that "
+    "value again. No choice of signs mends that, but for quarter turns; the projector onto the two stays.",
 )
-def test_vectors_of_equal_values_may_be_turned():
-    a, order = ring(6), torch.tensor([2, 5, 0, 3, 1, 4])
-    (_, here), (_, there) = encoded(a, 2), encoded(a[order][:, order], 2)
-    here = here[order]
-    assert (here.abs() - there.abs()).abs().max() > 0.05
+@pytest.mark.parametrize("normalized", [True, False])
+@pytest.mark.parametrize("nodes", [3, 6, 11])
+@pytest.mark.parametrize("angle", [0.01, 0.7, 2.0])
+def test_vectors_of_equal_values_may_be_turned(normalized, nodes, angle):
+    a, (values, here) = ring(nodes), encoded(ring(nodes), 2, normalized)
+    cos, sin = math.cos(angle), math.sin(angle)
+    there = here @ torch.tensor([[cos, -sin], [sin, cos]], dtype=torch.float64)
+    assert values[0].item() == pytest.approx(values[1].item(), abs=1e-12)
+    assert_close(laplacian(a, normalized=normalized) @ there, there * values, **EXACT)
+    assert_close(there.mT @ there, torch.eye(2).double(), **EXACT)
+    signs = itertools.product((1.0, -1.0), repeat=2)
+    assert min((here * torch.tensor(each) - there).abs().max() for each in signs) > 0.004
     assert_close(here @ here.mT, there @ there.mT, **EXACT)
+    assert_close(projectors(a, normalized)[round(values[0].item(), 6)], there @ there.mT, rtol=0, atol=1e-10)
 
 
 @pytest.mark.claim(
