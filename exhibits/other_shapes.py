@@ -299,7 +299,9 @@ def twins():
     pair = [_graph(edges, 16) for edges in (rook, shrikhande)]
     walks = [random_walk_encoding(a, 20, torch.float64) for a in pair]
     spectra = [
-        laplacian_encoding(a, 15, normalized=True, skip="first")[0]
+        laplacian_encoding(
+            a, 15, normalized=True, skip="first", dtype=torch.float64
+        )[0]
         for a in pair
     ]
     # of the six neighbours of a node, how many go together by threes
