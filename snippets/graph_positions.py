@@ -181,11 +181,13 @@ def random_walk_encoding(
     exact = _checked(adjacency)
     degrees = exact.sum(-1, keepdim=True)  # (..., nodes, 1)
     walk = exact / torch.where(degrees > 0, degrees, 1)
-    reached, back = walk, [walk.diagonal(dim1=-2, dim2=-1)]
-    for _ in range(steps - 1):
-        reached = reached @ walk  # (..., nodes, nodes)
-        back.append(reached.diagonal(dim1=-2, dim2=-1))
-    return torch.stack(back, -1).to(dtype)  # (..., nodes, steps)
+    there, back = walk, [walk.diagonal(dim1=-2, dim2=-1)]
+    while len(back) < steps:  # half the steps there, half of them back
+        back.append((there * there.mT).sum(-1))
+        further = there @ walk  # (..., nodes, nodes)
+        back.append((further * there.mT).sum(-1))  # one step more
+        there = further
+    return torch.stack(back[:steps], -1).to(dtype)  # (..., nodes, steps)
 
 
 def components(adjacency: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from torch import nn
 
 from snippets.embed import Embed
 from snippets.gated_encoding import gated_encoding
+from snippets.graph_positions import random_walk_encoding
 from snippets.learned import AddLearned
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
@@ -148,4 +149,23 @@ def gated(batch, heads, tokens):
     return Case("gated_encoding", "gated_encoding", f"{batch} × {tokens} × {dim}", ways)
 
 
-CASES = [sinusoids, sinusoids_t2t, sinusoids_2d, learned, embed, gated]
+def walks(batch, heads, tokens):
+    nodes, steps = min(tokens, 256), 16
+    drawn = (torch.rand(nodes, nodes) < 8 / nodes).triu(1)
+    ring = torch.eye(nodes).bool().roll(1, 0)  # no node is without edges
+    adjacency = (drawn | drawn.mT | ring | ring.mT).double()
+    networkx = peer("networkx")
+    graph = networkx.from_numpy_array(adjacency.numpy())
+
+    def theirs():
+        step = torch.from_numpy(networkx.google_matrix(graph, alpha=1.0))
+        powers = [step]
+        for _ in range(steps - 1):
+            powers.append(powers[-1] @ step)
+        return torch.stack([power.diagonal() for power in powers], -1).float()
+
+    ways = [Way("", lambda: random_walk_encoding(adjacency, steps)), Way("networkx's transitions", theirs)]
+    return Case("graph_positions", "random_walk_encoding", f"{nodes} nodes, {steps} steps", ways)
+
+
+CASES = [sinusoids, sinusoids_t2t, sinusoids_2d, learned, embed, gated, walks]
