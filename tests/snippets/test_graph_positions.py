@@ -324,6 +324,13 @@ def test_normalized_values_are_zero_to_two_and_chances_zero_to_one(seed, nodes):
     assert walks(a, 9).min() >= 0 and walks(a, 9).max() <= 1 + 1e-12
 
 
+def test_no_value_falls_below_zero_by_rounding():
+    parted = torch.stack([beside(weighted(n, 4, 1.0), weighted(n + 99, 5, 1.0)) for n in range(200)])
+    for normalized in (True, False):
+        assert torch.linalg.eigvalsh(laplacian(parted, normalized=normalized))[:, 1].min() < 0
+        assert encoded(parted, 1, normalized)[0].min() == 0
+
+
 def test_where_edges_go_between_two_sides_no_odd_walk_returns():
     sides = graph([(i, j) for i in (0, 1, 2) for j in (3, 4)], 5)
     for a in (path(6), ring(6), sides):
