@@ -1,4 +1,4 @@
-"""axial_rope.py against its definition and models of transformers, and what moves and mirrors do to scores."""
+"""axial_rope.py against its definition and models of transformers; what moves and mirrors do to scores."""
 
 import math
 from types import SimpleNamespace
