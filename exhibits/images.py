@@ -4,8 +4,8 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
-
 from executable_prose import Choice, Live, Slider
+
 from snippets.axial_rope import (
     axes_tables,
     axial_frequencies,
@@ -15,7 +15,7 @@ from snippets.axial_rope import (
     turn_by_axes,
 )
 from snippets.mrope import Grid, mrope_positions
-from snippets.rope import rope_frequencies, rope_tables
+from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
 
 SIDE, DIM = 15, 64
@@ -30,7 +30,7 @@ TOKENS = 36  # room for the longest prompt
 
 def _scene(ax):
     """A man and a dog that bites him, in a field of three by three."""
-    line = {"color": "black", "lw": 1.4, "solid_capstyle": "round"}
+    line = {"color": "black", "lw": 1.4}
     ax.add_patch(plt.Circle((2.25, 2.4), 0.22, fill=False, **line))
     for x, y in (
         ((2.25, 2.25), (2.18, 1.15)),
@@ -74,32 +74,27 @@ def torn():
     return fig, {"between": cells.index((2, 1)) - cells.index((1, 1)) - 1}
 
 
-def _vectors(kind):
+def _vectors():
     """Frequency vectors of a head, in radians per patch: (2, pairs)."""
-    if kind == "golden directions":
-        return golden_frequencies(DIM, 1, slowest=0.1, fastest=1.0)[0]
-    return axial_frequencies(DIM, "each", base=100)
+    return {
+        "axial RoPE": axial_frequencies(DIM, "each", base=100),
+        "golden directions": golden_frequencies(DIM, 1, 0.1, 1.0)[0],
+    }
 
 
 def field():
-    """A square of cells, one for each patch. With axial RoPE, or sinusoids of
-    both axes, the row and the column of the chosen patch are dark: a cross.
-    With golden directions only its surroundings are.
+    """A square of cells, one for each patch. With axial RoPE the row and the
+    column of the chosen patch are dark: a cross. With golden directions only
+    its surroundings are.
     """
     places = grid_places((SIDE, SIDE), start=0).flatten(0, 1)
 
     def similar(kind, row, column):
         place = torch.stack((row, column))[None]
-        if kind == "two sinusoids":
-            options = {"order": (0, 1), "layout": "sin_cos", "base": 100}
-            one = axial_sinusoids(place, DIM, **options)
-            likeness = axial_sinusoids(places, DIM, **options) @ one[0]
-            likeness = likeness / (DIM // 2)
-        else:
-            w, same = _vectors(kind), torch.ones(SIDE**2, DIM)
-            turned = turn_by_axes(same, *axes_tables(places, w), "half")
-            one = turn_by_axes(same[:1], *axes_tables(place, w), "half")
-            likeness = turned @ one[0] / DIM
+        w, same = _vectors()[kind], torch.ones(SIDE**2, DIM)
+        turned = turn_by_axes(same, *axes_tables(places, w), "half")
+        one = turn_by_axes(same[:1], *axes_tables(place, w), "half")
+        likeness = turned @ one[0] / DIM
         cells = likeness.unflatten(0, (SIDE, SIDE))
         return {
             "field": cells,
@@ -113,7 +108,7 @@ def field():
         {
             "kind": Choice(
                 "by",
-                ("axial RoPE", "golden directions", "two sinusoids"),
+                tuple(_vectors()),
                 "axial RoPE",
             ),
             "row": Slider("row", 0, SIDE - 1, 7),
@@ -123,15 +118,19 @@ def field():
         "{column:.0f} and the first of its row are {edge:.2f} alike, it and "
         "the first of all {corner:.2f}.",
         call="import torch\n"
-        "from axial_rope import axes_tables, axial_frequencies, turn_by_axes\n"
-        "from sinusoidal_2d import grid_places\n\n"
-        f"places = grid_places(({SIDE}, {SIDE}), start=0).flatten(0, 1)\n"
-        f'tables = axes_tables(places, axial_frequencies({DIM}, "each", 100))\n'
-        f'turned = turn_by_axes(torch.ones({SIDE**2}, {DIM}), *tables, "half")\n'
-        f"one = turned[{SIDE} * {{row}} + {{column}}]\n"
-        f"field = (turned @ one / {DIM}).unflatten(0, ({SIDE}, {SIDE}))\n"
-        "field[{row}, 0]\n"
-        "field[0, 0]",
+        "from axial_rope import axes_tables, axial_frequencies\n"
+        "from axial_rope import golden_frequencies, turn_by_axes\n\n"
+        f"places = torch.cartesian_prod(*2 * [torch.arange({SIDE})])\n"
+        "vectors = {\n"
+        f'    "axial RoPE": axial_frequencies({DIM}, "each", 100),\n'
+        f'    "golden directions": golden_frequencies({DIM}, 1, 0.1, 1)[0],\n'
+        '}["{kind}"]\n'
+        f"same = torch.ones({SIDE**2}, {DIM})\n"
+        "tables = axes_tables(places, vectors)\n"
+        'turned = turn_by_axes(same, *tables, "half")\n'
+        f"field = turned @ turned[{SIDE} * {{row}} + {{column}}] / {DIM}\n"
+        f"field[{SIDE} * {{row}}]\n"
+        "field[0]",
         draws={"field": "field"},
         tolerance=1e-6,
     )
@@ -143,3 +142,215 @@ def field():
     (live.moves["patch"],) = ax.plot(*made["patch"].T, "ko")
     ax.set(xlabel="column", ylabel="row")
     return fig, {"side": SIDE}, live
+
+
+def prompt():
+    positions = mrope_positions(
+        [3, Grid(1, 2, 3), 2], merge=1, after="largest"
+    )
+    words = ["the", "dog", "here:", *"▦" * 6, "bites", "him"]
+    print("token ", *(f"{word:>6}" for word in words), sep="")
+    for name, axis in zip(
+        ("time", "row", "column"), positions.T, strict=True
+    ):
+        print(f"{name:<6}", *(f"{place:>6}" for place in axis), sep="")
+    return {"tokens": len(words), "last": positions.max()}
+
+
+def prompts():
+    """Three lines over the tokens of a prompt. In text they run together and
+    climb. In a picture time stands still, the row climbs in steps and the
+    column like a saw; behind it all three go on together.
+    """
+
+    def places(kind, after):
+        positions = mrope_positions(PROMPTS[kind], merge=1, after=after)
+        room = torch.full((TOKENS - len(positions), 3), math.inf).double()
+        at = torch.arange(TOKENS).double()
+        lines = torch.cat((positions.double(), room))
+        names = ("time", "row", "column")
+        made = {
+            name: torch.stack((at, line), 1)
+            for name, line in zip(names, lines.T, strict=True)
+        }
+        words = PROMPTS[kind][-1]
+        return made | {
+            "tokens": torch.tensor(len(positions)),
+            "largest": positions[:-words].max(),
+            "next": positions[-words, 0],
+        }
+
+    live = Live(
+        places,
+        {
+            "kind": Choice("prompt", tuple(PROMPTS), "a picture"),
+            "after": Choice("text goes on", ("largest", "space"), "largest"),
+        },
+        says="The prompt has {tokens:.0f} tokens. Before its last words the "
+        "largest position is {largest:.0f}; they begin at {next:.0f}.",
+        call="from mrope import Grid, mrope_positions\n\n"
+        "prompts = {\n"
+        + "".join(
+            f'    "{name}": {each},\n' for name, each in PROMPTS.items()
+        )
+        + "}\n"
+        'prompt = prompts["{kind}"]\n'
+        'positions = mrope_positions(prompt, merge=1, after="{after}")\n'
+        "time, row, column = positions.T\n"
+        "len(positions)\n"
+        "positions[:-prompt[-1]].max()\n"
+        "time[-prompt[-1]]",
+        draws={name: name for name in ("time", "row", "column")},
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.8))
+    for name, style in (("time", "o-"), ("row", "s--"), ("column", "^:")):
+        (live.moves[name],) = ax.plot(
+            *made[name].T, style, markersize=3.5, label=name
+        )
+    ax.set(xlim=(-1, TOKENS), ylim=(-0.5, 16), xlabel="token")
+    ax.set_ylabel("position")
+    ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, live
+
+
+def loop():
+    """A wave over the frames of a film. After one turn it stands where it
+    began, and begins again; lowered, it does not come round before the end.
+    """
+    speeds, frames = rope_frequencies(16, base=256), torch.arange(121)
+
+    def turns(pair, length):
+        speed = speeds[pair.long()]
+        lowered = torch.minimum(speed, 0.9 * 2 * math.pi / length)
+        at = torch.where(frames <= length, frames, math.inf)
+
+        def wave(speed):
+            return torch.stack((at, (frames * speed).cos()), 1)
+
+        return {
+            "as trained": wave(speed),
+            "lowered": wave(lowered),
+            "period": 2 * math.pi / speed,
+            "times": length * speed / (2 * math.pi),
+        }
+
+    live = Live(
+        turns,
+        {
+            "pair": Slider("pair", 0, 7, 3),
+            "length": Slider("frames", 10, 120, 96),
+        },
+        says="Pair {pair:.0f} comes round every {period:.1f} frames, and "
+        "{times:.1f} times in a film of {length:.0f}.",
+        call="import math\n"
+        "from rope import rope_frequencies\n\n"
+        "speed = rope_frequencies(16, base=256)[{pair}]\n"
+        "2 * math.pi / speed\n"
+        "{length} * speed / (2 * math.pi)",
+        tolerance=1e-9,
+    )
+    made = live.start()
+    fig, ax = plt.subplots(figsize=(4.4, 2.5))
+    for name, style in (("as trained", "C1-"), ("lowered", "C2--")):
+        (live.moves[name],) = ax.plot(*made[name].T, style, label=name)
+    ax.set(xlim=(0, 120), ylim=(-1.1, 1.1), xlabel="frame")
+    ax.set_ylabel("cosine of the angle")
+    ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
+    return fig, {"period": made["period"]}, live
+
+
+def far_off():
+    """How many places a row of patches has in each dtype, far from zero."""
+    values = {}
+    print("patches in a row of 64, and how many places they have")
+    for start in (0, 256, 65_536):
+        row = start + torch.arange(64)
+        for dtype in (torch.float32, torch.bfloat16):
+            places = row.to(dtype).unique().numel()
+            kind = str(dtype).removeprefix("torch.")
+            print(f"  counted from {start:>6,} in {kind:<8} {places:>3}")
+            values[f"{kind}_{start}"] = places
+    return values
+
+
+def moved():
+    """What a score makes of it if the picture moves, or is cut."""
+    x = torch.randn(36, DIM, dtype=torch.float64)
+    places = grid_places((6, 6), start=0).flatten(0, 1)
+    kept = places[:, 1] < 4
+    width = {"dim": DIM, "order": (0, 1), "layout": "sin_cos"}
+
+    def added(encoding):
+        y = x + encoding
+        return y @ y.mT
+
+    def turned(at, w):
+        y = turn_by_axes(x, *axes_tables(at, w, torch.float64), "half")
+        return y @ y.mT
+
+    def sinusoids(at):
+        return added(axial_sinusoids(at, dtype=torch.float64, **width))
+
+    axial = axial_frequencies(DIM, "each", 100)
+    mixed = mixed_frequencies(DIM, 1)[0]
+    centres = 2 * math.pi * axial
+    shares = grid_places((6, 6), start=1, span=2 * math.pi).flatten(0, 1)
+    cut_shares = grid_places((6, 4), start=1, span=2 * math.pi)
+    cut_centres = patch_centres(6, 4)
+    further = torch.tensor([2, 5])
+    rows = {
+        "two sinusoids, counted": (
+            sinusoids(places),
+            sinusoids(places + further),
+            sinusoids(places),
+        ),
+        "two sinusoids, in shares": (
+            sinusoids(shares),
+            sinusoids(shares + further / 6 * 2 * math.pi),
+            _within(kept, sinusoids, shares, cut_shares.flatten(0, 1)),
+        ),
+        "axial RoPE, counted": (
+            turned(places, axial),
+            turned(places + further, axial),
+            turned(places, axial),
+        ),
+        "mixed RoPE, counted": (
+            turned(places, mixed),
+            turned(places + further, mixed),
+            turned(places, mixed),
+        ),
+        "axial RoPE, centres": (
+            turned(patch_centres(6, 6), centres),
+            turned(patch_centres(6, 6) + further / 3, centres),
+            _within(
+                kept,
+                lambda at: turned(at, centres),
+                patch_centres(6, 6),
+                cut_centres,
+            ),
+        ),
+    }
+    print("| Positions | Moved | Cut |")
+    print("|---|---|---|")
+    values = {}
+    for name, (first, away, cut) in rows.items():
+        pairs = kept[:, None] & kept
+        changes = (
+            (away - first).abs().max(),
+            (cut - first)[pairs].abs().max(),
+        )
+        cells = ("other" if each > 1e-6 else "same" for each in changes)
+        print(f"| {name} |", *(f"{each} |" for each in cells))
+        key = name.replace(",", "").replace(" ", "_").lower()
+        values |= dict(
+            zip((f"{key}_moved", f"{key}_cut"), changes, strict=True)
+        )
+    return values
+
+
+def _within(kept, scores, places, cut):
+    """Scores at places of which those that are kept are others."""
+    at = places.clone()
+    at[kept] = cut
+    return scores(at)
