@@ -282,6 +282,21 @@ def test_vit_takes_what_fourier_features_give_for_its_table(drop_in):
     assert_close(model(image).logits, plain(image).logits)
 
 
+@torch.no_grad()
+def test_vit_gives_of_pictures_of_any_size_what_it_gave(drop_in):
+    model = made("ViTForImageClassification", **BERT, image_size=12, patch_size=4)
+    nn.init.normal_(model.vit.embeddings.position_embeddings)
+    pictures = [torch.randn(2, 3, *size) for size in ((12, 12), (20, 20), (8, 28))]
+    before = [model(picture, interpolate_pos_encoding=True).logits for picture in pictures]
+    drop_in("vit_table").put_into(model, "bicubic")
+    after = [model(picture, interpolate_pos_encoding=True).logits for picture in pictures]
+    assert_close(after, before)
+    model.vit.embeddings.position_embeddings[0, 1:].zero_()
+    assert (
+        model(pictures[1], interpolate_pos_encoding=True).logits - before[1]
+    ).abs().max() > 1e-3  # it is heard
+
+
 def as_decoder(encoding):
     """A decoder of ours with an encoding, and GPT-2 with the same weights but without it."""
     torch.manual_seed(0)

@@ -22,12 +22,15 @@ GIVEN = {
     "add": lambda: AddLearned(9, 8),
     "axes": lambda: 4,
     "clip": lambda: 3,
+    "convention": lambda: "bicubic",
     "dim": lambda: 8,
     "encode": lambda: nn.Embedding(9, 8),
     "encoding": Encoding,
     "extent": lambda: 5,
+    "extra": lambda: 1,
     "features": lambda: 6,
     "gamma": lambda: 3.0,
+    "grid": lambda: (2, 3),
     "heads": lambda: 2,
     "hidden": lambda: 5,
     "layers": lambda: 2,
@@ -67,6 +70,7 @@ every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join([way.k
 def built(way):
     asked = inspect.getfullargspec(way.kind.__init__)
     needed = asked.args[1 : len(asked.args) - len(asked.defaults or ())]
+    needed += [name for name in asked.kwonlyargs if name not in (asked.kwonlydefaults or ())]
     unknown = [name for name in needed if name not in GIVEN]
     assert not unknown, f"GIVEN of this file lacks {unknown}, which {way.kind.__name__} needs"
     given = {name: GIVEN[name]() for name in needed}

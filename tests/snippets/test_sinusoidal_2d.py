@@ -153,8 +153,8 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger)
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite-Docling, "
-    "columns first, in transformers, to 1e-6.",
+    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite- "
+    "Docling, columns first, in transformers, to 1e-6.",
 )
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("name", ["vit_mae", "rt_detr", "aimv2"])
@@ -167,8 +167,8 @@ def test_agrees_with_the_function_of_vit_mae(name, grid, dim, to_ledger):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite-Docling, "
-    "columns first, in transformers, to 1e-6.",
+    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite- "
+    "Docling, columns first, in transformers, to 1e-6.",
 )
 @pytest.mark.parametrize("side", [1, 9])
 def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
@@ -182,8 +182,8 @@ def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite-Docling, "
-    "columns first, in transformers, to 1e-6.",
+    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite- "
+    "Docling, columns first, in transformers, to 1e-6.",
 )
 @torch.no_grad()
 def test_agrees_with_aimv2_which_puts_columns_first(to_ledger):
@@ -198,9 +198,9 @@ def test_agrees_with_aimv2_which_puts_columns_first(to_ledger):
 
 @pytest.mark.claim(
     "sinusoidal-2d-omdet-turbo-lists-columns",
-    "OmDet-Turbo in transformers lists the places of a picture column by column, and its patches row by row: "
-    "in a square picture rows stand where its code says columns, in a picture of three rows and five columns "
-    "most patches get the place of another.",
+    "OmDet-Turbo in transformers lists the places of a picture column by column, and its patches row by "
+    "row: in a square picture rows stand where its code says columns, in a picture of three rows and five "
+    "columns most patches get the place of another.",
 )
 def test_omdet_turbo_lists_places_column_by_column(to_ledger):
     omdet = peer(f"{MODELS}.omdet_turbo.modeling_omdet_turbo").OmDetTurboHybridEncoder
@@ -259,8 +259,8 @@ def test_conventions_are_one_encoding_in_other_orders(axes):
 
 @pytest.mark.claim(
     "sinusoidal-2d-shifts-turn-one-half",
-    "A shift along one axis turns the half of that axis, by a rotation that depends on the shift alone, and "
-    "changes no bit of the other half.",
+    "A shift along one axis turns the half of that axis, by a rotation that depends on the shift alone, "
+    "and changes no bit of the other half.",
 )
 @settings(max_examples=30)
 @given(SEEDS, st.sampled_from([(0, 1), (1, 0)]), st.integers(0, 1), st.floats(-50, 50))
@@ -281,9 +281,9 @@ def test_a_shift_along_an_axis_turns_its_half(seed, order, axis, by):
 
 @pytest.mark.claim(
     "sinusoidal-2d-products-add-the-axes",
-    "The product of the encodings of two places is a sum over axes of one function of the offset along that "
-    "axis: it is the same in every order and layout, and shifting, flipping or transposing the picture "
-    "changes it for no two of its places.",
+    "The product of the encodings of two places is a sum over axes of one function of the offset along "
+    "that axis: it is the same in every order and layout, and shifting, flipping or transposing the "
+    "picture changes it for no two of its places.",
 )
 @settings(max_examples=30)
 @given(SEEDS, st.sampled_from([(1, 1), (3, 5), (6, 2)]), st.sampled_from([0, 1, 0.5]))
@@ -323,8 +323,8 @@ def test_transposing_swaps_the_halves(layout, order):
 
 @pytest.mark.claim(
     "sinusoidal-2d-flips-mirror",
-    "Flipping a picture along an axis mirrors each pair of the half of that axis, and no rotation does that: "
-    "the matrix of each pair has determinant minus one.",
+    "Flipping a picture along an axis mirrors each pair of the half of that axis, and no rotation does "
+    "that: the matrix of each pair has determinant minus one.",
 )
 @pytest.mark.parametrize("columns", [1, 2, 9])
 @pytest.mark.parametrize("start", [0, 1, 0.5])
@@ -341,9 +341,9 @@ def test_flipping_mirrors_each_pair_of_a_half(columns, start):
 
 @pytest.mark.claim(
     "sinusoidal-2d-normalised-stays-within-a-turn",
-    "Counted from one and spread over a full turn, as in DETR, no coordinate is beyond a full turn, so that "
-    "no wave passes more than one of its lengths, however large the picture; and in a grid twice as fine "
-    "every second cell has the place of a coarse one.",
+    "Counted from one and spread over a full turn, as in DETR, no coordinate is beyond a full turn, so "
+    "that no wave passes more than one of its lengths, however large the picture; and in a grid twice as "
+    "fine every second cell has the place of a coarse one.",
 )
 @pytest.mark.parametrize("grid", [(1, 1), (3, 5), (64, 2), (500, 700)])
 def test_normalised_places_end_at_a_turn(grid):

@@ -16,6 +16,7 @@ from snippets import (
     rope_scaling,
     sinusoidal,
     sinusoidal_2d,
+    vit_table,
     xpos,
 )
 from tests.snippets.fitness import Case
@@ -79,6 +80,17 @@ def waves(positions):
 
 def embedding():
     return embed.Embed(nn.Embedding(11, WIDTH), learned.AddLearned(9, WIDTH))
+
+
+class Resized(nn.Module):
+    """A table in use for pictures of another size."""
+
+    def __init__(self, add):
+        super().__init__()
+        self.add = add
+
+    def forward(self, x):
+        return self.add(x, (3, 4))
 
 
 def ids(batch, tokens):
@@ -207,6 +219,29 @@ CASES = [
             (0,),
         )
         for span in (None, 6.0)
+    ),
+    Case(
+        vit_table.table_rows,
+        at(vit_table.table_rows, grid=(9, 9), extra=1),
+        lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)),),
+    ),
+    *(
+        Case(
+            vit_table.resize_table,
+            at(vit_table.resize_table, grid=(3, 4), to=(2, 8), convention=convention, extra=1),
+            lambda batch, tokens: (torch.randn(batch, 13, tokens),),
+        )
+        for convention in vit_table.CONVENTIONS
+    ),
+    Case(
+        vit_table.AddGridTable,
+        partial(vit_table.AddGridTable, (3, 3), WIDTH, extra=1, convention="bicubic"),
+        lambda batch, tokens: (torch.randn(batch, tokens, 10, WIDTH),),
+    ),
+    Case(
+        vit_table.AddGridTable,
+        lambda: Resized(vit_table.AddGridTable((2, 3), WIDTH, extra=1, convention="bicubic")),
+        lambda batch, tokens: (torch.randn(batch, tokens, 13, WIDTH),),
     ),
     Case(embed.padded_positions, embed.padded_positions, rows),
     Case(embed.packed_positions, embed.packed_positions, rows),

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: 0BSD
+# From The executable guide to positional encoding, 2026-11-24
+"""ViT's learned table: a vector for each cell of a grid, and its resizing.
+
+    x[patch] = embedding[patch] + table[extra + row * columns + column]
+
+A table is (extra + rows * columns, dim): first the rows of extra tokens, as of
+a class token, then those of the patches, row by row. Extra tokens without a
+row, as the registers of DINOv2, join the patches later.
+
+A picture with more patches or fewer needs a table that it does not have: the
+patches' part is resized like a picture, and the rows of extra tokens stay. How
+is a property of the checkpoint, has no default here, and goes unnoticed where
+it is wrong: the numbers differ a little, and no shape does.
+
+    convention           new cell n is read at             kernel
+    bicubic              (n + .5) old / new - .5           Keys, a = -.75
+    bicubic_offset       (n + .5) old / (new + .1) - .5    Keys, a = -.75
+    bicubic_antialias    as bicubic                        Keys, a = -.5, wide
+    bilinear             as bicubic                        tent
+    bilinear_antialias   as bicubic                        tent, wide
+    bilinear_corners     n (old - 1) / (new - 1)           tent
+
+A wide kernel is stretched by old / new where that is above one, so that it sees
+all cells, and leaves out what lies outside; others read the outermost cells
+there. transformers has bicubic in ViT, DeiT, BEiT, CLIP and DINOv2,
+bicubic_antialias in DINOv2 with registers and RF-DETR, bilinear in PaddleOCR-VL
+and RADIO, bilinear_antialias in SigLIP 2, bilinear_corners in ViLT and
+Qwen3-VL. DINOv2's authors have bicubic_offset, and with registers
+bicubic_antialias, which is timm's, too. Google's ViT has bilinear_corners.
+
+Source: arXiv:2010.11929; github.com/google-research/vision_transformer at
+c6de1e5, vit_jax/models_vit.py and checkpoint.py (interpolate_posembed);
+github.com/facebookresearch/dinov2 at b8931f7, models/vision_transformer.py in
+dinov2/; transformers 5.23.0; timm 1.0.22, layers/pos_embed.py.
+"""
+
+import torch
+from torch import Tensor, nn
+
+CONVENTIONS = (
+    "bicubic",
+    "bicubic_offset",
+    "bicubic_antialias",
+    "bilinear",
+    "bilinear_antialias",
+    "bilinear_corners",
+)
+
+
+def table_rows(
+    places: Tensor,  # (..., 2)
+    grid: tuple[int, int],
+    *,
+    extra: int,
+) -> Tensor:
+    """Which row of the table each place has: (...), int64.
+
+    A place is (row, column), both from zero on, in a grid of (rows, columns).
+    Places on the CPU are compared with the grid, which on another device would
+    make the host wait; leave them there.
+
+    >>> table_rows(torch.tensor([[0, 0], [1, 2]]), (2, 3), extra=1)
+    tensor([1, 6])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: places that are no tensor of integers, or not (..., 2); places
+    on the CPU that the grid does not have; a grid or extra that is none.
+    """
+    _check_grid(grid, "grid")
+    _check_extra(extra)
+    tensor = isinstance(places, Tensor)
+    given = places.dtype if tensor else type(places).__name__
+    whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    if given not in whole:
+        raise ValueError(
+            f"places must be a tensor of uint8 or int8 to int64, got {given}"
+        )
+    if places.shape[-1:] != (2,):
+        raise ValueError(f"places must be (..., 2), got {tuple(places.shape)}")
+    rows, columns = places.long().unbind(-1)
+    if places.device.type == "cpu" and not torch.compiler.is_compiling():
+        _check_inside(rows, grid[0], "rows")
+        _check_inside(columns, grid[1], "columns")
+    return extra + rows * grid[1] + columns
+
+
+def resize_table(
+    table: Tensor,  # (..., length, dim)
+    grid: tuple[int, int],
+    to: tuple[int, int],
+    *,
+    convention: str,
+    extra: int,
+) -> Tensor:
+    """The table for another grid: (..., length, dim), of its own length.
+
+    grid and to are (rows, columns), which the length of a table alone does not
+    tell. A table of the size that is asked for is given back, as models do;
+    bicubic_offset would change even that one. Narrow tables are resized in
+    float32 and rounded once.
+
+    torch.nn.functional.interpolate computes the same, but with antialias and
+    one new column torch 2.13.0 makes all new rows alike, on the CPU.
+
+    >>> table = torch.tensor([[9.0], [0.0], [1.0], [0.0], [1.0]])
+    >>> options = {"convention": "bilinear", "extra": 1}
+    >>> resize_table(table, (2, 2), (1, 4), **options).T
+    tensor([[9.0000, 0.0000, 0.2500, 0.7500, 1.0000]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: another convention; a grid without a cell; extra below zero; a
+    table of another length or without a floating dtype.
+    """
+    if convention not in CONVENTIONS:
+        raise ValueError(
+            f"convention must be one of {CONVENTIONS}, got {convention!r}"
+        )
+    _check_grid(to, "to")
+    _check_table(table, grid, extra)
+    if tuple(grid) == tuple(to):
+        return table
+    first, patches = table[..., :extra, :], table[..., extra:, :]
+    exact = torch.promote_types(table.dtype, torch.float32)
+    picture = patches.to(exact).unflatten(-2, tuple(grid))
+    rows, columns = (
+        _shares(old, new, convention).to(exact).to(table.device)
+        for old, new in zip(grid, to, strict=True)
+    )
+    device = "cpu" if table.is_meta else table.device.type
+    with torch.autocast(device, enabled=False):
+        picture = (rows @ picture.flatten(-2)).unflatten(-1, (grid[1], -1))
+        picture = columns @ picture
+    resized = picture.flatten(-3, -2).to(table.dtype)
+    return torch.cat((first, resized), -2)
+
+
+class AddGridTable(nn.Module):
+    """Patches plus the learned vectors of their cells: like x.
+
+    x is (..., extra + rows * columns, dim), of a picture with this grid, which
+    is that of the table if it is not given. A picture with another one gets a
+    table that is resized for it, in each call. At first the numbers of a table
+    come from a normal distribution of standard deviation 0.02, as in ViT.
+
+    >>> add = AddGridTable((2, 3), dim=8, extra=1, convention="bicubic")
+    >>> add(torch.zeros(5, 1 + 4 * 6, 8), grid=(4, 6)).shape
+    torch.Size([5, 25, 8])
+
+    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+
+    ValueError: as resize_table; dim below 1; x of another shape or without a
+    floating dtype.
+    """
+
+    def __init__(
+        self, grid: tuple[int, int], dim: int, *, extra: int, convention: str
+    ):
+        super().__init__()
+        _check_grid(grid, "grid")
+        _check_extra(extra)
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1, got {dim}")
+        if convention not in CONVENTIONS:
+            raise ValueError(
+                f"convention must be one of {CONVENTIONS}, got {convention!r}"
+            )
+        self.grid, self.extra, self.convention = grid, extra, convention
+        length = extra + grid[0] * grid[1]
+        self.table = nn.Parameter(torch.empty(length, dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, x: Tensor, grid: tuple[int, int] | None = None) -> Tensor:
+        if not x.is_floating_point():
+            raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+        grid, options = grid or self.grid, {"convention": self.convention}
+        _check_grid(grid, "grid")
+        length, dim = self.extra + grid[0] * grid[1], self.table.shape[-1]
+        if x.shape[-2:] != (length, dim):
+            raise ValueError(
+                f"x must be (..., {length}, {dim}) for {grid[0]} rows of "
+                f"{grid[1]} patches and {self.extra} before, "
+                f"got {tuple(x.shape)}"
+            )
+        table = resize_table(
+            self.table, self.grid, grid, extra=self.extra, **options
+        )
+        return x + table.to(x.dtype)
+
+
+def _shares(old: int, new: int, convention: str) -> Tensor:
+    """How much of each old cell of an axis is in each new one: (new, old)."""
+    kernel, _, how = convention.partition("_")
+    wide = max(1.0, old / new) if how == "antialias" else 1.0
+    n = torch.arange(new, dtype=torch.float64)[:, None]
+    at = (n + 0.5) * old / (new + 0.1 * (how == "offset")) - 0.5
+    if how == "corners":
+        at = n * (old - 1) / max(new - 1, 1)
+    cells = torch.arange(-2, old + 2)  # some lie outside
+    away = ((at - cells) / wide).abs()  # (new, old + 4)
+    if kernel == "bilinear":
+        shares = (1 - away).clamp(min=0)
+    else:
+        shares = _keys(away, -0.5 if how == "antialias" else -0.75)
+    inside = shares[:, 2:-2]  # (new, old)
+    if how == "antialias":
+        return inside / inside.sum(-1, keepdim=True)
+    nearest = cells.clamp(0, old - 1)[:, None] == torch.arange(old)
+    return shares @ nearest.to(shares.dtype)  # (new, old)
+
+
+def _keys(away: Tensor, a: float) -> Tensor:
+    near = ((a + 2) * away - (a + 3)) * away**2 + 1
+    far = a * (((away - 5) * away + 8) * away - 4)
+    return torch.where(away <= 1, near, torch.where(away < 2, far, 0.0))
+
+
+def _check_grid(grid: tuple[int, int], name: str) -> None:
+    if len(grid) != 2 or min(grid) < 1:
+        raise ValueError(
+            f"{name} must be rows and columns, of a patch or more, got {grid}"
+        )
+
+
+def _check_extra(extra: int) -> None:
+    if extra < 0:
+        raise ValueError(f"extra must not be below 0, got {extra}")
+
+
+def _check_table(table: Tensor, grid: tuple[int, int], extra: int) -> None:
+    _check_grid(grid, "grid")
+    _check_extra(extra)
+    if not table.is_floating_point():
+        raise ValueError(
+            f"table must be of a floating dtype, got {table.dtype}"
+        )
+    rows, columns = grid
+    length, shape = extra + rows * columns, tuple(table.shape)
+    if len(shape) < 2 or shape[-2] != length:
+        raise ValueError(
+            f"table must be (..., {length}, dim) for {rows} rows of {columns} "
+            f"patches and {extra} before, got {shape}"
+        )
+
+
+def _check_inside(coordinates: Tensor, size: int, name: str) -> None:
+    try:
+        low, high = map(int, coordinates.aminmax())
+    except RuntimeError:  # there are none, or they show no numbers
+        return
+    if low < 0 or high >= size:
+        raise ValueError(f"{name} must be 0 to {size - 1}, got {low} to {high}")
