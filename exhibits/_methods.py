@@ -35,6 +35,7 @@ from snippets.sinusoidal_2d import axial_sinusoids
 from snippets.t5_bias import T5Bias
 from snippets.temperature import log_temperature, scale_queries
 from snippets.transformer_xl import TransformerXLScores
+from snippets.vit_table import AddGridTable, table_rows
 from snippets.xpos import apply_xpos, xpos_tables
 
 
@@ -169,6 +170,16 @@ def _sinusoidal_2d(sizes):
     return Method(add=add)
 
 
+def _vit_table(sizes):
+    grid = (sizes.length, 4)
+    table = AddGridTable(grid, sizes.width, extra=1, convention="bicubic")
+
+    def add(x, at):
+        return x + table.table[table_rows(at, grid, extra=1)]
+
+    return Method(_drawn(table), add=add)
+
+
 def _shaw(sizes):
     shaw = ShawTables(sizes.dim, clip=16)
 
@@ -263,6 +274,7 @@ METHODS = {
         *("learned table", "learned.md"),
         lambda sizes: _added(AddLearned(sizes.length, sizes.width)),
     ),
+    "vit_table": Entry("table, 2-D", "images.md", _vit_table, axes=2),
     "fourier": Entry("Fourier", "sinusoidal.md", _fourier, axes=2),
     "gated_encoding": Entry("gated", "learned.md", _gated),
     "rope": Entry("RoPE", "rope.md", lambda _: _rotated(rope_frequencies)),

@@ -30,6 +30,7 @@ SAID = {
     "sinusoidal": ({"input": "add"}, "place"),
     "sinusoidal_2d": ({"input": "add"}, "place, both axes"),
     "learned": ({"input": "add"}, "place"),
+    "vit_table": ({"input": "add"}, "place, both axes"),
     "fourier": ({"input": "add"}, "place, both axes"),
     "gated_encoding": ({"input": "gate"}, "place, own content"),
     "rope": ({"q and k": "turn"}, "distance"),

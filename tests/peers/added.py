@@ -12,6 +12,7 @@ from snippets.graph_positions import random_walk_encoding
 from snippets.learned import AddLearned
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.vit_table import resize_table
 from tests.peers import ANEW, BASE, DIM, FLOAT32, HELD, Case, Way, learnable, peer
 
 MODELS = "transformers.models"
@@ -130,6 +131,25 @@ def learned(batch, heads, tokens):
     return Case("learned", "AddLearned", f"{batch} × {tokens} × {dim}", ways)
 
 
+def resized(batch, heads, tokens):
+    modeling, dim, side = peer(f"{MODELS}.vit.modeling_vit"), heads * DIM, 8
+    config = modeling.ViTConfig(hidden_size=dim, image_size=side, patch_size=1)
+    theirs, grid = modeling.ViTEmbeddings(config), (tokens // 4, 4)
+    patches = torch.zeros(1, 1 + tokens // 4 * 4, dim)
+
+    def ours():
+        table = theirs.position_embeddings
+        return resize_table(table, (side, side), grid, convention="bicubic", extra=1)
+
+    ways = [
+        Way("", ours),
+        Way("transformers' ViT", lambda: theirs.interpolate_pos_encoding(patches, *grid)),
+    ]
+    return Case(
+        "vit_table", "resize_table, bicubic", f"{side} × {side} to {grid[0]} × {grid[1]}, {dim}", ways
+    )
+
+
 def embed(batch, heads, tokens):
     dim, words = heads * DIM, 4096
     ids, at = torch.randint(words, (batch, tokens)), torch.arange(tokens)
@@ -169,3 +189,4 @@ def walks(batch, heads, tokens):
 
 
 CASES = [sinusoids, sinusoids_t2t, sinusoids_2d, learned, embed, gated, walks]
+CASES = [sinusoids, sinusoids_t2t, sinusoids_2d, learned, resized, embed, gated]
