@@ -17,6 +17,7 @@ from snippets.axial_rope import (
 from snippets.mrope import Grid, mrope_positions
 from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.vit_table import CONVENTIONS, resize_table
 
 SIDE, DIM = 15, 64
 PROMPTS = {
@@ -262,16 +263,16 @@ def loop():
 
 def far_off():
     """How many places a row of patches has in each dtype, far from zero."""
-    values = {}
+    values, far = {}, 65_536
     print("patches in a row of 64, and how many places they have")
-    for start in (0, 256, 65_536):
+    for start in (0, 256, far):
         row = start + torch.arange(64)
         for dtype in (torch.float32, torch.bfloat16):
             places = row.to(dtype).unique().numel()
             kind = str(dtype).removeprefix("torch.")
             print(f"  counted from {start:>6,} in {kind:<8} {places:>3}")
             values[f"{kind}_{start}"] = places
-    return values
+    return values | {"far": far}
 
 
 def moved():
@@ -347,6 +348,39 @@ def moved():
             zip((f"{key}_moved", f"{key}_cut"), changes, strict=True)
         )
     return values
+
+
+def resized():
+    """How far a table is off that went to another size and came back."""
+    patches = _smooth(grid_places((14, 14), start=0).flatten(0, 1))
+    smooth = torch.cat((torch.zeros(1, 8), patches))
+    print("| Convention | Finer and back | Coarser and back |")
+    print("|---|--:|--:|")
+    values = {}
+    for convention in CONVENTIONS:
+        named = {"convention": convention, "extra": 1}
+        off = []
+        for to in ((24, 24), (7, 7)):
+            there = resize_table(smooth, (14, 14), to, **named)
+            back = resize_table(there, to, (14, 14), **named)
+            off.append(((back - smooth).norm() / smooth.norm()).item())
+        print(f"| `{convention}` |", *(f"{each:.3f} |" for each in off))
+        values |= {f"{convention}_finer": off[0], convention: off[1]}
+    return values
+
+
+def _smooth(places):
+    """A table whose rows change slowly from place to place: (rows, 8)."""
+    waves = places / 14 * 2 * math.pi
+    return torch.stack(
+        [
+            turn(n * wave)
+            for wave in waves.unbind(-1)
+            for n in (1, 2)
+            for turn in (torch.sin, torch.cos)
+        ],
+        -1,
+    ).float()
 
 
 def _within(kept, scores, places, cut):
