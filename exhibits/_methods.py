@@ -13,6 +13,11 @@ from torch import Tensor, nn
 
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import scaled_dot_product
+from snippets.axial_rope import (
+    axes_tables,
+    axial_frequencies,
+    turn_by_axes,
+)
 from snippets.clipped_bias import ClippedBias
 from snippets.cope import CopeScores
 from snippets.deberta import DebertaScores
@@ -23,6 +28,7 @@ from snippets.gated_encoding import AddGated
 from snippets.kerple import KerpleLog
 from snippets.learned import AddLearned
 from snippets.local_global import LocalGlobal
+from snippets.mrope import mrope_tables, pair_axes
 from snippets.path_attention import PathTurns, path_scores
 from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -117,6 +123,25 @@ def _rotated(frequencies, factor=1.0):
     def turn(x, at, role):
         tables = rope_tables(at, frequencies(x.shape[-1]), x.dtype)
         return apply_rope(x, *(factor * table for table in tables), "half")
+
+    return Method(turn=turn)
+
+
+def _axial(sizes):
+    def turn(x, at, role):
+        w = axial_frequencies(sizes.dim, "each", base=100)
+        return turn_by_axes(x, *axes_tables(at, w, x.dtype), "half")
+
+    return Method(turn=turn)
+
+
+def _mrope(sizes):
+    pairs = sizes.dim // 2
+    sections = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
+
+    def turn(x, at, role):
+        w, axes = rope_frequencies(sizes.dim), pair_axes(sections, "chunks")
+        return apply_rope(x, *mrope_tables(at, w, axes, x.dtype), "half")
 
     return Method(turn=turn)
 
@@ -280,6 +305,8 @@ METHODS = {
     "rope": Entry("RoPE", "rope.md", lambda _: _rotated(rope_frequencies)),
     "rope_scaling": Entry("YaRN", "long-context.md", _yarn),
     "xpos": Entry("xPos", "long-context.md", _xpos),
+    "axial_rope": Entry("axial RoPE", "images.md", _axial, axes=2),
+    "mrope": Entry("M-RoPE", "images.md", _mrope, axes=3),
     "alibi": Entry("ALiBi", "bias.md", _alibi),
     "kerple": Entry(
         *("KERPLE", "bias.md"),

@@ -8,7 +8,7 @@ from exhibits._methods import Sizes, attend
 
 SIZES = Sizes(width=32, heads=2, length=64, threshold=4)
 TOKENS, QUERY, KEY = 12, 9, 4  # a text, and a pair of its places
-BEFORE, BETWEEN = 20, 4  # tokens that move the pair, and that part it
+BEFORE, BETWEEN = 21, 4  # tokens that move the pair, and that part it
 NOTHING = 1e-4  # a change that is none: some files round to float32
 STEPS = ("input", "q and k", "scores", "softmax", "output")
 ACTS = ("add", "turn", "scale", "mix", "gate")
@@ -41,7 +41,9 @@ class _Probe:
 
     def places(self, tokens):
         at = torch.arange(tokens)
-        return at if self.axes == 1 else torch.stack((at, at % 3), -1)
+        if self.axes == 1:
+            return at
+        return torch.stack((at, *[at % 3] * (self.axes - 1)), -1)
 
     def seen(self, change):
         """Whether a change is one; how large it was is kept."""
@@ -177,12 +179,13 @@ class _Probe:
         )
 
     def by_axes(self):
-        """Whether more than one coordinate of a place matters."""
-        here, step = self.pair(self.x, self.at), torch.eye(2).long()
-        return self.axes > 1 and all(
-            self.seen(self.pair(self.x, self.at + each) - here)
-            for each in step
-        )
+        """Whether each coordinate of a place matters, if there are more."""
+        here, change = self.pair(self.x, self.at), []
+        for step in torch.eye(self.axes).long():
+            at = self.at.clone()
+            at[KEY] = at[KEY] + step
+            change.append(self.seen(self.pair(self.x, at) - here))
+        return self.axes > 1 and all(change)
 
 
 @torch.no_grad()
@@ -209,7 +212,7 @@ def place(method, axes=1):
     by = {
         "distance": by_distance and of_pairs,
         "place": by_place,
-        "both axes": probe.by_axes(),
+        "each axis": probe.by_axes(),
         "own content": "gate" in acts["input"],
     }
     by = (*(name for name in by if by[name]), *heard)

@@ -1,6 +1,7 @@
 """What the chapter on pictures and films shows."""
 
 import math
+import re
 
 import matplotlib.pyplot as plt
 import torch
@@ -122,10 +123,10 @@ def field():
         "from axial_rope import axes_tables, axial_frequencies\n"
         "from axial_rope import golden_frequencies, turn_by_axes\n\n"
         f"places = torch.cartesian_prod(*2 * [torch.arange({SIDE})])\n"
-        "vectors = {\n"
-        f'    "axial RoPE": axial_frequencies({DIM}, "each", 100),\n'
-        f'    "golden directions": golden_frequencies({DIM}, 1, 0.1, 1)[0],\n'
-        '}["{kind}"]\n'
+        'if "{kind}" == "axial RoPE":\n'
+        f'    vectors = axial_frequencies({DIM}, "each", 100)\n'
+        "else:\n"
+        f"    vectors = golden_frequencies({DIM}, 1, 0.1, 1)[0]\n"
         f"same = torch.ones({SIDE**2}, {DIM})\n"
         "tables = axes_tables(places, vectors)\n"
         'turned = turn_by_axes(same, *tables, "half")\n'
@@ -156,6 +157,11 @@ def prompt():
     ):
         print(f"{name:<6}", *(f"{place:>6}" for place in axis), sep="")
     return {"tokens": len(words), "last": positions.max()}
+
+
+def _code(prompt):
+    """As it is written, without the step that it leaves alone."""
+    return re.sub(r", step=[\d.]+|\w+=", "", str(prompt))
 
 
 def prompts():
@@ -190,11 +196,9 @@ def prompts():
         says="The prompt has {tokens:.0f} tokens. Before its last words the "
         "largest position is {largest:.0f}; they begin at {next:.0f}.",
         call="from mrope import Grid, mrope_positions\n\n"
-        "prompts = {\n"
-        + "".join(
-            f'    "{name}": {each},\n' for name, each in PROMPTS.items()
-        )
-        + "}\n"
+        "prompts = dict([\n"
+        + "".join(f'    ("{n}", {_code(p)}),\n' for n, p in PROMPTS.items())
+        + "])\n"
         'prompt = prompts["{kind}"]\n'
         'positions = mrope_positions(prompt, merge=1, after="{after}")\n'
         "time, row, column = positions.T\n"

@@ -27,7 +27,11 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 
 USED = {  # beside those of choosing.toml
+    "axial_rope": "Pixtral",
+    "mrope": "Qwen2-VL",
     "rope_scaling": "gpt-oss",
+    "sinusoidal_2d": "DETR",
+    "vit_table": "ViT",
     "sinks": "gpt-oss",
     "temperature": "Llama 4",
 }
@@ -90,10 +94,11 @@ def table():
 def grid():
     """A grid: a column for each step of attention, a row for each act.
 
-    Added to the input stand sinusoidal, the learned table and Fourier, added
-    to scores ALiBi, KERPLE, FIRE, Sandwich, T5 and the clipped bias, added to
+    Added to the input stand sinusoids and tables, of lines and grids, and
+    Fourier, added to scores ALiBi, KERPLE, FIRE, Sandwich, T5 and the clipped bias, added to
     the softmax sinks, and to the output Shaw. Queries and keys are turned by
-    RoPE, YaRN and xPos, and scaled by the last two and by a temperature.
+    RoPE, YaRN, xPos, axial RoPE and M-RoPE; YaRN, xPos and a temperature
+    scale them.
     Into scores mix relative logits, Shaw, local and global, Transformer-XL
     and DeBERTa. A gate stands at the input; CoPE, forget gates and PaTH gate
     scores.

@@ -22,8 +22,8 @@ NAMES = re.compile(
     r"|\b(?:[Tt]ables?|[Ff]igures?|[Ee]quations?|[Aa]lgorithms?) \d+(?: and \d+)?"
     r"|\b(?:lemma|proposition) \d+|\bappendi(?:x|ces) [A-Z]\.\d(?: to [A-Z]\.\d)?"
     r"|\b(?:float|bfloat)\d+\b|\bWikiText-103\b|\btensor2tensor\b|\bM2M100\b|\bGPT-\d\b|\bT5\b|\b\d-?D\b"
-    r"|\b(?:Llama|Ministral|Gemma|EXAONE|V-JEPA) \d(?:\.\d)?\b|\b(?:Inkling|Phi)-\d\b"
-    r"|\bLFM\d\b|\bDeepSeek V\d\b|\bQwen\d(?:-VL)?\b"
+    r"|\b(?:Llama|Ministral|Gemma|EXAONE|V-JEPA|Ideogram) \d(?:\.\d)?\b|\b(?:Inkling|Phi)-\d\b"
+    r"|\bLFM\d\b|\bDeepSeek V\d\b|\bQwen\d(?:\.\d)?(?:-VL)?\b|\bDINOv\d\b"
     r"|\barXiv:[\d.]+|\bdoi:\S+|\bversion [\d.]+"
 )
 

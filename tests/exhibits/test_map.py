@@ -28,14 +28,16 @@ OFFSETS = (-907, -3, -1, 0, 1, 2, 17, 1024)
 SAID = {
     "none": ({}, ""),
     "sinusoidal": ({"input": "add"}, "place"),
-    "sinusoidal_2d": ({"input": "add"}, "place, both axes"),
+    "sinusoidal_2d": ({"input": "add"}, "place, each axis"),
     "learned": ({"input": "add"}, "place"),
-    "vit_table": ({"input": "add"}, "place, both axes"),
-    "fourier": ({"input": "add"}, "place, both axes"),
+    "vit_table": ({"input": "add"}, "place, each axis"),
+    "fourier": ({"input": "add"}, "place, each axis"),
     "gated_encoding": ({"input": "gate"}, "place, own content"),
     "rope": ({"q and k": "turn"}, "distance"),
     "rope_scaling": ({"q and k": "turn, scale"}, "distance"),  # YaRN's temperature
     "xpos": ({"q and k": "turn, scale"}, "distance"),
+    "axial_rope": ({"q and k": "turn"}, "distance, each axis"),
+    "mrope": ({"q and k": "turn"}, "distance, each axis"),
     "alibi": ({"scores": "add"}, "distance"),
     "kerple": ({"scores": "add"}, "distance"),
     "fire": ({"scores": "add"}, "distance, place"),
@@ -195,7 +197,7 @@ def test_the_table_has_what_was_found_and_no_change_is_in_doubt(printed, returne
         assert row[4] == used.get(name, the_map.USED.get(name, "–"))
     values = returned("map.table")
     assert values["nothing"] <= NOTHING / 50 and values["least"] >= NOTHING * 20
-    assert (values["tokens"], values["before"], values["between"]) == (12, 20, 4)
+    assert (values["tokens"], values["before"], values["between"]) == (12, 21, 4)
     assert values["asked"] > 10 * len(SAID)
 
 

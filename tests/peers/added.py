@@ -174,17 +174,7 @@ def walks(batch, heads, tokens):
     drawn = (torch.rand(nodes, nodes) < 8 / nodes).triu(1)
     ring = torch.eye(nodes).bool().roll(1, 0)  # no node is without edges
     adjacency = (drawn | drawn.mT | ring | ring.mT).double()
-    networkx = peer("networkx")
-    graph = networkx.from_numpy_array(adjacency.numpy())
-
-    def theirs():
-        step = torch.from_numpy(networkx.google_matrix(graph, alpha=1.0))
-        powers = [step]
-        for _ in range(steps - 1):
-            powers.append(powers[-1] @ step)
-        return torch.stack([power.diagonal() for power in powers], -1).float()
-
-    ways = [Way("", lambda: random_walk_encoding(adjacency, steps)), Way("networkx's transitions", theirs)]
+    ways = [Way("", lambda: random_walk_encoding(adjacency, steps))]
     return Case("graph_positions", "random_walk_encoding", f"{nodes} nodes, {steps} steps", ways)
 
 
