@@ -297,6 +297,22 @@ def test_vit_gives_of_pictures_of_any_size_what_it_gave(drop_in):
     ).abs().max() > 1e-3  # it is heard
 
 
+@torch.no_grad()
+def test_swin_gives_what_it_gave(drop_in):
+    sizes = {"image_size": 48, "patch_size": 2, "embed_dim": 16, "window_size": 3}
+    model = made("SwinForImageClassification", **sizes, depths=[2, 2], num_heads=[2, 4])
+    for name, parameter in model.named_parameters():
+        if "relative_position_bias_table" in name:
+            nn.init.normal_(parameter)
+    picture = torch.randn(2, 3, 48, 48, generator=torch.Generator().manual_seed(1))
+    before = model(picture).logits
+    drop_in("swin_bias").put_into(model)
+    assert_close(model(picture).logits, before)
+    for stage in model.swin.encoder.layers:
+        stage.blocks[0].attention.relative_position_bias.relative_position_bias_table.zero_()
+    assert (model(picture).logits - before).abs().max() > 1e-4  # it is heard
+
+
 def as_decoder(encoding):
     """A decoder of ours with an encoding, and GPT-2 with the same weights but without it."""
     torch.manual_seed(0)

@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -188,7 +189,7 @@ def test_agrees_with_the_indices_and_weights_of_packed_pictures(convention, mode
     utils = peer("transformers.vision_utils")
     models = {"bilinear_corners": "qwen3_vl", "bilinear": "paddleocr_vl", "bicubic": "kimi_k25"}
     model = peer(f"{MODELS}.{models[convention]}.modeling_{models[convention]}")
-    source = open(model.__file__, encoding="utf-8").read()
+    source = Path(model.__file__).read_text("utf-8")
     assert f'self.interpolation_mode = "{mode}"' in source
     assert f"self.interpolation_align_corners = {corners}" in source
     table = torch.randn(36, 8)

@@ -11,6 +11,7 @@ from snippets.clipped_bias import ClippedBias, clipped_bias
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
+from snippets.swin_bias import SwinBias, SwinV2Bias, swin_bias, window_rows
 from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
 from tests.snippets.fitness import Case
 
@@ -105,7 +106,24 @@ def modules(make):
     ]
 
 
+WINDOW = (4, 3)
+
+
+def places(batch, tokens):
+    """Within a window."""
+    return tuple(torch.randint(0, 3, (batch, count, 2)) for count in (tokens, tokens + 2))
+
+
 CASES = [
+    Case(window_rows, partial(window_rows, grid=WINDOW), places),
+    Case(
+        swin_bias,
+        partial(swin_bias, grid=WINDOW),
+        lambda *sizes: (*places(*sizes), torch.randn(35, HEADS)),
+    ),
+    Case(SwinBias, partial(SwinBias, HEADS, WINDOW), places),
+    Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, hidden=9), places),
+    Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, trained=(3, 3), hidden=9), places),
     Case(t5_buckets, t5_buckets, offsets),
     Case(t5_buckets, partial(t5_buckets, bidirectional=False), offsets),
     Case(t5_by_offset, t5_by_offset, tables),
