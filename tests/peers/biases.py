@@ -10,6 +10,7 @@ from snippets.fire import FireBias
 from snippets.forgetting import ForgetGates, forgetting_bias
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
+from snippets.swin_bias import swin_bias
 from snippets.t5_bias import t5_bias, t5_by_offset
 from tests.peers import ANEW, DIM, HELD, Case, Way, learnable, peer
 
@@ -163,6 +164,18 @@ def forget_gates(batch, heads, tokens):
     return square("forgetting", "forgetting_bias of ForgetGates", heads, tokens, ways)
 
 
+def of_swin(batch, heads, tokens):
+    grid = tokens // 16, 16
+    places = torch.cartesian_prod(*map(torch.arange, grid))
+    theirs = peer("transformers.models.swin.modeling_swin").SwinRelativePositionBias(heads, grid)
+    table = theirs.relative_position_bias_table
+    ways = [
+        Way("", lambda: swin_bias(places, places, table, grid)),
+        Way("transformers' Swin", lambda: theirs()[0], less="the rows, which it keeps"),
+    ]
+    return square("swin_bias", "swin_bias", heads, grid[0] * 16, ways)
+
+
 CASES = [
     alibi,
     alibi_symmetric,
@@ -174,5 +187,6 @@ CASES = [
     fire,
     sandwich,
     forget_gates,
+    of_swin,
 ]
 DECODED = [alibi_decoded, t5_decoded]
