@@ -38,6 +38,7 @@ from snippets.shaw import ShawTables
 from snippets.sinks import sink_softmax
 from snippets.sinusoidal import AddSinusoidal, sinusoidal_encoding
 from snippets.sinusoidal_2d import axial_sinusoids
+from snippets.swin_bias import SwinBias
 from snippets.t5_bias import T5Bias
 from snippets.temperature import log_temperature, scale_queries
 from snippets.transformer_xl import TransformerXLScores
@@ -140,7 +141,10 @@ def _mrope(sizes):
     sections = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
 
     def turn(x, at, role):
-        w, axes = rope_frequencies(sizes.dim), pair_axes(sections, "chunks")
+        w, axes = (
+            rope_frequencies(sizes.dim),
+            pair_axes(sections, "interleaved"),
+        )
         return apply_rope(x, *mrope_tables(at, w, axes, x.dtype), "half")
 
     return Method(turn=turn)
@@ -156,6 +160,10 @@ def _xpos(sizes):
 
 def _sandwich(sizes):
     return _biased(lambda i, j: sandwich_bias(i, j, sizes.heads))
+
+
+def _swin(sizes):
+    return _learned_bias(SwinBias(sizes.heads, (sizes.length, 8)))
 
 
 def _alibi(sizes):
@@ -196,7 +204,7 @@ def _sinusoidal_2d(sizes):
 
 
 def _vit_table(sizes):
-    grid = (sizes.length, 4)
+    grid = (sizes.length, 8)
     table = AddGridTable(grid, sizes.width, extra=1, convention="bicubic")
 
     def add(x, at):
@@ -327,6 +335,7 @@ METHODS = {
         *("clipped bias", "relative.md"),
         lambda sizes: _learned_bias(ClippedBias(sizes.heads, 128)),
     ),
+    "swin_bias": Entry("Swin", "images.md", _swin, axes=2),
     "relative_logits": Entry("relative logits", "read.md", _relative_logits),
     "shaw": Entry("Shaw", "relative.md", _shaw),
     "local_global": Entry("local, global", "relative.md", _local_global),

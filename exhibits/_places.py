@@ -43,7 +43,9 @@ class _Probe:
         at = torch.arange(tokens)
         if self.axes == 1:
             return at
-        return torch.stack((at, *[at % 3] * (self.axes - 1)), -1)
+        # tokens that come first move each coordinate of all others alike
+        other = at % 3 + 5 * (at // BEFORE)
+        return torch.stack((at, *[other] * (self.axes - 1)), -1)
 
     def seen(self, change):
         """Whether a change is one; how large it was is kept."""

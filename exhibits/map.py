@@ -31,6 +31,7 @@ USED = {  # beside those of choosing.toml
     "mrope": "Qwen2-VL",
     "rope_scaling": "gpt-oss",
     "sinusoidal_2d": "DETR",
+    "swin_bias": "Swin",
     "vit_table": "ViT",
     "sinks": "gpt-oss",
     "temperature": "Llama 4",
@@ -95,8 +96,8 @@ def grid():
     """A grid: a column for each step of attention, a row for each act.
 
     Added to the input stand sinusoids and tables, of lines and grids, and
-    Fourier, added to scores ALiBi, KERPLE, FIRE, Sandwich, T5 and the clipped bias, added to
-    the softmax sinks, and to the output Shaw. Queries and keys are turned by
+    Fourier, added to scores ALiBi, KERPLE, FIRE, Sandwich, T5, Swin and
+    clipped biases, added to the softmax sinks, and to the output Shaw. Queries and keys are turned by
     RoPE, YaRN, xPos, axial RoPE and M-RoPE; YaRN, xPos and a temperature
     scale them.
     Into scores mix relative logits, Shaw, local and global, Transformer-XL

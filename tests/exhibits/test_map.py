@@ -44,6 +44,7 @@ SAID = {
     "sandwich": ({"scores": "add"}, "distance"),
     "t5_bias": ({"scores": "add"}, "distance"),
     "clipped_bias": ({"scores": "add"}, "distance"),
+    "swin_bias": ({"scores": "add"}, "distance, each axis"),
     "relative_logits": ({"scores": "mix"}, "distance, query"),
     "shaw": ({"scores": "mix", "output": "add"}, "distance, query"),
     "local_global": ({"scores": "mix"}, "distance, query"),

@@ -163,7 +163,7 @@ def test_a_path_has_cosines(nodes):
 )
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("loops", [False, True])
-def test_walks_and_components_are_those_of_networkx(share, loops, to_ledger):
+def test_walks_and_components_are_those_of_networkx(share, loops):
     networkx = peer("networkx")
     for seed in range(10):
         a = weighted(seed, 8, share, loops)
@@ -175,7 +175,6 @@ def test_walks_and_components_are_those_of_networkx(share, loops, to_ledger):
         powers = [np.linalg.matrix_power(step, m).diagonal() for m in range(1, 7)]
         expected = torch.tensor(np.stack(powers, -1))
         assert_close(walks(a, 6), expected, **EXACT)
-        to_ledger("networkx.google_matrix", walks(a, 6), expected)
 
 
 # --- what is the graph's own, and what is not
