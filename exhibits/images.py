@@ -15,7 +15,7 @@ from snippets.axial_rope import (
     patch_centres,
     turn_by_axes,
 )
-from snippets.mrope import Grid, mrope_positions
+from snippets.mrope import AFTER, Grid, mrope_positions
 from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
 from snippets.vit_table import CONVENTIONS, resize_table
@@ -101,7 +101,7 @@ def field():
         return {
             "field": cells,
             "patch": torch.stack((column, row))[None],
-            "edge": cells[row.long(), 0],
+            "edge": cells[:, 0].index_select(0, row.long()[None])[0],
             "corner": cells[0, 0],
         }
 
@@ -164,34 +164,42 @@ def _code(prompt):
     return re.sub(r", step=[\d.]+|\w+=", "", str(prompt))
 
 
+def _placed(prompt, after):
+    positions = mrope_positions(prompt, merge=1, after=after).double()
+    room = torch.full((TOKENS - len(positions), 3), math.inf).double()
+    lines = torch.cat((positions, room)).T
+    at, words = torch.arange(TOKENS).double(), prompt[-1]
+    made = {
+        name: torch.stack((at, line), 1)
+        for name, line in zip(("time", "row", "column"), lines, strict=True)
+    }
+    return made | {
+        "tokens": torch.tensor(float(len(positions))),
+        "largest": positions[:-words].max(),
+        "next": positions[-words, 0],
+    }
+
+
 def prompts():
     """Three lines over the tokens of a prompt. In text they run together and
     climb. In a picture time stands still, the row climbs in steps and the
     column like a saw; behind it all three go on together.
     """
 
+    made = {
+        (kind, after): _placed(PROMPTS[kind], after)
+        for kind in PROMPTS
+        for after in AFTER
+    }
+
     def places(kind, after):
-        positions = mrope_positions(PROMPTS[kind], merge=1, after=after)
-        room = torch.full((TOKENS - len(positions), 3), math.inf).double()
-        at = torch.arange(TOKENS).double()
-        lines = torch.cat((positions.double(), room))
-        names = ("time", "row", "column")
-        made = {
-            name: torch.stack((at, line), 1)
-            for name, line in zip(names, lines.T, strict=True)
-        }
-        words = PROMPTS[kind][-1]
-        return made | {
-            "tokens": torch.tensor(len(positions)),
-            "largest": positions[:-words].max(),
-            "next": positions[-words, 0],
-        }
+        return {name: each + 0.0 for name, each in made[kind, after].items()}
 
     live = Live(
         places,
         {
             "kind": Choice("prompt", tuple(PROMPTS), "a picture"),
-            "after": Choice("text goes on", ("largest", "space"), "largest"),
+            "after": Choice("text goes on", AFTER, "largest"),
         },
         says="The prompt has {tokens:.0f} tokens. Before its last words the "
         "largest position is {largest:.0f}; they begin at {next:.0f}.",
@@ -207,11 +215,11 @@ def prompts():
         "time[-prompt[-1]]",
         draws={name: name for name in ("time", "row", "column")},
     )
-    made = live.start()
+    shown = live.start()
     fig, ax = plt.subplots(figsize=(4.4, 2.8))
     for name, style in (("time", "o-"), ("row", "s--"), ("column", "^:")):
         (live.moves[name],) = ax.plot(
-            *made[name].T, style, markersize=3.5, label=name
+            *shown[name].T, style, markersize=3.5, label=name
         )
     ax.set(xlim=(-1, TOKENS), ylim=(-0.5, 16), xlabel="token")
     ax.set_ylabel("position")
@@ -226,7 +234,7 @@ def loop():
     speeds, frames = rope_frequencies(16, base=256), torch.arange(121)
 
     def turns(pair, length):
-        speed = speeds[pair.long()]
+        speed = speeds.index_select(0, pair.long()[None])[0]
         lowered = torch.minimum(speed, 0.9 * 2 * math.pi / length)
         at = torch.where(frames <= length, frames, math.inf)
 

@@ -97,9 +97,9 @@ def grid():
 
     Added to the input stand sinusoids and tables, of lines and grids, and
     Fourier, added to scores ALiBi, KERPLE, FIRE, Sandwich, T5, Swin and
-    clipped biases, added to the softmax sinks, and to the output Shaw. Queries and keys are turned by
-    RoPE, YaRN, xPos, axial RoPE and M-RoPE; YaRN, xPos and a temperature
-    scale them.
+    clipped biases, added to the softmax sinks, and to the output Shaw.
+    Queries and keys are turned by RoPE, YaRN, xPos, axial RoPE and M-RoPE;
+    YaRN, xPos and a temperature scale them.
     Into scores mix relative logits, Shaw, local and global, Transformer-XL
     and DeBERTa. A gate stands at the input; CoPE, forget gates and PaTH gate
     scores.

@@ -197,7 +197,7 @@ def test_the_table_has_what_was_found_and_no_change_is_in_doubt(printed, returne
         assert row[1:4] == ["<br>".join(acts.values()) or "–", "<br>".join(acts) or "–", by or "–"]
         assert row[4] == used.get(name, the_map.USED.get(name, "–"))
     values = returned("map.table")
-    assert values["nothing"] <= NOTHING / 50 and values["least"] >= NOTHING * 20
+    assert values["nothing"] <= NOTHING / 10 and values["least"] >= NOTHING * 20
     assert (values["tokens"], values["before"], values["between"]) == (12, 21, 4)
     assert values["asked"] > 10 * len(SAID)
 
