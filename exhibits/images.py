@@ -142,6 +142,7 @@ def field():
         made["field"], cmap="signed", vmin=-1, vmax=1
     )
     (live.moves["patch"],) = ax.plot(*made["patch"].T, "ko")
+    ax.set(xticks=range(0, SIDE, 2), yticks=range(0, SIDE, 2))
     ax.set(xlabel="column", ylabel="row")
     return fig, {"side": SIDE}, live
 
@@ -213,7 +214,7 @@ def prompts():
         "len(positions)\n"
         "positions[:-prompt[-1]].max()\n"
         "time[-prompt[-1]]",
-        draws={name: name for name in ("time", "row", "column")},
+        title="The positions, in code",
     )
     shown = live.start()
     fig, ax = plt.subplots(figsize=(4.4, 2.8))
@@ -261,6 +262,7 @@ def loop():
         "speed = rope_frequencies(16, base=256)[{pair}]\n"
         "2 * math.pi / speed\n"
         "{length} * speed / (2 * math.pi)",
+        title="The numbers, in code",
         tolerance=1e-9,
     )
     made = live.start()

@@ -250,8 +250,15 @@ def turn_by_axes(
             "layout must be 'interleaved', 'half', or, with dim a multiple of "
             f"4, 'half_by_axis', got {layout!r} and dim {dim}"
         )
-    parts = zip(*(each.chunk(2, -1) for each in (wide, cos, sin)), strict=True)
-    made = torch.cat([turn_by_axes(*part, "half") for part in parts], -1)
+    made = torch.cat(
+        [
+            turn_by_axes(part, own_cos, own_sin, "half")
+            for part, own_cos, own_sin in zip(
+                *(each.chunk(2, -1) for each in (wide, cos, sin)), strict=True
+            )
+        ],
+        -1,
+    )
     return made.to(x.dtype)
 
 

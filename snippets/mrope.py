@@ -89,7 +89,7 @@ def mrope_positions(
         if isinstance(segment, Grid):
             places = _places(segment, merge)
             longer = max(segment.rows, segment.columns) // merge
-            used = places.max().item() + 1 if after == "largest" else longer
+            used = int(places.max()) + 1 if after == "largest" else longer
         else:
             places = _words(segment)
             used = segment
@@ -163,7 +163,7 @@ def mrope_tables(
     float32 or float64; frequencies that are not (pairs,); axes of another
     number of pairs, or not int64; frequencies or dtype not float32 or float64.
     """
-    _check_positions(positions)
+    _check_three(positions)
     for name, kind in (("frequencies", frequencies.dtype), ("dtype", dtype)):
         if kind not in (torch.float32, torch.float64):
             raise ValueError(f"{name} must be float32 or float64, got {kind}")
@@ -210,7 +210,7 @@ def _words(count: int) -> Tensor:
     return torch.arange(count)[:, None].expand(-1, 3)
 
 
-def _check_positions(positions: Tensor) -> None:
+def _check_three(positions: Tensor) -> None:
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     tensor = isinstance(positions, Tensor)
     kind = positions.dtype if tensor else type(positions).__name__

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 from snippets.block import Decoder, Encoding
 from snippets.cope import CopeScores
+from snippets.mrope import Grid, mrope_positions
 from snippets.sandwich import sandwich_bias
 from tests.peers import peer
 from tests.peers.models import Learned, gpt2
@@ -311,6 +312,47 @@ def test_swin_gives_what_it_gave(drop_in):
     for stage in model.swin.encoder.layers:
         stage.blocks[0].attention.relative_position_bias.relative_position_bias_table.zero_()
     assert (model(picture).logits - before).abs().max() > 1e-4  # it is heard
+
+
+@torch.no_grad()
+def test_dinov3_gives_what_it_gave(drop_in):
+    sizes = {"image_size": 16, "patch_size": 4, "hidden_size": 32, "intermediate_size": 48}
+    model = made("DINOv3ViTModel", **sizes, num_hidden_layers=2, num_attention_heads=2)
+    pictures = [torch.randn(2, 3, *size) for size in ((16, 16), (8, 28), (4, 4))]
+    before = [model(picture).last_hidden_state for picture in pictures]
+    drop_in("axial_rope").put_into(model)
+    after = [model(picture).last_hidden_state for picture in pictures]
+    assert_close(after, before)
+    model.rope_embeddings.forward = lambda picture: (torch.ones(28 // 2, 16), torch.zeros(28 // 2, 16))
+    assert (model(pictures[1]).last_hidden_state - before[1]).abs().max() > 1e-3  # it is heard
+
+
+QWEN = {"vocab_size": WORDS, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+QWEN |= {"num_attention_heads": 2, "num_key_value_heads": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "sections"), [("Qwen2VL", "chunks", [2, 3, 3]), ("Qwen3VL", "interleaved", [4, 2, 2])]
+)
+@torch.no_grad()
+def test_qwen_vl_gives_what_it_gave(name, layout, sections, drop_in):
+    library = peer("transformers")
+    rope = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": sections}
+    text = QWEN | {"rope_parameters": rope} | ({"head_dim": 16} if name == "Qwen3VL" else {})
+    vision = {"depth": 1, "num_heads": 2, "hidden_size": 32, "out_hidden_size": 32}
+    config = getattr(library, f"{name}Config")(text_config=text, vision_config=vision)
+    torch.manual_seed(0)
+    model = getattr(library, f"{name}ForConditionalGeneration")(config).eval()
+    for layer in model.model.language_model.layers:
+        nn.init.normal_(layer.self_attn.q_proj.weight)  # so that scores differ
+    prompt = mrope_positions([2, Grid(1, 2, 2), TOKENS - 6], merge=1, after="largest")
+    ids = prompt.T[:, None].expand(3, len(IDS), TOKENS)
+    asked = (lambda: model(IDS).logits, lambda: model(IDS, position_ids=ids).logits)
+    before = [each() for each in asked]
+    drop_in("mrope").put_into(model, layout)
+    assert_close([each() for each in asked], before)
+    swapped = model(IDS, position_ids=ids[[0, 2, 1]]).logits
+    assert (swapped - before[1]).abs().max() > 1e-4  # it is heard
 
 
 def as_decoder(encoding):

@@ -127,6 +127,7 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
         "attend, one mask and ALiBi for all texts",
         "forgetting_bias of ForgetGates",
         "log_temperature of queries",
+        "swin_bias",
         "alibi_bias_symmetric",
         "KeyValueCache, one more token",
         "apply_xpos, q and k",
