@@ -217,7 +217,7 @@ def prompts():
         title="The positions, in code",
     )
     shown = live.start()
-    fig, ax = plt.subplots(figsize=(4.4, 2.8))
+    fig, ax = plt.subplots(figsize=(4.4, 3.6))
     for name, style in (("time", "o-"), ("row", "s--"), ("column", "^:")):
         (live.moves[name],) = ax.plot(
             *shown[name].T, style, markersize=3.5, label=name
