@@ -5,13 +5,13 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
-from snippets.temperature import log_temperature, power_temperature
 
 from exhibits._drawing import name_lines
 from snippets.attention import SelfAttention, attention
 from snippets.block import Block, Encoding, additive_mask
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinks import sink_softmax
+from snippets.temperature import log_temperature, power_temperature
 
 
 def ink():
