@@ -18,7 +18,7 @@ What is called axial, mixed or golden are three choices of them:
 Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
 
                      frequencies                        layout        places
-    Qwen2-VL vision  axial_frequencies(dim, "each")     half          0, 1, ..
+    Qwen3-VL vision  axial_frequencies(dim, "each")     half          0, 1, ..
     Gemma 4 vision   axial_frequencies(dim, "each")     half_by_axis  0, 1, ..
                      column first: places.flip(-1)
     Llama 4 vision   axial_frequencies(dim, "each")     interleaved   1, 2, ..

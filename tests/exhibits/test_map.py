@@ -307,7 +307,7 @@ def test_what_the_page_shows_of_shears_is_alibi(printed):
     "depend on the offset alone, whether the matrix turns, shears, scales or does all at once; keys moved"
     " by matrices without that law have others.",
 )
-@pytest.mark.parametrize("kind", steps())
+@pytest.mark.parametrize("kind", ["turns", "shears", "scales", "any"])
 def test_moves_that_form_a_group_give_relative_scores(kind):
     step, (q, k) = steps()[kind], torch.randn(2, 8, dtype=torch.float64)
     for offset in OFFSETS[1:-1]:

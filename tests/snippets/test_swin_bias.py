@@ -353,7 +353,7 @@ def test_refuses():
         pair = torch.tensor([one]), torch.zeros(1, 2).long()
         yield message, window_rows, *pair, (2, 3)
         yield message, window_rows, *pair[::-1], (2, 3)
-        yield message, SwinBias(2, (2, 3)), *pair
+        yield message, lambda *pair: SwinBias(2, (2, 3))(*pair), *pair
     for i, j in (
         ((2,), (3, 2)),
         ((3, 2), (2,)),
