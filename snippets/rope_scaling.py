@@ -16,8 +16,8 @@ original length:
 A method that takes the current length gives a key other angles when the length
 changes: cache keys before they are turned, or keep to one length.
 
-p-RoPE, which config files call proportional, has no factor: a model is trained
-with it.
+p-RoPE, which config files call proportional, has no factor of its own: a model
+is trained with it. If a file names one, it divides all frequencies besides.
 
 Source: arXiv:2306.15595, section 2.3 (equation 4). arXiv:2309.00071v2, sections
 3.1 to 3.4 (equations 16 to 22), and github.com/jquesnelle/yarn at 995db5b,
