@@ -68,3 +68,33 @@ def test_interpolation_mends_the_finder_and_ruins_the_looker_and_the_remedy_serv
     inside, outside, looks = lab["measure"](lab["mend"](w, trained, asked))
     assert inside > 0.9 and outside > 0.9
     assert 0.8 < looks < looked
+
+
+def test_swapped_axes_and_others_are_exact_in_a_text_and_about_as_much_off_with_a_picture(names):
+    lab = names("swapped_axes")
+    kinds = {
+        lab["verdict"](lab["read_axes"](model.turned, lab["DIM"]), lab["CLAIMED"]): model
+        for model in lab["models"]
+    }
+    assert kinds.keys() == {"right", "swapped", "other"}
+    for model in kinds.values():
+        assert lab["gap"](model, lab["text"]) == 0
+    prompts = [[lab["gap"](kinds[kind], lab["prompt"]) for kind in ("swapped", "other")] for _ in range(20)]
+    assert lab["gap"](kinds["right"], lab["prompt"]) == 0
+    assert all(1 / 2 < one / other < 2 and one > 0.1 for one, other in prompts)
+
+
+def test_swapped_axes_are_right_at_words_and_where_row_and_column_are_alike(names):
+    lab = names("swapped_axes")
+    prompt = lab["prompt"]
+    alike = (prompt[:, 1] == prompt[:, 2]).tolist()
+    first = prompt[:, 1:].eq(4).all(1).nonzero()[0].item()  # the first patch, after four words
+    for model in lab["models"]:
+        found = lab["verdict"](lab["read_axes"](model.turned, lab["DIM"]), lab["CLAIMED"])
+        off = (lab["change_by_token"](model, prompt, 20) > 1e-9).tolist()
+        if found == "swapped":
+            assert off == [not each for each in alike]
+        elif found == "other":
+            assert off == [4 < token < 28 for token in range(32)] and first == 4
+        else:
+            assert not any(off)
