@@ -13,7 +13,8 @@ What is called axial, mixed or golden are three choices of them:
     axial     one axis each: half the pairs turn with the row, half with the
               column. A score is a sum of one part for each axis.
     mixed     learned, of each head; here is what they begin with.
-    golden    of growing length, each a golden angle further round.
+    golden    of growing length, each half a turn over the golden ratio further
+              round than the one before.
 
 Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
 
@@ -87,8 +88,10 @@ def golden_frequencies(
     """Frequency vectors all around: (heads, 2, dim / 2), float64.
 
     Lengths go from slowest to fastest, in radians per unit, each by the same
-    factor; each vector points a golden angle further round than the one
-    before, and those of the next head go on. Nothing is learned.
+    factor; each vector points half a turn over the golden ratio (111 degrees)
+    further round than the one before, and those of the next head go on. It is
+    half a turn, as a vector and its opposite turn alike but for the sense.
+    Nothing is learned.
 
     >>> golden_frequencies(4, heads=1, slowest=0.1, fastest=1.0)
     tensor([[[ 0.1000, -0.3624],
