@@ -281,11 +281,9 @@ def test_what_the_first_token_counts_as_moves_every_step(length):
 
 # --- what becomes of relative models
 
-FREQUENCIES = rope_frequencies(DIM)
-
 
 def turn(x, at):
-    return apply_rope(x, *rope_tables(at, FREQUENCIES, torch.float64), "half")
+    return apply_rope(x, *rope_tables(at, rope_frequencies(DIM), torch.float64), "half")
 
 
 def by_rope(q, k, i, j):
