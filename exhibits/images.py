@@ -15,7 +15,7 @@ from snippets.axial_rope import (
     patch_centres,
     turn_by_axes,
 )
-from snippets.mrope import AFTER, Grid, mrope_positions
+from snippets.mrope import AFTER, Grid, mrope_positions, mrope_tables
 from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
 from snippets.vit_table import CONVENTIONS, resize_table
@@ -26,6 +26,10 @@ PROMPTS = {
     "two pictures": [2, Grid(1, 2, 3), 2, Grid(1, 3, 3), 2],
     "a film": [3, Grid(7, 2, 2), 4],
     "frames with times": [1, *(2, Grid(1, 2, 2)) * 4, 3],
+}
+MAKERS = {
+    "wan": ("Wan 2.1", (44, 42, 42)),
+    "flux": ("Flux and Qwen-Image", (16, 56, 56)),
 }
 TOKENS = 36  # room for the longest prompt
 
@@ -226,6 +230,34 @@ def prompts():
     ax.set_ylabel("position")
     ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     return fig, live
+
+
+def by_heads():
+    prompt = [2, Grid(frames=1, rows=2, columns=3), 1]
+    positions = mrope_positions(prompt, merge=1, after="largest")
+    frequencies = rope_frequencies(8)
+    heads = [
+        mrope_tables(positions, frequencies, torch.full((4,), axis))
+        for axis in (0, 1, 1, 2, 2)
+    ]
+    cos, sin = (torch.stack(tables) for tables in zip(*heads, strict=True))
+    turned = turn_by_axes(torch.randn(5, 9, 8), cos, sin, "half")
+    print(tuple(turned.shape))  # heads, tokens, dim
+    return {"heads": len(turned)}
+
+
+def makers():
+    """The pairs of time of models that make pictures and films."""
+    print("| Model | Channels of time, row, column | Slowest pair of time |")
+    print("|---|---|--:|")
+    values = {}
+    for key, (name, dim) in MAKERS.items():
+        time = axial_frequencies(dim, "each")[0]
+        slowest = 2 * math.pi / time[time > 0].min()
+        sides = ", ".join(map(str, dim))
+        print(f"| {name} | {sides} | once in {slowest:,.0f} frames |")
+        values[key] = slowest
+    return values
 
 
 def loop():

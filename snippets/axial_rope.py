@@ -27,31 +27,42 @@ Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
     Pixtral          axial_frequencies(dim, "turns")    half          0, 1, ..
     DINOv3           2 * math.pi * axial_frequencies(   half          centres
                      dim, "each", base=100)
+    Wan 2.1          axial_frequencies(             interleaved  0, 1, ..
+                     (44, 42, 42), "each")
+    Qwen-Image       axial_frequencies(             interleaved  0 in the
+                     (16, 56, 56), "each")                       middle
+
+The last two have times, too: place[0] is the frame. Flux has the latter's
+vectors; rows and columns count from 0 there, and so they do in Wan.
 
 Class and register tokens are not turned, or stand at a place of zeros.
 
 Source: axial and mixed arXiv:2403.13298, section 3, and models/vit_rope.py of
 github.com/naver-ai/rope-vit; golden jerryxio.ng/posts/nd-rope (July 2025); the
-models in Hugging Face Transformers 5.23.0, under models/.
+models in Hugging Face Transformers 5.23.0, under models/, and in diffusers
+0.42.1, under models/transformers/.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 
 def axial_frequencies(
-    dim: int, spectrum: str, base: float = 10000.0, axes: int = 2
+    dim: int | Sequence[int], spectrum: str, base: float = 10000.0
 ) -> Tensor:
-    """Frequency vectors along the axes: (axes, dim / 2), float64.
+    """Frequency vectors along the axes: (axes, pairs), float64.
 
-    The first dim / 2 / axes pairs turn with the first axis, and so on. spectrum
-    says which speeds an axis gets, in radians per unit of its coordinate:
+    dim are the channels of a head, half for the row and half for the column, or
+    the channels of each axis: (44, 42, 42) are three axes. The first pairs turn
+    with the first axis, and so on. spectrum says which speeds an axis of d
+    channels gets, in radians per unit of its coordinate:
 
-        each     all from 1 down, base ^ (-2 p axes / dim)
-        turns    of one spectrum base ^ (-2 p / dim), the axes in turns: the
-                 row has the first, the third and so on, as in Pixtral
+        each     all from 1 down, base ^ (-2 p / d)
+        turns    of one spectrum of the whole head, the axes in turns: the row
+                 has the first, the third and so on, as in Pixtral
 
     >>> axial_frequencies(8, "each")
     tensor([[1.0000, 0.0100, 0.0000, 0.0000],
@@ -60,26 +71,29 @@ def axial_frequencies(
     tensor([[1.0000, 0.0100, 0.0000, 0.0000],
             [0.0000, 0.0000, 0.1000, 0.0010]], dtype=torch.float64)
 
-    ValueError: dim that is not pairs for each axis; axes below 1; base not
-    positive, or infinite; another spectrum.
+    ValueError: dim that is no multiple of four; channels of an axis that are
+    odd or below 2, or not alike in turns; no axis; base not positive, or
+    infinite; another spectrum.
     """
-    if axes < 1:
-        raise ValueError(f"axes must be at least 1, got {axes}")
-    _check_dim(dim, 2 * axes)
+    if isinstance(dim, int):
+        _check_dim(dim, 4)
+        dim = (dim // 2, dim // 2)
+    if not dim or any(own < 2 or own % 2 for own in dim):
+        raise ValueError(
+            "dim must be an even number of channels for each axis, 2 or more, "
+            f"got {list(dim)}"
+        )
     if not 0 < base < math.inf:
         raise ValueError(f"base must be a positive number, got {base}")
-    p = torch.arange(dim // 2, dtype=torch.float64)
-    if spectrum == "turns":
-        speeds = (base ** (-2 * p / dim)).unflatten(0, (-1, axes)).T
-    elif spectrum == "each":
-        each = p[: dim // (2 * axes)]
-        speeds = (base ** (-2 * axes * each / dim)).expand(axes, -1)
-    else:
+    if spectrum == "each":
+        return torch.block_diag(*(_speeds(own, base) for own in dim))
+    if spectrum != "turns" or len(set(dim)) > 1:
         raise ValueError(
-            f"spectrum must be 'each' or 'turns', got {spectrum!r}"
+            "spectrum must be 'each' or, with as many channels for each axis, "
+            f"'turns', got {spectrum!r} and {list(dim)}"
         )
-    own = torch.eye(axes, dtype=torch.float64)[..., None]  # (axes, axes, 1)
-    return (own * speeds).flatten(1)  # (axes, pairs)
+    whole, axes = _speeds(sum(dim), base), len(dim)
+    return torch.block_diag(*(whole[axis::axes] for axis in range(axes)))
 
 
 def golden_frequencies(
@@ -263,6 +277,12 @@ def turn_by_axes(
         -1,
     )
     return made.to(x.dtype)
+
+
+def _speeds(dim: int, base: float) -> Tensor:
+    """Those of RoPE, fastest first: (dim / 2,), radians per unit."""
+    p = torch.arange(dim // 2, dtype=torch.float64)
+    return base ** (-2 * p / dim)
 
 
 def _check_dim(dim: int, multiple: int) -> None:

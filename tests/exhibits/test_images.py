@@ -48,6 +48,17 @@ def test_two_sinusoids_make_the_same_cross(patch):
     assert_close(products.unflatten(0, (15, 15)), field.float(), rtol=0, atol=1e-5)
 
 
+def test_heads_have_tables_of_their_own(printed, returned):
+    assert returned("images.by_heads") == {"heads": 5}
+    assert printed("images.by_heads") == ["(5, 9, 8)"]
+
+
+@pytest.mark.parametrize(("name", "time"), [("wan", 44), ("flux", 16)])
+def test_the_slowest_pair_of_time_of_who_makes_films(name, time, returned):
+    slowest = 2 * math.pi * 10_000 ** ((time - 2) / time)
+    assert returned("images.makers")[name] == pytest.approx(slowest)
+
+
 def test_what_the_page_prints_of_a_prompt(printed, returned):
     header, *axes = [line.split() for line in printed("images.prompt")]
     time, row, column = ([int(each) for each in axis[1:]] for axis in axes)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import torch
 
+from snippets.axial_rope import axes_tables, axial_frequencies, turn_by_axes
+from snippets.mrope import Grid, mrope_positions, mrope_tables, pair_axes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import llama3, longrope, yarn
 from snippets.xpos import apply_xpos, xpos_tables
@@ -221,10 +223,64 @@ def stretched(kind, ours, **parameters):
     return case
 
 
+def axial(batch, heads, tokens):
+    q, k = learnable(batch, 2 * heads, tokens, DIM).chunk(2, dim=1)
+    places = torch.cartesian_prod(torch.arange(tokens // 16), torch.arange(16))
+    frequencies = axial_frequencies(DIM, "turns")
+    modeling = peer(f"{MODELS}.pixtral.modeling_pixtral")
+    config = peer("transformers").PixtralVisionConfig(
+        head_dim=DIM, rope_parameters={"rope_type": "axial", "rope_theta": BASE}
+    )
+    rotary = modeling.PixtralVisionRotaryEmbedding(config)
+
+    def turn(cos, sin):
+        return tuple(turn_by_axes(x, cos, sin, "half") for x in (q, k))
+
+    def theirs(cos, sin):
+        return modeling.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=0)
+
+    ways = [
+        Way("", turn, lambda: axes_tables(places, frequencies)),
+        Way("transformers' Pixtral", theirs, lambda: rotary(q, places), FLOAT32),
+    ]
+    return Case("axial_rope", "turn_by_axes, half, q and k", size_of(q, 0), ways, 1e-3)
+
+
+def mixed_prompt(batch, heads, tokens):
+    q, k = learnable(batch, 2 * heads, tokens, DIM).chunk(2, dim=1)
+    prompt = [tokens // 4, Grid(1, tokens // 8, 4), tokens // 4]
+    positions = mrope_positions(prompt, merge=1, after="largest")[None]
+    frequencies, axes = rope_frequencies(DIM), pair_axes([12, 10, 10], "interleaved")
+    modeling = peer(f"{MODELS}.qwen3_vl.modeling_qwen3_vl")
+    config = peer("transformers").Qwen3VLTextConfig(
+        hidden_size=DIM,
+        head_dim=DIM,
+        num_attention_heads=1,
+        rope_parameters={"rope_type": "default", "rope_theta": BASE, "mrope_section": [12, 10, 10]},
+    )
+    rotary = modeling.Qwen3VLTextRotaryEmbedding(config)
+
+    def turn(cos, sin):
+        return tuple(apply_rope(x, cos, sin, "half") for x in (q, k))
+
+    ways = [
+        Way("", turn, lambda: mrope_tables(positions, frequencies, axes)),
+        Way(
+            "transformers' Qwen3-VL",
+            lambda cos, sin: modeling.apply_rotary_pos_emb(q, k, cos, sin),
+            lambda: rotary(q, positions.movedim(-1, 0)),
+            FLOAT32,
+        ),
+    ]
+    return Case("mrope", "mrope_tables, half, q and k", size_of(q, 0), ways, 1e-3)
+
+
 CASES = [
     rope("interleaved"),
     rope("half"),
     xpos,
+    axial,
+    mixed_prompt,
     stretched("yarn", lambda w, _: yarn(w, 8.0, 4096)),
     stretched("llama3", lambda w, _: llama3(w, 8.0, 4096), low_freq_factor=1.0, high_freq_factor=4.0),
     stretched("longrope", lambda w, factors: longrope(w, factors, factors, 4096, 8192)),

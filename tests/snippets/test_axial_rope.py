@@ -54,19 +54,31 @@ def score(q, k, i, j, frequencies, layout="half"):
 # --- what the definition says
 
 
+@pytest.mark.parametrize("dim", [(12,), (12, 12), (4, 4, 4), (6, 2), (44, 42, 42), (2, 8, 6, 4)])
+@pytest.mark.parametrize("base", [100.0, 10_000.0])
+def test_every_axial_frequency_is_its_definition(dim, base):
+    made = axial_frequencies(dim, "each", base)
+    assert made.shape == (len(dim), sum(dim) // 2)
+    pairs = [(axis, n) for axis, own in enumerate(dim) for n in range(own // 2)]
+    for p, (mine, n) in enumerate(pairs):
+        for axis in range(len(dim)):
+            expected = (axis == mine) * base ** (-2 * n / dim[mine])
+            assert_close(made[axis, p].item(), expected, rtol=1e-13, atol=0)
+
+
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("base", [100.0, 10_000.0])
-def test_every_axial_frequency_is_its_definition(axes, base):
-    dim = 4 * axes * 3
-    each, turns = (axial_frequencies(dim, spectrum, base, axes) for spectrum in ("each", "turns"))
-    own = dim // 2 // axes
-    for axis in range(axes):
-        for p in range(dim // 2):
-            n, mine = p % own, p // own == axis
-            assert_close(each[axis, p].item(), mine * base ** (-2 * axes * n / dim), rtol=1e-13, atol=0)
-            assert_close(
-                turns[axis, p].item(), mine * base ** (-2 * (axes * n + axis) / dim), rtol=1e-13, atol=0
-            )
+def test_axes_take_turns_in_one_spectrum(axes, base):
+    made = axial_frequencies((12,) * axes, "turns", base)
+    for p, (mine, n) in enumerate((axis, n) for axis in range(axes) for n in range(6)):
+        for axis in range(axes):
+            expected = (axis == mine) * base ** (-2 * (axes * n + axis) / (12 * axes))
+            assert_close(made[axis, p].item(), expected, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize("spectrum", ["each", "turns"])
+def test_a_number_of_channels_is_halved_between_row_and_column(spectrum):
+    assert torch.equal(axial_frequencies(DIM, spectrum), axial_frequencies((DIM // 2, DIM // 2), spectrum))
 
 
 def test_every_golden_vector_is_its_definition():
@@ -122,7 +134,7 @@ def test_every_channel_is_turned_as_its_definition(layout, kind):
 def test_on_a_line_it_is_rope(layout):
     x, at = random(2, HEADS, 9, DIM), torch.randint(0, 500, (9,))
     for spectrum in ("each", "turns"):
-        w = axial_frequencies(DIM, spectrum, axes=1)
+        w = axial_frequencies((DIM,), spectrum)
         assert torch.equal(w[0], rope_frequencies(DIM))
         made = turn_by_axes(x, *axes_tables(at[:, None], w, torch.float64), layout)
         theirs = apply_rope(x, *rope_tables(at, w[0], torch.float64), layout)
@@ -227,6 +239,41 @@ def test_agrees_with_models_of_transformers(name, rows, columns, to_ledger):
     theirs, ours = PEERS[name](x, rows, columns)
     assert_close(ours, theirs, rtol=0, atol=1e-5)
     to_ledger(f"transformers.models.{name}.modeling_{name} (vision)", ours, theirs)
+
+
+def of_wan(x, frames, rows, columns):
+    rotary = peer("diffusers.models.transformers.transformer_wan").WanRotaryPosEmbed(128, (1, 1, 1), 64)
+    cos, sin = rotary(torch.zeros(1, 1, frames, rows, columns))
+    modeling = peer("diffusers.models.embeddings")
+    return modeling.apply_rotary_emb(x[None], (cos[0, :, 0], sin[0, :, 0]))[0], (44, 42, 42), (0, 0, 0)
+
+
+def of_flux(x, frames, rows, columns):
+    rotary = peer("diffusers.models.transformers.transformer_flux").FluxPosEmbed(10_000, [16, 56, 56])
+    tables = rotary(boxes(frames, rows, columns))
+    return peer("diffusers.models.embeddings").apply_rotary_emb(x[None], tables)[0], (16, 56, 56), (0, 0, 0)
+
+
+def of_qwen_image(x, frames, rows, columns):
+    modeling = peer("diffusers.models.transformers.transformer_qwenimage")
+    rotary = modeling.QwenEmbedRope(10_000, [16, 56, 56], scale_rope=True)
+    angles, _ = rotary((frames, rows, columns), max_txt_seq_len=1, device=x.device)
+    turned = modeling.apply_rotary_emb_qwen(x.transpose(0, 1)[None], angles, use_real=False)
+    return turned[0].transpose(0, 1), (16, 56, 56), (0, rows // 2 - rows, columns // 2 - columns)
+
+
+def boxes(frames, rows, columns, first=(0, 0, 0)):
+    sides = zip(first, (frames, rows, columns), strict=True)
+    return torch.cartesian_prod(*(torch.arange(start, start + side) for start, side in sides))
+
+
+@pytest.mark.parametrize("theirs_of", [of_wan, of_flux, of_qwen_image])
+@pytest.mark.parametrize("sides", [(1, 1, 1), (1, 4, 7), (5, 3, 6), (21, 4, 4)])
+def test_agrees_with_models_of_diffusers(theirs_of, sides):
+    x = torch.randn(HEADS, math.prod(sides), 128)
+    theirs, dim, first = theirs_of(x, *sides)
+    tables = axes_tables(boxes(*sides, first), axial_frequencies(dim, "each"))
+    assert_close(turn_by_axes(x, *tables, "interleaved"), theirs, rtol=0, atol=1e-5)
 
 
 @pytest.mark.claim(
@@ -352,12 +399,15 @@ def test_narrow_numbers_are_turned_in_float32(layout, dtype):
 
 
 def wrong():
+    words = "spectrum must be 'each' or, with as many channels for each axis, 'turns', got "
     for spectrum in ("all", None):
-        yield f"spectrum must be 'each' or 'turns', got {spectrum!r}", axial_frequencies, 8, spectrum
+        yield f"{words}{spectrum!r} and [4, 4]", axial_frequencies, 8, spectrum
+    yield f"{words}'turns' and [4, 6]", axial_frequencies, (4, 6), "turns"
     yield "dim must be a multiple of 4 and at least 4, got 6", axial_frequencies, 6, "each"
-    yield "dim must be a multiple of 6 and at least 6, got 8", axial_frequencies, 8, "each", 10.0, 3
+    words = "dim must be an even number of channels for each axis, 2 or more, got "
+    for dim in ((), (4, 3), (0, 4), (-2, 4)):
+        yield f"{words}{list(dim)}", axial_frequencies, dim, "each"
     yield "dim must be a multiple of 4 and at least 4, got 0", axial_frequencies, 0, "turns"
-    yield "axes must be at least 1, got 0", axial_frequencies, 8, "each", 10.0, 0
     for base in (0.0, -1.0, math.inf, math.nan):
         yield f"base must be a positive number, got {base}", axial_frequencies, 8, "each", base
     yield "dim must be a multiple of 4 and at least 4, got 6", mixed_frequencies, 6, 1

@@ -194,6 +194,32 @@ def test_text_is_turned_as_by_rope(layout, dim):
 
 
 @pytest.mark.claim(
+    "mrope-by-heads-knows-one-axis",
+    "A head whose pairs all turn by one axis gives a score that the offset on this axis alone decides, and "
+    "turns text as RoPE does.",
+)
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("dim", [4, 64])
+def test_a_head_of_one_axis(axis, dim):
+    w, axes = rope_frequencies(dim), torch.full((dim // 2,), axis)
+    for mine, other in zip(
+        mrope_tables(mrope_positions([90], merge=1, after="largest"), w, axes),
+        rope_tables(torch.arange(90), w),
+        strict=True,
+    ):
+        assert torch.equal(mine, other)
+    x, at = random(2, dim), torch.randint(0, 300, (2, 3))
+
+    def score(at):
+        return apply_rope(x, *mrope_tables(at, w, axes, torch.float64), "half").prod(0).sum()
+
+    for other in range(3):
+        moved = at.clone()
+        moved[0, other] += 5
+        assert ((score(moved) - score(at)).abs() > 1e-6) == (other == axis)
+
+
+@pytest.mark.claim(
     "mrope-scores-know-offsets-alone",
     "A score of a query and a key turned by M-RoPE stays if the times, the rows or the columns of both are "
     "moved by the same.",
