@@ -30,7 +30,6 @@ import torch
 from torch import Tensor
 
 AFTER = ("largest", "space")
-LAYOUTS = ("chunks", "interleaved")
 
 
 class Grid(NamedTuple):

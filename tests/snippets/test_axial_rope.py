@@ -55,7 +55,7 @@ def score(q, k, i, j, frequencies, layout="half"):
 
 
 @pytest.mark.parametrize("dim", [(12,), (12, 12), (4, 4, 4), (6, 2), (44, 42, 42), (2, 8, 6, 4)])
-@pytest.mark.parametrize("base", [100.0, 10_000.0])
+@pytest.mark.parametrize("base", [0.5, 100.0, 10_000.0])
 def test_every_axial_frequency_is_its_definition(dim, base):
     made = axial_frequencies(dim, "each", base)
     assert made.shape == (len(dim), sum(dim) // 2)
@@ -89,6 +89,12 @@ def test_every_golden_vector_is_its_definition():
             angle = (head * DIM // 2 + p) * math.pi * (5**0.5 - 1) / 2
             expected = torch.tensor([length * math.cos(angle), length * math.sin(angle)]).double()
             assert_close(made[head, :, p], expected, rtol=1e-6, atol=1e-7)
+            assert made[head, :, p].norm().item() == pytest.approx(length, rel=1e-12)
+
+
+def test_golden_vectors_may_all_be_as_long():
+    lengths = golden_frequencies(DIM, HEADS, 0.5, 0.5).norm(dim=1)
+    assert_close(lengths, torch.full_like(lengths, 0.5), **EXACT)
 
 
 def test_mixed_vectors_begin_as_two_crossed_axes_of_each_head():
@@ -98,7 +104,9 @@ def test_mixed_vectors_begin_as_two_crossed_axes_of_each_head():
     first, second = made.chunk(2, -1)  # (heads, 2, dim / 4)
     assert (first * second).sum(1).abs().max() < 1e-12
     assert_close(made[..., 0] / lengths[0], made[..., 1] / lengths[1], **EXACT)  # all of an axis alike
-    turn = torch.atan2(made[:, 1, 0], made[:, 0, 0])
+    torch.manual_seed(3)
+    turn = 2 * math.pi * torch.rand(200, dtype=torch.float64)
+    assert_close(first[..., 0], torch.stack((turn.cos(), turn.sin()), -1), **EXACT)
     assert turn.std() > 1 and not torch.equal(made, mixed_frequencies(DIM, 200))
     turned_on = torch.stack((-first[:, 1], first[:, 0]), 1)
     assert_close(second, turned_on, **EXACT)
@@ -383,6 +391,7 @@ def test_centres_are_the_middles_of_patches():
     made = patch_centres(2, 4)
     assert made.tolist() == [[y, x] for y in (-0.5, 0.5) for x in (-0.75, -0.25, 0.25, 0.75)]
     assert patch_centres(1, 1).tolist() == [[0, 0]]
+    assert patch_centres(3, 3).tolist()[0] == [1 / 3 - 1, 1 / 3 - 1]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])

@@ -297,7 +297,7 @@ def wrong():
     yield positions("segments must be one or more, got none", [])
     for words in (0, -2, 2.0, "two"):
         yield positions(f"a segment must be a Grid, or a number of words from 1 on, got {words!r}", [words])
-    for grid in (Grid(0, 2, 2), Grid(1, 0, 2), Grid(1, 3, 2), Grid(1, 2, 5)):
+    for grid in (Grid(0, 2, 2), Grid(1, 0, 2), Grid(1, 2, 0), Grid(1, 3, 2), Grid(1, 2, 5)):
         words = "a grid must have a frame or more, and rows and columns that are multiples of merge, 2, got "
         yield positions(f"{words}{grid.frames}, {grid.rows} and {grid.columns}", [1, grid])
     for step in (-1.0, float("nan"), float("inf")):
