@@ -136,6 +136,8 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
         "sinusoidal_encoding, added",
         "sinusoidal_encoding_t2t",
         "visible, packed rows",
+        "turn_by_axes, half, q and k",
+        "mrope_tables, half, q and k",
     }
     decoding = [cells for work, *cells in told if work.endswith(", decoding")]
     assert len(decoding) == 5 and all("–" not in cells for cells in decoding)
