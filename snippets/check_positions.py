@@ -1523,27 +1523,35 @@ class Layer:
     kind is "turns", "turns on axes" (not by one number a position), "adds",
     "scales" (a temperature), "still" or "neither"; rotation is that of the
     first kind alone, without pairs too slow to be seen. queries are (tokens,
-    dim), those of the first head.
+    dim), those of the first head; scores are (2, heads, tokens, keys), of two
+    contents, as a softmax takes them, None where a kernel hides them. path is
+    that of the attention in the model.
     """
 
     kind: str
     queries: Tensor
     rotation: Rotation | None = None
+    scores: Tensor | None = None
+    path: str = ""
 
     def __str__(self) -> str:
         return str(self.rotation) if self.rotation else self.kind
 
 
 class AttentionWatch(TorchFunctionMode):
-    """Keeps q, (..., queries, dim), and the scores of each attention that runs.
+    """Keeps what each attention that runs was seen to do, in seen, as tuples.
 
-    It sees scaled_dot_product_attention, and the product that a softmax takes.
+    Each has the path of its module, q, (..., queries, dim), and the scores, (...,
+    queries, keys), which end in a column more where there is a sink. It sees
+    scaled_dot_product_attention, whose scores stay hidden (None), and the
+    product that a softmax takes.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.queries: list[Tensor] = []
-        self._products: list[tuple[Tensor, int]] = []
+        self.path = ""
+        self.seen: list[tuple[str, Tensor, Tensor | None]] = []
+        self._products: list[tuple[Tensor, torch.Size]] = []
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -1551,17 +1559,26 @@ class AttentionWatch(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
         if name == "scaled_dot_product_attention":
-            self.queries.append((args[0] if args else kwargs["query"]).detach())
+            q = (args[0] if args else kwargs["query"]).detach()
+            self.seen.append((self.path, q, None))
         out = function(*args, **kwargs)
         if name in ("matmul", "__matmul__", "bmm") and out.ndim > 2:
-            self._products.append((args[0].detach(), out.numel()))
+            self._products.append((args[0].detach(), out.shape))
             del self._products[:-6]
         if name == "softmax" and out.ndim > 2:
-            made = [q for q, n in self._products if n == out.numel()]
-            made = [q for q in made if q.shape[-2] == out.shape[-2]]
+            given = args[0] if args else kwargs["input"]
+            made = [q for q, shape in self._products if _fits(shape, out.shape)]
             if made:
-                self.queries.append(made[-1])
+                self.seen.append((self.path, made[-1], given.detach()))
         return out
+
+
+def _fits(product: torch.Size, scores: torch.Size) -> bool:
+    """Can these be the scores of that product, with or without a sink?"""
+    sunk = torch.Size([*product[:-1], product[-1] + 1])
+    if product[-2] != scores[-2]:
+        return False
+    return product.numel() == scores.numel() or sunk == scores
 
 
 def read_layers(model: nn.Module, run: Callable[[int], Any]) -> list[Layer]:
@@ -1574,14 +1591,21 @@ def read_layers(model: nn.Module, run: Callable[[int], Any]) -> list[Layer]:
     seen = []
     for token in (3, 5):
         watch = AttentionWatch()
-        with _alike(model), torch.no_grad(), watch:
+        with _alike(model, watch), torch.no_grad(), watch:
             run(token)
-        seen.append([q.flatten(0, -3)[0].double() for q in watch.queries])
-    return [_layer(a, b) for a, b in zip(*seen, strict=True)]
+        seen.append(watch.seen)
+    layers = []
+    for (path, *a), (_, *b) in zip(*seen, strict=True):
+        q, r = (each[0].flatten(0, -3)[0].double() for each in (a, b))
+        scores = None
+        if a[1] is not None and b[1] is not None and a[1].shape == b[1].shape:
+            scores = torch.stack([a[1].flatten(0, -3), b[1].flatten(0, -3)])
+        layers.append(replace(_layer(q, r), scores=scores, path=path))
+    return layers
 
 
 @contextmanager
-def _alike(model: nn.Module) -> Iterator[None]:
+def _alike(model: nn.Module, watch: AttentionWatch) -> Iterator[None]:
     """All places of what enters an attention are those of the middle one."""
 
     names = ("hidden_states", "hidden_state", "query", "key", "value", "x")
@@ -1594,7 +1618,8 @@ def _alike(model: nn.Module) -> Iterator[None]:
         middle = places[:, places.shape[1] // 2, None]
         return middle.expand_as(places).reshape(x.shape).contiguous()
 
-    def hook(module: nn.Module, args: Any, kwargs: Any) -> Any:
+    def hook(path: str, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        watch.path = path
         kwargs = {k: flat(v) if k in names else v for k, v in kwargs.items()}
         shape = getattr(args[0], "shape", None) if args else None
         return tuple(flat(x, shape) for x in args), kwargs
@@ -1605,7 +1630,8 @@ def _alike(model: nn.Module) -> Iterator[None]:
         name = type(module).__name__
         outer = not any(path.startswith(each) for each in inside)
         if outer and ("Attention" in name or "Attn" in name):
-            hooks += [module.register_forward_pre_hook(hook, with_kwargs=True)]
+            named = partial(hook, path)
+            hooks += [module.register_forward_pre_hook(named, with_kwargs=True)]
             inside += [path + "."]
     try:
         yield
@@ -1907,7 +1933,7 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
         raise ValueError(known) from error
     folder = Path(source)
     torch.manual_seed(seed)
-    kind, causal = _model_class(config)
+    kind, causal = model_class(config)
     if getattr(config, "is_encoder_decoder", False) and not causal:
         raise ValueError(f"{kind.__name__} must be a decoder or an encoder; it "
                          "is both, for which there are no checks")  # fmt: skip
@@ -1950,7 +1976,7 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
             pads=pads, limits=_limits(config),
         )  # fmt: skip
     try:
-        layers = read_layers(model, lambda n: model(**_constant(model, n)))
+        layers = read_layers(model, lambda n: model(**constant_input(model, n)))
     except Exception as error:
         said = f"it did not run: {_told(error)}"
         return [*findings, _finding("layers_as_configured", "no power", said)]
@@ -2034,8 +2060,11 @@ def _narrow(given: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _model_class(config: Any) -> tuple[Any, bool]:
-    """The class with logits, if there is one, and whether it is causal."""
+def model_class(config: Any) -> tuple[Any, bool]:
+    """The class with logits, if there is one, and whether it is causal.
+
+    ValueError: transformers knows no model for such a configuration.
+    """
     auto = importlib.import_module("transformers.models.auto.modeling_auto")
     for name, causal in (
         ("MODEL_FOR_MASKED_LM_MAPPING", False),
@@ -2083,8 +2112,11 @@ def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
     return found
 
 
-def _constant(model: Any, token: int) -> dict[str, Any]:
-    """Inputs of one value at all places."""
+def constant_input(model: Any, token: int) -> dict[str, Any]:
+    """Inputs of one value at all places, another for another token.
+
+    ValueError: the model reads neither ids nor pictures.
+    """
     name = getattr(model, "main_input_name", "input_ids")
     config = model.config
     dtype = next(model.parameters()).dtype

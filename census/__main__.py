@@ -1,0 +1,135 @@
+"""The census, or one row of it.
+
+python -m census                     makes measurements/census.json again, and goes on where it was stopped
+python -m census qwen3 [--json]      one model type, or a folder with a config.json, or such a file
+
+Ends with 0, with 1 where a model could not be measured, with 2 where there is no such model.
+"""
+
+import argparse
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+import transformers
+from tqdm import tqdm
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+from census.declared import declared, parts
+from census.fenced import fenced
+from census.joined import joined
+from census.measured import measured
+from census.reachable import lines_of, reachable
+from exhibits._code import code_of
+from snippets.check_positions import model_class
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULT = ROOT / "measurements" / "census.json"
+CODE = (
+    "snippets/check_positions.py",
+    "census/declared.py",
+    "census/measured.py",
+    "census/reachable.py",
+    "census/streams.py",
+)
+SECONDS, MEMORY = 60, 12 * 2**30
+
+
+def row(config):
+    """What the three witnesses say of a configuration; "why" where it could not be measured."""
+    found = {"declared": declared(config)}
+    if made_of := parts(config):
+        return {"parts": made_of}
+    try:
+        cls = model_class(config)[0]
+    except ValueError as error:
+        return found | {"why": str(error)}
+    file, line = lines_of(cls)
+    found |= {
+        "class": cls.__name__,
+        "file": file,
+        "line": line,
+        "reads": getattr(cls, "main_input_name", None),
+    }
+    found["reachable"] = reachable(cls)
+    try:
+        return found | {"measured": measured(config)}
+    except Exception as error:
+        return found | {"why": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+
+
+def of_type(kind):
+    return row(transformers.CONFIG_MAPPING[kind]())
+
+
+def of_source(source):
+    """The row of a type, a folder or a config.json. ValueError: there is none of them."""
+    if source in CONFIG_MAPPING_NAMES:
+        return fenced(of_type, source, SECONDS, MEMORY)
+    if not Path(source).exists():
+        near = [kind for kind in CONFIG_MAPPING_NAMES if kind.startswith(source.lower()[:4])]
+        raise ValueError(
+            f"{source} must be a model type of transformers, or a folder with a config.json; near: {near[:5]}"
+        )
+    return fenced(row, transformers.AutoConfig.from_pretrained(source), SECONDS, MEMORY)
+
+
+def quiet():
+    warnings.filterwarnings("ignore")
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(1)
+
+
+def make_all():
+    """Every model type, each in its own process; rows of the same code and library stay."""
+    head = {"transformers": transformers.__version__, "code": code_of(*CODE)}
+    known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
+    models = known["models"] if {name: known.get(name) for name in head} == head else {}
+    for kind in tqdm([kind for kind in sorted(CONFIG_MAPPING_NAMES) if kind not in models], unit="model"):
+        found = fenced(of_type, kind, SECONDS, MEMORY)
+        models[kind] = found if isinstance(found, dict) else {"why": found}
+        write(head, models)
+
+
+def write(head, models):
+    lines = [f"  {json.dumps(kind)}: {json.dumps(models[kind])}" for kind in sorted(models)]
+    begin = json.dumps(head, indent=1).removesuffix("\n}") + ',\n "models": {\n'
+    RESULT.write_text(begin + ",\n".join(lines) + "\n }\n}\n", encoding="utf-8")
+
+
+def told(found):
+    """The facts of one row, a line each, with witness and agreement."""
+    second = {True: ", a second agrees", False: ", a second does not agree", None: ""}
+    lines = [f"{found.get('class')}, {found.get('file')} line {found.get('line')}"]
+    for name, fact in joined(found).items():
+        lines.append(f"{name:12} {fact['value']!s:40} {fact['witness']}{second[fact['agrees']]}")
+    if "why" in found:
+        lines.append(f"not measured: {found['why']}")
+    return "\n".join(lines)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser("python -m census", description=__doc__.splitlines()[0])
+    parser.add_argument("model", nargs="?", help="a model type, or a folder with a config.json")
+    parser.add_argument("--json", action="store_true", help="the row as JSON")
+    given = parser.parse_args(arguments)
+    quiet()
+    if given.model is None:
+        make_all()
+        return 0
+    try:
+        found = of_source(given.model)
+    except (ValueError, OSError) as error:
+        sys.stderr.write(f"census: {error}\n")
+        return 2
+    found = found if isinstance(found, dict) else {"why": found}
+    if "parts" in found:
+        found["why"] = f"it is made of {', '.join(found['parts'])}: ask for these"
+    sys.stdout.write((json.dumps(found | {"facts": joined(found)}) if given.json else told(found)) + "\n")
+    return int("why" in found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What the source that a model's class can reach does with positions: evidence, no proof that it runs."""
+
+import ast
+import functools
+import inspect
+import re
+import sys
+
+SIGNS = {
+    "rotation": r"rotate_half|apply_rotary|rotary_emb|view_as_complex",
+    "added": r"embed_positions|\b\w*pos(ition)?_?(al)?_emb\w*|\bwpe\b|sinusoid|pos_encoding",
+    "biased": r"alibi|relative_attention_bias|relative_position_bias|rel_pos_bias|position_bias",
+    "in_score": r"rel_shift|relative_shift|distance_embedding|disentangled|rel_pos|rel_attn|pos_bias_u",
+}
+
+
+def reachable(cls):
+    """The signs that the source of a class, and of all in its module that it names, has: {fact: words}."""
+    found = _source(cls.__module__, cls.__name__)
+    words = {fact: sorted({hit.group(0) for hit in re.finditer(sign, found)}) for fact, sign in SIGNS.items()}
+    return {fact: seen[:3] for fact, seen in words.items() if seen}
+
+
+def lines_of(cls):
+    """Where the class stands, (file below the package, first line)."""
+    file = inspect.getsourcefile(cls).replace("\\", "/")
+    return file[file.rindex("transformers/") :], inspect.getsourcelines(cls)[1]
+
+
+def _source(module, name):
+    """The code of a class and of what it names at the top of its module, base classes of weights aside."""
+    tops = _tops(module)
+    seen, todo = set(), [name]
+    while todo:
+        one = todo.pop()
+        if one in seen or one not in tops or one.endswith("PreTrainedModel"):
+            continue
+        seen.add(one)
+        todo += tops[one][0]
+    return "\n".join(tops[one][1] for one in sorted(seen))
+
+
+@functools.cache
+def _tops(module):
+    """{name: (names in it, its code without docstrings)} of a module's classes and functions."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    tops = {}
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+            body = [each for each in node.body if not isinstance(getattr(each, "value", None), ast.Constant)]
+            tops[node.name] = (names, "\n".join(ast.unparse(each) for each in body))
+    return tops
