@@ -21,9 +21,8 @@ from census.declared import declared, parts
 from census.fenced import fenced
 from census.joined import joined
 from census.measured import measured
-from census.reachable import lines_of, reachable
+from census.reachable import class_of, lines_of, reachable
 from exhibits._code import code_of
-from snippets.check_positions import model_class
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "measurements" / "census.json"
@@ -43,7 +42,7 @@ def row(config):
     if made_of := parts(config):
         return {"parts": made_of}
     try:
-        cls = model_class(config)[0]
+        cls = class_of(config)
     except ValueError as error:
         return found | {"why": str(error)}
     file, line = lines_of(cls)
@@ -55,7 +54,7 @@ def row(config):
     }
     found["reachable"] = reachable(cls)
     try:
-        return found | {"measured": measured(config)}
+        return found | {"measured": measured(cls, config)}
     except Exception as error:
         return found | {"why": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
 

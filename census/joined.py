@@ -30,7 +30,8 @@ def _first(name, measured, declared):
 
 def _digits(value):
     """Numbers to the three digits to which a base is measured."""
-    return [f"{float(one):.3g}" for one in value] if isinstance(value, list) else value
+    numbers = isinstance(value, list) and not any(isinstance(one, str) for one in value)
+    return [f"{one:.3g}" for one in value] if numbers else value
 
 
 def _twice(seen, reached):

@@ -4,21 +4,22 @@ The reading of layers is check_positions'. All layers of the configuration are b
 are few and small.
 """
 
+import inspect
 import re
 
 import torch
 
 from census.streams import added
-from snippets.check_positions import constant_input, enliven, model_class, read_layers, small
+from snippets.check_positions import constant_input, enliven, read_layers, small
 
 EVERY = 1_000  # layers: more than any configuration has
 HIDDEN = -1e4  # what a mask adds to a score, or less
 
 
-def measured(config):
-    """Facts by name. ValueError: there is no model, or no input for it; else whatever the model raises."""
+def measured(cls, config):
+    """Facts by name. ValueError: there is no input for the model; else whatever the model raises."""
     torch.manual_seed(0)
-    model = model_class(config)[0](small(config, layers=EVERY)).eval()
+    model = cls(small(config, layers=EVERY)).eval()
     model = model.get_encoder() if getattr(config, "is_encoder_decoder", False) else model
     enliven(model)
 
@@ -41,7 +42,7 @@ def read(layers):
         facts["axes"] = "yes"
     if turned:
         facts["layout"] = sorted({layer.rotation.layout for layer in turned})
-        facts["share"] = sorted({round(2 * len(one.rotation.pairs) / one.rotation.dim, 4) for one in turned})
+        facts["share"] = sorted({_share(layer.rotation) for layer in turned})
         told = [layer.rotation.settings for layer in turned]
         facts["base"] = sorted({float(f"{one['rope_theta']:.3g}") for one in told if one.get("rope_theta")})
         facts["scaling"] = sorted(
@@ -50,6 +51,13 @@ def read(layers):
     facts["temperature"] = "yes" if any(layer.kind == "scales" for layer in layers) else "no"
     seen = [layer for layer in layers if layer.scores is not None and layer.scores.shape[-2] > 8]
     return facts | (_of_scores(layers, seen) if seen else {})
+
+
+def _share(rotation):
+    """Of a head's channels: halves lie apart by half of what turns, be the last too slow to be seen."""
+    first, second = rotation.pairs[0].tolist()
+    turned = 2 * (second - first) if rotation.layout == "half" else 2 * len(rotation.pairs)
+    return round(turned / rotation.dim, 4)
 
 
 def _rotates(layers):
@@ -112,6 +120,12 @@ def _depth(layers, n):
 def _input(model, token):
     """Inputs of one value everywhere, for models that hear, too."""
     name, config = model.main_input_name, model.config
+    taken = list(inspect.signature(model.forward).parameters)
+    if "grid_thw" in taken:  # patches of a picture of 16 by 16, each with its colours in a row
+        given = config.to_dict()
+        width = given.get("in_channels", 3) * given.get("temporal_patch_size", 1) * given["patch_size"] ** 2
+        patch = torch.randn(width, generator=torch.Generator().manual_seed(token))
+        return {taken[0]: patch.repeat(256, 1), "grid_thw": torch.tensor([[1, 16, 16]])}
     if name == "inputs_embeds":
         vector = torch.randn(config.hidden_size, generator=torch.Generator().manual_seed(token))
         return {name: vector.expand(1, 48, -1)}

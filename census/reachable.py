@@ -2,9 +2,13 @@
 
 import ast
 import functools
+import importlib
 import inspect
+import pkgutil
 import re
 import sys
+
+from snippets.check_positions import model_class
 
 SIGNS = {
     "rotation": r"rotate_half|apply_rotary|rotary_emb|view_as_complex",
@@ -12,6 +16,34 @@ SIGNS = {
     "biased": r"alibi|relative_attention_bias|relative_position_bias|rel_pos_bias|position_bias",
     "in_score": r"rel_shift|relative_shift|distance_embedding|disentangled|rel_pos|rel_attn|pos_bias_u",
 }
+
+
+def class_of(config):
+    """The model that reads such a configuration: with logits if there is one, else the shortest name.
+
+    ValueError: the library has none.
+    """
+    try:
+        return model_class(config)[0]
+    except ValueError:
+        own = [cls for cls in _models(type(config).__module__) if cls.config_class is type(config)]
+        if not own:
+            raise
+        return min(own, key=lambda cls: ("For" in cls.__name__, len(cls.__name__)))
+
+
+def _models(module):
+    """The models that the modeling files beside a configuration's define; bases of weights are none."""
+    package = importlib.import_module(module.rpartition(".")[0])
+    files = [
+        file.name for file in pkgutil.iter_modules(package.__path__) if file.name.startswith("modeling_")
+    ]
+    for file in files:
+        held = vars(importlib.import_module(f"{package.__name__}.{file}"))
+        for cls in held.values():
+            modelled = inspect.isclass(cls) and hasattr(cls, "config_class") and hasattr(cls, "forward")
+            if modelled and cls.__module__.endswith(file) and not cls.__name__.endswith("PreTrainedModel"):
+                yield cls
 
 
 def reachable(cls):

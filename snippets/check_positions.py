@@ -1564,7 +1564,10 @@ class AttentionWatch(TorchFunctionMode):
         out = function(*args, **kwargs)
         if name in ("matmul", "__matmul__", "bmm") and out.ndim > 2:
             self._products.append((args[0].detach(), out.shape))
-            del self._products[:-6]
+        if name == "baddbmm":
+            q = args[1] if len(args) > 1 else kwargs["batch1"]
+            self._products.append((q.detach(), out.shape))
+        del self._products[:-6]
         if name == "softmax" and out.ndim > 2:
             given = args[0] if args else kwargs["input"]
             made = [q for q, shape in self._products if _fits(shape, out.shape)]
