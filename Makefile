@@ -16,7 +16,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test zensical method goldens dates experiments bench notebooks tag fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test nightly browser-test zensical method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -62,6 +62,9 @@ dates: $(VENV)/site ## write into the head of each snippet when its code last ch
 
 experiments: $(VENV)/test ## train again what is missing or was made by other code; goes on where it was stopped
 	$(RUN) experiments
+
+census: $(VENV)/test ## ask every model of the pinned transformers again what it does with positions; goes on where it was stopped
+	$(RUN) census
 
 bench: $(VENV)/test ## build times beside goals, page weights, and how fast the snippets are beside their peers
 	$(BIN)/python tools/bench

@@ -6,6 +6,7 @@ import resource
 import socket
 import sys
 import tempfile
+from pathlib import Path
 
 
 def fenced(function, argument, seconds, memory):
@@ -31,11 +32,14 @@ def _inside(function, argument, seconds, memory, answers):
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     socket.socket.connect = _refuse
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+        sys.stdout = sys.stderr = nothing
+        _answer(function, argument, answers)
+
+
+def _answer(function, argument, answers):
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:

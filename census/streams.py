@@ -1,5 +1,7 @@
 """Whether something is added to a stream before its first attention, and from which table."""
 
+import re
+
 import torch
 from torch import nn
 
@@ -17,7 +19,8 @@ def added(model, run):
     if not _varies(before[0]):
         return "no"
     for name, table in [*model.named_parameters(), *model.named_buffers()]:
-        if table.is_floating_point() and table.ndim > 1 and _tells_places(table, first, run):
+        numbered = re.search(r"\.\d+\.", name)  # of one layer among many: nothing is added there
+        if not numbered and table.is_floating_point() and table.ndim > 1 and _tells_places(table, first, run):
             return _kind(model, name, table)
     return "unknown"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-24
 """Is my positional code right? Checks for a rotation, an attention, a model.
 
 A check asks one question whose answer is known and gives a Finding: what was
@@ -65,7 +65,13 @@ HEADS = (
 )
 KEY_HEADS = r"((\w+_)?num_(global_)?key_value_heads|num_kv_heads|n_head_kv)"
 WIDTH = r"(hidden_size|d_model|n_embd|embed_dim|hidden_dim|dim|emb_dim)"
-NEAR = ("sliding_window", "index_topk", "attention_chunk_size", "window_size")
+NEAR = (
+    "sliding_window",
+    "local_attention",
+    "index_topk",
+    "attention_chunk_size",
+    "window_size",
+)
 MOST = (  # of what has one of these names
     (r"(\w+_)?vocab_size", 512),
     (r"\w*(num|n)_(\w+_)?experts", 4),

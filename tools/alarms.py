@@ -9,8 +9,6 @@ the other.
 """
 
 import json
-import multiprocessing
-import resource
 import sys
 import tempfile
 import warnings
@@ -21,6 +19,7 @@ import transformers
 from tqdm import tqdm
 from transformers.models.auto import modeling_auto
 
+from census.fenced import fenced
 from exhibits._code import code_of
 from snippets.check_positions import check_transformers
 
@@ -36,36 +35,21 @@ def types():
     return sorted({kind for mapping in names for kind in mapping})
 
 
-def checked(kind, answers):
-    """The verdict of each check on one type, put into a queue; text where nothing could be asked."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+def checked(kind):
+    """The verdict of each check on one type."""
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            transformers.CONFIG_MAPPING[kind]().save_pretrained(folder)
-            findings = check_transformers(folder)
-        verdicts = {one.check: one.verdict for one in findings}
-        verdicts |= {one.check: "fails" for one in findings if one.verdict == "fails"}
-        answers.put(verdicts)
-    except BaseException as error:
-        answers.put(f"{type(error).__name__}: {error}".splitlines()[0][:160])
+    with tempfile.TemporaryDirectory() as folder:
+        transformers.CONFIG_MAPPING[kind]().save_pretrained(folder)
+        findings = check_transformers(folder)
+    verdicts = {one.check: one.verdict for one in findings}
+    return verdicts | {one.check: "fails" for one in findings if one.verdict == "fails"}
 
 
 def ask(kind):
     """The findings, or why there are none."""
-    fork = multiprocessing.get_context("fork")
-    answers = fork.Queue()
-    process = fork.Process(target=checked, args=(kind, answers), daemon=True)
-    process.start()
-    try:
-        return answers.get(timeout=SECONDS)
-    except Exception:
-        return f"it took more than {SECONDS} seconds, or memory"
-    finally:
-        process.kill()
-        process.join()
+    return fenced(checked, kind, SECONDS, MEMORY)
 
 
 def main(names):

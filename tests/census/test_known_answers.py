@@ -1,0 +1,54 @@
+"""What a reader finds in the code of models that are hard to measure, and the census must find, too."""
+
+import pytest
+
+from census.__main__ import of_type, quiet
+from census.joined import joined
+
+ROTATES = {"rotation": "yes", "added": "no", "biased": "no", "in_score": "no", "sinks": "no"}
+STANDS = {"rotation": "no", "sinks": "no", "in_score": "no"}
+
+
+def every(fourth, layers):
+    return list(range(fourth - 1, layers, fourth))
+
+
+def others(left_out, layers):
+    return [n for n in range(layers) if n not in left_out]
+
+
+KNOWN = {
+    "qwen3": ROTATES | {"layout": ["half"], "share": [1.0], "base": [1e4], "bare": [], "windows": []},
+    "gemma3_text": ROTATES | {"base": [1e4, 1e6], "bare": [], "windows": others(every(6, 26), 26)},
+    "deepseek_v3": ROTATES | {"layout": ["half"], "share": [0.3333], "base": [1e4]},
+    "modernbert": ROTATES | {"base": [1e4, 1.6e5], "windows": others(range(0, 22, 3), 22)},
+    "smollm3": ROTATES | {"base": [2e6], "bare": every(4, 36), "windows": []},
+    "cohere2": ROTATES
+    | {"layout": ["interleaved"], "bare": every(4, 40), "windows": others(every(4, 40), 40)},
+    "llama4_text": ROTATES
+    | {"layout": ["interleaved"], "bare": every(4, 48), "windows": others(every(4, 48), 48)},
+    "gpt_neox": ROTATES | {"layout": ["half"], "share": [0.25]},
+    "glm": ROTATES | {"layout": ["interleaved"], "share": [0.5]},
+    "gpt_oss": ROTATES
+    | {"base": [1.5e5], "scaling": ["yarn"], "sinks": "yes", "windows": list(range(0, 36, 2))},
+    "bloom": STANDS | {"biased": "linear", "added": "no"},
+    "mpt": STANDS | {"biased": "linear", "added": "no"},
+    "t5": STANDS | {"biased": "table", "added": "no"},
+    "jamba": STANDS | {"biased": "no"},
+    "gpt2": STANDS | {"added": "learned", "biased": "no"},
+    "marian": STANDS | {"added": "fixed", "biased": "no"},
+    "pegasus": STANDS | {"added": "fixed", "biased": "no"},
+    "vit": STANDS | {"added": "learned", "biased": "no"},
+    "deberta-v2": STANDS | {"added": "learned", "biased": "no"},
+}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_the_census_finds_what_a_reader_finds(kind):
+    quiet()
+    facts = joined(of_type(kind))
+    assert {name: facts[name]["value"] for name in KNOWN[kind]} == KNOWN[kind]
+
+
+def test_a_composite_names_its_parts_and_has_no_facts():
+    assert of_type("qwen3_vl") == {"parts": ["qwen3_vl_text", "qwen3_vl_vision"]}
