@@ -69,8 +69,26 @@ def test_a_witness_who_disagrees_is_heard():
 
 
 def test_digits_that_measuring_has_not_are_no_disagreement():
-    row = {"measured": {"base": [11_200_000.0]}, "declared": {"base": [11_158_840.0]}}
-    assert joined(row)["base"]["agrees"] is True
+    row = {"measured": {"base": [9_920_000.0, 9_940_000.0]}, "declared": {"base": [10_000_000.0]}}
+    assert joined(row)["base"] == {"value": [10_000_000.0], "witness": "measured", "agrees": True}
+    row["declared"]["base"] = [10_000_000.0, 20_000.0]
+    assert joined(row)["base"]["agrees"] is False
+
+
+def test_layers_are_compared_exactly():
+    row = {"measured": {"bare": [99]}, "declared": {"bare": [100]}}
+    assert joined(row)["bare"] == {"value": [99], "witness": "measured", "agrees": False}
+
+
+def test_a_share_that_is_said_otherwise_is_disputed():
+    assert (
+        joined({"measured": {"share": [1.0]}, "declared": {"share": [0.5]}})["share"]["value"] == "disputed"
+    )
+
+
+def test_a_window_longer_than_the_text_is_believed_of_the_configuration():
+    row = {"measured": {"windows": []}, "declared": {"windows": [0, 2]}}
+    assert joined(row)["windows"] == {"value": [0, 2], "witness": "declared", "agrees": False}
 
 
 def test_what_is_added_or_biased_needs_two_witnesses():
