@@ -1547,9 +1547,9 @@ class Layer:
 class AttentionWatch(TorchFunctionMode):
     """Keeps what each attention that runs was seen to do, in seen, as tuples.
 
-    Each has the path of its module, q, (..., queries, dim), and the scores, (...,
-    queries, keys), which end in a column more where there is a sink. It sees
-    scaled_dot_product_attention, whose scores stay hidden (None), and the
+    Each has the path of its module, q, (..., queries, dim), and the scores,
+    (..., queries, keys), which end in a column more where there is a sink. It
+    sees scaled_dot_product_attention, whose scores stay hidden (None), and the
     product that a softmax takes.
     """
 

@@ -179,12 +179,16 @@ def state(tree):
     for call in nodes(tree, ast.Call):
         if getattr(call.func, "id", "") == "print":
             yield call.lineno, "prints"
-    for function in nodes(tree, ast.FunctionDef):
+    functions = nodes(tree, ast.FunctionDef)
+    own = {node.name for node in nodes(tree, ast.ClassDef)}  # their objects may be told things
+    arguments = [each for function in functions for each in function.args.args]
+    told = {each.arg for each in arguments if getattr(each.annotation, "id", "") in own}
+    for function in functions:
         for default in [*function.args.defaults, *filter(None, function.args.kw_defaults)]:
             if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call)):
                 yield default.lineno, "a default that every call would share"
         for node in nodes(function, ast.Attribute) if function.name != "__init__" else []:
-            if isinstance(node.ctx, ast.Store):
+            if isinstance(node.ctx, ast.Store) and getattr(node.value, "id", "") not in told:
                 yield node.lineno, "kept from one call to the next"
 
 
