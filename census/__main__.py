@@ -8,8 +8,10 @@ Ends with 0, with 1 where a model could not be measured, with 2 where there is n
 
 import argparse
 import json
+import os
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
@@ -26,41 +28,41 @@ from exhibits._code import code_of
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULT = ROOT / "measurements" / "census.json"
-CODE = (
-    "snippets/check_positions.py",
-    "census/declared.py",
-    "census/measured.py",
-    "census/reachable.py",
-    "census/streams.py",
-)
-SECONDS, MEMORY = 60, 12 * 2**30
+MEASURING = ("snippets/check_positions.py", "census/inputs.py", "census/measured.py", "census/streams.py")
+READING = ("census/declared.py", "census/reachable.py")
+SECONDS, MEMORY = 120, 12 * 2**30
 
 
 def row(config):
     """What the three witnesses say of a configuration; "why" where it could not be measured."""
-    found = {"declared": declared(config)}
+    found = read(config)
+    if "class" not in found:
+        return found
+    try:
+        return found | {"measured": measured(class_of(config), config)}
+    except Exception as error:
+        return found | {"why": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+
+
+def read(config):
+    """What needs no model: the parts of a composite, or what is declared and reachable, and where."""
     if made_of := parts(config):
         return {"parts": made_of}
+    found = {"declared": declared(config), "package": type(config).__module__.split(".")[-2]}
     try:
         cls = class_of(config)
     except ValueError as error:
         return found | {"why": str(error)}
     file, line = lines_of(cls)
-    found |= {
-        "class": cls.__name__,
-        "file": file,
-        "line": line,
-        "reads": getattr(cls, "main_input_name", None),
-    }
-    found["reachable"] = reachable(cls)
-    try:
-        return found | {"measured": measured(cls, config)}
-    except Exception as error:
-        return found | {"why": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+    return found | {"class": cls.__name__, "file": file, "line": line, "reachable": reachable(cls)}
 
 
 def of_type(kind):
     return row(transformers.CONFIG_MAPPING[kind]())
+
+
+def read_type(kind):
+    return read(transformers.CONFIG_MAPPING[kind]())
 
 
 def of_source(source):
@@ -82,14 +84,36 @@ def quiet():
 
 
 def make_all():
-    """Every model type, each in its own process; rows of the same code and library stay."""
-    head = {"transformers": transformers.__version__, "code": code_of(*CODE)}
-    known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
-    models = known["models"] if {name: known.get(name) for name in head} == head else {}
-    for kind in tqdm([kind for kind in sorted(CONFIG_MAPPING_NAMES) if kind not in models], unit="model"):
-        found = fenced(of_type, kind, SECONDS, MEMORY)
-        models[kind] = found if isinstance(found, dict) else {"why": found}
+    """Every model type, each in its own process; what the same code measured in the same library stays."""
+    head = {"transformers": transformers.__version__, "code": code_of(*MEASURING, *READING)}
+    models = kept(head)
+    left = {kind: None for kind in sorted(CONFIG_MAPPING_NAMES) if kind not in models}
+    for kind, _, row in asked(of_type, left):
+        models[kind] = row if isinstance(row, dict) else {"why": row}
         write(head, models)
+
+
+def kept(head):
+    """Rows of the file whose models were measured as they would be now, read anew if reading has changed."""
+    known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
+    same = [known.get("code", {}).get(file) == head["code"][file] for file in head["code"]]
+    if known.get("transformers") != head["transformers"] or not all(same[: len(MEASURING)]):
+        return {}
+    if all(same):
+        return known["models"]
+    models = {}
+    for kind, old, found in asked(read_type, known["models"]):
+        found = found if isinstance(found, dict) else {}
+        models[kind] = found | {name: old[name] for name in ("measured", "why") if name in old}
+    write(head, models)
+    return models
+
+
+def asked(function, kinds):
+    """(name, what kinds holds of it, what function says of it or why it cannot), on all cores, with a bar."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda kind: fenced(function, kind, SECONDS, MEMORY), kinds)
+        yield from tqdm(zip(kinds, kinds.values(), found, strict=True), total=len(kinds), unit="model")
 
 
 def write(head, models):

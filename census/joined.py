@@ -1,6 +1,6 @@
 """Facts of a model joined: each a value, its witness, and whether a second one agrees."""
 
-OF_ALL = ("rotation", "windows", "sinks", "temperature")
+OF_ALL = ("windows", "sinks", "temperature")
 OF_ROTATION = ("layout", "share", "base", "scaling", "bare")
 SEEN_TWICE = ("added", "biased", "in_score")
 ALONE = ("context", "window")
@@ -10,17 +10,56 @@ NEAR = 0.02  # a large base is read off few slow pairs, and a share is cut to wh
 def joined(row):
     """{fact: {"value", "witness", "agrees"}}; agrees is None where one witness alone speaks.
 
-    What is measured stands before what is declared, but for a share, "disputed" where they differ,
-    and for windows, which may be longer than the text that was read. That something is added, biased or in
-    the score is said only where it is measured and the source can do it; measured alone it is "disputed".
+    What is measured stands before what is declared, but for windows and temperatures, which may begin beyond
+    the text that was read. That something is added, biased or in the score is said only where it is measured
+    and the source can do it; measured alone it is "disputed", and so are queries that move as by no rotation
+    where a rotation is declared or in the source. What has no attention has no other facts.
     """
     measured, declared, reached = (row.get(name) or {} for name in ("measured", "declared", "reachable"))
-    facts = {name: _first(name, measured, declared) for name in OF_ALL}
+    attention = measured.get("attention", "unknown")
+    facts = {"attention": _fact(attention, "none" if attention == "unknown" else "measured")}
+    alone = {name: _fact(declared[name], "declared") for name in ALONE if name in declared}
+    if attention == "no":
+        return facts | alone
+    facts["rotation"] = _rotation(measured, declared, reached)
     if facts["rotation"]["value"] != "no":
         facts |= {name: _first(name, measured, declared) for name in OF_ROTATION}
+        if facts["layout"]["value"] == ["axes"]:  # a head has parts there, each with its own share and pairs
+            facts = {name: fact for name, fact in facts.items() if name != "share"}
+    facts |= {name: _first(name, measured, declared) for name in OF_ALL}
+    facts |= _beyond_what_is_seen(facts, measured, declared, reached)
+    if measured.get("reads") in (
+        "pictures",
+        "films",
+    ):  # near is another thing there, and some places are padding
+        facts = {name: fact for name, fact in facts.items() if name not in ("windows", "bare")}
     facts |= {name: _twice(measured.get(name), reached.get(name)) for name in SEEN_TWICE}
-    facts |= {name: _fact(declared[name], "declared") for name in ALONE if name in declared}
-    return facts
+    return facts | alone
+
+
+def _beyond_what_is_seen(facts, measured, declared, reached):
+    """What is none in a short text and named in the source is unknown, for it may begin further out.
+
+    Windows are disputed that are declared, narrowed and not seen, and those in layers of no known kind.
+    """
+    changed = {}
+    for name in ("windows", "temperature", "sinks"):
+        if measured.get(name) in ([], "no") and name in reached and name not in declared:
+            changed[name] = _fact("unknown", "none")
+    unseen = declared.get("windows") and measured.get("windows") == [] and "window" in declared
+    if unseen or (measured.get("windows") and "other_kinds" in declared):
+        changed["windows"] = _fact("disputed", "measured alone", False)
+    halves = facts.get("layout", {}).get("value") == ["half"]
+    if halves and "reordered" in reached and "reordered" not in declared:
+        changed["reordered"] = _fact("yes", "source")
+    return changed
+
+
+def _rotation(measured, declared, reached):
+    if measured.get("rotation") != "unlike one":
+        return _first("rotation", measured, declared)
+    spoken = "rotation" in declared or "rotation" in reached
+    return _fact("disputed", "measured alone", False) if spoken else _fact("unknown", "none")
 
 
 def _first(name, measured, declared):
@@ -29,17 +68,21 @@ def _first(name, measured, declared):
         seen = [each for each in seen if each != "unknown"] or None
     if name in ("layout", "share", "base"):  # read in no layer
         seen = seen or None
-    if seen in (None, "unknown") or (name == "windows" and said and not seen):
-        witness = "none" if said is None else "declared"
-        return _fact("unknown" if said is None else said, witness, False if seen == [] else None)
+    beyond = name in ("windows", "temperature") and said and seen is not None and _less(seen, said)
+    if seen in (None, "unknown") or beyond:
+        return _fact("unknown" if said is None else said, "none" if said is None else "declared")
     if said is None:
         return _fact(seen, "measured")
-    if _alike(seen, said):
-        return _fact(said, "measured", True)
-    return _fact("disputed" if name == "share" else seen, "measured", False)
+    agrees = alike(seen, said)
+    return _fact(said if agrees else seen, "measured", agrees)
 
 
-def _alike(seen, said):
+def _less(seen, said):
+    """Is all that was seen said, too, and more?"""
+    return set(seen) < set(said) if isinstance(seen, list) else seen == "no"
+
+
+def alike(seen, said):
     """Is each thing that was measured said, and the reverse? A number may be off by what measuring is."""
     if not isinstance(seen, list) or not isinstance(said, list):
         return seen == said

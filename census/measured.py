@@ -4,44 +4,76 @@ The reading of layers is check_positions'. All layers of the configuration are b
 are few and small.
 """
 
-import inspect
 import re
 
 import torch
 
-from census.streams import added
-from snippets.check_positions import constant_input, enliven, read_layers, small
+from census.inputs import constant_inputs, reads
+from census.streams import added, is_attention
+from snippets.check_positions import enliven, read_layers, small
 
-EVERY = 1_000  # layers: more than any configuration has
-HIDDEN = -1e4  # what a mask adds to a score, or less
+EVERY = 1_000  # layers or heads: more than any configuration has
+FIRST = 6
+OF_DEPTHS = ("layers", "bare", "windows")
+HIDDEN = 5e3  # how far a hidden score lies below the largest of its query, or further
 
 
 def measured(cls, config):
-    """Facts by name. ValueError: there is no input for the model; else whatever the model raises."""
+    """Facts by name, of all layers, narrow; where that does not run, of the first ones, as wide as they are.
+
+    ValueError: there is no input for the model; else whatever the narrow model raises.
+    """
+    try:
+        return _measured(cls, _narrow(config, EVERY))
+    except Exception as error:
+        try:
+            facts = _measured(cls, _narrow(config, FIRST, EVERY))
+        except Exception:
+            raise error from None
+    cut = _narrow(config, FIRST).to_dict() != _narrow(config, EVERY).to_dict()
+    return {name: fact for name, fact in facts.items() if not (cut and name in OF_DEPTHS)}
+
+
+def _narrow(config, layers, heads=4):
+    """As the checker narrows it, but for keys that are picked by their scores, and windows in pictures."""
+    narrow = small(config, layers, heads)
+    for name in ("index_topk", "window_size" if hasattr(config, "patch_size") else ""):
+        if hasattr(config, name):
+            setattr(narrow, name, getattr(config, name))
+    return narrow
+
+
+def _measured(cls, config):
     torch.manual_seed(0)
-    model = cls(small(config, layers=EVERY)).eval()
+    model = cls(config).eval()
     model = model.get_encoder() if getattr(config, "is_encoder_decoder", False) else model
+    model.config = getattr(model, "config", config)
     enliven(model)
 
     def run(token):
-        return model(**_input(model, token))
+        return model(**constant_inputs(model, token))
 
-    return read(read_layers(model, run)) | {"added": added(model, run)}
+    facts = {"reads": reads(constant_inputs(model, 0))} | read(read_layers(model, run), attends(model))
+    return facts | {"added": added(model, run)}
 
 
-def read(layers):
+def attends(model):
+    """Is anything in the model called an attention?"""
+    return any(is_attention(module) for module in model.modules())
+
+
+def read(layers, attends=True):
     """The facts that the layers show, in the order of their depth; none where no attention ran."""
     if not layers:
-        return {"attention": "none seen"}
+        return {"attention": "unknown" if attends else "no"}
     turned = [layer for layer in layers if layer.rotation]
     axes = [layer for layer in layers if layer.kind == "turns on axes"]
-    facts = {"layers": len({_depth(layers, n) for n in range(len(layers))}), "rotation": _rotates(layers)}
+    facts = {"attention": "yes", "layers": len({_depth(layers, n) for n in range(len(layers))})}
+    facts["rotation"] = _rotates(layers)
     if turned or axes:
         facts["bare"] = _where(layers, lambda layer: layer.kind in ("still", "adds", "scales"))
-    if axes:
-        facts["axes"] = "yes"
+        facts["layout"] = sorted({layer.rotation.layout for layer in turned} | ({"axes"} if axes else set()))
     if turned:
-        facts["layout"] = sorted({layer.rotation.layout for layer in turned})
         facts["share"] = sorted({_share(layer.rotation) for layer in turned})
         told = [layer.rotation.settings for layer in turned]
         facts["base"] = sorted({float(f"{one['rope_theta']:.3g}") for one in told if one.get("rope_theta")})
@@ -54,17 +86,15 @@ def read(layers):
 
 
 def _share(rotation):
-    """Of a head's channels: halves lie apart by half of what turns, be the last too slow to be seen."""
-    first, second = rotation.pairs[0].tolist()
-    turned = 2 * (second - first) if rotation.layout == "half" else 2 * len(rotation.pairs)
-    return round(turned / rotation.dim, 4)
+    """Of a head's channels, as the spelling of the layer has it, which knows of pairs too slow to be seen."""
+    return round(rotation.settings.get("partial_rotary_factor", 1.0), 4)
 
 
 def _rotates(layers):
     kinds = {layer.kind for layer in layers}
     if kinds & {"turns", "turns on axes"}:
         return "yes"
-    return "unknown" if "neither" in kinds else "no"
+    return "unlike one" if "neither" in kinds else "no"
 
 
 def _of_scores(layers, seen):
@@ -84,17 +114,22 @@ def _sunk(scores):
 
 
 def _windowed(scores):
-    """Does a late token see fewer keys than an early one would let it expect?"""
+    """Does the last token see itself and near ones alone? What is picked by its scores lies anywhere."""
     tokens = scores.shape[-2]
-    keys = (scores[0, 0, :, :tokens] > HIDDEN).sum(-1)
-    return scores.shape[-1] - tokens in (0, 1) and int(keys[-1]) < tokens
+    seen = _visible(scores[0, 0, -1, :tokens])
+    near = seen[tokens - int(seen.sum()) :]
+    return scores.shape[-1] - tokens in (0, 1) and len(near) < tokens and bool(near.all())
+
+
+def _visible(scores):
+    return scores > scores.amax(-1, keepdim=True) - HIDDEN
 
 
 def _bias(scores):
     """What places add to the scores of the query in the middle: "no", "linear", "table" or "in_score"."""
     tokens = scores.shape[-2]
     row = scores[:, :, tokens // 2, :tokens].double()
-    row = row[:, :, (row > HIDDEN).all((0, 1))]
+    row = row[:, :, _visible(row).all((0, 1))]
     if row.shape[-1] < 4:
         return "no"
     size = float(row.abs().max()) or 1.0
@@ -115,29 +150,3 @@ def _depth(layers, n):
     """The number of a layer in the model's list, or of its attention where the path has none."""
     numbers = re.findall(r"\.(\d+)\.", layers[n].path)
     return int(numbers[0]) if numbers else n
-
-
-def _input(model, token):
-    """Inputs of one value everywhere, for models that hear, too."""
-    name, config = model.main_input_name, model.config
-    taken = list(inspect.signature(model.forward).parameters)
-    if "grid_thw" in taken:  # patches of a picture of 16 by 16, each with its colours in a row
-        given = config.to_dict()
-        width = given.get("in_channels", 3) * given.get("temporal_patch_size", 1) * given["patch_size"] ** 2
-        patch = torch.randn(width, generator=torch.Generator().manual_seed(token))
-        return {taken[0]: patch.repeat(256, 1), "grid_thw": torch.tensor([[1, 16, 16]])}
-    if name == "inputs_embeds":
-        vector = torch.randn(config.hidden_size, generator=torch.Generator().manual_seed(token))
-        return {name: vector.expand(1, 48, -1)}
-    if name == "input_values":
-        return {name: torch.full((1, 8_000), 0.07 * (token - 4))}
-    if name == "input_features":
-        bins = next((n for n in map(config.to_dict().get, BINS) if isinstance(n, int)), 80)
-        column = torch.randn(bins, generator=torch.Generator().manual_seed(token))
-        length = 2 * (getattr(config, "max_source_positions", None) or 32)
-        first = hasattr(model, "conv1")  # these convolve over time, which they want last
-        return {name: column[:, None].expand(1, bins, length) if first else column.expand(1, length, bins)}
-    return constant_input(model, token)
-
-
-BINS = ("num_mel_bins", "feature_size", "input_feat_per_channel", "feature_projection_input_dim")

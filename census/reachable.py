@@ -8,22 +8,31 @@ import pkgutil
 import re
 import sys
 
+from transformers import MODEL_MAPPING
+
 from snippets.check_positions import model_class
 
 SIGNS = {
     "rotation": r"rotate_half|apply_rotary|rotary_emb|view_as_complex",
-    "added": r"embed_positions|\b\w*pos(ition)?_?(al)?_emb\w*|\bwpe\b|sinusoid|pos_encoding",
-    "biased": r"alibi|relative_attention_bias|relative_position_bias|rel_pos_bias|position_bias",
-    "in_score": r"rel_shift|relative_shift|distance_embedding|disentangled|rel_pos|rel_attn|pos_bias_u",
+    "reordered": r"apply_rotary_pos_emb_interleave",  # into halves, of weights whose pairs are neighbours
+    "added": r"embed_positions|\b(?!apply_|max_)\w*pos(ition)?_?(al)?_emb\w*|\bwpe\b|sinusoid|pos_encoding",
+    "biased": r"alibi|attention_biases|relative_(attention|position)_bias|rel_pos_bias|position_bias",
+    "windows": r"sliding|local_att|attend_from_chunk|attention_window|window_size|chunked_attention",
+    "sinks": r"\bsinks?\b|s_aux",
+    "temperature": r"attn_temperature|scaling_beta|log_scaling|ssmax|attn_scale\b|softmax_scaling",
+    "in_score": r"rel_logits|rel(ative)?_shift|distance_embedding|disentangled|rel_pos|rel_attn|pos_bias_u",
 }
 
 
 def class_of(config):
-    """The model that reads such a configuration: with logits if there is one, else the shortest name.
+    """The model that reads such a configuration: both halves of one that has two, else the one with logits,
+    else the shortest name.
 
     ValueError: the library has none.
     """
     try:
+        if getattr(config, "is_encoder_decoder", False) and type(config) in MODEL_MAPPING:
+            return MODEL_MAPPING[type(config)]
         return model_class(config)[0]
     except ValueError:
         own = [cls for cls in _models(type(config).__module__) if cls.config_class is type(config)]
@@ -56,7 +65,7 @@ def reachable(cls):
 def lines_of(cls):
     """Where the class stands, (file below the package, first line)."""
     file = inspect.getsourcefile(cls).replace("\\", "/")
-    return file[file.rindex("transformers/") :], inspect.getsourcelines(cls)[1]
+    return file[file.rindex("/transformers/") + 1 :], inspect.getsourcelines(cls)[1]
 
 
 def _source(module, name):

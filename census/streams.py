@@ -1,4 +1,4 @@
-"""Whether something is added to a stream before its first attention, and from which table."""
+"""Whether something is added to a stream before its first layer, and from which table."""
 
 import re
 
@@ -7,16 +7,18 @@ from torch import nn
 
 
 class _Arrived(BaseException):
-    """The first attention was reached: nothing after it needs to run."""
+    """The first layer was reached: nothing after it needs to run."""
 
 
 def added(model, run):
-    """What tells places apart before the first attention: learned, fixed, convolution, no or unknown."""
-    first = _first_attention(model, run)
+    """What tells places apart before the first layer: learned, fixed, convolution, no or unknown."""
+    first = _first_layer(model, run)
     if first is None:
         return "unknown"
-    before = [_arriving(first, run, token) for token in (3, 5)]
-    if not _varies(before[0]):
+    before = _arriving(first, run, 3)
+    if before is None:
+        return "unknown"
+    if not _varies(before):
         return "no"
     for name, table in [*model.named_parameters(), *model.named_buffers()]:
         numbered = re.search(r"\.\d+\.", name)  # of one layer among many: nothing is added there
@@ -43,31 +45,42 @@ def is_sinusoids(table):
     return bool(off <= 1e-4 * x.abs().max()) and bool((x != x[0]).any())
 
 
-def _first_attention(model, run):
-    """The outermost module with an attention's name that runs first, None where none does."""
+def is_attention(module):
+    name = type(module).__name__
+    return "Attention" in name or "Attn" in name
+
+
+def _first_layer(model, run):
+    """The first layer of the stack with the first attention that runs, or that attention; None: none runs."""
     order, hooks = [], []
-    for module in model.modules():
-        name = type(module).__name__
-        if "Attention" in name or "Attn" in name:
-            hooks.append(module.register_forward_pre_hook(lambda module, _: order.append(module)))
+    for path, module in model.named_modules():
+        if is_attention(module):
+            hooks.append(module.register_forward_pre_hook(lambda *_, path=path: order.append(path)))
     try:
         with torch.no_grad():
             run(3)
     finally:
         for each in hooks:
             each.remove()
-    return order[0] if order else None
+    if not order:
+        return None
+    layers = re.match(r"(.+?)\.\d+\.", f"{order[0]}.")
+    first = model.get_submodule(layers[1] if layers else order[0])
+    while isinstance(first, nn.ModuleList):
+        first = first[0]
+    return first
 
 
-def _arriving(attention, run, token):
-    """What enters the attention, (tokens, width)."""
+def _arriving(layer, run, token):
+    """What enters the layer, (tokens, width); None: it takes no vectors."""
     arrived = []
 
     def keep(module, args, kwargs):
-        arrived.extend(x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor) and x.ndim > 2)
+        given = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor) and x.ndim > 1]
+        arrived.extend(x for x in given if x.is_floating_point())
         raise _Arrived
 
-    hook = attention.register_forward_pre_hook(keep, with_kwargs=True)
+    hook = layer.register_forward_pre_hook(keep, with_kwargs=True)
     try:
         with torch.no_grad():
             run(token)
@@ -75,7 +88,9 @@ def _arriving(attention, run, token):
         pass
     finally:
         hook.remove()
-    return arrived[0].flatten(1, -2)[0].double()
+    if not arrived:
+        return None
+    return arrived[0].flatten(0, -2).double()
 
 
 def _varies(stream):
@@ -84,11 +99,11 @@ def _varies(stream):
     return float((middle - middle[0]).abs().max()) > 1e-5 * float(stream.abs().max())
 
 
-def _tells_places(table, attention, run):
+def _tells_places(table, layer, run):
     """Are all places the same without this table, and tokens still not?"""
     kept = table.detach().clone()
     with torch.no_grad():
         table.zero_()
-        a, b = (_arriving(attention, run, token) for token in (3, 5))
+        a, b = (_arriving(layer, run, token) for token in (3, 5))
         table.copy_(kept)
     return not _varies(a) and float((a - b).abs().max()) > 1e-5 * float(a.abs().max().clamp(min=1e-9))

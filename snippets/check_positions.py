@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-25
 """Is my positional code right? Checks for a rotation, an attention, a model.
 
 A check asks one question whose answer is known and gives a Finding: what was
@@ -67,15 +67,16 @@ KEY_HEADS = r"((\w+_)?num_(global_)?key_value_heads|num_kv_heads|n_head_kv)"
 WIDTH = r"(hidden_size|d_model|n_embd|embed_dim|hidden_dim|dim|emb_dim)"
 NEAR = (
     "sliding_window",
+    "sliding_window_size",
     "local_attention",
     "index_topk",
     "attention_chunk_size",
     "window_size",
 )
 MOST = (  # of what has one of these names
-    (r"(\w+_)?vocab_size", 512),
+    (r"(\w+_)?vocab_size\w*", 512),
     (r"\w*(num|n)_(\w+_)?experts", 4),
-    (r"\w*(experts_per_tok|moe_top_?k)\w*|top_k", 2),
+    (r"\w*(experts_per_tok|moe_top_?k)\w*|top_k|moe_k", 2),
     (r"n_group|topk_group|num_expert_group", 1),
     (r"frames_per_clip", 4),
     (r"\w*(intermediate|ffn_dim|ffn_hidden)\w*", 128),
@@ -1573,6 +1574,10 @@ class AttentionWatch(TorchFunctionMode):
         if name == "baddbmm":
             q = args[1] if len(args) > 1 else kwargs["batch1"]
             self._products.append((q.detach(), out.shape))
+        if name == "einsum" and out.ndim > 2:
+            q = _summed_queries(*args)
+            if q is not None:
+                self._products.append((q.detach(), out.shape))
         del self._products[:-6]
         if name == "softmax" and out.ndim > 2:
             given = args[0] if args else kwargs["input"]
@@ -1580,6 +1585,22 @@ class AttentionWatch(TorchFunctionMode):
             if made:
                 self.seen.append((self.path, made[-1], given.detach()))
         return out
+
+
+def _summed_queries(equation: str, *factors: Any) -> Tensor | None:
+    """What stands before the keys of an einsum, (..., queries, dim)."""
+    if "->" not in equation:
+        return None
+    given, made = equation.replace(" ", "").split("->")
+    names = given.split(",")
+    tensors = factors[0] if isinstance(factors[0], (list, tuple)) else factors
+    summed = [n for n in names[0] if n in names[-1] and n not in made]
+    if len(names) != 2 or "." in equation or len(summed) != 1:
+        return None
+    axes = [n for n in made if n in names[0]] + summed
+    if axes[-2:-1] != [made[-2]] or len(axes) != len(names[0]):
+        return None
+    return torch.einsum(f"{names[0]}->{''.join(axes)}", tensors[0])
 
 
 def _fits(product: torch.Size, scores: torch.Size) -> bool:
@@ -1621,11 +1642,11 @@ def _alike(model: nn.Module, watch: AttentionWatch) -> Iterator[None]:
 
     def flat(x: Any, shape: Any = None) -> Any:
         floats = isinstance(x, Tensor) and x.is_floating_point()
-        if not floats or x.ndim not in (3, 4) or shape not in (None, x.shape):
+        known = floats and x.ndim in (2, 3, 4)
+        if not known or shape not in (None, x.shape):
             return x
-        places = x.flatten(1, -2)  # (batch, tokens, width), or of a grid
-        middle = places[:, places.shape[1] // 2, None]
-        return middle.expand_as(places).reshape(x.shape).contiguous()
+        places = x.flatten(0, -2)  # whatever stands first
+        return places[len(places) // 2].expand_as(x).contiguous()
 
     def hook(path: str, module: nn.Module, args: Any, kwargs: Any) -> Any:
         watch.path = path
@@ -1696,6 +1717,8 @@ def _turning(q: Tensor) -> Tensor | None:
     dim, size = q.shape[-1], float(q.abs().max())
     moves = (q - q.mean(0)).abs().amax(0) > 1e-5 * size
     at = moves.nonzero()[:, 0]
+    if not len(at):  # not a number
+        return None
     for turned in range(dim - dim % 2, 0, -2):
         for begin in dict.fromkeys((0, dim - turned)):
             if at[0] < begin or at[-1] >= begin + turned:
@@ -2002,18 +2025,24 @@ def enliven(model: nn.Module, scale: float = 3.0) -> None:
         for weight in model.parameters():
             if weight.ndim > 1 and weight.shape[-1] > 1:
                 weight.mul_(scale)
-            if weight.ndim > 1 and bool((weight == weight.flatten()[0]).all()):
+            if weight.ndim > 1 and _same_everywhere(weight):
                 weight.normal_(0, 0.5)
 
 
-def small(config: Any, layers: int = 6) -> Any:
+def _same_everywhere(weight: Tensor) -> bool:
+    """As zeros are, and what SAM draws, with a deviation of 1e-10."""
+    flat = weight.flatten()
+    return bool(((flat - flat[:1]).abs() < 1e-6).all())
+
+
+def small(config: Any, layers: int = 6, heads: int = 4) -> Any:
     """A copy with few layers and heads, small tables, windows of 8."""
     config = copy.deepcopy(config)
     given = {k: v for k, v in vars(config).items() if not k.startswith("_")}
-    changed = _narrow(given) | _short(given, layers)
+    changed = _narrow(given, heads) | _short(given, layers)
     for name in getattr(type(config), "sub_configs", None) or {}:
         if getattr(config, name, None) is not None:
-            changed[name] = small(getattr(config, name), layers)
+            changed[name] = small(getattr(config, name), layers, heads)
     for name in ("attn", "experts"):
         changed[f"_{name}_implementation_internal"] = "eager"
     for name, value in changed.items():
@@ -2039,11 +2068,12 @@ def _one_of_each(values: Sequence[Any], many: int) -> Sequence[Any]:
     return [*kept[:-1], lost[0]] if lost else kept
 
 
-def _narrow(given: Mapping[str, Any]) -> dict[str, Any]:
+def _narrow(given: Mapping[str, Any], heads: int) -> dict[str, Any]:
     """Fewer heads of the old width, smaller tables, experts and windows."""
     changed: dict[str, Any] = {}
     whole = {k: v for k, v in given.items() if type(v) is int and v > 0}
-    heads = [v for k, v in whole.items() if re.fullmatch(HEADS, k)]
+    named = [v for k, v in whole.items() if re.fullmatch(HEADS, k)]
+    many = max(named, default=0)
     widths = {k: v for k, v in whole.items() if re.fullmatch(WIDTH, k)}
     known = (*MOST, ("|".join(NEAR), 8))
     patch = given.get("patch_size")
@@ -2052,13 +2082,12 @@ def _narrow(given: Mapping[str, Any]) -> dict[str, Any]:
         if re.search(r"(token_id|token_index)$", name) and value > 400:
             changed[name] = 400 + sum(map(ord, name)) % 100
         elif name in ("image_size", "crop_size"):
-            changed[name] = min(value, pictures)
+            changed[name] = value if value <= 256 else pictures
         else:
             most = [n for how, n in known if re.fullmatch(how, name)]
             changed |= {name: min(value, most[0])} if most else {}
-    if heads and widths:
-        many = max(heads)
-        kept = min(many, 4)
+    if many > heads and widths:
+        kept = heads
         for name, value in whole.items():
             if re.fullmatch(HEADS, name):
                 changed[name] = kept
@@ -2138,7 +2167,8 @@ def constant_input(model: Any, token: int) -> dict[str, Any]:
     shape: tuple[int, ...] = (3, size, size)
     colour = torch.randn(3, 1, 1, generator=_seeded(token)).to(dtype)
     if name == "pixel_values_videos":
-        shape = (getattr(config, "frames_per_clip", 4), *shape)
+        frames = getattr(config, "num_frames", 4)
+        shape = (getattr(config, "frames_per_clip", frames), *shape)
     return {name: colour.expand(1, *shape)}
 
 

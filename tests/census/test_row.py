@@ -2,10 +2,12 @@
 
 import json
 
+import pytest
 import transformers
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from census.__main__ import CODE, RESULT, main
+from census.__main__ import MEASURING, READING, RESULT, main
+from census.declared import declared
 from census.joined import joined
 from exhibits._code import code_of
 
@@ -14,7 +16,7 @@ CENSUS = json.loads(RESULT.read_text("utf-8"))
 
 def test_the_file_is_of_this_library_and_this_code():
     assert CENSUS["transformers"] == transformers.__version__, "run make census, and look at what changed"
-    assert CENSUS["code"] == code_of(*CODE), "run make census, and look at what changed"
+    assert CENSUS["code"] == code_of(*MEASURING, *READING), "run make census, and look at what changed"
     assert set(CENSUS["models"]) == set(CONFIG_MAPPING_NAMES)
 
 
@@ -28,11 +30,9 @@ def test_measured_rotations_are_spelled_alike():
         facts = row.get("measured", {})
         if "layout" in facts:
             assert facts["rotation"] == "yes", kind
-            assert set(facts["layout"]) <= {"half", "interleaved", "pairs of its own"} or facts["layout"], (
-                kind
-            )
-            assert all(0 < share <= 1 for share in facts["share"]), kind
-            assert set(facts["bare"]) <= set(range(200)), kind
+            assert set(facts["layout"]) <= {"half", "interleaved", "pairs of its own", "axes"}, kind
+            assert all(0 < share <= 1 for share in facts.get("share", [])), kind
+            assert set(facts.get("bare", [])) <= set(range(200)), kind
 
 
 def test_the_command_tells_one_row(capsys):
@@ -80,15 +80,86 @@ def test_layers_are_compared_exactly():
     assert joined(row)["bare"] == {"value": [99], "witness": "measured", "agrees": False}
 
 
-def test_a_share_that_is_said_otherwise_is_disputed():
-    assert (
-        joined({"measured": {"share": [1.0]}, "declared": {"share": [0.5]}})["share"]["value"] == "disputed"
-    )
+def test_a_window_or_a_temperature_beyond_the_text_is_believed_of_the_configuration():
+    row = {
+        "measured": {"windows": [0], "temperature": "no"},
+        "declared": {"windows": [0, 2], "temperature": "yes"},
+    }
+    assert joined(row)["windows"] == {"value": [0, 2], "witness": "declared", "agrees": None}
+    assert joined(row)["temperature"] == {"value": "yes", "witness": "declared", "agrees": None}
 
 
-def test_a_window_longer_than_the_text_is_believed_of_the_configuration():
-    row = {"measured": {"windows": []}, "declared": {"windows": [0, 2]}}
-    assert joined(row)["windows"] == {"value": [0, 2], "witness": "declared", "agrees": False}
+def test_that_there_is_no_window_rests_on_two_witnesses_or_on_a_source_that_names_none():
+    seen, named = {"measured": {"windows": []}}, {"reachable": {"windows": ["local_attention"]}}
+    assert joined(seen)["windows"] == {"value": [], "witness": "measured", "agrees": None}
+    assert joined(seen | named)["windows"]["value"] == "unknown"
+    assert joined(seen | named | {"declared": {"windows": []}})["windows"]["agrees"] is True
+    assert "windows" not in joined({"measured": {"reads": "pictures", "windows": []}})
+
+
+def test_windows_that_should_have_been_seen_or_stand_in_layers_of_no_known_kind_are_disputed():
+    narrowed = {"measured": {"windows": []}, "declared": {"windows": [0], "window": 128}}
+    other = {"measured": {"windows": [0]}, "declared": {"other_kinds": ["compressed_sparse_attention"]}}
+    assert joined(narrowed)["windows"]["value"] == joined(other)["windows"]["value"] == "disputed"
+
+
+@pytest.mark.parametrize("name", ["sinks", "temperature"])
+def test_what_is_not_seen_and_named_in_the_source_is_unknown(name):
+    assert joined({"measured": {name: "no"}})[name]["value"] == "no"
+    assert joined({"measured": {name: "no"}, "reachable": {name: ["s_aux"]}})[name]["value"] == "unknown"
+
+
+def test_weights_that_the_source_reorders_pair_neighbours():
+    row = {"measured": {"rotation": "yes", "layout": ["half"]}, "reachable": {"reordered": ["x"]}}
+    assert joined(row)["reordered"] == {"value": "yes", "witness": "source", "agrees": None}
+    assert "reordered" not in joined(row | {"declared": {"reordered": "no"}})
+    assert "reordered" not in joined({**row, "measured": {"rotation": "yes", "layout": ["interleaved"]}})
+
+
+def test_what_moves_as_by_no_rotation_is_disputed_where_one_is_spoken_of():
+    moved = {"measured": {"rotation": "unlike one"}}
+    assert joined(moved)["rotation"]["value"] == "unknown"
+    for spoken in ({"declared": {"rotation": "yes"}}, {"reachable": {"rotation": ["rotary_emb"]}}):
+        fact = {"value": "disputed", "witness": "measured alone", "agrees": False}
+        assert joined(moved | spoken)["rotation"] == fact
+
+
+def test_what_has_no_attention_has_no_other_facts_but_those_declared():
+    row = {"measured": {"attention": "no", "added": "unknown"}, "declared": {"context": 9}}
+    assert {name: fact["value"] for name, fact in joined(row).items()} == {"attention": "no", "context": 9}
+
+
+def test_a_head_with_parts_for_rows_and_columns_has_no_share():
+    facts = joined({"measured": {"rotation": "yes", "layout": ["axes"]}})
+    assert "share" not in facts and facts["layout"]["value"] == ["axes"]
+
+
+def declares(**given):
+    return declared(transformers.PretrainedConfig(**given)).get("windows")
+
+
+@pytest.mark.parametrize(
+    ("given", "windows"),
+    [
+        ({}, None),
+        ({"sliding_window": None}, []),
+        ({"sliding_window": 8}, None),
+        ({"sliding_window": 8, "layer_types": ["full_attention", "sliding_attention"]}, [1]),
+        ({"sliding_window": 8, "layer_types": ["full_attention", "linear_attention"]}, []),
+        ({"layer_types": ["full_attention", "new_attention"]}, None),
+        ({"attention_chunk_size": 8, "layer_types": ["chunked_attention"]}, [0]),
+    ],
+)
+def test_what_a_configuration_says_of_windows(given, windows):
+    assert declares(**given) == windows
+
+
+def test_shares_that_a_configuration_says():
+    nested = {"full": {"rope_theta": 1e6, "partial_rotary_factor": 0.25}, "near": {"rope_theta": 1e4}}
+    config = transformers.PretrainedConfig(rope_parameters=nested)
+    assert declared(config)["share"] == [0.25, 1.0]
+    assert declared(transformers.DeepseekV3Config())["share"] == [0.3333]
+    assert "share" not in declared(transformers.LlamaConfig())
 
 
 def test_what_is_added_or_biased_needs_two_witnesses():

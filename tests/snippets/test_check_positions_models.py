@@ -594,6 +594,45 @@ def test_a_layer_that_turns_as_configured_passes_and_as_otherwise_fails(rotate, 
         assert (found.verdict, found.where) == ("fails", "layer 1")
 
 
+EINSUMS = {  # queries, keys, the product
+    "tokens first, as in XLNet": ("inbd", "jnbd", "bnij", (48, 2, 1, 16)),
+    "heads first": ("bnid", "bnjd", "bnij", (1, 2, 48, 16)),
+    "heads last": ("bind", "bjnd", "bnij", (1, 48, 2, 16)),
+}
+
+
+@pytest.mark.parametrize(("q", "k", "made", "shape"), EINSUMS.values(), ids=EINSUMS)
+def test_scores_of_an_einsum_are_seen(q, k, made, shape):
+    """Queries come out as (..., queries, dim) wherever their axes stand."""
+    x = torch.randn(shape)
+    with check_positions.AttentionWatch() as watch:
+        scores = torch.einsum(f"{q},{k}->{made}", x, x)
+        scores.softmax(-1)
+    ((_, queries, seen),) = watch.seen
+    assert torch.equal(seen, scores)
+    assert torch.equal(queries @ queries.mT, scores)
+
+
+@pytest.mark.parametrize("equation", ["bnij,bnij->bn", "...qd,...kd->...qk", "bnid,nd->bni", "ij,jk"])
+def test_an_einsum_that_is_no_product_of_queries_and_keys_is_passed_over(equation):
+    assert check_positions._summed_queries(equation, torch.randn(1), torch.randn(1)) is None
+
+
+@pytest.mark.parametrize("axis", [None, 1], ids=["no batch", "tokens first"])
+def test_places_of_any_stream_are_made_alike(axis):
+    class OtherAttention(TinyAttention):
+        def forward(self, x):
+            x = x[None] if axis is None else x.transpose(0, 1)
+            x = super().forward(x)
+            return x[0] if axis is None else x.transpose(0, 1)
+
+    torch.manual_seed(0)
+    model, table = nn.Sequential(OtherAttention(still, True)), torch.randn(9, 48, 16)
+    table = table if axis is None else table[:, :, None]
+    (layer,) = read_layers(model, lambda token: model(table[token]))
+    assert layer.kind == "still"
+
+
 def test_each_kind_of_layer_is_named():
     layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16)), bent)
     assert [layer.kind for layer in layers] == [
