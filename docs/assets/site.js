@@ -107,8 +107,9 @@
     field.placeholder = filter;
     const choices = Object.entries(kinds).map(([kind, values]) => {
       const choice = Object.assign(document.createElement("select"), { className: "filter", name: kind });
-      choice.setAttribute("aria-label", `Only one ${kind}`);
-      choice.append(new Option(`Any ${kind}`, ""), ...values.split("|").map((value) => new Option(value)));
+      const name = kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+      choice.setAttribute("aria-label", `Only one ${name}`);
+      choice.append(new Option(`Any ${name}`, ""), ...values.split("|").map((value) => new Option(value)));
       return choice;
     });
     const told = counted.textContent;

@@ -1,0 +1,428 @@
+"""What the page on the census shows, from measurements/census.json."""
+
+from collections import Counter
+
+import matplotlib.pyplot as plt
+
+from census.checked import checked, interval
+from census.checked import sample as sample_of
+from census.joined import NEAR
+from census.rows import (
+    FIELDS,
+    UNSURE,
+    census,
+    composites,
+    digest,
+    plan,
+    row_of,
+    rows,
+    words,
+)
+
+FAR = 32_768
+TOKENS, WINDOW = 48, 8  # what test_census.py holds the instrument to
+KINDS = {  # how a model knows of order, the first that fits; its colour
+    "turns": "C1",
+    "scores": "C2",
+    "input": "C0",
+    "none": "black",
+    "unsure": "gray",
+}
+
+
+def _read(*what):
+    return [row for row in rows() if row.reads in what]
+
+
+def _attending(*what):
+    return [row for row in _read(*what) if row.value("attention") == "yes"]
+
+
+def _turning():
+    return [row for row in _read("text") if row.value("rotation") == "yes"]
+
+
+def _known(row, name):
+    """A list that is known and not empty, or none."""
+    value = row.value(name)
+    return value if isinstance(value, list) else []
+
+
+def _kind(row):
+    """The first mark that a model was seen to have, of any text model."""
+    asked = ("rotation", "biased", "in_score", "added")
+    if row.value("attention") != "yes":
+        return "none" if row.value("attention") == "no" else "unsure"
+    turns, biased, mixed, added = (row.value(name) for name in asked)
+    if turns == "yes":
+        return "turns"
+    if biased in ("linear", "table") or mixed == "yes":
+        return "scores"
+    if added in ("learned", "fixed", "convolution"):
+        return "input"
+    unsure = {turns, biased, mixed, added} & set(UNSURE)
+    return "unsure" if unsure else "none"
+
+
+def compass():
+    """A field of dots, one for each program that reads text. About half have
+    the colour of needles that turn, fewer that of cards pinned on at the
+    door, and a few that of what is said of distances.
+    """
+    names = {
+        "turns": "needles that turn",
+        "input": "cards at the door",
+        "scores": "voices and names for distances",
+        "none": "none of these",
+        "unsure": "we could not tell",
+    }
+    counts = Counter(_kind(row) for row in _read("text"))
+    fig, ax = plt.subplots(figsize=(4.4, 4.6))
+    first, across = 0, 18
+    for kind, name in names.items():
+        spots = range(first, first + counts[kind])
+        x, y = [n % across for n in spots], [-(n // across) for n in spots]
+        label = f"{counts[kind]}: {name}"
+        ax.plot(x, y, "o", ms=7, color=KINDS[kind], label=label)
+        first += counts[kind]
+    ax.set_aspect("equal")
+    ax.axis("off")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False)
+    of_ten = round(10 * counts["turns"] / counts.total())
+    return fig, dict(counts) | {"all": counts.total(), "of_ten": of_ten}
+
+
+def counts():
+    attention = Counter(row.value("attention") for row in rows())
+    measured = sum(row.measured for row in rows())
+    return {
+        "version": census()["transformers"],
+        "digest": digest(),
+        "types": len(census()["models"]),
+        "composites": len(composites()),
+        "leaves": len(rows()),
+        "measured": measured,
+        "unmeasured": len(rows()) - measured,
+        "text": len(_read("text")),
+        "attending": attention["yes"],
+        "without": attention["no"],
+    }
+
+
+def limits():
+    return {"tokens": TOKENS, "window": WINDOW, "near": NEAR}
+
+
+def one_row():
+    row = row_of("smollm3")
+    print(f"{row.cls}, line {row.line} of {row.file}")
+    for said in words(row):
+        print(" ", said)
+
+
+def layouts():
+    """Bars: most models that turn pair channels across the halves of a head,
+    few pair neighbours; most turn whole heads, and some a part of each.
+    """
+    pairs, shares = Counter(), Counter()
+    for row in _turning():
+        if layout := _known(row, "layout"):
+            pairs[" and ".join(layout)] += 1
+        if share := _known(row, "share"):
+            shares["whole heads" if share == [1.0] else "a part"] += 1
+    fig, axes = plt.subplots(2, figsize=(4.4, 2.4))
+    bars = zip(axes, (pairs, shares), ("C0", "C1"), strict=True)
+    for ax, counts, color in bars:
+        names, values = zip(*reversed(counts.most_common()), strict=True)
+        ax.bar_label(ax.barh(names, values, color=color), padding=3)
+        ax.set_xlim(0, 1.15 * len(_turning()))
+        ax.set_xticks([])
+        ax.spines["bottom"].set_visible(False)
+    return fig, {
+        "turning": len(_turning()),
+        "half": pairs["half"],
+        "interleaved": pairs["interleaved"],
+        "layouts": pairs.total(),
+        "whole": shares["whole heads"],
+        "part": shares["a part"],
+    }
+
+
+def bases():
+    """Dots on a diagonal: the base that was measured beside the one that is
+    declared, from ten thousand to a hundred million. A few named dots lie
+    below the line or above it.
+    """
+    both = [row for row in rows() if row.seen.get("base")]
+    both = [row for row in both if row.said.get("base")]
+    agree = [row for row in both if row.facts["base"]["agrees"]]
+    spots = Counter(base for row in agree for base in row.said["base"])
+    fig, ax = plt.subplots(figsize=(4.4, 3.6))
+    ax.plot([4e3, 3e8], [4e3, 3e8], color="gray", linewidth=0.6)
+    for base, count in spots.items():
+        size = 4 + 2 * count**0.5
+        ax.plot(base, base, "o", ms=size, color="C1", alpha=0.6)
+        if count > 5:
+            ax.text(1.6 * base, base / 2, count, color="C1")
+    off = [row for row in both if row not in agree]
+    for n, row in enumerate(off):
+        said = [
+            base for base in row.said["base"] if base not in row.seen["base"]
+        ]
+        spot = said[0], row.seen["base"][-1]
+        ax.plot(*spot, "o", ms=5, color="C3")
+        shift = (-6, 11 * (n % 2) - 4)
+        style = {"textcoords": "offset points", "color": "C3", "ha": "right"}
+        ax.annotate(row.kind, spot, shift, **style)
+    ax.set(xscale="log", yscale="log")
+    ax.set(xlabel="declared", ylabel="measured")
+    return fig, {"agree": len(agree), "asked": len(both), "off": len(off)}
+
+
+def _plans():
+    """Models that read text, by their layers: (depth, bare, near)."""
+    plans = {}
+    for row in _read("text"):
+        bare, near = _known(row, "bare"), _known(row, "windows")
+        whole = row.layers and max([*bare, *near], default=0) < row.layers
+        if whole and (bare or near):  # layers with attention alone
+            turns = row.value("rotation") == "yes"
+            still = tuple(bare) if turns else tuple(range(row.layers))
+            plan = row.layers, still, tuple(near)
+            plans.setdefault(plan, []).append(row.kind)
+    return plans
+
+
+def barcode():
+    """One line for each plan of layers, the first layer at the left. A layer
+    is thin where it sees near tokens alone and thick where it sees all, and
+    has another colour where its queries do not turn. In most lines every
+    fourth to sixth layer is thick.
+    """
+
+    def by_share(each):
+        (layers, still, near), names = each
+        return -len(still) / layers, -len(near) / layers, names
+
+    plans = sorted(_plans().items(), key=by_share)
+    looks = {  # does it turn, is it near
+        (True, False): ("C1", 5.0, "turns, sees all"),
+        (True, True): ("C1", 1.2, "turns, sees near tokens"),
+        (False, False): ("C0", 5.0, "stays, sees all"),
+        (False, True): ("C0", 1.2, "stays, sees near tokens"),
+    }
+    lines = {look: ([], []) for look in looks}
+    for n, ((layers, still, near), _) in enumerate(plans):
+        for layer in range(layers):
+            x, y = lines[layer not in still, layer in near]
+            x += [layer, layer + 0.7, None]
+            y += [n, n, None]
+    fig, ax = plt.subplots(figsize=(4.4, 0.16 * len(plans) + 0.8))
+    for look, (color, width, label) in looks.items():
+        style = {"color": color, "linewidth": width, "label": label}
+        ax.plot(*lines[look], solid_capstyle="butt", **style)
+    names = [f"{n[0]} +{len(n) - 1}".removesuffix(" +0") for _, n in plans]
+    ax.set_yticks(range(len(plans)), names)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(len(plans) - 0.4, -0.6)
+    ax.set_xlabel("layer")
+    place = {"loc": "lower center", "bbox_to_anchor": (0.3, 1.0)}
+    ax.legend(ncols=2, frameon=False, handlelength=1.2, **place)
+    return fig, {
+        "plans": len(plans),
+        "models": sum(len(names) for _, names in plans),
+        "windowed": sum(bool(near) * len(n) for (_, _, near), n in plans),
+    }
+
+
+def tables():
+    """Bars for models that read text, that see and that hear: how many of
+    each add a learned table to the input, a fixed one, or a convolution.
+    """
+    groups = {
+        "read text": ("text",),
+        "see": ("pictures", "films"),
+        "hear": ("sound",),
+    }
+    colors = {"learned": "C0", "fixed": "C1", "convolution": "C2"}
+    fig, ax = plt.subplots(figsize=(4.4, 1.9))
+    told, left = {}, dict.fromkeys(groups, 0)
+    for what in groups.values():
+        told[f"{what[0]}"] = len(_attending(*what))
+    for value, color in colors.items():
+        for what in groups.values():
+            found = [row.value("added") for row in _attending(*what)]
+            told[f"{value}_{what[0]}"] = found.count(value)
+        counts = [told[f"{value}_{what[0]}"] for what in groups.values()]
+        ax.barh([*groups], counts, left=[*left.values()], color=color)
+        left = {
+            group: left[group] + count
+            for group, count in zip(groups, counts, strict=True)
+        }
+        ax.plot([], [], "s", color=color, label=value)
+    ax.invert_yaxis()
+    ax.set_xlabel("models with attention")
+    place = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0)}
+    ax.legend(ncols=3, frameon=False, handletextpad=0, **place)
+    return fig, told
+
+
+def far():
+    """Dots: the length that a default configuration names, to the right, and
+    its largest base, upwards. A row of dots lies at ten thousand, far to the
+    right.
+    """
+    said = [row.said for row in rows() if "context" in row.said]
+    said = [each for each in said if "base" in each]
+    spots = Counter((each["context"], max(each["base"])) for each in said)
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    for (context, base), count in spots.items():
+        color = "C3" if base == 10_000 and context >= FAR else "C1"
+        size = 3 + 2 * count**0.5
+        ax.plot(context, base, "o", ms=size, alpha=0.6, color=color)
+    ax.axvline(FAR, color="gray", linewidth=0.6)
+    ax.set(xscale="log", yscale="log", ylabel="its largest base")
+    ax.set_xlabel("tokens that the default configuration names")
+    old = [each for each in said if each["base"] == [10_000.0]]
+    return fig, {
+        "said": len(said),
+        "far": FAR,
+        "old": len(old),
+        "old_far": sum(each["context"] >= FAR for each in old),
+    }
+
+
+def left_out():
+    print("| Model | Layers that turn nothing | Said | Released |")
+    print("|---|---|---|---|")
+    found = [row for row in _turning() if _known(row, "bare")]
+    for row in found:
+        bare = row.value("bare")
+        which = f"{plan(bare, row.layers)}: {', '.join(map(str, bare))}"
+        said = "yes" if row.said.get("bare") else "no"
+        released = row.dates.get("released", "–")[0]
+        print(f"| `{row.kind}` | {which} | {said} | {released} |")
+    silent = sum("bare" not in row.said for row in found)
+    unknown = [row for row in _turning() if row.value("bare") in UNSURE]
+    return {
+        "models": len(found),
+        "silent": silent,
+        "unknown": len(unknown),
+        "turning": len(_turning()),
+    }
+
+
+def two_bases():
+    found = [row for row in _turning() if len(_known(row, "base")) > 1]
+    for row in found:
+        bases = " and ".join(f"{base:,.0f}" for base in row.value("base"))
+        print(f"{row.kind:<26}{bases}")
+    return {"models": len(found)}
+
+
+def sinks():
+    found = [row.kind for row in rows() if row.value("sinks") == "yes"]
+    print(*found, sep="\n")
+    return {"models": len(found)}
+
+
+def neighbours():
+    turning = [row for row in rows() if row.value("rotation") == "yes"]
+    at_scores = [
+        row.kind for row in turning if "interleaved" in _known(row, "layout")
+    ]
+    of_weights = [row.kind for row in turning if "reordered" in row.facts]
+    print("neighbours at the scores:", ", ".join(at_scores))
+    print("of weights, then halves:", ", ".join(of_weights))
+    return {"scores": len(at_scores), "weights": len(of_weights)}
+
+
+def differ():
+    print("| Model | Fact | Measured | Declared |")
+    print("|---|---|---|---|")
+    found = 0
+    for row in rows():
+        for name, fact in row.facts.items():
+            if fact["agrees"] is False and name in row.said:
+                seen, said = _short(row.seen[name]), _short(row.said[name])
+                print(f"| `{row.kind}` | {name} | {seen} | {said} |")
+                found += 1
+    return {"facts": found}
+
+
+def _short(value):
+    if not isinstance(value, list):
+        return value
+    told = ", ".join(
+        f"{each:,.6g}" if isinstance(each, float) else f"{each}"
+        for each in value[:6]
+    )
+    more = f", … ({len(value)})" if len(value) > 6 else ""
+    return told + more or "none"
+
+
+TOLD = (
+    *("agree", "differ", "measured", "declared", "source"),
+    *("disputed", "unknown"),
+)
+
+
+def _told(fact):
+    if fact["value"] in UNSURE:
+        return fact["value"]
+    if fact["agrees"] is None:
+        return fact["witness"]
+    return "agree" if fact["agrees"] else "differ"
+
+
+def witnesses():
+    print(f"| Fact | {' | '.join(TOLD)} |")
+    print(f"|---|{'--:|' * len(TOLD)}")
+    total = Counter()
+    for name in FIELDS:
+        found = [row for row in rows() if row.measured and name in row.facts]
+        counts = Counter(_told(row.facts[name]) for row in found)
+        print(f"| {name} | {' | '.join(str(counts[n]) for n in TOLD)} |")
+        total += counts
+    print(f"| **all** | {' | '.join(str(total[n]) for n in TOLD)} |")
+    return dict(total) | {"all": total.total()}
+
+
+def sample():
+    print("| Fact | Stated | Not “no” | Wrong | Wrong, 95 % | Unknown |")
+    print("|---|--:|--:|--:|---|--:|")
+    total = Counter()
+    for name, cells in checked().items():
+        rights = Counter(right for *_, right in cells)
+        rights["said"] = sum(
+            right is not None and stated not in ("no", [])
+            for _, stated, _, right in cells
+        )
+        print(f"| {name} | {_row_of_sample(rights)} |")
+        total += rights
+    print(f"| **all** | {_row_of_sample(total)} |")
+    said = total.pop("said")
+    stated = total[True] + total[False]
+    wrong = interval(total[False], stated)
+    unknown = interval(total[None], total.total())
+    return {
+        "models": len(sample_of()),
+        "said": said,
+        "stated": stated,
+        "wrong": total[False],
+        "unknown": total[None],
+        "asked": total.total(),
+        "share": total[False] / stated,
+        "low": wrong[0],
+        "high": wrong[1],
+        "unknown_low": unknown[0],
+        "unknown_high": unknown[1],
+    }
+
+
+def _row_of_sample(rights):
+    stated = rights[True] + rights[False]
+    low, high = interval(rights[False], stated)
+    between = f"{low:.1%} to {high:.1%}" if stated else "–"
+    wrong, unknown = rights[False], rights[None]
+    return f"{stated} | {rights['said']} | {wrong} | {between} | {unknown}"

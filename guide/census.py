@@ -1,0 +1,193 @@
+"""```census```: every model type of the census but composites, to be narrowed by words and by facts.
+
+The rows also come as data/census.json, with a dictionary of their fields, and as data/census.csv.
+"""
+
+import csv
+import html
+import io
+import json
+
+from census.rows import FIELDS, UNSURE, census, composites, digest, rows, words
+from executable_prose.registry import built, directive
+
+DATA = "data/census"
+SOURCE = "https://github.com/huggingface/transformers/blob/v{version}/src/{file}#L{line}"
+OF_A_ROW = {
+    "reads": "text, pictures, films, sound, series, or vectors of another model; unknown: not measured",
+    "layers": "how many layers with attention were seen; none where not all were built",
+    "part_of": "the composites of which it is a part",
+    "dates": "of its page in the documentation: released on, paper, added; with the commit of the page",
+    "not_measured": "why it could not be measured",
+    "facts": "value, null if status is unknown or disputed; witness; agrees: null if one speaks alone",
+}
+INPUTS = {
+    "text": "Reads text",
+    "pictures": "Sees pictures",
+    "films": "Sees films",
+    "sound": "Hears",
+    "series": "Continues series",
+    "vectors": "Takes vectors of another model",
+    "unknown": "Not measured",
+}
+FILTERS = {  # by the fact that it shows
+    "rotation": "rotation",
+    "layout": "layout",
+    "base": "base",
+    "windows": "window",
+    "bare": "bare-layers",
+    "scaling": "scaling",
+    "added": "added",
+    "biased": "bias",
+}
+
+
+SAYS = {  # what a choice says, without and with
+    "rotation": ("turns nothing", "turns"),
+    "windows": ("no window", "windows"),
+    "bare": ("no layer bare", "bare layers"),
+}
+
+
+@directive("census")
+def table(page, argument, body):
+    """One block of HTML, so that a script can narrow it."""
+    parts = []
+    for given, heading in INPUTS.items():
+        found = sorted((row for row in rows() if row.reads == given), key=lambda row: row.kind.lower())
+        parts += [f"<h3>{heading}</h3>", *map(_row, found)] if found else []
+    kinds = {"input": [*INPUTS], **{kind: _choices(name) for name, kind in FILTERS.items()}}
+    data = " ".join(f'data-{kind}="{_all(values)}"' for kind, values in kinds.items())
+    return [
+        '<div class="register many" data-search-exclude>'
+        f'<p class="counted" data-filter="A model, a class, a word" {data}>{len(rows())} models,'
+        f" by what they read.</p>{''.join(parts)}</div>",
+        _twins(page),
+    ]
+
+
+@table.as_text
+def _(copy, argument, body):
+    return [f"- `{row.kind}` ({row.reads}): {'; '.join(words(row))}" for row in rows()]
+
+
+@directive("census-fields")
+def fields(page, argument, body):
+    """The data and its dictionary, a list."""
+    lists = ["".join(f"<li><code>{name}</code>: {html.escape(said)}</li>" for name, said in each.items())
+             for each in (OF_A_ROW, FIELDS)]  # fmt: skip
+    return [_twins(page), f"<p>Of a row:</p><ul>{lists[0]}</ul><p>Facts:</p><ul>{lists[1]}</ul>"]
+
+
+@fields.as_text
+def _(copy, argument, body):
+    return [f"- `{name}`: {meaning}" for name, meaning in (OF_A_ROW | FIELDS).items()]
+
+
+@built
+def write(site):
+    """The data, for programs and for those who cite it."""
+    (site / DATA).parent.mkdir(exist_ok=True)
+    (site / f"{DATA}.json").write_text(json.dumps(_published()), encoding="utf-8")
+    (site / f"{DATA}.csv").write_text(_spreadsheet(), encoding="utf-8")
+
+
+def _twins(page):
+    links = " and ".join(f'<a href="{page.up()}{DATA}.{kind}">{kind.upper()}</a>' for kind in ("json", "csv"))
+    return f"<p>For programs: all of it as {links}.</p>"
+
+
+def _row(row):
+    data = {"input": [row.reads], **{kind: _values(row, name) for name, kind in FILTERS.items()}}
+    filters = " ".join(f'data-{kind}="{_all(values)}"' for kind, values in data.items())
+    source = f' href="{_source(row)}"' if row.file else ""
+    told = html.escape("; ".join(words(row)))
+    dates = "".join(f" {_DATED[name]} {row.dates[name][0]}." for name in _DATED if name in row.dates)
+    whole = f" Part of {', '.join(row.part_of)}." if row.part_of else ""
+    return f'<p {filters}><a id="{row.kind}"{source}>{row.kind}</a>: {told}.{dates}{whole}</p>'
+
+
+_DATED = {"released": "Released", "paper": "Paper"}
+
+
+def _values(row, name):
+    """What a row is found by: a list's values, or whether it has any."""
+    value = row.value(name)
+    if value is None or value in UNSURE:
+        return [value or "none"]
+    if name in SAYS:
+        return [SAYS[name][bool(value) and value != "no"]]
+    if isinstance(value, list):
+        return [f"{each:,.0f}" if isinstance(each, float) else each for each in value] or ["none"]
+    return [value]
+
+
+def _choices(name):
+    found = {value for row in rows() for value in _values(row, name)}
+    return sorted(found, key=lambda value: (value in (*UNSURE, "none"), len(value), value))
+
+
+def _all(values):
+    return html.escape("|".join(values))
+
+
+def _source(row):
+    return SOURCE.format(version=census()["transformers"], file=row.file, line=row.line)
+
+
+def _published():
+    return {
+        "transformers": census()["transformers"],
+        "digest": digest(),
+        "licence": "CC BY 4.0",
+        "fields": OF_A_ROW | FIELDS,
+        "models": {
+            row.kind: {
+                "class": row.cls,
+                "source": _source(row) if row.file else None,
+                "reads": row.reads,
+                "layers": row.layers,
+                "part_of": row.part_of,
+                "dates": row.dates,
+                "not_measured": row.why or None,
+                "facts": {name: _stated(fact) for name, fact in row.facts.items()},
+            }
+            for row in rows()
+        },
+        "composites": composites(),
+    }
+
+
+def _stated(fact):
+    unsure = fact["value"] in UNSURE
+    status = {"value": None, "status": fact["value"]} if unsure else {"status": "stated"}
+    return fact | status
+
+
+def _spreadsheet():
+    """A row a model; each fact has a column of values and one of witnesses."""
+    written = io.StringIO()
+    heads = [head for name in FIELDS for head in (name, f"{name}_witness", f"{name}_agrees")]
+    out = csv.writer(written)
+    firsts = ["model", "class", "source", "reads", "layers", "not_measured", "released", "paper", "added_on"]
+    out.writerow([*firsts, *heads])
+    for row in rows():
+        dates = [row.dates.get(name, [""])[0] for name in ("released", "paper")]
+        facts = [row.facts.get(name, {}) for name in FIELDS]
+        cells = [cell for fact in facts for cell in (_cell(fact.get("value")), *_witness(fact))]
+        known = [row.kind, row.cls, _source(row) if row.file else "", row.reads, row.layers, row.why]
+        out.writerow([*known, *dates, row.dates.get("added", ""), *cells])
+    return written.getvalue()
+
+
+def _cell(value):
+    return (
+        " ".join(f"{each:.10g}" if isinstance(each, float) else str(each) for each in value)
+        if isinstance(value, list)
+        else value
+    )
+
+
+def _witness(fact):
+    agrees = {True: "yes", False: "no", None: ""}[fact.get("agrees")]
+    return fact.get("witness", ""), agrees
