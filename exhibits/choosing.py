@@ -14,6 +14,7 @@ import torch
 from exhibits import _same_bytes
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Sizes, attend
+from exhibits._models import listed, said
 from experiments import language
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import xpos_tables
@@ -159,11 +160,17 @@ def parameters():
 
 
 def models():
-    print("| Model, dated | Encoding | In the code |")
+    print("| Model, dated | By default | What a default does not show |")
     print("|---|---|---|")
-    for row in sorted(DATA["model"], key=lambda row: row["released"]):
-        model = f"{row['name']}<br>{row['released']}"
-        print(f"| {model} | {row['encoding']} | `{row['shown']}` |")
+    for model in listed():
+        row = f"../../models/#{model['type']}"
+        name = f'<a href="{row}">{model["name"]}</a>'
+        cells = (
+            f"{name}<br>{model['released']}",
+            said(model),
+            model.get("note", ""),
+        )
+        print("|", " | ".join(cells), "|")
     return {"count": len(DATA["model"])}
 
 
@@ -181,7 +188,7 @@ def families_by_year():
         "rotation, some layers": ("C1", "white"),
         "none": ("black", "black"),
     }
-    models = sorted(DATA["model"], key=lambda row: row["released"])
+    models = listed()
     days = [date.fromisoformat(row["released"]) for row in models]
     placed = [row["kind"] for row in models]
     fig, ax = plt.subplots(figsize=(4.4, 6.2))

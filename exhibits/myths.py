@@ -8,7 +8,7 @@ from torch.nn.functional import cosine_similarity, normalize
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from exhibits.choosing import DATA
+from exhibits._models import listed
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention, scaled_dot_product
 from snippets.kerple import kerple_log_bias
@@ -500,7 +500,7 @@ def values_turn():
 
 
 def all_rotate():
-    late = [row for row in DATA["model"] if row["released"] >= "2025"]
+    late = [row for row in listed() if row["released"] >= "2025"]
     kinds = [row["kind"] for row in late]
     print(f"models of the list from 2025 on  {len(late):>2}")
     print(f"  rotate in every layer          {kinds.count('rotation'):>2}")

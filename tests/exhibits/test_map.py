@@ -9,6 +9,7 @@ import torch
 import transformers
 from matplotlib.colors import to_hex
 
+from census.rows import row_of
 from executable_prose.project import ROOT
 from exhibits import map as the_map
 from exhibits._drawing import COLORS, UNTRAINED
@@ -203,8 +204,7 @@ def test_the_table_has_what_was_found_and_no_change_is_in_doubt(printed, returne
 
 
 def test_models_that_the_map_names_beside_those_of_the_other_table():
-    models = tomllib.loads((ROOT / "exhibits/choosing.toml").read_text("utf-8"))["model"]
-    assert {row["name"]: row["encoding"] for row in models}["gpt-oss"] == "RoPE, stretched by YaRN"
+    assert row_of("gpt_oss").value("scaling") == ["yarn"]
     library = Path(transformers.__file__).parent / "models"
     for model, said in (
         ("gpt_oss", "self.sinks = nn.Parameter("),

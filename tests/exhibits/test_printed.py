@@ -502,9 +502,12 @@ def test_what_a_temperature_does_to_chances_and_a_cache_to_reading(printed):
 def test_tables_of_others_have_a_line_for_each(printed):
     rows = [line.split("|")[1:-1] for line in printed("choosing.models")[2:]]
     data = tomllib.loads((ROOT / "exhibits" / "choosing.toml").read_text("utf-8"))["model"]
-    named = [[f"{row['name']}<br>{row['released']}", row["encoding"], f"`{row['shown']}`"] for row in data]
-    assert sorted([cell.strip() for cell in row] for row in rows) == sorted(named)
-    released = [row[0].rpartition("<br>")[2] for row in rows]
+    named = {f'<a href="../../models/#{row["type"]}">{row["name"]}</a>': row.get("note", "") for row in data}
+    told = {row[0].strip().partition("<br>")[0]: row[2].strip() for row in rows}
+    assert told == named
+    (smollm3,) = [row for row in rows if "SmolLM3" in row[0]]
+    assert "turns nothing (NoPE) in each 4th layer from number 3" in smollm3[1]
+    released = [row[0].rpartition("<br>")[2].strip() for row in rows]
     assert released == sorted(released)
     shipped = {line.split("|")[1].strip(): line for line in printed("licences.shipped")[2:]}
     assert version("mkdocs-material") in shipped["Styles, scripts"] and "MIT" in shipped["Styles, scripts"]
