@@ -55,7 +55,7 @@ def table(page, argument, body):
     parts = []
     for given, heading in INPUTS.items():
         found = sorted((row for row in rows() if row.reads == given), key=lambda row: row.kind.lower())
-        parts += [f"<h3>{heading}</h3>", *map(_row, found)] if found else []
+        parts += [f"<h2>{heading}</h2>", *map(_row, found)] if found else []
     kinds = {"input": [*INPUTS], **{kind: _choices(name) for name, kind in FILTERS.items()}}
     data = " ".join(f'data-{kind}="{_all(values)}"' for kind, values in kinds.items())
     return [
