@@ -30,33 +30,97 @@ def _encode(count, dim, base=10000.0):
     )
 
 
-def clocks():
-    """Five clock faces for positions 0 to 4, each with three hands.
+def turned():
+    """Two clocks with three hands each, and below them a line of words.
 
-    The fast hand swings far from one position to the next, the middle one a
-    little, the slow one hardly at all. No two faces look the same.
+    The left clock is that of the first word. In the right one, a few words
+    on, the longest hand has gone round and is almost back, and the others
+    point elsewhere.
     """
-    fig, axes = plt.subplots(
-        1, 5, figsize=(4.4, 1.25), subplot_kw={"aspect": "equal"}
+    words, dim, base = 45, 6, 100.0
+    reach = torch.tensor([0.95, 0.75, 0.5], dtype=torch.float64)
+
+    def walk(word):
+        place = word - 1
+        row = sinusoidal_encoding(place, dim, base, torch.float64)
+        hands = row.view(-1, 2)  # of each the sine and the cosine
+        tips = reach[:, None] * hands
+        lines = torch.stack((torch.zeros_like(tips), tips), 1)
+        back = hands[0, 1] > math.cos(math.radians(20))
+        return {
+            **{f"hand {n}": line for n, line in enumerate(lines)},
+            "dot": torch.stack((word, 0 * word))[None],
+            "back": torch.where(place == 0, 2, back),
+        }
+
+    live = _turned_live(walk, words)
+    first = walk(torch.tensor(1.0, dtype=torch.float64))
+    made, moves = live.start(), live.moves
+    fig, axes = plt.subplot_mosaic(
+        [["first", "this"], ["text", "text"]],
+        figsize=(4.4, 2.7),
+        height_ratios=(5, 1),
     )
-    speeds = sinusoidal_frequencies(6, base=100.0)
-    for position, ax in enumerate(axes):
+    for name, clock in (("first", first), ("this", made)):
+        ax = axes[name]
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
-        for hand, (speed, reach) in enumerate(
-            zip(speeds, (0.95, 0.75, 0.5), strict=True)
-        ):
-            angle = position * speed
-            ax.plot(
-                [0, reach * angle.sin()],
-                [0, reach * angle.cos()],
-                color=f"C{hand}",
-                linewidth=2,
+        for n in range(3):
+            (hand,) = ax.plot(
+                *clock[f"hand {n}"].T, f"C{n}", lw=4 - n / 2, zorder=3 - n
             )
-        ax.set_xlim(-1.05, 1.05)
-        ax.set_ylim(-1.05, 1.05)
+            if name == "this":
+                moves[f"hand {n}"] = hand
+        ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
         ax.axis("off")
-        ax.set_title(str(position))
-    return fig
+    axes["first"].set_title("the first word")
+    moves["title"] = axes["this"].text(0, 1.15, "", ha="center", va="bottom")
+    text = axes["text"]
+    text.plot(range(1, words + 1), [0] * words, "|", color="gray")
+    moves["dot"] = text.scatter(*made["dot"].T, s=110, c="black", zorder=3)
+    text.set(xlim=(0, words + 1), ylim=(-1, 1), xlabel="words of the text")
+    text.set(xticks=[1, 15, 30, 45], yticks=[])
+    text.spines[["left", "bottom"]].set_visible(False)
+    text.tick_params(length=0)
+    return fig, live
+
+
+def _turned_live(walk, words):
+    return Live(
+        walk,
+        {"word": Slider("walk along the text", 1, words, 7, drag="dot")},
+        says="{back|The fast hand has moved on.|The fast hand is almost back "
+        "where it began. The slower hands still tell this word from the "
+        "first.|The clock at its start.}",
+        texts={"title": "word {word:.0f}"},
+        tolerance=1e-12,
+    )
+
+
+def walks_of_five():
+    """Two lines over the place where a walk of five words starts: how alike
+    its two photographs are.
+
+    As they are pinned on, the line is level. Once a machine that has learned
+    nothing has mixed their hands, it swings from high above zero to far
+    below.
+    """
+    rows, walk, dim = _encode(205, 64), 5, 64
+    query, key = torch.randn(2, dim, dim, dtype=torch.float64) / dim**0.5
+    mixed = ((rows[:-walk] @ query) * (rows[walk:] @ key)).sum(-1)
+    level = (rows[:-walk] * rows[walk:]).sum(-1)
+    fig, ax = plt.subplots(figsize=(4.4, 2.2))
+    ax.axhline(0, color="gray", lw=0.6)
+    for line, color in ((mixed, "C1"), (level, "C0")):
+        ax.plot(range(1, len(line) + 1), line, color)
+    ax.text(200, 25, "as pinned on", color="C0", ha="right", va="bottom")
+    ax.text(200, 14, "hands mixed", color="C1", ha="right", va="bottom")
+    ax.set(yticks=[0], ylim=(-12, 30), ylabel="how alike")
+    ax.set(xticks=[1, 100, 200], xlabel="word at which the walk starts")
+    return fig, {
+        "walk": walk,
+        "apart": level.max() - level.min(),
+        "opposed": (mixed < 0).double().mean(),
+    }
 
 
 def by_hand():

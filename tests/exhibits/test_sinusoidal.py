@@ -1,5 +1,7 @@
 """What the chapter on sinusoidal encoding says of adding and appending in words."""
 
+import math
+
 import pytest
 import torch
 
@@ -58,3 +60,25 @@ def test_four_terms_make_the_score_up_to_rounding(capsys):
     *terms, last = capsys.readouterr().out.splitlines()
     assert len(terms) == 4 and all(float(line.split()[-1]) > 1 for line in terms)
     assert last.startswith("their sum and the score: ") and float(last.split()[-2]) < 1e-4
+
+
+def test_the_fast_hand_comes_round_and_the_slower_ones_do_not():
+    _, live = sinusoidal.turned()
+    assert live.controls["word"].high == 45
+    for word in range(1, 46):
+        made = live.function(torch.tensor(word).double())
+        angles = [(word - 1) * speed for speed in (1, 100 ** (-1 / 3), 100 ** (-2 / 3))]
+        for n, (angle, reach) in enumerate(zip(angles, (0.95, 0.75, 0.5), strict=True)):
+            tip = reach * math.sin(angle), reach * math.cos(angle)
+            assert made[f"hand {n}"][1].tolist() == pytest.approx(tip), word
+        off = [abs((angle + math.pi) % (2 * math.pi) - math.pi) for angle in angles]
+        back = off[0] < math.radians(20)
+        assert made["back"] == (2 if word == 1 else back)
+        assert word == 1 or not back or max(off[1:]) > math.radians(50), "the slower hands tell them apart"
+
+
+def test_walks_of_five_are_equally_long_until_the_hands_are_mixed():
+    torch.manual_seed(0)
+    _, values = sinusoidal.walks_of_five()
+    assert values["walk"] == 5 and values["apart"] < 1e-9
+    assert 0.1 < values["opposed"] < 0.9

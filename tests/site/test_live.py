@@ -55,7 +55,7 @@ SHOWN = """async ([name, settings]) => {
       made: Object.entries(figure.made ?? {}).map(([key, x]) => [key, x.shape, [...x.data].map(String)]),
       artists: Object.fromEntries(await Promise.all([...figure.querySelectorAll("[data-artist]")].map(read))),
       says: figure.querySelector(".says").textContent,
-      call: figure.querySelector(".live code").textContent,
+      call: figure.querySelector(".live code")?.textContent ?? "",
     });
   }
   return shown;

@@ -88,7 +88,7 @@ const enliven = (figure) => {
     const outside = Object.entries(moves).some(([key, move]) => ["line", "points"].includes(move.kind) && beyond(move, made[key]));
     says.textContent = fill(words.says, known) + (outside ? " Part of it lies outside the picture." : "");
     svg.setAttribute("aria-label", says.textContent);
-    call.textContent = fill(words.call, known);
+    if (call) call.textContent = fill(words.call, known);
   };
 
   const show = (key) => {

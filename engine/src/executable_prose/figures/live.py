@@ -76,13 +76,14 @@ class Live:
     call is code that gives the sentence's numbers, those of `function`, one
     after the other in lines that assign nothing; draws names artists, and
     what of the code they draw. It runs beside the copied files, with what is
-    `given` besides; title says otherwise if there is such a thing.
+    `given` besides; title says otherwise if there is such a thing. Without a
+    call no code is offered.
     """
 
     function: Callable[..., dict[str, Tensor]]
     controls: dict[str, Slider | Choice]
     says: str
-    call: str
+    call: str = ""
     texts: dict[str, str] = field(default_factory=dict)
     title: str = "The code that gives this"
     draws: dict[str, str] = field(default_factory=dict)

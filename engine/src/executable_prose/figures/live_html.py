@@ -55,11 +55,13 @@ def shown(name: str, live: dict[str, Any]) -> str:
     sent = {key: part for key, part in live.items() if key not in ("values", "title")}
     data = json.dumps(sent, separators=(",", ":"), ensure_ascii=False)
     data = data.replace("Infinity", "1e999").replace("</", "<\\/")
-    return (
-        f'<section class="live" data-search-exclude>{hint}<div class="sliders">{sliders}</div>{choices}'
-        f'<p class="says" aria-live="polite">{says}</p>'
+    code = call and (
         f'<details class="code"><summary>{html.escape(live["title"])}</summary>'
         f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div></details>'
+    )
+    return (
+        f'<section class="live" data-search-exclude>{hint}<div class="sliders">{sliders}</div>{choices}'
+        f'<p class="says" aria-live="polite">{says}</p>{code}'
         f'<script type="application/json">{data}</script></section>'
     )
 
