@@ -133,6 +133,89 @@ def before_and_after():
     }
 
 
+def lockers():
+    """A row of words as dots, and below it a row of lockers.
+
+    Each of the first words has a card of coloured cells in the locker below
+    it. The last words are orange: there is no locker below them.
+    """
+    table = _trained()[2].float()
+    most = 44
+    word = torch.arange(1, most + 1, dtype=torch.float64)
+    nowhere = torch.full_like(word, math.inf)
+
+    def hand_out(words):
+        cards = learned_encoding(torch.arange(DAYS), table)
+        given, there = word[:DAYS] <= words, word <= words
+        on_row = torch.where(there, 1.0, nowhere)
+        return {
+            "cards": cards.T * given,
+            "have": torch.stack((word, on_row), 1)[:DAYS],
+            "lack": torch.stack((word, on_row), 1)[DAYS:],
+            "without": (words - DAYS).clamp(min=0),
+        }
+
+    live = _lockers_live(hand_out, most)
+    made, moves = live.start(), live.moves
+    fig, (row, wall) = plt.subplots(
+        2, figsize=(4.4, 2), height_ratios=(1, 3), sharex=True
+    )
+    for name, color in (("have", "C0"), ("lack", "C1")):
+        moves[name] = row.scatter(*made[name].T, s=36, color=color)
+    row.set(xlim=(0, most + 1), ylim=(0.5, 1.5), yticks=[1])
+    row.set_yticklabels(["words"])
+    extent = (0.5, DAYS + 0.5, 0, 1)
+    moves["cards"] = wall.imshow(
+        made["cards"], cmap="signed", vmin=-1, vmax=1, extent=extent
+    )
+    wall.vlines([n + 0.5 for n in range(DAYS + 1)], 0, 1, "gray", lw=0.6)
+    wall.hlines([0, 1], 0.5, DAYS + 0.5, "gray", lw=0.6)
+    wall.set(ylim=(0, 1), yticks=[0.5], xticks=[1, DAYS, most])
+    wall.set_yticklabels(["lockers"])
+    for ax in (row, wall):
+        ax.spines[["left", "bottom"]].set_visible(False)
+        ax.tick_params(length=0)
+    return fig, {"lockers": DAYS}, live
+
+
+def _lockers_live(hand_out, most):
+    return Live(
+        hand_out,
+        {"words": Slider("words in the text", 1, most, 38)},
+        says=f"Words: {{words:.0f}}. Lockers: {DAYS}. {{without|Every word "
+        "gets its card.|The last word gets none.|The last words get none.}",
+    )
+
+
+def past_lockers():
+    """A line over the days: how often the machine guesses their weather.
+
+    It is level at the top as far as the lockers reach, and falls at their
+    end to about a dotted line, that of a machine without cards.
+    """
+    guesser, _, table = _trained()
+    fresh = AddLearned(DAYS, DIM).double().table.detach()
+    right = _right(guesser, torch.cat([table, fresh]))
+    weather = _weather(8000, 2 * DAYS)
+    others = weather.sum(1, keepdim=True) - weather
+    blind = (others * weather > 0).double().mean()
+    days = range(1, 2 * DAYS + 1)
+    fig, ax = plt.subplots(figsize=(4.4, 2.2))
+    ax.axvspan(1, DAYS, color="gray", alpha=0.2, linewidth=0)
+    ax.plot(days, 100 * right, "C0")
+    ax.plot([1, 2 * DAYS], [100 * blind] * 2, ":", color="black")
+    ax.text(DAYS / 2, 92, "practised cards", ha="center")
+    ax.text(2 * DAYS, 100 * blind + 3, "fresh ones", color="C0", ha="right")
+    ax.text(2, 100 * blind - 1.5, "no cards", va="top")
+    ax.set(ylim=(50, 100), xlabel="day", ylabel="right, in 100")
+    ax.set_xticks([1, DAYS, 2 * DAYS])
+    return fig, {
+        "inside": right[:DAYS].mean(),
+        "beyond": right[DAYS:].mean(),
+        "blind": blind,
+    }
+
+
 def by_hand():
     table = torch.tensor([[0.1, 0.4], [0.3, -0.2], [-0.5, 0.0]])
     tokens = {"to": [1.0, 2.0], "be": [3.0, 0.0]}

@@ -43,3 +43,22 @@ def test_the_scale_learns_and_what_is_dropped_is_dropped_while_it_trains(capsys)
     share, scale, same = capsys.readouterr().out.splitlines()
     assert 0.08 < float(share.split()[1]) < 0.12
     assert scale.endswith("True") and same.endswith("True")
+
+
+def test_words_past_the_lockers_get_no_card():
+    _, values, live = learned.lockers()
+    assert values["lockers"] == 32
+    for words in range(1, 45):
+        made = live.function(torch.tensor(words).double())
+        assert made["without"] == max(0, words - 32)
+        assert made["have"][:, 1].isfinite().sum() == min(words, 32)
+        assert made["lack"][:, 1].isfinite().sum() == made["without"]
+        filled = made["cards"].any(0).tolist()
+        assert filled == [column < words for column in range(32)]
+
+
+def test_past_the_practised_cards_guesses_are_about_as_good_as_with_none():
+    torch.manual_seed(0)
+    _, values = learned.past_lockers()
+    assert values["inside"] > 0.88
+    assert abs(values["beyond"] - values["blind"]) < 0.03
