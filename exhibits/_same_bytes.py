@@ -6,6 +6,7 @@ other bytes at each position, and so cannot tell this.
 
 import torch
 
+from experiments.language import CONTEXTS
 from experiments.runs import load
 
 NEAR, LONG = 64, 1008  # bytes read before: all within the training; the most
@@ -17,6 +18,15 @@ def losses(before):
     return {
         name: torch.tensor([run["far"][str(before)] for run in runs]).mean(-1)
         for name, runs in load("language").items()
+    }
+
+
+def chances(*names):
+    """Of each encoding, the chance that the right byte mostly got, by how
+    many bytes were read before: the geometric mean over bytes and seeds."""
+    read = [losses(before) for before in CONTEXTS]
+    return {
+        n: [(-each[n].mean()).exp().item() for each in read] for n in names
     }
 
 

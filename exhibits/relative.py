@@ -1,5 +1,6 @@
 """What the chapter on relative positions shows."""
 
+import math
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -30,30 +31,101 @@ from snippets.transformer_xl import (
 )
 
 
-def same_names():
-    """Two rows of squares, one for each place in a text; one square is you.
-
-    In each row the neighbours before you are blue and orange, those after you
-    green and purple, and all that are farther away gray.
+def street():
+    """A row of houses with numbers. You stand in one, the baker two doors
+    down; the houses at the start of the street are new.
     """
-    colors = {-2: "C0", -1: "C1", 0: "black", 1: "C2", 2: "C3"}
-    names = {-2: "two\nback", -1: "one\nback", 0: "you", 1: "one\non"}
-    names[2] = "two\non"
+    own, most = 5, 9  # houses that were there, and that may come
+    you, baker = 2, 4  # their numbers then
+    walls = torch.tensor([-0.36, -0.36, 0, 0.36, 0.36, -0.36, math.inf])
+    roofs = torch.tensor([0, 0.6, 1, 0.6, 0, 0, math.inf])
+
+    def houses(places, there):
+        """The outlines of houses at places; of those not there, nothing."""
+        x = places[:, None] + walls
+        y = torch.where(there[:, None], roofs, math.inf)
+        return torch.stack((x.flatten(), y.flatten()), 1)
+
+    def build(new):
+        old = torch.arange(1, own + 1) + new
+        slots = torch.arange(1, most + 1)
+        here, there = you + new, baker + new
+        arch = torch.linspace(0, 1, 24, dtype=torch.float64)
+        over = here + arch * (there - here)
+        made = {
+            "new houses": houses(slots, slots <= new),
+            "old houses": houses(old, (old != here) & (old != there)),
+            "your house": houses(here[None], here[None] > 0),
+            "the baker's": houses(there[None], there[None] > 0),
+            "way": torch.stack((over, 1.3 + 2 * arch * (1 - arch)), 1),
+            "mine": here,
+            "his": there,
+            "apart": there - here,
+        }
+        for name, x, y in (
+            ("you", here, -0.5),
+            ("baker", there, -0.5),
+            ("my number", here, -1.1),
+            ("his number", there, -1.1),
+            ("doors", here + 1, 2),
+        ):
+            made[name] = torch.stack((x, 0 * x + y))
+        return made
+
+    live = _street_live(build, most)
+    made, moves = live.start(), live.moves
     fig, ax = plt.subplots(figsize=(4.4, 1.9))
-    for row, you in enumerate((3, 6)):
-        for place in range(11):
-            color = colors.get(place - you, "gray")
-            alpha = 1 if color != "gray" else 0.3
-            corner = (place - 0.4, -1.7 * row)
-            square = plt.Rectangle(corner, 0.8, 0.6, color=color, alpha=alpha)
-            ax.add_patch(square)
-            name = names.get(place - you, "far")
-            at = place, -1.7 * row - 0.15
-            ax.text(*at, name, ha="center", va="top")
-    ax.set_xlim(-0.5, 10.5)
-    ax.set_ylim(-2.7, 0.7)
+    colors = {"new houses": "gray", "old houses": "black"}
+    colors |= {"your house": "C0", "the baker's": "C1", "way": "C1"}
+    for name, color in colors.items():
+        (moves[name],) = ax.plot(*made[name].T, color)
+    for name, color in {
+        "you": "C0",
+        "my number": "C0",
+        "baker": "C1",
+        "his number": "C1",
+        "doors": "C1",
+    }.items():
+        moves[name] = ax.text(*made[name].tolist(), name, color=color)
+        moves[name].set_ha("center")
+    ax.axhline(0, color="gray", lw=0.8)
+    ax.set(xlim=(0.4, own + most + 0.6), ylim=(-1.2, 2.5))
     ax.axis("off")
-    return fig
+    return fig, live
+
+
+def _street_live(build, most):
+    return Live(
+        build,
+        {"new": Slider("new houses at the start of the street", 0, most, 3)},
+        says="The baker has number {his:.0f} now. From you he is still "
+        "{apart|here|one door|two doors} down.",
+        texts={
+            "doors": "{apart|here|one door|two doors} down",
+            "my number": "{mine:.0f}",
+            "his number": "{his:.0f}",
+        },
+    )
+
+
+def far_names():
+    """A staircase over the steps back: how many names there are up to there.
+
+    It climbs by one for each step, then ever more slowly, and from a dot on
+    it is level: all that is farther has one name.
+    """
+    steps, buckets = torch.arange(1, 401), 32
+    names = t5_buckets(-steps, buckets, 128, bidirectional=False)
+    last = (names < names.max()).sum().item() + 1
+    fig, ax = plt.subplots(figsize=(4.4, 2.2))
+    ax.step(steps, names, "C0", where="mid")
+    ax.plot([last, 400], [names.max()] * 2, "C1", lw=3)
+    ax.plot(last, names.max(), "o", color="C1")
+    ax.text(400, 27, "one name: “far”", color="C1", ha="right")
+    ax.set(xlim=(0, 405), ylim=(0, 34), xlabel="steps back")
+    ax.set(ylabel="names so far", yticks=[0, 16, 31])
+    ax.set_xticks([1, last, 200, 300, 400])
+    return fig, {"names": names.max(), "last": last}
 
 
 def distances():

@@ -10,7 +10,9 @@ from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from exhibits import _same_bytes
 from exhibits._drawing import name_lines
+from experiments.language import CONTEXTS, TRAINED
 from snippets.rope import (
     apply_rope,
     interleaved_to_half,
@@ -41,48 +43,68 @@ def _arrow(color):
     return {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0}
 
 
-def _dial(ax, angles, colors):
-    """A compass with needles; an angle of 0 points up, and turns go right."""
-    ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
-    for angle, color in zip(angles, colors, strict=True):
-        end = (0.9 * math.sin(angle), 0.9 * math.cos(angle))
-        ax.annotate("", end, (0, 0), arrowprops=_arrow(color))
-    ax.set_xlim(-1.1, 1.1)
-    ax.set_ylim(-1.1, 1.1)
-    ax.set_aspect("equal")
-    ax.axis("off")
+def walking():
+    """A dial with two needles and an arc between them, and below it two
+    words on a line, “dog” and three steps on “bites”.
 
-
-def compasses():
-    """Two rows of six compasses, one for each place in a text.
-
-    In both rows the needle turns by the same amount from place to place. Two
-    of the needles in the upper row have colours: orange, and two places on
-    blue. In the lower row two others do, further right. A larger compass at
-    the end of each row holds both, and an arc shows the angle between them:
-    the same in both rows.
+    As both words move on along the line, both needles turn, and the arc
+    between them is as wide as before.
     """
-    step, count = 0.55, 6
-    fig = plt.figure(figsize=(4.4, 2.3))
-    rows = fig.add_gridspec(2, count + 2)
-    for row, chosen in enumerate(((0, 2), (3, 5))):
-        colors = dict(zip(chosen, ("C1", "C0"), strict=True))
-        for place in range(count):
-            ax = fig.add_subplot(rows[row, place])
-            _dial(ax, [place * step], [colors.get(place, "gray")])
-            ax.set_title(str(place + 1))
-        both = fig.add_subplot(rows[row, count:])
-        first, last = (place * step for place in chosen)
-        _dial(both, [first, last], colors.values())
-        arc = torch.linspace(first, last, 24)
-        both.plot(0.6 * arc.sin(), 0.6 * arc.cos(), color="black")
-        both.set_title(f"{math.degrees(last - first):.0f}°")
-    return fig
+    live = _walking_live(apart=3)
+    made, moves = live.start(), live.moves
+    fig, (dial, line) = plt.subplots(
+        2, figsize=(4.4, 2.9), height_ratios=(6, 1)
+    )
+    _draw_needles(dial, made, moves, "bites looks", "dog offers")
+    for name, color in (("looks", "C0"), ("offers", "C1")):
+        moves[name] = line.scatter(*made[name].T, s=110, color=color)
+    line.set(xlim=(0, 46), ylim=(-1, 1), xticks=[1, 15, 30, 45], yticks=[])
+    line.set_xlabel("words of the text")
+    line.spines["left"].set_visible(False)
+    return fig, live
 
 
-def _needles(place, apart):
+def _walking_live(apart):
+    speed = rope_frequencies(16)[1:2]  # a third of a radian for each place
+    walk = Slider("walk both words along the text", 1, 42, 4, drag="offers")
+    return Live(
+        lambda place: _needles(place, torch.tensor(apart), speed),
+        {"place": walk},
+        says="At word {place:.0f} and wherever they go, the needles are "
+        "{degrees:.0f} degrees apart.",
+        texts={"at": "{degrees:.0f}°"},
+        tolerance=1e-9,
+    )
+
+
+def past_practice():
+    """Two lines over the letters that stand before: what chance the right
+    letter gets with needles, and with no marks.
+
+    With needles it is higher as far as the texts of the practice went, and
+    falls far below the other line beyond.
+    """
+    chances = _same_bytes.chances("RoPE", "none")
+    fig, ax = plt.subplots(figsize=(4.4, 2.3))
+    ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
+    for name, color in (("none", "black"), ("RoPE", "C1")):
+        ax.plot(CONTEXTS, [100 * each for each in chances[name]], color)
+    ax.text(TRAINED + 20, 15, "practised so far")
+    ax.text(CONTEXTS[-1], 9.3, "no marks", ha="right")
+    ax.text(CONTEXTS[-1], 2.9, "needles", color="C1", ha="right")
+    ax.set(ylim=(0, 17), xlabel="letters before", ylabel="chance, in 100")
+    ax.set_xticks([0, TRAINED, 512, CONTEXTS[-1]])
+    return fig, {
+        "trained": TRAINED,
+        "near": chances["RoPE"][CONTEXTS.index(_same_bytes.NEAR)],
+        "far": chances["RoPE"][-1],
+        "none": chances["none"][-1],
+        "longest": CONTEXTS[-1],
+    }
+
+
+def _needles(place, apart, frequency):
     """Two needles turned at their places, and the arc between them."""
-    frequency = rope_frequencies(8)[1:2]  # a tenth of a radian for each place
     start = torch.tensor([[0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)
     places = torch.stack((place + apart, place))
     looking, offering = apply_rope(
@@ -113,11 +135,21 @@ def two_needles():
     between them. When both words move on together, both needles turn and the
     arc turns with them, as wide as before.
     """
-    live = _two_needles_live(_needles)
+    live = _two_needles_live()
     made, moves = live.start(), live.moves
     fig, (dial, line) = plt.subplots(
         2, figsize=(4.4, 3.2), height_ratios=(5, 1)
     )
+    _draw_needles(dial, made, moves, "looks", "offers")
+    for name, color in (("looks", "C0"), ("offers", "C1")):
+        moves[name] = line.scatter(*made[name].T, s=60, color=color)
+    line.set(xlim=(-1, 57), ylim=(-1, 1), yticks=[])
+    line.set_xlabel("place in the text")
+    line.spines["left"].set_visible(False)
+    return fig, live
+
+
+def _draw_needles(dial, made, moves, *words):
     dial.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
     for name, color in (("looking", "C0"), ("offering", "C1")):
         (moves[name],) = dial.plot(*made[name].T, color, linewidth=3)
@@ -127,21 +159,16 @@ def two_needles():
     dial.axis("off")
     dial.legend(
         dial.lines[:2],
-        ["looks", "offers"],
+        words,
         loc="center left",
         bbox_to_anchor=(1.1, 0.5),
     )
-    for name, color in (("looks", "C0"), ("offers", "C1")):
-        moves[name] = line.scatter(*made[name].T, s=60, color=color)
-    line.set(xlim=(-1, 57), ylim=(-1, 1), yticks=[])
-    line.set_xlabel("place in the text")
-    line.spines["left"].set_visible(False)
-    return fig, live
 
 
-def _two_needles_live(needles):
+def _two_needles_live():
+    speed = rope_frequencies(8)[1:2]  # a tenth of a radian for each place
     return Live(
-        needles,
+        lambda place, apart: _needles(place, apart, speed),
         {
             "place": Slider("place of both words", 0, 40, 4, drag="offers"),
             "apart": Slider("steps between them", 0, 15, 6, drag="looks"),

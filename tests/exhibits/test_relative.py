@@ -1,6 +1,7 @@
 """What the chapter on relative positions says of its exhibits in words, and of equal words."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -111,3 +112,20 @@ def test_inkling_learns_a_bank_and_a_projection_in_each_layer():
     dim, heads, profiles = values["dim"], values["heads"], values["profiles"]
     each = profiles * values["extent"] + dim * heads * profiles
     assert values["inkling"] == values["layers"] * each
+
+
+def test_new_houses_move_the_numbers_and_not_the_doors_between():
+    _, live = relative.street()
+    for new in range(10):
+        made = live.function(torch.tensor(new).double())
+        assert (made["mine"], made["his"], made["apart"]) == (2 + new, 4 + new, 2)
+        shown = made["new houses"][::7, 1].isfinite().sum()
+        assert shown == new
+
+
+def test_a_list_of_names_ends_where_the_formula_of_t5_has_its_last():
+    _, values = relative.far_names()
+    near = 16  # of 32 buckets each has one distance; the rest are by the logarithm, up to 128
+    named = [near + int(16 * math.log(step / near) / math.log(128 / near)) for step in range(near, 400)]
+    assert values["names"] == 31
+    assert values["last"] == near + named.index(31)

@@ -1,9 +1,11 @@
 """What the chapter on RoPE says of its exhibits in words."""
 
+import math
+
 import pytest
 import torch
 
-from exhibits import rope
+from exhibits import evidence, rope
 from snippets.rope import rope_frequencies
 from tests.peers import peer
 
@@ -13,6 +15,27 @@ def test_two_steps_apart_is_two_steps_apart_and_the_side_counts():
     assert values["at_5_3"] == pytest.approx(values["at_105_103"])
     assert abs(values["at_5_3"] - values["at_3_5"]) > 1
     assert values["length"].item() == pytest.approx(values["turned_length"].item())
+
+
+def test_wherever_two_words_walk_their_needles_are_as_far_apart():
+    _, live = rope.walking()
+    own = math.degrees(math.atan2(0.8, 0.6) - math.atan2(0.6, 0.8))
+    tips = set()
+    for place in range(1, 43):
+        made = live.function(torch.tensor(place).double())
+        wanted = own + math.degrees(3 * 10_000 ** (-2 / 16))
+        assert made["degrees"] == pytest.approx(wanted)
+        tips.add(tuple(round(each, 6) for each in made["looking"][1].tolist()))
+    assert len(tips) == 42, "the needles themselves turn"
+
+
+def test_past_the_practice_needles_do_worse_than_no_marks():
+    _, values = rope.past_practice()
+    kept = {name: evidence._far()[name].mean((1, 2, 3)) for name in ("RoPE", "none")}
+    assert values["near"] == pytest.approx(math.exp(-kept["RoPE"][2]), abs=1e-6)
+    assert values["far"] == pytest.approx(math.exp(-kept["RoPE"][-1]), abs=1e-6)
+    assert values["none"] == pytest.approx(math.exp(-kept["none"][-1]), abs=1e-6)
+    assert values["far"] < values["none"] < values["near"]
 
 
 def test_the_second_pair_is_a_hundred_times_slower():
