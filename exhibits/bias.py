@@ -8,7 +8,9 @@ import torch
 from executable_prose import Live, Slider
 from torch.nn.functional import scaled_dot_product_attention
 
+from exhibits import _same_bytes
 from exhibits._drawing import name_lines
+from experiments.language import CONTEXTS
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.clipped_bias import clipped_bias
 from snippets.fire import FireBias
@@ -47,22 +49,82 @@ def _by_distance(bias, count):
     return row - row[0]
 
 
-def voices():
-    """Two rows of nine discs. In the upper row they shrink quickly from
-    right to left, in the lower row slowly.
+def ears():
+    """A row of bars to both sides of a line, like a voice on a tape: how loud
+    each word of a hall is for you, at the right end.
+
+    The nearest is loudest, and each step to the left is softer. The first
+    word, at the left end, is orange.
     """
-    fig, ax = plt.subplots(figsize=(4.4, 1.5))
-    for row, slope in ((1, 0.5), (0, 0.0625)):
-        steps = torch.arange(9)
-        loudness = (-slope * steps).exp()
-        ax.scatter(-steps, [row] * 9, s=260 * loudness, color=f"C{1 - row}")
-    ax.set_yticks([1, 0], ["poor ears", "good ears"])
-    ax.set_xticks([-8, 0], ["first word", "you"])
-    ax.set_ylim(-0.6, 1.6)
+    words, slopes = 60, alibi_slopes(8)
+    listener, keys = torch.tensor([words]), torch.arange(words)
+
+    def listen(ears):
+        slope = slopes.index_select(0, (ears - 1).long()[None])
+        fall = alibi_bias(listener, keys, slope)[0, 0].double()
+        loud = (fall - fall[-1]).exp()
+        return {
+            "up": loud[1:],
+            "down": -loud[1:],
+            "first up": loud[:1],
+            "first down": -loud[:1],
+            "heard": (loud >= 0.1).sum(),
+            "lost": loud[0] < 0.1,
+        }
+
+    live = _ears_live(listen, words)
+    made, moves = live.start(), live.moves
+    fig, ax = plt.subplots(figsize=(4.4, 1.6))
+    for name, color, at in (
+        ("up", "C0", keys[1:]),
+        ("down", "C0", keys[1:]),
+        ("first up", "C1", keys[:1]),
+        ("first down", "C1", keys[:1]),
+    ):
+        moves[name] = ax.bar(at, made[name], width=0.6, color=color)
+    ax.axhline(0, color="gray", lw=0.6)
+    ax.set(xlim=(-1.5, words + 2), ylim=(-1.05, 1.05), yticks=[])
+    ax.set_xticks([0, words], ["first word", "you"])
     ax.tick_params(length=0)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
-    return fig
+    ax.spines[["left", "bottom"]].set_visible(False)
+    return fig, {"words": words}, live
+
+
+def _ears_live(listen, words):
+    ears = Slider("ears, from poor to good", 1, 8, 3, shows="{value:.0f}")
+    return Live(
+        listen,
+        {"ears": ears},
+        says=f"These ears hear {{heard:.0f}} of {words} words. {{lost|They "
+        "hear the first word too.|The first word is lost on them.}",
+    )
+
+
+def out_of_earshot():
+    """Eight bars in a long hall, one for each pair of ears. All begin at the
+    right end; even the longest leaves most of the hall empty.
+    """
+    count = 4096
+    bias = alibi_bias(
+        torch.tensor([count - 1]), torch.arange(count), alibi_slopes(8)
+    )
+    share = bias[:, 0].double().softmax(-1).flip(-1).cumsum(-1)
+    reach = (share < SHARE).sum(-1) + 1
+    fig, ax = plt.subplots(figsize=(4.4, 1.9))
+    ax.barh(range(8), count, color="gray", alpha=0.2)
+    ax.barh(range(8), reach, left=count - reach, color="C0")
+    ax.set(xlim=(0, count), ylim=(7.6, -0.6))
+    ax.set_yticks([0, 7], ["poor ears", "good ears"])
+    ax.set_xticks([0, count], ["first word", "you"])
+    ax.tick_params(length=0)
+    chances = _same_bytes.chances("ALiBi")["ALiBi"]
+    return fig, {
+        "words": count,
+        "share": SHARE,
+        "most": reach.max(),
+        "near": chances[CONTEXTS.index(_same_bytes.NEAR)],
+        "far": chances[-1],
+    }
 
 
 def by_hand():

@@ -16,6 +16,23 @@ def test_the_penalty_takes_the_first_place_from_a_far_word():
     assert values["slope"] == 0.5
 
 
+def test_better_ears_hear_farther_and_the_nearest_is_always_loudest():
+    _, values, live = bias.ears()
+    assert values["words"] == 60
+    for ears in range(1, 9):
+        made = live.function(torch.tensor(ears).double())
+        loud = [math.exp(-(2**-ears) * steps) for steps in range(60)]  # of ALiBi's eight slopes
+        assert made["up"].tolist() == pytest.approx(loud[-2::-1], rel=1e-5)
+        assert made["heard"] == sum(each >= 0.1 for each in loud)
+        assert made["lost"] == (loud[-1] < 0.1) == (ears < 5)
+
+
+def test_the_far_end_of_a_long_hall_is_lost_on_all_and_length_costs_nothing():
+    _, values = bias.out_of_earshot()
+    assert values["most"] == bias.mass_by_distance()[1]["gentlest"] < values["words"] / 5
+    assert abs(values["near"] - values["far"]) < 0.005
+
+
 def test_two_early_queries_read_the_same_and_a_late_one_less():
     values = bias.fire_two_queries()[1]
     assert values["near"] == values["nearer"] > values["far"]
