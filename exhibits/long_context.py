@@ -7,6 +7,7 @@ import torch
 from executable_prose import Choice, Live, Slider
 
 from exhibits._drawing import name_lines
+from exhibits.evidence import _band, _stretched
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
     dynamic_ntk,
@@ -78,35 +79,114 @@ def _searched(frequencies):
     return longrope(frequencies, ones, SEARCHED, TRAINED, length)
 
 
-def slow_hand():
-    """Three dials with the sector that a slow hand has entered: a small one
-    in training, and in a text four times as long four times as much. Of
-    that most is new. Slowed, it stays within the small one.
+def wedge():
+    """Two dials, each with the same narrow wedge of blue at the top right,
+    where the slow hand of a clock has been in practice.
+
+    In a text twice as long the hand on the left dial has left the wedge, and
+    the arc behind it is orange. On the right dial, where the hand runs at a
+    quarter of its speed, it is still inside.
     """
-    seen, times = 0.18, 4
-    cases = {
-        "in training": (seen, "it knows"),
-        f"{times} times the text": (times * seen, "new to it"),
-        "the same, slowed": (seen, "it knows"),
-    }
-    fig, axes = plt.subplots(
-        1, 3, figsize=(4.4, 1.9), subplot_kw={"aspect": "equal"}
-    )
-    for ax, (name, (until, says)) in zip(axes, cases.items(), strict=True):
+    pair, slower = 44, 4
+    speed = rope_frequencies(DIM)[pair : pair + 1]
+    seen = TRAINED * speed.item()
+
+    def point(times):
+        made = {}
+        for name, used in (
+            ("as it is", speed),
+            ("slowed", position_interpolation(speed, slower)),
+        ):
+            angle = times * TRAINED * used[0]
+            tip = torch.stack((torch.sin(angle), torch.cos(angle)))
+            hand = torch.stack((0 * tip, 0.9 * tip))
+            sweep = torch.linspace(0, 1, 48, dtype=torch.float64) * angle
+            arc = torch.stack((sweep.sin(), sweep.cos()), 1)
+            out = angle > seen * (1 + 1e-9)
+            made |= {
+                f"{name}, known": torch.where(out, math.inf, hand),
+                f"{name}, new": torch.where(out, hand, math.inf),
+                f"{name}, arc": torch.where(
+                    sweep[:, None] >= seen, 0.9 * arc, math.inf
+                ),
+                f"{name} out".replace(" ", "_"): out,
+            }
+        return made
+
+    live = _wedge_live(point)
+    made, moves = live.start(), live.moves
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.2))
+    for ax, (name, title) in zip(
+        axes,
+        {
+            "as it is": "the slow hand",
+            "slowed": f"at 1/{slower} of its speed",
+        }.items(),
+        strict=True,
+    ):
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
-        for start, end, color in ((0, seen, "C0"), (seen, until, "C1")):
-            turns = 90 - 360 * end, 90 - 360 * start
-            wedge = plt.matplotlib.patches.Wedge((0, 0), 0.9, *turns)
-            wedge.set(color=color, alpha=0.3)
-            ax.add_patch(wedge)
-        tip = 2 * math.pi * until
-        hand = [0, 0.9 * math.sin(tip)], [0, 0.9 * math.cos(tip)]
-        color = "C0" if until == seen else "C1"
-        ax.plot(*hand, color=color, linewidth=3, solid_capstyle="round")
-        ax.text(0, -1.35, says, color=color, ha="center")
-        ax.set(xlim=(-1.1, 1.1), ylim=(-1.4, 1.1), title=name)
+        turned = 90 - math.degrees(seen), 90
+        known = plt.matplotlib.patches.Wedge((0, 0), 1, *turned)
+        known.set(color="C0", alpha=0.25)
+        ax.add_patch(known)
+        for part, color in (("known", "C0"), ("arc", "C1"), ("new", "C1")):
+            key = f"{name}, {part}"
+            width = 2 if part == "arc" else 4
+            (moves[key],) = ax.plot(*made[key].T, color, lw=width)
+        ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+        ax.set_title(title)
         ax.axis("off")
-    return fig
+    return fig, {"slower": slower, "degrees": math.degrees(seen)}, live
+
+
+def _wedge_live(point):
+    return Live(
+        point,
+        {
+            "times": Slider(
+                "length of the text, in lengths of the practice",
+                *(0.1, 6, 2),
+                step=0.1,
+                shows="{value:.1f}",
+            )
+        },
+        says="The hand {as_it_is_out|is where it has been in practice|has "
+        "left what it has shown in practice}. Slowed, it {slowed_out|is "
+        "still inside|leaves as well: the text is too long for that, too}.",
+        tolerance=1e-9,
+    )
+
+
+def price():
+    """Three pairs of bars: what chance the right letter mostly gets, early in
+    a text and far beyond the practised length.
+
+    As it was, the first is high and the second low. With all hands slowed
+    both are low. With the slow hands slowed alone, the first is nearly as
+    high as it was, and the second much higher.
+    """
+    ways = {
+        "RoPE": "as it was",
+        "position interpolation": "all hands\nslowed",
+        "YaRN": "slow hands\nslowed",
+    }
+    kept, chances = _stretched("untuned"), {}
+    fig, ax = plt.subplots(figsize=(4.4, 2.5))
+    for n, name in enumerate(ways):
+        for band, side, color in (("within", -1, "C0"), ("far", 1, "C1")):
+            chance = (-_band(kept[name], band).mean()).exp().item()
+            chances[f"{_key(name)}_{band}"] = chance
+            ax.bar(n + 0.2 * side, 100 * chance, width=0.36, color=color)
+            ax.text(
+                *(n + 0.2 * side, 100 * chance + 0.2, f"{100 * chance:.0f}"),
+                ha="center",
+            )
+    ax.set_xticks(range(3), ways.values())
+    ax.set(ylim=(0, 19), yticks=[], ylabel="chance, in 100")
+    ax.tick_params(length=0)
+    ax.text(-0.4, 17, "short texts", color="C0")
+    ax.text(0.5, 17, "long texts", color="C1")
+    return fig, chances
 
 
 def one_pair():

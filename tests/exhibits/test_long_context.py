@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from executable_prose import Live
 from executable_prose.project import DOCS
 from exhibits import long_context
+from exhibits.evidence import _band, _stretched
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import ntk_aware, yarn_attention_factor
 from tests.peers import peer
@@ -37,6 +38,31 @@ def test_to_change_nothing_is_best_for_the_near_head_and_interpolation_for_the_f
     for name in METHODS:
         assert heads[f"{name}_near_tuned"] < heads[f"{name}_near"]
         assert heads[f"{name}_far_tuned"] < heads[f"{name}_far"]
+
+
+def test_a_slow_hand_leaves_its_wedge_and_one_at_a_quarter_of_its_speed_leaves_it_later():
+    _, values, live = long_context.wedge()
+    practised = 4096 * 10_000 ** (-2 * 44 / 96)
+    assert values["slower"] == 4 and values["degrees"] == pytest.approx(math.degrees(practised))
+    for tenth in range(1, 61):
+        made = live.function(torch.tensor(tenth / 10, dtype=torch.float64))
+        assert made["as_it_is_out"] == (tenth > 10) and made["slowed_out"] == (tenth > 40)
+        for name, angle in (("as it is", tenth * practised / 10), ("slowed", tenth * practised / 40)):
+            hand = made[f"{name}, new" if made[f"{name.replace(' ', '_')}_out"] else f"{name}, known"]
+            assert hand[1].tolist() == pytest.approx([0.9 * math.sin(angle), 0.9 * math.cos(angle)])
+
+
+def test_slowing_all_hands_costs_short_texts_more_than_slowing_the_slow_ones_and_practice_helps():
+    _, chances = long_context.price()
+    assert chances["rope_within"] > chances["yarn_within"] > 1.5 * chances["position_interpolation_within"]
+    assert chances["yarn_far"] > chances["position_interpolation_far"] > chances["rope_far"]
+    untuned, tuned = (
+        [_band(_stretched(when)["YaRN"], band).mean().exp().item() for band in ("within", "far")]
+        for when in ("untuned", "tuned")
+    )
+    assert [1 / chances["yarn_within"], 1 / chances["yarn_far"]] == pytest.approx(untuned)
+    regained = (1 / tuned[0] - chances["yarn_within"]) / (chances["rope_within"] - chances["yarn_within"])
+    assert regained > 0.5 and 1 / tuned[1] > 1.3 * chances["yarn_far"]
 
 
 def test_yarn_is_far_from_interpolation_for_the_far_head_before_tuning(heads):
