@@ -5,8 +5,11 @@ import math
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose import Live, Slider
 
+from exhibits import _same_bytes
 from exhibits._drawing import name_lines
+from experiments.language import CONTEXTS
 from snippets.attention import SelfAttention, attention
 from snippets.block import Block, Encoding, additive_mask
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -14,19 +17,92 @@ from snippets.sinks import sink_softmax
 from snippets.temperature import log_temperature, power_temperature
 
 
-def ink():
-    """Eight squares in a row. The first is full of colour; each further one
-    is paler than the one before, and the last ones look alike.
+def bowls():
+    """Two bowls of water with one cup of ink in each, that of one word and
+    that of the next. The second is a little paler.
     """
-    fig, ax = plt.subplots(figsize=(4.4, 1.3))
-    for place in range(1, 9):
-        ax.bar(place, 1, width=0.7, color="C0", alpha=1 / place)
-        ax.bar(place, 1, width=0.7, fill=False, edgecolor="gray")
-    ax.set_xticks([1, 8], ["first word", "later words"])
-    ax.set_yticks([])
-    ax.tick_params(length=0)
-    ax.spines[["left", "bottom"]].set_visible(False)
-    return fig
+    most = 40
+    places = torch.arange(most + 1)
+    flat = torch.zeros(most + 1, 1, dtype=torch.float64)  # all count alike
+    cups = (places == 0).double()[:, None]  # the first word pours ink
+
+    def pour(word):
+        def seen(last):
+            hidden = torch.where(places < last, 0.0, -math.inf)[None]
+            return attention(flat[:1], flat, cups, bias=hidden)[0]
+
+        return {
+            "this": seen(word),
+            "next": seen(word + 1),
+            "water": word - 1,
+            "parts": word + 1,
+        }
+
+    live = _bowls_live(pour, most)
+    made, moves = live.start(), live.moves
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 1.9))
+    turn = torch.linspace(0, math.pi, 60)
+    rim = torch.stack((turn.cos(), -turn.sin()), 1)
+    for ax, name in zip(axes, ("this", "next"), strict=True):
+        bowl = plt.Polygon(rim, closed=True, fill=False, color="gray")
+        ax.add_patch(bowl)
+        moves[name] = ax.imshow(
+            made[name],
+            extent=(-1, 1, -1, 0),
+            vmin=0,
+            vmax=1,
+            clip_path=bowl,
+        )
+        ax.set(xlim=(-1.1, 1.1), ylim=(-1.05, 0.1), aspect="equal")
+        ax.axis("off")
+    moves["name"] = axes[0].text(0, 0.1, "", ha="center", va="bottom")
+    axes[1].text(0, 0.1, "the next word", ha="center", va="bottom")
+    return fig, live
+
+
+def _bowls_live(pour, most):
+    return Live(
+        pour,
+        {"word": Slider("words so far", 1, most, 3)},
+        says="One cup of ink and {water:.0f} of water. The next word's bowl "
+        "is paler by one part in {parts:.0f}.",
+        texts={"name": "word {word:.0f}"},
+        tolerance=1e-9,
+    )
+
+
+def bare():
+    """Two rows of dots along a line of chances, one for each kind of mark,
+    and a larger black one for no marks.
+
+    At the practised length the black dot is the last of all. Far beyond,
+    some of the others are behind it.
+    """
+    read = {
+        "practised\nlength": _same_bytes.NEAR,
+        "far\nbeyond": CONTEXTS[-1],
+    }
+    chances = _same_bytes.chances(*_same_bytes.losses(_same_bytes.NEAR))
+    fig, ax = plt.subplots(figsize=(4.4, 1.8))
+    beaten = []
+    for row, before in enumerate(read.values()):
+        at = {n: each[CONTEXTS.index(before)] for n, each in chances.items()}
+        none = at.pop("none")
+        ax.scatter(
+            [100 * each for each in at.values()],
+            [-row] * len(at),
+            color="C0",
+            alpha=0.6,
+        )
+        ax.scatter(100 * none, -row, s=90, color="black")
+        beaten.append(sum(none > each for each in at.values()))
+    ax.text(100 * chances["none"][2], 0.22, "no marks", ha="center")
+    ax.set(ylim=(-1.4, 0.6), xlabel="chance of the right letter, in 100")
+    ax.set_yticks([0, -1], read)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    near, far = beaten
+    return fig, {"marks": len(at), "beaten_near": near, "beaten_far": far}
 
 
 def running_mean():

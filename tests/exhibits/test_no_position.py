@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from exhibits import no_position
+from exhibits import _same_bytes, no_position
 from snippets.attention import SelfAttention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
@@ -175,3 +175,24 @@ def test_cohere2_rotates_in_layers_with_a_window_only():
             for a in (angles, 0 * angles)
         )
         assert torch.equal(turned, unturned) == (not one)
+
+
+def test_a_bowl_pales_as_one_over_the_place():
+    _, live = no_position.bowls()
+    for word in range(1, 41):
+        made = live.function(torch.tensor(word).double())
+        here, there = made["this"].item(), made["next"].item()
+        assert here == pytest.approx(1 / word) and there == pytest.approx(1 / (word + 1))
+        assert (here - there) / here == pytest.approx(1 / made["parts"].item())
+        assert made["water"] == word - 1
+
+
+def test_with_no_marks_a_program_is_last_at_its_length_and_beats_some_far_beyond():
+    _, values = no_position.bare()
+    near, far = (
+        {name: each.mean().item() for name, each in _same_bytes.losses(before).items()}
+        for before in (64, 1008)
+    )
+    assert values["marks"] == len(near) - 1
+    assert values["beaten_near"] == 0 and max(near, key=near.get) == "none"
+    assert values["beaten_far"] == sum(loss > far["none"] for loss in far.values())
