@@ -272,34 +272,3 @@ def absorbed(width=64, rank=16, tokens=40):
         "full": DEEPSEEK["heads"]
         * (DEEPSEEK["turning"] + 2 * DEEPSEEK["still"]),
     }
-
-
-def three_tools():
-    """Three tools: a map of numbered squares, footsteps counted back from
-    where one stands, and a compass.
-    """
-    fig, axes = plt.subplots(
-        1, 3, figsize=(4.4, 1.7), subplot_kw={"aspect": "equal"}
-    )
-    area, road, dial = axes
-    for number in range(9):
-        x, y = number % 3, 2 - number // 3
-        area.add_patch(plt.Rectangle((x, y), 1, 1, fill=False, color="C0"))
-        area.text(x + 0.5, y + 0.5, number + 1, ha="center", va="center")
-    for steps in range(4):
-        x = 2.6 - 0.75 * steps
-        road.scatter(x, 1.2 + 0.4 * (steps % 2), s=90, c="C3")
-        road.text(x, 0.5, steps, ha="center")
-    dial.add_patch(plt.Circle((1.5, 1.5), 1.4, fill=False, color="gray"))
-    dial.annotate(
-        *("", (2.3, 2.5), (0.7, 0.5)),
-        arrowprops={"arrowstyle": "-|>", "color": "C1", "linewidth": 2},
-    )
-    for ax, name in zip(
-        axes,
-        ("a map: places", "steps: distances", "a compass: turns"),
-        strict=True,
-    ):
-        ax.set(xlim=(0, 3), ylim=(0, 3), title=name)
-        ax.axis("off")
-    return fig

@@ -764,33 +764,33 @@ def _beside(known, other):
 
 
 def boots():
-    """Three lines over the letters that stand before: how bad the guesses
-    of the same letters are.
+    """Three lines over the letters that stand before: what chance the right
+    letter gets.
 
-    Bare feet, no encoding, run near the middle and rise a little. The best
-    boots stay far below to the end. The worst boots begin below bare feet,
-    and rise far above them where the short path ended.
+    The best line is level from end to end. Bare feet, no marks, run lower
+    and fall a little. Needles begin beside the best, and fall far below bare
+    feet where the short path has ended.
     """
-    contexts = models.CONTEXTS
-    losses = {n: far.mean((1, 2, 3)) for n, far in _far().items()}
-    ends = {name: loss[-1] for name, loss in losses.items()}
+    chances = _same_bytes.chances(*_same_bytes.losses(NEAR))
+    best = max(chances, key=lambda name: chances[name][-1])
     lines = {
-        "bare feet": ("none", "black", "bottom"),
-        "boots that carry": (min(ends, key=ends.get), "C2", "bottom"),
-        "boots that hurt": (max(ends, key=ends.get), "C1", "top"),
+        best: ("the best boots", "C2", 1, "top"),
+        "none": ("bare feet: no marks", "black", -0.4, "bottom"),
+        "RoPE": ("needles", "C1", -0.4, "bottom"),
     }
-    fig, ax = plt.subplots()
-    for label, (name, color, side) in lines.items():
-        far = losses[name][-2:]
-        ax.plot(contexts, losses[name], color=color)
-        height = far.max() + 0.03 if side == "bottom" else far.min() - 0.06
-        ax.text(contexts[-1], height, label, color=color, va=side, ha="right")
-    ax.axvline(TRAINED, color="gray", ls=":")
-    ax.text(
-        TRAINED + 12, ax.get_ylim()[1], "the short path ended here", va="top"
-    )
-    ax.set_xticks([0, TRAINED, contexts[-1]])
-    ax.set_yticks([])
-    ax.set_xlabel("letters walked")
-    ax.set_ylabel("how bad the guesses are")
-    return fig
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
+    for name, (label, color, up, side) in lines.items():
+        at = [100 * chance for chance in chances[name]]
+        ax.plot(models.CONTEXTS, at, color=color)
+        height = at[-1] - up
+        ax.text(ASKED, height, label, color=color, va=side, ha="right")
+    ax.text(TRAINED + 16, 1, "the short path ends here")
+    ax.set_xticks([0, TRAINED, 512, models.CONTEXTS[-1]])
+    ax.set(ylim=(0, 18), xlabel="letters before", ylabel="chance, in 100")
+    near = models.CONTEXTS.index(NEAR)
+    return fig, {
+        "best": best,
+        "best_near": chances[best][near],
+        "needles_near": chances["RoPE"][near],
+    }

@@ -2,11 +2,8 @@
 and behind a causal mask.
 """
 
-from itertools import permutations
-
 import matplotlib.pyplot as plt
 import torch
-from executable_prose import Choice, Live, Slider
 
 from exhibits._drawing import COLORS
 from snippets.attention import (
@@ -176,94 +173,6 @@ def shuffle_run_unshuffle():
         f"with positions, it is                        {change(places):.2f}"
     )
     return {"without": change(0), "with_positions": change(places)}
-
-
-def shuffled():
-    """Two grids, a row in each for the words dog, bites and man: on the left
-    how much each looks at each, on the right what each becomes.
-
-    When two words change places, so do their rows, and on the left their
-    columns too. Without a mask no row has other colours than before.
-    """
-    words, layer = 3 * _embed(DOG_BITES_MAN), _layer()
-    places = ("first", "second", "third")
-    beside = torch.tensor(-0.65, dtype=torch.float64)
-
-    def move(mask, **at):
-        order = torch.stack(list(at.values())) == torch.arange(3)[:, None]
-        order = order.float()  # (places, words)
-        causal = mask == "causal"
-        outputs, weights = layer(order @ words, causal=causal)
-        before = order @ layer(words, causal=causal)[0]
-        return {
-            "weights": weights[0],
-            "outputs": outputs,
-            "apart": (outputs - before).abs().amax(),
-            "causal": torch.tensor(causal),
-            **dict(zip(places, order @ torch.arange(3.0), strict=True)),
-            **{f"{word}_row": torch.stack((beside, at[word])) for word in at},
-            **{f"{word}_key": torch.stack((at[word], beside)) for word in at},
-        }
-
-    live = _shuffled_live(move, places)
-    made = live.start()
-    fig, (left, right) = plt.subplots(
-        1, 2, figsize=(4.4, 2.1), width_ratios=(3, 5)
-    )
-    live.moves["weights"] = left.imshow(made["weights"], vmin=0, vmax=1)
-    live.moves["outputs"] = right.imshow(
-        made["outputs"], cmap="signed", vmin=-2.5, vmax=2.5
-    )
-    for name, ax in (("weights", left), ("outputs", right)):
-        ax.set(xticks=[], yticks=[], xlabel=name)
-    for word in DOG_BITES_MAN:
-        row, key = (made[f"{word}_{side}"] for side in ("row", "key"))
-        live.moves[f"{word}_row"] = left.text(
-            *row, word, ha="right", va="center"
-        )
-        live.moves[f"{word}_key"] = left.text(*key, word, ha="center")
-    changes = [
-        move("causal", **dict(zip(DOG_BITES_MAN, order, strict=True)))
-        for order in permutations(torch.arange(3.0))
-    ]
-    return fig, {"least": min(each["apart"] for each in changes[1:])}, live
-
-
-def _shuffled_live(move, places):
-    controls = {
-        word: Slider(
-            f"“{word}” stands",
-            0,
-            2,
-            place,
-            shows="{value|first|second|third}",
-            drag=f"{word}_row",
-            along="y",
-            swaps=True,
-        )
-        for place, word in enumerate(DOG_BITES_MAN)
-    }
-    mask = Choice("mask", ("none", "causal"), "none")
-    now = " ".join(f"{{{place}|dog|bites|man}}" for place in places)
-    return Live(
-        move,
-        controls | {"mask": mask},
-        says=f"The text is “{now}”. Put back into the first order, the "
-        "largest change of an output is {apart:.2f}.",
-        call="import torch\n"
-        "from attention import SelfAttention\n\n"
-        "generator = torch.Generator().manual_seed(1)\n"
-        "words = 3 * torch.randn(3, 8, generator=generator)\n"
-        "torch.manual_seed(0)\n"
-        "layer = SelfAttention(8, heads=1)\n"
-        "order = [{first:.0f}, {second:.0f}, {third:.0f}]\n"
-        "causal = {causal|False|True}\n"
-        "outputs, weights = layer(words[order], causal=causal)\n"
-        "before, _ = layer(words, causal=causal)\n"
-        "(outputs - before[order]).abs().max()",
-        draws={"weights": "weights", "outputs": "outputs"},
-        tolerance=1e-6,
-    )
 
 
 def equivariant_or_invariant():

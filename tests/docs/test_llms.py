@@ -59,10 +59,15 @@ def test_the_tour_is_one_entry_of_the_navigation_and_no_reader_is_told_of_zensic
 
 
 def test_the_story_goes_from_chapter_to_chapter_and_has_an_icon_for_each():
-    order = [each for entry in configuration()["nav"] for each in chapters(entry)]
-    texts = [(DOCS / each).read_text(encoding="utf-8") for each in order]
+    """Pages beside the story lead back to it: to the next chapter that is in it."""
+    every = [each for entry in configuration()["nav"] for each in chapters(entry)]
+    texts = [(DOCS / each).read_text(encoding="utf-8") for each in every]
+    aside = {each for each, text in zip(every, texts, strict=True) if "\naside: true\n---" in text}
+    assert aside == {"guide/in-a-transformer.md", "guide/choosing.md"}
     following = [re.findall(r"^    \[.+\]\((\S+)\)\{ \.next \}$", text, re.M) for text in texts]
-    assert following == [*([each.removeprefix("guide/")] for each in order[1:]), ["../index.md"]]
+    order = [each for each in every if each not in aside]
+    after = [next((each for each in every[n:] if each in order), None) for n in range(1, len(every) + 1)]
+    assert following == [[each.removeprefix("guide/") if each else "../index.md"] for each in after]
     icons = (ROOT / "overrides/partials/story.html").read_text(encoding="utf-8")
     assert re.findall(r'^  "([\w-]+)": "M', icons, re.M) == [Path(each).stem for each in order]
 

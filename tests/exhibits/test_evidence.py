@@ -167,6 +167,14 @@ def test_eight_walk_on_two_pinch_two_end_a_little_and_two_far_worse_than_none(ne
         assert words in text
 
 
+def test_three_pairs_of_boots_are_the_best_none_and_needles(near, far):
+    _, values = evidence.boots()
+    assert values["best"] == min(far, key=lambda name: far[name].mean())
+    for name, chance in ((values["best"], "best_near"), ("RoPE", "needles_near")):
+        assert values[chance] == pytest.approx(math.exp(-near[name].mean()), abs=1e-6)
+    assert values["needles_near"] > 0.9 * values["best_near"], "nearly as good"
+
+
 def test_by_position_the_level_lines_fall_and_on_the_same_bytes_none_does(bands, costs):
     values = evidence.level()
     assert 0.04 < values["least_fall"] < values["most_fall"] < 0.1

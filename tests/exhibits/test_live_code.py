@@ -9,6 +9,7 @@ import shutil
 import sys
 
 import pytest
+import textstat
 import torch
 
 from executable_prose import Live, symbols
@@ -17,6 +18,7 @@ from executable_prose.execution.run_exhibit import seed
 from executable_prose.figures import live_graph
 from executable_prose.figures.live_html import FIELD, fill
 from executable_prose.project import ROOT
+from tests.docs.test_prose import CHAPTERS, JARGON, levels
 
 STOPS = 6  # at random, besides the ends, for each choice
 NEAR = {"rtol": 2e-5, "atol": 2e-4}  # pages count in float64, the code mostly in float32
@@ -32,6 +34,7 @@ def source(name):
     return "\n".join(symbols.find(f"exhibits/{module}.py", function).lines)
 
 
+PLAIN = {name for page in CHAPTERS for name in re.findall(r"```exhibit (\S+)", dict(levels(page))["layman"])}
 LIVE = [name for name in exhibit_names() if re.search(r"live\(", source(name), re.IGNORECASE)]
 
 
@@ -105,8 +108,8 @@ def typed(live, known):
 @pytest.mark.parametrize("name", LIVE)
 def test_the_code_gives_what_the_sentence_says_and_the_picture_shows(name, copies):
     live = exhibited(name)
-    if not live.call:  # in plain words
-        assert not live.draws and not live.given, "of what code?"
+    if name in PLAIN:
+        assert not live.call and not live.draws and not live.given, "in plain words no code is offered"
         return
     assert live.draws or live.title != TOLD, "name what it draws of the code, or another title"
     assert not live.given or live.title != TOLD, "the code alone does not give it"
@@ -152,3 +155,15 @@ def test_a_bound_in_its_words_is_rounded_outwards(name):
                 if field["name"] not in live.controls and field["side"] != side:
                     wrong.append(match[0])
     assert not wrong, f"expected ' up' or ' down' after the digits, got {wrong}"
+
+
+@pytest.mark.parametrize("name", [name for name in LIVE if name in PLAIN])
+def test_in_plain_words_a_figure_has_one_control_and_says_in_plain_words_what_is_seen(name):
+    live = exhibited(name)
+    (control,) = live.controls.values()
+    for values in settings(live):
+        made = live.function(**{key: torch.tensor(each).double() for key, each in values.items()})
+        known = values | {key: value.item() for key, value in made.items() if value.ndim == 0}
+        words = [control.label, *(fill(text, known) for text in (live.says, *live.texts.values()))]
+        assert not JARGON.findall(" ".join(words)), words
+        assert textstat.flesch_kincaid_grade(words[1]) <= 9, words[1]

@@ -178,9 +178,7 @@ def is_a_story(visit):
             problems.append(f"on a {name} the story begins at {start:.2f} windows, {limits[0]} is allowed")
         if end > limits[1]:
             problems.append(f"on a {name} the page is {end:.2f} windows high, {limits[1]} are allowed")
-    missing = visit.page.evaluate(
-        LACKS, [".story [aria-current]", ".lede", ".level-layman .question", ".level-layman .next"]
-    )
+    missing = visit.page.evaluate(LACKS, PARTS)
     return problems + [f"in plain words there is no {what} in sight" for what in missing]
 
 
@@ -202,7 +200,11 @@ PLAIN = 0.7
 # Where the story may begin, and where the page must end, in heights of the window.
 STORY = {"desktop": ((1440, 900), (0.5, 3)), "phone": ((360, 740), (0.5, 5))}
 PARTS = [".story [aria-current]", ".lede", ".level-layman .question", ".level-layman .next"]
-LACKS = "(all) => all.filter((what) => !document.querySelector(`article ${what}`)?.checkVisibility())"
+# A page beside the story has no place in it, and asks no question.
+LACKS = """(all) => {
+  const beside = document.querySelector(".story[data-aside]") && [".story", ".lede", ".level-layman .next"];
+  return (beside ?? all).filter((what) => !document.querySelector(`article ${what}`)?.checkVisibility());
+}"""
 
 
 def shows_the_heading(visit):
