@@ -91,8 +91,7 @@ def bare():
         ax.scatter(
             [100 * each for each in at.values()],
             [-row] * len(at),
-            color="C0",
-            alpha=0.6,
+            color="gray",
         )
         ax.scatter(100 * none, -row, s=90, color="black")
         beaten.append(sum(none > each for each in at.values()))

@@ -236,7 +236,7 @@ def arrows():
         tables = rope_tables(torch.arange(7), speed)
         tips = apply_rope(q.expand(7, 2), *tables, "interleaved")
         for place, tip in enumerate(tips):
-            color = "C1" if place == 0 else "C0"
+            color = "black" if place == 0 else "C0"
             arrow = _arrow(color)
             ax.annotate("", tip.tolist(), (0, 0), arrowprops=arrow)
             if pair == 0 or place in (0, 6):

@@ -110,10 +110,10 @@ def walks_of_five():
     level = (rows[:-walk] * rows[walk:]).sum(-1)
     fig, ax = plt.subplots(figsize=(4.4, 2.2))
     ax.axhline(0, color="gray", lw=0.6)
-    for line, color in ((mixed, "C1"), (level, "C0")):
+    for line, color in ((mixed, "C3"), (level, "black")):
         ax.plot(range(1, len(line) + 1), line, color)
-    ax.text(200, 25, "as pinned on", color="C0", ha="right", va="bottom")
-    ax.text(200, 14, "hands mixed", color="C1", ha="right", va="bottom")
+    ax.text(200, 25, "as pinned on", ha="right", va="bottom")
+    ax.text(200, 14, "hands mixed", color="C3", ha="right", va="bottom")
     ax.set(yticks=[0], ylim=(-12, 30), ylabel="how alike")
     ax.set(xticks=[1, 100, 200], xlabel="word at which the walk starts")
     return fig, {

@@ -592,7 +592,7 @@ for kind in KINDS:
 #
 # - The same checks for your own model, to copy: [debugging](../guide/debugging.md#build-it) and its
 #   [reference page](../reference/diagnostics.md).
-# - Why a layer without positions cannot see order: [why order is lost](../guide/order.md#what-it-guarantees).
+# - Why a layer without positions cannot see order: [why order is lost](../guide/order.md#the-idea-intermediate).
 # - Which encoding to take: [choosing](../guide/choosing.md).
 # - The chapters: [sinusoidal encoding](../guide/sinusoidal.md#what-it-guarantees),
 #   [learned tables](../guide/learned.md#where-it-breaks), [RoPE](../guide/rope.md#where-it-breaks),

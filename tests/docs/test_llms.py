@@ -1,5 +1,6 @@
 """llms.txt lists what the site holds, for programs that read; `make goldens` writes it from the pages."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -70,6 +71,21 @@ def test_the_story_goes_from_chapter_to_chapter_and_has_an_icon_for_each():
     assert following == [[each.removeprefix("guide/") if each else "../index.md"] for each in after]
     icons = (ROOT / "overrides/partials/story.html").read_text(encoding="utf-8")
     assert re.findall(r'^  "([\w-]+)": "M', icons, re.M) == [Path(each).stem for each in order]
+
+
+def test_a_chapter_mends_what_still_failed_in_the_one_before():
+    """From loose words to pictures each method hands over to the next, in plain words and below."""
+    every = [each for entry in configuration()["nav"] for each in chapters(entry)]
+    texts = {Path(each).name: (DOCS / each).read_text(encoding="utf-8") for each in every}
+    names = list(texts)
+    mends = {name for name, text in texts.items() if "\n**It mends** " in text}
+    assert mends == set(names[1 : names.index("images.md") + 1])
+    for before, name in itertools.pairwise(names[: names.index("images.md") + 1]):
+        assert f"**It mends** [what still failed]({before}#what-next)" in " ".join(texts[name].split())
+        story, _, rest = texts[before].partition("\n{ .needs }\n")
+        left = rest.partition("## What next\n\n**What still fails.** ")[2]
+        assert f"({name})" in left.partition("\n## ")[0], before
+        assert before == "order.md" or "\n    **What still fails.** " in story, before
 
 
 def test_the_list_for_programs_names_every_page(request):

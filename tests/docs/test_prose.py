@@ -84,13 +84,14 @@ def test_a_chapter_tells_its_idea_at_all_four_levels_in_order(path):
     assert [level for level, _ in levels(path)] == list(LEVELS)
 
 
-# Title, first sentence, perhaps the answer with its code; the story; and then no more to be led into.
+# Title, first sentence, perhaps the answer with its code; the story; what it mends and what one needs; and then no
+# more to be led into.
 HEAD = re.compile(
     r"# .+\n\n(?:.+\n)+\{ \.lede \}\n\n"
     r"(?:(?:.+\n)+\{ \.answer \}\n\n```python\n(?s:.*?)\n```\n\n)?"
     r"## The idea\n\n"
     r"\?\?\? level-layman (?:.*\n)(?:(?:    .*)?\n)+"
-    r'\?\?\? abstract "On this page"\n(?:(?:    .*)?\n)+'
+    r"\*\*(?:It mends|You need)\*\* (?:.+\n)+\{ \.needs \}\n\n"
     r"\?\?\? level-basic "
 )
 
