@@ -391,7 +391,7 @@ def factors():
     made.pop("unchanged")
     made["Llama 3"] = llama3(frequencies, FACTOR, TRAINED)
     made["LongRoPE"] = _searched(frequencies)
-    fig, ax = plt.subplots(figsize=(4.4, 3.5))
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
     for name in made:
         slower = frequencies / made[name]
         ax.loglog(wavelengths, slower, color=WAYS[name], label=name)
@@ -463,7 +463,7 @@ def neighbours():
     level.
     """
     frequencies, offsets = rope_frequencies(DIM), torch.arange(41)
-    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
     x, near = torch.ones(41, DIM, dtype=torch.float64), {}
     lines = ("-", "-", "-", "--", ":")
     made = _methods(frequencies, FACTOR, TRAINED)
@@ -853,7 +853,7 @@ def beyond():
     slowed = position_interpolation(frequencies, STRETCH)
     slowed = _features(slowed, count) @ head
     within, outside = plain[FAR:OFFSETS_LEARNED], plain[OFFSETS_LEARNED:]
-    fig, ax = plt.subplots(figsize=(4.4, 2.9))
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
     ax.axvspan(0, OFFSETS_LEARNED, color="gray", alpha=0.2, linewidth=0)
     shown = range(0, count, 32)
     ax.plot(shown, plain[::32], color="black", linewidth=1, label="unchanged")

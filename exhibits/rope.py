@@ -138,7 +138,7 @@ def two_needles():
     live = _two_needles_live()
     made, moves = live.start(), live.moves
     fig, (dial, line) = plt.subplots(
-        2, figsize=(4.4, 3.2), height_ratios=(5, 1)
+        2, figsize=(4.4, 2.8), height_ratios=(5, 1)
     )
     _draw_needles(dial, made, moves, "looks", "offers")
     for name, color in (("looks", "C0"), ("offers", "C1")):

@@ -84,7 +84,7 @@ def test_a_chapter_tells_its_idea_at_all_four_levels_in_order(path):
     assert [level for level, _ in levels(path)] == list(LEVELS)
 
 
-# Title, first sentence, perhaps the answer with its code; the story; what it mends and what one needs; and then no
+# Title, first sentence, perhaps the answer with its code; the story; what it mends and what one needs; and no
 # more to be led into.
 HEAD = re.compile(
     r"# .+\n\n(?:.+\n)+\{ \.lede \}\n\n"
