@@ -5,8 +5,9 @@ import math
 import matplotlib.pyplot as plt
 import pytest
 import torch
+from bs4 import BeautifulSoup
 
-from executable_prose import Choice, Live, Slider
+from executable_prose import Choice, Live, Order, Slider
 from executable_prose.figures import live_graph, live_html, svg
 
 
@@ -102,6 +103,8 @@ def test_a_function_that_cannot_move_the_figure_is_refused(picture, function, ho
         (Slider("base", 1, 9, 4, drag="point"), "'base' is dragged by 'point', which does not move"),
         (Slider("base", 1, 9, 4, shows="{base:.0f}"), "cannot fill '{base:.0f}': .* of value"),
         (Choice("base", ("a",), "b"), "'base' starts with 'b'"),
+        (Order("base", ("a",)), "'base' needs two cards or more, no two with the same words"),
+        (Order("base", ("a", "b", "a")), "'base' needs two cards or more, no two with the same words"),
         (Choice("base", tuple("abcdefghijklmnopq"), "a"), "there are 17 combinations"),
     ],
 )
@@ -144,11 +147,41 @@ def test_a_choice_has_a_graph_for_each_option(picture):
     assert set(made["graphs"]) == {"single", "double"}
 
 
-def test_sliders_that_swap_stop_at_different_values():
-    sliders = {name: Slider(name, 0, 2, start, swaps=True) for start, name in enumerate("abc")}
-    stops = list(live_graph.stops(sliders, 40))
-    assert all(sorted(values) == [0, 1, 2] for values in stops)
+def reversed_line(order):
+    return {"line": torch.stack((torch.arange(3.0, dtype=order.dtype), order), -1), "last": order[-1]}
+
+
+def test_cards_stop_in_every_order_of_them():
+    cards = {"order": Order("words", ("a", "b", "c"))}
+    stops = [values for (values,) in live_graph.stops(cards, 40)]
+    assert all(sorted(values) == [0, 1, 2] for values in stops) and stops[0] == [2, 1, 0]
     assert len(set(map(tuple, stops))) == 6
+
+
+def test_cards_are_told_as_words_and_their_function_gets_one_tensor(picture):
+    controls = {"order": Order("words", ("a", "b", "c"))}
+    made = picture(reversed_line, controls, says="Now {order}, at last {last:.0f}.", call="f({order})")
+    assert made["controls"] == {"order": {"label": "words", "cards": ("a", "b", "c")}}
+    assert live_html.fill(made["says"], made["values"]) == "Now a b c, at last 2."
+    assert made["graphs"][""]["inputs"] == 1
+    live = Live(reversed_line, controls | {"base": Slider("base", 1, 9, 4)}, "")
+    assert live.words({"order": [1, 2, 0], "base": 3}) == {"order": "b c a", "base": 3}
+
+
+def test_cards_stand_above_the_picture_and_are_words_without_scripts():
+    order = {"label": "the <words>", "cards": ("a", "<b>")}
+    live = {"controls": {"order": order}, "says": "", "call": "", "title": "", "values": {}}
+    shown = BeautifulSoup(live_html.cards("chapter.figure", live), "html.parser").span
+    assert shown["role"] == "group" and shown["id"] == "chapter.figure.order"
+    assert shown["aria-label"] == "the <words>"
+    assert [(card.text, card.has_attr("disabled")) for card in shown("button")] == [
+        ("a", True),
+        ("<b>", True),
+    ]
+    below = live_html.shown("chapter.figure", live)
+    assert "<button" not in below and "<details" not in below, (
+        "neither cards again nor code that is not there"
+    )
 
 
 def test_the_controls_stand_in_the_page(picture):
@@ -157,7 +190,7 @@ def test_the_controls_stand_in_the_page(picture):
         "kind": Choice("a kind", ("<a>", "b"), "b"),
         "many": Choice("one of many", tuple("cdefg"), "d"),
     }
-    made = picture(lambda base, kind, many: straight(base), controls, says="Base {base:,.0f}, {kind}.")
+    made = picture(lambda base, kind, many: straight(base), controls, says="Base {base:,.0f}, {kind}.", call="f()")
     shown = live_html.shown("chapter.figure", made)
     assert '<label for="chapter.figure.base">a base</label>' in shown
     assert 'min="0" max="6" step="any" value="4" aria-valuetext="10,000 words"' in shown

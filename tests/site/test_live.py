@@ -151,7 +151,7 @@ def sent(where, name):
 
 def settings(live):
     """Values of all controls: with each choice every other control at its ends, and all of them at random."""
-    moved, choices = live_graph.sliders(live), live_graph.combinations(live)
+    moved, choices = live_graph.inputs(live), live_graph.combinations(live)
     return [
         dict(zip(moved, values, strict=True)) | chosen
         for number, chosen in enumerate(choices)
@@ -276,7 +276,7 @@ def misnamed(values, shown, live):
         (live.call, shown["call"]),
         *((live.texts[key], words[key]) for key in words),
     ]:
-        if (wanted := fill(text, values | numbers)) != said:
+        if (wanted := fill(text, live.words(values) | numbers)) != said:
             yield f"it says {said!r}, not {wanted!r}"
 
 
@@ -355,7 +355,7 @@ def frame(page, name):
 
 
 def test_what_is_dragged_moves_its_control(lively, where, name):
-    begin(lively, where, name)
+    begin(lively, name)
     picture = lively.locator(f'figure[data-live="{name}"] svg')
     picture.evaluate("(picture) => picture.scrollIntoView({ block: 'center', behavior: 'instant' })")
     for key, control in sent(where, name)["controls"].items():
@@ -372,10 +372,10 @@ def test_what_is_dragged_moves_its_control(lively, where, name):
             assert slider.input_value() != before, key
 
 
-def begin(page, where, name):
+def begin(page, name):
     """Set every control to its start."""
-    start = {key: control["start"] for key, control in sent(where, name)["controls"].items()}
-    page.evaluate(TIMES, [name, [start]])
+    controls = exhibited(name).controls
+    page.evaluate(TIMES, [name, [{key: control.start for key, control in controls.items()}]])
 
 
 def _middle(box):
@@ -399,7 +399,7 @@ def resize(page, window):
 
 
 def test_the_address_keeps_what_was_set_by_keyboard(lively, where, name):
-    begin(lively, where, name)
+    begin(lively, name)
     for key in sent(where, name)["controls"]:
         control = lively.locator(f'[id="{name}.{key}"]')
         if control.evaluate("(control) => control.matches('input, select')"):
@@ -464,6 +464,6 @@ def test_a_strict_policy_stops_nothing_of_it(visits, origin, built, played):
     page.context.close()
 
 
-@pytest.mark.parametrize("script", ["graph.js", "live.js"])
+@pytest.mark.parametrize("script", ["cards.js", "graph.js", "live.js"])
 def test_its_scripts_are_small(script):
     assert len(gzip.compress((SITE.root / "assets" / script).read_bytes())) <= SCRIPT

@@ -8,6 +8,7 @@ NAMES = {
     "Live": "figures.live",
     "Slider": "figures.live",
     "Choice": "figures.live",
+    "Order": "figures.live",
     "directive": "registry",
     "built": "registry",
 }

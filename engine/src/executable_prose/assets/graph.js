@@ -223,9 +223,9 @@ const OPERATIONS = {
   index: (x, which) => pick(x, which.findIndex(Boolean), which.find(Boolean)),
 };
 
-/* What the graph gives for these inputs, numbers in the order of its first nodes: {name: tensor}. */
+/* What the graph gives for these inputs, numbers and lists of them in the order of its first nodes: {name: tensor}. */
 export const run = ({ inputs, nodes, outputs }, values) => {
-  const given = values.slice(0, inputs).map((value) => filled([], value));
+  const given = values.slice(0, inputs).map((value) => (value.length ? tensor([value.length], value) : filled([], value)));
   const read = (x) => {
     if (Array.isArray(x)) return x.map(read);
     return typeof x === "string" && x[0] === "@" ? given[x.slice(1)] : x;

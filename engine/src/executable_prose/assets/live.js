@@ -2,6 +2,8 @@
    What a figure says of itself is written by live_html.py. */
 import { run } from "./graph.js";
 
+const { arrange, lay } = document.querySelector(".cards") ? await import("./cards.js") : {};
+
 const FIELD = /\{(\w+)(?:\|([^}]*)|:(,?)(?:\.(\d+)f(?: (up|down))?)?)?\}/g;
 export const fill = (text, values) => text.replace(FIELD, (_, name, words, comma, digits, side) => {
   const value = values[name], list = words?.split("|");
@@ -65,13 +67,16 @@ const DRAW = {
   },
 };
 
+const same = (a, b) => String(a) === String(b);
 const enliven = (figure) => {
   const svg = figure.querySelector("svg"), panel = figure.querySelector(".live"), name = figure.dataset.live;
   const { controls, moves, graphs, texts, ...words } = JSON.parse(panel.querySelector("script").textContent);
   const says = panel.querySelector(".says"), call = panel.querySelector("code"), keys = Object.keys(controls);
   const input = Object.fromEntries(keys.map((key) => [key, document.getElementById(`${name}.${key}`)]));
   const sliders = keys.filter((key) => !controls[key].options), choices = keys.filter((key) => controls[key].options);
-  const start = Object.fromEntries(keys.map((key) => [key, controls[key].start])), values = { ...start };
+  const rows = Object.fromEntries(keys.filter((key) => controls[key].cards).map((key) => [key, [...input[key].children]]));
+  const start = Object.fromEntries(keys.map((key) => [key, rows[key] ? [...rows[key].keys()] : controls[key].start]));
+  const values = { ...start };
   const groups = Object.fromEntries(Object.keys(moves).map((key) => [key, [...svg.querySelectorAll(`[data-artist^="${key}-"]`)]]));
   const numbers = (of) => run(graphs[choices.map((key) => of[key]).join("|")], sliders.map((key) => of[key]));
   let first, waiting, playing = 0;
@@ -80,6 +85,7 @@ const enliven = (figure) => {
     waiting = 0;
     first ??= numbers(start);
     const made = figure.made = numbers(values), known = { ...values };
+    for (const key in rows) known[key] = values[key].map((card) => controls[key].cards[card]).join(" ");
     for (const [key, { data }] of Object.entries(made)) if (!moves[key]) known[key] = data[0];
     for (const [key, move] of Object.entries(moves)) {
       if (made[key]) DRAW[move.kind](groups[key], move, made[key], first[key]);
@@ -93,7 +99,8 @@ const enliven = (figure) => {
 
   const show = (key) => {
     const { options, log, shows } = controls[key], control = input[key];
-    if (!options) {
+    if (rows[key]) lay(rows[key], values[key]);
+    else if (!options) {
       const text = fill(shows, { value: values[key] });
       control.value = log ? Math.log10(values[key]) : values[key];
       control.previousElementSibling.textContent = text;
@@ -103,13 +110,11 @@ const enliven = (figure) => {
   };
 
   const set = (key, to) => {
-    const { low, high, step, log, swaps, options } = controls[key];
-    if (options ? !options.includes(to) : !Number.isFinite(to)) return;
+    const { low, high, step, log, options } = controls[key];
+    if (rows[key] ? !same(to.toSorted(), start[key].toSorted()) : options ? !options.includes(to) : !Number.isFinite(to)) return;
     if (log) to = Number(to.toPrecision(3));
-    else if (!options) to = Number((low + step * Math.round((to - low) / step)).toPrecision(12));
-    if (!options) to = Math.max(low, Math.min(to, high));
-    const other = swaps && sliders.find((each) => controls[each].swaps && values[each] === to);
-    if (other) { values[other] = values[key]; show(other); }
+    else if (step) to = Number((low + step * Math.round((to - low) / step)).toPrecision(12));
+    if (step) to = Math.max(low, Math.min(to, high));
     values[key] = to;
     show(key);
     waiting ||= requestAnimationFrame(draw);
@@ -119,7 +124,7 @@ const enliven = (figure) => {
   const remember = () => {
     const address = new URL(location);
     for (const key of keys) {
-      if (values[key] === start[key]) address.searchParams.delete(`${name}.${key}`);
+      if (same(values[key], start[key])) address.searchParams.delete(`${name}.${key}`);
       else address.searchParams.set(`${name}.${key}`, values[key]);
     }
     history.replaceState(history.state, "", address);
@@ -130,7 +135,7 @@ const enliven = (figure) => {
   for (const key of keys) {
     const to = asked.get(`${name}.${key}`);
     if (to === null) continue;
-    set(key, controls[key].options ? to : Number(to));
+    set(key, rows[key] ? to.split(",").map(Number) : controls[key].options ? to : Number(to));
     for (let fold = figure; (fold = fold.parentElement.closest("details")); ) fold.open = true;
     figure.scrollIntoView({ block: "nearest" });
   }
@@ -149,6 +154,10 @@ const enliven = (figure) => {
 
   for (const key of keys) {
     const { low, high, step, log, options } = controls[key], control = input[key];
+    if (rows[key]) {
+      arrange(control, rows[key], () => values[key], (to) => { playing++; set(key, to); }, remember);
+      continue;
+    }
     if (options) {
       control.addEventListener("change", () => change(key, control.value));
       control.addEventListener("click", ({ target }) => { if (target.matches("button")) change(key, target.value); });

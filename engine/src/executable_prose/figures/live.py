@@ -24,8 +24,6 @@ class Slider:
     with all digits that the number has.
     drag, along: the artist by which the figure itself is dragged, and the
     axis of it that the slider follows, x or y.
-    swaps: such sliders have different values; one that takes the value of
-    another gives its own for it.
     button: words on a button that moves the slider by one step.
     """
 
@@ -38,7 +36,6 @@ class Slider:
     shows: str = "{value:,}"
     drag: str = ""
     along: str = "x"
-    swaps: bool = False
     button: str = ""
 
 
@@ -52,6 +49,22 @@ class Choice:
     label: str
     options: tuple[str, ...]
     start: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """A row of cards; the function gets, as a tensor (cards,) in float64,
+    which of them, counted from 0, stands in each place.
+
+    In words, {name} is what the cards say, in their order.
+    """
+
+    label: str
+    cards: tuple[str, ...]
+
+    @property
+    def start(self) -> list[int]:
+        return list(range(len(self.cards)))
 
 
 @dataclass
@@ -73,7 +86,7 @@ class Live:
     {name|none|one|more} picks words by a number. tolerance is how far the
     numbers of the page may be from those of torch.
 
-    call is code that gives the sentence's numbers, those of `function`, one
+    call, where there is one, is code that gives the sentence's numbers, those of `function`, one
     after the other in lines that assign nothing; draws names artists, and
     what of the code they draw. It runs beside the copied files, with what is
     `given` besides; title says otherwise if there is such a thing. Without a
@@ -81,7 +94,7 @@ class Live:
     """
 
     function: Callable[..., dict[str, Tensor]]
-    controls: dict[str, Slider | Choice]
+    controls: dict[str, Slider | Choice | Order]
     says: str
     call: str = ""
     texts: dict[str, str] = field(default_factory=dict)
@@ -95,9 +108,18 @@ class Live:
         """What the function returns before anything was moved."""
         return self.function(
             **{
-                name: torch.tensor(each.start, dtype=torch.float64)
-                if isinstance(each, Slider)
-                else each.start
+                name: each.start
+                if isinstance(each, Choice)
+                else torch.tensor(each.start, dtype=torch.float64)
                 for name, each in self.controls.items()
             }
         )
+
+    def words(self, values: dict[str, float | str | list[int]]) -> dict[str, float | str]:
+        """Values of the controls as they are told in words."""
+        orders = {
+            name: " ".join(each.cards[card] for card in values[name])
+            for name, each in self.controls.items()
+            if isinstance(each, Order)
+        }
+        return values | orders

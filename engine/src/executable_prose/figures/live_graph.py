@@ -28,6 +28,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from executable_prose import project
+from executable_prose.figures.live import Choice, Live, Order, Slider
 from executable_prose.figures.live_html import FIELD, fill
 from executable_prose.figures.svg import LIVE, MAPS, FigureError, to_svg
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from executable_prose.execution.outcome import Result
-    from executable_prose.figures.live import Live, Slider
 
 EVALUATOR = "graph.js"
 DTYPES = {torch.float64: "f8", torch.float32: "f4", torch.int64: "i8", torch.int32: "i4", torch.bool: "b1"}
@@ -44,13 +44,13 @@ STOPS = 8  # at random, besides the ends
 GRAPHS = 16  # at most, one for each combination of choices
 
 
-def drawn(figure: "Figure", live: "Live", name: str) -> "Result":
+def drawn(figure: "Figure", live: Live, name: str) -> "Result":
     """The figure as SVG, in which all that moves can be found, and all that the page needs to move it."""
     _check_controls(live)
     made = live.start()
     _check_words(live, made)
     numbers = {key: value.item() for key, value in made.items() if key not in live.moves}
-    values = {key: each.start for key, each in live.controls.items()} | numbers
+    values = live.words({key: each.start for key, each in live.controls.items()}) | numbers
     for key, artist in live.moves.items():
         for number, part in enumerate(artist if isinstance(artist, BarContainer) else [artist]):
             part.set_gid(f"{LIVE}{key}-{number}")
@@ -72,18 +72,23 @@ def drawn(figure: "Figure", live: "Live", name: str) -> "Result":
     }
 
 
-def sliders(live: "Live") -> "dict[str, Slider]":
-    return {name: each for name, each in live.controls.items() if hasattr(each, "low")}  # type: ignore[misc]
+def inputs(live: Live) -> dict[str, Slider | Order]:
+    """The controls whose numbers a graph takes; each choice has a graph of its own."""
+    return {name: each for name, each in live.controls.items() if not isinstance(each, Choice)}
 
 
-def combinations(live: "Live") -> list[dict[str, str]]:
+def combinations(live: Live) -> list[dict[str, str]]:
     """Every way to choose, each as {control: option}."""
-    choices = {name: each.options for name, each in live.controls.items() if name not in sliders(live)}
+    choices = {name: each.options for name, each in live.controls.items() if isinstance(each, Choice)}
     return [dict(zip(choices, chosen, strict=True)) for chosen in itertools.product(*choices.values())]
 
 
 def _check_controls(live):
-    for name, each in sliders(live).items():
+    for name, each in inputs(live).items():
+        if isinstance(each, Order):
+            if len(set(each.cards)) < max(2, len(each.cards)):
+                raise FigureError(f"control {name!r} needs two cards or more, no two with the same words")
+            continue
         if not each.low <= each.start <= each.high or not each.low < each.high or each.step <= 0:
             raise FigureError(f"control {name!r} must go from low to high by steps, with its start between")
         steps = (each.start - each.low) / each.step
@@ -93,7 +98,7 @@ def _check_controls(live):
             raise FigureError(f"control {name!r} spans powers of ten, and stops at numbers of three digits")
         if each.drag and each.drag not in live.moves:
             raise FigureError(f"control {name!r} is dragged by {each.drag!r}, which does not move")
-    for name in set(live.controls) - set(sliders(live)):
+    for name in set(live.controls) - set(inputs(live)):
         choice = live.controls[name]
         if choice.start not in choice.options:
             raise FigureError(f"control {name!r} starts with {choice.start!r}, which is none of its options")
@@ -104,14 +109,14 @@ def _check_controls(live):
 def _check_words(live, made):
     numbers = {name for name, value in made.items() if name not in live.moves}
     known = numbers | set(live.controls)
-    own = [(each.shows, {"value"}) for each in sliders(live).values()]
+    own = [(each.shows, {"value"}) for each in live.controls.values() if isinstance(each, Slider)]
     for text, names in [(text, known) for text in (live.says, live.call, *live.texts.values())] + own:
         if "{" in FIELD.sub(lambda match, names=names: "" if match["name"] in names else match[0], text):
             raise FigureError(
                 f"cannot fill {text!r}: expected fields as in Live, of {', '.join(sorted(names))}"
             )
     for match in FIELD.finditer(live.call):
-        if match["name"] in sliders(live) and match["digits"]:
+        if match["name"] in inputs(live) and match["digits"]:
             raise FigureError(
                 f"the code rounds {match[0]!r}: write {{{match['name']}}}, the number that was used"
             )
@@ -123,14 +128,14 @@ def _check_words(live, made):
 
 def _graph(live, chosen):
     """The function's graph for one combination of choices."""
-    moved = sliders(live)
+    moved = inputs(live)
 
     def function(*values):
         return live.function(**dict(zip(moved, values, strict=True)), **chosen)
 
     module, graph = traced(function, [each.start for each in moved.values()])
     for values in stops(moved, STOPS):
-        at = ", ".join(f"{key}={value:g}" for key, value in zip(moved, values, strict=True))
+        at = ", ".join(f"{key}={value}" for key, value in zip(moved, values, strict=True))
         with torch.no_grad():
             expected, given = function(*_tensors(values)), module(*_tensors(values))
         for name, tensor in expected.items():
@@ -142,7 +147,7 @@ def _graph(live, chosen):
     return graph
 
 
-def traced(function: Callable[..., dict[str, Tensor]], start: list[float]) -> tuple[GraphModule, dict]:
+def traced(function: Callable[..., dict[str, Tensor]], start: list) -> tuple[GraphModule, dict]:
     """The graph of a function of numbers: as a module of torch, and as graph.js runs it."""
     functional = functionalize(function, remove="mutations")
     graphed = make_fx(functional, _decompositions(), _error_on_data_dependent_ops=False)
@@ -172,27 +177,21 @@ def _tensors(values):
     return [torch.tensor(value, dtype=torch.float64) for value in values]
 
 
-def stops(moved: "dict[str, Slider]", count: int, seed: int = 0) -> Iterator[list[float]]:
-    """Values for all sliders at once: each end of each, and random places that a reader can reach."""
+def stops(moved: dict[str, Slider | Order], count: int, seed: int = 0) -> Iterator[list]:
+    """Values for all inputs at once: each end of each, and random places that a reader can reach."""
     chance = random.Random(seed)
     start = {name: each.start for name, each in moved.items()}
-    for name, slider in moved.items():
-        for end in (slider.low, slider.high):
-            yield list((start | _swapped(moved, start, name, end) | {name: end}).values())
+    for name, each in moved.items():
+        for end in [each.start[::-1]] if isinstance(each, Order) else (each.low, each.high):
+            yield list((start | {name: end}).values())
     for _ in range(count):
-        values = {name: _stop(each, chance.random()) for name, each in moved.items()}
-        swapping = [name for name, each in moved.items() if each.swaps]
-        order = chance.sample([start[name] for name in swapping], len(swapping))
-        yield list((values | dict(zip(swapping, order, strict=True))).values())
+        yield [_stop(each, chance) for each in moved.values()]
 
 
-def _swapped(moved, values, name, value):
-    """The slider that gives its value for another's."""
-    others = [other for other in moved if moved[other].swaps and moved[name].swaps and values[other] == value]
-    return dict.fromkeys(others, values[name])
-
-
-def _stop(slider, share):
+def _stop(control, chance):
+    if isinstance(control, Order):
+        return chance.sample(control.start, len(control.start))
+    slider, share = control, chance.random()
     if slider.log:  # as the page has it, with three digits
         return float(f"{slider.low * (slider.high / slider.low) ** share:.3g}")
     steps = math.floor((slider.high - slider.low) / slider.step)

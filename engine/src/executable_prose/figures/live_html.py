@@ -1,7 +1,7 @@
 """The page's side of a live figure: its controls, the words for what it shows, and what moves it.
 
-All of it stands in the page from the start. Without scripts the controls are hidden and the figure is
-a picture like any other; assets/live.js gives them a hand.
+All of it stands in the page from the start. Without scripts the controls are hidden, cards are words, and the
+figure is a picture like any other; assets/live.js gives them a hand.
 """
 
 import html
@@ -40,25 +40,38 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
     return FIELD.sub(one, text)
 
 
+def cards(name: str, live: dict[str, Any]) -> str:
+    """What stands above the picture: rows of cards to put in order. Without scripts they are words."""
+    rows = ""
+    for key, each in live["controls"].items():
+        buttons = "".join(
+            f'<button type="button" disabled>{html.escape(card)}</button>' for card in each.get("cards", ())
+        )
+        if buttons:
+            named = f'id="{name}.{key}" aria-label="{html.escape(each["label"])}"'
+            rows += f'<span class="cards" role="group" {named} data-search-exclude>{buttons}</span>'
+    return rows
+
+
 def shown(name: str, live: dict[str, Any]) -> str:
-    """What follows the picture: the controls, what is seen now, its code, and the graphs."""
+    """What follows the picture: the other controls, what is seen now, its code, and the graphs."""
     sliders, choices = "", ""
     plays = next((key for key, each in live["controls"].items() if "low" in each), None)
     for key, each in live["controls"].items():
         if "low" in each:
-            sliders += _slider(f"{name}.{key}", each, key == plays and not each["swaps"])
-        else:
+            sliders += _slider(f"{name}.{key}", each, key == plays)
+        elif "options" in each:
             choices += _choice(f"{name}.{key}", each)
     drags = any(each.get("drag") for each in live["controls"].values())
     hint = "<p>Drag in the picture, or set it here.</p>" if drags else ""
     says, call = (html.escape(fill(live[part], live["values"])) for part in ("says", "call"))
+    code = (
+        f'<details class="code"><summary>{html.escape(live["title"])}</summary>'
+        f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div></details>'
+    ) * bool(call)
     sent = {key: part for key, part in live.items() if key not in ("values", "title")}
     data = json.dumps(sent, separators=(",", ":"), ensure_ascii=False)
     data = data.replace("Infinity", "1e999").replace("</", "<\\/")
-    code = call and (
-        f'<details class="code"><summary>{html.escape(live["title"])}</summary>'
-        f'<div class="highlight" id="{name}.call"><pre><code>{call}</code></pre></div></details>'
-    )
     return (
         f'<section class="live" data-search-exclude>{hint}<div class="sliders">{sliders}</div>{choices}'
         f'<p class="says" aria-live="polite">{says}</p>{code}'

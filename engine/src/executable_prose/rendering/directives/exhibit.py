@@ -78,7 +78,8 @@ def _figure(page, name, result, source, caption):
     if not caption:
         raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
     caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
-    return figure + live_html.shown(name, result["live"]) + _hand(page)
+    live = result["live"]
+    return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page)
 
 
 def _hand(page):
