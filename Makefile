@@ -104,8 +104,9 @@ newest: $(VENV)/test ## test with the newest version of every package: what will
 	sed -n 's/==.*//p' requirements.txt requirements-test.txt | xargs $(INSTALL) --upgrade
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
-font: $(VENV)/test ## cut the mathematics font again
+font: $(VENV)/test ## cut the fonts again (it needs npm)
 	$(RUN) tools.math_font
+	$(RUN) tools.text_fonts
 
 clean: ## remove what was built and cached; the environment stays
 	rm -rf site .cache

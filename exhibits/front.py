@@ -1,136 +1,145 @@
 """What the front page shows."""
 
+import math
 from itertools import permutations
 
 import matplotlib.pyplot as plt
 import torch
-from executable_prose import Live, Slider
+from executable_prose import Live, Order
 
+from exhibits import _same_bytes
+from exhibits._drawing import COLORS
+from exhibits._same_bytes import LONG
+from experiments import language
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
 WORDS = ("dog", "bites", "man")
-PLACES = ("first", "second", "third")
-TITLES = ("without positions", "with positions")
+SIDES = {"without": "without positions", "with": "with positions"}
+ANSWERS = (
+    "The dog bit the man.",
+    "Somebody bit somebody.",
+    "The man bit the dog.",
+)
+SWING = math.radians(60)  # of a needle that is sure
 
 
-def six_orders():
-    """The words dog, bites and man in a row, and below them two clouds of
-    points, one for each word in each of the six orders.
+def who_bit_whom():
+    """Two dials, each with a needle between dog and man: who of them bit?
 
-    Without positions the six points of a word fall on one. With positions
-    they are six separate points. Large marks show the order of the row.
+    Without positions the needle stands in the middle, whatever the order of
+    the words dog, bites and man is: somebody bit somebody. With positions it
+    stands at dog: the dog bit the man.
     """
     torch.manual_seed(3)
-    words = torch.randn(3, 16)
-    layer = SelfAttention(16, heads=2).requires_grad_(False)
+    words = torch.randn(3, 16).double()
+    layer = SelfAttention(16, heads=2).double().requires_grad_(False)
     places = sinusoidal_encoding(torch.arange(3), 16)
 
-    def read(order):
-        """Outputs of words in an order, (places, words) of zeros and ones:
-        (2, words, dim), without and with positions."""
+    def outputs(order):
+        """All that the layer makes of the words in an order, (places, words)
+        of zeros and ones: (2, numbers), without and with positions."""
         text = order @ words
-        return order.T @ layer(torch.stack((text, text + places)))[0]
+        made = layer(torch.stack((text, text + places)))[0]
+        return (order.T @ made).flatten(1)
 
-    orders = torch.eye(3)[torch.tensor([*permutations(range(3))])]
-    outputs = torch.stack([read(order) for order in orders], 1)
+    orders = torch.eye(3).double()[torch.tensor([*permutations(range(3))])]
+    made = torch.stack([outputs(order) for order in orders], 1)
+    first = orders.argmax(1)  # where each word stands: (orders, words)
+    bit = (first[:, 2] - first[:, 0]).sign().double()  # 1: the dog bit
+    # The straight rule for each side that reads this best, by least squares.
+    rules = torch.linalg.lstsq(
+        made, bit[:, None].expand(2, -1, 1), rcond=1e-6, driver="gelsd"
+    ).solution  # (sides, numbers, 1)
+    told = (made @ rules)[..., 0]  # (sides, orders)
 
-    def move(**at):
-        at = torch.stack(list(at.values()))
-        order = (at == torch.arange(3)[:, None]).float()
-        now = read(order)
-        marks = {
-            f"{word}_{side}": now[side, None, n, :2]
-            for side in range(2)
-            for n, word in enumerate(WORDS)
+    def move(order):
+        order = (order[:, None] == torch.arange(3)).double()
+        said = (outputs(order)[:, None] @ rules).flatten()
+        turn = SWING * said
+        tips = torch.stack((-turn.sin(), turn.cos()), -1)  # (sides, 2)
+        needles = torch.stack((0.2 * tips, 0.95 * tips), 1)
+        return {
+            **dict(zip(SIDES, needles, strict=True)),
+            **dict(zip(("left", "right"), 1 - said, strict=True)),
         }
-        names = {
-            word: torch.stack((at[n], torch.zeros(()).double()))
-            for n, word in enumerate(WORDS)
-        }
-        which = dict(zip(PLACES, order @ torch.arange(3.0), strict=True))
-        moved = (now - outputs[:, 0])[..., :2]
-        left, right = moved.norm(dim=-1).amax(-1)
-        return marks | names | which | {"left": left, "right": right}
 
-    live = _six_orders_live(move)
-    made = live.start()
-    fig, axes = _row_over_clouds()
-    for n, (word, marker) in enumerate(zip(WORDS, "os^", strict=True)):
-        color = f"C{n}"
-        live.moves[word] = axes["row"].text(
-            *made[word], word, color=color, size=13, ha="center"
-        )
-        for side in range(2):
-            x, y = outputs[side, :, n, :2].T
-            axes[side].scatter(x, y, s=14, c=color, marker=marker, alpha=0.5)
-            name = f"{word}_{side}"
-            live.moves[name] = axes[side].scatter(
-                *made[name].T, s=110, c=color, marker=marker, label=word
-            )
-    clouds = outputs.flatten(1, 2).mul(1e4).round()
+    live = _who_bit_whom_live(move)
+    right = (told[1].sign() == bit) & (told[1].abs() > 0.5)
     values = {
         "orders": len(orders),
-        "width": words.shape[1],
-        "without": len(clouds[0].unique(dim=0)),
-        "with_positions": len(clouds[1].unique(dim=0)),
+        "numbers": made.shape[-1],
+        "with_positions": right.sum(),
     }
-    return fig, values, live
+    return _dials(live), values, live
 
 
-def _row_over_clouds():
-    """The axes: a row of three places, and below it two without numbers."""
-    fig, axes = plt.subplot_mosaic(
-        [["row", "row"], [0, 1]], figsize=(4.4, 3.1), height_ratios=(1, 5)
-    )
-    row = axes["row"]
-    row.set(xlim=(-0.5, 2.5), ylim=(-0.2, 0.6), yticks=[])
-    row.set_xticks(range(3), PLACES)
-    row.tick_params(length=0)
-    for side in ("left", "bottom"):
-        row.spines[side].set_visible(False)
-    for side, title in enumerate(TITLES):
-        axes[side].set_title(title)
-        axes[side].set(xticks=[], yticks=[])
-        axes[side].margins(0.2)
-    return fig, axes
+def _dials(live):
+    """A dial for each side, with its needle and below it the answer."""
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 1.7))
+    live.moves["question"] = fig.suptitle("")
+    made, colors = live.start(), ("gray", COLORS["sinusoidal"])
+    around = 1.15 * SWING * torch.linspace(-1, 1, 41)
+    for ax, (side, title), color in zip(
+        axes, SIDES.items(), colors, strict=True
+    ):
+        ax.set(xlim=(-1.7, 1.7), ylim=(-0.7, 1.1), aspect="equal")
+        ax.set_axis_off()
+        ax.set_title(title, color="gray")
+        ax.plot(around.sin(), around.cos(), color="gray", lw=0.8)
+        for at, name, align in ((-1, "dog", "right"), (1, "man", "left")):
+            ax.text(1.05 * at, 0.55, name, ha=align, va="center")
+        (live.moves[side],) = ax.plot(
+            *made[side].T, color=color, lw=5, solid_capstyle="round"
+        )
+        ax.plot(0, 0, "o", color=color, mfc="white", ms=11, mew=3)
+        live.moves[f"{side}_answer"] = ax.text(0, -0.65, "", ha="center")
+    return fig
 
 
-def _six_orders_live(move):
-    row = "{{{}|dog|bites|man}}"
+def _who_bit_whom_live(move):
+    answers = {
+        side: f"{{{side}|{'|'.join(ANSWERS)}}}" for side in ("left", "right")
+    }
     return Live(
         move,
-        {
-            word: Slider(
-                f"“{word}” stands",
-                0,
-                2,
-                place,
-                shows="{value|first|second|third}",
-                drag=word,
-                swaps=True,
-            )
-            for place, word in enumerate(WORDS)
-        },
-        says=f"The text is “{' '.join(map(row.format, PLACES))}”. Since the "
-        "first order, the mark that moved most has moved by {left:,.2f} on "
-        "the left and by {right:,.2f} on the right.",
-        call="import torch\n"
-        "from attention import SelfAttention\n"
-        "from sinusoidal import sinusoidal_encoding\n\n"
-        "torch.manual_seed(3)\n"
-        "words, layer = torch.randn(3, 16), SelfAttention(16, heads=2)\n"
-        "places = sinusoidal_encoding(torch.arange(3), 16)\n"
-        "order = [{first:.0f}, {second:.0f}, {third:.0f}]\n"
-        "left, right = layer(words[order])[0], "
-        "layer(words[order] + places)[0]\n"
-        "before = layer(words)[0], layer(words + places)[0]\n"
-        "(left - before[0][order])[:, :2].norm(dim=-1).max()\n"
-        "(right - before[1][order])[:, :2].norm(dim=-1).max()",
-        draws={
-            f"{word}_{n}": f"{side}[order.index({WORDS.index(word)}), :2]"
-            for n, side in enumerate(("left", "right"))
-            for word in WORDS
+        {"order": Order("Order of the words", WORDS)},
+        says="The text is “{order}”. Who bit whom? Without positions: "
+        f"{answers['left']} With positions: {answers['right']}",
+        texts={
+            "question": "“{order}”: who bit whom?",
+            "without_answer": answers["left"],
+            "with_answer": answers["right"],
         },
         tolerance=1e-6,
     )
+
+
+def past_the_end():
+    """Two lines over the letters that stand before: how bad the guesses are.
+
+    RoPE's line runs far below that of the model without positions as long as
+    the text is no longer than those that it learned from. Then it rises
+    steeply, crosses the other, and ends far above it. Bands: the seeds.
+    """
+    read = {
+        before: _same_bytes.losses(before) for before in language.CONTEXTS
+    }
+    trained = language.TRAINED
+    fig, ax = plt.subplots(figsize=(4.4, 2.7))
+    ax.axvspan(trained, LONG, color="gray", alpha=0.12, lw=0)
+    ax.text(trained * 1.1, 1.8, "longer than all texts\nthat it learned from")
+    for name, label in (("none", "no positions at all"), ("RoPE", "RoPE")):
+        seeds = torch.stack([losses[name] for losses in read.values()])
+        low, high = seeds.aminmax(dim=1)
+        color = COLORS[name]
+        ax.plot([*read], seeds.mean(1), color=color, lw=2.5)
+        ax.fill_between([*read], low, high, color=color, alpha=0.25, lw=0)
+        ax.text(1.1 * min(read), high[0] + 0.05, label, color=color)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks([*read], [*read])
+    ax.minorticks_off()
+    ax.set(yticks=[], xlim=(min(read), LONG), ylim=(1.75, 3.25))
+    ax.set_xlabel("letters before the guess")
+    ax.set_ylabel("worse guesses →")
+    return fig, {"trained": trained, "seeds": len(seeds[0])}

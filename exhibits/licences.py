@@ -17,6 +17,8 @@ def shipped():
             "Apache-2.0",
         ),
         ("The mark of Git", "Font Awesome Free, likewise", "CC BY 4.0"),
+        ("Letters in titles", "cut from Literata", "OFL-1.1"),
+        ("Letters in text", "cut from Figtree", "OFL-1.1"),
         ("Letters in formulas", "cut from STIX Two Math", "OFL-1.1"),
         (
             "Text that small models read",

@@ -4,7 +4,17 @@ import os
 
 from executable_prose.errors import BuildFault
 from executable_prose.registry import built
-from guide import census, changes, changes_page, copies, files_page, heads, register, snippet_page  # noqa: F401
+from guide import (  # noqa: F401
+    census,
+    changes,
+    changes_page,
+    copies,
+    files_page,
+    heads,
+    register,
+    snippet_page,
+    story,
+)
 
 
 @built

@@ -18,38 +18,33 @@ CHARACTERS = (
     (0xA0, 0xA0),  # space
     (0xAF, 0xAF),  # bar above
     (0xB1, 0xB1),  # plus-minus
-    (0xB7, 0xB7),  # middle dot
     (0xD7, 0xD7),  # times
-    (0x391, 0x3C9),  # Greek
+    (0x3B1, 0x3C9),  # Greek
     (0x2C6, 0x2C6),  # hat
     (0x2016, 0x2016),  # double bar of a norm
-    (0x2026, 0x2026),  # dots
     (0x2032, 0x2032),  # prime
-    (0x2061, 0x2064),  # invisible operators
+    (0x2061, 0x2063),  # invisible operators
+    (0x210E, 0x210E),  # italic h
     (0x211D, 0x211D),  # real numbers
-    (0x2102, 0x2102),  # complex numbers
-    (0x2124, 0x2124),  # integers
-    (0x2190, 0x2194),  # arrows
+    (0x2190, 0x2190),  # arrow
     (0x21A6, 0x21A6),  # maps to
-    (0x2200, 0x2209),  # for all, exists, element of
-    (0x220F, 0x2212),  # product, sum, minus
-    (0x2217, 0x221A),  # star, ring, root
+    (0x2202, 0x2202),  # differential
+    (0x2208, 0x2208),  # element of
+    (0x2211, 0x2212),  # sum, minus
+    (0x221A, 0x221A),  # root
     (0x221E, 0x221E),  # infinity
-    (0x2225, 0x2225),  # parallel
-    (0x2227, 0x222B),  # and, or, cap, cup, integral
     (0x2248, 0x2248),  # nearly equal
-    (0x2260, 0x2265),  # not equal, identical, at most, at least
-    (0x226A, 0x226B),  # much less, much greater
-    (0x2282, 0x2287),  # subsets
-    (0x22A4, 0x22A5),  # transpose, perpendicular
+    (0x2260, 0x2260),  # not equal
+    (0x2264, 0x2265),  # at most, at least
+    (0x226B, 0x226B),  # much greater
+    (0x22A4, 0x22A4),  # transpose
     (0x22C5, 0x22C5),  # dot product
-    (0x22EE, 0x22F1),  # dots of a matrix
-    (0x2308, 0x230B),  # floor and ceiling
-    (0x23DE, 0x23DF),  # braces above and below
+    (0x22EF, 0x22EF),  # dots of a matrix
+    (0x230A, 0x230B),  # floor
+    (0x23DF, 0x23DF),  # brace below
     (0x27E8, 0x27E9),  # angle brackets
     (0x1D434, 0x1D467),  # italic Latin
-    (0x1D6FC, 0x1D71B),  # italic Greek
-    (0x210E, 0x210E),  # italic h
+    (0x1D6FC, 0x1D714),  # italic Greek
 )
 
 
@@ -61,16 +56,21 @@ def cut():
     source = importlib.resources.files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf"
     with importlib.resources.as_file(source) as path:
         font = TTFont(path, recalcTimestamp=False)
+    return subset(font, [c for first, last in CHARACTERS for c in range(first, last + 1)], "Guide Math", [])
+
+
+def subset(font, characters, family, features):
+    """A font with some characters and features alone, under another name."""
     options = Options()
-    options.layout_features = []
+    options.layout_features = features
     options.hinting = False
     options.name_IDs = ["*"]  # the notice and the licence stay with the font
     subsetter = Subsetter(options)
-    subsetter.populate(unicodes=[c for first, last in CHARACTERS for c in range(first, last + 1)])
+    subsetter.populate(unicodes=characters)
     subsetter.subset(font)
     for record in font["name"].names:
         if record.nameID in FAMILY_NAMES:
-            record.string = "Guide Math"
+            record.string = family
     font.flavor = "woff2"
     return font
 

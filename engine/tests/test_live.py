@@ -190,7 +190,9 @@ def test_the_controls_stand_in_the_page(picture):
         "kind": Choice("a kind", ("<a>", "b"), "b"),
         "many": Choice("one of many", tuple("cdefg"), "d"),
     }
-    made = picture(lambda base, kind, many: straight(base), controls, says="Base {base:,.0f}, {kind}.", call="f()")
+    made = picture(
+        lambda base, kind, many: straight(base), controls, says="Base {base:,.0f}, {kind}.", call="f()"
+    )
     shown = live_html.shown("chapter.figure", made)
     assert '<label for="chapter.figure.base">a base</label>' in shown
     assert 'min="0" max="6" step="any" value="4" aria-valuetext="10,000 words"' in shown

@@ -10,7 +10,7 @@ from executable_prose.figures.svg import standalone
 from executable_prose.project import DOCS, ROOT
 from tests.exhibits.common import GOLDENS
 
-PICTURE = ROOT / ".github" / "six-orders.svg"
+PICTURE = ROOT / ".github" / "who-bit-whom.svg"
 
 
 @pytest.mark.parametrize("name", exhibit_names())
@@ -29,7 +29,7 @@ def test_the_ledger_has_the_parts_of_exhibits_and_nothing_else(request):
 
 
 def test_the_picture_of_the_readme_is_the_figure_of_the_front_page(gives, request):
-    now = standalone(gives("front.six_orders")["figure"]) + "\n"
+    now = standalone(gives("front.who_bit_whom")["figure"]) + "\n"
     if request.config.getoption("--rewrite-goldens"):
         PICTURE.write_text(now, encoding="utf-8")
     assert PICTURE.read_text(encoding="utf-8") == now, "`make goldens` writes it"

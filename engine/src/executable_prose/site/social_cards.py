@@ -1,29 +1,43 @@
-"""The picture that stands for a page where a link to it is shared: its title beside its first figure."""
+"""What stands for a page where a link to it is shared: its title, a sentence, and its first figure."""
 
 import hashlib
 import html
+import re
 import shutil
 import textwrap
 from pathlib import Path
 from typing import Any
 
-from executable_prose import claims, project, syntax
+from executable_prose import project, syntax
 from executable_prose.execution.results import Results
 from executable_prose.site import markdown_copies
 
 SIZE = WIDTH, HEIGHT = 1200, 630  # px, as those who show them ask for
-FAMILY = "DejaVu Sans"
-CARD = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="{FAMILY}">
-<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/><rect width="{WIDTH}" height="14" fill="#1d4f80"/>
-{{title}}{{figure}}</svg>"""
+LONGEST = 150  # letters of a sentence
+TITLE, WORDS = "DejaVu Serif", "DejaVu Sans"
+PAPER, INK, QUIET = "#fffdf8", "#1b2430", "#4c545e"
+FILES = {(TITLE, True): "DejaVuSerif-Bold.ttf", (WORDS, False): "DejaVuSans.ttf"}
+CARD = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">
+<rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>{{parts}}</svg>"""
 
 
 def write(site: Path, results: Results) -> None:
     """card.png beside each page that shall have one and has a figure."""
+    mark = project.DOCS / "assets" / "favicon.svg"
+    drawn = mark.read_text(encoding="utf-8") if mark.is_file() else ""
     for path in sorted({path for kind in project.settings().cards for path in project.DOCS.glob(kind)}):
-        if svg := _first_figure(path.read_text(encoding="utf-8"), results):
-            title = claims.title(path.relative_to(project.DOCS).as_posix())
-            shutil.copy(_drawn(title, svg), site / markdown_copies.folder(path) / "card.png")
+        text = path.read_text(encoding="utf-8")
+        if svg := _first_figure(text, results):
+            file = _drawn(*words(text), svg, drawn)
+            shutil.copy(file, site / markdown_copies.folder(path) / "card.png")
+
+
+def words(text: str) -> tuple[str, str]:
+    """A page's heading, and what its description says before its first colon or full stop."""
+    said, rest = syntax.front_matter(text)
+    heading = re.search(r"^# (.+)$", rest, re.M)
+    sentence = re.match(r"[^.:]*", " ".join(said.get("description", "").split()))
+    return (heading[1] if heading else said.get("title", "")), sentence[0]
 
 
 def _first_figure(text, results):
@@ -31,36 +45,50 @@ def _first_figure(text, results):
     return next(filter(None, figures), None)
 
 
-def _drawn(title, svg):
+def _drawn(*parts):
     """The file of a card in the cache."""
-    decided_by = [title, svg, Path(__file__).read_text(encoding="utf-8")]
-    file = (
-        project.ROOT
-        / ".cache"
-        / "cards"
-        / f"{hashlib.sha256(repr(decided_by).encode()).hexdigest()[:16]}.png"
-    )
+    decided_by = [*parts, Path(__file__).read_text(encoding="utf-8")]
+    digest = hashlib.sha256(repr(decided_by).encode()).hexdigest()[:16]
+    file = project.ROOT / ".cache" / "cards" / f"{digest}.png"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        draw(title, svg).write_to_png(str(file))
+        draw(*parts).write_to_png(str(file))
     return file
 
 
-def draw(title: str, svg: str) -> Any:
-    """The card as pixels."""
+def draw(title: str, sentence: str, svg: str, mark: str = "") -> Any:
+    """The card as pixels; the mark is the site's, an SVG."""
     import matplotlib
     from novasvg import Document, fonts
 
     from executable_prose.figures.svg import standalone
 
     folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    for name, bold in (("DejaVuSans.ttf", False), ("DejaVuSans-Bold.ttf", True)):
-        fonts.add_font_face_from_file(FAMILY, bold, False, str(folder / name))
-    place = '<svg x="500" y="85" width="660" height="460" '
-    figure = standalone(svg).replace("<svg ", place, 1).replace("sans-serif", FAMILY)
-    lines = enumerate(textwrap.wrap(title, 14))
-    words = (
-        f'<text x="60" y="{160 + 66 * n}" font-size="48">{html.escape(line)}</text>' for n, line in lines
+    for (family, bold), name in FILES.items():
+        fonts.add_font_face_from_file(family, bold, False, str(folder / name))
+    figure = standalone(svg).replace("sans-serif", WORDS).replace("#ffffff", PAPER).replace(":white", ":none")
+    lines = textwrap.wrap(title, 19)
+    words, end = _set(lines, 110, 50, f'font-family="{TITLE}" font-weight="bold" fill="{INK}"')
+    more, _ = _set(
+        textwrap.wrap(textwrap.shorten(sentence, LONGEST, placeholder=" …"), 36),
+        end + 20,
+        24,
+        f'font-family="{WORDS}" fill="{QUIET}"',
     )
-    card = CARD.format(title=f'<g font-weight="bold">{"".join(words)}</g>', figure=figure)
-    return Document.load_from_data(card).render_to_bitmap(*SIZE)
+    parts = [
+        *words,
+        *more,
+        mark.replace("<svg ", '<svg x="60" y="535" width="44" height="44" ', 1),
+        figure.replace("<svg ", '<svg x="590" y="75" width="570" height="480" ', 1),
+    ]
+    return Document.load_from_data(CARD.format(parts="".join(parts))).render_to_bitmap(*SIZE)
+
+
+def _set(lines, top, size, style):
+    """Lines of text at the left, and where they end."""
+    step = round(1.3 * size)
+    texts = [
+        f'<text x="60" y="{top + step * n}" font-size="{size}" {style}>{html.escape(line)}</text>'
+        for n, line in enumerate(lines)
+    ]
+    return texts, top + step * len(lines)
