@@ -1,6 +1,6 @@
 """```story guide/order.md```: its lines, in Markdown, of the story that begins on that page.
 
-In them {chapters} is how many chapters follow one another in plain words, and {minutes} how long these take to read.
+In them {chapters} is how many chapters follow one another in plain words, and {minutes} how long these take.
 """
 
 import posixpath

@@ -40,7 +40,8 @@ def figure():
 
 
 def test_its_words_stand_at_the_left_and_the_figure_at_the_right(figure, tmp_path):
-    mark = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><rect width="1" height="1" fill="#c44e00"/></svg>'
+    square = '<rect width="1" height="1" fill="#c44e00"/>'
+    mark = f'<svg xmlns="{svg.SVG}" viewBox="0 0 1 1">{square}</svg>'
 
     def drawn(*parts):
         social_cards.draw(*parts).write_to_png(str(tmp_path / "card.png"))

@@ -109,6 +109,7 @@ class ClaimMark(InlineProcessor):
             mark.set("id", f"states-{match[1]}")
         mark.set("title", statement)
         mark.set("aria-label", f"Tested claim: {statement}")
+        mark.set("data-search-exclude", "")
         mark.text = AtomicString("tested")
         return mark, match.start(0), match.end(0)
 

@@ -44,6 +44,8 @@ class Mathematics(Postprocessor):
         except LatexError as error:
             where = self.md.page.where(tex.split("\n")[0])
             raise BuildFault(f"{where}: bad TeX in {tex!r}: character {error}") from None
-        if kind == "[":  # a wide formula scrolls in its own box
-            return f'{before}<div class="formula">{mathml}</div>{after}'
+        if (
+            kind == "["
+        ):  # a wide formula scrolls in its own box; its letters in a row are nothing to search for
+            return f'{before}<div class="formula" data-search-exclude>{mathml}</div>{after}'
         return f'<span class="whole">{before}{mathml}{after}</span>' if before or after else mathml

@@ -14,7 +14,6 @@ import gc
 import glob
 import logging
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -30,7 +29,7 @@ from executable_prose import project, registry
 from executable_prose.errors import BuildFault, in_a_line
 from executable_prose.execution.outcome import Unavailable
 from executable_prose.execution.results import exhibit_names
-from executable_prose.site import assets, csp, input_checks, markdown_copies, social_cards
+from executable_prose.site import assets, csp, input_checks, markdown_copies, social_cards, styles
 from executable_prose.site.shared import Build
 
 DAY = 24 * 60 * 60  # seconds
@@ -66,7 +65,7 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
             except BuildFault as error:
                 error.show()
                 return 1
-            _shorten_styles(made)
+            styles.shorten(made)
             _mark(made)
             _swap(made, site, Path(folder))
     return code
@@ -147,13 +146,6 @@ def _write_data(site, results):
             sys.exit(str(error))
         if data:
             (site / "data" / f"{name}.csv").write_text(data, encoding="utf-8")
-
-
-def _shorten_styles(site):
-    """Take comments and indentation out of our styles: no reader of a page needs them."""
-    for sheet in site.glob("assets/*.css"):
-        text = re.sub(r"/\*.*?\*/\s*", "", sheet.read_text("utf-8"), flags=re.S)
-        sheet.write_text(re.sub(r"\n\s+", "\n", text), "utf-8")
 
 
 def _tidy(site):

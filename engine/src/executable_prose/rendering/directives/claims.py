@@ -8,6 +8,8 @@ from executable_prose.registry import Parts, directive
 from executable_prose.rendering.directives.code import FOLD, DirectiveError, box
 from executable_prose.rendering.page import Page
 
+UNSEARCHED = '{: data-search-exclude="" }'  # the pages that state it are found by what it says
+
 
 @directive("claims")
 def claims(page: Page, argument: str, body: list[str]) -> Parts:
@@ -43,10 +45,11 @@ def _claim(page, claim, paths, chapter):
     """All of it where it is stated first, elsewhere its sentence."""
     place = f"{page.to(chapter)}#states-{claim.id}"
     if chapter != paths[0]:
-        return [[f"[{claim.statement}](#{claim.id}) Stated in [{title(chapter)}]({place}), too."]]
+        said = f"[{claim.statement}](#{claim.id}) Stated in [{title(chapter)}]({place}), too."
+        return [[said, UNSEARCHED]]
     links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
     sentence = f"**{claim.statement}**{{: #{claim.id} }} Stated in {links}."
-    return [[sentence], *(_test(page, test) for test in claim.tests)]
+    return [[sentence, UNSEARCHED], *(_test(page, test) for test in claim.tests)]
 
 
 def _test(page, test):

@@ -79,7 +79,7 @@ def placed(page: Page, source: symbols.Source, brief: bool = False) -> Parts:
     file = f"`{source.file}`"
     if own:
         file = f"[{file}]({page.to(own)})"
-    return [[f"{file}, {_lines(source)}{more}", "{: .place }"], code]
+    return [[f"{file}, {_lines(source)}{more}", '{: .place data-search-exclude="" }'], code]
 
 
 def _download(source):
@@ -87,7 +87,8 @@ def _download(source):
     text = urllib.parse.quote("\n".join(source.lines) + "\n")
     name = source.file.rpartition("/")[2]
     link = f'<a href="data:text/x-python;charset=utf-8,{text}" download="{name}">download</a>'
-    return f'<p class="place"><code>{source.file}</code>, {len(source.lines)} lines, {link}</p>'
+    lines = f"<code>{source.file}</code>, {len(source.lines)} lines, {link}"
+    return f'<p class="place" data-search-exclude>{lines}</p>'
 
 
 def _lines(source):

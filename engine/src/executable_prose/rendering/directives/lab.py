@@ -98,7 +98,7 @@ def _said(page, output):
 
 
 def _label(text):
-    return f'<p class="place">{text}</p>'
+    return f'<p class="place" data-search-exclude>{text}</p>'
 
 
 def _code(page, cell):
