@@ -75,7 +75,7 @@ def test_the_page_shows_all_that_it_asks_for(house):
     assert "up to 2.0" in page
     assert "seven &lt; eight" in page
     assert '<details class="note">' in page
-    assert '<p class="place"><code>snippets/scale.py</code>, lines 6 to 8</p>' in page
+    assert '<p class="place" data-search-exclude=""><code>snippets/scale.py</code>, lines 6 to 8</p>' in page
     assert re.search(r'<div class="diagram"><svg [^>]*role="img"', page)
     assert re.search(r"<figcaption>.*<strong>line</strong>.*<math>", page, re.S)
     assert 'id="scaling-scales"' in house.page("claims/index.html")

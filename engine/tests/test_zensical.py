@@ -45,7 +45,11 @@ def sites(project):
     def pages(name="index.html"):
         for site in ("mkdocs-site", "site"):
             # Zensical reads this mark itself, and Material's search plugin does.
-            text = project.page(name, site).replace(" data-search-exclude", "")
+            text = (
+                project.page(name, site)
+                .replace(' data-search-exclude=""', "")
+                .replace(" data-search-exclude", "")
+            )
             yield BeautifulSoup(text, "html.parser").select_one("article, main")
 
     return pages

@@ -8,6 +8,7 @@ graph. See docs/contributing.md.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from matplotlib.artist import Artist
@@ -115,7 +116,7 @@ class Live:
             }
         )
 
-    def words(self, values: dict[str, float | str | list[int]]) -> dict[str, float | str]:
+    def words(self, values: dict[str, Any]) -> dict[str, Any]:
         """Values of the controls as they are told in words."""
         orders = {
             name: " ".join(each.cards[card] for card in values[name])

@@ -36,8 +36,8 @@ def words(text: str) -> tuple[str, str]:
     """A page's heading, and what its description says before its first colon or full stop."""
     said, rest = syntax.front_matter(text)
     heading = re.search(r"^# (.+)$", rest, re.M)
-    sentence = re.match(r"[^.:]*", " ".join(said.get("description", "").split()))
-    return (heading[1] if heading else said.get("title", "")), sentence[0]
+    sentence = re.split("[.:]", " ".join(said.get("description", "").split()), maxsplit=1)[0]
+    return (heading[1] if heading else said.get("title", "")), sentence
 
 
 def _first_figure(text, results):
