@@ -97,6 +97,7 @@ def _ears_live(listen, words):
         {"ears": ears},
         says=f"These ears hear {{heard:.0f}} of {words} words. {{lost|They "
         "hear the first word too.|The first word is lost on them.}",
+        tolerance=1e-9,
     )
 
 

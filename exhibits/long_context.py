@@ -693,6 +693,7 @@ def base_bound():
             color=f"C{n}",
             arrowprops={"arrowstyle": "-", "color": f"C{n}", "lw": 0.6},
         )
+    ax.minorticks_off()
     ax.set_xlabel("distance")
     ax.set_ylabel("lowest mean cosine so far")
     return fig

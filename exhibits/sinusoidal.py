@@ -75,7 +75,7 @@ def turned():
     axes["first"].set_title("the first word")
     moves["title"] = axes["this"].text(0, 1.15, "", ha="center", va="bottom")
     text = axes["text"]
-    text.plot(range(1, words + 1), [0] * words, "|", color="gray")
+    text.plot([1, words], [0, 0], color="gray")
     moves["dot"] = text.scatter(*made["dot"].T, s=110, c="black", zorder=3)
     text.set(xlim=(0, words + 1), ylim=(-1, 1), xlabel="words of the text")
     text.set(xticks=[1, 15, 30, 45], yticks=[])
@@ -104,7 +104,7 @@ def walks_of_five():
     nothing has mixed their hands, it swings from high above zero to far
     below.
     """
-    rows, walk, dim = _encode(205, 64), 5, 64
+    rows, walk, dim = _encode(125, 64), 5, 64
     query, key = torch.randn(2, dim, dim, dtype=torch.float64) / dim**0.5
     mixed = ((rows[:-walk] @ query) * (rows[walk:] @ key)).sum(-1)
     level = (rows[:-walk] * rows[walk:]).sum(-1)
@@ -112,10 +112,10 @@ def walks_of_five():
     ax.axhline(0, color="gray", lw=0.6)
     for line, color in ((mixed, "C3"), (level, "black")):
         ax.plot(range(1, len(line) + 1), line, color)
-    ax.text(200, 25, "as pinned on", ha="right", va="bottom")
-    ax.text(200, 14, "hands mixed", color="C3", ha="right", va="bottom")
+    ax.text(120, 25, "as pinned on", ha="right", va="bottom")
+    ax.text(120, 14, "hands mixed", color="C3", ha="right", va="bottom")
     ax.set(yticks=[0], ylim=(-12, 30), ylabel="how alike")
-    ax.set(xticks=[1, 100, 200], xlabel="word at which the walk starts")
+    ax.set(xticks=[1, 60, 120], xlabel="word at which the walk starts")
     return fig, {
         "walk": walk,
         "apart": level.max() - level.min(),

@@ -5,7 +5,7 @@
 # marked `change me`, and below it stands a question. Change the number, run the cell again, and then open the answer.
 #
 # The functions are the guide's own files, which you may copy. Each stage ends with a link to the chapter that tells the
-# rest, and the proofs.
+# rest, and the proofs. With less time, read the same argument [in two minutes](../retold.md).
 
 # %% [markdown]
 # ## Loose words

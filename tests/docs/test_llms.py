@@ -88,6 +88,23 @@ def test_a_chapter_mends_what_still_failed_in_the_one_before():
         assert before == "order.md" or "\n    **What still fails.** " in story, before
 
 
+def test_the_argument_is_retold_in_two_minutes_a_screen_for_each_method_that_mends_another():
+    text = (DOCS / "retold.md").read_text(encoding="utf-8").partition("\n# ")[2]
+    _, *screens = text.split('<div class="screen" markdown>')
+    retold = [re.findall(r"\(guide/([\w-]+\.md)\)", screen)[-1] for screen in screens[:-1]]
+    mends = {
+        path.name for path in (DOCS / "guide").glob("*.md") if "\n**It mends** " in path.read_text("utf-8")
+    }
+    assert retold[0] == "order.md" and set(retold[1:]) == mends - {"images.md"}
+    for screen in screens:
+        assert len(re.findall(r"^```exhibit ", screen, re.M)) == 1
+    for screen, chapter in zip(screens[:-1], retold, strict=True):
+        (figure,) = re.findall(r"^```exhibit (\S+)", screen, re.M)
+        assert f"```exhibit {figure}\n" in (DOCS / "guide" / chapter).read_text(encoding="utf-8")
+    read = re.sub(r"```exhibit .*|`[^`]+`|\]\([^)]*\)|<[^>]+>", " ", text)
+    assert len(re.findall(r"[^\W\d_][\w’'-]*", read)) / 200 < 2.2
+
+
 def test_the_list_for_programs_names_every_page(request):
     site = configuration()
     lines = [f"# {site['site_name']}", "", f"> {site['site_description'].strip()}", ""]
