@@ -17,7 +17,9 @@ DEFAULT = Budget()
 # Page path in the site, e.g. "labs/rope/", and the reason in a comment.
 PER_PAGE: dict[str, Budget] = {
     # Every claim of the guide with the source of its tests: it grows with what is held.
-    "claims/": Budget(bytes=280_000, elements=7_000),
+    "claims/": Budget(bytes=290_000, elements=7_200),
+    # The chapter with most figures, beside a navigation that grows with the guide.
+    "guide/long-context/": Budget(elements=4_100),
     # The longest file, in colours: a name is an element.
     "reference/check_positions/": Budget(elements=6_500),
 }
