@@ -67,8 +67,9 @@ def read_type(kind):
 
 def of_source(source):
     """The row of a type, a folder or a config.json. ValueError: there is none of them."""
-    if source in CONFIG_MAPPING_NAMES:
-        return fenced(of_type, source, SECONDS, MEMORY)
+    named = {kind.lower(): kind for kind in CONFIG_MAPPING_NAMES}
+    if source.lower() in named:
+        return fenced(of_type, named[source.lower()], SECONDS, MEMORY)
     if not Path(source).exists():
         near = [kind for kind in CONFIG_MAPPING_NAMES if kind.startswith(source.lower()[:4])]
         raise ValueError(

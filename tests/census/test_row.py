@@ -36,7 +36,7 @@ def test_measured_rotations_are_spelled_alike():
 
 
 def test_the_command_tells_one_row(capsys):
-    assert main(["smollm3"]) == 0
+    assert main(["SmolLM3"]) == 0
     told = capsys.readouterr().out
     assert "SmolLM3ForCausalLM, transformers/models/smollm3/modeling_smollm3.py line" in told
     assert "[3, 7, 11, 15, 19, 23, 27, 31, 35]" in told
