@@ -8,6 +8,7 @@ from guide import (  # noqa: F401
     census,
     changes,
     changes_page,
+    config_page,
     copies,
     files_page,
     heads,

@@ -1,0 +1,72 @@
+"""What the page on a config.json shows without a script: keys, answers."""
+
+import json
+import tomllib
+from pathlib import Path
+
+from snippets import read_config
+
+DIALECTS = Path(__file__).with_name("dialects.toml")
+MODELS = json.loads(read_config.MEASURED)["models"]
+READ = "transformers 4", "transformers 5"  # the stacks that a row has
+
+
+def _row(*cells):
+    print("|", " | ".join(cells), "|")
+
+
+def _answer(**config):
+    parts = read_config.read_config(json.dumps(config))
+    print(read_config.printed(parts), end="")
+
+
+def known():
+    """How many classes the table has, and what it takes of a text."""
+    turning = [kind for kind, row in MODELS.items() if "layout" in row]
+    return {
+        "classes": len(MODELS),
+        "turning": len(turning),
+        "limit": read_config.LIMIT,
+    }
+
+
+def keys():
+    settings = tomllib.loads(DIALECTS.read_text("utf-8"))["setting"]
+    _row("Setting", *READ, "Becomes")
+    _row(*["---"] * 4)
+    for setting in settings:
+        cells = {each["stack"]: each["key"] for each in setting["cells"]}
+        if "becomes" in setting:
+            keys = (cells.get(stack, "none") for stack in READ)
+            _row(f"**{setting['name']}**", *keys, setting["becomes"])
+
+
+def llama_3_1():
+    cases = tomllib.loads(DIALECTS.read_text("utf-8"))["case"]
+    name = "Llama 3.1, as released for transformers 4"
+    (case,) = [case for case in cases if case["name"] == name]
+    _answer(
+        model_type="llama",
+        hidden_size=4096,
+        num_attention_heads=32,
+        num_hidden_layers=32,
+        **json.loads(case["config"]),
+    )
+
+
+def gemma_3():
+    _answer(model_type="gemma3_text")
+
+
+def gpt_oss():
+    _answer(model_type="gpt_oss")
+
+
+def a_misspelt_key():
+    _answer(
+        model_type="llama",
+        head_dim=128,
+        num_hidden_layers=32,
+        rope_tetha=500000.0,
+        rope_scaling={"rope_type": "yarn", "factor": 4.0, "beta_fats": 8},
+    )

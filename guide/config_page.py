@@ -1,0 +1,70 @@
+"""```config```: a box for a config.json, read by a script of the page; nothing of it is sent or run."""
+
+import ast
+import html
+import json
+import tomllib
+
+from executable_prose import project, symbols
+from executable_prose.registry import directive
+from executable_prose.rendering.directives.code import DirectiveError
+
+READER = "snippets/read_config.py"
+SPELLINGS = "exhibits/dialects.toml"  # of a released model's settings, which stacks were given
+RELEASED = "Llama 3.1"
+
+
+def known():
+    """What the file to copy knows, for the script: its table, and as a text what was measured."""
+    table, measured = (_constant(name) for name in ("TABLE", "MEASURED"))
+    return {"table": tomllib.loads(table), "measured": measured}
+
+
+def _constant(name):
+    source = symbols.find(READER, name)
+    return ast.literal_eval("\n".join(source.lines).partition(" = ")[2])
+
+
+@directive("config")
+def config(page, argument, body):
+    """The form, without an answer: the script gives that, and puts every word of it as text."""
+    try:
+        data = json.dumps(known(), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+        kinds = sorted(json.loads(_constant("MEASURED"))["models"])
+        released = _released()
+    except (symbols.SymbolError, OSError, ValueError) as error:
+        raise DirectiveError(f"{READER} or {SPELLINGS} cannot be read: {error}") from None
+    options = "".join(f'<option data-text="{html.escape(text)}">{name}</option>' for name, text in released)
+    classes = "".join(f"<option>{html.escape(kind)}</option>" for kind in kinds)
+    return [
+        '<section class="config" data-search-exclude>'
+        '<label for="config-kind">Known models</label>'
+        f'<select id="config-kind" class="filter"><option value="">Choose one, or paste below</option>'
+        f'<optgroup label="As released">{options}</optgroup>'
+        f'<optgroup label="What a class takes by itself">{classes}</optgroup></select>'
+        '<label for="config-text">Your config.json</label>'
+        '<textarea id="config-text" rows="14" spellcheck="false" autocapitalize="off" autocomplete="off"'
+        ' placeholder="{ … }"></textarea>'
+        '<p><button type="button" class="md-button" name="clear">Clear</button> '
+        '<button type="button" class="md-button" name="copy" disabled>Copy all code</button>'
+        ' <span role="status"></span></p>'
+        '<div class="answer"></div>'
+        f'<script type="application/json">{data}</script></section>'
+        f'<script type="module" src="{page.up()}assets/config_page.js"></script>'
+    ]
+
+
+@config.as_text
+def _told(copy, argument, body):
+    return [
+        "A box for a config.json is on the page itself; `python read_config.py config.json` says the same."
+    ]
+
+
+def _released():
+    """One model's settings in each dialect of a config.json."""
+    cases = tomllib.loads((project.ROOT / SPELLINGS).read_text(encoding="utf-8"))["case"]
+    small = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32}
+    for case in cases:
+        if case["name"].startswith(RELEASED) and "left out" not in case["name"] and "no " not in case["name"]:
+            yield case["name"], json.dumps(small | json.loads(case["config"]), indent=2)
