@@ -32,8 +32,10 @@ DEEPEST = 40  # brackets within brackets
 WIDE = 76  # columns of a line of code
 BLANK = r"[ \t\n\r]*"
 NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-PLAIN = r'[^"\\\x00-\x1f]*'  # of a text, up to its next escape
-TEXT = rf'"{PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){PLAIN})*"'
+TEXT = (
+    r'"[^"\\\x00-\x1f]*'
+    r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"'
+)
 WORD = "true|false|null"
 PLACES = ("given", "rope")
 BEGINS = (("title", ""), ("fact", "- "), ("text", "- "), ("mind", "! "))
@@ -87,8 +89,8 @@ def read_config(text: str) -> list[Part]:
 def printed(parts: list[Part]) -> str:
     """The answer for a terminal: code is indented, what to mind begins with !.
 
-    >>> printed([Part("mind", "no JSON")])
-    '! no JSON\\n'
+    >>> printed([Part("mind", "no JSON")]).strip()
+    '! no JSON'
     """
     made = ""
     for kind, words in parts:
@@ -103,14 +105,15 @@ class _Json:
 
     def __init__(self, text: str, words: dict[str, str]):
         self.text, self.words = text, words
-        self.at, self.twice = 0, list[str]()
+        self.twice = list[str]()
+        self.at = [0]  # how far it has come
 
     def whole(self) -> Any:
         if len(self.text) > LIMIT:
             said = {"limit": LIMIT, "got": len(self.text)}
             raise Untold(_fill(self.words["too_long"], **said))
         made = self._value(0)
-        if self.at < len(self.text):
+        if self.at[0] < len(self.text):
             raise self._fault(self.words["end"])
         return made
 
@@ -161,8 +164,8 @@ class _Json:
 
     def _take(self, pattern: str) -> str:
         """What is there by a pattern, which is passed; "" if it is not."""
-        found = re.compile(pattern).match(self.text, self.at)
-        self.at = found.end() if found else self.at
+        found = re.compile(pattern).match(self.text, self.at[0])
+        self.at[0] = found.end() if found else self.at[0]
         return found[0] if found else ""
 
     def _need(self, pattern: str, expected: str) -> str:
@@ -171,7 +174,8 @@ class _Json:
         return taken
 
     def _fault(self, expected: str) -> Untold:
-        before, here = self.text[: self.at], self.text[self.at : self.at + 1]
+        at = self.at[0]
+        before, here = self.text[:at], self.text[at : at + 1]
         said = {"line": before.count("\n") + 1, "expected": expected}
         column = len(before) - before.rfind("\n")
         got = _shown(here) if here else self.words["end"]
@@ -194,18 +198,19 @@ class _Reading:
         self.imports: dict[str, list[str]] = {}  # names by file
         self.built, self.forward = list[str](), list[str]()
         self.blocks: list[Part] = []
-        self.read, self.turning = list[str](), list[str]()
-        self.layout = ""
+        self.read = list[str]()
         for name in twice:
             self._mind("twice", key=_shown(name))
         self.given = self._part(given)
         kind = self.given.get("model_type")
-        self.row: dict[str, Any] = {}
-        if isinstance(kind, str):
-            self.row = known["models"].get(kind, {})
-        self.kind = kind if self.row else self._told("no_type")
-        if isinstance(kind, str) and not self.row:
-            self.kind = _shown(kind)
+        named = isinstance(kind, str)
+        if named and kind in known["wholes"]:  # without a part for text
+            self._fact("whole", kind=kind, part=known["wholes"][kind])
+            kind = known["wholes"][kind]
+        row = known["models"].get(kind) if named else None
+        self.row: dict[str, Any] = row or {}
+        unknown = _shown(kind) if named else self._told("no_type")
+        self.kind = str(kind) if self.row else unknown
         self.ropes = self._ropes()
 
     def answer(self) -> list[Part]:
@@ -220,14 +225,14 @@ class _Reading:
         if not self.row:
             self._mind("unknown_type", kind=self.kind)
         told = "no_calls" if self.faults else f"is_{family}"
-        layout = self.layout.strip('"').replace("layout", self._told("unknown"))
+        layout = self._layout() or self._told("unknown")
         title = self._told(told, kind=self.kind, layout=layout)
         parts = [Part("title", title)]
         parts += [Part("fact", words) for words in self.facts]
-        parts += [] if self.faults else self.blocks
         minds = self.faults + self.minds
         parts += [Part("title", self._told("mind"))] * bool(minds)
-        return parts + [Part("mind", words) for words in minds]
+        parts += [Part("mind", words) for words in minds]
+        return parts + ([] if self.faults else self.blocks)
 
     def _told(self, name: str, **values: object) -> str:
         return _fill(self.table["words"][name], **values)
@@ -244,10 +249,8 @@ class _Reading:
     def _block(self, title: str, lines: list[str]) -> None:
         title = self.table["words"].get(title, title)
         if any(lines):
-            self.blocks += [
-                Part("title", title),
-                Part("code", "\n".join(lines)),
-            ]
+            code = "\n".join(lines)
+            self.blocks.extend((Part("title", title), Part("code", code)))
 
     # --- keys
 
@@ -318,9 +321,7 @@ class _Reading:
             for rope in self.ropes.values():
                 if all(self._holds(test, rope or {}) for test in rule["when"]):
                     came = self.known["outcomes"].get(rule.get("case"), {})
-                    each = (
-                        f"{', '.join(k)}: {words}" for words, k in came.items()
-                    )
+                    each = (f"{w} in {', '.join(of)}" for w, of in came.items())
                     found = "; ".join(each)
                     words = _fill(rule["says"], kind=self.kind, found=found)
                     of = self.faults if rule.get("fault") else self.minds
@@ -390,10 +391,11 @@ class _Reading:
 
     def _rope(self) -> None:
         head, groups = self._head(), self._layers()
-        self._layout()
-        self.turning = [k for k, rope in self.ropes.items() if rope is not None]
+        self._say_layout()
         checks = [
-            self._tables(self.ropes[k] or {}, k, head) for k in self.turning
+            self._tables(rope, kind, head)
+            for kind, rope in self.ropes.items()
+            if rope is not None
         ]
         self._scale(head)
         inside = [self._inside(*group, len(groups) > 1) for group in groups]
@@ -413,24 +415,37 @@ class _Reading:
 
     def _end(self, kind: str) -> str:
         """What tells the names of one kind of layer from those of others."""
-        return f"_{kind.partition('_')[0]}" * (len(self.turning) > 1)
+        many = sum(rope is not None for rope in self.ropes.values()) > 1
+        return f"_{kind.partition('_')[0]}" * many
 
     def _at(self) -> str:
         """Positions, below 0 where a model turns the other way."""
         return "-positions" if "backwards" in self.row else "positions"
 
-    def _layout(self) -> None:
-        known = self.row.get("layout")
+    def _layout(self) -> str:
+        """Half or interleaved, "" where it is not known."""
+        known = str(self.row.get("layout", ""))
         if known == "rope_interleave":
-            turns = self._look(known) is not False
-            known = "interleaved" if turns else "half"
-            self._fact("layout_by_key", layout=known)
-        elif known:
-            file = self.row.get("file", self.kind)
-            self._fact("layout", layout=known, kind=self.kind, file=file)
+            return "interleaved" if self._look(known) is not False else "half"
+        return known
+
+    def _turn(self, end: str, *names: str) -> list[str]:
+        """The calls that turn these."""
+        known = self._layout()
+        layout = f'"{known}"' if known else "layout"
+        return [
+            f"{x} = apply_rope({x}, cos{end}, sin{end}, {layout})"
+            for x in names
+        ]
+
+    def _say_layout(self) -> None:
+        layout, file = self._layout(), self.row.get("file", self.kind)
+        if self.row.get("layout") == "rope_interleave":
+            self._fact("layout_by_key", layout=layout)
+        elif layout:
+            self._fact("layout", layout=layout, kind=self.kind, file=file)
         else:
             self._mind("no_layout")
-        self.layout = f'"{known}"' if known else "layout"
 
     def _head(self) -> int:
         """How wide what turns is: a head, or its part for positions."""
@@ -594,7 +609,7 @@ class _Reading:
             turned = 2 * int(share.value * head // 2)
         if turned != whole:
             self._fact("share", turned=turned, head=whole)
-        layout = self.row.get("shows", self.layout.strip('"'))
+        layout = self.row.get("shows", self._layout())
         _add(self.read, self._told("reading", layout=layout, turned=turned,
                                    head=whole))  # fmt: skip
 
@@ -688,8 +703,7 @@ class _Reading:
         lines = self._temperature(bare)
         end = self._end(kind if kind in self.ropes else "")
         if not bare and near != "none":
-            turn = f"cos{end}, sin{end}, {self.layout}"
-            lines += [f"{x} = apply_rope({x}, {turn})" for x in ("q", "k")]
+            lines += self._turn(end, "q", "k")
         lines += self._seen(kind, near or "")
         if not lines and many and near is not None:
             self._fact("still", layers=_spans(numbers), kind=kind)
@@ -752,17 +766,18 @@ class _Reading:
         factor: str,
     ) -> list[str]:
         """Lines that ask check_positions.py about this very rotation."""
+        layout = f'"{self._layout()}"'
         scaled = f"    cos, sin = factor{end} * cos, factor{end} * sin"
         if turned != head:
             given["partial_rotary_factor"] = Number(f"{turned} / {head}", 0)
         said = [f'"{key}": {_code(value)}' for key, value in given.items()]
         asked = [f"rotate{end}", str(head), "settings=settings"]
-        asked += [f"layout={self.layout}"]
+        asked += [f"layout={layout}"]
         return [
             *("", "", f"def rotate{end}(x, positions):"),
             f"    cos, sin = rope_tables({self._at()}, frequencies{end})",
             *[scaled] * bool(factor),
-            *(f"    return apply_rope(x, cos, sin, {self.layout})", "", ""),
+            *(f"    return apply_rope(x, cos, sin, {layout})", "", ""),
             _listed("settings = {", said, "}"),
             _listed("findings = check_rotation(", asked, ")"),
             "assert_positions(findings)",
@@ -1396,7 +1411,7 @@ a_name = "a name in quotes"
 end = "the end"
 unknown = "unknown"
 and = ", and "
-mind = "Mind"
+mind = "What to mind"
 built = "Where the model is built"
 forward = "Where its forward begins, once for all layers"
 each_layer = "In each layer, once q and k are made and before k is cached"
@@ -1411,6 +1426,7 @@ is_t5 = "{kind}: T5's buckets"
 is_learned = "{kind}: a learned table"
 no_calls = "{kind}: no calls can be given"
 part = "Read was {part}, the part for text."
+whole = "A file of {kind} without a part for text is read as one of {part}."
 from_key = "from {key}"
 from_class = "which no key says and the class of {kind} takes"
 layout = """\

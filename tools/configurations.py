@@ -463,6 +463,20 @@ def _predicted(n, at, other, many):
     return ["full_attention" if i % n == full else other for i in range(many)]
 
 
+def wholes(census, models):
+    """Types made of parts whose class reads a file without them as one of the part for text: {whole: part}."""
+    made = {}
+    for kind, found in census.items():
+        if "parts" in found:
+            try:
+                text = CONFIG_MAPPING[kind](hidden_size=8 * 97, rope_theta=777.0).get_text_config()
+            except Exception:
+                continue
+            if text.model_type in models and text.hidden_size == 8 * 97:
+                made[kind] = text.model_type
+    return made
+
+
 # --- what stacks made of cases
 
 
@@ -542,13 +556,13 @@ def main(kinds):
         models.pop(kind, None)
         try:
             models[kind] = row(kind, census[kind])
-            read_config.MEASURED = text({"models": models, "outcomes": {}})
+            read_config.MEASURED = text({"models": models, "wholes": {}, "outcomes": {}})
             if "layout" in models[kind] and (why := differs(kind, built(kind, **GIVEN.get(kind, {})))):
                 raise ValueError(why)
         except Exception as error:
             models.pop(kind, None)
             sys.stderr.write(f"{kind} stays out: {type(error).__name__}: {str(error)[:120]}\n")
-        write({"models": models, "outcomes": outcomes()})
+        write({"models": models, "wholes": wholes(census, models), "outcomes": outcomes()})
 
 
 if __name__ == "__main__":

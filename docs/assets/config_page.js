@@ -5,7 +5,6 @@ import { readConfig } from "./read_config.js";
 const form = document.querySelector(".config"), known = JSON.parse(form.querySelector("script").textContent);
 const [kinds, box, status, answer] = ["select", "textarea", "[role=status]", ".answer"].map((name) => form.querySelector(name));
 const [clear, copy] = ["clear", "copy"].map((name) => form.querySelector(`[name=${name}]`));
-const models = JSON.parse(known.measured).models;
 
 const element = (name, text, ...inside) => {
   const made = Object.assign(document.createElement(name), { textContent: text });
@@ -41,8 +40,7 @@ box.addEventListener("input", () => {
 kinds.addEventListener("change", () => {
   const kind = kinds.selectedOptions[0];
   if (!kind.value) return;
-  const { "-": _, ...own } = models[kind.value]?.defaults ?? {}, rope = models[kind.value]?.rope;
-  box.value = kind.dataset.text ?? JSON.stringify({ model_type: kind.value, ...own, ...(rope && { rope_parameters: rope }) }, null, 2);
+  box.value = kind.dataset.text ?? JSON.stringify({ model_type: kind.value }, null, 2);
   show();
 });
 clear.addEventListener("click", () => {

@@ -133,11 +133,16 @@ class Json {
 
 class Reading {
   constructor(given, twice, table, known) {
-    Object.assign(this, { table, known, facts: [], faults: [], minds: [], built: [], forward: [], blocks: [], read: [], turning: [], layout: "" });
+    Object.assign(this, { table, known, facts: [], faults: [], minds: [], built: [], forward: [], blocks: [], read: [] });
     this.imports = new Map();
     for (const name of twice) this.mind("twice", { key: shown(name) });
     this.given = this.part(given);
-    const kind = get(this.given, "model_type"), text = typeof kind === "string";
+    let kind = get(this.given, "model_type");
+    const text = typeof kind === "string", part = known.get("wholes").get(kind);
+    if (part) {
+      this.fact("whole", { kind, part });
+      kind = part;
+    }
     this.row = (text && known.get("models").get(kind)) || new Map();
     this.defaults = this.own("defaults");
     this.kind = this.row.size ? kind : text ? shown(kind) : this.told("no_type");
@@ -152,15 +157,15 @@ class Reading {
     if (!this.row.size && !this.table.signs.some((key) => this.key(key))) this.fault("no_signs");
     if (!this.faults.length) family === "rope" ? this.rope() : this.template(family);
     if (!this.row.size) this.mind("unknown_type", { kind: this.kind });
-    const layout = this.layout.replaceAll('"', "").replace("layout", this.told("unknown"));
+    const layout = this.layout() || this.told("unknown");
     const title = this.told(this.faults.length ? "no_calls" : `is_${family}`, { kind: this.kind, layout });
     const minds = [...this.faults, ...this.minds];
     return [
       ["title", title],
       ...this.facts.map((words) => ["fact", words]),
-      ...(this.faults.length ? [] : this.blocks),
       ...(minds.length ? [["title", this.told("mind")]] : []),
       ...minds.map((words) => ["mind", words]),
+      ...(this.faults.length ? [] : this.blocks),
     ];
   }
 
@@ -229,7 +234,7 @@ class Reading {
     for (const { when, says, fault, case: name } of this.table.rule) for (const rope of this.ropes.values()) {
       if (!when.every((test) => this.holds(test, rope ?? new Map()))) continue;
       const came = [...dict(get(this.known.get("outcomes"), name))];
-      const found = came.map(([words, stacks]) => `${stacks.join(", ")}: ${words}`).join("; ");
+      const found = came.map(([words, stacks]) => `${words} in ${stacks.join(", ")}`).join("; ");
       add(fault ? this.faults : this.minds, fill(says, { kind: this.kind, found }));
     }
   }
@@ -283,9 +288,8 @@ class Reading {
 
   rope() {
     const head = this.head(), groups = this.layers();
-    this.layouts();
-    this.turning = [...this.ropes.keys()].filter((kind) => this.ropes.get(kind) !== null);
-    const own = this.turning.flatMap((kind) => this.tables(this.ropes.get(kind), kind, head));
+    this.sayLayout();
+    const own = [...this.ropes].filter(([, rope]) => rope !== null).flatMap(([kind, rope]) => this.tables(rope, kind, head));
     this.scale(head);
     const inside = groups.map((group) => this.inside(...group, groups.length > 1));
     const lines = [...this.built, ...this.forward, ...inside.flatMap(([, of]) => of)];
@@ -296,17 +300,24 @@ class Reading {
     this.block("own_check", own.length ? [this.table.import, ...own] : []);
   }
 
-  end(kind) { return this.turning.length > 1 ? `_${kind.split("_")[0]}` : ""; }
+  end(kind) { return [...this.ropes.values()].filter((rope) => rope !== null).length > 1 ? `_${kind.split("_")[0]}` : ""; }
   at() { return this.row.has("backwards") ? "-positions" : "positions"; }
 
-  layouts() {
-    let known = get(this.row, "layout");
-    if (known === "rope_interleave") {
-      known = this.look(known) !== false ? "interleaved" : "half";
-      this.fact("layout_by_key", { layout: known });
-    } else if (known) this.fact("layout", { layout: known, kind: this.kind, file: get(this.row, "file") ?? this.kind });
+  layout() {
+    const known = get(this.row, "layout") ?? "";
+    return known === "rope_interleave" ? (this.look(known) !== false ? "interleaved" : "half") : known;
+  }
+
+  turn(end, ...names) {
+    const layout = this.layout() ? `"${this.layout()}"` : "layout";
+    return names.map((x) => `${x} = apply_rope(${x}, cos${end}, sin${end}, ${layout})`);
+  }
+
+  sayLayout() {
+    const layout = this.layout();
+    if (get(this.row, "layout") === "rope_interleave") this.fact("layout_by_key", { layout });
+    else if (layout) this.fact("layout", { layout, kind: this.kind, file: get(this.row, "file") ?? this.kind });
     else this.mind("no_layout");
-    this.layout = known ? `"${known}"` : "layout";
   }
 
   head() {
@@ -431,7 +442,7 @@ class Reading {
     const share = get(given, "partial_rotary_factor");
     const turns = isNumber(share) ? 2 * Math.trunc(Math.floor(share.value * head / 2)) : turned;
     if (turns !== whole) this.fact("share", { turned: turns, head: whole });
-    const layout = get(this.row, "shows") ?? this.layout.replaceAll('"', "");
+    const layout = get(this.row, "shows") ?? this.layout();
     add(this.read, this.told("reading", { layout, turned: turns, head: whole }));
   }
 
@@ -499,7 +510,7 @@ class Reading {
     if (many) where = this.told("some_layers", { layers: spans(numbers), kind });
     if (!known) this.fault("no_kind", { kind: shown(kind) });
     const lines = this.temperature(bare), end = this.end(this.ropes.has(kind) ? kind : "");
-    if (!bare && near !== "none") for (const x of ["q", "k"]) lines.push(`${x} = apply_rope(${x}, cos${end}, sin${end}, ${this.layout})`);
+    if (!bare && near !== "none") lines.push(...this.turn(end, "q", "k"));
     lines.push(...this.seen(kind, near));
     if (!lines.length && many && known) this.fact("still", { layers: spans(numbers), kind });
     return [where, lines];
@@ -539,14 +550,14 @@ class Reading {
 
   ownCheck(end, head, turned, given, factor) {
     if (turned !== head) given.set("partial_rotary_factor", new Written(`${turned} / ${head}`, 0));
-    const said = [...given].map(([key, value]) => `"${key}": ${code(value)}`);
+    const layout = `"${this.layout()}"`, said = [...given].map(([key, value]) => `"${key}": ${code(value)}`);
     return [
       "", "", `def rotate${end}(x, positions):`,
       `    cos, sin = rope_tables(${this.at()}, frequencies${end})`,
       ...(factor ? [`    cos, sin = factor${end} * cos, factor${end} * sin`] : []),
-      `    return apply_rope(x, cos, sin, ${this.layout})`, "", "",
+      `    return apply_rope(x, cos, sin, ${layout})`, "", "",
       listed("settings = {", said, "}"),
-      listed("findings = check_rotation(", [`rotate${end}`, head, "settings=settings", `layout=${this.layout}`], ")"),
+      listed("findings = check_rotation(", [`rotate${end}`, head, "settings=settings", `layout=${layout}`], ")"),
       "assert_positions(findings)",
     ];
   }

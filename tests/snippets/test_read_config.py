@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from exhibits import dialects
-from snippets import check_positions, read_config
+from snippets import check_positions
+from snippets.read_config import TABLE, printed, read_config, table
 from snippets.rope import rope_frequencies
 from tests.configurations import BROKEN, ROPES, changed, default, spelt
 from tests.peers import peer
 from tools import configurations as asked
 
+FILE = sys.modules[read_config.__module__].__file__
 ROWS = asked.known()["models"]
 TURNING = sorted(kind for kind, row in ROWS.items() if "layout" in row)
 FAST = (
@@ -67,7 +69,7 @@ def of(parts, kind):
 
 
 def answer(**config):
-    return read_config.read_config(json.dumps(config))
+    return read_config(json.dumps(config))
 
 
 def made(parts):
@@ -119,7 +121,7 @@ def test_printed_calls_turn_as_the_model_does(kind, built):
 def test_printed_windows_are_those_of_the_model(kind, built):
     model = built(kind)
     many = model.config.num_hidden_layers
-    seen = asked.seen_of(read_config.read_config(model.config.to_json_string(use_diff=False)), many)
+    seen = asked.seen_of(read_config(model.config.to_json_string(use_diff=False)), many)
     layers = check_positions.read_layers(
         model, lambda token: model(**check_positions.constant_input(model, token))
     )
@@ -147,18 +149,32 @@ def tables_of(model):
     return next(type(m) for m in model.modules() if type(m).__name__.endswith("RotaryEmbedding"))
 
 
-def variants(kind):
+def variants(kind, pairs):
     """Its own configuration, every stretch in both dialects, and each of these changed at random."""
     config, chance = default(kind) | asked.GIVEN.get(kind, {}), random.Random(kind)
-    some = [config, *(spelt(config, rope, old) for rope in ROPES for old in (True, False))]
+    some = [
+        config,
+        *(spelt(config, rope, old) for rope in (*ROPES, longrope(pairs)) for old in (True, False)),
+    ]
     return some + [changed(each, chance) for each in some]
+
+
+def longrope(pairs):
+    short, long = ([1.0 + slower * pair / 7 for pair in range(pairs)] for slower in (1, 9))
+    return {
+        "rope_type": "longrope",
+        "short_factor": short,
+        "long_factor": long,
+        "factor": 4.0,
+        "original_max_position_embeddings": 4096,
+    }
 
 
 @pytest.mark.peer
 @pytest.mark.claim(
     "add-frequencies-are-the-librarys",
-    "For the classes with RoPE that read_config.py knows, with plain RoPE and with linear, dynamic, YaRN "
-    "and Llama 3.1's settings in both dialects, and with keys renamed, dropped and given other values at "
+    "For the classes with RoPE that read_config.py knows, with plain RoPE and with linear, dynamic, YaRN's, "
+    "LongRoPE's and Llama 3.1's settings in both dialects, and with keys renamed, dropped and given other values at "
     "random: wherever transformers 5.23.0 takes the configuration and calls are printed, the frequencies "
     "that these make are the library's within three in a million, and so is the factor of cosines and "
     "sines.",
@@ -166,7 +182,8 @@ def variants(kind):
 @pytest.mark.parametrize("kind", each([kind for kind in TURNING if kind not in ("gptj", "codegen")]))
 def test_printed_frequencies_are_those_of_the_library(kind, built, to_ledger):
     tables, compared = tables_of(built(kind)), 0
-    for config in variants(kind):
+    (*_, (_, plain, _)) = theirs(tables, default(kind) | asked.GIVEN.get(kind, {}))
+    for config in variants(kind, len(plain)):
         parts = answer(**config)
         try:
             known = list(theirs(tables, config))
@@ -184,6 +201,22 @@ def test_printed_frequencies_are_those_of_the_library(kind, built, to_ledger):
             to_ledger("transformers.modeling_rope_utils", w.float(), frequencies)
             compared += 1
     assert compared >= 3
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize("method", ["dynamic", "longrope"])
+def test_printed_frequencies_of_a_long_text_are_those_of_the_library(method):
+    rope = longrope(32) if method == "longrope" else {"rope_type": "dynamic", "factor": 2.0}
+    config = {"model_type": "llama", "head_dim": 64, "max_position_embeddings": 4096, "rope_theta": 5e5}
+    blocks = list(asked.printed(answer(**config, rope_scaling=rope)).values())
+    known = {"positions": torch.tensor([0, 8191])}
+    for code in blocks[:2]:
+        asked.run(code, known)
+    made = peer("transformers").AutoConfig.for_model(**config, rope_scaling=dict(rope))
+    functions = peer("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS
+    frequencies, factor = functions[method](made, "cpu", seq_len=8192)
+    assert_close(known["now"].float(), frequencies, rtol=3e-6, atol=0)
+    assert known.get("factor", 1.0) == factor
 
 
 @pytest.mark.parametrize(("layout", "kinds"), [("interleaved", INTERLEAVED), ("half", HALF)])
@@ -248,7 +281,7 @@ def test_the_printed_alibi_is_that_of_the_model(kind, built):
     )
     row = layers[0].scores[0, :, -1, :48].double()
     known = {"positions": torch.arange(48)}
-    blocks = asked.printed(read_config.read_config(model.config.to_json_string(use_diff=False)))
+    blocks = asked.printed(read_config(model.config.to_json_string(use_diff=False)))
     for code in list(blocks.values())[:2]:
         asked.run(code, known)
     bias = known["bias"][:, -1].double()
@@ -282,30 +315,30 @@ def test_the_printed_rows_are_those_that_the_model_reads(kind, built):
     """The last row that a text needs is the last that changes anything."""
     model = built(kind)
     config = json.loads(model.config.to_json_string(use_diff=False))
-    parts = read_config.read_config(json.dumps(config))
+    parts = read_config(json.dumps(config))
     blocks = list(asked.printed(parts).values())
     name = re.search(r"# (\S+), of the weights", blocks[0])[1]
-    (table,) = [p for n, p in model.named_parameters() if n.endswith(f"{name}.weight")]
-    known = {"x": torch.zeros(1, 5, table.shape[1]), "positions": torch.arange(5)}
+    (rows,) = [p for n, p in model.named_parameters() if n.endswith(f"{name}.weight")]
+    known = {"x": torch.zeros(1, 5, rows.shape[1]), "positions": torch.arange(5)}
     asked.run(blocks[0], known)
     with torch.no_grad():
-        assert known["add"].table.shape == table.shape
-        known["add"].table.copy_(table)
+        assert known["add"].table.shape == rows.shape
+        known["add"].table.copy_(rows)
         asked.run(blocks[1], known)
         last = known["x"][0, -1]
-        (row,) = (table == last).all(-1).nonzero().flatten().tolist()
+        (row,) = (rows == last).all(-1).nonzero().flatten().tolist()
         ids = torch.full((1, 5), 7)
         before = model(ids)[0]
-        table[row + 1 :] = torch.nan
+        rows[row + 1 :] = torch.nan
         assert_close(model(ids)[0], before)
-        table[row] = torch.nan
+        rows[row] = torch.nan
         assert model(ids)[0].isnan().any()
 
 
 @pytest.mark.peer
 def test_a_sink_and_a_window_together_are_attention_of_gpt_oss(built):
     config = built("gpt_oss").config
-    parts = read_config.read_config(config.to_json_string(use_diff=False))
+    parts = read_config(config.to_json_string(use_diff=False))
     (code,) = [c for title, c in asked.printed(parts).items() if "sliding" in title]
     attention = built("gpt_oss").model.layers[0].self_attn
     module = peer("transformers.models.gpt_oss.modeling_gpt_oss")
@@ -329,7 +362,7 @@ def test_a_sink_and_a_window_together_are_attention_of_gpt_oss(built):
 def test_the_printed_check_passes_on_the_printed_calls_and_not_on_others(kind):
     parts = answer(model_type=kind)
     blocks = asked.printed(parts)
-    known, check = made(parts), blocks[read_config.table()["words"]["own_check"]]
+    known, check = made(parts), blocks[table()["words"]["own_check"]]
     asked.run(check, known)
     (layout,) = set(re.findall(r'"(half|interleaved)"', check))
     other = {"half": "interleaved", "interleaved": "half"}[layout]
@@ -357,7 +390,7 @@ def test_check_positions_reads_what_is_told(kind, tmp_path):
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_broken_is_told(name):
     text, words = BROKEN[name]
-    parts = read_config.read_config(text)
+    parts = read_config(text)
     assert any(words in told for told in of(parts, "mind") + of(parts, "title")), parts
 
 
@@ -374,13 +407,13 @@ def test_at_least_thirty_are_broken():
 @settings(max_examples=300, deadline=None)
 @given(st.text() | JSON.map(json.dumps))
 def test_no_text_raises(text):
-    parts = read_config.read_config(text)
+    parts = read_config(text)
     assert parts and all(isinstance(part.words, str) for part in parts)
-    read_config.printed(parts)
+    printed(parts)
 
 
 def test_ten_thousand_brackets_do_not_raise():
-    assert "deeper than" in of(read_config.read_config("[" * 10_000), "mind")[0]
+    assert "deeper than" in of(read_config("[" * 10_000), "mind")[0]
 
 
 HOSTILE = (
@@ -401,15 +434,32 @@ def test_no_text_that_is_read_gets_into_code(text):
     parts = answer(**config)
     assert of(parts, "code") and of(parts, "mind")
     assert not any(text in code for code in of(parts, "code"))
-    assert not any(sign in read_config.printed(parts) for sign in "\x1b\x9b\u202e")
+    assert not any(sign in printed(parts) for sign in "\x1b\x9b\u202e")
     parts = answer(**(config | {"layer_types": [text] * 26, "rope_scaling": {"type": text}}))
     assert not of(parts, "code")
 
 
+@pytest.mark.peer
+@pytest.mark.parametrize("kind", asked.known()["wholes"])
+def test_a_whole_without_parts_is_read_as_its_part_for_text(kind):
+    part = asked.known()["wholes"][kind]
+    config = {"hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 2, "rope_theta": 5e5}
+    parts = answer(model_type=kind, **config)
+    assert of(parts, "code") == of(answer(model_type=part, **config), "code")
+    text = peer("transformers").CONFIG_MAPPING[kind](**config).get_text_config()
+    assert (text.model_type, text.hidden_size, text.rope_parameters["rope_theta"]) == (part, 4096, 5e5)
+
+
+def test_sections_for_pictures_are_no_method():
+    rope = {"type": "mrope", "mrope_section": [16, 24, 24]}
+    parts = answer(model_type="qwen2_vl", hidden_size=3584, num_attention_heads=28, rope_scaling=rope)
+    assert of(parts, "code") and any("mrope.py has the tables" in words for words in of(parts, "mind"))
+
+
 def test_numbers_stay_as_they_are_written():
     text = '{"model_type": "llama", "head_dim": 64, "rope_theta": 5.00E5}'
-    assert "rope_frequencies(64, base=5.00E5)" in "\n".join(of(read_config.read_config(text), "code"))
-    assert made(read_config.read_config(text))["frequencies"].equal(rope_frequencies(64, base=500_000.0))
+    assert "rope_frequencies(64, base=5.00E5)" in "\n".join(of(read_config(text), "code"))
+    assert made(read_config(text))["frequencies"].equal(rope_frequencies(64, base=500_000.0))
 
 
 def test_null_is_none_whatever_the_class_takes():
@@ -423,7 +473,7 @@ def test_null_is_none_whatever_the_class_takes():
 
 
 def test_what_it_says_of_stacks_is_what_was_measured():
-    outcomes, rules = asked.known()["outcomes"], read_config.table()["rule"]
+    outcomes, rules = asked.known()["outcomes"], table()["rule"]
     assert outcomes == asked.outcomes()
     assert {rule["case"] for rule in rules if "case" in rule} == set(outcomes)
     cases = {case["name"]: json.loads(case["config"]) for case in dialects.DATA["case"]}
@@ -433,12 +483,11 @@ def test_what_it_says_of_stacks_is_what_was_measured():
         begin = rule["says"].partition(" Of a Llama")[0].format(kind="llama")
         (words,) = [each for each in told if each.startswith(begin)]
         for came_to, stacks in came.items():
-            assert f"{', '.join(stacks)}: {came_to}" in words
+            assert f"{came_to} in {', '.join(stacks)}" in words
 
 
 def test_every_key_of_the_page_on_dialects_is_known():
-    table = read_config.table()
-    known = {key for check in table["value"] for key in check["keys"].split()}
+    known = {key for check in table()["value"] for key in check["keys"].split()}
     for setting in dialects.DATA["setting"]:
         (cell,) = [c for c in setting["cells"] if c["stack"] == "transformers 5"]
         named = re.findall(r"`(\w+)`", cell["key"]) if setting["part"] != "unknown" else []
@@ -474,7 +523,7 @@ def test_rows_are_what_the_tool_makes(kind):
 
 def command(*arguments):
     done = subprocess.run(
-        [sys.executable, "-I", "-B", read_config.__file__, *map(str, arguments)],
+        [sys.executable, "-I", "-B", FILE, *map(str, arguments)],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -489,7 +538,7 @@ def test_the_command_prints_the_answer(tmp_path):
     file = tmp_path / "config.json"
     file.write_text('\ufeff{"model_type": "llama"}', encoding="utf-8")
     said, code = command(file)
-    assert said == read_config.printed(answer(model_type="llama")) and code == 0
+    assert said == printed(answer(model_type="llama")) and code == 0
     file.write_text("[]")
     said, code = command(file)
     assert "A config.json is an object" in said and code == 1
@@ -499,7 +548,7 @@ def test_the_command_prints_the_answer(tmp_path):
 
 
 def test_the_table_is_toml_and_every_word_in_it_is_used():
-    code = Path(read_config.__file__).read_text(encoding="utf-8").partition("TABLE = ")[0]
-    for name in tomllib.loads(read_config.TABLE)["words"]:
+    code = Path(FILE).read_text(encoding="utf-8").partition("TABLE = ")[0]
+    for name in tomllib.loads(TABLE)["words"]:
         family = re.fullmatch(r"(is|asks)_\w+|\w*head_dim", name)
         assert family or re.search(rf"""["']{name}["']""", code), name
