@@ -1283,6 +1283,32 @@ when = [
 fault = true
 [[rule]]
 says = """\
+The class of {kind} shortens its tables to the channels that turn where the \
+dictionary is rope_parameters. With rope_scaling they are too wide: it stops."""
+when = [
+  "is given.model_type mistral4", "has given.rope_scaling",
+  "lacks rope.partial_rotary_factor"]
+fault = true
+[[rule]]
+says = """\
+The class of {kind} makes tables for whole heads where the type is default, \
+and a part of each head turns: it stops."""
+when = ["is given.model_type mistral4", "is method default"]
+fault = true
+[[rule]]
+says = """\
+The code of {kind} takes llama_4_scaling_beta from the dictionary, and stops \
+where it is not there."""
+when = ["is row.temperature ministral3", "lacks rope.llama_4_scaling_beta"]
+[[rule]]
+says = """\
+The code of {kind} takes original_max_position_embeddings from the dictionary, \
+and stops where it is not there."""
+when = [
+  "is row.temperature ministral3",
+  "lacks rope.original_max_position_embeddings"]
+[[rule]]
+says = """\
 The class of {kind} begins with rope_type default, and passes over type in \
 rope_scaling: nothing is stretched."""
 when = ["has row.kinds", "differ rope.rope_type rope.type"]
@@ -1913,6 +1939,12 @@ MEASURED = r"""
  "num_hidden_layers": 32, "max_position_embeddings": 131072, "qk_rope_head_dim":
  64, "qk_nope_head_dim": 128, "rope_interleave": true, "rope_theta": 10000.0},
  "layout": "rope_interleave", "shows": "half", "mscale": true}
+},
+"wholes": {
+"fuyu": "persimmon",
+"paddleocr_vl": "paddleocr_vl_text",
+"qwen2_5_vl": "qwen2_5_vl_text",
+"qwen2_vl": "qwen2_vl_text"
 },
 "outcomes": {
 "Llama 3.1, both turns left out": {"an error": ["transformers 4.57.6",

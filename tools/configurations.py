@@ -464,7 +464,7 @@ def _predicted(n, at, other, many):
 
 
 def wholes(census, models):
-    """Types made of parts whose class reads a file without them as one of the part for text: {whole: part}."""
+    """Types whose class reads a file without parts as one of its part for text: from whole to part."""
     made = {}
     for kind, found in census.items():
         if "parts" in found:

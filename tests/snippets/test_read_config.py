@@ -3,6 +3,7 @@
 The page's script says the same words; tests/site/test_read_config.py holds it to this file.
 """
 
+import copy
 import json
 import random
 import re
@@ -37,6 +38,7 @@ HALF = (
     *("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "gpt_oss", "gpt_neox", "phi"),
     *("phi3", "olmo2", "smollm3", "starcoder2"),
 )
+ALWAYS_OWN = ("mellum",)  # it takes no dictionary of the old dialect, nor one for all kinds of layers
 KEYS = (
     *("model_type", "rope_scaling", "rope_parameters", "rope_theta", "factor", "type", "rope_type"),
     *("layer_types", "num_hidden_layers", "head_dim", "no_rope_layers", "text_config", "full_attention"),
@@ -137,7 +139,7 @@ def test_printed_windows_are_those_of_the_model(kind, built):
 
 def theirs(tables, config):
     """Frequencies and factor of each kind of layer, by the library's own class for a configuration."""
-    rotary = tables(peer("transformers").AutoConfig.for_model(**config))
+    rotary = tables(peer("transformers").AutoConfig.for_model(**copy.deepcopy(config)))
     for name, frequencies in rotary.named_buffers():
         if name.endswith("inv_freq") and "original" not in name:
             kind = name.removesuffix("inv_freq")
@@ -146,7 +148,8 @@ def theirs(tables, config):
 
 
 def tables_of(model):
-    return next(type(m) for m in model.modules() if type(m).__name__.endswith("RotaryEmbedding"))
+    made = [type(m) for m in model.modules() if type(m).__name__.endswith("RotaryEmbedding")]
+    return made[-1]  # of a model that reads two kinds of things, the text's
 
 
 def variants(kind, pairs):
@@ -174,16 +177,17 @@ def longrope(pairs):
 @pytest.mark.claim(
     "add-frequencies-are-the-librarys",
     "For the classes with RoPE that read_config.py knows, with plain RoPE and with linear, dynamic, YaRN's, "
-    "LongRoPE's and Llama 3.1's settings in both dialects, and with keys renamed, dropped and given other values at "
-    "random: wherever transformers 5.23.0 takes the configuration and calls are printed, the frequencies "
-    "that these make are the library's within three in a million, and so is the factor of cosines and "
-    "sines.",
+    "LongRoPE's and Llama 3.1's settings in both dialects, and with keys renamed, dropped and given other "
+    "values at random: wherever transformers 5.23.0 takes the configuration and calls are printed, the "
+    "frequencies that these make are the library's within three in a million, and so is the factor of "
+    "cosines and sines.",
 )
 @pytest.mark.parametrize("kind", each([kind for kind in TURNING if kind not in ("gptj", "codegen")]))
 def test_printed_frequencies_are_those_of_the_library(kind, built, to_ledger):
     tables, compared = tables_of(built(kind)), 0
-    (*_, (_, plain, _)) = theirs(tables, default(kind) | asked.GIVEN.get(kind, {}))
-    for config in variants(kind, len(plain)):
+    plain = made(answer(**default(kind) | asked.GIVEN.get(kind, {})))
+    pairs = len(next(w for name, w in plain.items() if name.startswith("frequencies")))
+    for config in variants(kind, pairs):
         parts = answer(**config)
         try:
             known = list(theirs(tables, config))
@@ -200,7 +204,7 @@ def test_printed_frequencies_are_those_of_the_library(kind, built, to_ledger):
             assert ours.get(f"factor{end}", 1.0) == pytest.approx(factor, rel=1e-6)
             to_ledger("transformers.modeling_rope_utils", w.float(), frequencies)
             compared += 1
-    assert compared >= 3
+    assert compared >= (1 if kind in ALWAYS_OWN else 3)
 
 
 @pytest.mark.peer
@@ -448,6 +452,33 @@ def test_a_whole_without_parts_is_read_as_its_part_for_text(kind):
     assert of(parts, "code") == of(answer(model_type=part, **config), "code")
     text = peer("transformers").CONFIG_MAPPING[kind](**config).get_text_config()
     assert (text.model_type, text.hidden_size, text.rope_parameters["rope_theta"]) == (part, 4096, 5e5)
+
+
+@pytest.mark.peer
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        ("mistral4", {"rope_scaling": {"llama_4_scaling_beta": 0.1}}, "With rope_scaling they are too wide"),
+        ("mistral4", {"rope_parameters": {"rope_type": "default"}}, "where the type is default"),
+        ("mistral4", {"rope_parameters": {}}, "takes llama_4_scaling_beta from the dictionary"),
+        ("ministral3", {"rope_parameters": {}}, "takes llama_4_scaling_beta from the dictionary"),
+        (
+            "ministral3",
+            {"rope_parameters": {"rope_type": "linear", "llama_4_scaling_beta": 0.1}},
+            "takes original_max_position_embeddings from the dictionary",
+        ),
+    ],
+)
+def test_what_stops_a_class_of_mistral_is_told_and_stops_it(kind, given, said):
+    usual = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4, "original_max_position_embeddings": 4096}
+    ((name, rope),) = given.items()
+    rope = usual | rope
+    if rope["rope_type"] == "linear":
+        del rope["original_max_position_embeddings"]
+    assert any(said in words for words in of(answer(model_type=kind, **{name: rope}), "mind"))
+    small = asked.built(kind, **{name: rope})
+    with pytest.raises((RuntimeError, TypeError)):
+        small(**check_positions.constant_input(small, 1))
 
 
 def test_sections_for_pictures_are_no_method():
