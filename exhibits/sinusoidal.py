@@ -101,21 +101,22 @@ def walks_of_five():
     its two photographs are.
 
     As they are pinned on, the line is level. Once a machine that has learned
-    nothing has mixed their hands, it swings from high above zero to far
-    below.
+    nothing has mixed their hands, it swings, and falls below zero.
     """
-    rows, walk, dim = _encode(125, 64), 5, 64
+    rows, walk, dim, shown = _encode(605, 64), 5, 64, 120
     query, key = torch.randn(2, dim, dim, dtype=torch.float64) / dim**0.5
     mixed = ((rows[:-walk] @ query) * (rows[walk:] @ key)).sum(-1)
     level = (rows[:-walk] * rows[walk:]).sum(-1)
     fig, ax = plt.subplots(figsize=(4.4, 2.2))
     ax.axhline(0, color="gray", lw=0.6)
     for line, color in ((mixed, "C3"), (level, "black")):
-        ax.plot(range(1, len(line) + 1), line, color)
-    ax.text(120, 25, "as pinned on", ha="right", va="bottom")
-    ax.text(120, 14, "hands mixed", color="C3", ha="right", va="bottom")
+        ax.plot(range(1, shown + 1), line[:shown], color)
+    ax.text(shown, 25, "as pinned on", ha="right", va="bottom")
+    ax.text(shown, 14, "hands mixed", color="C3", ha="right", va="bottom")
     ax.set(yticks=[0], ylim=(-12, 30), ylabel="how alike")
-    ax.set(xticks=[1, 60, 120], xlabel="word at which the walk starts")
+    ax.set(
+        xticks=[1, shown // 2, shown], xlabel="word at which the walk starts"
+    )
     return fig, {
         "walk": walk,
         "apart": level.max() - level.min(),
@@ -267,7 +268,7 @@ def fast_and_slow():
     """Three sine waves over position, from dimensions 0, 8 and 16 of 64:
     fast, medium and slow.
     """
-    encoding = _encode(100, 64)
+    encoding = _encode(66, 64)
     fig, ax = plt.subplots()
     for dimension, line in ((0, ":"), (8, "--"), (16, "-")):
         ax.plot(encoding[:, dimension], line, label=f"{dimension}")
@@ -589,7 +590,7 @@ def margins():
     dimensions, the later the fall; with 64 the curve is flat to the end.
     """
     count = 200_000
-    shown = torch.logspace(0, math.log10(count - 1), 200).long().unique() - 1
+    shown = torch.logspace(0, math.log10(count - 1), 120).long().unique() - 1
     fig, ax = plt.subplots()
     nearest = {}
     for dim, line in ((64, "-"), (8, "--"), (4, "-."), (2, ":")):
@@ -598,6 +599,7 @@ def margins():
         nearest[dim] = gap.cummin(0).values
         label = f"{dim} dim."
         ax.loglog(shown + 1, nearest[dim][shown], line, label=label)
+    ax.minorticks_off()
     ax.set_xlabel("other position up to")
     ax.set_ylabel("nearest, relative to length")
     name_lines(ax)

@@ -92,6 +92,8 @@ class Levels(Treeprocessor):
                 self._known(*level.groups())
                 if level[1] == "level":
                     self._mark(element, level[2], f"{heading}-{level[2]}".strip("-"), seen)
+            elif element.get("class") == "needs":
+                element.set("data-search-exclude", "")  # on all pages much the same words
             self._walk(element, heading, seen)
 
     def _known(self, kind, level):
