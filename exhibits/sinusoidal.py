@@ -103,7 +103,7 @@ def walks_of_five():
     As they are pinned on, the line is level. Once a machine that has learned
     nothing has mixed their hands, it swings, and falls below zero.
     """
-    rows, walk, dim, shown = _encode(605, 64), 5, 64, 120
+    rows, walk, dim, shown = _encode(605, 64), 5, 64, 140
     query, key = torch.randn(2, dim, dim, dtype=torch.float64) / dim**0.5
     mixed = ((rows[:-walk] @ query) * (rows[walk:] @ key)).sum(-1)
     level = (rows[:-walk] * rows[walk:]).sum(-1)
@@ -590,7 +590,7 @@ def margins():
     dimensions, the later the fall; with 64 the curve is flat to the end.
     """
     count = 200_000
-    shown = torch.logspace(0, math.log10(count - 1), 120).long().unique() - 1
+    shown = torch.logspace(0, math.log10(count - 1), 200).long().unique() - 1
     fig, ax = plt.subplots()
     nearest = {}
     for dim, line in ((64, "-"), (8, "--"), (4, "-."), (2, ":")):
