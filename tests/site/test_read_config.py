@@ -88,7 +88,7 @@ def test_a_known_model_can_be_chosen_changed_and_cleared(visit):
     box.press("End")
     box.type(" ")
     assert kinds.input_value() == ""
-    page.get_by_role("button", name="Clear").click()
+    page.locator(".config [name=clear]").click()
     assert box.input_value() == "" and shown(page) == []
     assert page.get_by_role("button", name="Copy all code").is_disabled()
 

@@ -61,6 +61,7 @@ FIRST = {
     "guide/debugging/": ["debug", "wrong positions", "common mistakes", "model gives bad output"],
     "guide/myths/": ["myths", "is it true", "misconceptions"],
     "": ["ChatGPT", "transformer"],
+    "add/": ["config.json"],
     "labs/": ["exercises", "labs"],
     "glossary/": ["glossary"],
     "claims/": ["claims"],
