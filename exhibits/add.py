@@ -1,6 +1,7 @@
 """What the page on a config.json shows without a script: keys, answers."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 
@@ -21,12 +22,17 @@ def _answer(**config):
 
 
 def known():
-    """How many classes the table has, and what it takes of a text."""
+    """How many classes the table has and of which version, and what it takes
+    of a text.
+    """
     turning = [kind for kind, row in MODELS.items() if "layout" in row]
     return {
         "classes": len(MODELS),
         "turning": len(turning),
         "limit": read_config.LIMIT,
+        "version": re.search(r"transformers ([\d.]*\d)", read_config.TABLE)[
+            1
+        ],
     }
 
 

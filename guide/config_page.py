@@ -34,15 +34,18 @@ def config(page, argument, body):
         released = _released()
     except (symbols.SymbolError, OSError, ValueError) as error:
         raise DirectiveError(f"{READER} or {SPELLINGS} cannot be read: {error}") from None
-    options = "".join(f'<option data-text="{html.escape(text)}">{name}</option>' for name, text in released)
+    options = "".join(
+        f'<option data-text="{html.escape(text)}"{" selected" * (n == 0)}>{name}</option>'
+        for n, (name, text) in enumerate(released)
+    )
     classes = "".join(f"<option>{html.escape(kind)}</option>" for kind in kinds)
     return [
         '<section class="config" data-search-exclude>'
         '<label for="config-kind">Known models</label>'
         f'<select id="config-kind" class="filter"><option value="">Choose one, or paste below</option>'
         f'<optgroup label="As released">{options}</optgroup>'
-        f'<optgroup label="What a class takes by itself">{classes}</optgroup></select>'
-        '<label for="config-text">Your config.json</label>'
+        f'<optgroup label="Of this kind, with nothing said">{classes}</optgroup></select>'
+        '<label for="config-text">Your config.json: paste it over the example</label>'
         '<textarea id="config-text" rows="10" spellcheck="false" autocapitalize="off" autocomplete="off"'
         ' placeholder="{ … }"></textarea>'
         '<p><button type="button" name="clear">Clear</button> '

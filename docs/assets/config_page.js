@@ -37,11 +37,15 @@ box.addEventListener("input", () => {
   kinds.value = "";
   show();
 });
-kinds.addEventListener("change", () => {
+const choose = () => {
   const kind = kinds.selectedOptions[0];
   if (!kind.value) return;
   box.value = kind.dataset.text ?? JSON.stringify({ model_type: kind.value }, null, 2);
   show();
+};
+kinds.addEventListener("change", choose);
+box.addEventListener("focus", () => {
+  if (kinds.value) box.select();  // an example: what is pasted takes its place
 });
 clear.addEventListener("click", () => {
   [box.value, kinds.value] = ["", ""];
@@ -57,4 +61,5 @@ copy.addEventListener("click", async () => {
     status.textContent = "The browser did not let it be copied: select the code below.";
   }
 });
+if (!box.value) choose();  // else it is what the browser kept
 show();

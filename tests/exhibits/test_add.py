@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from importlib.metadata import version
 
 from exhibits import add
 from snippets import read_config
@@ -17,6 +18,7 @@ def told(lines, **config):
 def test_classes_and_the_limit_are_those_of_the_file(gives):
     values = gives("add.known")["values"]
     models = json.loads(read_config.MEASURED)["models"]
+    assert values["version"] == version("transformers")
     assert values["classes"] == len(models) > values["turning"] > 90
     assert read_config.read_config(" " * values["limit"])[1].words.startswith("No JSON")
     assert read_config.read_config(" " * (values["limit"] + 1))[1].words.startswith("At most")

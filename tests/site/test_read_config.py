@@ -72,15 +72,24 @@ def shown(page):
 def test_what_is_pasted_is_answered_on_the_page(visit):
     page = visit("add/").page
     text = json.dumps({"model_type": "llama", "head_dim": 64, "rope_theta": 5e5, "num_hidden_layers": 2})
-    page.get_by_label("Your config.json").fill(text)
+    page.get_by_label("Your config.json", exact=False).fill(text)
     assert [shown(page)] == by_the_file([text])
-    page.get_by_label("Your config.json").fill("")
+    page.get_by_label("Your config.json", exact=False).fill("")
     assert shown(page) == []
+
+
+def test_the_page_opens_with_an_example_which_pasting_replaces(visit):
+    page = visit("add/").page
+    box, kinds = page.get_by_label("Your config.json", exact=False), page.get_by_label("Known models")
+    assert "Llama 3.1" in kinds.input_value() and [shown(page)] == by_the_file([box.input_value()])
+    box.focus()
+    page.keyboard.insert_text('{"model_type": "gptj"}')
+    assert box.input_value() == '{"model_type": "gptj"}' and kinds.input_value() == ""
 
 
 def test_a_known_model_can_be_chosen_changed_and_cleared(visit):
     page = visit("add/").page
-    kinds, box = page.get_by_label("Known models"), page.get_by_label("Your config.json")
+    kinds, box = page.get_by_label("Known models"), page.get_by_label("Your config.json", exact=False)
     for kind in ("gpt_oss", "gemma3_text", "t5", "Llama 3.1, as released for transformers 4"):
         kinds.select_option(label=kind)
         assert [shown(page)] == by_the_file([box.input_value()])
@@ -105,7 +114,7 @@ def test_nothing_leaves_the_page(visit):
     state = "[location.href, JSON.stringify(localStorage), document.cookie, history.length]"
     kept = page.evaluate(state)
     for text, _ in list(BROKEN.values())[:20]:
-        page.get_by_label("Your config.json").fill(text[:20_000])
+        page.get_by_label("Your config.json", exact=False).fill(text[:20_000])
     page.get_by_label("Known models").select_option("llama")
     page.get_by_role("button", name="Copy all code").click()
     visited.settle()
@@ -121,7 +130,7 @@ def test_what_is_pasted_is_text_whatever_it_is(visit):
         {"model_type": "llama", HOSTILE: HOSTILE, "rope_scaling": {"type": HOSTILE}},
         {"model_type": "gemma2", "layer_types": [HOSTILE]},
     ):
-        box = page.get_by_label("Your config.json")
+        box = page.get_by_label("Your config.json", exact=False)
         box.fill(json.dumps(config))
         assert page.locator(".answer :is(img, script, a)").count() == 0
         assert [shown(page)] == by_the_file([box.input_value()])
@@ -140,7 +149,7 @@ def test_two_megabytes_do_not_freeze_the_page_and_are_not_lost(visit):
     )
     assert shown(page)[1][1].startswith("At most 1000000 characters are read")
     assert time.monotonic() - begin < 5
-    assert len(page.get_by_label("Your config.json").input_value()) == len(text)
+    assert len(page.get_by_label("Your config.json", exact=False).input_value()) == len(text)
 
 
 def test_without_scripts_the_page_shows_keys_and_answers_and_no_box(visit):
