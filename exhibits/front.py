@@ -76,7 +76,7 @@ def who_bit_whom():
 
 def _dials(live):
     """A dial for each side, with its needle and below it the answer."""
-    fig, axes = plt.subplots(1, 2, figsize=(4.4, 1.7))
+    fig, axes = plt.subplots(1, 2, figsize=(4.4, 1.56))
     live.moves["question"] = fig.suptitle("")
     made, colors = live.start(), ("gray", COLORS["sinusoidal"])
     around = 1.15 * SWING * torch.linspace(-1, 1, 41)
@@ -85,7 +85,7 @@ def _dials(live):
     ):
         ax.set(xlim=(-1.7, 1.7), ylim=(-0.7, 1.1), aspect="equal")
         ax.set_axis_off()
-        ax.set_title(title, color="gray")
+        ax.set_title(title, color="gray", pad=1)
         ax.plot(around.sin(), around.cos(), color="gray", lw=0.8)
         for at, name, align in ((-1, "dog", "right"), (1, "man", "left")):
             ax.text(1.05 * at, 0.55, name, ha=align, va="center")
