@@ -142,7 +142,7 @@ def _mrope(sizes):
 
     def turn(x, at, role):
         w, axes = (
-            rope_frequencies(sizes.dim),
+            rope_frequencies(sizes.dim, base=10000),
             pair_axes(sections, "interleaved"),
         )
         return apply_rope(x, *mrope_tables(at, w, axes, x.dtype), "half")
@@ -173,7 +173,7 @@ def _alibi(sizes):
 
 def _yarn(sizes, factor=4.0):
     def slower(dim):
-        return yarn(rope_frequencies(dim), factor, sizes.length)
+        return yarn(rope_frequencies(dim, base=10000), factor, sizes.length)
 
     return _rotated(slower, yarn_attention_factor(factor))
 

@@ -74,7 +74,9 @@ def kind_under_another_key():
 
     def rotate(x, positions, kind):
         factor = scaling["factor"] if kind == "linear" else 1.0
-        return turned_by(x, positions, rope_frequencies(x.shape[-1]) / factor)
+        return turned_by(
+            x, positions, rope_frequencies(x.shape[-1], base=10000) / factor
+        )
 
     def broken(x, positions):
         return rotate(x, positions, scaling.get("rope_type", "default"))
@@ -93,11 +95,13 @@ def share_never_read():
     settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
 
     def broken(x, positions):
-        return turned_by(x, positions, rope_frequencies(x.shape[-1]))
+        return turned_by(
+            x, positions, rope_frequencies(x.shape[-1], base=10000)
+        )
 
     def mended(x, positions):
         wide = int(x.shape[-1] * settings["partial_rotary_factor"])
-        return turned_by(x, positions, rope_frequencies(wide))
+        return turned_by(x, positions, rope_frequencies(wide, base=10000))
 
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings)
@@ -111,10 +115,12 @@ def share_taken_twice():
 
     def broken(x, positions):
         wide = int(x.shape[-1] * config["partial_rotary_factor"])
-        return turned_by(x, positions, rope_frequencies(wide))
+        return turned_by(x, positions, rope_frequencies(wide, base=10000))
 
     def mended(x, positions):
-        return turned_by(x, positions, rope_frequencies(x.shape[-1]))
+        return turned_by(
+            x, positions, rope_frequencies(x.shape[-1], base=10000)
+        )
 
     def check(rotate):
         return check_rotation(rotate, 64, settings={"rope_theta": 10_000.0})
@@ -127,10 +133,14 @@ def share_by_the_width_of_the_head():
 
     def broken(x, positions):
         pairs = x.shape[-1] // 8
-        return turned_by(x, positions, rope_frequencies(x.shape[-1])[:pairs])
+        return turned_by(
+            x, positions, rope_frequencies(x.shape[-1], base=10000)[:pairs]
+        )
 
     def mended(x, positions):
-        return turned_by(x, positions, rope_frequencies(x.shape[-1] // 4))
+        return turned_by(
+            x, positions, rope_frequencies(x.shape[-1] // 4, base=10000)
+        )
 
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
@@ -147,7 +157,9 @@ def halved_once_a_layer():
             self.wide = wide
 
         def rotate(self, x, positions):
-            return turned_by(x, positions, rope_frequencies(self.wide))
+            return turned_by(
+                x, positions, rope_frequencies(self.wide, base=10000)
+            )
 
     kept, made = Shared(64), Shared(64 // 2)
     for _layer in range(3):
@@ -161,7 +173,7 @@ def halved_once_a_layer():
 
 def proportional_taken_for_partial():
     """Gemma 4: of 16 pairs, half a head apart, the first four turn."""
-    w = rope_frequencies(32)[:4]
+    w = rope_frequencies(32, base=10000)[:4]
 
     def reference(x, positions):
         a, b = x.chunk(2, dim=-1)

@@ -237,7 +237,7 @@ def absorbed(width=64, rank=16, tokens=40):
     query, turning = torch.randn(width), torch.randn(width)
     shared = torch.randn(tokens, width)  # one more key, for all heads
     places, now = torch.arange(tokens), torch.tensor([tokens])
-    frequencies = rope_frequencies(width)
+    frequencies = rope_frequencies(width, base=10000)
 
     def turned(x, at):
         return apply_rope(x, *rope_tables(at, frequencies), "half")

@@ -58,7 +58,7 @@ def _sinusoids(count, dim=DIM):
 
 def _rotated(x, y, layout, key_layout=None):
     """The scores of fixed queries and keys under RoPE, by their positions."""
-    w = rope_frequencies(x.shape[-1])
+    w = rope_frequencies(x.shape[-1], base=10000)
 
     def score(i, j):
         q = apply_rope(x, *rope_tables(i, w, x.dtype), layout)
@@ -179,7 +179,7 @@ def far_shifts():
     bfloat16 it stays near rounding for shifts up to 128, and then leaps.
     """
     q, k = torch.randn(2, 16, DIM)
-    w = rope_frequencies(DIM)
+    w = rope_frequencies(DIM, base=10000)
 
     def turned(x, angles):
         a, b = x.unflatten(-1, (2, -1)).unbind(-2)
@@ -228,7 +228,7 @@ def decoding():
     """
     prompt, tokens = 8, 40
     q, k, v = torch.randn(3, tokens, DIM, dtype=torch.float64)
-    w, places = rope_frequencies(DIM), torch.arange(tokens)
+    w, places = rope_frequencies(DIM, base=10000), torch.arange(tokens)
 
     def turn(x, p):
         return apply_rope(x, *rope_tables(p, w, x.dtype), "half")
@@ -422,7 +422,7 @@ def padding():
     mask = torch.arange(tokens + pad) >= pad
     hide = torch.zeros(len(mask), len(mask), dtype=torch.float64)
     hide = hide.masked_fill(~mask, -math.inf)  # no query looks at padding
-    rows, w = _sinusoids(tokens + pad), rope_frequencies(DIM // 4)
+    rows, w = _sinusoids(tokens + pad), rope_frequencies(DIM // 4, base=10000)
 
     def added(x, places, bias=None):
         return layer(x + rows[places], bias=bias, causal=True)[0]
@@ -493,7 +493,7 @@ def _table(start, tokens, base, dtype, device):
 def _gap_of_table(read):
     """The gap of eight turned vectors whose cosines and sines were read."""
     x, places = torch.randn(8, DIM).double(), torch.arange(1000, 1008)
-    tables = rope_tables(places, rope_frequencies(DIM), x.dtype)
+    tables = rope_tables(places, rope_frequencies(DIM, base=10000), x.dtype)
     wanted = apply_rope(x, *tables, "half")
     try:
         cos, sin = read(places)

@@ -40,7 +40,7 @@ def _meanings():
     halves = torch.cat((rope_frequencies(DIM // 2, base=BASE), still))
     return {
         "base 500,000": (plain, 1.0),
-        "base 10,000": (rope_frequencies(DIM), 1.0),
+        "base 10,000": (rope_frequencies(DIM, base=10000), 1.0),
         "linear": (position_interpolation(plain, FACTOR), 1.0),
         "half of each head": (halves, 1.0),
         "half of the frequencies of the whole head": (

@@ -235,7 +235,7 @@ def prompts():
 def by_heads():
     prompt = [2, Grid(frames=1, rows=2, columns=3), 1]
     positions = mrope_positions(prompt, merge=1, after="largest")
-    frequencies = rope_frequencies(8)
+    frequencies = rope_frequencies(8, base=10000)
     heads = [
         mrope_tables(positions, frequencies, torch.full((4,), axis))
         for axis in (0, 1, 1, 2, 2)

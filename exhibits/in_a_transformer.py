@@ -632,7 +632,7 @@ def room_for_more():
 
 def _turns(width=64):
     """How RoPE turns keys from a position, or on by an offset."""
-    frequencies = rope_frequencies(width)
+    frequencies = rope_frequencies(width, base=10000)
 
     def turn(k, offsets):
         kind = torch.promote_types(k.dtype, torch.float32)

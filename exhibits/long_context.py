@@ -88,7 +88,7 @@ def wedge():
     quarter of its speed, it is still inside.
     """
     pair, slower = 44, 4
-    speed = rope_frequencies(DIM)[pair : pair + 1]
+    speed = rope_frequencies(DIM, base=10000)[pair : pair + 1]
     seen = TRAINED * speed.item()
 
     def point(times):
@@ -190,7 +190,7 @@ def price():
 
 
 def one_pair():
-    frequencies, factor, pair = rope_frequencies(DIM), 2, 40
+    frequencies, factor, pair = rope_frequencies(DIM, base=10000), 2, 40
     slowed = position_interpolation(frequencies, factor)
     wavelengths = 2 * math.pi / frequencies
     last = TRAINED - 1
@@ -234,10 +234,10 @@ def unseen():
         "YaRN": lambda w, s: yarn(w, s, TRAINED),
         "Llama 3": lambda w, s: llama3(w, s, TRAINED),
     }
-    before = _step(rope_frequencies(DIM))
+    before = _step(rope_frequencies(DIM, base=10000))
 
     def ask(method, times):
-        w = rope_frequencies(DIM)
+        w = rope_frequencies(DIM, base=10000)
         used = ways[method](w, times)
         seen, asked = (
             (length * speeds / (2 * math.pi)).clamp(max=1)
@@ -296,7 +296,7 @@ def _unseen_live(ask, ways):
         "    dynamic_ntk, llama3, ntk_aware, ntk_by_parts,\n"
         "    position_interpolation, yarn,\n"
         ")\n\n"
-        f"w, times = rope_frequencies({DIM}), {{times}}\n"
+        f"w, times = rope_frequencies({DIM}, base=10000), {{times}}\n"
         "used = {way|w|position_interpolation(w, times)|ntk_aware(w, times)|"
         f"dynamic_ntk(w, 1, {TRAINED}, times * {TRAINED})|"
         f"ntk_by_parts(w, times, {TRAINED})|yarn(w, times, {TRAINED})|"
@@ -329,7 +329,7 @@ def ramp_ends():
     dim, factor = 128, 16
 
     def slow(alpha, beta, factor):
-        frequencies = rope_frequencies(dim)
+        frequencies = rope_frequencies(dim, base=10000)
         turns = TRAINED * frequencies / (2 * math.pi)
         used = ntk_by_parts(frequencies, factor, TRAINED, alpha, beta)
         pairs = torch.arange(len(frequencies), dtype=torch.float64)
@@ -367,7 +367,7 @@ def _ramp_ends_live(slow, dim, factor):
         call="import math\n\n"
         "from rope import rope_frequencies\n"
         "from rope_scaling import ntk_by_parts\n\n"
-        f"w = rope_frequencies({dim})\n"
+        f"w = rope_frequencies({dim}, base=10000)\n"
         f"turns = {TRAINED} * w / (2 * math.pi)\n"
         f"slowed = w / ntk_by_parts(w, {{factor}}, {TRAINED}, "
         "{alpha}, {beta})\n"
@@ -385,7 +385,7 @@ def factors():
     level on the right, and differ in how steeply they rise between. The
     searched factors of LongRoPE rise along with them and end higher.
     """
-    frequencies = rope_frequencies(DIM)
+    frequencies = rope_frequencies(DIM, base=10000)
     wavelengths = 2 * math.pi / frequencies
     made = _methods(frequencies, FACTOR, TRAINED)
     made.pop("unchanged")
@@ -430,7 +430,7 @@ def seen_and_asked():
     Unchanged, the line stands above the filled part for the slow pairs; so
     it does, less, for NTK-aware. For the other methods it does not.
     """
-    frequencies = rope_frequencies(DIM)
+    frequencies = rope_frequencies(DIM, base=10000)
     made = _methods(frequencies, FACTOR, TRAINED)
     made["LongRoPE"] = _searched(frequencies)
     seen = TRAINED * frequencies / (2 * math.pi)
@@ -462,7 +462,7 @@ def neighbours():
     with it, NTK-aware a little above. Interpolation has made it almost
     level.
     """
-    frequencies, offsets = rope_frequencies(DIM), torch.arange(41)
+    frequencies, offsets = rope_frequencies(DIM, base=10000), torch.arange(41)
     fig, ax = plt.subplots(figsize=(4.4, 2.6))
     x, near = torch.ones(41, DIM, dtype=torch.float64), {}
     lines = ("-", "-", "-", "--", ":")
@@ -485,7 +485,7 @@ def ramp():
     so that for one pair the factors are three apart.
     """
     dim, factor = 128, 16
-    frequencies = rope_frequencies(dim)
+    frequencies = rope_frequencies(dim, base=10000)
     paper = frequencies / ntk_by_parts(frequencies, factor, TRAINED)
     code = frequencies / yarn(frequencies, factor, TRAINED)
     pair = (paper / code).argmax().item()
@@ -516,7 +516,7 @@ def dynamic():
     The one for factor 4 rises four times as steeply as the length does, the
     one for factor 2 twice; the paper's follows the length.
     """
-    frequencies, longest = rope_frequencies(128), 8 * TRAINED
+    frequencies, longest = rope_frequencies(128, base=10000), 8 * TRAINED
     lengths = torch.arange(1024, longest + 1, 1024).tolist()
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
 
@@ -548,7 +548,11 @@ def dynamic():
 
 
 def stale_keys():
-    frequencies, factor, length = rope_frequencies(128), 2, 2 * TRAINED
+    frequencies, factor, length = (
+        rope_frequencies(128, base=10000),
+        2,
+        2 * TRAINED,
+    )
     generator = torch.Generator().manual_seed(1)
     q, k = torch.randn(2, 1, 128, generator=generator, dtype=torch.float64)
 
@@ -719,7 +723,7 @@ def reassigned():
 
 def critical():
     dim, raised = 128, 1_000_000
-    came_round = TRAINED * rope_frequencies(dim) >= 2 * math.pi
+    came_round = TRAINED * rope_frequencies(dim, base=10000) >= 2 * math.pi
     first_new = came_round.sum()  # the first pair that did not
     wave = 2 * math.pi / rope_frequencies(dim, raised)[first_new]
     return {
@@ -738,9 +742,9 @@ def _p_rope(frequencies, share):
 
 def p_rope():
     for name, used in (
-        ("RoPE", rope_frequencies(16)),
-        ("p-RoPE", _p_rope(rope_frequencies(16), 0.25)),
-        ("partial", rope_frequencies(4)),
+        ("RoPE", rope_frequencies(16, base=10000)),
+        ("p-RoPE", _p_rope(rope_frequencies(16, base=10000), 0.25)),
+        ("partial", rope_frequencies(4, base=10000)),
     ):
         print(f"{name:<7}", *(f"{w:.3f}" for w in used[:4]), end="")
         print(" ..." if len(used) > 4 else "")
@@ -773,7 +777,7 @@ def llama3_counts():
 
 
 def switch():
-    frequencies = rope_frequencies(DIM)
+    frequencies = rope_frequencies(DIM, base=10000)
     ones = torch.ones_like(SEARCHED)
     position, pair = 4000, 33
     print(f"angle of pair {pair} for the key at {position}")
@@ -787,7 +791,7 @@ def switch():
 
 def in_a_model():
     factor, trained, dim = 16, 4096, 64
-    frequencies = yarn(rope_frequencies(dim), factor, trained)
+    frequencies = yarn(rope_frequencies(dim, base=10000), factor, trained)
     strength = yarn_attention_factor(factor)
 
     q = torch.randn(1, 2, 5, dim)  # batch, heads, tokens, dim
@@ -833,7 +837,7 @@ def _trained(features, head, task, updates, rate=0.05):
 
 def _head(task, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    frequencies = rope_frequencies(64)
+    frequencies = rope_frequencies(64, base=10000)
     start = 0.1 * torch.randn(64, generator=generator)
     known = _features(frequencies, OFFSETS_LEARNED)
     return frequencies, _trained(known, start, task, UPDATES)

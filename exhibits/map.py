@@ -177,7 +177,7 @@ def _turning(dim):
     """What one step of RoPE is made of, for neighbours as pairs."""
     step = torch.zeros(dim, dim, dtype=torch.float64)
     first = torch.arange(0, dim, 2)
-    step[first + 1, first] = rope_frequencies(dim)
+    step[first + 1, first] = rope_frequencies(dim, base=10000)
     return step - step.T
 
 
@@ -233,7 +233,7 @@ def moves(dim=16, steps=(100, 1_000, 5_000)):
     def rope():
         made = []
         for x, at in ((q, i), (k, j)):
-            w = rope_frequencies(dim)
+            w = rope_frequencies(dim, base=10000)
             tables = rope_tables(at, w, x.dtype)
             made.append(apply_rope(x[None], *tables, "interleaved"))
         return made[0] @ made[1].T

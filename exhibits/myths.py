@@ -30,7 +30,7 @@ def _random(*shape):
 
 def _rope(x, position, layout="interleaved"):
     """x, a vector, turned as at one position."""
-    w = rope_frequencies(x.shape[-1])
+    w = rope_frequencies(x.shape[-1], base=10000)
     at = torch.tensor([float(position)], dtype=torch.float64)
     return apply_rope(x[None], *rope_tables(at, w, x.dtype), layout)[0]
 
@@ -268,7 +268,7 @@ def no_factor():
 
 def not_weaker_with_distance():
     q, k = _random(2, 10_000, 64)
-    w = rope_frequencies(64)
+    w = rope_frequencies(64, base=10000)
     spreads = {}
     print("distance  spread of the scores of random q and k")
     for distance in (0, 10, 1000, 10_000):
@@ -297,7 +297,7 @@ class _Products(TorchDispatchMode):
 
 
 def linear_attention():
-    w = rope_frequencies(64)
+    w = rope_frequencies(64, base=10000)
 
     def work(count):
         q, k, v = torch.randn(3, 1, count, 64)
@@ -347,7 +347,7 @@ def coarse():
 
 
 def division_is_not_yarn():
-    w = rope_frequencies(64)
+    w = rope_frequencies(64, base=10000)
     divided = position_interpolation(w, 4.0) / w
     stretched = yarn(w, 4.0, 2048) / w
     print("share of its speed that a pair keeps, factor 4")
@@ -457,7 +457,7 @@ def ramp_wins():
 
 def shifted_input():
     words, table = _random(4, 32), _random(40, 32) / 2
-    w, key_table = rope_frequencies(32), _random(7, 32)
+    w, key_table = rope_frequencies(32, base=10000), _random(7, 32)
 
     def learned(start):
         x = words + table[start : start + 4]
@@ -481,7 +481,7 @@ def shifted_input():
 
 
 def values_turn():
-    x, w, changes = _random(6, 16), rope_frequencies(16), {}
+    x, w, changes = _random(6, 16), rope_frequencies(16, base=10000), {}
 
     def layer(start, back):
         at = torch.arange(start, start + 6)
@@ -515,7 +515,7 @@ def all_rotate():
 
 def left_padding(pad=3):
     x, table = _random(8, 16), _random(8 + pad, 16)
-    w, seen = rope_frequencies(16), torch.ones(8, 8).tril() > 0
+    w, seen = rope_frequencies(16, base=10000), torch.ones(8, 8).tril() > 0
 
     def outputs(at):  # of the words: a mask hides the padding before them
         def attend(x, by=1.0, shown=seen):
@@ -541,7 +541,7 @@ def left_padding(pad=3):
 
 
 def packed_by_positions():
-    x, w = _random(6, 16), rope_frequencies(16)
+    x, w = _random(6, 16), rope_frequencies(16, base=10000)
     at, text = torch.arange(3).repeat(2), torch.tensor([0, 0, 0, 1, 1, 1])
     seen = torch.ones(6, 6).tril() > 0
 
@@ -563,7 +563,7 @@ def packed_by_positions():
 
 
 def named_not_used():
-    x, w = _random(6, 16), rope_frequencies(16)
+    x, w = _random(6, 16), rope_frequencies(16, base=10000)
 
     def calls(x, at):
         q = apply_rope(x, *rope_tables(at, w, x.dtype), "half")

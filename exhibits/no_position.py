@@ -124,7 +124,7 @@ def _layer(seed):
 
 def _rotate(x):
     tokens, dim = x.shape[-2:]
-    w = rope_frequencies(dim)
+    w = rope_frequencies(dim, base=10000)
     tables = rope_tables(torch.arange(tokens), w, x.dtype)
     return apply_rope(x, *tables, "half")
 

@@ -234,7 +234,7 @@ def nerf():
 
 def irregular():
     q, k = torch.randn(2, 1, 8, dtype=torch.float64)
-    speeds = rope_frequencies(8)
+    speeds = rope_frequencies(8, base=10000)
 
     def score(q_time, k_time):
         turned = [

@@ -28,7 +28,7 @@ def _turn(x, positions, layout="interleaved"):
     """Vectors (..., dim), each turned at a position of its own."""
     positions = torch.as_tensor(positions).expand(x.shape[:-1])
     rows = x.reshape(-1, x.shape[-1])
-    frequencies = rope_frequencies(x.shape[-1])
+    frequencies = rope_frequencies(x.shape[-1], base=10000)
     tables = rope_tables(positions.reshape(-1), frequencies, x.dtype)
     return apply_rope(rows, *tables, layout).view(x.shape)
 
@@ -65,7 +65,9 @@ def walking():
 
 
 def _walking_live(apart):
-    speed = rope_frequencies(16)[1:2]  # a third of a radian for each place
+    speed = rope_frequencies(16, base=10000)[
+        1:2
+    ]  # a third of a radian for each place
     walk = Slider("walk both words along the text", 1, 42, 4, drag="offers")
     return Live(
         lambda place: _needles(place, torch.tensor(apart), speed),
@@ -166,7 +168,9 @@ def _draw_needles(dial, made, moves, *words):
 
 
 def _two_needles_live():
-    speed = rope_frequencies(8)[1:2]  # a tenth of a radian for each place
+    speed = rope_frequencies(8, base=10000)[
+        1:2
+    ]  # a tenth of a radian for each place
     return Live(
         lambda place, apart: _needles(place, apart, speed),
         {
@@ -180,7 +184,7 @@ def _two_needles_live():
         "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
         "needles = torch.tensor([[0.6, 0.8], [0.8, 0.6]])\n"
         "places = torch.tensor([{place} + {apart}, {place}])\n"
-        "tables = rope_tables(places, rope_frequencies(8)[1:2])\n"
+        "tables = rope_tables(places, rope_frequencies(8, base=10000)[1:2])\n"
         'looking, offering = apply_rope(needles, *tables, "half")\n'
         "math.degrees(math.acos(looking @ offering))",
         draws={
@@ -217,7 +221,7 @@ def two_hands():
     for position in (0, 1, 2, 50, 100):
         a, b, c, d = _turn(q, position)
         print(f"{position:>8} {a:5.2f} {b:5.2f}  {c:5.2f} {d:5.2f}")
-    first, second = rope_frequencies(4)
+    first, second = rope_frequencies(4, base=10000)
     return {"first": first, "second": second}
 
 
@@ -228,7 +232,7 @@ def arrows():
     On the left the arrow makes a sixth of a round at each step. On the right
     all arrows lie close together.
     """
-    q, frequencies = torch.tensor([1.0, 0.0]), rope_frequencies(8)
+    q, frequencies = torch.tensor([1.0, 0.0]), rope_frequencies(8, base=10000)
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4))
     for ax, pair in zip(axes, (0, 1), strict=True):
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
@@ -501,7 +505,7 @@ def fourier():
     offsets = torch.arange(-reach, reach + 1)
     curve = _turn(q.expand(len(offsets), dim), offsets) @ k
 
-    turns = offsets[:, None] * rope_frequencies(dim)
+    turns = offsets[:, None] * rope_frequencies(dim, base=10000)
     waves = torch.cat((turns.cos(), -turns.sin()), dim=1)
     found = torch.linalg.lstsq(waves, curve[:, None]).solution
     found = torch.complex(*found.view(2, -1))
@@ -510,7 +514,7 @@ def fourier():
     content = q * k.conj()
     print("            from q and k  from scores")
     print("pair speed  size  start  size  start")
-    for pair, speed in enumerate(rope_frequencies(dim)):
+    for pair, speed in enumerate(rope_frequencies(dim, base=10000)):
         print(f"{pair:>4}{speed:>6.3f}", end="")
         for wave in (content[pair], found[pair]):
             print(f"{wave.abs():>6.2f}{wave.angle():>7.2f}", end="")
@@ -532,7 +536,7 @@ def decay():
     has its peak at distance 50.
     """
     dim, far, chosen = 128, 4096, 50
-    frequencies = rope_frequencies(dim)
+    frequencies = rope_frequencies(dim, base=10000)
     spaced = torch.logspace(0, math.log10(far), 110).long()
     shown = torch.cat((spaced, torch.tensor([chosen]))).unique() - 1
     distances = torch.arange(1, far + 1)
@@ -615,7 +619,7 @@ def wavelengths():
 
 def three_ways():
     x, position = torch.randn(8, dtype=torch.float64), torch.tensor([5])
-    frequencies = rope_frequencies(8)
+    frequencies = rope_frequencies(8, base=10000)
     tables = rope_tables(position, frequencies, x.dtype)
     made = apply_rope(x[None], *tables, "interleaved")[0]
 
@@ -636,7 +640,10 @@ def three_ways():
 def shapes():
     q = torch.randn(2, 8, 5, 64)  # batch, heads, tokens, channels
     k = torch.randn(2, 2, 5, 64)  # fewer heads for keys
-    full, quarter = rope_frequencies(64), rope_frequencies(16)
+    full, quarter = (
+        rope_frequencies(64, base=10000),
+        rope_frequencies(16, base=10000),
+    )
     row = torch.arange(5)  # the same positions for every text
     padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
 
@@ -669,7 +676,7 @@ class _Waves(TorchDispatchMode):
 
 def once_per_model():
     layers, tokens, dim = 24, 512, 64
-    frequencies = rope_frequencies(dim)
+    frequencies = rope_frequencies(dim, base=10000)
 
     def in_every_layer(x, positions):
         for _ in range(2 * layers):  # queries and keys
@@ -701,7 +708,7 @@ def once_per_model():
 
 def with_a_cache():
     q, k, v = torch.randn(3, 1, 8, 6, 64)
-    cos, sin = rope_tables(torch.arange(6), rope_frequencies(64))
+    cos, sin = rope_tables(torch.arange(6), rope_frequencies(64, base=10000))
 
     def turn(x, rows):
         return apply_rope(x, cos[rows], sin[rows], "half")
@@ -722,7 +729,9 @@ def convert():
     heads, dim = 4, 16
     x = torch.randn(10, 32, dtype=torch.float64)  # ten tokens
     wq, wk = torch.randn(2, heads * dim, 32, dtype=torch.float64) / 6
-    tables = rope_tables(torch.arange(10), rope_frequencies(dim), x.dtype)
+    tables = rope_tables(
+        torch.arange(10), rope_frequencies(dim, base=10000), x.dtype
+    )
 
     def scores(wq, wk, layout):
         q, k = ((x @ w.mT).view(10, heads, dim) for w in (wq, wk))
@@ -743,7 +752,7 @@ def convert():
 
 def precision():
     print("position    float32   float16  bfloat16")
-    frequencies = rope_frequencies(128)
+    frequencies = rope_frequencies(128, base=10000)
     for position in (100, 257, 4096, 131_071, 1_000_003):
         exact = (position * frequencies).cos()
         print(f"{position:>9,}", end="")
@@ -758,7 +767,7 @@ def precision():
 
 def looks_back():
     trained, tested, back, dim = 64, 512, 5, 64
-    frequencies = rope_frequencies(dim)
+    frequencies = rope_frequencies(dim, base=10000)
     q, k = (0.3 * torch.randn(2, dim)).unbind()
     q, k = q.requires_grad_(), k.requires_grad_()
 
@@ -834,7 +843,10 @@ def _train_to_match(trained, far, words, dim, seed):
     share again, with all distances divided to fit into the trained ones.
     """
     generator = torch.Generator().manual_seed(seed)
-    frequencies, distances = rope_frequencies(dim), torch.arange(far)
+    frequencies, distances = (
+        rope_frequencies(dim, base=10000),
+        torch.arange(far),
+    )
     tables = rope_tables(-distances[:trained], frequencies)
     queries, keys = torch.randn(2, words, dim, generator=generator) * 0.3
     queries, keys = queries.requires_grad_(), keys.requires_grad_()

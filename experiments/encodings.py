@@ -102,7 +102,7 @@ def learned(sizes):
 
 
 def rope(sizes):
-    return Rope(rope_frequencies(sizes.width))
+    return Rope(rope_frequencies(sizes.width, base=10000))
 
 
 def xpos(sizes):

@@ -26,7 +26,7 @@ TRIALS, SEARCHED = 48, 4  # of the search for LongRoPE's factors, and the window
 
 def methods(long_factors):
     """For each method the frequencies and the attention factor, for a text of a given length."""
-    frequencies = rope.rope_frequencies(WIDTH)
+    frequencies = rope.rope_frequencies(WIDTH, base=10000)
     short = torch.ones_like(frequencies)
     scaling = rope_scaling
     return {
@@ -75,7 +75,7 @@ def search(model, device, seed, trials=TRIALS):
 
     A factor is at least that of the pair before it, as in the paper, and at most the stretch.
     """
-    frequencies = rope.rope_frequencies(WIDTH)
+    frequencies = rope.rope_frequencies(WIDTH, base=10000)
     known = (
         rope_scaling.position_interpolation(frequencies, FACTOR),
         rope_scaling.ntk_aware(frequencies, FACTOR),

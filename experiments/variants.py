@@ -20,7 +20,7 @@ provenance = language.provenance
 
 class Windowed(Rope):
     def __init__(self, window):
-        super().__init__(rope_frequencies(DIM // HEADS))
+        super().__init__(rope_frequencies(DIM // HEADS, base=10000))
         self.window = window
 
     def bias(self, query_positions, key_positions):

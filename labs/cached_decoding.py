@@ -43,7 +43,7 @@ _ = torch.manual_seed(0)
 
 # %%
 WIDTH, HEADS, VOCABULARY = 32, 2, 26
-FREQUENCIES = rope_frequencies(WIDTH // HEADS)
+FREQUENCIES = rope_frequencies(WIDTH // HEADS, base=10000)
 
 
 def rope(x, positions):
@@ -421,7 +421,9 @@ def check_attend_step(yours):
         return torch.cat(made, -2)
 
     def turn(x, positions):
-        tables = rope_tables(positions, rope_frequencies(8), x.dtype)
+        tables = rope_tables(
+            positions, rope_frequencies(8, base=10000), x.dtype
+        )
         return apply_rope(x, *tables, "half")
 
     _, even = batch("decoding", "position")

@@ -144,7 +144,7 @@ def added(rows):
 
 def turned(i, j):
     """Scores of queries and keys that RoPE has turned."""
-    w = rope_frequencies(DIM)
+    w = rope_frequencies(DIM, base=10000)
     of_queries, of_keys = (rope_tables(at, w, x.dtype) for at in (i, j))
     queries = apply_rope(x @ to_query, *of_queries, "half")
     return queries @ apply_rope(x @ to_key, *of_keys, "half").T / DIM**0.5
@@ -279,7 +279,7 @@ for kind, score in score_of.items():
 # Positions stay with the places: whatever word comes first gets the first position. The layer does that by itself.
 
 # %%
-FREQUENCIES = rope_frequencies(DIM // HEADS)
+FREQUENCIES = rope_frequencies(DIM // HEADS, base=10000)
 LEARNED = torch.randn(16, DIM)
 
 

@@ -26,7 +26,7 @@ _ = torch.manual_seed(0)
 DIM, WORDS = 32, 16  # the channels of a head, and the words that there are
 TRAINED, ASKED = 64, 512  # the longest distances: in training, and then
 BACK = 3  # where one of the heads is to look
-frequencies = rope_frequencies(DIM)
+frequencies = rope_frequencies(DIM, base=10000)
 
 # %% [markdown]
 # ## Two heads
@@ -271,11 +271,31 @@ def check_meets_new_angles(yours):
     """Compare with the solution, then with what often goes wrong."""
     just = 2 * math.pi / torch.tensor([63.9, 64.1])  # and just not a turn
     cases = {
-        "texts eight times as long": (rope_frequencies(32), 64, 512),
-        "texts a little longer": (rope_frequencies(64), 1000, 1100),
-        "texts that are shorter": (rope_frequencies(32), 512, 128),
-        "texts four times as long": (rope_frequencies(32), 64, 256),
-        "texts of the trained length": (rope_frequencies(32), 64, 64),
+        "texts eight times as long": (
+            rope_frequencies(32, base=10000),
+            64,
+            512,
+        ),
+        "texts a little longer": (
+            rope_frequencies(64, base=10000),
+            1000,
+            1100,
+        ),
+        "texts that are shorter": (
+            rope_frequencies(32, base=10000),
+            512,
+            128,
+        ),
+        "texts four times as long": (
+            rope_frequencies(32, base=10000),
+            64,
+            256,
+        ),
+        "texts of the trained length": (
+            rope_frequencies(32, base=10000),
+            64,
+            64,
+        ),
         "a pair that just comes round, one just not": (just, 64, 128),
     }
     step = "meets_new_angles"
@@ -349,9 +369,17 @@ def mend(frequencies, trained, asked):
 def check_mend(yours):
     """Compare with the solution, then with what often goes wrong."""
     cases = {
-        "texts eight times as long": (rope_frequencies(32), 64, 512),
-        "texts a half longer": (rope_frequencies(16), 200, 300),
-        "texts that are shorter": (rope_frequencies(32), 512, 128),
+        "texts eight times as long": (
+            rope_frequencies(32, base=10000),
+            64,
+            512,
+        ),
+        "texts a half longer": (rope_frequencies(16, base=10000), 200, 300),
+        "texts that are shorter": (
+            rope_frequencies(32, base=10000),
+            512,
+            128,
+        ),
     }
     right, mistakes = right_and_wrong(
         "length_extrapolation", "mend", globals()

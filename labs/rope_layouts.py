@@ -46,7 +46,7 @@ text = torch.randn(8, width)  # eight tokens
 def scores(layer, layout, rotary_dim=dim):
     """Scores of queries with keys, head by head: (heads, n, n)."""
     positions = torch.arange(len(text))
-    tables = rope_tables(positions, rope_frequencies(rotary_dim))
+    tables = rope_tables(positions, rope_frequencies(rotary_dim, base=10000))
     turned = {}
     for name, count in (("q", heads), ("k", kv_heads)):
         x = text @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]

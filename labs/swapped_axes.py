@@ -167,7 +167,7 @@ def check_angles(yours):
     cases = {
         f"{sections}, {layout}": (
             positions,
-            rope_frequencies(2 * sum(sections)),
+            rope_frequencies(2 * sum(sections), base=10000),
             pair_axes(sections, layout),
         )
         for sections, layout in (
@@ -213,7 +213,7 @@ passed = check_angles(mrope_angles)
 # `turned` for a breakpoint around the rotation, and a lot decides which is which, so that this cell does not tell you.
 
 # %%
-FREQUENCIES = rope_frequencies(DIM)
+FREQUENCIES = rope_frequencies(DIM, base=10000)
 CLAIMED = pair_axes(SECTIONS, "interleaved")
 WEIGHTS = torch.randn(2, DIM, DIM, dtype=torch.float64) / DIM**0.5
 EXCHANGE = torch.tensor([0, 2, 1])  # time, column, row
@@ -322,7 +322,7 @@ def read_axes(turned, dim):
 # %% tags=["judge"]
 def rotation(axes):
     """A rotation of which each pair has its axis, by RoPE's frequencies."""
-    frequencies = rope_frequencies(2 * len(axes))
+    frequencies = rope_frequencies(2 * len(axes), base=10000)
 
     def turned(x, positions):
         angles = positions[:, axes] * frequencies

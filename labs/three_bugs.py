@@ -184,7 +184,7 @@ def suspect_turn(x, positions, frequencies):
 
 # %%
 queries, keys = torch.randn(2, 24, 16, dtype=torch.float64)
-frequencies = rope_frequencies(16)
+frequencies = rope_frequencies(16, base=10000)
 
 
 def healthy_turn(x, positions, frequencies):
@@ -263,7 +263,7 @@ def check_turn(yours):
         "ten tokens from position zero": (
             wide,
             torch.arange(10),
-            rope_frequencies(8),
+            rope_frequencies(8, base=10000),
         ),
         "three tokens in the middle of a text, another base": (
             late,

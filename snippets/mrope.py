@@ -146,8 +146,8 @@ def mrope_tables(
     """Cosine and sine of each angle: two of (..., tokens, pairs).
 
     frequencies are those of RoPE for the whole head, rope_frequencies(2 *
-    pairs) of rope.py, in radians per position; axes those of pair_axes. Angles
-    are float64, and are made where positions live, as in rope_tables of
+    pairs, base) of rope.py, in radians per position; axes those of pair_axes.
+    Angles are float64, and are made where positions live, as in rope_tables of
     rope.py, whose other words hold here too.
 
     >>> positions = torch.tensor([[1, 1, 1], [1, 2, 3]])

@@ -27,16 +27,19 @@ from torch import Tensor
 
 
 def rope_frequencies(
-    dim: int, base: float = 10000.0, device: torch.device | None = None
+    dim: int, base: float, device: torch.device | None = None
 ) -> Tensor:
     """How fast each pair turns: (dim/2,), float64, radians per position.
 
-    device is where they are made: for a model begun on meta, "cpu", or they
-    stay on meta. Keep them as a plain attribute of a model, or as they are
-    wherever tables are made: as a buffer they would follow the model to
-    bfloat16, which rope_tables refuses.
+    base is the checkpoint's, rope_theta in most configurations: 10,000 in the
+    paper and in LLaMA, 500,000 in Llama 3. It has no default, since nothing but
+    worse results tells that it is not the one of the checkpoint. device is
+    where they are made: for a model begun on meta, "cpu", or they stay on meta.
+    Keep them as a plain attribute of a model, or as they are wherever tables
+    are made: as a buffer they would follow the model to bfloat16, which
+    rope_tables refuses.
 
-    >>> rope_frequencies(6)
+    >>> rope_frequencies(6, base=10000)
     tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
 
     ValueError: dim odd or below 2, base not positive, or infinite.
@@ -68,7 +71,8 @@ def rope_tables(
     These are theirs, bit for bit: cos and sin of positions.float()[..., None] *
     w, where w is 1 / base ** (torch.arange(0, dim, 2).float() / dim).
 
-    >>> cos, sin = rope_tables(torch.tensor([0, 1]), rope_frequencies(4))
+    >>> frequencies = rope_frequencies(4, base=10000)
+    >>> cos, sin = rope_tables(torch.tensor([0, 1]), frequencies)
     >>> sin
     tensor([[0.0000, 0.0000],
             [0.8415, 0.0100]])
@@ -110,16 +114,17 @@ def apply_rope(
     whole they are refused or, where half of dim or less turns, pass for twice
     as many pairs. x is (batch, heads, tokens, dim), or, with heads_axis -2,
     (batch, tokens, heads, dim): the axis of heads is added to the tables here,
-    and q and k may be heads of one x. With tables
-    of (tokens, pairs), x may have other axes before its tokens, or none. Fewer
-    pairs than dim/2, from rope_frequencies(2 * pairs), turn the first 2 * pairs
-    channels and leave the rest: partial rotary. There is no default layout,
-    since nothing but worse results tells that it is not the one of the
-    checkpoint. The arithmetic is float32 at least, whatever the dtype of x.
+    and q and k may be heads of one x. With tables of (tokens, pairs), x may
+    have other axes before its tokens, or none. Fewer pairs than dim/2, from
+    rope_frequencies(2 * pairs, base), turn the first 2 * pairs channels and
+    leave the rest: partial rotary. There is no default layout, since nothing
+    but worse results tells that it is not the one of the checkpoint. The
+    arithmetic is float32 at least, whatever the dtype of x.
     Tables go where x is.
 
     >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
-    >>> cos, sin = rope_tables(torch.tensor([1]), rope_frequencies(4))
+    >>> frequencies = rope_frequencies(4, base=10000)
+    >>> cos, sin = rope_tables(torch.tensor([1]), frequencies)
     >>> apply_rope(x, cos, sin, "interleaved")
     tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
     >>> apply_rope(x, cos, sin, "half")

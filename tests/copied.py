@@ -56,7 +56,7 @@ class Learned(Use):
 class Rope(Use):
     def __init__(self, copied):
         super().__init__(copied)
-        self.frequencies = copied.rope_frequencies(DIM)
+        self.frequencies = copied.rope_frequencies(DIM, base=10000)
 
     def turn(self, x, at, role):
         return self.copied.apply_rope(x, *self.copied.rope_tables(at, self.frequencies), "half")

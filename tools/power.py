@@ -33,7 +33,7 @@ LLAMA |= {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
 def rope(file):
     def rotate(layout):
         def turned(x, positions):
-            cos, sin = file.rope_tables(positions, file.rope_frequencies(DIM))
+            cos, sin = file.rope_tables(positions, file.rope_frequencies(DIM, base=10000))
             return file.apply_rope(x, cos, sin, layout)
 
         return turned

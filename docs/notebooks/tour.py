@@ -234,7 +234,7 @@ for pair in (0, 1, 8, 16, 24, 31):
 
 # %%
 MOVE = 100  # change me: by how many places the text moves on
-frequencies = rope_frequencies(64)
+frequencies = rope_frequencies(64, base=10000)
 
 
 def turned(here, there):
@@ -321,7 +321,7 @@ from torch.nn.functional import cross_entropy
 
 UPDATES = 200  # change me: how long it trains
 TRAINED, KINDS = 64, 16  # the longest distance, and how many words there are
-slow = rope_frequencies(32)
+slow = rope_frequencies(32, base=10000)
 some = torch.Generator().manual_seed(0)
 
 

@@ -211,7 +211,7 @@ def test_what_was_computed_stays_while_a_text_grows():
         before = scores(x[:, :short], torch.arange(short))
         after = scores(x, torch.arange(30))[..., :short, :short]
         assert (before - after)[..., seen].abs().max() < 1e-4, name
-    w, at = rope_frequencies(width), torch.arange(short)
+    w, at = rope_frequencies(width, base=10000), torch.arange(short)
     factors = torch.ones_like(w), 4 * torch.ones_like(w)
     for used in (
         lambda length: dynamic_ntk(w, 2, short, length),

@@ -210,7 +210,12 @@ def test_gemma_4_has_the_p_rope_that_the_page_says():
 @pytest.mark.parametrize("raised", [50_000, 500_000, 1e6, 1e7])
 def test_a_larger_base_is_ntk_aware_scaling(dim, raised):
     factor = (raised / 10_000) ** ((dim - 2) / dim)
-    assert_close(ntk_aware(rope_frequencies(dim), factor), rope_frequencies(dim, raised), rtol=1e-12, atol=0)
+    assert_close(
+        ntk_aware(rope_frequencies(dim, base=10000), factor),
+        rope_frequencies(dim, raised),
+        rtol=1e-12,
+        atol=0,
+    )
 
 
 @pytest.mark.claim(
@@ -227,7 +232,7 @@ def test_the_sum_of_cosines_is_the_mean_lead_of_a_similar_key(distance, mean):
     q, other, noise = (
         torch.randn(count, dim, generator=generator, dtype=torch.float64) * spread for _ in range(3)
     )
-    q, other, w = q + mean, other + mean, rope_frequencies(dim)
+    q, other, w = q + mean, other + mean, rope_frequencies(dim, base=10000)
     at = torch.full((count,), distance)
     tables = rope_tables(at, w, torch.float64)
     similar, other = (apply_rope(k, *tables, "half") for k in (q + noise, other))
@@ -271,7 +276,9 @@ def test_truncate_rounds_the_ends_of_the_ramp_and_is_the_default(given, whole):
     assert peer("transformers").GptOssConfig().rope_parameters["truncate"] is False
     scaling = {"factor": 8.0, "original_max_position_embeddings": 4096}
     found, _ = rotary("yarn", 96, 1e4, **scaling, **given)
-    share = (1 - found.double() / long_context.rope_frequencies(96)) / (1 - 1 / 8)  # of the slowing
+    share = (1 - found.double() / long_context.rope_frequencies(96, base=10000)) / (
+        1 - 1 / 8
+    )  # of the slowing
     first, second = share.gt(1e-4).nonzero()[:2, 0].tolist()
     start = first - share[first] / (share[second] - share[first])  # where the line crosses zero
     assert (abs(start - start.round()) < 0.01) == whole

@@ -267,7 +267,7 @@ def test_rope_is_the_exponential_of_a_skew_matrix(dim):
     assert step.T.equal(-step) and torch.linalg.matrix_rank(step) == dim
     assert all(torch.linalg.matrix_rank(step[2 * p : 2 * p + 2]) == 2 for p in range(dim // 2))
     for n in OFFSETS:
-        tables = rope_tables(torch.tensor([n]), rope_frequencies(dim), torch.float64)
+        tables = rope_tables(torch.tensor([n]), rope_frequencies(dim, base=10000), torch.float64)
         turned = apply_rope(x[:, None], *tables, "interleaved")[:, 0].T
         assert close(exp(step, n), turned)
         for m in OFFSETS:
@@ -342,7 +342,8 @@ def test_a_cached_key_is_moved_on_by_one_matrix():
             for step in kinds.values():
                 assert close(exp(step, m) @ (exp(step, j) @ k), exp(step, j + m) @ k)
             tables = [
-                rope_tables(torch.tensor([n]), rope_frequencies(8), torch.float64) for n in (j, m, j + m)
+                rope_tables(torch.tensor([n]), rope_frequencies(8, base=10000), torch.float64)
+                for n in (j, m, j + m)
             ]
             cached = apply_rope(k[None], *tables[0], "half")
             there = apply_rope(k[None], *tables[2], "half")

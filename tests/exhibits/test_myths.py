@@ -143,7 +143,7 @@ def test_attention_grows_with_the_square_and_rotation_with_the_length():
         for dim, tokens in ((2, 1), (64, 100), (128, 31)):
             made = []
             for count in (tokens, 4 * tokens):
-                x, w = torch.randn(count, dim), rope_frequencies(dim)
+                x, w = torch.randn(count, dim), rope_frequencies(dim, base=10000)
                 with myths._Products() as products:
                     apply_rope(x, *rope_tables(torch.arange(count), w), layout)
                 made.append(products.made)
@@ -278,7 +278,12 @@ def test_turned_values_are_turned_back(seed):
     values = myths.values_turn()
     assert values["turned"] > 0.1
     assert values["turned_back"] < 1e-13
-    x, weights, w, at = myths._random(6, 16), torch.rand(6, 6).double(), rope_frequencies(16), torch.arange(6)
+    x, weights, w, at = (
+        myths._random(6, 16),
+        torch.rand(6, 6).double(),
+        rope_frequencies(16, base=10000),
+        torch.arange(6),
+    )
     cos, sin = rope_tables(at, w, x.dtype)
     back = apply_rope(weights @ apply_rope(x, cos, sin, "interleaved"), cos, -sin, "interleaved")
     for i in at:

@@ -33,7 +33,7 @@ def test_orders_show_from_the_second_layer_on():
 @pytest.mark.parametrize(("width", "heads"), [(16, 4), (4, 1), (64, 2)])
 def test_orders_show_through_a_rope_layer_and_one_without(width, heads, layout):
     def rotate(x):
-        tables = rope_tables(torch.arange(x.shape[-2]), rope_frequencies(x.shape[-1]), x.dtype)
+        tables = rope_tables(torch.arange(x.shape[-2]), rope_frequencies(x.shape[-1], base=10000), x.dtype)
         return apply_rope(x, *tables, layout)
 
     x = torch.randn(5, width, dtype=torch.float64)

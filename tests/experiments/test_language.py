@@ -159,7 +159,7 @@ def test_another_frequency_leaves_the_model_itself_as_it_is():
 
 def test_a_frequency_that_depends_on_the_length_is_that_of_the_text_so_far():
     model, device = language.decoder("RoPE", 0), "cpu"
-    frequencies = rope_frequencies(extensions.WIDTH)
+    frequencies = rope_frequencies(extensions.WIDTH, base=10000)
     windows = language.held_out(2)
     scaled = extensions.methods(torch.ones(extensions.WIDTH // 2))["dynamic NTK"]
     found = extensions.by_position(model, scaled, windows, device)

@@ -146,7 +146,7 @@ def rope(layout):
     def case(batch, heads, tokens, first=0, layers=1, dim=DIM):
         both = learnable(batch, 2 * heads, tokens, dim)  # q and k, as one projection gives them
         q, k = both.chunk(2, dim=1)
-        positions, frequencies = torch.arange(first, first + tokens)[None], rope_frequencies(dim)
+        positions, frequencies = torch.arange(first, first + tokens)[None], rope_frequencies(dim, base=10000)
 
         def turn(cos, sin):
             return apply_rope(both, cos, sin, layout).chunk(2, dim=1)
@@ -209,7 +209,7 @@ def scaled(kind, dim, base, length=None, **parameters):
 def stretched(kind, ours, **parameters):
     def case(batch, heads, tokens):
         dim = 64 * batch
-        frequencies, factors = rope_frequencies(dim), [1.5] * (dim // 2)
+        frequencies, factors = rope_frequencies(dim, base=10000), [1.5] * (dim // 2)
         given = {"factor": 8.0, "original_max_position_embeddings": 4096, **parameters}
         if kind == "longrope":
             given |= {"short_factor": factors, "long_factor": factors}
@@ -250,7 +250,7 @@ def mixed_prompt(batch, heads, tokens):
     q, k = learnable(batch, 2 * heads, tokens, DIM).chunk(2, dim=1)
     prompt = [tokens // 4, Grid(1, tokens // 8, 4), tokens // 4]
     positions = mrope_positions(prompt, merge=1, after="largest")[None]
-    frequencies, axes = rope_frequencies(DIM), pair_axes([12, 10, 10], "interleaved")
+    frequencies, axes = rope_frequencies(DIM, base=10000), pair_axes([12, 10, 10], "interleaved")
     modeling = peer(f"{MODELS}.qwen3_vl.modeling_qwen3_vl")
     config = peer("transformers").Qwen3VLTextConfig(
         hidden_size=DIM,

@@ -143,14 +143,16 @@ def test_on_a_line_it_is_rope(layout):
     x, at = random(2, HEADS, 9, DIM), torch.randint(0, 500, (9,))
     for spectrum in ("each", "turns"):
         w = axial_frequencies((DIM,), spectrum)
-        assert torch.equal(w[0], rope_frequencies(DIM))
+        assert torch.equal(w[0], rope_frequencies(DIM, base=10000))
         made = turn_by_axes(x, *axes_tables(at[:, None], w, torch.float64), layout)
         theirs = apply_rope(x, *rope_tables(at, w[0], torch.float64), layout)
         assert_close(made, theirs, **EXACT)
     row = torch.stack((torch.zeros_like(at), at), -1)
     cos, _ = axes_tables(row, axial_frequencies(DIM, "each"), torch.float64)
     assert torch.equal(cos[:, :4], torch.ones(9, 4).double())
-    assert_close(cos[:, 4:], rope_tables(at, rope_frequencies(DIM // 2), torch.float64)[0], **EXACT)
+    assert_close(
+        cos[:, 4:], rope_tables(at, rope_frequencies(DIM // 2, base=10000), torch.float64)[0], **EXACT
+    )
 
 
 # --- other libraries

@@ -140,17 +140,19 @@ def test_frequencies_alone_tell_proportional_by_a_base_that_is_round():
 
 
 def test_ntk_is_read_as_another_base():
-    w = ntk_aware(rope_frequencies(64), 4.0)
+    w = ntk_aware(rope_frequencies(64, base=10000), 4.0)
     assert read_scaling(w, 64)["rope_theta"] == pytest.approx(1e4 * 4 ** (64 / 62), rel=2e-4)
 
 
 @pytest.mark.parametrize(
     "frequencies",
     [
-        lambda: longrope(rope_frequencies(64), torch.linspace(1, 4, 32) ** 2, torch.ones(32), 4096, 100),
+        lambda: longrope(
+            rope_frequencies(64, base=10000), torch.linspace(1, 4, 32) ** 2, torch.ones(32), 4096, 100
+        ),
         lambda: torch.rand(32, generator=torch.Generator().manual_seed(0)) + 0.1,
         lambda: yarn(rope_frequencies(64, 100.0), 8.0, 4096),  # the ramp does not end within the pairs
-        lambda: rope_frequencies(2),
+        lambda: rope_frequencies(2, base=10000),
     ],
     ids=["longrope", "random", "a ramp without an end", "one pair"],
 )
@@ -193,7 +195,7 @@ def test_what_does_not_turn_is_named(rotate, kind):
 
 def test_channels_that_meet_in_another_order_are_a_layout_of_their_own():
     order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
-    right = turning(rope_frequencies(16))
+    right = turning(rope_frequencies(16, base=10000))
     read = read_rotation(lambda x, positions: right(x[..., order], positions)[..., order.argsort()], 16)
     assert (read.kind, read.layout, len(read.pairs)) == ("turns", "own", 8)
 
@@ -273,7 +275,7 @@ def test_configured_frequencies_agree_with_transformers(kind, extra, base, to_le
 )
 def test_settings_that_lack_something_are_refused(message, settings):
     refused(message, configured_frequencies, settings, 64)
-    refused(message, check_rotation, turning(rope_frequencies(64)), 64, settings=settings)
+    refused(message, check_rotation, turning(rope_frequencies(64, base=10000)), 64, settings=settings)
 
 
 # --- a rotation: right ones

@@ -51,7 +51,7 @@ class Tiny(nn.Module):
         return self.tokens[ids]
 
     def turn(self, x, at):
-        cos, sin = rope_tables(at, rope_frequencies(x.shape[-1]))
+        cos, sin = rope_tables(at, rope_frequencies(x.shape[-1], base=10000))
         return apply_rope(x[:, None], cos, sin, "half")[:, 0]
 
     def seen(self, at, keys, mask, order):
@@ -122,7 +122,7 @@ class Decided(Tiny):
     """Padding anywhere moves every row: not seen by turns, so a table is added."""
 
     def embed(self, ids, at):
-        return self.tokens[ids] + torch.sin(at[..., None] * rope_frequencies(64).float())
+        return self.tokens[ids] + torch.sin(at[..., None] * rope_frequencies(64, base=10000).float())
 
     def placed(self, at, mask, done):
         return at + 3 if mask is not None and not mask.all() else at
@@ -203,7 +203,7 @@ def checked(model, **options):
 
 class Rotary(Encoding):
     def tables(self, positions):
-        return rope_tables(positions, rope_frequencies(8))
+        return rope_tables(positions, rope_frequencies(8, base=10000))
 
     def rotate(self, x, tables, role):
         return apply_rope(x, *tables, "half")
@@ -431,7 +431,7 @@ class Buffer(nn.Module):
     def __init__(self):
         super().__init__()
         self.project = nn.Linear(4, 4)
-        self.register_buffer("inv_freq", rope_frequencies(8).float(), persistent=self.persistent)
+        self.register_buffer("inv_freq", rope_frequencies(8, base=10000).float(), persistent=self.persistent)
 
 
 class InCheckpoint(Buffer):
@@ -471,7 +471,7 @@ class Counted(nn.Module):
 
 
 def again(module):
-    module.inv_freq.copy_(rope_frequencies(8))
+    module.inv_freq.copy_(rope_frequencies(8, base=10000))
 
 
 @pytest.mark.parametrize(
@@ -552,7 +552,7 @@ def still(x, at):
 
 
 def added(x, at):
-    return x + torch.sin(at[:, None] * rope_frequencies(32).float())
+    return x + torch.sin(at[:, None] * rope_frequencies(32, base=10000).float())
 
 
 def scaled(x, at):
@@ -560,7 +560,7 @@ def scaled(x, at):
 
 
 def axes(x, at):
-    turn = turning(rope_frequencies(8))
+    turn = turning(rope_frequencies(8, base=10000))
     return torch.cat((turn(x[..., :8], at // 8), turn(x[..., 8:], at % 8)), -1)
 
 
@@ -569,9 +569,9 @@ def bent(x, at):
 
 
 ROTATIONS = {
-    "half": (lambda: turning(rope_frequencies(16)), {}),
-    "interleaved": (lambda: turning(rope_frequencies(16), "interleaved"), {}),
-    "partial": (lambda: turning(rope_frequencies(8)), {"partial_rotary_factor": 0.5}),
+    "half": (lambda: turning(rope_frequencies(16, base=10000)), {}),
+    "interleaved": (lambda: turning(rope_frequencies(16, base=10000), "interleaved"), {}),
+    "partial": (lambda: turning(rope_frequencies(8, base=10000)), {"partial_rotary_factor": 0.5}),
     "proportional": (
         lambda: turning(proportional(16, 1e4, 0.5)),
         {"rope_type": "proportional", "partial_rotary_factor": 0.5},
@@ -634,7 +634,7 @@ def test_places_of_any_stream_are_made_alike(axis):
 
 
 def test_each_kind_of_layer_is_named():
-    layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16)), bent)
+    layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16, base=10000)), bent)
     assert [layer.kind for layer in layers] == [
         "still",
         "adds",
@@ -649,14 +649,14 @@ def test_each_kind_of_layer_is_named():
 
 def test_layers_beside_their_configuration():
     settings = {"rope_type": "default", "rope_theta": 1e4}
-    layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16)))
+    layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16, base=10000)))
     told = check_layers(layers, [settings, {}, None, {}, settings])
     assert [each.verdict for each in told] == ["passes", "no promise", "reads"]
     assert told[1].found.startswith("layers 0 turn nothing, which their configuration does not say")
     assert told[2].found == "no rotation to compare in layers 1, 2, 3: adds, scales, turns on axes"
     (found,) = check_layers(layers_of(bent), [{}])
     assert found.verdict == "fails"
-    (found,) = check_layers(layers_of(turning(rope_frequencies(16))), [None])
+    (found,) = check_layers(layers_of(turning(rope_frequencies(16, base=10000))), [None])
     assert found.found.startswith("no, in layers 0: turns: half layout")
 
 

@@ -376,7 +376,7 @@ def test_positions_that_restart_during_decoding_change_every_method_that_reads_t
 @pytest.mark.parametrize("trained", [2, 6, 11, 12, 40])
 def test_dynamic_ntk_needs_keys_that_are_turned_when_they_are_used(trained):
     q, k, v = random(3, 1, 1, 12, DIM)
-    plain = rope_frequencies(DIM)
+    plain = rope_frequencies(DIM, base=10000)
 
     def turned(x, positions, length):
         tables = rope_tables(positions, dynamic_ntk(plain, 2.0, trained, length), x.dtype)
@@ -610,7 +610,7 @@ def test_scores_with_and_without_a_gap(name):
 
 def errors_of_turns(store, step, turns):
     """How far keys are off that are stored after each turn, and once turned; by pairs, and all."""
-    frequencies = rope_frequencies(64)
+    frequencies = rope_frequencies(64, base=10000)
 
     def turn(k, at):
         dtype = torch.promote_types(k.dtype, torch.float32)
@@ -641,8 +641,8 @@ def test_turning_again_and_again_adds_up(dtype):
     assert ones > 30 * once and 5 * far_once < far < ones / 2
     assert fresh < once < 1.5 * fresh
     if dtype == torch.bfloat16:
-        slow = rope_frequencies(64) < 1e-3
-        turned = 256 * rope_frequencies(64)[slow]
+        slow = rope_frequencies(64, base=10000) < 1e-3
+        turned = 256 * rope_frequencies(64, base=10000)[slow]
         assert slow.any() and (pairs[slow] > turned / 2).all()
 
 
@@ -678,7 +678,7 @@ def test_quantised_keys_are_turned_and_quantised_again(bits):
 )
 @pytest.mark.parametrize("turns", [1, 3])
 def test_keys_are_turned_on_by_what_they_were_turned_by(turns):
-    plain, at = rope_frequencies(16), torch.arange(300, 320)
+    plain, at = rope_frequencies(16, base=10000), torch.arange(300, 320)
     frequencies, factor = yarn(plain, 4.0, 64), yarn_attention_factor(4.0)
     k = random(2, 20, 16)
 
@@ -827,7 +827,7 @@ def test_moved_tells_how_far_each_token_moves(rows):
 
 
 def test_a_cache_of_all_layers_is_kept_and_moved_at_once():
-    frequencies, k = rope_frequencies(DIM), random(4, 2, HEADS, 5, DIM)
+    frequencies, k = rope_frequencies(DIM, base=10000), random(4, 2, HEADS, 5, DIM)
     old, new = torch.tensor([[0, 0, 1, 2, 3], [0, 1, 2, 3, 4]]), torch.tensor([[0, 1, 2], [7, 8, 9]])
 
     def turn(k, by):

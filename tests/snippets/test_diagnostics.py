@@ -56,7 +56,7 @@ def turn(x, positions, frequencies, layout):
 
 
 def rotated(layout="half", key_layout=None, dtype=torch.float64, places=N, dim=DIM):
-    (q, k), w = (table(places, dim, seed).to(dtype) for seed in (1, 2)), rope_frequencies(dim)
+    (q, k), w = (table(places, dim, seed).to(dtype) for seed in (1, 2)), rope_frequencies(dim, base=10000)
     other = key_layout or layout
     return lambda i, j: turn(q, i, w, layout) @ turn(k, j, w, other).mT
 
@@ -611,7 +611,7 @@ def test_reach_is_32_unless_another_is_given():
 @pytest.mark.parametrize("dim", [2, DIM, 128])
 def test_a_wrong_function_of_the_offset_is_still_one(dim):
     q, k = table(N, dim, seed=1), table(N, dim, seed=2)
-    squared = rope_frequencies(dim) ** 2
+    squared = rope_frequencies(dim, base=10000) ** 2
     for score in (
         lambda i, j: turn(q, i, squared, "half") @ turn(k, j, squared, "half").mT,
         lambda i, j: 0.25 * (i[:, None] - j),  # ALiBi's bias is -0.25 * (i - j)
@@ -625,7 +625,7 @@ def test_a_wrong_function_of_the_offset_is_still_one(dim):
     "the right ones.",
 )
 def test_squared_frequencies_do_not_lower_the_margin():
-    squared = torch.arange(512)[:, None] * rope_frequencies(64) ** 2
+    squared = torch.arange(512)[:, None] * rope_frequencies(64, base=10000) ** 2
     waves = torch.cat((squared.sin(), squared.cos()), -1)
     assert row_margin(waves) > row_margin(sinusoid(512, 64)) > 0.2
 
@@ -678,7 +678,7 @@ def test_is_causal_lets_a_single_query_see_the_first_key_alone(keys):
 )
 @given(st.integers(1, 200), st.integers(0, 9), st.integers(2, 20), st.sampled_from(["half", "interleaved"]))
 def test_left_padding_shifts_what_is_added_and_not_what_is_rotated(pad, seed, tokens, layout):
-    words, rows, w = table(tokens, seed=seed), sinusoid(220), rope_frequencies(DIM)
+    words, rows, w = table(tokens, seed=seed), sinusoid(220), rope_frequencies(DIM, base=10000)
     from_word = torch.arange(tokens)
     from_column = from_word + pad
 

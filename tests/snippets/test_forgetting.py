@@ -182,7 +182,7 @@ def test_equal_gates_of_a_channel_make_the_decay_of_xpos(dim, tokens, block):
     )
     later = torch.ones(tokens, tokens).triu(1) > 0
     expected = scaled_dot_product(apply_xpos(q, *q_tables), apply_xpos(k, *k_tables))
-    tables = rope_tables(at, rope_frequencies(dim), dtype=torch.float64)
+    tables = rope_tables(at, rope_frequencies(dim, base=10000), dtype=torch.float64)
     turned = (apply_rope(x, *tables, layout="interleaved") for x in (q, k))
     made = wall_scores(*turned, log_gates, block)
     assert_close(made, expected.masked_fill(later, -math.inf), **EXACT)

@@ -62,7 +62,7 @@ def test_every_pair_has_the_axis_of_its_definition(sections):
 @pytest.mark.parametrize("seed", range(3))
 def test_every_angle_is_that_of_its_axis(seed):
     torch.manual_seed(seed)
-    at, w = torch.randint(0, 500, (2, 5, 3)), rope_frequencies(14)
+    at, w = torch.randint(0, 500, (2, 5, 3)), rope_frequencies(14, base=10000)
     axes = pair_axes([3, 2, 2], "interleaved")
     cos, sin = mrope_tables(at, w, axes, torch.float64)
     for p in range(7):
@@ -185,7 +185,7 @@ def test_tables_agree_with_models_of_transformers(name, sections, to_ledger):
 @pytest.mark.parametrize("layout", ["chunks", "interleaved"])
 @pytest.mark.parametrize("dim", [14, 128])
 def test_text_is_turned_as_by_rope(layout, dim):
-    at, w = mrope_positions([700], merge=2, after="largest"), rope_frequencies(dim)
+    at, w = mrope_positions([700], merge=2, after="largest"), rope_frequencies(dim, base=10000)
     sections = [3, 2, 2] if dim == 14 else [24, 20, 20]
     for mine, other in zip(
         mrope_tables(at, w, pair_axes(sections, layout)), rope_tables(torch.arange(700), w), strict=True
@@ -201,7 +201,7 @@ def test_text_is_turned_as_by_rope(layout, dim):
 @pytest.mark.parametrize("axis", range(3))
 @pytest.mark.parametrize("dim", [4, 64])
 def test_a_head_of_one_axis(axis, dim):
-    w, axes = rope_frequencies(dim), torch.full((dim // 2,), axis)
+    w, axes = rope_frequencies(dim, base=10000), torch.full((dim // 2,), axis)
     for mine, other in zip(
         mrope_tables(mrope_positions([90], merge=1, after="largest"), w, axes),
         rope_tables(torch.arange(90), w),
@@ -228,7 +228,7 @@ def test_a_head_of_one_axis(axis, dim):
 @pytest.mark.parametrize("seed", range(3))
 def test_scores_stay_if_both_move(layout, seed):
     torch.manual_seed(seed)
-    (q, k), w = random(2, 14), rope_frequencies(14)
+    (q, k), w = random(2, 14), rope_frequencies(14, base=10000)
     i, j = torch.randint(0, 300, (2, 3))
 
     def score(i, j):
@@ -280,7 +280,7 @@ def test_swapped_axes_are_another_encoding():
     at = mrope_positions([2, Grid(1, 6, 4)], merge=1, after="largest")
     axes = pair_axes([2, 3, 3], "chunks")
     swapped = torch.where(axes > 0, 3 - axes, axes)
-    w = rope_frequencies(16)
+    w = rope_frequencies(16, base=10000)
     assert not torch.equal(mrope_tables(at, w, axes)[0], mrope_tables(at, w, swapped)[0])
     assert torch.equal(mrope_tables(at[:, [0, 2, 1]], w, axes)[0], mrope_tables(at, w, swapped)[0])
 

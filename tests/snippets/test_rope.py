@@ -77,7 +77,7 @@ def test_frequencies_are_their_formula(dim, base):
 
 
 def test_frequencies_are_on_the_device_that_is_asked_for():
-    assert rope_frequencies(6, device="meta").is_meta
+    assert rope_frequencies(6, base=10000, device="meta").is_meta
 
 
 @pytest.mark.claim(
@@ -89,14 +89,14 @@ def test_frequencies_of_a_model_begun_on_meta_are_made_on_the_cpu_or_in_forward(
     class Turned(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.plain = rope_frequencies(6)
-            self.register_buffer("buffer", rope_frequencies(6))
-            self.here = rope_frequencies(6, device="cpu")
+            self.plain = rope_frequencies(6, base=10000)
+            self.register_buffer("buffer", rope_frequencies(6, base=10000))
+            self.here = rope_frequencies(6, base=10000, device="cpu")
 
         def forward(self):
-            return rope_frequencies(6)
+            return rope_frequencies(6, base=10000)
 
-    right = rope_frequencies(6)
+    right = rope_frequencies(6, base=10000)
     with torch.device("meta"):
         model = Turned()
     memory = torch.full_like(right, 7.0)  # what to_empty happens to find
@@ -503,7 +503,7 @@ def test_different_layouts_for_q_and_k_break_the_dependence_on_the_offset_alone(
 @every_layout
 @pytest.mark.parametrize(("dim", "width"), [(11, 6), (3, 2), (64, 16), (128, 126), (9, 8)])
 def test_partial_rotary_turns_the_first_channels_as_if_they_were_alone(layout, dim, width):
-    x, positions, frequencies = random(2, 3, 5, dim), torch.arange(5), rope_frequencies(width)
+    x, positions, frequencies = random(2, 3, 5, dim), torch.arange(5), rope_frequencies(width, base=10000)
     made = turn(x, positions, frequencies, layout)
     alone = turn(x[..., :width], positions, frequencies, layout)
     assert_close(made[..., :width], alone, **EXACT)
@@ -511,7 +511,7 @@ def test_partial_rotary_turns_the_first_channels_as_if_they_were_alone(layout, d
 
 
 def test_a_quarter_of_16_channels_turns_at_1_and_a_hundredth():
-    assert rope_frequencies(16 // 4).tolist() == pytest.approx([1, 0.01])
+    assert rope_frequencies(16 // 4, base=10000).tolist() == pytest.approx([1, 0.01])
 
 
 def test_two_settings_in_one_process_do_not_mix():
@@ -527,7 +527,7 @@ def test_two_settings_in_one_process_do_not_mix():
 
 def test_positions_divided_are_frequencies_divided():
     x, positions = random(9, 8), torch.arange(9)
-    frequencies = rope_frequencies(8)
+    frequencies = rope_frequencies(8, base=10000)
     made = turn(x, positions / 4.0, frequencies, "half")
     assert_close(made, turn(x, positions, frequencies / 4, "half"), **EXACT)
 
@@ -541,7 +541,7 @@ def test_positions_divided_are_frequencies_divided():
 def test_positions_up_to_a_million_are_exact(layout):
     positions = torch.tensor([1, 999, 131_071, 999_983, 1_000_000])
     x = torch.rand(5, 128, dtype=torch.float64) * 2 - 1
-    frequencies = rope_frequencies(128)
+    frequencies = rope_frequencies(128, base=10000)
     double = turn(x, positions, frequencies, layout)
     single = turn(x.float(), positions, frequencies, layout)
     with mpmath.workdps(40):
@@ -568,7 +568,7 @@ def test_positions_up_to_a_million_are_exact(layout):
     "from 1,000 on; with float64 angles, by less than 3e-7.",
 )
 def test_float32_angles_would_be_a_hundredth_off_near_a_million():
-    frequencies = rope_frequencies(128)
+    frequencies = rope_frequencies(128, base=10000)
 
     def worst(positions):
         x = torch.ones(len(positions), 128)
@@ -598,7 +598,7 @@ def test_float32_angles_would_be_a_hundredth_off_near_a_million():
 @every_layout
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(layout, dim, width, kv_heads):
     q, k, v = random(2, 4, 9, dim), random(2, kv_heads, 9, dim), random(2, kv_heads, 9, dim)
-    frequencies, group = rope_frequencies(width), 4 // kv_heads
+    frequencies, group = rope_frequencies(width, base=10000), 4 // kv_heads
 
     def attend(q, k, v):
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
@@ -675,7 +675,7 @@ def test_all_channels_turn_unless_told_otherwise():
 @pytest.mark.parametrize("width", [8, 4])
 @pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 2, 8), (1, 1, 9), (6, 1, 64), (3, 3, 8)])
 def test_a_converted_checkpoint_gives_the_same_scores(width, heads, kv_heads, dim):
-    x, positions, frequencies = random(3, 6, 10), torch.arange(6), rope_frequencies(width)
+    x, positions, frequencies = random(3, 6, 10), torch.arange(6), rope_frequencies(width, base=10000)
     wq, bq = random(heads * dim, 10), random(heads * dim)
     wk, bk = random(kv_heads * dim, 10), random(kv_heads * dim)
     norm = random(dim)  # as of a norm of q between the projection and the turning
@@ -711,7 +711,7 @@ def test_conversion_keeps_dtype_and_device():
 def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(layout, dtype):
     x = (torch.rand(4, 32) * 2 - 1).to(dtype)
     positions = torch.tensor([0, 257, 2049, 1_000_000])
-    frequencies = rope_frequencies(32)
+    frequencies = rope_frequencies(32, base=10000)
     exact = turn(x.double(), positions, frequencies, layout)
     made = turn(x, positions, frequencies, layout)
     assert made.dtype == dtype
@@ -721,7 +721,7 @@ def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(layout, dtype):
 
 def test_in_bfloat16_neighbours_beyond_256_still_differ():
     x = torch.ones(2, 64, dtype=torch.bfloat16)
-    made = turn(x, torch.tensor([256, 257]), rope_frequencies(64), "half")
+    made = turn(x, torch.tensor([256, 257]), rope_frequencies(64, base=10000), "half")
     assert (made[0] - made[1]).abs().max() > 0.5
 
 
@@ -735,7 +735,7 @@ def test_in_bfloat16_neighbours_beyond_256_still_differ():
 def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone(dim):
     def score(q, k, shift, dtype):
         both = torch.tensor([[shift + 7], [shift + 2]]).to(dtype)
-        angles = (both * rope_frequencies(dim).to(dtype)).double()
+        angles = (both * rope_frequencies(dim, base=10000).to(dtype)).double()
         turned_q = turn(q[None], torch.tensor([1]), angles[0], "half")
         turned_k = turn(k[None], torch.tensor([1]), angles[1], "half")
         return (turned_q @ turned_k.mT).item()
@@ -749,7 +749,7 @@ def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone(dim):
 
 @every_layout
 def test_gradients(layout):
-    x, frequencies = random(3, 7).requires_grad_(), rope_frequencies(4).requires_grad_()
+    x, frequencies = random(3, 7).requires_grad_(), rope_frequencies(4, base=10000).requires_grad_()
 
     def turned(x, frequencies):
         return turn(x, torch.tensor([0, 1, 5]), frequencies, layout)
@@ -831,7 +831,7 @@ def test_float32_tables_are_those_of_transformers(dim, base):
 def test_of_doubled_tables_the_first_half_is_right_and_the_whole_is_refused_unless_part_turns(layout):
     positions, x = torch.arange(5), random(2, 5, 16)
     for pairs in (8, 6, 4):
-        cos, sin = rope_tables(positions, rope_frequencies(2 * pairs), torch.float64)
+        cos, sin = rope_tables(positions, rope_frequencies(2 * pairs, base=10000), torch.float64)
         doubled = [torch.cat((table, table), -1) for table in (cos, sin)]
         halves = [table[..., :pairs] for table in doubled]
         expected = apply_rope(x, cos, sin, layout)

@@ -102,7 +102,7 @@ def test_ntk_aware_leaves_the_fastest_and_slows_the_slowest_by_factor(pairs, bas
 
 @given(PAIRS, FACTORS, LENGTHS, st.integers(1, 1_000_000))
 def test_dynamic_ntk_is_ntk_aware_by_the_factor_of_the_released_code(pairs, factor, original, length):
-    w = rope_frequencies(2 * pairs)
+    w = rope_frequencies(2 * pairs, base=10000)
     by = max(1.0, factor * max(length, original) / original - (factor - 1))
     assert_close(dynamic_ntk(w, factor, original, length), ntk_aware(w, by), rtol=1e-11, atol=0)
 
@@ -130,7 +130,7 @@ def test_dynamic_ntk_changes_nothing_up_to_the_original_length(pairs, base, fact
 @pytest.mark.parametrize("dim", [4, 16, 128])
 @pytest.mark.parametrize("trained", [1, 100, 4096])
 def test_dynamic_ntk_of_the_code_slows_by_3_where_the_paper_slows_by_2(dim, trained):
-    w = rope_frequencies(dim)
+    w = rope_frequencies(dim, base=10000)
     code = dynamic_ntk(w, 2, trained, length=2 * trained)
     paper = ntk_aware(w, 2)
     assert (w[-1] / code[-1]).item() == pytest.approx(3)
@@ -161,14 +161,14 @@ def test_ntk_by_parts_is_the_ramp_of_the_paper(pairs, base, factor, length, alph
 
 
 def test_ntk_by_parts_without_a_ramp_is_a_step_that_slows_the_pair_on_it():
-    w = rope_frequencies(8)
+    w = rope_frequencies(8, base=10000)
     step = turns(w, 4096)[1].item()
     expected = w / torch.tensor([1, 4, 4, 4])
     assert_close(ntk_by_parts(w, 4, 4096, step, step), expected, **CLOSE)
 
 
 def test_ntk_by_parts_has_the_alpha_and_beta_of_the_paper():
-    w = rope_frequencies(128)
+    w = rope_frequencies(128, base=10000)
     assert torch.equal(ntk_by_parts(w, 16, 4096), ntk_by_parts(w, 16, 4096, alpha=1, beta=32))
 
 
@@ -237,10 +237,10 @@ def test_yarn_is_the_ramp_of_the_released_code(pairs, base, factor, length, trun
 @pytest.mark.parametrize(("fast", "slow"), [(32, 1), (16, 2), (8, 8), (64, 0.5)])
 @pytest.mark.parametrize("truncate", [True, False])
 def test_yarn_takes_other_ends_of_the_ramp(fast, slow, truncate):
-    made = yarn(rope_frequencies(64), 8, 4096, fast, slow, truncate)
+    made = yarn(rope_frequencies(64, base=10000), 8, 4096, fast, slow, truncate)
     if fast > slow or truncate:
         assert made.tolist() == pytest.approx(by_pair_index(64, 1e4, 8, 4096, fast, slow, truncate))
-    ratio = rope_frequencies(64) / made
+    ratio = rope_frequencies(64, base=10000) / made
     assert ratio[0] == 1
     assert ratio[-1].item() == pytest.approx(8)
 
@@ -253,7 +253,7 @@ def test_yarn_takes_other_ends_of_the_ramp(fast, slow, truncate):
 )
 @pytest.mark.parametrize(("dim", "factor", "most"), [(128, 16, 3.0), (64, 40, 4.3)])
 def test_yarn_of_the_code_slows_the_middle_less_than_yarn_of_the_paper(dim, factor, most):
-    w = rope_frequencies(dim)
+    w = rope_frequencies(dim, base=10000)
     code, paper = yarn(w, factor, 4096), ntk_by_parts(w, factor, 4096)
     assert (code / paper).max().item() == pytest.approx(most, abs=0.05)
     turn = turns(w, 4096)
@@ -336,7 +336,11 @@ def test_attention_factors_by_hand():
 @pytest.mark.parametrize("pairs", [1, 4, 64])
 @pytest.mark.parametrize("trained", [1, 2, 4096])
 def test_longrope_divides_by_the_factors_of_the_length(pairs, trained):
-    w, short, long = rope_frequencies(2 * pairs), 1 + torch.rand(pairs), 2 + 50 * torch.rand(pairs)
+    w, short, long = (
+        rope_frequencies(2 * pairs, base=10000),
+        1 + torch.rand(pairs),
+        2 + 50 * torch.rand(pairs),
+    )
     for length in {1, trained - 1, trained} - {0}:
         assert_close(longrope(w, short, long, trained, length), w / short, **CLOSE)
     for length in (trained + 1, 100_000):
@@ -352,7 +356,7 @@ def test_longrope_divides_by_the_factors_of_the_length(pairs, trained):
 @pytest.mark.parametrize("first", [1, 2, 4, 9])
 @pytest.mark.parametrize("pairs", [2, 4, 64])
 def test_longrope_of_the_paper_leaves_the_first_tokens_and_ours_does_not(pairs, first):
-    w, long = rope_frequencies(2 * pairs), 1 + torch.arange(pairs, dtype=torch.float64)
+    w, long = rope_frequencies(2 * pairs, base=10000), 1 + torch.arange(pairs, dtype=torch.float64)
     positions = torch.arange(10)
     x = torch.randn(10, 2 * pairs, dtype=torch.float64)
     ours = turn(x, positions, longrope(w, long, long, 5, 10), "half")
@@ -407,7 +411,7 @@ def test_no_pair_is_asked_for_new_angles_by_what_interpolates_slow_pairs(
 
 
 def test_however_short_the_training_the_code_of_yarn_leaves_the_first_pair_as_it_is():
-    w = rope_frequencies(16)
+    w = rope_frequencies(16, base=10000)
     for length, asks in ((6, True), (7, False)):
         assert yarn(w, 4, length)[0] == w[0]
         assert asked_for_more(w, yarn(w, 4, length), 4, length)[0] == asks
@@ -452,7 +456,7 @@ def test_proportional_turns_the_first_pairs_one_by_one(pairs, base, share):
 @pytest.mark.parametrize(("dim", "share"), [(2, 0), (4, 0.5), (64, 0), (64, 0.25), (64, 0.75), (512, 0.25)])
 def test_pairs_that_stand_still_do_not_hear_positions(layout, dtype, dim, share):
     places = torch.tensor([0, 1, 2, 7, 4095, 131_072, 999_999, 1_000_000, -1, -1_000_000])
-    w = proportional(rope_frequencies(dim), share)
+    w = proportional(rope_frequencies(dim, base=10000), share)
     still = torch.cat((w, w)) == 0 if layout == "half" else w.repeat_interleave(2) == 0
     assert still.sum() == dim - 2 * int(share * dim / 2)
     q, k = torch.randn(2, dim, dtype=dtype)
@@ -483,7 +487,7 @@ def test_p_rope_is_no_partial_rotation(turning, times, base):
 
 
 def test_with_layout_half_the_zeros_say_where_partners_are():
-    x, w = torch.randn(16).double(), proportional(rope_frequencies(16), 0.25)
+    x, w = torch.randn(16).double(), proportional(rope_frequencies(16, base=10000), 0.25)
     at = torch.tensor([3])
     whole, cut = (turn(x[None], at, frequencies, "half")[0] for frequencies in (w, w[:2]))
     changed, expected = whole != x, torch.zeros(16, dtype=torch.bool)
@@ -496,7 +500,7 @@ def test_with_layout_half_the_zeros_say_where_partners_are():
 
 @pytest.mark.parametrize("share", [0.25, 0.5])
 def test_proportional_and_interpolation_go_together_in_either_order(share):
-    w = rope_frequencies(64)
+    w = rope_frequencies(64, base=10000)
     one = position_interpolation(proportional(w, share), 4)
     assert torch.equal(one, proportional(position_interpolation(w, 4), share))
 
@@ -664,7 +668,7 @@ def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers(dim, 
     positions = torch.arange(40)
     cos, sin = module.LlamaRotaryEmbedding(config)(q, positions[None])
     their_q, their_k = module.apply_rotary_pos_emb(q, k, cos, sin)
-    w, times = yarn(rope_frequencies(dim), factor, 4096), yarn_attention_factor(factor)
+    w, times = yarn(rope_frequencies(dim, base=10000), factor, 4096), yarn_attention_factor(factor)
     our_q, our_k = (turn(x, positions, w, "half") for x in (q, k))
     assert_close(our_q * times, their_q, rtol=0, atol=1e-4)
     assert_close(our_k * times, their_k, rtol=0, atol=1e-4)
@@ -714,7 +718,7 @@ def test_p_rope_keeps_the_fastest_pairs_as_they_are_and_stops_the_rest(pairs, ba
     "method", [position_interpolation, ntk_aware, ntk_by_parts, yarn, llama3, dynamic_ntk]
 )
 def test_factor_1_changes_nothing(method):
-    w = rope_frequencies(64)
+    w = rope_frequencies(64, base=10000)
     rest = {position_interpolation: (), ntk_aware: (), dynamic_ntk: (4096, 4096)}.get(method, (4096,))
     assert_close(method(w, 1, *rest), w, **CLOSE)
 
@@ -732,7 +736,7 @@ def test_a_length_that_changes_leaves_cached_keys_at_the_wrong_angles(dim, train
     for q, k in torch.randn(5, 2, 16, dim, dtype=torch.float64):
 
         def scores(at, cached_at, q=q, k=k):
-            frequencies = rope_frequencies(dim)
+            frequencies = rope_frequencies(dim, base=10000)
             w_q, w_k = (dynamic_ntk(frequencies, 2, trained, length) for length in (at, cached_at))
             turned = turn(k, positions, w_k, "half")
             return turn(q, positions, w_q, "half") @ turned.mT
@@ -744,21 +748,21 @@ def test_a_length_that_changes_leaves_cached_keys_at_the_wrong_angles(dim, train
 @of_frequencies
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_dtype_of_the_frequencies_is_kept(method, dtype):
-    made = method(rope_frequencies(64).to(dtype))
+    made = method(rope_frequencies(64, base=10000).to(dtype))
     assert made.dtype == dtype
-    assert_close(made.double(), method(rope_frequencies(64)), rtol=1e-6, atol=0)
+    assert_close(made.double(), method(rope_frequencies(64, base=10000)), rtol=1e-6, atol=0)
 
 
 @of_frequencies
 def test_frequencies_are_not_changed_in_place(method):
-    w = rope_frequencies(64)
+    w = rope_frequencies(64, base=10000)
     method(w)
-    assert torch.equal(w, rope_frequencies(64))
+    assert torch.equal(w, rope_frequencies(64, base=10000))
 
 
 @of_frequencies
 def test_gradients_reach_learned_frequencies(method):
-    assert torch.autograd.gradcheck(method, rope_frequencies(16).requires_grad_())
+    assert torch.autograd.gradcheck(method, rope_frequencies(16, base=10000).requires_grad_())
 
 
 # --- what is refused, and in which words

@@ -380,7 +380,7 @@ def test_the_first_and_the_last_places_are_kept_each_once(keys, first, last):
 
 
 def turn(k, by):
-    return apply_rope(k, *rope_tables(by, rope_frequencies(DIM), torch.float64), "half")
+    return apply_rope(k, *rope_tables(by, rope_frequencies(DIM, base=10000), torch.float64), "half")
 
 
 def streamed(q, k, v, first, window):

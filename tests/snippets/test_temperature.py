@@ -283,7 +283,7 @@ def test_what_the_first_token_counts_as_moves_every_step(length):
 
 
 def turn(x, at):
-    return apply_rope(x, *rope_tables(at, rope_frequencies(DIM), torch.float64), "half")
+    return apply_rope(x, *rope_tables(at, rope_frequencies(DIM, base=10000), torch.float64), "half")
 
 
 def by_rope(q, k, i, j):

@@ -26,7 +26,7 @@ class Turned(NamedTuple):
 
 def by_rope(layout, rest=0):
     def tables(positions, dim, **options):
-        return rope_tables(positions, rope_frequencies(dim - rest), **options)
+        return rope_tables(positions, rope_frequencies(dim - rest, base=10000), **options)
 
     def apply(x, cos, sin, **options):
         return apply_rope(x, cos, sin, layout, **options)

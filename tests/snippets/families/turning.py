@@ -25,7 +25,7 @@ WIDTH, HEADS = 8, 3
 
 
 def tables(positions):
-    return rope.rope_tables(positions, rope.rope_frequencies(WIDTH))
+    return rope.rope_tables(positions, rope.rope_frequencies(WIDTH, base=10000))
 
 
 def positions(batch, tokens):
@@ -101,13 +101,13 @@ CASES = [
     Case(
         rope.rope_tables,
         rope.rope_tables,
-        lambda *sizes: (*rows(*sizes), rope.rope_frequencies(WIDTH)),
+        lambda *sizes: (*rows(*sizes), rope.rope_frequencies(WIDTH, base=10000)),
         (0, 1),
     ),
     Case(
         rope.rope_tables,
         rope.rope_tables,
-        lambda *sizes: (*row(*sizes), rope.rope_frequencies(WIDTH)),
+        lambda *sizes: (*row(*sizes), rope.rope_frequencies(WIDTH, base=10000)),
         (0, 1),
     ),
     Case(rope.apply_rope, at(rope.apply_rope, layout="half"), heads_and_tables),
@@ -144,7 +144,7 @@ CASES = [
         mrope.mrope_tables,
         lambda batch, tokens: (
             torch.randint(0, 9, (batch, tokens, 3)),
-            rope.rope_frequencies(WIDTH),
+            rope.rope_frequencies(WIDTH, base=10000),
             mrope.pair_axes([2, 1, 1], "interleaved"),
         ),
         (0, 1, 2),
