@@ -122,10 +122,14 @@ def _learned_bias(module):
 
 def _rotated(frequencies, factor=1.0):
     def turn(x, at, role):
-        tables = rope_tables(at, frequencies(x.shape[-1]), x.dtype)
+        tables = rope_tables(at, frequencies, x.dtype)
         return apply_rope(x, *(factor * table for table in tables), "half")
 
     return Method(turn=turn)
+
+
+def _rope(sizes):
+    return _rotated(rope_frequencies(sizes.dim, base=10000))
 
 
 def _axial(sizes):
@@ -141,10 +145,8 @@ def _mrope(sizes):
     sections = [pairs - 2 * (pairs // 3), pairs // 3, pairs // 3]
 
     def turn(x, at, role):
-        w, axes = (
-            rope_frequencies(sizes.dim, base=10000),
-            pair_axes(sections, "interleaved"),
-        )
+        w = rope_frequencies(sizes.dim, base=10000)
+        axes = pair_axes(sections, "interleaved")
         return apply_rope(x, *mrope_tables(at, w, axes, x.dtype), "half")
 
     return Method(turn=turn)
@@ -172,9 +174,8 @@ def _alibi(sizes):
 
 
 def _yarn(sizes, factor=4.0):
-    def slower(dim):
-        return yarn(rope_frequencies(dim, base=10000), factor, sizes.length)
-
+    plain = rope_frequencies(sizes.dim, base=10000)
+    slower = yarn(plain, factor, sizes.length)
     return _rotated(slower, yarn_attention_factor(factor))
 
 
@@ -310,7 +311,7 @@ METHODS = {
     "vit_table": Entry("table, 2-D", "images.md", _vit_table, axes=2),
     "fourier": Entry("Fourier", "sinusoidal.md", _fourier, axes=2),
     "gated_encoding": Entry("gated", "learned.md", _gated),
-    "rope": Entry("RoPE", "rope.md", lambda _: _rotated(rope_frequencies)),
+    "rope": Entry("RoPE", "rope.md", _rope),
     "rope_scaling": Entry("YaRN", "long-context.md", _yarn),
     "xpos": Entry("xPos", "long-context.md", _xpos),
     "axial_rope": Entry("axial RoPE", "images.md", _axial, axes=2),

@@ -74,9 +74,8 @@ def kind_under_another_key():
 
     def rotate(x, positions, kind):
         factor = scaling["factor"] if kind == "linear" else 1.0
-        return turned_by(
-            x, positions, rope_frequencies(x.shape[-1], base=10000) / factor
-        )
+        w = rope_frequencies(x.shape[-1], scaling["rope_theta"])
+        return turned_by(x, positions, w / factor)
 
     def broken(x, positions):
         return rotate(x, positions, scaling.get("rope_type", "default"))
@@ -95,13 +94,13 @@ def share_never_read():
     settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
 
     def broken(x, positions):
-        return turned_by(
-            x, positions, rope_frequencies(x.shape[-1], base=10000)
-        )
+        w = rope_frequencies(x.shape[-1], settings["rope_theta"])
+        return turned_by(x, positions, w)
 
     def mended(x, positions):
         wide = int(x.shape[-1] * settings["partial_rotary_factor"])
-        return turned_by(x, positions, rope_frequencies(wide, base=10000))
+        w = rope_frequencies(wide, settings["rope_theta"])
+        return turned_by(x, positions, w)
 
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings)
@@ -115,12 +114,12 @@ def share_taken_twice():
 
     def broken(x, positions):
         wide = int(x.shape[-1] * config["partial_rotary_factor"])
-        return turned_by(x, positions, rope_frequencies(wide, base=10000))
+        w = rope_frequencies(wide, config["rope_theta"])
+        return turned_by(x, positions, w)
 
     def mended(x, positions):
-        return turned_by(
-            x, positions, rope_frequencies(x.shape[-1], base=10000)
-        )
+        w = rope_frequencies(x.shape[-1], config["rope_theta"])
+        return turned_by(x, positions, w)
 
     def check(rotate):
         return check_rotation(rotate, 64, settings={"rope_theta": 10_000.0})
@@ -132,15 +131,12 @@ def share_by_the_width_of_the_head():
     settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.25}
 
     def broken(x, positions):
-        pairs = x.shape[-1] // 8
-        return turned_by(
-            x, positions, rope_frequencies(x.shape[-1], base=10000)[:pairs]
-        )
+        w = rope_frequencies(x.shape[-1], settings["rope_theta"])
+        return turned_by(x, positions, w[: x.shape[-1] // 8])
 
     def mended(x, positions):
-        return turned_by(
-            x, positions, rope_frequencies(x.shape[-1] // 4, base=10000)
-        )
+        w = rope_frequencies(x.shape[-1] // 4, settings["rope_theta"])
+        return turned_by(x, positions, w)
 
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
@@ -157,9 +153,8 @@ def halved_once_a_layer():
             self.wide = wide
 
         def rotate(self, x, positions):
-            return turned_by(
-                x, positions, rope_frequencies(self.wide, base=10000)
-            )
+            w = rope_frequencies(self.wide, settings["rope_theta"])
+            return turned_by(x, positions, w)
 
     kept, made = Shared(64), Shared(64 // 2)
     for _layer in range(3):

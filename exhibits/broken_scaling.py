@@ -138,12 +138,12 @@ def length_after_for_length_before():
     length_after = 163_840  # max_position_embeddings, which is 40 times 4,096
 
     def broken(x, positions):
-        plain = rope_frequencies(x.shape[-1], base=10000)
+        plain = rope_frequencies(x.shape[-1], settings["rope_theta"])
         slowed = yarn(plain, 40.0, length_after)
         return turned_by(x, positions, slowed, yarn_attention_factor(40.0))
 
     def mended(x, positions):
-        plain = rope_frequencies(x.shape[-1], base=10000)
+        plain = rope_frequencies(x.shape[-1], settings["rope_theta"])
         before = settings["original_max_position_embeddings"]
         slowed = yarn(plain, 40.0, before)
         return turned_by(x, positions, slowed, yarn_attention_factor(40.0))
@@ -165,7 +165,7 @@ def attention_factor_not_passed_on():
     known = ("factor", "attn_factor", "beta_fast", "beta_slow")
 
     def rotate(x, positions, given):
-        plain = rope_frequencies(x.shape[-1], base=10000)
+        plain = rope_frequencies(x.shape[-1], settings["rope_theta"])
         slowed = yarn(plain, given["factor"], 4096)
         default = yarn_attention_factor(given["factor"])
         factor = given.get("attention_factor", default)
@@ -194,21 +194,18 @@ def long_factors_at_every_length():
         "long_factor": torch.linspace(1, 64.8, 16).tolist(),
     }
     scale = math.sqrt(1 + math.log(32) / math.log(4096))
+    plain = rope_frequencies(32, settings["rope_theta"])
 
     def broken(x, positions):
         slower = torch.tensor(settings["long_factor"], dtype=torch.float64)
-        return turned_by(
-            x, positions, rope_frequencies(32, base=10000) / slower, scale
-        )
+        return turned_by(x, positions, plain / slower, scale)
 
     def mended(x, positions):
         original = settings["original_max_position_embeddings"]
         late = int(positions.max()) >= original
         which = settings["long_factor" if late else "short_factor"]
         slower = torch.tensor(which, dtype=torch.float64)
-        return turned_by(
-            x, positions, rope_frequencies(32, base=10000) / slower, scale
-        )
+        return turned_by(x, positions, plain / slower, scale)
 
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings, length=4096)
@@ -265,9 +262,8 @@ def kept_from_the_longest_prompt():
     original, longest = 4096, [4096]
 
     def frequencies(dim, length):
-        return dynamic_ntk(
-            rope_frequencies(dim, base=10000), 2.0, original, length
-        )
+        plain = rope_frequencies(dim, base=10000)
+        return dynamic_ntk(plain, 2.0, original, length)
 
     def broken(x, positions):
         longest[0] = max(longest[0], int(positions.max()) + 1)

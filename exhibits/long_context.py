@@ -548,11 +548,8 @@ def dynamic():
 
 
 def stale_keys():
-    frequencies, factor, length = (
-        rope_frequencies(128, base=10000),
-        2,
-        2 * TRAINED,
-    )
+    frequencies = rope_frequencies(128, base=10000)
+    factor, length = 2, 2 * TRAINED
     generator = torch.Generator().manual_seed(1)
     q, k = torch.randn(2, 1, 128, generator=generator, dtype=torch.float64)
 

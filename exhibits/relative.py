@@ -196,9 +196,8 @@ def _ways(tokens, width):
     """Ways in which positions can enter, as arguments of _layers."""
     at = torch.arange(tokens)
     number = clipped_bias(at, at, NUMBERS.double())[0]
-    tables = rope_tables(
-        at, rope_frequencies(width, base=10000), torch.float64
-    )
+    frequencies = rope_frequencies(width, base=10000)
+    tables = rope_tables(at, frequencies, torch.float64)
     shaw = ShawTables(width, clip=3).double().requires_grad_(False)
     score = partial(shaw, query_positions=at, key_positions=at)
     values = partial(shaw.values, query_positions=at, key_positions=at)

@@ -65,9 +65,8 @@ def walking():
 
 
 def _walking_live(apart):
-    speed = rope_frequencies(16, base=10000)[
-        1:2
-    ]  # a third of a radian for each place
+    # a third of a radian for each place
+    speed = rope_frequencies(16, base=10000)[1:2]
     walk = Slider("walk both words along the text", 1, 42, 4, drag="offers")
     return Live(
         lambda place: _needles(place, torch.tensor(apart), speed),
@@ -168,9 +167,8 @@ def _draw_needles(dial, made, moves, *words):
 
 
 def _two_needles_live():
-    speed = rope_frequencies(8, base=10000)[
-        1:2
-    ]  # a tenth of a radian for each place
+    # a tenth of a radian for each place
+    speed = rope_frequencies(8, base=10000)[1:2]
     return Live(
         lambda place, apart: _needles(place, apart, speed),
         {
@@ -640,10 +638,7 @@ def three_ways():
 def shapes():
     q = torch.randn(2, 8, 5, 64)  # batch, heads, tokens, channels
     k = torch.randn(2, 2, 5, 64)  # fewer heads for keys
-    full, quarter = (
-        rope_frequencies(64, base=10000),
-        rope_frequencies(16, base=10000),
-    )
+    full, quarter = (rope_frequencies(dim, base=10000) for dim in (64, 16))
     row = torch.arange(5)  # the same positions for every text
     padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
 
@@ -729,9 +724,8 @@ def convert():
     heads, dim = 4, 16
     x = torch.randn(10, 32, dtype=torch.float64)  # ten tokens
     wq, wk = torch.randn(2, heads * dim, 32, dtype=torch.float64) / 6
-    tables = rope_tables(
-        torch.arange(10), rope_frequencies(dim, base=10000), x.dtype
-    )
+    frequencies = rope_frequencies(dim, base=10000)
+    tables = rope_tables(torch.arange(10), frequencies, x.dtype)
 
     def scores(wq, wk, layout):
         q, k = ((x @ w.mT).view(10, heads, dim) for w in (wq, wk))
@@ -843,10 +837,8 @@ def _train_to_match(trained, far, words, dim, seed):
     share again, with all distances divided to fit into the trained ones.
     """
     generator = torch.Generator().manual_seed(seed)
-    frequencies, distances = (
-        rope_frequencies(dim, base=10000),
-        torch.arange(far),
-    )
+    frequencies = rope_frequencies(dim, base=10000)
+    distances = torch.arange(far)
     tables = rope_tables(-distances[:trained], frequencies)
     queries, keys = torch.randn(2, words, dim, generator=generator) * 0.3
     queries, keys = queries.requires_grad_(), keys.requires_grad_()

@@ -421,9 +421,8 @@ def check_attend_step(yours):
         return torch.cat(made, -2)
 
     def turn(x, positions):
-        tables = rope_tables(
-            positions, rope_frequencies(8, base=10000), x.dtype
-        )
+        frequencies = rope_frequencies(8, base=10000)
+        tables = rope_tables(positions, frequencies, x.dtype)
         return apply_rope(x, *tables, "half")
 
     _, even = batch("decoding", "position")

@@ -269,33 +269,14 @@ def meets_new_angles(frequencies, trained, asked):
 # %% tags=["judge"]
 def check_meets_new_angles(yours):
     """Compare with the solution, then with what often goes wrong."""
+    few, many = (rope_frequencies(dim, base=10000) for dim in (32, 64))
     just = 2 * math.pi / torch.tensor([63.9, 64.1])  # and just not a turn
     cases = {
-        "texts eight times as long": (
-            rope_frequencies(32, base=10000),
-            64,
-            512,
-        ),
-        "texts a little longer": (
-            rope_frequencies(64, base=10000),
-            1000,
-            1100,
-        ),
-        "texts that are shorter": (
-            rope_frequencies(32, base=10000),
-            512,
-            128,
-        ),
-        "texts four times as long": (
-            rope_frequencies(32, base=10000),
-            64,
-            256,
-        ),
-        "texts of the trained length": (
-            rope_frequencies(32, base=10000),
-            64,
-            64,
-        ),
+        "texts eight times as long": (few, 64, 512),
+        "texts a little longer": (many, 1000, 1100),
+        "texts that are shorter": (few, 512, 128),
+        "texts four times as long": (few, 64, 256),
+        "texts of the trained length": (few, 64, 64),
         "a pair that just comes round, one just not": (just, 64, 128),
     }
     step = "meets_new_angles"
@@ -368,18 +349,11 @@ def mend(frequencies, trained, asked):
 # %% tags=["judge"]
 def check_mend(yours):
     """Compare with the solution, then with what often goes wrong."""
+    few, many = (rope_frequencies(dim, base=10000) for dim in (16, 32))
     cases = {
-        "texts eight times as long": (
-            rope_frequencies(32, base=10000),
-            64,
-            512,
-        ),
-        "texts a half longer": (rope_frequencies(16, base=10000), 200, 300),
-        "texts that are shorter": (
-            rope_frequencies(32, base=10000),
-            512,
-            128,
-        ),
+        "texts eight times as long": (many, 64, 512),
+        "texts a half longer": (few, 200, 300),
+        "texts that are shorter": (many, 512, 128),
     }
     right, mistakes = right_and_wrong(
         "length_extrapolation", "mend", globals()

@@ -163,9 +163,9 @@ def ntk_aware(frequencies, factor):
 def check_ntk_aware(yours):
     """Compare with the solution, then with what often goes wrong."""
     cases = {
-        "a head of 8 channels": (rope_frequencies(8, base=10000), 4),
+        "a head of 8 channels": (rope_frequencies(8, BASE), 4),
         "a head of 64 channels": (rope_frequencies(64, 500_000.0), 8),
-        "a head of two pairs": (rope_frequencies(4, base=10000), 2.5),
+        "a head of two pairs": (rope_frequencies(4, BASE), 2.5),
     }
     right, mistakes = right_and_wrong("ntk_rope", "ntk_aware", globals())
     return judge(yours, right, cases, mistakes, tolerance=1e-6)
@@ -279,10 +279,7 @@ def dynamic_ntk(frequencies, factor, trained, length):
 # %% tags=["judge"]
 def check_dynamic_ntk(yours):
     """Compare with the solution, then with what often goes wrong."""
-    few, many = (
-        rope_frequencies(8, 500_000.0),
-        rope_frequencies(64, base=10000),
-    )
+    few, many = rope_frequencies(8, 500_000.0), rope_frequencies(64, BASE)
     cases = {
         "a text shorter than the training": (few, 4, 4096, 1024),
         "one of the trained length": (many, 2, 4096, 4096),

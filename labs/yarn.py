@@ -59,7 +59,7 @@ def turns(frequencies, trained):
 def check_turns(yours):
     """Compare with the solution, then with what often goes wrong."""
     cases = {
-        "a head of 8 channels": (rope_frequencies(8, base=10000), 4096),
+        "a head of 8 channels": (rope_frequencies(8, BASE), 4096),
         "a head of 64 channels": (rope_frequencies(64, 500_000.0), 8192),
     }
     right, mistakes = right_and_wrong("yarn", "turns", globals())
@@ -138,15 +138,12 @@ def by_parts(frequencies, factor, trained, alpha=1.0, beta=32.0):
 # %% tags=["judge"]
 def check_by_parts(yours):
     """Compare with the solution, then with what often goes wrong."""
-    few, many = (
-        rope_frequencies(16, base=10000),
-        rope_frequencies(64, 500_000.0),
-    )
+    few, many = rope_frequencies(16, BASE), rope_frequencies(64, 500_000.0)
     cases = {
         "a head of 16 channels": (few, 4, 4096, 1, 32),
         "a head of 64 channels": (many, 8, 8192, 1, 32),
         "a ramp from 2 to 40 turns": (
-            rope_frequencies(32, base=10000),
+            rope_frequencies(32, BASE),
             4,
             1024,
             2,

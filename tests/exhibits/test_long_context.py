@@ -210,12 +210,8 @@ def test_gemma_4_has_the_p_rope_that_the_page_says():
 @pytest.mark.parametrize("raised", [50_000, 500_000, 1e6, 1e7])
 def test_a_larger_base_is_ntk_aware_scaling(dim, raised):
     factor = (raised / 10_000) ** ((dim - 2) / dim)
-    assert_close(
-        ntk_aware(rope_frequencies(dim, base=10000), factor),
-        rope_frequencies(dim, raised),
-        rtol=1e-12,
-        atol=0,
-    )
+    slowed = ntk_aware(rope_frequencies(dim, base=10_000), factor)
+    assert_close(slowed, rope_frequencies(dim, raised), rtol=1e-12, atol=0)
 
 
 @pytest.mark.claim(
@@ -276,9 +272,8 @@ def test_truncate_rounds_the_ends_of_the_ramp_and_is_the_default(given, whole):
     assert peer("transformers").GptOssConfig().rope_parameters["truncate"] is False
     scaling = {"factor": 8.0, "original_max_position_embeddings": 4096}
     found, _ = rotary("yarn", 96, 1e4, **scaling, **given)
-    share = (1 - found.double() / long_context.rope_frequencies(96, base=10000)) / (
-        1 - 1 / 8
-    )  # of the slowing
+    kept = found.double() / long_context.rope_frequencies(96, base=1e4)
+    share = (1 - kept) / (1 - 1 / 8)  # of the slowing
     first, second = share.gt(1e-4).nonzero()[:2, 0].tolist()
     start = first - share[first] / (share[second] - share[first])  # where the line crosses zero
     assert (abs(start - start.round()) < 0.01) == whole

@@ -278,12 +278,8 @@ def test_turned_values_are_turned_back(seed):
     values = myths.values_turn()
     assert values["turned"] > 0.1
     assert values["turned_back"] < 1e-13
-    x, weights, w, at = (
-        myths._random(6, 16),
-        torch.rand(6, 6).double(),
-        rope_frequencies(16, base=10000),
-        torch.arange(6),
-    )
+    x, weights = myths._random(6, 16), torch.rand(6, 6).double()
+    w, at = rope_frequencies(16, base=10000), torch.arange(6)
     cos, sin = rope_tables(at, w, x.dtype)
     back = apply_rope(weights @ apply_rope(x, cos, sin, "interleaved"), cos, -sin, "interleaved")
     for i in at:

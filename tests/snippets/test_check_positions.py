@@ -147,9 +147,7 @@ def test_ntk_is_read_as_another_base():
 @pytest.mark.parametrize(
     "frequencies",
     [
-        lambda: longrope(
-            rope_frequencies(64, base=10000), torch.linspace(1, 4, 32) ** 2, torch.ones(32), 4096, 100
-        ),
+        lambda: longrope(rope_frequencies(64, 1e4), torch.linspace(1, 4, 32) ** 2, torch.ones(32), 4096, 100),
         lambda: torch.rand(32, generator=torch.Generator().manual_seed(0)) + 0.1,
         lambda: yarn(rope_frequencies(64, 100.0), 8.0, 4096),  # the ramp does not end within the pairs
         lambda: rope_frequencies(2, base=10000),

@@ -779,7 +779,7 @@ def test_frequencies_compile_into_one_graph():
 def test_refuses():
     at = torch.arange(2)
     for dim in (0, -2, 1, 7):
-        yield f"dim must be even and at least 2, got {dim}", rope_frequencies, dim
+        yield f"dim must be even and at least 2, got {dim}", rope_frequencies, dim, 1e4
     for base in (0.0, -1.0, math.inf, math.nan):
         yield f"base must be a positive number, got {base}", rope_frequencies, 4, base
     for shape in ((), (0,), (1, 2), (2, 1)):

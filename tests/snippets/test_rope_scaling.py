@@ -336,11 +336,8 @@ def test_attention_factors_by_hand():
 @pytest.mark.parametrize("pairs", [1, 4, 64])
 @pytest.mark.parametrize("trained", [1, 2, 4096])
 def test_longrope_divides_by_the_factors_of_the_length(pairs, trained):
-    w, short, long = (
-        rope_frequencies(2 * pairs, base=10000),
-        1 + torch.rand(pairs),
-        2 + 50 * torch.rand(pairs),
-    )
+    w = rope_frequencies(2 * pairs, base=10000)
+    short, long = 1 + torch.rand(pairs), 2 + 50 * torch.rand(pairs)
     for length in {1, trained - 1, trained} - {0}:
         assert_close(longrope(w, short, long, trained, length), w / short, **CLOSE)
     for length in (trained + 1, 100_000):
