@@ -197,6 +197,7 @@ def _sinusoidal_2d(sizes):
             *(at, sizes.width),
             order=(0, 1),
             layout="interleaved",
+            base=10000,
             dtype=x.dtype,
         )
         return x + waves

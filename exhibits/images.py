@@ -252,7 +252,7 @@ def makers():
     print("|---|---|--:|")
     values = {}
     for key, (name, dim) in MAKERS.items():
-        time = axial_frequencies(dim, "each")[0]
+        time = axial_frequencies(dim, "each", base=10000)[0]
         slowest = 2 * math.pi / time[time > 0].min()
         sides = ", ".join(map(str, dim))
         print(f"| {name} | {sides} | once in {slowest:,.0f} frames |")
@@ -326,7 +326,7 @@ def moved():
     x = torch.randn(36, DIM, dtype=torch.float64)
     places = grid_places((6, 6), start=0).flatten(0, 1)
     kept = places[:, 1] < 4
-    width = {"dim": DIM, "order": (0, 1), "layout": "sin_cos"}
+    width = {"dim": DIM, "order": (0, 1), "layout": "sin_cos", "base": 10000}
 
     def added(encoding):
         y = x + encoding
@@ -340,7 +340,7 @@ def moved():
         return added(axial_sinusoids(at, dtype=torch.float64, **width))
 
     axial = axial_frequencies(DIM, "each", 100)
-    mixed = mixed_frequencies(DIM, 1)[0]
+    mixed = mixed_frequencies(DIM, 1, base=10)[0]
     centres = 2 * math.pi * axial
     shares = grid_places((6, 6), start=1, span=2 * math.pi).flatten(0, 1)
     cut_shares = grid_places((6, 4), start=1, span=2 * math.pi)

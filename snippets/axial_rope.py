@@ -18,19 +18,23 @@ What is called axial, mixed or golden are three choices of them:
 
 Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
 
-                     frequencies                        layout        places
-    Qwen3-VL vision  axial_frequencies(dim, "each")     half          0, 1, ..
-    Gemma 4 vision   axial_frequencies(dim, "each")     half_by_axis  0, 1, ..
-                     column first: places.flip(-1)
-    Llama 4 vision   axial_frequencies(dim, "each")     interleaved   1, 2, ..
-                     column first: places.flip(-1)
-    Pixtral          axial_frequencies(dim, "turns")    half          0, 1, ..
-    DINOv3           2 * math.pi * axial_frequencies(   half          centres
+                     frequencies                      layout        places
+    Qwen3-VL vision  axial_frequencies(               half          0, 1, ..
+                     dim, "each", base=10000)
+    Gemma 4 vision   axial_frequencies(               half_by_axis  0, 1, ..
                      dim, "each", base=100)
-    Wan 2.1          axial_frequencies(             interleaved  0, 1, ..
-                     (44, 42, 42), "each")
-    Qwen-Image       axial_frequencies(             interleaved  0 in the
-                     (16, 56, 56), "each")                       middle
+                     column first: places.flip(-1)
+    Llama 4 vision   axial_frequencies(               interleaved   1, 2, ..
+                     dim, "each", base=10000)
+                     column first: places.flip(-1)
+    Pixtral          axial_frequencies(               half          0, 1, ..
+                     dim, "turns", base=10000)
+    DINOv3           2 * math.pi * axial_frequencies( half          centres
+                     dim, "each", base=100)
+    Wan 2.1          axial_frequencies((44, 42, 42),  interleaved   0, 1, ..
+                     "each", base=10000)
+    Qwen-Image       axial_frequencies((16, 56, 56),  interleaved   0 in the
+                     "each", base=10000)                            middle
 
 The last two have times, too: place[0] is the frame. Flux has the latter's
 vectors; rows and columns count from 0 there, and so they do in Wan.
@@ -51,7 +55,7 @@ from torch import Tensor
 
 
 def axial_frequencies(
-    dim: int | Sequence[int], spectrum: str, base: float = 10000.0
+    dim: int | Sequence[int], spectrum: str, base: float
 ) -> Tensor:
     """Frequency vectors along the axes: (axes, pairs), float64.
 
@@ -64,10 +68,13 @@ def axial_frequencies(
         turns    of one spectrum of the whole head, the axes in turns: the row
                  has the first, the third and so on, as in Pixtral
 
-    >>> axial_frequencies(8, "each")
+    base is the checkpoint's, and has no default: nothing but worse results tells
+    of a wrong one.
+
+    >>> axial_frequencies(8, "each", base=10000)
     tensor([[1.0000, 0.0100, 0.0000, 0.0000],
             [0.0000, 0.0000, 1.0000, 0.0100]], dtype=torch.float64)
-    >>> axial_frequencies(8, "turns")
+    >>> axial_frequencies(8, "turns", base=10000)
     tensor([[1.0000, 0.0100, 0.0000, 0.0000],
             [0.0000, 0.0000, 0.1000, 0.0010]], dtype=torch.float64)
 
@@ -131,11 +138,11 @@ def golden_frequencies(
     return torch.stack((lengths * turn.cos(), lengths * turn.sin()), 1)
 
 
-def mixed_frequencies(dim: int, heads: int, base: float = 10.0) -> Tensor:
+def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
     """What learned vectors of mixed RoPE begin with: (heads, 2, dim / 2).
 
     Of float64. Each head has two crossed axes at a random angle, and lengths
-    base ^ (-4 p / dim) along each. Make them an nn.Parameter of float32, of
+    base ^ (-4 p / dim) along each; the authors' base is 10. Make them an nn.Parameter of float32, of
     each layer, without weight decay, as the authors' code does.
 
     ValueError: dim that is no multiple of four; heads below 1; base not
@@ -186,7 +193,7 @@ def axes_tables(
     learned frequencies need gradients, and get them.
 
     >>> places = torch.tensor([[0, 0], [1, 2]])
-    >>> axes_tables(places, axial_frequencies(4, "each"))[1]
+    >>> axes_tables(places, axial_frequencies(4, "each", base=100))[1]
     tensor([[0.0000, 0.0000],
             [0.8415, 0.9093]])
 
@@ -232,7 +239,7 @@ def turn_by_axes(
     The arithmetic is float32 at least. Leave class and register tokens out.
 
     >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
-    >>> frequencies = axial_frequencies(4, "each")
+    >>> frequencies = axial_frequencies(4, "each", base=100)
     >>> cos, sin = axes_tables(torch.tensor([[1, 0]]), frequencies)
     >>> turn_by_axes(x, cos, sin, "half")
     tensor([[0.5403, 0.0000, 0.8415, 0.0000]])

@@ -9,7 +9,7 @@ channels each axis has dim / axes, which hold the sinusoids of its coordinate:
     wave     = sin(place[axis] * w[p]) and cos(place[axis] * w[p])
 
 The sum of patch and encoding enters the first layer, or queries and keys of
-each. Released code differs in four things, which have no default here:
+each. Released code differs in five things, which have no default here:
 
     order    start  layout        coordinates
     (0, 1)   1      interleaved   (n + 1) / size * 2 pi    DETR, normalised
@@ -19,6 +19,9 @@ each. Released code differs in four things, which have no default here:
     (1, 0)   0      sin_cos       n / size * 16            diffusers, at first
     (0, 1)   0      sines_first   n                        timm
     (1, 0)   0      sin_cos       n                        big_vision, closed
+
+The fifth is the base: 10000 in all of these, 20 in DAB-DETR and Grounding DINO,
+which else are as DETR, normalised.
 
 MAE's code calls its first half emb_h, of the height, and gives it columns.
 interleave_sin_cos=True of timm gives sin_cos, not what is interleaved here.
@@ -111,7 +114,7 @@ def padded_places(
 def axis_frequencies(
     dim: int,
     axes: int,
-    base: float = 10000.0,
+    base: float,
     closed: bool = False,
     device: torch.device | None = None,
 ) -> Tensor:
@@ -120,7 +123,7 @@ def axis_frequencies(
     In radians per unit of a coordinate. closed ends at 1 / base itself, as in
     big_vision; else the step after the last would.
 
-    >>> axis_frequencies(8, axes=2)
+    >>> axis_frequencies(8, axes=2, base=10000)
     tensor([1.0000, 0.0100], dtype=torch.float64)
 
     ValueError: dim that is not pairs for each axis (two each, if closed); base
@@ -145,7 +148,7 @@ def axial_sinusoids(
     *,
     order: tuple[int, ...],
     layout: str,
-    base: float = 10000.0,
+    base: float,
     closed: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
@@ -162,7 +165,8 @@ def axial_sinusoids(
     if the result is for a device without float64, such as mps.
 
     >>> places = grid_places((2, 2), start=0).flatten(0, 1)
-    >>> axial_sinusoids(places, 4, order=(0, 1), layout="sin_cos")
+    >>> given = {"order": (0, 1), "layout": "sin_cos", "base": 10000}
+    >>> axial_sinusoids(places, 4, **given)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.0000, 1.0000, 0.8415, 0.5403],
             [0.8415, 0.5403, 0.0000, 1.0000],

@@ -111,7 +111,7 @@ def sinusoids_2d(batch, heads, tokens):
 
     def ours():
         places = grid_places(grid, start=0)
-        return axial_sinusoids(places, dim, order=(0, 1), layout="sin_cos").flatten(0, 1)
+        return axial_sinusoids(places, dim, order=(0, 1), layout="sin_cos", base=BASE).flatten(0, 1)
 
     ways = [Way("", ours), Way("transformers' ViT-MAE", lambda: theirs(*grid, dim))]
     return Case("sinusoidal_2d", "axial_sinusoids", f"{grid[0]} × {grid[1]} × {dim}", ways)

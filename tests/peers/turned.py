@@ -226,7 +226,7 @@ def stretched(kind, ours, **parameters):
 def axial(batch, heads, tokens):
     q, k = learnable(batch, 2 * heads, tokens, DIM).chunk(2, dim=1)
     places = torch.cartesian_prod(torch.arange(tokens // 16), torch.arange(16))
-    frequencies = axial_frequencies(DIM, "turns")
+    frequencies = axial_frequencies(DIM, "turns", 1e4)
     modeling = peer(f"{MODELS}.pixtral.modeling_pixtral")
     config = peer("transformers").PixtralVisionConfig(
         head_dim=DIM, rope_parameters={"rope_type": "axial", "rope_theta": BASE}

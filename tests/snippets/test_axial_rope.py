@@ -32,9 +32,9 @@ def kinds(dim=DIM):
     """One head's frequency vectors of each kind: (2, pairs)."""
     torch.manual_seed(0)
     return {
-        "axial": axial_frequencies(dim, "each"),
-        "turns": axial_frequencies(dim, "turns"),
-        "mixed": mixed_frequencies(dim, 1)[0],
+        "axial": axial_frequencies(dim, "each", 1e4),
+        "turns": axial_frequencies(dim, "turns", 1e4),
+        "mixed": mixed_frequencies(dim, 1, 10.0)[0],
         "golden": golden_frequencies(dim, 1, 0.2, 2.0)[0],
     }
 
@@ -78,7 +78,9 @@ def test_axes_take_turns_in_one_spectrum(axes, base):
 
 @pytest.mark.parametrize("spectrum", ["each", "turns"])
 def test_a_number_of_channels_is_halved_between_row_and_column(spectrum):
-    assert torch.equal(axial_frequencies(DIM, spectrum), axial_frequencies((DIM // 2, DIM // 2), spectrum))
+    assert torch.equal(
+        axial_frequencies(DIM, spectrum, 1e4), axial_frequencies((DIM // 2, DIM // 2), spectrum, 1e4)
+    )
 
 
 def test_every_golden_vector_is_its_definition():
@@ -99,7 +101,7 @@ def test_golden_vectors_may_all_be_as_long():
 
 def test_mixed_vectors_begin_as_two_crossed_axes_of_each_head():
     torch.manual_seed(3)
-    made, lengths = mixed_frequencies(DIM, 200), 10.0 ** (-4 * torch.arange(4).double() / DIM)
+    made, lengths = mixed_frequencies(DIM, 200, 10.0), 10.0 ** (-4 * torch.arange(4).double() / DIM)
     assert_close(made.norm(dim=1), lengths.repeat(2).expand(200, -1), **EXACT)
     first, second = made.chunk(2, -1)  # (heads, 2, dim / 4)
     assert (first * second).sum(1).abs().max() < 1e-12
@@ -107,7 +109,7 @@ def test_mixed_vectors_begin_as_two_crossed_axes_of_each_head():
     torch.manual_seed(3)
     turn = 2 * math.pi * torch.rand(200, dtype=torch.float64)
     assert_close(first[..., 0], torch.stack((turn.cos(), turn.sin()), -1), **EXACT)
-    assert turn.std() > 1 and not torch.equal(made, mixed_frequencies(DIM, 200))
+    assert turn.std() > 1 and not torch.equal(made, mixed_frequencies(DIM, 200, 10.0))
     turned_on = torch.stack((-first[:, 1], first[:, 0]), 1)
     assert_close(second, turned_on, **EXACT)
 
@@ -142,13 +144,13 @@ def test_every_channel_is_turned_as_its_definition(layout, kind):
 def test_on_a_line_it_is_rope(layout):
     x, at = random(2, HEADS, 9, DIM), torch.randint(0, 500, (9,))
     for spectrum in ("each", "turns"):
-        w = axial_frequencies((DIM,), spectrum)
+        w = axial_frequencies((DIM,), spectrum, 1e4)
         assert torch.equal(w[0], rope_frequencies(DIM, base=10000))
         made = turn_by_axes(x, *axes_tables(at[:, None], w, torch.float64), layout)
         theirs = apply_rope(x, *rope_tables(at, w[0], torch.float64), layout)
         assert_close(made, theirs, **EXACT)
     row = torch.stack((torch.zeros_like(at), at), -1)
-    cos, _ = axes_tables(row, axial_frequencies(DIM, "each"), torch.float64)
+    cos, _ = axes_tables(row, axial_frequencies(DIM, "each", 1e4), torch.float64)
     assert torch.equal(cos[:, :4], torch.ones(9, 4).double())
     w = rope_frequencies(DIM // 2, base=10000)
     assert_close(cos[:, 4:], rope_tables(at, w, torch.float64)[0], **EXACT)
@@ -170,7 +172,7 @@ def of_qwen2(x, rows, columns):
     yield modeling.apply_rotary_pos_emb_vision(x.transpose(0, 1), x.transpose(0, 1), cos, sin)[0].transpose(
         0, 1
     )
-    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "each")), "half")
+    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "each", 1e4)), "half")
 
 
 def of_gemma_4(x, rows, columns):
@@ -189,7 +191,7 @@ def of_pixtral(x, rows, columns):
     config = SimpleNamespace(rope_parameters={"rope_type": "axial", "rope_theta": 10_000.0}, head_dim=DIM)
     cos, sin = modeling.PixtralVisionRotaryEmbedding(config)(x, cells(rows, columns))
     yield modeling.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=0)[0]
-    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "turns")), "half")
+    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "turns", 1e4)), "half")
 
 
 def of_dinov3(x, rows, columns):
@@ -216,7 +218,7 @@ def of_llama_4(x, rows, columns):
     assert_close(theirs[:, -1], x[:, 0], rtol=0, atol=1e-6)  # the class token is not turned
     yield theirs[:, :-1]
     places = cells(rows, columns, first=1).flip(-1)
-    yield turn_by_axes(x, *axes_tables(places, axial_frequencies(DIM, "each")), "interleaved")
+    yield turn_by_axes(x, *axes_tables(places, axial_frequencies(DIM, "each", 1e4)), "interleaved")
 
 
 PEERS = {
@@ -281,7 +283,7 @@ def boxes(frames, rows, columns, first=(0, 0, 0)):
 def test_agrees_with_models_of_diffusers(theirs_of, sides):
     x = torch.randn(HEADS, math.prod(sides), 128)
     theirs, dim, first = theirs_of(x, *sides)
-    tables = axes_tables(boxes(*sides, first), axial_frequencies(dim, "each"))
+    tables = axes_tables(boxes(*sides, first), axial_frequencies(dim, "each", 1e4))
     assert_close(turn_by_axes(x, *tables, "interleaved"), theirs, rtol=0, atol=1e-5)
 
 
@@ -381,7 +383,7 @@ def test_vectors_of_each_head_and_pictures_of_a_batch():
 
 
 def test_learned_vectors_get_gradients():
-    w = torch.nn.Parameter(mixed_frequencies(DIM, HEADS).float())
+    w = torch.nn.Parameter(mixed_frequencies(DIM, HEADS, 10.0).float())
     cos, sin = axes_tables(cells(2, 3), w)
     turn_by_axes(torch.randn(HEADS, 6, DIM), cos, sin, "half").square().mean()
     turn_by_axes(torch.randn(HEADS, 6, DIM), cos, sin, "half")[0, 5, 0].backward()
@@ -411,17 +413,17 @@ def test_narrow_numbers_are_turned_in_float32(layout, dtype):
 def wrong():
     words = "spectrum must be 'each' or, with as many channels for each axis, 'turns', got "
     for spectrum in ("all", None):
-        yield f"{words}{spectrum!r} and [4, 4]", axial_frequencies, 8, spectrum
-    yield f"{words}'turns' and [4, 6]", axial_frequencies, (4, 6), "turns"
-    yield "dim must be a multiple of 4 and at least 4, got 6", axial_frequencies, 6, "each"
+        yield f"{words}{spectrum!r} and [4, 4]", axial_frequencies, 8, spectrum, 1e4
+    yield f"{words}'turns' and [4, 6]", axial_frequencies, (4, 6), "turns", 1e4
+    yield "dim must be a multiple of 4 and at least 4, got 6", axial_frequencies, 6, "each", 1e4
     words = "dim must be an even number of channels for each axis, 2 or more, got "
     for dim in ((), (4, 3), (0, 4), (-2, 4)):
-        yield f"{words}{list(dim)}", axial_frequencies, dim, "each"
-    yield "dim must be a multiple of 4 and at least 4, got 0", axial_frequencies, 0, "turns"
+        yield f"{words}{list(dim)}", axial_frequencies, dim, "each", 1e4
+    yield "dim must be a multiple of 4 and at least 4, got 0", axial_frequencies, 0, "turns", 1e4
     for base in (0.0, -1.0, math.inf, math.nan):
         yield f"base must be a positive number, got {base}", axial_frequencies, 8, "each", base
-    yield "dim must be a multiple of 4 and at least 4, got 6", mixed_frequencies, 6, 1
-    yield "heads must be at least 1, got 0", mixed_frequencies, 8, 0
+    yield "dim must be a multiple of 4 and at least 4, got 6", mixed_frequencies, 6, 1, 10.0
+    yield "heads must be at least 1, got 0", mixed_frequencies, 8, 0, 10.0
     yield "heads must be at least 1, got 0", golden_frequencies, 8, 0, 1.0, 2.0
     yield "dim must be a multiple of 2 and at least 2, got 5", golden_frequencies, 5, 1, 1.0, 2.0
     for slow, fast in ((0.0, 1.0), (2.0, 1.0), (1.0, math.inf), (math.nan, 1.0)):

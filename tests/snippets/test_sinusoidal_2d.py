@@ -18,9 +18,9 @@ from tests.snippets.common import COUNTING, EXACT, SEEDS, random, refusals
 MODELS = "transformers.models"
 LAYOUTS = "interleaved", "sin_cos", "sines_first"
 TURN = 2 * math.pi
-DETR = {"order": (0, 1), "layout": "interleaved"}
-ROWS_FIRST = {"order": (0, 1), "layout": "sin_cos"}
-COLUMNS_FIRST = {"order": (1, 0), "layout": "sin_cos"}
+DETR = {"order": (0, 1), "layout": "interleaved", "base": 10_000.0}
+ROWS_FIRST = {"order": (0, 1), "layout": "sin_cos", "base": 10_000.0}
+COLUMNS_FIRST = {"order": (1, 0), "layout": "sin_cos", "base": 10_000.0}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
@@ -131,21 +131,25 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger)
     inside = torch.zeros(2, 7, 9, dtype=torch.bool)
     for picture, (rows, columns) in zip(inside, sizes, strict=True):
         picture[:rows, :columns] = True
-    made = axial_sinusoids(padded_places(inside, start=1, span=TURN), 32, **DETR).movedim(-1, 1)
+    places = padded_places(inside, start=1, span=TURN)
     dino = peer(f"{MODELS}.grounding_dino.modeling_grounding_dino")
-    config = peer("transformers").GroundingDinoConfig(d_model=32, positional_embedding_temperature=10000)
+    config = peer("transformers").GroundingDinoConfig(d_model=32)
+    assert config.positional_embedding_temperature == 20
     detr = peer(f"{MODELS}.detr.modeling_detr").DetrSinePositionEmbedding
     given = torch.Size((2, 3, 7, 9)), "cpu", torch.float32, 16
-    for name, expected in (
+    for base, name, expected in (
         (
+            20,
             "grounding_dino.modeling_grounding_dino.GroundingDinoSinePositionEmbedding",
             dino.GroundingDinoSinePositionEmbedding(config)(inside, inside),
         ),
         (
+            10_000,
             "detr.modeling_detr.DetrSinePositionEmbedding",
             detr.build_sine_position_embedding(*given, True, TURN, mask=inside),
         ),
     ):
+        made = axial_sinusoids(places, 32, **DETR | {"base": base}).movedim(-1, 1)
         shown = inside[:, None].expand(-1, 32, -1, -1)
         assert_close(made[shown], expected[shown], rtol=0, atol=1e-5)
         to_ledger(f"{MODELS}.{name}", made[shown], expected[shown])
@@ -298,7 +302,7 @@ def test_products_are_a_sum_over_axes(seed, grid, start):
 
     flat = places.flatten(0, 1)
     offsets = flat[:, None] - flat  # (places, places, 2)
-    expected = (offsets[..., None] * axis_frequencies(16, 2)).cos().sum((-2, -1))
+    expected = (offsets[..., None] * axis_frequencies(16, 2, 1e4)).cos().sum((-2, -1))
     for order, layout in itertools.product([(0, 1), (1, 0)], LAYOUTS):
         assert_close(products(places, order, layout), expected, **EXACT)
     last = 2 * start + torch.tensor([rows - 1, columns - 1])
@@ -331,7 +335,7 @@ def test_transposing_swaps_the_halves(layout, order):
 def test_flipping_mirrors_each_pair_of_a_half(columns, start):
     places = grid_places((3, columns), start=start).double()
     made = exact(places, 24, **DETR).unflatten(-1, (2, 6, 2))  # (rows, columns, half, pair, wave)
-    angle = (2 * start + columns - 1) * axis_frequencies(24, 2)
+    angle = (2 * start + columns - 1) * axis_frequencies(24, 2, 1e4)
     mirror = torch.stack((-angle.cos(), angle.sin(), angle.sin(), angle.cos()), -1).unflatten(-1, (2, 2))
     assert_close(torch.linalg.det(mirror), -torch.ones(6, dtype=torch.float64), **EXACT)
     flipped = made.flip(1)
@@ -350,7 +354,7 @@ def test_normalised_places_end_at_a_turn(grid):
     places = grid_places(grid, start=1, span=TURN)
     assert places.min() > 0
     assert_close(places.amax((0, 1)), torch.full((2,), TURN, dtype=torch.float64), **EXACT)
-    assert (axis_frequencies(256, 2) <= 1).all()
+    assert (axis_frequencies(256, 2, 1e4) <= 1).all()
     finer = grid_places(tuple(2 * size for size in grid), start=1, span=TURN)
     assert_close(finer[1::2, 1::2], places, **EXACT)
 
@@ -410,26 +414,26 @@ def test_refuses():
         message = f"inside must be torch.bool (..., rows, columns), got {got}"
         yield message, lambda wrong: padded_places(wrong, start=1), wrong
     for dim in (0, -4, 2, 6, 7):
-        yield f"dim must be a multiple of 4 and at least 4, got {dim}", axis_frequencies, dim, 2
+        yield f"dim must be a multiple of 4 and at least 4, got {dim}", axis_frequencies, dim, 2, 1e4
         yield (
             f"dim must be a multiple of 4 and at least 4, got {dim}",
             lambda dim: axial_sinusoids(good, dim, **DETR),
             dim,
         )
     yield "dim must be a multiple of 4 and at least 8, got 4", axis_frequencies, 4, 2, 100.0, True
-    yield "dim must be a multiple of 6 and at least 6, got 8", axis_frequencies, 8, 3
+    yield "dim must be a multiple of 6 and at least 6, got 8", axis_frequencies, 8, 3, 1e4
     for base in (0, -1.0, math.inf, math.nan):
         yield f"base must be a positive number, got {base}", axis_frequencies, 8, 2, base
     for order in ((0,), (0, 0), (1, 2), (0, 1, 2), ()):
         yield (
             f"order must name each axis of 0 to 1 once, got {order}",
-            lambda order: axial_sinusoids(good, 8, order=order, layout="sin_cos"),
+            lambda order: axial_sinusoids(good, 8, order=order, layout="sin_cos", base=1e4),
             order,
         )
     for layout in ("cos_sin", "half", None):
         yield (
             f"layout must be 'interleaved', 'sin_cos' or 'sines_first', got {layout!r}",
-            lambda layout: axial_sinusoids(good, 8, order=(0, 1), layout=layout),
+            lambda layout: axial_sinusoids(good, 8, order=(0, 1), layout=layout, base=1e4),
             layout,
         )
     yield (
@@ -448,7 +452,7 @@ def test_refuses():
         yield message, lambda wrong: axial_sinusoids(wrong, 8, **DETR), torch.zeros(shape)
 
 
-@pytest.mark.parametrize("option", ["order", "layout"])
+@pytest.mark.parametrize("option", ["order", "layout", "base"])
 def test_conventions_have_no_default(option):
     given = {name: value for name, value in DETR.items() if name != option}
     with pytest.raises(TypeError, match=option):

@@ -122,7 +122,7 @@ CASES = [
         axial_rope.axes_tables,
         lambda batch, tokens: (
             torch.randint(0, 9, (batch, tokens, 2)),
-            axial_rope.axial_frequencies(WIDTH, "each"),
+            axial_rope.axial_frequencies(WIDTH, "each", 1e4),
         ),
         (0, 1),
     ),
@@ -133,7 +133,8 @@ CASES = [
             lambda batch, tokens: (
                 torch.randn(batch, HEADS, tokens, WIDTH),
                 *axial_rope.axes_tables(
-                    torch.randint(0, 9, (batch, 1, tokens, 2)), axial_rope.axial_frequencies(WIDTH, "each")
+                    torch.randint(0, 9, (batch, 1, tokens, 2)),
+                    axial_rope.axial_frequencies(WIDTH, "each", 1e4),
                 ),
             ),
         )
@@ -205,7 +206,7 @@ CASES = [
     *(
         Case(
             sinusoidal_2d.axial_sinusoids,
-            at(sinusoidal_2d.axial_sinusoids, dim=WIDTH, order=(1, 0), layout=layout),
+            at(sinusoidal_2d.axial_sinusoids, dim=WIDTH, order=(1, 0), layout=layout, base=1e4),
             lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)),),
             (0,),
         )
