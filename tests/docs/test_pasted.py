@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -16,7 +17,10 @@ from executable_prose.project import DOCS, ROOT
 from executable_prose.registry import ADDED
 from executable_prose.rendering import directives  # noqa: F401 - registers the engine's
 from guide import additions  # noqa: F401 - and the guide's
+from snippets.axial_rope import axial_frequencies, mixed_frequencies
 from snippets.decoding import KeyValueCache, attend, document_positions, visible
+from snippets.rope import rope_frequencies
+from snippets.sinusoidal_2d import axial_sinusoids, axis_frequencies
 from tests.exhibits.common import GOLDENS
 from tests.peers import peer
 
@@ -123,33 +127,74 @@ def test_no_other_listing_is_typed_into_a_page():
 
 # All code for pasting, wherever it stands.
 PASTED = {
-    f"{page.stem}-{number}": code
+    f"{page.parent.name}/{page.stem}-{number}": code
     for page in sorted(DOCS.rglob("*.md"))
     for number, (code, *_) in enumerate(SHOWN.findall(page.read_text("utf-8")))
-    if "rope_frequencies(" in code
+    if code
 }
+WITHOUT_BASE = {  # what they are given else
+    rope_frequencies: (8,),
+    axial_frequencies: (8, "each"),
+    mixed_frequencies: (8, 1),
+    axis_frequencies: (8, 2),
+    partial(axial_sinusoids, order=(0, 1), layout="sin_cos"): (torch.zeros(3, 2), 8),
+}
+ASK = {getattr(function, "func", function).__name__ for function in WITHOUT_BASE}
+NO_ENCODING = ("check_positions", "decoding", "sinks", "in-a-transformer")  # checks, caches, a whole model
 
 
-@pytest.mark.parametrize("where", PASTED)
+def asking(code):
+    """The calls in it that need the base."""
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [call for call in calls if getattr(call.func, "id", "") in ASK]
+
+
+@pytest.mark.parametrize("where", [where for where, code in PASTED.items() if asking(code)])
 def test_code_for_pasting_asks_for_the_base_and_says_that_a_wrong_one_gives_no_error(where):
-    calls = [node for node in ast.walk(ast.parse(PASTED[where])) if isinstance(node, ast.Call)]
-    asked = [call for call in calls if getattr(call.func, "id", "") == "rope_frequencies"]
-    assert all("base" in [given.arg for given in call.keywords] for call in asked)
+    for call in asking(PASTED[where]):
+        assert "base" in [given.arg for given in call.keywords], ast.unparse(call)
     assert "# Base and layout are the checkpoint's: a wrong one gives no error" in PASTED[where]
 
 
-def test_the_answer_for_yarn_is_what_transformers_makes_of_the_keys_that_it_names():
+@pytest.mark.parametrize("function", WITHOUT_BASE)
+def test_the_files_ask_for_the_base(function):
+    with pytest.raises(TypeError, match="'base'"):
+        function(*WITHOUT_BASE[function])
+
+
+@pytest.mark.parametrize(
+    "where", [where for where in PASTED if not where.split("/")[1].startswith(NO_ENCODING)]
+)
+def test_code_for_pasting_an_encoding_ends_in_attention(where):
+    match ast.parse(PASTED[where]).body[-1]:
+        case ast.Assign([ast.Name("output")], ast.Call(ast.Name("scaled_dot_product_attention"))):
+            return
+        case ast.ImportFrom() if (
+            where == "reference/sinusoidal-0"
+        ):  # of the function that the page shows below
+            return
+        case last:
+            pytest.fail(
+                f"{where} ends in {ast.unparse(last)}, not in output = scaled_dot_product_attention(...)"
+            )
+
+
+def test_the_answer_for_yarn_is_gpt_oss_of_transformers_by_the_keys_that_it_names():
     transformers, code, made = peer("transformers"), ANSWERS["long-context"], {}
-    named = re.findall(r'(\w+)=([\d_.]+)\)?,  # "(\w+)"', code)
-    assert [argument for argument, *_ in named] == ["base", "factor", "original_length"]
-    given = {key: float(value) for _, value, key in named}
-    config = transformers.LlamaConfig(head_dim=64, rope_parameters={"rope_type": "yarn", **given})
+    named = re.findall(r'(\w+)=([\w.]+)\)?,  # "(\w+)"', code)
+    assert [argument for argument, *_ in named] == ["base", "factor", "original_length", "truncate"]
+    given = {key: ast.literal_eval(value) for _, value, key in named}
+    config = transformers.GptOssConfig()
+    assert given.items() <= config.rope_parameters.items()
     frequencies, factor = peer("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")
     exec(re.sub(r"^from rope", "from snippets.rope", code, flags=re.M), made)
     assert_close(made["slower"].float(), frequencies)
     assert made["warmer"] == factor
     length = given["original_max_position_embeddings"]
-    assert length < len(made["cos"]) <= length * given["factor"], "else nothing is stretched, or too little"
+    assert config.max_position_embeddings == length * given["factor"]
+    assert length < len(made["cos"]) <= config.max_position_embeddings, (
+        "else nothing is stretched, or too little"
+    )
 
 
 @pytest.mark.parametrize("chapter", ANSWERS)
