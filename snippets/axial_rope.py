@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-25
 """RoPE for places with more than one axis: a row and a column, or more.
 
 A place is a vector of coordinates, the row first. Each pair of channels has a

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-25
 """Rotary position embedding (RoPE): q and k turn by an angle per position.
 
 Pair p of the channels is a point (a, b) in a plane, p = 0 .. dim/2 - 1. At

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-25
 """Sinusoids for a picture: each axis of a place gets channels of its own.
 
 A place is (row, column), the row first, and may have more axes. Of dim
