@@ -1,7 +1,6 @@
 """What the chapter on RoPE shows."""
 
 import math
-from inspect import signature
 
 import matplotlib.pyplot as plt
 import torch
@@ -20,7 +19,7 @@ from snippets.rope import (
     rope_tables,
 )
 
-BASE = signature(rope_frequencies).parameters["base"].default
+BASE = 10_000.0  # of the paper
 UPDATES = 150  # of the head that is trained to look back
 
 
