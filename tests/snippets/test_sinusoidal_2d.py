@@ -24,8 +24,8 @@ COLUMNS_FIRST = {"order": (1, 0), "layout": "sin_cos", "base": 10_000.0}
 every_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
-def exact(places, dim, **options):
-    return axial_sinusoids(places, dim, dtype=torch.float64, **options)
+def exact(places, dim, *, base=10_000.0, **options):
+    return axial_sinusoids(places, dim, base=base, dtype=torch.float64, **options)
 
 
 # --- what the sources say
