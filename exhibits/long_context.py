@@ -129,11 +129,13 @@ def wedge():
         known = plt.matplotlib.patches.Wedge((0, 0), 1, *turned)
         known.set(color="C0", alpha=0.25)
         ax.add_patch(known)
+        ax.text(0.55, 1, "it knows", color="C0")
+        ax.text(0, -0.5, "new to it", color="C1", ha="center", va="center")
         for part, color in (("known", "C0"), ("arc", "C1"), ("new", "C1")):
             key = f"{name}, {part}"
             width = 2 if part == "arc" else 4
             (moves[key],) = ax.plot(*made[key].T, color, lw=width)
-        ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), aspect="equal")
+        ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.2), aspect="equal")
         ax.set_title(title)
         ax.axis("off")
     return fig, {"slower": slower, "degrees": math.degrees(seen)}, live

@@ -54,7 +54,7 @@ def walking():
     fig, (dial, line) = plt.subplots(
         2, figsize=(4.4, 2.9), height_ratios=(6, 1)
     )
-    _draw_needles(dial, made, moves, "bites looks", "dog offers")
+    _draw_needles(dial, made, moves, "“bites” looks", "“dog” offers")
     for name, color in (("looks", "C0"), ("offers", "C1")):
         moves[name] = line.scatter(*made[name].T, s=110, color=color)
     line.set(xlim=(0, 46), ylim=(-1, 1), xticks=[1, 15, 30, 45], yticks=[])

@@ -66,7 +66,7 @@ def turned():
         ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="gray"))
         for n in range(3):
             (hand,) = ax.plot(
-                *clock[f"hand {n}"].T, f"C{n}", lw=4 - n / 2, zorder=3 - n
+                *clock[f"hand {n}"].T, f"C{n}", lw=4 - n / 2, zorder=2 + n
             )
             if name == "this":
                 moves[f"hand {n}"] = hand
