@@ -1,19 +1,31 @@
 """```exhibit module.function```: what an exhibit drew or printed, with its code."""
 
+import ast
+import textwrap
+
 from executable_prose import project, symbols
 from executable_prose.figures import live_html
 from executable_prose.registry import Parts, directive
-from executable_prose.rendering.directives.code import DirectiveError, described, folded, placed, printed
+from executable_prose.rendering.directives.code import (
+    DirectiveError,
+    box,
+    described,
+    folded,
+    highlighted,
+    placed,
+    printed,
+)
 from executable_prose.rendering.page import Page
 
-SHOWN = ("figure", "output", "code", "table")
+SHOWN = ("figure", "output", "code", "table", "editable")
 
 
 @directive("exhibit")
 def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
     """The figure or the output with the code folded; or, for show=code, the code first and open.
 
-    For show=table, what it printed is a table in Markdown.
+    For show=table, what it printed is a table in Markdown; for show=editable, its body is plain Python, which
+    a reader changes and runs in the page.
     """
     name, show = argument(asked)
     result = page.result(name)
@@ -33,6 +45,8 @@ def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
         return [_table(name, result), caption, folded(page, "The code that made this", source)]
     if show == "output":
         return [printed(page, result), caption, folded(page, "The code that printed this", source)]
+    if show == "editable":
+        return [_editable(page, source, printed(page, result)), caption]
     return [*placed(page, source, brief=True), printed(page, result), caption]
 
 
@@ -43,6 +57,7 @@ def _told(copy, asked, caption):
     result, source = copy.results.get(name), _source(name)
     if show != "table" and (show or not result["figure"]):
         shown = copy.code(source) if show == "code" else []
+        shown += ["````python", *_body(source), "````"] if show == "editable" else []
         shown += ["", "````text", *result["output"].splitlines(), "````"]
     else:
         shown = result["output"].splitlines() if show == "table" else [f"*Figure: {source.says}*"]
@@ -79,12 +94,26 @@ def _figure(page, name, result, source, caption):
         raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
     caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
     live = result["live"]
-    return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page)
+    return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page, "live.js")
 
 
-def _hand(page):
-    """What moves all live figures of a page, with the first of them."""
-    return f'<script type="module" src="{page.up()}assets/live.js"></script>' * page.first("live.js")
+def _editable(page, source, output):
+    """The lines of a function as a program of their own, and what it printed."""
+    code = box(page, "no-copy highlight", highlighted(_body(source)))
+    return f'<div class="editable">{code}{output}</div>{_hand(page, "editable.js")}'
+
+
+def _body(source):
+    """The lines of a function below its docstring, as they would stand in a file."""
+    first, *others = ast.parse("\n".join(source.lines)).body[0].body
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and others:
+        first = others[0]
+    return textwrap.dedent("\n".join(source.lines[first.lineno - 1 :])).split("\n")
+
+
+def _hand(page, script):
+    """What gives a hand to all of a kind on a page, with the first of them."""
+    return f'<script type="module" src="{page.up()}assets/{script}"></script>' * page.first(script)
 
 
 def _address(name):

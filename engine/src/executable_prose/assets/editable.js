@@ -1,0 +1,76 @@
+/* Code that a reader changes and runs: its listing becomes a field. Nothing else is loaded until it runs. */
+const [SECONDS, MOST] = [5, 10_000];  // that it may take, and characters that it may print
+const STOPPED = {
+  late: `Stopped after ${SECONDS} seconds. Is there a loop that never ends?`,
+  long: `Stopped after ${MOST.toLocaleString("en")} characters.`,
+  lost: "Python could not be loaded. Are you still online? Then run it again.",
+};
+
+/* The last line of an error's report, after the line of code that it came from. */
+const brief = (report) => {
+  const lines = report.trim().split("\n");
+  const line = report.match(/line (\d+)(?=[^]*$)(?![^]*line \d)/)?.[1];
+  return (line ? `Line ${line}: ` : "") + lines.at(-1).replace(/: $/, "");
+};
+
+/* Each run has a worker of its own, which can be ended whatever it does. */
+const run = (code, print, end) => {
+  const worker = new Worker(new URL("editable-worker.js", import.meta.url), { type: "module" });
+  let [clock, printed] = [0, 0];
+  const stop = (said) => {
+    clearTimeout(clock);
+    worker.terminate();
+    end(said);
+  };
+  worker.onerror = () => stop(STOPPED.lost);
+  worker.onmessage = ({ data: { lost, begun, text, ended } }) => {
+    if (lost) stop(STOPPED.lost);
+    if (begun) clock = setTimeout(stop, 1000 * SECONDS, STOPPED.late);
+    if (text !== undefined) {
+      print(text.slice(0, MOST - printed));
+      printed += text.length;
+      if (printed > MOST) stop(STOPPED.long);
+    }
+    if (ended !== undefined) stop(ended && brief(ended));
+  };
+  worker.postMessage(code);
+  return () => stop("");
+};
+
+const button = (textContent, onclick) =>
+  Object.assign(document.createElement("button"), { type: "button", textContent, onclick });
+
+for (const box of document.querySelectorAll(".editable")) {
+  const [listing, shown] = box.querySelectorAll("pre");
+  const [given, told] = [listing, shown].map((each) => each.textContent);
+  const [result, error] = [shown.firstElementChild, document.createElement("p")];
+  const field = document.createElement("textarea");
+  Object.assign(field, { value: given.trimEnd(), rows: given.trimEnd().split("\n").length, spellcheck: false });
+  for (const [name, value] of Object.entries({ wrap: "off", autocapitalize: "off", autocomplete: "off" })) {
+    field.setAttribute(name, value);
+  }
+  field.ariaLabel = "Code to change and run";
+  error.className = "error";
+  shown.parentElement.ariaLive = error.ariaLive = "polite";
+  let quit = () => {};
+  const start = () => {
+    quit();
+    result.textContent = "";
+    error.textContent = "Running …";
+    quit = run(field.value, (text) => { result.textContent += text; }, (said) => { error.textContent = said; });
+  };
+  const reset = () => {
+    quit();
+    [field.value, result.textContent, error.textContent] = [given.trimEnd(), told, ""];
+  };
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    start();
+  });
+  const buttons = Object.assign(document.createElement("p"), { className: "buttons" });
+  buttons.append(button("Run", start), button("Reset", reset));
+  listing.replaceWith(field);
+  shown.parentElement.before(buttons);
+  shown.parentElement.after(error);
+}

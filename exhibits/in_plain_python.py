@@ -1,0 +1,69 @@
+"""Encodings in loops of plain Python, which a reader changes and runs.
+
+A page has the lines of each below its docstring, as a program of their own
+for a small Python without torch. So each imports what it needs, and nothing
+but `math`.
+"""
+
+
+def sinusoidal():
+    from math import cos, sin
+
+    base = 10_000  # try 10
+    width = 6  # even: each pair of numbers is a hand
+
+    def encoding(position):
+        row = []
+        for pair in range(width // 2):
+            speed = base ** (-2 * pair / width)
+            angle = position * speed
+            row += [sin(angle), cos(angle)]
+        return row
+
+    for position in (0, 1, 2, 3, 100):
+        row = [f"{x:5.2f}" for x in encoding(position)]
+        print(f"{position:3}:", *row)
+
+
+def rope():
+    from math import cos, sin
+
+    base = 10_000  # try 10
+    query = [2, 1, 2, 1]  # two pairs, each an arrow
+    key = [1, 2, 1, 2]
+
+    def turned(vector, position):
+        made = []
+        for at in range(0, len(vector), 2):
+            x, y = vector[at], vector[at + 1]
+            angle = position * base ** (-at / len(vector))
+            made.append(x * cos(angle) - y * sin(angle))
+            made.append(x * sin(angle) + y * cos(angle))
+        return made
+
+    def score(m, n):
+        q, k = turned(query, m), turned(key, n)
+        return sum(q[i] * k[i] for i in range(len(q)))
+
+    for m, n in [(3, 3), (5, 3), (105, 103), (3, 5)]:
+        print(f"query at {m}, key at {n}: {score(m, n):.2f}")
+
+
+def alibi():
+    from math import exp
+
+    scores = [2, 1, 0, 1.5]  # the last is of the word itself
+    slope = 0.5  # try 0, then 2
+
+    def weights(scores):
+        powers = [exp(score) for score in scores]
+        return [power / sum(powers) for power in powers]
+
+    last = len(scores) - 1
+    biased = []
+    for place in range(len(scores)):
+        steps = last - place
+        biased.append(scores[place] - slope * steps)
+
+    print("scores ", *[f"{x:5.2f}" for x in biased])
+    print("weights", *[f"{x:5.2f}" for x in weights(biased)])
