@@ -21,6 +21,11 @@ def shipped():
         ("Letters in text", "cut from Figtree", "OFL-1.1"),
         ("Letters in formulas", "cut from STIX Two Math", "OFL-1.1"),
         (
+            "What runs changed code",
+            "MicroPython 1.27.0",
+            "MIT; parts PSF-2.0, Zlib, BSD-3-Clause",
+        ),
+        (
             "Text that small models read",
             "the source of Python's library",
             "PSF-2.0",

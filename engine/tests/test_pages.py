@@ -102,9 +102,18 @@ def test_a_printed_table_is_a_table(soup):
     assert html.select_one("details.code pre code").text == "def table():\n    pass\n"
 
 
+def test_code_to_change_is_a_program_with_what_it_printed_and_one_script(soup):
+    html = soup("```exhibit words.spoken show=editable\nThe **caption**.\n```\n\n" * 2)
+    for box in html.select(".editable"):
+        assert [each.text for each in box.select("pre code")] == ["print('one < two')\n", "one < two\n  three\n"]
+    assert len(html.select(".editable")) == len(html.select("figcaption")) == 2
+    assert [each["src"] for each in html.select("script")] == ["assets/editable.js"]
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
+        ("words.given show=editable", "exhibit 'words.given' is no program without its first line: 'return'"),
         ("lines.falling", "unknown exhibit 'lines.falling'"),
         ("words.spoken show=figure", "exhibit 'words.spoken' draws no figure"),
         (

@@ -10,16 +10,19 @@ const STOPPED = {
 const brief = (report) => {
   const lines = report.trim().split("\n");
   const line = report.match(/line (\d+)(?=[^]*$)(?![^]*line \d)/)?.[1];
-  return (line ? `Line ${line}: ` : "") + lines.at(-1).replace(/: $/, "");
+  return (line ? `Line ${line}: ` : "") + lines.at(-1).replace(/:$/, "");
 };
 
 /* Each run has a worker of its own, which can be ended whatever it does. */
 const run = (code, print, end) => {
   const worker = new Worker(new URL("editable-worker.js", import.meta.url), { type: "module" });
   let [clock, printed] = [0, 0];
-  const stop = (said) => {
+  const quit = () => {
     clearTimeout(clock);
     worker.terminate();
+  };
+  const stop = (said) => {
+    quit();
     end(said);
   };
   worker.onerror = () => stop(STOPPED.lost);
@@ -34,7 +37,7 @@ const run = (code, print, end) => {
     if (ended !== undefined) stop(ended && brief(ended));
   };
   worker.postMessage(code);
-  return () => stop("");
+  return quit;
 };
 
 const button = (textContent, onclick) =>
@@ -43,25 +46,30 @@ const button = (textContent, onclick) =>
 for (const box of document.querySelectorAll(".editable")) {
   const [listing, shown] = box.querySelectorAll("pre");
   const [given, told] = [listing, shown].map((each) => each.textContent);
-  const [result, error] = [shown.firstElementChild, document.createElement("p")];
+  const [result, state] = [shown.firstElementChild, document.createElement("span")];
   const field = document.createElement("textarea");
   Object.assign(field, { value: given.trimEnd(), rows: given.trimEnd().split("\n").length, spellcheck: false });
   for (const [name, value] of Object.entries({ wrap: "off", autocapitalize: "off", autocomplete: "off" })) {
     field.setAttribute(name, value);
   }
   field.ariaLabel = "Code to change and run";
-  error.className = "error";
-  shown.parentElement.ariaLive = error.ariaLive = "polite";
+  state.className = "state";
+  shown.parentElement.ariaLive = state.ariaLive = "polite";
   let quit = () => {};
+  /* What an earlier run printed stays until there is more to see, so that nothing jumps. */
   const start = () => {
     quit();
-    result.textContent = "";
-    error.textContent = "Running …";
-    quit = run(field.value, (text) => { result.textContent += text; }, (said) => { error.textContent = said; });
+    let printed = "";
+    const print = (text) => { result.textContent = printed += text; };
+    state.textContent = "Running …";
+    quit = run(field.value, print, (said) => {
+      print("");
+      state.textContent = said;
+    });
   };
   const reset = () => {
     quit();
-    [field.value, result.textContent, error.textContent] = [given.trimEnd(), told, ""];
+    [field.value, result.textContent, state.textContent] = [given.trimEnd(), told, ""];
   };
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -69,8 +77,7 @@ for (const box of document.querySelectorAll(".editable")) {
     start();
   });
   const buttons = Object.assign(document.createElement("p"), { className: "buttons" });
-  buttons.append(button("Run", start), button("Reset", reset));
+  buttons.append(button("Run", start), button("Reset", reset), state);
   listing.replaceWith(field);
   shown.parentElement.before(buttons);
-  shown.parentElement.after(error);
 }

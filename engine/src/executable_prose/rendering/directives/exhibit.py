@@ -46,7 +46,7 @@ def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
     if show == "output":
         return [printed(page, result), caption, folded(page, "The code that printed this", source)]
     if show == "editable":
-        return [_editable(page, source, printed(page, result)), caption]
+        return [_editable(page, name, source, printed(page, result)), caption]
     return [*placed(page, source, brief=True), printed(page, result), caption]
 
 
@@ -97,9 +97,14 @@ def _figure(page, name, result, source, caption):
     return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page, "live.js")
 
 
-def _editable(page, source, output):
+def _editable(page, name, source, output):
     """The lines of a function as a program of their own, and what it printed."""
-    code = box(page, "no-copy highlight", highlighted(_body(source)))
+    lines = _body(source)
+    try:
+        compile("\n".join(lines), source.file, "exec")
+    except SyntaxError as error:
+        raise DirectiveError(f"exhibit {name!r} is no program without its first line: {error.msg}") from None
+    code = box(page, "no-copy highlight", highlighted(lines))
     return f'<div class="editable">{code}{output}</div>{_hand(page, "editable.js")}'
 
 

@@ -1,0 +1,64 @@
+"""What readers change and run prints the numbers of the files that they copy."""
+
+import ast
+import inspect
+import re
+
+import pytest
+import torch
+
+from exhibits import in_plain_python
+from snippets.alibi import alibi_bias, alibi_slopes
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
+from snippets.sinusoidal import sinusoidal_encoding
+
+ROUNDED = 0.005 + 1e-9  # to two places
+PROGRAMS = dict(inspect.getmembers(in_plain_python, inspect.isfunction))
+
+
+@pytest.fixture
+def numbers(capsys):
+    """Of each line that a program prints, the numbers."""
+
+    def printed(program):
+        program()
+        return [
+            [float(x) for x in re.findall(r"-?[\d.]+", line)] for line in capsys.readouterr().out.splitlines()
+        ]
+
+    return printed
+
+
+def test_sinusoidal(numbers):
+    lines = numbers(in_plain_python.sinusoidal)
+    positions = torch.tensor([int(position) for position, *_ in lines])
+    rows = torch.tensor([row for _, *row in lines], dtype=torch.float64)
+    assert rows.shape == (5, 6)
+    assert (rows - sinusoidal_encoding(positions, 6, dtype=torch.float64)).abs().max() <= ROUNDED
+
+
+def test_rope(numbers):
+    lines = numbers(in_plain_python.rope)
+    assert len(lines) == 4
+    given = torch.tensor([[2.0, 1, 2, 1], [1, 2, 1, 2]], dtype=torch.float64)
+    for m, n, score in lines:
+        tables = rope_tables(torch.tensor([m, n]).long(), rope_frequencies(4), torch.float64)
+        query, key = apply_rope(given, *tables, "interleaved")
+        assert abs(score - (query @ key).item()) <= ROUNDED
+
+
+def test_alibi(numbers):
+    scores, weights = (torch.tensor(line, dtype=torch.float64) for line in numbers(in_plain_python.alibi))
+    slopes = alibi_slopes(8)[:1]
+    assert slopes.item() == 0.5
+    biased = torch.tensor([2, 1, 0, 1.5]) + alibi_bias(torch.tensor([3]), torch.arange(4), slopes)[0, 0]
+    assert (scores - biased).abs().max() <= ROUNDED
+    assert (weights - biased.double().softmax(-1)).abs().max() <= ROUNDED
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_imports_math_alone_and_is_short(name):
+    tree = ast.parse(inspect.getsource(PROGRAMS[name]))
+    imported = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    assert [getattr(node, "module", None) for node in imported] == ["math"]
+    assert len(tree.body[0].body) > 1 and len(inspect.getsource(PROGRAMS[name]).splitlines()) <= 30
