@@ -192,7 +192,7 @@
   }));
   addEventListener("scroll", ({ target }) => boxes.has(target) && mark(target), { capture: true, passive: true });
   const undone = new MutationObserver((changes) => changes.forEach(({ target }) => reach(target)));
-  for (const box of document.querySelectorAll("pre > code, .formula, .diagram")) {
+  for (const box of document.querySelectorAll("pre > code, .formula, .diagram, .editable textarea")) {
     sizes.observe(box);
     undone.observe(box, { attributeFilter: ["tabindex"] });
   }

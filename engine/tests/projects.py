@@ -162,13 +162,15 @@ RESULTS = {
     "words__spoken": {"output": "one < two\n  three\n", "values": {"method": "one-three", "name": "e"}},
     "lines__both": {"figure": '<svg class="figure" role="img"></svg>', "output": "also printed\n"},
     "lines__dumb": {"figure": '<svg class="figure" role="img"></svg>'},
+    "words__given": {"output": "1\n"},
     "words__table": {"output": "| a | b |\n|---|---|\n| *one* | 2 |\n"},
 }
 
 EXHIBITS = {
     "exhibits/lines.py": "def rising():\n    'It rises.'\n\n\n"
     "def both():\n    'Both.'\n\n\ndef dumb():\n    pass\n",
-    "exhibits/words.py": "def spoken():\n    print('one < two')\n\n\ndef table():\n    pass\n",
+    "exhibits/words.py": "def spoken():\n    print('one < two')\n\n\ndef table():\n    pass\n"
+    "\n\ndef given():\n    print(1)\n    return {}\n",
     "snippets/scale.py": "BASE = 2\n\n\ndef scaled(x):\n    return BASE * x\n",
     "docs/reference/scale.md": "# Scale\n",
     "tests/test_scale.py": '@pytest.mark.claim("it-doubles", "It \\"doubles\\" & more.")\n'

@@ -103,10 +103,13 @@ def test_a_printed_table_is_a_table(soup):
 
 
 def test_code_to_change_is_a_program_with_what_it_printed_and_one_script(soup):
-    html = soup("```exhibit words.spoken show=editable\nThe **caption**.\n```\n\n" * 2)
-    for box in html.select(".editable"):
-        assert [each.text for each in box.select("pre code")] == ["print('one < two')\n", "one < two\n  three\n"]
-    assert len(html.select(".editable")) == len(html.select("figcaption")) == 2
+    names = ("words.spoken", "words.table")
+    html = soup("\n\n".join(f"```exhibit {name} show=editable\nThe **caption**.\n```" for name in names))
+    first, second = html.select("figure .editable")
+    assert [first.textarea.text, second.textarea.text] == ["print('one < two')", "pass"]
+    assert first.textarea["rows"] == "1"
+    assert first.select_one(".printed code").text == "one < two\n  three\n"
+    assert [each.text.strip() for each in html.select("figcaption")] == ["The caption."] * 2
     assert [each["src"] for each in html.select("script")] == ["assets/editable.js"]
 
 

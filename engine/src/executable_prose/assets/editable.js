@@ -1,4 +1,4 @@
-/* Code that a reader changes and runs: its listing becomes a field. Nothing else is loaded until it runs. */
+/* Code that a reader changes and runs: its field can be written in. Nothing else is loaded until it runs. */
 const [SECONDS, MOST] = [5, 10_000];  // that it may take, and characters that it may print
 const STOPPED = {
   late: `Stopped after ${SECONDS} seconds. Is there a loop that never ends?`,
@@ -40,21 +40,9 @@ const run = (code, print, end) => {
   return quit;
 };
 
-const button = (textContent, onclick) =>
-  Object.assign(document.createElement("button"), { type: "button", textContent, onclick });
-
 for (const box of document.querySelectorAll(".editable")) {
-  const [listing, shown] = box.querySelectorAll("pre");
-  const [given, told] = [listing, shown].map((each) => each.textContent);
-  const [result, state] = [shown.firstElementChild, document.createElement("span")];
-  const field = document.createElement("textarea");
-  Object.assign(field, { value: given.trimEnd(), rows: given.trimEnd().split("\n").length, spellcheck: false });
-  for (const [name, value] of Object.entries({ wrap: "off", autocapitalize: "off", autocomplete: "off" })) {
-    field.setAttribute(name, value);
-  }
-  field.ariaLabel = "Code to change and run";
-  state.className = "state";
-  shown.parentElement.ariaLive = state.ariaLive = "polite";
+  const [field, state, result] = ["textarea", ".state", ".printed code"].map((part) => box.querySelector(part));
+  const told = result.textContent;
   let quit = () => {};
   /* What an earlier run printed stays until there is more to see, so that nothing jumps. */
   const start = () => {
@@ -69,15 +57,13 @@ for (const box of document.querySelectorAll(".editable")) {
   };
   const reset = () => {
     quit();
-    [field.value, result.textContent, state.textContent] = [given.trimEnd(), told, ""];
+    [field.value, result.textContent, state.textContent] = [field.defaultValue, told, ""];
   };
+  [...box.querySelectorAll("button")].forEach((button, n) => { button.onclick = [start, reset][n]; });
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     start();
   });
-  const buttons = Object.assign(document.createElement("p"), { className: "buttons" });
-  buttons.append(button("Run", start), button("Reset", reset), state);
-  listing.replaceWith(field);
-  shown.parentElement.before(buttons);
+  field.readOnly = false;
 }

@@ -1,6 +1,7 @@
 """```exhibit module.function```: what an exhibit drew or printed, with its code."""
 
 import ast
+import html
 import textwrap
 
 from executable_prose import project, symbols
@@ -8,10 +9,8 @@ from executable_prose.figures import live_html
 from executable_prose.registry import Parts, directive
 from executable_prose.rendering.directives.code import (
     DirectiveError,
-    box,
     described,
     folded,
-    highlighted,
     placed,
     printed,
 )
@@ -99,13 +98,19 @@ def _figure(page, name, result, source, caption):
 
 def _editable(page, name, source, output):
     """The lines of a function as a program of their own, and what it printed."""
-    lines = _body(source)
+    code = "\n".join(_body(source))
     try:
-        compile("\n".join(lines), source.file, "exec")
+        compile(code, source.file, "exec")
     except SyntaxError as error:
         raise DirectiveError(f"exhibit {name!r} is no program without its first line: {error.msg}") from None
-    code = box(page, "no-copy highlight", highlighted(lines))
-    return f'<div class="editable">{code}{output}</div>{_hand(page, "editable.js")}'
+    plain = 'readonly wrap="off" spellcheck="false" autocapitalize="off" autocomplete="off"'
+    return (
+        '<section class="editable" data-search-exclude><textarea aria-label="Code to change and run" '
+        f'rows="{code.count(chr(10)) + 1}" {plain}>{html.escape(code)}</textarea>'
+        '<p class="buttons"><button type="button">Run</button><button type="button">Reset</button>'
+        '<span class="state" aria-live="polite"></span></p>'
+        f'<div aria-live="polite">{output}</div></section>{_hand(page, "editable.js")}'
+    )
 
 
 def _body(source):
