@@ -190,7 +190,9 @@
     reach(target);
     mark(target);
   }));
-  addEventListener("scroll", ({ target }) => boxes.has(target) && mark(target), { capture: true, passive: true });
+  for (const event of ["scroll", "input"]) {
+    addEventListener(event, ({ target }) => boxes.has(target) && mark(target), { capture: true, passive: true });
+  }
   const undone = new MutationObserver((changes) => changes.forEach(({ target }) => reach(target)));
   for (const box of document.querySelectorAll("pre > code, .formula, .diagram, .editable textarea")) {
     sizes.observe(box);
