@@ -1,6 +1,7 @@
 """The engine knows no folder, file or chapter of the site that it was first written for."""
 
 import ast
+import hashlib
 import re
 
 import pytest
@@ -46,7 +47,7 @@ def test_no_module_names_the_site(file):
 
 @pytest.mark.parametrize("file", sorted((project.ENGINE / "assets").iterdir()), ids=lambda file: file.name)
 def test_nothing_that_it_brings_names_the_site(file):
-    text = re.sub(r"/\*.*?\*/|^\s*//.*", "", file.read_text(encoding="utf-8"), flags=re.S | re.M)
+    text = re.sub(r"/\*.*?\*/|^\s*//.*", "", file.read_text(encoding="latin-1"), flags=re.S | re.M)
     assert not re.search(rf"\b(?:{ROOMS}|guide|reference)/|\b(?:{CHAPTERS})\.md\b", text)
 
 
@@ -78,3 +79,15 @@ def test_a_name_of_the_site_would_be_seen(source):
 )
 def test_common_words_are_no_names(source):
     assert not list(named(source))
+
+
+@pytest.mark.parametrize(
+    ("file", "digest"),
+    [
+        ("micropython.mjs", "c2be87e7ba24e3b47d133022b009a66bff07f4720aa23d816d216ef8cc47014c"),
+        ("micropython.wasm", "06338c955b03c5700aa0069015d3e392d76836ef8e2ce25bedbe59b88ccd373c"),
+    ],
+)
+def test_the_python_of_the_page_is_that_of_npm(file, digest):
+    """As `npm pack @micropython/micropython-webassembly-pyscript@1.27.0` brings it."""
+    assert hashlib.sha256((project.ENGINE / "assets" / file).read_bytes()).hexdigest() == digest

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from executable_prose.execution.results import exhibit_names
-from executable_prose.project import ROOT
+from executable_prose.project import ENGINE, ROOT
 from experiments.runs import load
 from tests.exhibits.common import APART, ROUNDING, half_a_unit, likeness, numbers, softmax, waves
 
@@ -512,6 +512,9 @@ def test_tables_of_others_have_a_line_for_each(printed):
     shipped = {line.split("|")[1].strip(): line for line in printed("licences.shipped")[2:]}
     assert version("mkdocs-material") in shipped["Styles, scripts"] and "MIT" in shipped["Styles, scripts"]
     assert len(shipped) == 9
+    python = (ENGINE / "assets" / "micropython.wasm").read_bytes()
+    (brought,) = set(re.findall(rb"MicroPython v([\d.]+)", python))
+    assert f" MicroPython {brought.decode()} " in shipped["What runs changed code"]
 
 
 def test_the_table_of_evidence_is_what_was_kept(printed, returned):
