@@ -8,9 +8,10 @@ Whether that is worth something far back, a model tells that was trained on wind
 import torch
 
 from experiments import corpus, language
-from experiments.regimes import ASKED, UPDATES, by_window, decoder, sizes, train
+from experiments.regimes import ASKED, TRAINED, UPDATES, decoder, sizes, train, windowed
 
 ALPHABET = 26
+WINDOWS = (TRAINED, ASKED)  # bytes seen, the one that asks included; the last hides nothing
 EACH = language.EACH  # windows of a held-out file
 provenance = language.provenance
 
@@ -41,4 +42,8 @@ def run(method, seed, device, updates=UPDATES, each=EACH):
     name, batch, length = sizes(method)
     texts = batches(updates, batch, length, torch.Generator().manual_seed(seed))
     model = train(decoder(name, corpus.VOCABULARY, seed), texts, updates, device)
-    return {"far": by_window(model, lambda now: language.by_context(now, asked(each), device))}
+    encoding, found = model.encoding, {}
+    for window in WINDOWS:
+        model.encoding = windowed(encoding, window)
+        found[str(window)] = language.by_context(model, asked(each), device)
+    return {"far": found}

@@ -1,11 +1,13 @@
-"""How sure a mean is that was taken over files and seeds."""
+"""How sure a mean is that was taken over files and seeds, and when one thing is better than another."""
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import torch
 
 LEVEL = 0.95
+SEEN = 0.8  # the chance with which a difference that is told as one that could have been seen is seen
 
 
 def interval(values):
@@ -17,14 +19,56 @@ def interval(values):
     measured on the same files with the same seeds take the interval of the difference: how hard a file is,
     is then no part of it.
     """
-    table = values.double().flatten(2).mean(-1) if values.ndim > 2 else values.double()
-    halves = [
-        quantile(len(each) - 1) * each.std().item() / math.sqrt(len(each))
-        for each in (table.mean(0), table.mean(1))
-        if len(each) > 1
-    ]
-    mean, half = table.mean().item(), math.hypot(*halves)
+    mean, errors = scatter(values)
+    half = math.hypot(*(quantile(freedom) * error for error, freedom in errors))
     return mean, mean - half, mean + half
+
+
+def scatter(values):
+    """The mean of values, (seeds, files, ...), and of each axis its standard error and degrees of freedom."""
+    table = values.double().flatten(2).mean(-1) if values.ndim > 2 else values.double()
+    axes = (table.mean(0), table.mean(1))
+    errors = [(each.std().item() / math.sqrt(len(each)), len(each) - 1) for each in axes if len(each) > 1]
+    return table.mean().item(), errors
+
+
+class Comparison(NamedTuple):
+    """By how much one thing loses less than another, the interval of that, and what could have been seen."""
+
+    gain: float
+    low: float
+    high: float
+    seen: float  # a gain of that size would have shown, with chance SEEN
+
+    def better(self, by=0.0):
+        """Whether the one is better by so much: True or False, or None where this cannot be told.
+
+        This is the rule for every such sentence: the whole interval of the difference lies beyond.
+        """
+        return True if self.low > by else False if self.high < by else None
+
+
+def compare(one, other):
+    """Losses of two things on the same files with the same seeds: (seeds, files, ...) each.
+
+    What has no seeds, such as a rule that is not trained, has one row.
+    """
+    gain = other - one
+    return Comparison(*interval(gain), could_be_seen(gain))
+
+
+def could_be_seen(values, draws=20_000):
+    """The mean that such an interval would find to be above zero with chance SEEN.
+
+    It supposes that seeds and files scatter, evenly to both sides, as much as they did here.
+    """
+    generator = torch.Generator().manual_seed(0)
+    off, half = torch.zeros(2, draws, dtype=torch.float64)
+    for error, freedom in scatter(values)[1]:
+        off += error * torch.randn(draws, dtype=torch.float64, generator=generator)
+        luck = torch.randn(freedom, draws, dtype=torch.float64, generator=generator)
+        half += (quantile(freedom) * error) ** 2 * luck.square().mean(0)
+    return (half.sqrt() - off).quantile(SEEN).item()
 
 
 @cache
