@@ -3,20 +3,22 @@
     make experiments
     python -m experiments language tasks --jobs 2 --device cpu
 
-A run that was cut off is made again the next time; those that had ended are kept. --dask
+It says first what it will make, and how long that takes by the runs that are kept. A run that
+was cut off is made again the next time; those that had ended are kept. --dask
 spreads the runs over the workers of a Dask scheduler, which need this folder and these versions;
 dask and distributed, which nothing else here needs, are installed by hand.
 """
 
 import argparse
 from pathlib import Path
+from statistics import mean
 
 import joblib
 import torch
 from tqdm import tqdm
 
 from experiments.current import carry_out, is_current
-from experiments.runs import RESULTS, plan, runs
+from experiments.runs import RESULTS, kept, plan, runs
 
 DASK = "a Dask scheduler whose workers take the runs; first: pip install dask distributed"
 TRIED = RESULTS.parent.parent / ".cache" / "experiments"
@@ -28,6 +30,8 @@ def main(arguments=None):
     sizes = {name: plan()[name]["smoke"] if options.smoke else {} for name in options.experiments}
     stale = [run for run in wanted if not is_current(run, options.folder, sizes[run.experiment])]
     print(f"{len(wanted) - len(stale)} of {len(wanted)} results are current, {len(stale)} to make")
+    for line in announced(stale, options.folder):
+        print(line)
     device = best_device() if options.device == "auto" else options.device
     tasks = (joblib.delayed(make)(run, device, sizes[run.experiment]) for run in stale)
     engine = {"backend": "dask", "scheduler_host": options.dask} if options.dask else {"n_jobs": options.jobs}
@@ -53,6 +57,25 @@ def parse(arguments):
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(plan())}")
     options.experiments = options.experiments or plan()
     return options
+
+
+def announced(stale, folder):
+    """For each experiment the runs to make, and how long that takes if they take as long as those kept."""
+    for name in dict.fromkeys(run.experiment for run in stale):
+        some = [run for run in stale if run.experiment == name]
+        times = [time for run in runs(name) if (time := seconds(run, folder)) is not None]
+        takes = (
+            f"about {len(some) * mean(times) / 60:.0f} minutes of one processor" if times else "never made"
+        )
+        yield f"{name}, {takes}: {', '.join(f'{run.method} {run.seed}' for run in some)}"
+
+
+def seconds(run, folder):
+    """How long a run took that is kept, by whatever code; None if there is none."""
+    try:
+        return kept(run, folder)["made_with"]["seconds"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def make(run, device, sizes):

@@ -77,8 +77,8 @@ def test_it_is_the_same_each_time():
 
 @pytest.mark.claim(
     "evidence-better-is-seldom-said-wrongly",
-    "On made-up data of 3 seeds and 58 files, of two things that are alike the rule calls one better at most 7 "
-    "times in 100, whichever differs more, seeds or files, and also where a few files are far off",
+    "On made-up data of 3 seeds and 58 files, of two things that are alike the rule calls one better at most "
+    "7 times in 100, whichever differs more, seeds or files, and also where a few files are far off",
 )
 @pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize("mix", MIXES)

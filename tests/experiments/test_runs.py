@@ -11,6 +11,7 @@ import pytest
 
 from executable_prose import project
 from experiments import runs
+from experiments.__main__ import announced
 from experiments.current import carry_out, is_current
 from experiments.runs import Run
 
@@ -195,6 +196,17 @@ def test_a_broken_file_is_no_result(tmp_path, content):
 def test_a_missing_result_says_how_to_make_it(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no result language/none-0: make experiments makes it"):
         runs.load("language", tmp_path)
+
+
+def test_what_will_be_made_is_said_and_how_long_it_takes_by_what_is_kept(toy):
+    wanted, folder = runs.runs("toy"), toy / "kept"
+    assert [*announced(wanted[:2], folder)] == ["toy, never made: none 0, RoPE 0"]
+    for run, took in zip(wanted, (60, 240), strict=False):
+        run.keep(folder, {"made_with": {"seconds": took}})
+    wanted[2].path(folder).write_text("{", encoding="utf-8")
+    said = "toy, about 10 minutes of one processor: T5 0, none 1, RoPE 1, T5 1"
+    assert [*announced(wanted[2:], folder)] == [said]
+    assert [*announced([], folder)] == []
 
 
 def test_results_are_read_without_what_trains():
