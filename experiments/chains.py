@@ -1,9 +1,10 @@
 """Texts in which all that stands before helps, and how good a guess can be is known exactly.
 
-Markov chains that must be learned from the text itself, as in Edelman et al. 2024, arXiv:2402.11004: each
-text draws for each state the chances of what follows it, uniformly from all that add up to one. Who counts
-what followed the present state so far, and adds one to each count, guesses as well as can be: that is
-Bayes' rule. The more text, the better that guess; so far text always helps a little.
+Markov chains that must be learned from the text itself, as in Edelman et al. 2024, arXiv:2402.11004. There
+are more states here, and in each text a state is followed by few of them: each text draws the chances of
+what follows a state from a Dirichlet distribution. Who counts what followed the present state so far, and
+adds PRIOR to each count, guesses as well as can be: that is Bayes' rule. The more text, the better that
+guess; so far text always helps a little.
 
 A model is asked how far its chances are from those, at each place: the loss that it must expect beyond
 the best possible, in nats.
@@ -12,20 +13,22 @@ the best possible, in nats.
 import hashlib
 
 import torch
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import one_hot
 
 from experiments.regimes import ASKED, UPDATES, by_window, decoder, sizes, train
 
-STATES = 8
-TEXTS = 64  # asked about, the same for every model
+STATES, PRIOR = 16, 0.1
+TEXTS = 48  # asked about, the same for every model
 BANDS = ((0, 16), (16, 32), (32, 64), (64, 128), (128, 256), (256, 512), (512, 1024))  # of places
 
 
-def draw(count, length, generator):
+def draw(count, length, seed):
     """Texts, each a chain of its own: (count, length). All first states are equally likely."""
-    chances = torch.empty(count, STATES, STATES).exponential_(generator=generator)
-    below = (chances / chances.sum(-1, keepdim=True)).cumsum(-1)[..., :-1]
-    luck = torch.rand(length, count, 1, generator=generator)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        following = torch.distributions.Dirichlet(torch.full((STATES,), PRIOR))
+        below = following.sample((count, STATES)).cumsum(-1)[..., :-1]
+        luck = torch.rand(length, count, 1)
     rows = torch.arange(count)
     states = [(STATES * luck[0, :, 0]).long()]
     for each in luck[1:]:
@@ -35,7 +38,7 @@ def draw(count, length, generator):
 
 def asked(count=TEXTS):
     """The texts that every model is asked about: (count, ASKED + 1)."""
-    return draw(count, ASKED + 1, torch.Generator().manual_seed(9))
+    return draw(count, ASKED + 1, seed=9000)
 
 
 def counted(texts, seen=ASKED):
@@ -43,13 +46,16 @@ def counted(texts, seen=ASKED):
 
     If nothing is left out, they are the best possible.
     """
-    now, following = texts[:, :-1], texts[:, 1:]
-    moves = one_hot(now * STATES + following, STATES**2).float()
-    before = moves.cumsum(1) - moves
-    gone = pad(before, (0, 0, seen - 1, 0))[:, : before.shape[1]]
-    counts = (before - gone).unflatten(-1, (STATES, STATES))
-    row = 1 + counts.gather(2, now[..., None, None].expand(-1, -1, 1, STATES))[:, :, 0]
-    return row / row.sum(-1, keepdim=True)
+    place = torch.arange(texts.shape[1] - 1)
+    back = place[:, None] - place
+    read = (back > 0) & (back < seen)
+    found = []
+    for part in texts.split(8):
+        now, then = part[:, :-1], one_hot(part[:, 1:], STATES).float()
+        alike = (now[:, :, None] == now[:, None, :]) & read
+        row = PRIOR + alike.float() @ then
+        found.append(row / row.sum(-1, keepdim=True))
+    return torch.cat(found)
 
 
 def floor(texts):
@@ -86,7 +92,7 @@ def by_band(values):
 def run(method, seed, device, updates=UPDATES, count=TEXTS):
     """Train one model and ask how far it is from the best possible."""
     name, batch, length = sizes(method)
-    texts = draw(updates * batch, length + 1, torch.Generator().manual_seed(seed))
+    texts = draw(updates * batch, length + 1, seed)
     model = train(decoder(name, STATES, seed), texts.split(batch), updates, device)
     return {"above": by_window(model, lambda each: by_band(asked_about(each, asked(count), device)))}
 
