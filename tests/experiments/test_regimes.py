@@ -9,7 +9,7 @@ import torch
 
 from experiments import chains, ciphers, corpus, language, regimes
 from experiments.encodings import make
-from experiments.runs import PLAN, plan
+from experiments.runs import PLAN
 
 METHODS = ("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5")
 PREDICTIONS = tomllib.loads(PLAN.with_name("predictions.toml").read_text(encoding="utf-8"))
@@ -26,18 +26,19 @@ def generator(seed=0):
 )
 def test_counting_is_bayes_rule():
     text = torch.tensor([[3, 1, 3, 1, 3, 2, 0, 3, 1, 5]])
-    each = torch.distributions.Dirichlet(torch.ones(8, dtype=torch.float64)).sample((1_000_000,))
+    prior = torch.full((chains.STATES,), chains.PRIOR, dtype=torch.float64)
+    each = torch.distributions.Dirichlet(prior).sample((1_000_000,))
     for place in (0, 3, 8):
         now = text[0, place]
         followed = [text[0, t + 1] for t in range(place) if text[0, t] == now]
         weight = each[:, followed].prod(-1)  # the other rows of a chain tell nothing of this one
         bayes = (weight[:, None] * each).sum(0) / weight.sum()
-        assert torch.allclose(chains.counted(text)[0, place].double(), bayes, atol=2e-3)
+        assert torch.allclose(chains.counted(text)[0, place].double(), bayes, atol=0.01)
 
 
 def test_no_other_chances_have_a_lower_loss_than_the_floor_and_the_floor_is_met():
     """On average over texts, by what then really came."""
-    texts = chains.draw(1500, 65, generator())
+    texts = chains.draw(3000, 65, seed=0)
     best, then = chains.counted(texts), texts[:, 1:, None]
 
     def met(chances):
@@ -49,13 +50,13 @@ def test_no_other_chances_have_a_lower_loss_than_the_floor_and_the_floor_is_met(
     lost = met(narrow) - met(best)
     told = chains.above(narrow.log(), texts).mean(-1)
     assert abs((lost - told).mean()) < 3 * (lost - told).std() / math.sqrt(len(lost))
-    assert (chains.above(narrow.log(), texts) > -1e-6).all() and told.mean() > 0.005
+    assert (chains.above(narrow.log(), texts) > -1e-6).all() and told.mean() > 0.05
     assert chains.above(best.log(), texts).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("seen", [2, 5, 30, 41])
 def test_a_count_of_the_last_states_is_that_of_a_text_that_begins_there(seen):
-    texts = chains.draw(3, 41, generator())
+    texts = chains.draw(3, 41, seed=0)
     found = chains.counted(texts, seen)
     assert found.shape == (3, 40, chains.STATES) and torch.allclose(found.sum(-1), torch.ones(3, 40))
     for place in (0, 7, 39):
@@ -63,17 +64,25 @@ def test_a_count_of_the_last_states_is_that_of_a_text_that_begins_there(seen):
         assert torch.equal(found[:, place], chains.counted(alone)[:, -1])
 
 
-def test_each_text_is_a_chain_of_its_own_with_uniform_rows():
-    texts = chains.draw(400, 3000, generator())
-    assert texts.min() == 0 and texts.max() == 7 and torch.equal(texts, chains.draw(400, 3000, generator()))
-    first = texts[:, 0].bincount(minlength=8) / 400
-    assert torch.allclose(first, torch.full((8,), 0.125), atol=0.06)
-    moves = torch.nn.functional.one_hot(8 * texts[:, :-1] + texts[:, 1:], 64).sum(1).view(400, 8, 8)
-    known = moves.sum(-1, keepdim=True) > 100
-    rows = (moves / moves.sum(-1, keepdim=True))[known.expand_as(moves)]
-    assert rows.mean().item() == pytest.approx(1 / 8, abs=0.005)
-    noise = (1 / 8) * (7 / 8) / 300  # what counting so many adds, about
-    assert rows.var().item() == pytest.approx(7 / 64 / 9 + noise, rel=0.05)  # of Dirichlet(1, ..., 1)
+def test_each_text_is_a_chain_whose_rows_come_from_the_prior_each_by_itself():
+    """How often a state follows itself, once and twice, and comes back after one other."""
+    torch.manual_seed(3)
+    texts, after = chains.draw(60_000, 3, seed=0), torch.rand(1)
+    torch.manual_seed(3)
+    assert torch.equal(torch.rand(1), after) and torch.equal(texts, chains.draw(60_000, 3, seed=0))
+    assert not torch.equal(texts, chains.draw(60_000, 3, seed=1))
+    first, second, third = texts.T
+    count, prior = chains.STATES, chains.PRIOR
+    shares = first.bincount(minlength=count) / len(texts)
+    assert len(shares) == count and torch.allclose(shares, torch.tensor(1 / count), atol=0.005)
+    stays, back = second == first, third == first
+    twice = (prior + 1) / (count * prior + 1) / count
+    for share, expected in (
+        (stays, 1 / count),
+        (stays & back, twice),
+        (~stays & back, (1 - 1 / count) / count),
+    ):
+        assert share.double().mean().item() == pytest.approx(expected, abs=0.004)
 
 
 def test_how_far_a_model_is_is_told_of_each_text_and_band():
@@ -101,7 +110,7 @@ def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
         assert all(torch.equal(outside[key], first[key]) for key in outside)
         before = [each.clone() for each in model.encoding.parameters()]
         assert bool(before) == (name in ("learned", "T5"))
-        regimes.train(model, chains.draw(44, 9, generator()).split(4), 11, "cpu")
+        regimes.train(model, chains.draw(44, 9, seed=0).split(4), 11, "cpu")
         after = model.encoding.parameters()
         assert all((old != new).any() for old, new in zip(before, after, strict=True))
 
@@ -121,8 +130,8 @@ def test_every_method_meets_the_same_texts_and_one_on_long_texts_as_many_tokens(
             module.run(name, 1, "cpu", updates=2, **{"count": 1} if module is chains else {"each": 1})
         one, other, long = (met[module, name] for name in ("RoPE", "ALiBi", "RoPE on long texts"))
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True)) and len(one) == 2
-        assert {tuple(each.shape) for each in one} == {(32, 129)}
-        assert {tuple(each.shape) for each in long} == {(4, 1025)}
+        assert {tuple(each.shape) for each in one} == {(8, 129)}
+        assert {tuple(each.shape) for each in long} == {(1, 1025)}
 
 
 def test_a_learned_table_gives_places_past_its_end_its_last_row():
@@ -205,11 +214,12 @@ def test_a_run_on_ciphers_tells_the_same_bytes_with_ever_more_before_them(monkey
 def test_each_prediction_names_what_there_is():
     places = {"chains": {end for _, end in chains.BANDS}, "ciphers": {*language.CONTEXTS}}
     windows = {"chains": regimes.WINDOWS, "ciphers": ciphers.WINDOWS}
+    rules = {"chains": {"best", "count"}, "ciphers": set()}
     for regime, kinds in PREDICTIONS.items():
-        methods = {*plan()[regime]["methods"]} | ({"best", "count"} if regime == "chains" else set())
         assert set(kinds) == {"stop", "expected"}
         for entry in [*kinds["stop"], *kinds["expected"]]:
             assert set(entry) == {"says", "less", "more", "by"}
             for side in (entry["less"], entry["more"]):
-                assert side["method"] in methods and side["at"] in places[regime], entry
+                name = side["method"].removesuffix(regimes.LONG)
+                assert name in {*METHODS} | rules[regime] and side["at"] in places[regime], entry
                 assert side.get("window", regimes.ASKED) in windows[regime]
