@@ -15,7 +15,7 @@ from snippets.block import Decoder, Encoding
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
 TRAINED, ASKED = 128, 1024
-BATCH, UPDATES, RATE = 8, 2000, 3e-3
+BATCH, UPDATES, RATE = 8, 6000, 3e-3
 WINDOWS = (32, 64, 128, ASKED)  # tokens seen, the one that asks included; the last hides nothing
 LONG = " on long texts"  # after the name of an encoding: trained at ASKED, on as many tokens
 
