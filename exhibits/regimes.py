@@ -83,9 +83,6 @@ def expected():
         found = _compared(regime, entry)
         outcome = OUTCOMES[found.better(entry["by"])]
         counts[outcome] += not stop
-        counts[f"{regime}_stops"] = counts.get(f"{regime}_stops", True) and (
-            not stop or outcome == "held"
-        )
         says = f"*Stop rule.* {entry['says']}" if stop else entry["says"]
         nats = f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
         print(f"| {says} | {outcome} | {nats} | {found.seen:.2f} |")
@@ -114,13 +111,22 @@ def distances():
         seen = "all" if window == ASKED else window
         print(f"| {name} | {seen} |", " | ".join(cells), "|")
         for end, each in zip(ENDS, found, strict=True):
-            values[f"{name}_{seen}_{end}"] = each.gain
+            values[f"{name.lower()}_{seen}_{end}"] = each.gain
+    for name in ("alibi", "t5"):
+        seen = values[f"{name}_{TRAINED}_{ASKED}"]
+        values[f"{name}_uses"] = seen - values[f"{name}_all_{ASKED}"]
     return values | _sizes()
 
 
 def _distance(name, end, window=ASKED):
     found = _measured("chains", name, end, window)
     return compare(_measured("chains", "best", end), found)
+
+
+def _best_window(name):
+    """Of the windows the one with which it is nearest, far out."""
+    windows = models.WINDOWS[:-1]
+    return min(windows, key=lambda seen: _distance(name, ASKED, seen).gain)
 
 
 def _sizes():
@@ -136,6 +142,7 @@ def _sizes():
         "width": models.DIM,
         "layers": models.LAYERS,
         "seeds": plan()["chains"]["seeds"],
+        "narrow": min(models.WINDOWS),
         "best_within": best[TRAINED],
         "best_far": best[ASKED],
         "falls": best[TRAINED] - best[ASKED],
@@ -153,9 +160,10 @@ def floor():
     middles = [end / math.sqrt(2) for end in ENDS]
     best = torch.tensor([_best()[end] for end in ENDS])
     lines = {name: (name, ASKED, COLORS[name]) for name in load("chains")}
+    narrow = _best_window("RoPE")
     lines |= {
         f"count of {TRAINED}": ("count", TRAINED, "gray"),
-        f"RoPE, window {TRAINED}": ("RoPE", TRAINED, COLORS["RoPE"]),
+        f"RoPE, window {narrow}": ("RoPE", narrow, COLORS["RoPE"]),
     }
     for label, (name, window, color) in lines.items():
         found = [_distance(name, end, window) for end in ENDS]

@@ -8,7 +8,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from executable_prose.project import DOCS
-from exhibits import _same_bytes, evidence
+from exhibits import _same_bytes, evidence, regimes
 from exhibits import cost as price
 from experiments import language, runs, tasks, variants
 from snippets.alibi import alibi_bias, alibi_slopes
@@ -240,15 +240,15 @@ def test_what_runs_here_is_told_of_each_encoding_as_it_is_made(capsys):
 def test_what_was_run_is_counted_over_all_that_the_page_shows(monkeypatch):
     """Each exhibit on the page is asked which results it reads."""
     page = (DOCS / "guide" / "evidence.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"(?:```exhibit |#!val )(evidence|cost)\.(\w+)", page))
+    shown = set(re.findall(r"(?:```exhibit |#!val )(evidence|cost|regimes)\.(\w+)", page))
     shown.remove(("evidence", "provenance"))
     read = set()
-    for module in (evidence, price, _same_bytes):
+    for module in (evidence, price, regimes, _same_bytes):
         for name in ("load", "made_with"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, noting(getattr(runs, name), read))
     for module, name in sorted(shown):
-        getattr({"evidence": evidence, "cost": price}[module], name)()
+        getattr({"evidence": evidence, "cost": price, "regimes": regimes}[module], name)()
     assert read == set(evidence.SHOWN)
     values, entries = evidence.provenance(), [e for name in read for e in runs.made_with(name)]
     assert values["runs"] == len(entries)
