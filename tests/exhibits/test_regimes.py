@@ -133,20 +133,6 @@ def test_alibi_and_t5_use_what_lies_beyond_the_trained_length():
         assert compare(distance(name, FAR), distance(name, FAR, 128)).better() is True
 
 
-@pytest.mark.claim(
-    "evidence-a-count-does-better",
-    "In our runs on chains, from 512 to 1,024 states, counting in the last 128 states alone is nearer "
-    "to the best possible than every encoding that was trained on 128, with and without a window of "
-    "32, 64 or 128, in each seed",
-)
-def test_far_out_a_count_of_the_last_states_is_nearer_than_any_encoding():
-    count = distance("count", FAR, 128)
-    for name in load("chains"):
-        for window in ("32", "64", "128", ALL):
-            assert (means(name, FAR, window) > count.mean()).all(), (name, window)
-            assert compare(count, distance(name, FAR, window)).better() is True, (name, window)
-
-
 def test_the_rule_for_stopping_lets_pass_what_is_drawn():
     rule = [(regime, entry) for regime, stop, entry in regimes._expected() if stop]
     assert len(rule) >= 2
