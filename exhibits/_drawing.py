@@ -31,7 +31,20 @@ def spaced(heights, gap):
     return placed
 
 
-def name_lines(ax):
+def centred(heights, gap):
+    """Heights, lowest first, moved up or down, so that none is nearer."""
+    crowds = []  # of each the mean, less what stands below, and how many
+    for number, height in enumerate(heights):
+        crowds.append((height - number * gap, 1))
+        while len(crowds) > 1 and crowds[-2][0] >= crowds[-1][0]:
+            (low, some), (high, more) = crowds[-2:]
+            both = some + more
+            crowds[-2:] = [((low * some + high * more) / both, both)]
+    flat = [mean for mean, count in crowds for _ in range(count)]
+    return [mean + number * gap for number, mean in enumerate(flat)]
+
+
+def name_lines(ax, place=spaced):
     """Write each line's label at its right end, in its colour; no legend."""
     ax.figure.draw_without_rendering()  # so that it is known where they end
     low, high = sorted(ax.get_ylim())
@@ -43,7 +56,7 @@ def name_lines(ax):
             height = ax.transData.transform(end)[1] * 72 / ax.figure.dpi
             ends.append((height, end, line))
     ends.sort(key=lambda each: each[0])
-    places = spaced(
+    places = place(
         [each[0] for each in ends], 1.2 * plt.rcParams["font.size"]
     )
     for (height, end, line), place in zip(ends, places, strict=True):

@@ -18,7 +18,7 @@ from experiments import tasks as puzzles
 from experiments import teaching
 from experiments import variants as changed
 from experiments.intervals import LEVEL as SURE
-from experiments.intervals import interval
+from experiments.intervals import compare, interval
 from experiments.runs import load, made_with
 from snippets.alibi import alibi_slopes
 from snippets.sinusoidal import sinusoidal_encoding
@@ -35,9 +35,7 @@ COLUMNS = {  # of the table of all: the claim and the figure of each
     "Within": ("evidence-every-encoding-helps-within", "evidence-context"),
     "Past": ("evidence-who-stays-level", "evidence-context"),
     "Far": ("evidence-who-stays-level", "evidence-context"),
-    "Copying": ("evidence-copying-fades-for-all", "evidence-tasks"),
     "Recall": ("evidence-recall-breaks-with-rope", "evidence-tasks"),
-    "Counting": ("evidence-counting-needs-no-places", "evidence-tasks"),
     "Step": ("cost-of-training", "cost-training"),
 }
 FAVOURED = 16  # keys that a head may prefer
@@ -48,6 +46,7 @@ SHOWN = (  # the experiments whose results stand on the page
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
 ALL = "all encodings"  # what a reader may pick besides one
 KINDS = dict.fromkeys(COLORS.values())  # the colours of encodings
+ENOUGH = 0.99  # right answers at the trained length, in each seed
 SMOOTH = 4  # bins that a point of a line is the mean of
 
 
@@ -227,13 +226,14 @@ def table():
     print("|---" + "|--:" * (len(heads) + 1) + "|")
     for name in sorted(far, key=far.get):
         cells = [_measure(losses[name]) for losses in read]
-        cells += [_measure(shares[:, -1]) for shares in right[name].values()]
+        recall = right[name]["recall"]
+        cells.append(_measure(recall[:, -1]) if _learned(recall) else None)
         cells.append(cost._step(name))
         linked = [
-            f"[{mean:.2f}](#{place}) ±{half:.2f}"
-            for (mean, half), (_, place) in zip(
-                cells, COLUMNS.values(), strict=True
-            )
+            "[not learned](#evidence-tasks)"
+            if cell is None
+            else f"[{cell[0]:.2f}](#{place}) ±{cell[1]:.2f}"
+            for cell, (_, place) in zip(cells, COLUMNS.values(), strict=True)
         ]
         print(f"| {name} |", " | ".join(linked), f"| {learned[name]:,} |")
     return _sizes() | _main_results()
@@ -268,15 +268,10 @@ def _sizes():
 
 
 def _main_results():
-    """What the text says in words of the encodings, beside none."""
-    near, far = _same_bytes.losses(NEAR), _same_bytes.losses(LONG)
-    values = {}
-    for name in near:
-        over = far[name] - far["none"]
-        values[f"{_key(name)}_over_least"] = over.min()
-        values[f"{_key(name)}_over_most"] = over.max()
+    """By how much the others beat none within, each in its worst seed."""
+    near = _same_bytes.losses(NEAR)
     gains = [(near["none"] - near[n]).min() for n in near if n != "none"]
-    return values | {"least_gain": min(gains), "most_gain": max(gains)}
+    return {"least_gain": min(gains), "most_gain": max(gains)}
 
 
 def _key(name):
@@ -352,6 +347,32 @@ def context():
         "sure": SURE,
         "most_context": contexts[-1],
     }
+
+
+def _compared(one, other, before):
+    """One encoding beside another, on the same bytes."""
+    far, at = _far(), models.CONTEXTS.index(before)
+    return compare(far[one][at], far[other][at])
+
+
+def verdicts():
+    """Beside no positions, far out, in words that the rule decides; and how
+    many are better, worse, or not to be told apart.
+    """
+    words = {
+        True: "better than",
+        False: "worse than",
+        None: "not to be told apart from",
+    }
+    found = {
+        name: _compared(name, "none", LONG).better()
+        for name in load("language")
+        if name != "none"
+    }
+    values = {_key(name): words[each] for name, each in found.items()}
+    for kind, each in (("better", True), ("worse", False), ("alike", None)):
+        values[kind] = [*found.values()].count(each)
+    return values
 
 
 def level():
@@ -630,22 +651,32 @@ def _accuracies():
     }
 
 
+def _learned(shares):
+    """Whether so many were right, of (seeds, lengths)."""
+    return (shares[:, 0] >= ENOUGH).all().item()
+
+
 def tasks():
     """Three grids of shares of right answers: a row for each encoding, a
-    column for each length, the trained one first. For copying all rows fade
-    to the right. For recall all stay full but those of RoPE, xPos and
-    sinusoids. For counting the rows of CoPE and of no encoding are the
-    fullest.
+    column for each length, the trained one first. Where a task was not
+    learned there, the row ends. No row of copying goes on; of recall all do
+    but that of sinusoids, and stay full but those of RoPE and xPos; of
+    counting only that of CoPE does, and fades.
     """
     found = _accuracies()
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 4), sharey=True)
     for ax, task in zip(axes, puzzles.TASKS, strict=True):
         grid = torch.stack([found[name][task].mean(0) for name in found])
+        for row, name in enumerate(found):
+            if not _learned(found[name][task]):
+                grid[row, 1:] = math.nan
         ax.imshow(grid, cmap="amount", vmin=0, vmax=1.6)
         for row, shares in enumerate(grid.tolist()):
             for column, share in enumerate(shares):
-                cell = f"{share:.2f}".removeprefix("0").replace("1.00", "1")
-                ax.text(column, row, cell, ha="center", va="center")
+                if math.isfinite(share):
+                    cell = f"{share:.2f}".removeprefix("0")
+                    cell = cell.replace("1.00", "1")
+                    ax.text(column, row, cell, ha="center", va="center")
         ax.set_title(task, loc="left")
         ax.set_xticks(
             range(len(puzzles.LENGTHS)), puzzles.LENGTHS, rotation=90
@@ -657,17 +688,23 @@ def tasks():
     values = {"trained": trained, "longest": longest}
     values |= {"copied": trained // 2, "copied_far": longest // 2}
     values |= {"asked": len(found), "rows": puzzles.ROWS}
-    constant = [_best_constant_count(n) for n in puzzles.LENGTHS]
     for name, shares in found.items():
         for task, share in shares.items():
             values[f"{task}_{_key(name)}"] = share[:, 0].mean()
             values[f"{task}_{_key(name)}_far"] = share[:, -1].mean()
+    for task in puzzles.TASKS:
+        learned = [_learned(shares[task]) for shares in found.values()]
+        values[f"{task}_learned"] = sum(learned)
+    values["counting_next"] = max(
+        shares["counting"][:, 0].mean()
+        for name, shares in found.items()
+        if name != "CoPE"
+    )
     return fig, values | {
+        "enough": ENOUGH,
         "updates": puzzles.UPDATES,
         "guess_letter": 1 / puzzles.LETTERS,
         "guess_count": 1 / (puzzles.MOST + 1),
-        "constant_count": max(constant),
-        "constant_count_far": constant[-1],
         "letters": puzzles.LETTERS,
         "most": puzzles.MOST,
         "spread": max(
@@ -677,14 +714,6 @@ def tasks():
             for column in range(len(puzzles.LENGTHS))
         ),
     }
-
-
-def _best_constant_count(length):
-    """The share of the texts asked about that share the commonest answer."""
-    generator = torch.Generator().manual_seed(length)
-    rows = puzzles.counting(puzzles.ROWS, length, generator, first=0)
-    answers = rows[1][:, -1]
-    return answers.bincount().max().item() / len(answers)
 
 
 def provenance():

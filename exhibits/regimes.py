@@ -5,11 +5,12 @@ trained, and what came. The kept results of experiments/chains.py.
 import math
 import tomllib
 from functools import cache
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits._drawing import COLORS, name_lines
+from exhibits._drawing import COLORS, centred, name_lines
 from experiments import chains, ciphers
 from experiments import regimes as models
 from experiments.intervals import LEVEL, SEEN, compare
@@ -19,6 +20,11 @@ TRAINED, ASKED = models.TRAINED, models.ASKED
 ENDS = [end for _, end in chains.BANDS if end >= TRAINED]
 RULES = ("best", "count")  # that are not trained
 OUTCOMES = {True: "held", False: "failed", None: "open"}
+NEARER, FARTHER = (
+    "nearer to the best possible than",
+    "farther from the best possible than",
+)
+UNTOLD = "not to be told apart from"
 
 
 def _measured(regime, method, at, window=ASKED):
@@ -53,18 +59,23 @@ def _best():
 
 
 def _expected():
-    """Of each regime that was trained: its name, whether the entry is part
-    of the stop rule, and the entry.
+    """Of each regime its name, whether the entry is part of the stop rule,
+    and the entry.
     """
     path = PLAN.with_name("predictions.toml")
     told = tomllib.loads(path.read_text(encoding="utf-8"))
     return [
         (regime, kind == "stop", entry)
         for regime, kinds in told.items()
-        if regime in plan()
         for kind, entries in kinds.items()
         for entry in entries
     ]
+
+
+def _was_asked(regime, entry):
+    """Whether there are runs of all that the entry names."""
+    named = {entry[side]["method"] for side in ("less", "more")}
+    return named <= {*RULES, *plan()[regime]["methods"]}
 
 
 def _compared(regime, entry):
@@ -78,55 +89,108 @@ def expected():
     """
     print("| Expected | Came | Difference, nats | Could be seen |")
     print("|---|---|--:|--:|")
-    counts = dict.fromkeys(OUTCOMES.values(), 0)
+    counts = dict.fromkeys((*OUTCOMES.values(), "not asked"), 0)
     for regime, stop, entry in _expected():
-        found = _compared(regime, entry)
-        outcome = OUTCOMES[found.better(entry["by"])]
+        outcome, nats, seen = "not asked", "", ""
+        if _was_asked(regime, entry):
+            found = _compared(regime, entry)
+            outcome = OUTCOMES[found.better(entry["by"])]
+            nats = (
+                f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
+            )
+            seen = f"{found.seen:.2f}"
         counts[outcome] += not stop
         says = f"*Stop rule.* {entry['says']}" if stop else entry["says"]
-        nats = f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
-        print(f"| {says} | {outcome} | {nats} | {found.seen:.2f} |")
+        print(f"| {regime}: {says} | {outcome} | {nats} | {seen} |")
+    counts["not_asked"] = counts.pop("not asked")
     return counts | {"sure": LEVEL, "chance": SEEN}
 
 
 def distances():
-    """How far each method is from the best possible, by place in the text:
-    first what is not trained, then what is, each with its windows.
+    """How far each method is from the best possible: by place in the text,
+    and at the end with each window. Nearest at the end first; then which
+    others it is surely nearer than there.
     """
+    windows = sorted(models.WINDOWS[:-1], reverse=True)
     heads = [f"{end // 2} to {end:,}" for end in ENDS]
-    print("| Method | Sees |", " | ".join(heads), "|")
-    print("|---|--:" + "|--:" * len(heads) + "|")
+    heads += [f"window {seen}" for seen in windows]
+    print(
+        "| Method |", " | ".join(heads), "| At the end surely nearer than |"
+    )
+    print("|---" + "|--:" * len(heads) + "|---|")
     best = [f"{loss:.2f}" for end, loss in _best().items() if end in ENDS]
-    print("| the best possible, loss | all |", " | ".join(best), "|")
-    rows = [("count", window) for window in models.WINDOWS[:-1]]
-    rows += [
-        (name, window)
-        for name in load("chains")
-        for window in (ASKED, *models.WINDOWS[:-1])
-    ]
-    values = {}
-    for name, window in rows:
-        found = [_distance(name, end, window) for end in ENDS]
-        cells = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
-        seen = "all" if window == ASKED else window
-        print(f"| {name} | {seen} |", " | ".join(cells), "|")
-        for end, each in zip(ENDS, found, strict=True):
+    print("| *best possible, loss* |", " | ".join(best), "|||||")
+    values, rows = {}, {}
+    for name in ("count", *load("chains")):
+        asked = [(end, ASKED) for end in ENDS] + [(ASKED, w) for w in windows]
+        found = [_distance(name, *each) for each in asked]
+        rows[name] = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
+        for (end, window), each in zip(asked, found, strict=True):
+            seen = "all" if window == ASKED else window
             values[f"{name.lower()}_{seen}_{end}"] = each.gain
-    for name in ("alibi", "t5"):
+    for name in sorted(
+        load("chains"), key=lambda name: values[f"{name.lower()}_all_{ASKED}"]
+    ):
+        worse = [e for e in load("chains") if _verdict(name, e) == NEARER]
+        cells = " | ".join(rows[name])
+        print(f"| {name} | {cells} | {', '.join(worse) or 'none of them'} |")
+    cells = " | ".join(rows["count"])
+    print(f"| *a count* | {cells} | |")
+    return values | _in_words(values) | _sizes()
+
+
+def _in_words(values):
+    """What the text says besides: what is won by what a window hides, half
+    intervals, and what the design could have seen.
+    """
+    told = {}
+    for name in ("alibi", "t5", "sinusoidal"):
         seen = values[f"{name}_{TRAINED}_{ASKED}"]
-        values[f"{name}_uses"] = seen - values[f"{name}_all_{ASKED}"]
-    return values | _sizes()
+        told[f"{name}_uses"] = seen - values[f"{name}_all_{ASKED}"]
+    for key, *asked in (
+        ("rope", "RoPE", ASKED),
+        ("none", "none", ASKED),
+        ("rope_windowed", "RoPE", ASKED, TRAINED),
+    ):
+        found = _distance(*asked)
+        told[f"{key}_half"] = found.high - found.gain
+    seen = [
+        compare(*(_measured("chains", name, ASKED) for name in pair)).seen
+        for pair in combinations(load("chains"), 2)
+    ]
+    return told | {"seen_least": min(seen), "seen_most": max(seen)}
+
+
+def verdicts():
+    """How two compare far out, in words that the rule decides."""
+    plain = load("chains")
+    pairs = {
+        f"{one}_{other}".lower(): _verdict(one, other)
+        for one in plain
+        for other in (*plain, "count")
+        if one != other
+    }
+    windows = {
+        f"{name}_windowed".lower(): _verdict(name, name, narrow=TRAINED)
+        for name in plain
+    }
+    return pairs | windows
+
+
+def _verdict(one, other, end=ASKED, narrow=None):
+    """Whether the one is nearer to the best possible than the other; what
+    counts sees as much as was trained.
+    """
+    seen = narrow or (TRAINED if other == "count" else ASKED)
+    found = compare(
+        _measured("chains", one, end), _measured("chains", other, end, seen)
+    )
+    return {True: NEARER, False: FARTHER, None: UNTOLD}[found.better()]
 
 
 def _distance(name, end, window=ASKED):
     found = _measured("chains", name, end, window)
     return compare(_measured("chains", "best", end), found)
-
-
-def _best_window(name):
-    """Of the windows the one with which it is nearest, far out."""
-    windows = models.WINDOWS[:-1]
-    return min(windows, key=lambda seen: _distance(name, ASKED, seen).gain)
 
 
 def _sizes():
@@ -150,40 +214,39 @@ def _sizes():
 
 
 def floor():
-    """Two panels over the place in the text, from half the trained length to
-    eight times it. Above, the loss: the best possible is a thick gray line
-    that falls all the way; a count of the last stretch, as long as the
-    training, is dashed and soon falls no more. Below, how far each encoding
-    is from the best possible, with a band that shows how sure that is.
+    """Loss over the place in the text, from half the trained length to eight
+    times it. The best possible, a thick gray line, falls all the way; a
+    dashed gray one, a count of the last stretch as long as training, falls
+    ever less. Three encodings stay near that. RoPE rises to the line of no
+    positions, far above all; with a window, dashed, it does not.
     """
-    fig, axes = plt.subplots(2, 1, figsize=(4.4, 6), sharex=True)
+    fig, ax = plt.subplots(figsize=(4.4, 4.2))
     middles = [end / math.sqrt(2) for end in ENDS]
     best = torch.tensor([_best()[end] for end in ENDS])
-    lines = {name: (name, ASKED, COLORS[name]) for name in load("chains")}
-    narrow = _best_window("RoPE")
+    lines = {name: (name, ASKED) for name in load("chains")}
     lines |= {
-        f"count of {TRAINED}": ("count", TRAINED, "gray"),
-        f"RoPE, window {narrow}": ("RoPE", narrow, COLORS["RoPE"]),
+        f"count of {TRAINED}": ("count", TRAINED),
+        f"RoPE, window {TRAINED}": ("RoPE", TRAINED),
     }
-    for label, (name, window, color) in lines.items():
+    for label, (name, window) in lines.items():
         found = [_distance(name, end, window) for end in ENDS]
         gain, low, high, _ = (
             torch.tensor(e) for e in zip(*found, strict=True)
         )
+        color = COLORS.get(name, "gray")
         style = "-" if window == ASKED else "--"
-        axes[0].plot(middles, best + gain, style, color=color, label=label)
-        axes[1].plot(middles, gain, style, color=color, label=label)
-        if name != "count":
-            band = middles, low, high
-            axes[1].fill_between(*band, color=color, alpha=0.2, lw=0)
-    axes[0].plot(middles, best, color="gray", lw=4, label="best possible")
-    for ax, label in zip(axes, ("loss", "beyond the best"), strict=True):
-        ax.axvline(TRAINED, color="gray", ls=":")
-        ax.set_xscale("log", base=2)
-        ax.set_xticks([TRAINED * n for n in (1, 2, 4, 8)])
-        ax.set_xticklabels(["trained", "2 times", "4 times", "8 times"])
-        ax.set_ylabel(f"{label}, nats")
-        name_lines(ax)
-    axes[1].set_ylim(bottom=0)
-    axes[1].set_xlabel("place in the text")
+        ax.plot(middles, best + gain, style, color=color, label=label)
+        band = middles, best + low, best + high
+        if name in COLORS:
+            ax.fill_between(*band, color=color, alpha=0.2, lw=0)
+    ax.plot(middles, best, color="gray", lw=4, label="best possible")
+    ax.axvline(TRAINED, color="gray", ls=":")
+    ax.set_xscale("log", base=2)
+    ax.minorticks_off()
+    times = [f"{end // 2 // TRAINED} to {end // TRAINED}" for end in ENDS[1:]]
+    ax.set_xticks(middles, ["trained", *times])
+    ax.set_xlabel("place in the text, in trained lengths")
+    ax.set_ylabel("loss, nats")
+    ax.set_xlim(right=middles[-1])
+    name_lines(ax, centred)
     return fig

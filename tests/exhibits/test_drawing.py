@@ -6,12 +6,14 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import same_color
 
-from exhibits._drawing import COLORS, name_lines, spaced
+from exhibits._drawing import COLORS, centred, name_lines, spaced
 from experiments.runs import load
 
 
 def test_labels_keep_their_distance_and_their_order():
     assert spaced([0.0, 0.1, 5.0], 1.0) == [0.0, 1.0, 5.0]
+    assert centred([0.0, 0.2, 5.0], 1.0) == pytest.approx([-0.4, 0.6, 5.0])
+    assert centred([0.0, 0.9, 1.0, 1.1], 1.0) == pytest.approx([-0.75, 0.25, 1.25, 2.25])
 
 
 def test_every_method_has_one_colour():

@@ -3,6 +3,7 @@
 import math
 import re
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from matplotlib.colors import to_hex
@@ -11,6 +12,7 @@ from executable_prose.project import DOCS
 from exhibits import _same_bytes, evidence, regimes
 from exhibits import cost as price
 from experiments import language, runs, tasks, variants
+from experiments.intervals import compare
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.sandwich import sandwich_bias
 
@@ -123,6 +125,33 @@ def test_rope_and_sinusoids_end_above_no_encoding(far, bands):
         assert (bands[name]["far"] > bands["none"]["far"] + 0.2).all(), name
 
 
+@pytest.mark.claim(
+    "evidence-who-beats-none-far-out",
+    "In our runs, with 1,008 bytes before the same bytes, ten encodings have a lower loss than the model "
+    "without positions, and RoPE and sinusoids a higher one: the 95 % interval of each difference over seeds "
+    "and files lies on that side; for T5 and the learned table it holds zero",
+)
+def test_who_is_better_than_none_far_out_is_decided_by_the_rule():
+    values = evidence.verdicts()
+    words = {True: "better than", False: "worse than", None: "not to be told apart from"}
+    kept = runs.load("language")
+    none = torch.tensor([run["far"]["1008"] for run in kept["none"]]).view(3, -1, 3)
+    for name in kept.keys() - {"none"}:
+        mine = torch.tensor([run["far"]["1008"] for run in kept[name]]).view(3, -1, 3)
+        found = compare(mine, none).better()
+        assert values[key(name)] == words[found]
+        assert found is (None if name in ("T5", "learned") else name not in BROKEN), name
+    assert (values["better"], values["worse"], values["alike"]) == (10, 2, 2)
+
+
+def test_the_three_with_the_lowest_loss_within_cannot_be_told_apart():
+    best = ("DeBERTa", "Transformer-XL", "CoPE")
+    for one in best:
+        assert all(evidence._compared(one, other, 64).better() is None for other in best if other != one)
+    for name in runs.load("language"):
+        assert name == "none" or evidence._compared(name, "none", 64).better() is True, name
+
+
 def test_the_others_rise_and_lose_part_or_all_of_what_they_gained(near, far, costs):
     order = sorted(RISING, key=lambda name: costs[name].mean())
     assert tuple(order) == RISING  # as the page lists them
@@ -146,10 +175,10 @@ def test_sinusoids_break_at_once_and_rope_a_little_later():
     assert (at_once["RoPE"] < 0.03).all() and (later["RoPE"] > 0.4).all()
 
 
-def test_eight_walk_on_two_pinch_two_end_a_little_and_two_far_worse_than_none(near, far, costs):
+def test_eight_walk_on_two_pinch_two_end_about_as_and_two_far_worse_than_none(near, far, costs):
     """The counts of the level in plain words, which stand for every encoding."""
     over = {name: far[name] - far["none"] for name in far if name != "none"}
-    little = {name for name, each in over.items() if (each > 0).all() and (each < 0.1).all()}
+    little = {name for name in over if evidence._compared(name, "none", 1008).better() is None}
     bad = {name for name, each in over.items() if (each > 0.4).all()}
     assert little == {"T5", "learned"} and bad == set(BROKEN)
     pinched = set(over) - set(LEVEL) - little - bad
@@ -161,7 +190,7 @@ def test_eight_walk_on_two_pinch_two_end_a_little_and_two_far_worse_than_none(ne
         "Bare feet got a little sore",
         "Eight pairs walked on",
         "Two began to pinch",
-        "Two ended a little worse",
+        "Two ended about as bare feet did",
         "two ended far worse",
     ):
         assert words in text
@@ -494,28 +523,33 @@ def test_one_seed_of_sinusoids_did_not_learn_recall_whole_and_the_others_kept_it
     assert (share[share[:, 0] > 0.98][:, -1] > 0.9).sum() == 2
 
 
+def learned(share):
+    return min(share[:, 0]) >= 0.99
+
+
+def test_of_a_task_that_was_not_learned_nothing_is_shown_past_the_trained_length(shares):
+    figure, values = evidence.tasks()
+    for ax, task in zip(figure.axes, tasks.TASKS, strict=True):
+        cells = [text.get_position() for text in ax.texts]
+        wanted = [(column, row) for row, share in enumerate(shares[task].values()) for column in range(4)]
+        assert cells == [
+            (column, row) for column, row in wanted if column == 0 or learned([*shares[task].values()][row])
+        ]
+        assert values[f"{task}_learned"] == sum(map(learned, shares[task].values()))
+    plt.close(figure)
+    assert values["enough"] == 0.99 and values["recall_learned"] == 14
+
+
 @pytest.mark.claim(
-    "evidence-copying-fades-for-all",
-    "In our runs copying falls below seven tenths of the letters with every encoding and with none at eight "
-    "times the trained length, in each seed",
+    "evidence-copying-is-not-learned",
+    "In our runs with none of fifteen encodings, none included, at least 99 % of the letters are copied "
+    "rightly at the trained length in each seed",
 )
-def test_copying_fades_for_all(shares):
-    for name, share in shares["copying"].items():
-        assert (share[:, -1] < 0.7).all(), name
-        assert (share[:, -1] < share[:, 0]).all(), name
-
-
-def test_deberta_copies_longest_in_each_seed_and_some_seeds_never_learned_it(shares):
-    copying = shares["copying"]
-    far = {name: share[:, -1] for name, share in copying.items()}
-    best = far.pop("DeBERTa")
-    assert all(other.mean() < best.mean() for other in far.values())
-    within = {name: share[:, 0] for name, share in copying.items()}
-    never = {name for name, share in within.items() if (share < 0.75).all()}
-    assert never == {"none", "sinusoidal", "Sandwich"}
-    part = {name: (share < 0.75).sum() for name, share in within.items() if name not in never}
-    assert {name: count for name, count in part.items() if count} == {"FIRE": 1, "KERPLE": 1}
-    assert all(within[name].min() < 0.5 for name in ("FIRE", "KERPLE"))
+def test_copying_is_learned_by_none_and_deberta_and_cope_came_nearest(shares):
+    within = {name: share[:, 0] for name, share in shares["copying"].items()}
+    assert len(within) == 15 and not any(learned(share) for share in shares["copying"].values())
+    order = sorted(within, key=lambda name: within[name].mean())
+    assert {*order[-2:]} == {"DeBERTa", "CoPE"}
 
 
 def test_what_is_copied_is_as_long_as_the_page_says():
@@ -527,27 +561,17 @@ def test_what_is_copied_is_as_long_as_the_page_says():
 
 
 @pytest.mark.claim(
-    "evidence-counting-needs-no-places",
-    "In our runs CoPE and a model without positions count best at eight times the trained length, "
-    "in each seed",
+    "evidence-only-cope-learns-to-count",
+    "In our runs only with CoPE at least 99 % of the counts are right at the trained length in each seed; at "
+    "eight times that length it has lost at least a fifth of them, in each seed",
 )
-def test_counting_is_best_with_cope_and_without_positions(shares):
-    far = {name: share[:, -1] for name, share in shares["counting"].items()}
-    best = [far.pop(name) for name in ("CoPE", "none")]
-    for name, share in far.items():
-        assert all((each > share).all() for each in best), name
-    within = {name: share[:, 0] for name, share in shares["counting"].items()}
-    assert (within.pop("CoPE") > 0.98).all()
-    assert all((share < 0.98).all() for share in within.values())
-
-
-def test_who_says_one_count_to_all_long_texts_or_hardly_more(shares):
-    values = evidence.tasks()[1]
-    constant = [values["constant_count_far"]] * 3
-    for name in ("ALiBi", "xPos"):
-        assert shares["counting"][name][:, -1].tolist() == pytest.approx(constant, abs=1e-4), name
-    assert shares["counting"]["RoPE"][:, -1].tolist() == pytest.approx(constant, abs=0.04)
-    assert values["constant_count"] >= values["constant_count_far"] > values["guess_count"]
+def test_only_cope_learns_to_count(shares):
+    counting = shares["counting"]
+    assert [name for name, share in counting.items() if learned(share)] == ["CoPE"]
+    assert (counting["CoPE"][:, -1] < 0.8).all()
+    within = {name: share[:, 0].mean() for name, share in counting.items() if name != "CoPE"}
+    assert len(within) == 14
+    assert evidence.tasks()[1]["counting_next"] == pytest.approx(max(within.values()).item())
 
 
 def test_the_trained_length_is_the_first_that_is_asked_about():
