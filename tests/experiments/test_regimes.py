@@ -11,7 +11,10 @@ from experiments import chains, ciphers, corpus, language, regimes
 from experiments.encodings import make
 from experiments.runs import PLAN
 
-METHODS = ("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5")
+METHODS = (
+    *("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5"),
+    *("xPos", "KERPLE", "Shaw", "Transformer-XL"),
+)
 PREDICTIONS = tomllib.loads(PLAN.with_name("predictions.toml").read_text(encoding="utf-8"))
 
 
@@ -109,7 +112,7 @@ def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
         assert outside.keys() == first.keys()
         assert all(torch.equal(outside[key], first[key]) for key in outside)
         before = [each.clone() for each in model.encoding.parameters()]
-        assert bool(before) == (name in ("learned", "T5"))
+        assert bool(before) == (name in ("learned", "T5", "KERPLE", "Shaw", "Transformer-XL"))
         regimes.train(model, chains.draw(44, 9, seed=0).split(4), 11, "cpu")
         after = model.encoding.parameters()
         assert all((old != new).any() for old, new in zip(before, after, strict=True))
