@@ -40,7 +40,7 @@ COLUMNS = {  # of the table of all: the claim and the figure of each
 }
 FAVOURED = 16  # keys that a head may prefer
 SHOWN = (  # the experiments whose results stand on the page
-    *("chains", "language", "shuffled", "extensions"),
+    *("chains", "ciphers", "language", "shuffled", "extensions"),
     *("teaching", "variants", "tasks", "cost"),
 )
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had

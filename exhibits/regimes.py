@@ -213,6 +213,28 @@ def _sizes():
     }
 
 
+def alphabet():
+    """What far text is worth where each window has an alphabet of its own, to
+    a model that was trained at the full length.
+    """
+    (entry,) = (
+        entry
+        for regime, stop, entry in _expected()
+        if stop and regime == "ciphers"
+    )
+    found = _compared("ciphers", entry)
+    near = _measured("ciphers", **entry["more"])
+    return {
+        "far": entry["less"]["at"],
+        "near": entry["more"]["at"],
+        "asked": entry["by"],
+        "gain": found.gain,
+        "low": found.low,
+        "high": found.high,
+        "loss": near.mean(),
+    }
+
+
 def floor():
     """Loss over the place in the text, from half the trained length to eight
     times it. The best possible, a thick gray line, falls all the way; a

@@ -204,10 +204,28 @@ def test_sinusoids_hold_and_a_window_hurts_them_and_the_table():
 
 
 def test_the_rule_for_stopping_lets_pass_what_is_drawn():
-    rule = [(regime, entry) for regime, stop, entry in regimes._expected() if stop]
-    assert len(rule) >= 2
-    for regime, entry in rule:
-        assert regimes._compared(regime, entry).better(entry["by"]) is True, entry["says"]
+    rule = [entry for regime, stop, entry in regimes._expected() if stop and regime == "chains"]
+    assert len(rule) == 2
+    for entry in rule:
+        assert regimes._compared("chains", entry).better(entry["by"]) is True, entry["says"]
+
+
+@pytest.mark.claim(
+    "evidence-ciphers-did-not-pass",
+    "In our run on source code with an alphabet of its own in each window, RoPE, trained on windows of 1,024 "
+    "bytes, loses less than 0.05 nats more on the same bytes with 128 bytes before them than with 1,008: the "
+    "95 % interval over files ends below that",
+)
+def test_ciphers_did_not_pass_and_only_the_reference_was_trained():
+    assert plan()["ciphers"]["methods"] == ["RoPE on long texts"] and plan()["ciphers"]["seeds"] == 1
+    (run,) = load("ciphers")["RoPE on long texts"]
+    near, far = (torch.tensor(run["far"][ALL][n], dtype=torch.float64) for n in ("128", "1008"))
+    gains = (near - far).view(-1, 3).mean(1)  # a mean for each file
+    half = quantile(len(gains) - 1) * gains.std() / len(gains) ** 0.5
+    values = regimes.alphabet()
+    assert values["gain"] == pytest.approx(gains.mean().item(), abs=1e-6)
+    assert values["high"] == pytest.approx((gains.mean() + half).item(), abs=1e-6)
+    assert values["high"] < values["asked"] == 0.05
 
 
 def test_the_best_possible_keeps_falling(counted):
