@@ -528,68 +528,21 @@ def fidelity():
 
 
 def control():
-    """Two panels. On the left, text in order: the encodings differ. On the
-    right, the same bytes in random order: near the beginning all four lines
-    lie on one another, and none is below that of the model without positions.
+    """What an encoding gains within, beside none: at most, on shuffled bytes;
+    and RoPE on bytes in order.
     """
-    fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6), sharey=True)
     ordered, shuffled = _losses(), _losses("shuffled")
-    for ax, losses in zip(axes, (ordered, shuffled), strict=True):
-        for name in shuffled:
-            at, smooth = _smooth(losses[name].mean(0))
-            ax.plot(at, smooth, color=COLORS[name], label=name)
-        ax.axvline(TRAINED, color="gray", ls=":")
-        ax.set_xticks([TRAINED, ASKED])
-        ax.set_xlabel("position")
-    axes[0].set_title("text", loc="left")
-    axes[1].set_title("shuffled", loc="left")
-    axes[0].set_ylabel("loss, nats per byte")
-    fig.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=4,
-        handlelength=1,
-        columnspacing=1,
-    )
     within = {name: _band(loss, "within") for name, loss in shuffled.items()}
     gains = [
         (within["none"] - loss).max()
         for name, loss in within.items()
         if name != "none"
     ]
-    return fig, {
+    return {
         "largest_gain": max(gains),
         "gain_in_order": _band(ordered["none"], "within").mean()
         - _band(ordered["RoPE"], "within").mean(),
     }
-
-
-def stretched():
-    """Eight panels, one for RoPE as it is and one for each way to stretch it;
-    in each a line for the model as trained and one after a few updates at
-    the full length. As trained, RoPE's line rises far beyond the mark; the
-    stretched ones rise less. After the updates all lie lower, by the number
-    in the panel.
-    """
-    untuned, tuned = _stretched("untuned"), _stretched("tuned")
-    fig, axes = plt.subplots(
-        4, 2, figsize=(4.4, 5.6), sharex=True, sharey=True
-    )
-    for ax, name in zip(axes.flat, untuned, strict=True):
-        for loss, color in ((untuned, "C1"), (tuned, "black")):
-            at, smooth = _smooth(loss[name].mean(0))
-            ax.plot(at, smooth, color=color)
-        gain = _band(tuned[name], "far") - _band(untuned[name], "far")
-        words = f"{gain.mean():.2f}".replace("-", "−")
-        ax.text(ASKED, 1.55, f"tuned: {words}", ha="right")
-        ax.axvline(TRAINED, color="gray", ls=":", lw=0.8)
-        ax.set_title(name, loc="left")
-        ax.set_xticks([TRAINED, ASKED])
-        ax.set_ylim(bottom=1.5)
-    axes[0, 0].text(ASKED, 3.1, "as trained", color="C1", ha="right")
-    fig.supxlabel("position")
-    fig.supylabel("loss, nats per byte")
-    return fig
 
 
 def stretched_table():

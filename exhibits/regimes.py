@@ -85,24 +85,22 @@ def _compared(regime, entry):
 
 def expected():
     """What was expected before anything was trained, and what came: a row
-    for each, those of the stop rule first.
+    for each that was asked, those of the stop rule first.
     """
     print("| Expected | Came | Difference, nats | Could be seen |")
     print("|---|---|--:|--:|")
-    counts = dict.fromkeys((*OUTCOMES.values(), "not asked"), 0)
+    counts = dict.fromkeys((*OUTCOMES.values(), "not_asked"), 0)
     for regime, stop, entry in _expected():
-        outcome, nats, seen = "not asked", "", ""
-        if _was_asked(regime, entry):
-            found = _compared(regime, entry)
-            outcome = OUTCOMES[found.better(entry["by"])]
-            nats = (
-                f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
-            )
-            seen = f"{found.seen:.2f}"
+        if not _was_asked(regime, entry):
+            counts["not_asked"] += 1
+            continue
+        found = _compared(regime, entry)
+        outcome = OUTCOMES[found.better(entry["by"])]
         counts[outcome] += not stop
         says = f"*Stop rule.* {entry['says']}" if stop else entry["says"]
-        print(f"| {regime}: {says} | {outcome} | {nats} | {seen} |")
-    counts["not_asked"] = counts.pop("not asked")
+        nats = f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
+        cells = (f"{regime}: {says}", outcome, nats, f"{found.seen:.2f}")
+        print("|", " | ".join(cells), "|")
     return counts | {"sure": LEVEL, "chance": SEEN}
 
 
