@@ -207,7 +207,6 @@ def _sizes():
         "narrow": min(models.WINDOWS),
         "best_within": best[TRAINED],
         "best_far": best[ASKED],
-        "falls": best[TRAINED] - best[ASKED],
     }
 
 
