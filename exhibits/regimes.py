@@ -239,7 +239,7 @@ def floor():
     ever less. Three encodings stay near that. RoPE rises to the line of no
     positions, far above all; with a window, dashed, it does not.
     """
-    fig, ax = plt.subplots(figsize=(4.4, 4.2))
+    fig, ax = plt.subplots(figsize=(4.4, 3.3))
     middles = [end / math.sqrt(2) for end in ENDS]
     best = torch.tensor([_best()[end] for end in ENDS])
     lines = {name: (name, ASKED) for name in load("chains")}
