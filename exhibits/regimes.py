@@ -106,35 +106,54 @@ def expected():
 
 def distances():
     """How far each method is from the best possible: by place in the text,
-    and at the end with each window. Nearest at the end first; then which
-    others it is surely nearer than there.
+    and at the end with a window. Nearest at the end first.
     """
-    windows = sorted(models.WINDOWS[:-1], reverse=True)
+    asked = [(end, ASKED) for end in ENDS] + [(ASKED, TRAINED)]
     heads = [f"{end // 2} to {end:,}" for end in ENDS]
-    heads += [f"window {seen}" for seen in windows]
-    print(
-        "| Method |", " | ".join(heads), "| At the end surely nearer than |"
-    )
-    print("|---" + "|--:" * len(heads) + "|---|")
+    print("| Method |", " | ".join(heads), f"| window {TRAINED} |")
+    print("|---" + "|--:" * len(asked) + "|")
     best = [f"{loss:.2f}" for end, loss in _best().items() if end in ENDS]
-    print("| *best possible, loss* |", " | ".join(best), "|||||")
-    values, rows = {}, {}
+    print("| *best, loss* |", " | ".join(best), "||")
+    for name in (*_nearest_first(), "count"):
+        print(_row(name, asked))
+    values = {}
     for name in ("count", *load("chains")):
-        asked = [(end, ASKED) for end in ENDS] + [(ASKED, w) for w in windows]
-        found = [_distance(name, *each) for each in asked]
-        rows[name] = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
-        for (end, window), each in zip(asked, found, strict=True):
+        for end, window in (*asked, *_windows()):
             seen = "all" if window == ASKED else window
-            values[f"{name.lower()}_{seen}_{end}"] = each.gain
-    for name in sorted(
-        load("chains"), key=lambda name: values[f"{name.lower()}_all_{ASKED}"]
-    ):
-        worse = [e for e in load("chains") if _verdict(name, e) == NEARER]
-        cells = " | ".join(rows[name])
-        print(f"| {name} | {cells} | {', '.join(worse) or 'none of them'} |")
-    cells = " | ".join(rows["count"])
-    print(f"| *a count* | {cells} | |")
+            found = _distance(name, end, window)
+            values[f"{name.lower()}_{seen}_{end}"] = found.gain
     return values | _in_words(values) | _sizes()
+
+
+def windows():
+    """How far each method is from the best possible at the end, by how much
+    it sees there; and which others it is surely nearer than, all seen.
+    """
+    print(
+        "| Method |", " | ".join(f"{w}" for _, w in _windows()), "| Beats |"
+    )
+    print("|---" + "|--:" * len(_windows()) + "|---|")
+    for name in _nearest_first():
+        worse = [e for e in load("chains") if _verdict(name, e) == NEARER]
+        print(_row(name, _windows()), ", ".join(worse) or "none of them", "|")
+    print(_row("count", _windows()), "|")
+
+
+def _windows():
+    """What is asked of each: the end, with each window, the widest first."""
+    return [(ASKED, seen) for seen in sorted(models.WINDOWS[:-1])[::-1]]
+
+
+def _nearest_first():
+    """The methods, by how far they are from the best possible at the end."""
+    return sorted(load("chains"), key=lambda e: _distance(e, ASKED).gain)
+
+
+def _row(name, asked):
+    found = [_distance(name, *each) for each in asked]
+    cells = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
+    name = "*a count*" if name == "count" else name
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def _in_words(values):

@@ -58,28 +58,33 @@ def test_the_floor_and_the_counts_are_those_of_counting_by_hand(counted):
             assert shown[:12] == lost[end] and len(shown) == chains.TEXTS
 
 
-def test_the_table_tells_what_was_kept_and_who_is_surely_nearer(capsys):
-    values = regimes.distances()
+def test_the_tables_tell_what_was_kept_and_who_is_surely_nearer(capsys):
+    values, names = regimes.distances(), [*load("chains")]
     head, _, _, *rows, count = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()]
-    asked = [("128", ALL), ("256", ALL), ("512", ALL), (FAR, ALL), (FAR, "128"), (FAR, "64"), (FAR, "32")]
-    assert [*head[1:5]] == [f"{int(end) // 2} to {int(end):,}" for end, _ in asked[:4]]
-    assert head[5:8] == [f"window {window}" for _, window in asked[4:]]
-    assert {row[0] for row in rows} == {*load("chains")} and count[0] == "*a count*"
-    ends = []
-    for name, *cells, nearer in rows:
-        for (end, window), cell in zip(asked, cells, strict=True):
-            kept = means(name, end, window).mean().item()
-            seen = "all" if window == ALL else window
-            assert values[f"{name.lower()}_{seen}_{end}"] == pytest.approx(kept, abs=1e-5)
-            assert cell.startswith(f"{kept:.2f} ±")
-        ends.append(means(name, FAR).mean())
-        surely = [
-            other
-            for other in load("chains")
-            if compare(distance(name, FAR), distance(other, FAR)).better() is True
-        ]
-        assert nearer.strip() == (", ".join(surely) or "none of them")
+    asked = [("128", ALL), ("256", ALL), ("512", ALL), (FAR, ALL), (FAR, "128")]
+    assert head[1:5] == [f"{int(end) // 2} to {int(end):,}" for end, _ in asked[:4]]
+    assert {row[0] for row in rows} == {*names} and count[0] == "*a count*"
+    for name, *cells in rows:
+        assert_cells(cells, name, asked)
+    ends = [means(row[0], FAR).mean() for row in rows]
     assert ends == sorted(ends)
+    regimes.windows()
+    head, _, *rows, _ = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()]
+    assert head[1:] == ["128", "64", "32", "Beats"] and {row[0] for row in rows} == {*names}
+    for name, *cells, beats in rows:
+        assert_cells(cells, name, [(FAR, window) for window in head[1:4]])
+        surely = [e for e in names if compare(distance(name, FAR), distance(e, FAR)).better() is True]
+        assert beats == (", ".join(surely) or "none of them")
+    for name in names:
+        for end, window in (*asked, (FAR, "64"), (FAR, "32")):
+            seen = "all" if window == ALL else window
+            kept = means(name, end, window).mean().item()
+            assert values[f"{name.lower()}_{seen}_{end}"] == pytest.approx(kept, abs=1e-5)
+
+
+def assert_cells(cells, name, asked):
+    for cell, (end, window) in zip(cells, asked, strict=True):
+        assert cell.startswith(f"{means(name, end, window).mean():.2f} ±")
 
 
 def test_a_verdict_is_that_of_the_rule_and_none_is_nearer_than_a_count_of_the_last():
