@@ -87,7 +87,7 @@ def assert_cells(cells, name, asked):
         assert cell.startswith(f"{means(name, end, window).mean():.2f} ±")
 
 
-def test_a_verdict_is_that_of_the_rule_and_none_is_nearer_than_a_count_of_the_last():
+def test_a_verdict_is_that_of_the_rule():
     told = regimes.verdicts()
     words = {True: regimes.NEARER, False: regimes.FARTHER, None: regimes.UNTOLD}
     for one in load("chains"):
@@ -97,9 +97,11 @@ def test_a_verdict_is_that_of_the_rule_and_none_is_nearer_than_a_count_of_the_la
                 found = compare(distance(one, FAR), distance(other, FAR, seen)).better()
                 assert told[f"{one}_{other}".lower()] == words[found]
     assert told["none_rope"] == told["rope_none"] == regimes.UNTOLD  # as the lede and the sentence have it
-    for name in load("chains"):
-        assert told[f"{name}_count".lower()] != regimes.NEARER, name
-    for name in ("T5", "ALiBi", "sinusoidal"):  # "nearly as well as the best", in plain words
+    assert told["t5_count"] == regimes.UNTOLD
+    assert (
+        abs(means("xPos", FAR).mean() - means("sinusoidal", FAR).mean()) < 0.02
+    )  # beside it, if it were drawn
+    for name in ("T5", "ALiBi", "sinusoidal"):  # "as well as many", in plain words
         assert (means(name, FAR) < 0.4).all() and (means("none", FAR) > 1).all()
 
 
@@ -179,6 +181,22 @@ def test_a_longer_window_is_better_and_without_any_rope_is_nearly_as_none():
     assert all((one < other - 0.05).all() for one, other in pairwise(windows))
     assert (means("RoPE", FAR) > means("none", FAR) - 0.2).all()
     assert compare(distance("RoPE", FAR, 128), distance("RoPE", FAR)).better(0.1) is True
+
+
+@pytest.mark.claim(
+    "evidence-kerple-beats-a-count",
+    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, KERPLE is nearer to the best "
+    "possible than a count of the last 128 states, in each seed, and than each other encoding asked; the "
+    "95 % interval of each difference lies on that side, and no other encoding is nearer than that count",
+)
+def test_kerple_alone_beats_a_count_of_what_was_trained():
+    count = distance("count", FAR, 128)
+    assert (means("KERPLE", FAR) < count.mean() - 0.1).all()
+    for name in load("chains"):
+        found = compare(distance(name, FAR), count).better()
+        assert (found is True) == (name == "KERPLE"), name
+        assert name == "KERPLE" or compare(distance("KERPLE", FAR), distance(name, FAR)).better() is True
+    assert (means("KERPLE", FAR) < means("KERPLE", FAR, "128") - 0.1).all()
 
 
 @pytest.mark.claim(
