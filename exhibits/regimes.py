@@ -140,8 +140,9 @@ def windows():
 
 
 def _windows():
-    """What is asked of each: the end, with each window, the widest first."""
-    return [(ASKED, seen) for seen in sorted(models.WINDOWS[:-1])[::-1]]
+    """What is asked of each: the end, with windows narrower than training."""
+    narrow = [seen for seen in models.WINDOWS if seen < TRAINED]
+    return [(ASKED, seen) for seen in sorted(narrow, reverse=True)]
 
 
 def _nearest_first():
