@@ -12,6 +12,7 @@ import torch
 
 from exhibits._drawing import COLORS, centred, name_lines
 from experiments import chains, ciphers
+from experiments import recent as modern
 from experiments import regimes as models
 from experiments.intervals import LEVEL, SEEN, compare
 from experiments.runs import PLAN, load, plan
@@ -35,7 +36,7 @@ def _measured(regime, method, at, window=ASKED):
         return torch.zeros(1, chains.TEXTS)
     if method == "count":
         return torch.tensor([_counting(window)[str(at)]])
-    kind = "above" if regime == "chains" else "far"
+    kind = "far" if regime == "ciphers" else "above"
     found = torch.tensor(
         [run[kind][str(window)][str(at)] for run in load(regime)[method]]
     )
@@ -74,13 +75,18 @@ def _expected():
 
 def _was_asked(regime, entry):
     """Whether there are runs of all that the entry names."""
-    named = {entry[side]["method"] for side in ("less", "more")}
-    return named <= {*RULES, *plan()[regime]["methods"]}
+    return all(
+        side["method"] in (*RULES, *plan()[side["regime"]]["methods"])
+        for side in _sides(regime, entry)
+    )
+
+
+def _sides(regime, entry):
+    return [{"regime": regime} | entry[side] for side in ("less", "more")]
 
 
 def _compared(regime, entry):
-    sides = (_measured(regime, **entry[side]) for side in ("less", "more"))
-    return compare(*sides)
+    return compare(*(_measured(**side) for side in _sides(regime, entry)))
 
 
 def expected():
@@ -206,8 +212,8 @@ def _verdict(one, other, end=ASKED, narrow=None):
     return {True: NEARER, False: FARTHER, None: UNTOLD}[found.better()]
 
 
-def _distance(name, end, window=ASKED):
-    found = _measured("chains", name, end, window)
+def _distance(name, end, window=ASKED, regime="chains"):
+    found = _measured(regime, name, end, window)
     return compare(_measured("chains", "best", end), found)
 
 
@@ -291,3 +297,98 @@ def floor():
     ax.set_xlim(right=middles[-1])
     name_lines(ax, centred)
     return fig
+
+
+# Of recent.py, what the figure shows, with the name of each line.
+TODAY = {
+    "window and none": "window, then none",
+    "forgetting": "forgetting",
+    "relative logits": "relative logits",
+    "larger base": "RoPE, larger base",
+}
+
+
+def today():
+    """How far from the best possible guess models are, over the place in the
+    text, from the trained length to eight times it. RoPE, no positions and
+    RoPE with a larger base rise far up, T5 a little. Three lines stay low all
+    the way: a window below no positions, forgetting, and relative logits.
+    """
+    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    middles = [end / math.sqrt(2) for end in ENDS]
+    lines = {name: ("chains", name) for name in ("none", "RoPE", "T5")}
+    lines |= {label: ("recent", name) for name, label in TODAY.items()}
+    for number, (label, (regime, name)) in enumerate(lines.items()):
+        found = [_distance(name, end, regime=regime) for end in ENDS]
+        gain, low, high, _ = (
+            torch.tensor(e) for e in zip(*found, strict=True)
+        )
+        old = regime == "chains"
+        color = "gray" if old else f"C{number - 3}"
+        ax.plot(middles, gain, color=color, lw=1 if old else 2, label=label)
+        ax.fill_between(middles, low, high, color=color, alpha=0.2, lw=0)
+    ax.axvline(TRAINED, color="gray", ls=":")
+    ax.set_xscale("log", base=2)
+    ax.minorticks_off()
+    times = [f"{end // 2 // TRAINED} to {end // TRAINED}" for end in ENDS[1:]]
+    ax.set_xticks(middles, ["trained", *times])
+    ax.set_xlabel("place in the text, in trained lengths")
+    ax.set_ylabel("above the best possible, nats")
+    ax.set_xlim(right=middles[-1])
+    ax.set_ylim(bottom=0)
+    name_lines(ax, centred)
+    return fig
+
+
+def recent():
+    """How far from the best possible each method of today is, by place in the
+    text; and what of it is surely nearer at the end than T5, the nearest of
+    those above that was made for long texts.
+    """
+    heads = [f"{end // 2} to {end:,}" for end in ENDS]
+    print("| Method |", " | ".join(heads), "| At the end, beside T5 |")
+    print("|---" + "|--:" * len(heads) + "|---|")
+    t5 = _measured("chains", "T5", ASKED)
+    rows = [(name, ASKED) for name in load("recent")]
+    rows.insert(1, ("window and none", "sharper"))
+    values = {}
+    for name, window in rows:
+        found = [_distance(name, end, window, "recent") for end in ENDS]
+        cells = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
+        far = _measured("recent", name, ASKED, window)
+        verdict = {True: "nearer", False: "farther", None: "untold"}[
+            compare(far, t5).better()
+        ]
+        said = name if window == ASKED else f"{name}, {window}"
+        print(f"| {said} |", " | ".join(cells), f"| {verdict} |")
+        key = said.lower().replace(", ", "_").replace(" ", "_")
+        for end, each in zip(ENDS, found, strict=True):
+            values[f"{key}_{end}"] = each.gain
+        values[f"{key}_half"] = found[-1].high - found[-1].gain
+    return values | _recent_sizes()
+
+
+def _recent_sizes():
+    return {
+        "window": models.CLIP,
+        "base": modern.BASE,
+        "more": modern.MORE,
+        "strength": modern.STRENGTH,
+    }
+
+
+def larger():
+    """How far from the best possible five models are that are four times as
+    large, by place in the text.
+    """
+    heads = [f"{end // 2} to {end:,}" for end in ENDS]
+    print("| Method |", " | ".join(heads), "|")
+    print("|---" + "|--:" * len(heads) + "|")
+    values = {}
+    for name in load("larger"):
+        found = [_distance(name, end, regime="larger") for end in ENDS]
+        print(f"| {name} |", " | ".join(f"{e.gain:.2f}" for e in found), "|")
+        key = name.lower().replace(" ", "_")
+        values[key] = found[-1].gain
+    runs = [run["parameters"] for (run,) in load("larger").values()]
+    return values | {"parameters": max(runs)}
