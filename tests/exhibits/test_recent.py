@@ -20,13 +20,13 @@ def kept(experiment, name, end=FAR, window=ALL):
     "evidence-three-ways-read-on",
     "In our runs on chains, from 512 to 1,024 states, where 128 were trained, a window below a layer without "
     "positions, forgetting and relative logits are each nearer to the best possible loss than RoPE, ALiBi, "
-    "T5, and a count of the last 128 states, by the rule for better and in each seed",
+    "T5, sinusoids and a count of the last 128 states, by the rule for better and in each seed",
 )
 def test_three_of_today_use_what_lies_beyond_the_trained_length():
     count = torch.tensor([regimes._counting(128)[FAR]], dtype=torch.float64)
     for name in THREE:
         ours = kept("recent", name)
-        for theirs in (*(kept("chains", old) for old in ("RoPE", "ALiBi", "T5")), count):
+        for theirs in (*(kept("chains", old) for old in ("RoPE", "ALiBi", "T5", "sinusoidal")), count):
             assert compare(ours, theirs).better() is True
             assert ours.mean(1).max() < theirs.mean(1).min()
 
