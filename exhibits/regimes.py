@@ -311,12 +311,14 @@ TODAY = {
 def today():
     """How far from the best possible guess models are, over the place in the
     text, from the trained length to eight times it. RoPE, no positions and
-    RoPE with a larger base rise far up, T5 a little. Three lines stay low all
-    the way: a window below no positions, forgetting, and relative logits.
+    RoPE with a larger base rise far up, T5 a little. KERPLE and three lines
+    stay low all the way: a window below no positions, forgetting, and
+    relative logits.
     """
     fig, ax = plt.subplots(figsize=(4.4, 3.2))
     middles = [end / math.sqrt(2) for end in ENDS]
-    lines = {name: ("chains", name) for name in ("none", "RoPE", "T5")}
+    older = "none", "RoPE", "T5", "KERPLE"
+    lines = {name: ("chains", name) for name in older}
     lines |= {label: ("recent", name) for name, label in TODAY.items()}
     for number, (label, (regime, name)) in enumerate(lines.items()):
         found = [_distance(name, end, regime=regime) for end in ENDS]
@@ -324,7 +326,7 @@ def today():
             torch.tensor(e) for e in zip(*found, strict=True)
         )
         old = regime == "chains"
-        color = "gray" if old else f"C{number - 3}"
+        color = "gray" if old else f"C{number - len(older)}"
         ax.plot(middles, gain, color=color, lw=1 if old else 2, label=label)
         ax.fill_between(middles, low, high, color=color, alpha=0.2, lw=0)
     ax.axvline(TRAINED, color="gray", ls=":")
@@ -342,13 +344,13 @@ def today():
 
 def recent():
     """How far from the best possible each method of today is, by place in the
-    text; and what of it is surely nearer at the end than T5, the nearest of
-    those above that was made for long texts.
+    text; and whether it is surely nearer at the end than KERPLE, the nearest
+    of the older ones.
     """
     heads = [f"{end // 2} to {end:,}" for end in ENDS]
-    print("| Method |", " | ".join(heads), "| At the end, beside T5 |")
+    print("| Method |", " | ".join(heads), "| At the end, beside KERPLE |")
     print("|---" + "|--:" * len(heads) + "|---|")
-    t5 = _measured("chains", "T5", ASKED)
+    nearest = _measured("chains", "KERPLE", ASKED)
     rows = [(name, ASKED) for name in load("recent")]
     rows.insert(1, ("window and none", "sharper"))
     values = {}
@@ -356,9 +358,11 @@ def recent():
         found = [_distance(name, end, window, "recent") for end in ENDS]
         cells = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
         far = _measured("recent", name, ASKED, window)
-        verdict = {True: "nearer", False: "farther", None: "untold"}[
-            compare(far, t5).better()
-        ]
+        verdict = {
+            True: "nearer",
+            False: "farther",
+            None: "not to be told apart",
+        }[compare(far, nearest).better()]
         said = name if window == ASKED else f"{name}, {window}"
         print(f"| {said} |", " | ".join(cells), f"| {verdict} |")
         key = said.lower().replace(", ", "_").replace(" ", "_")
