@@ -40,8 +40,8 @@ COLUMNS = {  # of the table of all: the claim and the figure of each
 }
 FAVOURED = 16  # keys that a head may prefer
 SHOWN = (  # the experiments whose results stand on the page
-    *("chains", "ciphers", "language", "shuffled", "extensions"),
-    *("teaching", "variants", "tasks", "cost"),
+    *("chains", "recent", "larger", "ciphers", "language"),
+    *("shuffled", "extensions", "teaching", "variants", "tasks", "cost"),
 )
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
 ALL = "all encodings"  # what a reader may pick besides one

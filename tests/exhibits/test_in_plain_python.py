@@ -42,7 +42,7 @@ def test_rope(numbers):
     assert len(lines) == 4
     given = torch.tensor([[2.0, 1, 2, 1], [1, 2, 1, 2]], dtype=torch.float64)
     for m, n, score in lines:
-        tables = rope_tables(torch.tensor([m, n]).long(), rope_frequencies(4), torch.float64)
+        tables = rope_tables(torch.tensor([m, n]).long(), rope_frequencies(4, base=10_000), torch.float64)
         query, key = apply_rope(given, *tables, "interleaved")
         assert abs(score - (query @ key).item()) <= ROUNDED
 
