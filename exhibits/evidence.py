@@ -31,12 +31,12 @@ BANDS = {  # of positions, from and to
     "far": (ASKED // 2, ASKED),
 }
 PAST = 256  # bytes read before, of which half were trained
-COLUMNS = {  # of the table of all: the claim and the figure of each
-    "Within": ("evidence-every-encoding-helps-within", "evidence-context"),
-    "Past": ("evidence-who-stays-level", "evidence-context"),
-    "Far": ("evidence-who-stays-level", "evidence-context"),
-    "Recall": ("evidence-recall-breaks-with-rope", "evidence-tasks"),
-    "Step": ("cost-of-training", "cost-training"),
+COLUMNS = {  # of the table of all: of each the claim, and where its figure is
+    "Within": ("evidence-every-encoding-helps-within", "#evidence-context"),
+    "Past": ("evidence-who-stays-level", "#evidence-context"),
+    "Far": ("evidence-who-stays-level", "#evidence-context"),
+    "Recall": ("evidence-recall-breaks-with-rope", "#evidence-tasks"),
+    "Step": ("cost-of-training", "../cost.md#cost-training"),
 }
 FAVOURED = 16  # keys that a head may prefer
 SHOWN = (  # the experiments whose results stand on the page
@@ -232,7 +232,7 @@ def table():
         linked = [
             "[not learned](#evidence-tasks)"
             if cell is None
-            else f"[{cell[0]:.2f}](#{place}) ±{cell[1]:.2f}"
+            else f"[{cell[0]:.2f}]({place}) ±{cell[1]:.2f}"
             for cell, (_, place) in zip(cells, COLUMNS.values(), strict=True)
         ]
         print(f"| {name} |", " | ".join(linked), f"| {learned[name]:,} |")

@@ -315,7 +315,7 @@ def today():
     stay low all the way: a window below no positions, forgetting, and
     relative logits.
     """
-    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    fig, ax = plt.subplots(figsize=(4.4, 2.7))
     middles = [end / math.sqrt(2) for end in ENDS]
     older = "none", "RoPE", "T5", "KERPLE"
     lines = {name: ("chains", name) for name in older}
