@@ -68,8 +68,8 @@ def axial_frequencies(
         turns    of one spectrum of the whole head, the axes in turns: the row
                  has the first, the third and so on, as in Pixtral
 
-    base is the checkpoint's, and has no default: nothing but worse results tells
-    of a wrong one.
+    base is the checkpoint's, and has no default: nothing but worse results
+    tells of a wrong one.
 
     >>> axial_frequencies(8, "each", base=10000)
     tensor([[1.0000, 0.0100, 0.0000, 0.0000],
@@ -142,8 +142,9 @@ def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
     """What learned vectors of mixed RoPE begin with: (heads, 2, dim / 2).
 
     Of float64. Each head has two crossed axes at a random angle, and lengths
-    base ^ (-4 p / dim) along each; the authors' base is 10. Make them an nn.Parameter of float32, of
-    each layer, without weight decay, as the authors' code does.
+    base ^ (-4 p / dim) along each; the authors' base is 10. Make them an
+    nn.Parameter of float32, of each layer, without weight decay, as the
+    authors' code does.
 
     ValueError: dim that is no multiple of four; heads below 1; base not
     positive, or infinite.
