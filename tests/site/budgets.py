@@ -17,7 +17,7 @@ DEFAULT = Budget()
 # Page path in the site, e.g. "labs/rope/", and the reason in a comment.
 PER_PAGE: dict[str, Budget] = {
     # Every claim of the guide with the source of its tests: it grows with what is held.
-    "claims/": Budget(bytes=290_000, elements=7_200),
+    "claims/": Budget(bytes=300_000, elements=7_500),
     # The chapter with most figures, beside a navigation that grows with the guide.
     "guide/long-context/": Budget(elements=4_100),
     # The longest files, in colours: a name is an element.
