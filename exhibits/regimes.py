@@ -19,6 +19,7 @@ from experiments.runs import PLAN, load, plan
 
 TRAINED, ASKED = models.TRAINED, models.ASKED
 ENDS = [end for _, end in chains.BANDS if end >= TRAINED]
+MIDDLES = [end / math.sqrt(2) for end in ENDS]
 RULES = ("best", "count")  # that are not trained
 OUTCOMES = {True: "held", False: "failed", None: "open"}
 NEARER, FARTHER = (
@@ -258,6 +259,23 @@ def alphabet():
     }
 
 
+def _over_places(name, window=ASKED, regime="chains"):
+    """The distance from the best possible and its interval, in each band."""
+    found = [_distance(name, end, window, regime)[:3] for end in ENDS]
+    return torch.tensor(found).T
+
+
+def _in_trained_lengths(ax):
+    """The axis of places in the text, from the trained length on."""
+    ax.axvline(TRAINED, color="gray", ls=":")
+    ax.set_xscale("log", base=2)
+    ax.minorticks_off()
+    times = [f"{end // 2 // TRAINED} to {end // TRAINED}" for end in ENDS[1:]]
+    ax.set_xticks(MIDDLES, ["trained", *times])
+    ax.set_xlabel("place in the text, in trained lengths")
+    ax.set_xlim(right=MIDDLES[-1])
+
+
 def floor():
     """Loss over the place in the text, from half the trained length to eight
     times it. The best possible, a thick gray line, falls all the way; a
@@ -267,7 +285,6 @@ def floor():
     dashed, it does not.
     """
     fig, ax = plt.subplots(figsize=(4.4, 3.3))
-    middles = [end / math.sqrt(2) for end in ENDS]
     best = torch.tensor([_best()[end] for end in ENDS])
     drawn = [name for name in load("chains") if name != "xPos"]
     lines = {name: (name, ASKED) for name in drawn}
@@ -276,25 +293,16 @@ def floor():
         f"RoPE, window {TRAINED}": ("RoPE", TRAINED),
     }
     for label, (name, window) in lines.items():
-        found = [_distance(name, end, window) for end in ENDS]
-        gain, low, high, _ = (
-            torch.tensor(e) for e in zip(*found, strict=True)
-        )
+        gain, low, high = _over_places(name, window)
         color = COLORS.get(name, "gray")
         style = "-" if window == ASKED else "--"
-        ax.plot(middles, best + gain, style, color=color, label=label)
-        band = middles, best + low, best + high
+        ax.plot(MIDDLES, best + gain, style, color=color, label=label)
+        band = MIDDLES, best + low, best + high
         if name in COLORS:
             ax.fill_between(*band, color=color, alpha=0.2, lw=0)
-    ax.plot(middles, best, color="gray", lw=4, label="best possible")
-    ax.axvline(TRAINED, color="gray", ls=":")
-    ax.set_xscale("log", base=2)
-    ax.minorticks_off()
-    times = [f"{end // 2 // TRAINED} to {end // TRAINED}" for end in ENDS[1:]]
-    ax.set_xticks(middles, ["trained", *times])
-    ax.set_xlabel("place in the text, in trained lengths")
+    ax.plot(MIDDLES, best, color="gray", lw=4, label="best possible")
+    _in_trained_lengths(ax)
     ax.set_ylabel("loss, nats")
-    ax.set_xlim(right=middles[-1])
     name_lines(ax, centred)
     return fig
 
@@ -316,27 +324,17 @@ def today():
     relative logits.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
-    middles = [end / math.sqrt(2) for end in ENDS]
     older = "none", "RoPE", "T5", "KERPLE"
     lines = {name: ("chains", name) for name in older}
     lines |= {label: ("recent", name) for name, label in TODAY.items()}
     for number, (label, (regime, name)) in enumerate(lines.items()):
-        found = [_distance(name, end, regime=regime) for end in ENDS]
-        gain, low, high, _ = (
-            torch.tensor(e) for e in zip(*found, strict=True)
-        )
+        gain, low, high = _over_places(name, regime=regime)
         old = regime == "chains"
         color = "gray" if old else f"C{number - len(older)}"
-        ax.plot(middles, gain, color=color, lw=1 if old else 2, label=label)
-        ax.fill_between(middles, low, high, color=color, alpha=0.2, lw=0)
-    ax.axvline(TRAINED, color="gray", ls=":")
-    ax.set_xscale("log", base=2)
-    ax.minorticks_off()
-    times = [f"{end // 2 // TRAINED} to {end // TRAINED}" for end in ENDS[1:]]
-    ax.set_xticks(middles, ["trained", *times])
-    ax.set_xlabel("place in the text, in trained lengths")
+        ax.plot(MIDDLES, gain, color=color, lw=1 if old else 2, label=label)
+        ax.fill_between(MIDDLES, low, high, color=color, alpha=0.2, lw=0)
+    _in_trained_lengths(ax)
     ax.set_ylabel("above the best possible, nats")
-    ax.set_xlim(right=middles[-1])
     ax.set_ylim(bottom=0)
     name_lines(ax, centred)
     return fig
@@ -369,11 +367,7 @@ def recent():
         for end, each in zip(ENDS, found, strict=True):
             values[f"{key}_{end}"] = each.gain
         values[f"{key}_half"] = found[-1].high - found[-1].gain
-    return values | _recent_sizes()
-
-
-def _recent_sizes():
-    return {
+    return values | {
         "window": models.CLIP,
         "base": modern.BASE,
         "more": modern.MORE,
