@@ -336,7 +336,7 @@ def today():
     _in_trained_lengths(ax)
     ax.set_ylabel("above the best possible, nats")
     ax.set_ylim(bottom=0)
-    name_lines(ax, centred)
+    name_lines(ax)
     return fig
 
 
