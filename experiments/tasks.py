@@ -1,10 +1,10 @@
-"""Three tasks that need order, asked at the length of the training and at up to eight times that length.
+"""Three tasks that need order, each learned to a criterion and asked at up to eight times the trained length.
 
     copying   repeat a random text after the word that asks for it
-    recall    say which value came after the mark, however long ago
-    counting  say how many ticks came since the last reset
+    recall    two marks stand anywhere, a value after each; say the value of the mark that is asked for
+    counting  say how many ticks came since the last reset, which stands anywhere
 
-One small decoder learns all three at once. Its answers are judged where there is something to say.
+Each task has a decoder of its own, which learns until it is right at the trained length, or MOST updates long.
 """
 
 import torch
@@ -15,15 +15,16 @@ from snippets.block import Decoder, Encoding
 
 LETTERS = 8  # 0 to 7: what is copied, and the noise and the values of recall
 DIGITS = 8  # the answer n in counting is token 8 + n
-MOST = 9  # ticks
-REPEAT, MARK, ASK, TICK, RESET, PAUSE = range(18, 24)
-VOCABULARY = 24
+TICKS = 9  # at most
+REPEAT, TICK, RESET, PAUSE, MARK, OTHER, ASK, ASK_OTHER = range(18, 26)
+VOCABULARY = 26
 NOTHING = -100  # where no answer is judged
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
 SHORTEST, LONGEST = 8, 32  # of the training
 LENGTHS = (32, 64, 128, 256)  # asked about
-BATCH, UPDATES, RATE = 32, 2400, 2e-3
+BATCH, MOST, RATE = 32, 4000, 2e-3
+EVERY, ENOUGH = 100, 0.99  # after so many updates: are so many of the answers right at LONGEST?
 ROWS = 128  # asked about, of each task and length
 
 
@@ -37,37 +38,36 @@ def copying(rows, length, generator):
     return tokens, torch.cat((torch.full_like(text, NOTHING), text), 1)
 
 
-def recall(rows, length, generator, first=None):
-    """Noise with one MARK and a value after it; the value is asked for at the end, and at random before.
+def recall(rows, length, generator):
+    """Noise, two marks in it and a value after each; one is asked for at the end, and either at random before.
 
-    first is the place of the mark, random if None.
+    Marks stand at even places, so that none stands where another's value does.
     """
     tokens = torch.randint(LETTERS, (rows, length), generator=generator)
-    if first is None:
-        mark = torch.randint(length - 2, (rows, 1), generator=generator)
-    else:
-        mark = torch.full((rows, 1), first)
+    pairs = torch.rand((rows, (length - 1) // 2), generator=generator).argsort(-1)
+    places = 2 * pairs[:, :2]
+    values = tokens.gather(1, places + 1)
+    tokens.scatter_(1, places, torch.tensor([[MARK, OTHER]]).expand(rows, -1))
     place = torch.arange(length)
+    which = torch.randint(2, (rows, length), generator=generator)
+    known = place > places.gather(1, which) + 1
+    written = (torch.cat((places, places + 1), 1)[..., None] == place).any(1)
     asked = torch.rand((rows, length), generator=generator) < 0.1
-    asked = (asked | (place == length - 1)) & (place > mark + 1)
-    value = tokens.gather(1, mark + 1)
-    tokens = torch.where(asked, ASK, tokens).scatter(1, mark, MARK)
-    return tokens, torch.where(asked, value, NOTHING)
+    asked = (asked | (place == length - 1)) & known & ~written
+    tokens = torch.where(asked, torch.where(which == 0, ASK, ASK_OTHER), tokens)
+    return tokens, torch.where(asked, values.gather(1, which), NOTHING)
 
 
-def counting(rows, length, generator, first=None):
+def counting(rows, length, generator):
     """Ticks and pauses with one RESET; after it each token asks how many ticks came since.
 
-    At most MOST ticks follow, so that a longer text asks for no number that was not trained.
+    At most TICKS follow, so that a longer text asks for no number that was not trained.
     """
-    if first is None:
-        reset = torch.randint(length - 1, (rows, 1), generator=generator)
-    else:
-        reset = torch.full((rows, 1), first)
+    reset = torch.randint(length - 1, (rows, 1), generator=generator)
     place = torch.arange(length)
     order = torch.rand((rows, length), generator=generator)
     order = order.masked_fill(place <= reset, 2).argsort(-1).argsort(-1)  # places after the reset come first
-    ticks = torch.randint(MOST + 1, (rows, 1), generator=generator)
+    ticks = torch.randint(TICKS + 1, (rows, 1), generator=generator)
     before = torch.rand((rows, length), generator=generator) < 0.2
     tick = torch.where(place < reset, before, (order < ticks) & (place > reset))
     tokens = torch.where(tick, TICK, PAUSE).scatter(1, reset, RESET)
@@ -91,45 +91,49 @@ def scores(model, tokens):
     return model(tokens, positions, torch.ones_like(positions))[0]
 
 
-def train(model, seed, device, updates):
-    """Learn the tasks in turn, at random lengths, in an order that the seed decides."""
+def train(model, task, seed, device, updates):
+    """Learn a task at random lengths, in an order that the seed decides: after how many updates it was learned.
+
+    None if it was not.
+    """
     model.to(device).train()
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.AdamW(model.parameters(), RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, updates, pct_start=0.1)
-    for update in range(updates):
-        make = list(TASKS.values())[update % len(TASKS)]
+    for update in range(1, updates + 1):
         length = int(torch.randint(SHORTEST, LONGEST + 1, (), generator=generator))
-        tokens, answers = (each.to(device) for each in make(BATCH, length, generator))
+        tokens, answers = (each.to(device) for each in task(BATCH, length, generator))
         said = scores(model, tokens).flatten(0, 1)
         loss = cross_entropy(said, answers.flatten(), ignore_index=NOTHING)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         schedule.step()
-    return model.eval()
+        if update % EVERY == 0 and right(model, task, LONGEST, ROWS, device, generator) >= ENOUGH:
+            return update
+    return None
 
 
 @torch.no_grad()
-def accuracy(model, make, length, rows, device):
+def right(model, task, length, rows, device, generator):
     """The share of right answers: of all letters in copying, of the last answer in the others."""
-    generator = torch.Generator().manual_seed(length)
-    if make is copying:
-        tokens, answers = make(rows, length, generator)
-    else:
-        tokens, answers = make(rows, length, generator, first=0)
+    tokens, answers = task(rows, length, generator)
+    if task is not copying:
         answers[:, :-1] = NOTHING
     judged = answers != NOTHING
-    said = torch.cat([scores(model, each[None].to(device)).argmax(-1).cpu() for each in tokens])
+    said = torch.cat([scores(model, part.to(device)).argmax(-1).cpu() for part in tokens.split(16)])
     return (said == answers)[judged].float().mean().item()
 
 
-def run(method, seed, device, updates=UPDATES, rows=ROWS):
-    """Train one model on the three tasks and ask it at every length."""
-    model = train(decoder(method, seed), seed, device, updates)
-    return {
-        "accuracy": {
-            name: [round(accuracy(model, make, length, rows, device), 4) for length in LENGTHS]
-            for name, make in TASKS.items()
-        }
-    }
+def run(method, seed, device, updates=MOST, rows=ROWS):
+    """Train a model on each task until it is learned, and ask it at every length."""
+    found = {"learned": {}, "accuracy": {}}
+    for name, task in TASKS.items():
+        model = decoder(method, seed)
+        found["learned"][name] = train(model, task, seed, device, updates)
+        model.eval()
+        found["accuracy"][name] = [
+            round(right(model, task, length, rows, device, torch.Generator().manual_seed(length)), 4)
+            for length in LENGTHS
+        ]
+    return found
