@@ -1,8 +1,8 @@
 """Can a RoPE model that was trained on short texts be stretched to longer ones?
 
-The RoPE model of language.py, trained at length 128, is asked about windows of 1024 with the
-frequencies of each method of snippets/rope_scaling.py: as it is, and after a few updates at length
-1024 with those frequencies. "RoPE" itself is tuned likewise, for comparison.
+A model of chains with one head of 64 in each layer, trained as in chains.py, is asked with the frequencies of
+each method of snippets/rope_scaling.py and with a larger base: as it is, and after a few updates at the full
+length with those frequencies. "RoPE" itself is tuned likewise, for comparison.
 """
 
 import copy
@@ -10,27 +10,32 @@ import functools
 
 import torch
 
-from experiments import corpus, language
+from experiments.chains import BANDS, STATES, TEXTS, asked, asked_about, draw
+from experiments.chains import provenance as provenance
 from experiments.encodings import Rope
+from experiments.recent import BASE
+from experiments.recipes import train
+from experiments.regimes import ASKED, BATCH, DIM, LAYERS, RATE, TRAINED, UPDATES
 from snippets import rope, rope_scaling
+from snippets.block import Decoder
 
-provenance = language.provenance
-
-WIDTH = language.DIM // language.HEADS
-TRAINED, ASKED = language.TRAINED, language.ASKED
+HEADS = 1
+WIDTH = DIM // HEADS
 FACTOR = ASKED / TRAINED
-TUNING = {"updates": 40, "length": ASKED, "batch": 2, "rate": 1e-3}
-STEP = 128  # positions that share a length, where the frequencies depend on the length
-TRIALS, SEARCHED = 48, 4  # of the search for LongRoPE's factors, and the windows that it looks at
+TUNING = {"updates": 150, "batch": 2, "rate": 1e-3}  # on texts of ASKED states
+AGAIN, SEARCH = 1000, 2000  # added to the seed of the texts of the tuning, and of the search
+TRIALS, SEARCHED = 48, 4  # of the search for LongRoPE's factors, and the texts that it looks at
+PLACES = [band for band in BANDS if band[1] >= TRAINED]
 
 
 def methods(long_factors):
     """For each method the frequencies and the attention factor, for a text of a given length."""
     frequencies = rope.rope_frequencies(WIDTH, base=10000)
-    short = torch.ones_like(frequencies)
+    larger, short = rope.rope_frequencies(WIDTH, base=BASE), torch.ones_like(frequencies)
     scaling = rope_scaling
     return {
         "RoPE": lambda length: (frequencies, 1.0),
+        "larger base": lambda length: (larger, 1.0),
         "position interpolation": lambda length: (scaling.position_interpolation(frequencies, FACTOR), 1.0),
         "NTK-aware": lambda length: (scaling.ntk_aware(frequencies, FACTOR), 1.0),
         "dynamic NTK": lambda length: (scaling.dynamic_ntk(frequencies, 1.0, TRAINED, length), 1.0),
@@ -47,6 +52,12 @@ def methods(long_factors):
     }
 
 
+def decoder(seed):
+    torch.manual_seed(seed)
+    plain = Rope(rope.rope_frequencies(WIDTH, base=10000))
+    return Decoder(plain, STATES, DIM, HEADS, LAYERS, scale=DIM**0.5)
+
+
 def with_frequencies(model, frequencies, factor):
     """The same model with another RoPE."""
     stretched = copy.copy(model)
@@ -54,24 +65,18 @@ def with_frequencies(model, frequencies, factor):
     return stretched
 
 
-def by_position(model, method, windows, device):
-    """The loss at each position. Each stretch of STEP positions is read as the end of a text that long."""
-    lengths = range(STEP, ASKED + 1, STEP)
-    groups = {}
-    for length in lengths:
-        key = tuple(method(length)[0].tolist())
-        groups.setdefault(key, []).append(length)
-    loss = torch.empty(ASKED)
-    for group in groups.values():
-        stretched = with_frequencies(model, *method(group[-1]))
-        found = language.by_position(stretched, windows[:, : group[-1] + 1], device)
-        first = group[0] - STEP
-        loss[first : group[-1]] = found[first:]
-    return loss
+def by_place(model, method, texts, device):
+    """How far it is from the best possible in each band, each read as the end of a text that long."""
+    found = {}
+    for first, end in PLACES:
+        stretched = with_frequencies(model, *method(end))
+        far = asked_about(stretched, texts[:, : end + 1], device)[:, first:]
+        found[str(end)] = [round(each, 4) for each in far.mean(-1).tolist()]
+    return found
 
 
 def search(model, device, seed, trials=TRIALS):
-    """LongRoPE's factors, one for each pair: evolution from three known methods, judged by the loss.
+    """LongRoPE's factors, one for each pair: evolution from three known methods, judged by the distance.
 
     A factor is at least that of the pair before it, as in the paper, and at most the stretch.
     """
@@ -82,13 +87,13 @@ def search(model, device, seed, trials=TRIALS):
         rope_scaling.yarn(frequencies, FACTOR, TRAINED),
     )
     generator = torch.Generator().manual_seed(seed)
-    windows = corpus.windows(corpus.corpus()[0], SEARCHED, ASKED + 1, generator)
+    texts = draw(SEARCHED, ASKED + 1, SEARCH + seed)
     attention = rope_scaling.longrope_attention_factor(FACTOR, TRAINED)
 
     @functools.cache
     def judge(factors):
         stretched = with_frequencies(model, frequencies / torch.tensor(factors), attention)
-        return language.by_position(stretched, windows, device).mean().item()
+        return asked_about(stretched, texts, device).mean().item()
 
     pool = [tuple((frequencies / each).tolist()) for each in known]
     while judge.cache_info().currsize < trials:
@@ -101,15 +106,15 @@ def search(model, device, seed, trials=TRIALS):
     return torch.tensor(min(pool, key=judge))
 
 
-def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS, trials=TRIALS, tuning=TUNING):
+def run(method, seed, device, updates=UPDATES, count=TEXTS, trials=TRIALS, tuning=TUNING):
     """Train once; then every method, untuned and tuned."""
-    model = language.train(language.decoder("RoPE", seed), seed, device, updates)
-    windows = language.held_out(count)
-    factors = search(model, device, seed, trials)
-    results = {"longrope_factors": [round(each, 4) for each in factors.tolist()], "untuned": {}, "tuned": {}}
+    texts = draw(updates * BATCH, TRAINED + 1, seed)
+    model = train(decoder(seed), texts.split(BATCH), updates, device, RATE, table=1)
+    factors, found = search(model, device, seed, trials), {}
     for name, scaled in methods(factors).items():
-        results["untuned"][name] = language.binned(by_position(model, scaled, windows, device))
+        found[f"untuned {name}"] = by_place(model, scaled, asked(count), device)
         tuned = with_frequencies(copy.deepcopy(model), *scaled(ASKED))
-        language.train(tuned, seed + 1000, device, **tuning)
-        results["tuned"][name] = language.binned(by_position(tuned, scaled, windows, device))
-    return results
+        texts = draw(tuning["updates"] * tuning["batch"], ASKED + 1, AGAIN + seed)
+        train(tuned, texts.split(tuning["batch"]), tuning["updates"], device, tuning["rate"], table=1)
+        found[f"tuned {name}"] = by_place(tuned, scaled, asked(count), device)
+    return {"longrope_factors": [round(each, 4) for each in factors.tolist()], "above": found}

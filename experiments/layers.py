@@ -3,7 +3,7 @@
     window and RoPE     RoPE in both layers, the first sees as far as in recent.py
     RoPE and none       RoPE in the first layer, which sees all, no positions in the second
 
-With these, and with RoPE in both layers and "window and none" of recent.py, window and bare layer are told apart.
+With these, RoPE in both layers and "window and none" of recent.py, window and bare layer are told apart.
 
 A patch changes what one layer is told of positions, at test time, with nothing retrained:
 
@@ -47,7 +47,7 @@ class Shifted(Encoding):
 
 
 def patches(encoding):
-    """What a layer can have instead of its encoding, by name. One that counts rows takes no places to shift."""
+    """What a layer can have instead of its encoding, by name. Who counts rows takes no places to shift."""
     found = {"nothing": Encoding(), "shifted": Shifted(encoding)}
     if isinstance(encoding, Counted):
         del found["shifted"]
@@ -62,7 +62,7 @@ def begun(name, seed):
 
 
 def parted(model):
-    """The same model, whose layers can be patched one by one: each holds the encoding that was that of all."""
+    """The same model, whose layers can be patched one by one: each holds the encoding of all."""
     encoding, model.encoding = model.encoding, Encoding()
     return layered(model, [encoding] * len(model.blocks))
 

@@ -4,7 +4,7 @@
     recall    two marks stand anywhere, a value after each; say the value of the mark that is asked for
     counting  say how many ticks came since the last reset, which stands anywhere
 
-Each task has a decoder of its own, which learns until it is right at the trained length, or MOST updates long.
+Each task has a decoder of its own. It learns until it is right at the trained length, or for MOST updates.
 """
 
 import torch
@@ -39,7 +39,7 @@ def copying(rows, length, generator):
 
 
 def recall(rows, length, generator):
-    """Noise, two marks in it and a value after each; one is asked for at the end, and either at random before.
+    """Noise, two marks in it, a value after each; one is asked for at the end, and either at random before.
 
     Marks stand at even places, so that none stands where another's value does.
     """
@@ -92,9 +92,9 @@ def scores(model, tokens):
 
 
 def train(model, task, seed, device, updates):
-    """Learn a task at random lengths, in an order that the seed decides: after how many updates it was learned.
+    """Learn a task at random lengths, in an order that the seed decides; after how many updates it could it.
 
-    None if it was not.
+    None if it could not.
     """
     model.to(device).train()
     generator = torch.Generator().manual_seed(seed)
