@@ -1,14 +1,13 @@
 """What the experiments on text hold fixed and measure, and in a few seconds the direction of the results."""
 
 import math
+from collections import Counter, defaultdict
 
 import pytest
 import torch
 
-from experiments import corpus, extensions, language, shuffled, tasks, variants
+from experiments import corpus, language, regimes, shuffled, tasks, variants
 from experiments.runs import plan
-from snippets import rope_scaling
-from snippets.rope import rope_frequencies
 from snippets.xpos import xpos_decay
 
 METHODS = plan()["language"]["methods"]
@@ -148,38 +147,6 @@ def test_a_few_updates_show_who_fails_far_out(trained):
     assert rise["RoPE"] > rise["ALiBi"] + 0.05
 
 
-def test_another_frequency_leaves_the_model_itself_as_it_is():
-    model = language.decoder("RoPE", 0)
-    before = model.encoding.frequencies.clone()
-    other = extensions.with_frequencies(model, before / 2, 1.0)
-    assert torch.equal(model.encoding.frequencies, before)
-    assert torch.equal(other.encoding.frequencies, before / 2)
-    assert other.blocks is model.blocks
-
-
-def test_a_frequency_that_depends_on_the_length_is_that_of_the_text_so_far():
-    model, device = language.decoder("RoPE", 0), "cpu"
-    frequencies = rope_frequencies(extensions.WIDTH, base=10000)
-    windows = language.held_out(2)
-    scaled = extensions.methods(torch.ones(extensions.WIDTH // 2))["dynamic NTK"]
-    found = extensions.by_position(model, scaled, windows, device)
-    for length in (128, 384, 1024):
-        now = rope_scaling.dynamic_ntk(frequencies, 1.0, 128, length)
-        whole = language.by_position(
-            extensions.with_frequencies(model, now, 1.0), windows[:, : length + 1], device
-        )
-        end = slice(length - extensions.STEP, length)
-        assert torch.allclose(found[end], whole[end], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_the_search_finds_factors_that_rise_and_are_no_worse_than_where_it_began():
-    model = language.decoder("RoPE", 0)
-    factors = extensions.search(model, "cpu", seed=0)
-    assert factors.shape == (extensions.WIDTH // 2,)
-    assert (factors.diff() >= 0).all() and factors.min() >= 1 and factors.max() <= extensions.FACTOR
-
-
 @pytest.mark.parametrize(("decoder", "trained"), [(language.decoder, 128), (tasks.decoder, 32)])
 def test_xpos_fades_over_half_of_the_trained_length_as_in_its_paper(decoder, trained):
     at = torch.tensor([[0, trained // 2]])
@@ -187,23 +154,125 @@ def test_xpos_fades_over_half_of_the_trained_length_as_in_its_paper(decoder, tra
     assert torch.allclose(torch.hypot(cos, sin)[0, 1].double(), xpos_decay(16))
 
 
-def test_a_window_hides_the_keys_that_stand_so_far_back_or_farther():
-    at = torch.arange(20)[None]
-    bias = variants.Windowed(5).bias(at[:, 10:], at)[0, 0]
-    for query, row in enumerate(bias, 10):
-        seen = (row == 0).nonzero()[:, 0].tolist()
-        assert [key for key in seen if key <= query] == list(range(query - 4, query + 1))
-        assert set(row.tolist()) == {0.0, -math.inf}
+def test_every_method_of_the_plan_finds_how_it_is_asked(monkeypatch):
+    """And no other is in the file."""
+    far = corpus.spread(corpus.corpus()[1], 1, language.ASKED).flatten(0, 1)
+    for variant in variants.VARIANTS:
+
+        def ask(name, seed, device, updates, windows, variant=variant):
+            assert (seed, device, updates) == (4, "cpu", 5) and torch.equal(windows, far)
+            return variant, name
+
+        monkeypatch.setitem(variants.VARIANTS, variant, ask)
+    found = {
+        name: variants.run(name, 4, "cpu", updates=5, each=1)["far"] for name in plan()["variants"]["methods"]
+    }
+    assert {variant for variant, _ in found.values()} == {*variants.VARIANTS}
+    gram = found.pop("5-gram")
+    assert gram == ("5-gram", "5-gram")
+    assert all(method == f"{name} {variant}" for method, (variant, name) in found.items())
 
 
-def test_a_window_as_long_as_the_text_changes_nothing():
-    model, windows = language.decoder("RoPE", 0).double(), language.held_out(1)[:, :65]
-    plain = language.losses(model, windows)
-    model.encoding = variants.Windowed(64).double()
-    assert torch.equal(language.losses(model, windows), plain)
-    model.encoding = variants.Windowed(8).double()
-    narrow = language.losses(model, windows)
-    assert torch.allclose(narrow[:, :8], plain[:, :8]) and not torch.allclose(narrow[:, 8:], plain[:, 8:])
+@pytest.fixture
+def untrained(monkeypatch):
+    """Nothing is trained, and a few contexts are asked about; what would have been trained, and how."""
+    asked = []
+
+    def train(model, seed, device, updates):
+        asked.append((model, seed, updates))
+        return model.eval()
+
+    monkeypatch.setattr(language, "train", train)
+    monkeypatch.setattr(language, "CONTEXTS", (16, 80))
+    return asked
+
+
+@pytest.mark.parametrize("name", ["RoPE", "none", "learned", "sinusoidal"])
+def test_a_window_at_test_time_hides_what_is_farther_back_and_nothing_else(name, untrained):
+    far = language.held_out(3)[:, -200:]
+    found = variants.with_a_window(name, 1, "cpu", 7, far)
+    assert list(found) == ["32", "64", "128", "1024"]
+    ((model, *how),) = untrained
+    assert how == [1, 7]
+    same = language.decoder("none" if name == "learned" else name, 1)
+    if name == "learned":
+        assert model.encoding.table.table.shape == (language.TRAINED, language.DIM), "ends with the training"
+        torch.manual_seed(1)
+        language.decoder("none", 1)  # draws the weights outside, and then the table
+        same.encoding = regimes.clamped()
+    assert found["1024"] == found["128"] == language.by_context(same.eval(), far, "cpu")
+    assert all(found[window]["16"] == found["1024"]["16"] for window in found)  # of 32 bytes all are seen
+    assert found["32"]["80"] != found["64"]["80"] != found["1024"]["80"] != found["32"]["80"]
+
+
+def test_a_slow_fade_is_eight_times_as_slow(untrained):
+    found = variants.with_a_slow_fade("xPos", 1, "cpu", 7, language.held_out(2)[:, -200:])
+    ((model, *how),) = untrained
+    assert how == [1, 7] and list(found) == ["16", "80"]
+    at = torch.arange(600)[None]
+    cos, sin = model.encoding.tables(8 * at)["key"]
+    usual_cos, usual_sin = language.decoder("xPos", 1).encoding.tables(at)["key"]
+    assert torch.allclose(torch.hypot(cos, sin), torch.hypot(usual_cos, usual_sin), rtol=1e-3)
+
+
+def test_windows_that_slide_and_windows_side_by_side(monkeypatch, untrained):
+    """Of a model whose loss depends on nothing but how many bytes it has read: 1 / their number.
+
+    Sliding, the bytes asked for have nearly a whole window before them. Side by side, a byte stands anywhere
+    in its window, so that the loss is the mean over the window.
+    """
+    files = corpus.spread(corpus.corpus()[1], 1, language.ASKED + 1).flatten(0, 1)
+    met = Counter()
+
+    def losses(model, windows):
+        last = files[:, -windows.shape[1] :]
+        assert all((window == last).all(-1).any() for window in windows), "the last bytes of a stretch"
+        met[windows.shape[1] - 1] += len(windows)
+        return (1 / torch.arange(1, windows.shape[1])).expand(len(windows), -1)
+
+    monkeypatch.setattr(language, "losses", losses)
+    found = variants.both_ways("ALiBi", 1, "cpu", 7, None)
+    assert met == dict.fromkeys(range(16, 1025, 16), len(files))
+    for way, first in (("sliding", lambda length: length - 15), ("side by side", lambda length: 1)):
+        assert list(found[way]) == ["128", "256", "512", "1024"]
+        for length, told in found[way].items():
+            read = range(first(int(length)), int(length) + 1)
+            mean = sum(1 / many for many in read) / len(read)
+            assert told == [pytest.approx(mean, abs=6e-4)] * len(files), (way, length)
+
+
+def test_five_bytes_are_counted_in_the_windows_that_models_learn_from(monkeypatch):
+    far, met, real = language.held_out(2), [], corpus.windows
+    monkeypatch.setattr(corpus, "windows", lambda *given: (met.append(real(*given)), met[-1])[1])
+    language.train(language.decoder("none", 3), 3, "cpu", updates=11)
+    variants.grams("5-gram", 3, "cpu", 11, far)
+    assert len(met) == 22 and torch.equal(torch.stack(met[:11]), torch.stack(met[11:]))
+
+
+def test_counts_of_five_bytes_fall_back_by_the_rule_of_witten_and_bell():
+    """Counted anew, a byte at a time."""
+    far = corpus.spread(corpus.corpus()[1], 1, language.ASKED).flatten(0, 1)[:3]
+    found = variants.grams("5-gram", 2, "cpu", 6, far)
+    generator, text = torch.Generator().manual_seed(2), corpus.corpus()[0]
+    seen = [w for _ in range(6) for w in corpus.windows(text, 16, 129, generator).tolist()]
+    follows = defaultdict(Counter)
+    for window in seen:
+        for end in range(len(window)):
+            for order in range(min(5, end + 1)):
+                follows[tuple(window[end - order : end])][window[end]] += 1
+
+    def chance(before, byte):
+        lower = chance(before[1:], byte) if before else 1 / 256
+        came = follows.get(before, Counter())
+        return (came[byte] + len(came) * lower) / (came.total() + len(came)) if came else lower
+
+    assert sum(chance((32, 32, 32, 32), byte) for byte in range(256)) == pytest.approx(1)
+    assert list(found) == ["1", "2", "3", "4", "5"]
+    for order in range(1, 6):
+        for window, told in zip(far.tolist(), found[str(order)], strict=True):
+            ends = range(len(window) - 16, len(window))
+            each = [-math.log(chance(tuple(window[end - order + 1 : end]), window[end])) for end in ends]
+            assert told == pytest.approx(sum(each) / 16, abs=6e-4)
 
 
 def test_every_encoding_of_the_switch_can_be_trained():

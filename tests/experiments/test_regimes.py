@@ -8,9 +8,10 @@ import tomllib
 import pytest
 import torch
 
-from experiments import chains, ciphers, corpus, language, regimes
+from experiments import chains, ciphers, corpus, extensions, language, layers, regimes, tasks
 from experiments.encodings import make
 from experiments.runs import PLAN, plan
+from snippets.block import Encoding
 
 METHODS = (
     *("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5"),
@@ -217,13 +218,24 @@ def test_a_run_on_ciphers_tells_the_same_bytes_with_ever_more_before_them(monkey
 
 def test_each_prediction_names_what_there_is():
     places = {"ciphers": {*language.CONTEXTS}}
-    windows = {"ciphers": ciphers.WINDOWS, "recent": (regimes.ASKED, "sharper")}
+    patches = layers.patches(Encoding())
+    ways = extensions.methods(torch.ones(extensions.WIDTH // 2))
+    windows = {
+        "ciphers": ciphers.WINDOWS,
+        "recent": (regimes.ASKED, "sharper"),
+        "layers": [regimes.ASKED, *(f"{e} {p}" for e in ("first", "second") for p in patches)],
+        "extensions": [regimes.ASKED, *(f"{state} {way}" for state in ("untuned", "tuned") for way in ways)],
+    }
     for regime, kinds in PREDICTIONS.items():
         assert set(kinds) <= {"stop", "expected"}
         for entry in itertools.chain(*kinds.values()):
             assert set(entry) == {"says", "less", "more", "by"}
             for side in (entry["less"], entry["more"]):
                 of = side.get("regime", regime)
+                if of == "tasks":
+                    assert side["method"] in plan()[of]["methods"] and side["task"] in tasks.TASKS
+                    assert side["at"] in tasks.LENGTHS
+                    continue
                 name = side["method"].removesuffix(regimes.LONG)
                 known = {*METHODS} if of == "ciphers" else {*METHODS, "best", "count", *plan()[of]["methods"]}
                 assert name in known, entry
