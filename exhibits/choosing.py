@@ -11,11 +11,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits import _same_bytes
+from exhibits import _same_bytes, regimes
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Sizes, attend
 from exhibits._models import listed, said
 from experiments import language
+from experiments.runs import plan
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import xpos_tables
 
@@ -88,22 +89,25 @@ def _xpos_reach():
 
 def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
-    values, costs = {}, _same_bytes.costs()
+    values, costs, away = {}, _same_bytes.costs(), _away()
     costs = {key: each.mean().item() for key, each in costs.items()}
     print(
         "| Method, paper | Enters | Learned | Moved | Longest | Length "
-        "| Used in |"
+        "| Chains | Used in |"
     )
-    print("|---|---|--:|---|---|--:|---|")
+    print("|---|---|--:|---|---|--:|--:|---|")
     for row, (name, method) in zip(
         DATA["method"], _methods().items(), strict=True
     ):
         module, scores = method
-        cost = costs.get(row["short"].removesuffix(" table"))
+        short = row["short"].removesuffix(" table")
+        cost, far = costs.get(short), away.get(short)
         values[name] = _count(module)
         values[f"{name}_moves"] = _moves(scores, x)
         if cost is not None:
             values[f"{name}_cost"] = cost
+        if far is not None:
+            values[f"{name}_away"] = far
         cells = (
             f"{row['method']}<br>{row['paper']}".removesuffix("<br>"),
             row["enters"],
@@ -111,6 +115,7 @@ def matrix():
             "other" if values[f"{name}_moves"] > 1e-3 else "same",
             _longest(scores),
             "–" if cost is None else f"{cost:+.2f}".replace("-", "−"),
+            "–" if far is None else f"{far:.2f}",
             row["used"],
         )
         print("|", *(f"{cell} |" for cell in cells))
@@ -126,6 +131,17 @@ def matrix():
         "near": _same_bytes.NEAR,
         "long": _same_bytes.LONG,
         "seeds": len(_same_bytes.costs()["none"]),
+    }
+
+
+def _away():
+    """How far each is from the best possible on chains, at the end."""
+    asked = {name: ("chains", name) for name in plan()["chains"]["methods"]}
+    asked["relative logits"] = "recent", "relative logits"
+    asked["forget gates"] = "recent", "forgetting"
+    return {
+        name: regimes._distance(method, regimes.ASKED, regime=regime).gain
+        for name, (regime, method) in asked.items()
     }
 
 

@@ -12,7 +12,6 @@ from executable_prose import Choice, Live
 from exhibits import _same_bytes, cost
 from exhibits._drawing import COLORS, spaced
 from exhibits._same_bytes import LONG, NEAR
-from experiments import extensions as stretching
 from experiments import language as models
 from experiments import tasks as puzzles
 from experiments import teaching
@@ -35,18 +34,26 @@ COLUMNS = {  # of the table of all: of each the claim, and where its figure is
     "Within": ("evidence-every-encoding-helps-within", "#evidence-context"),
     "Past": ("evidence-who-stays-level", "#evidence-context"),
     "Far": ("evidence-who-stays-level", "#evidence-context"),
-    "Recall": ("evidence-recall-breaks-with-rope", "#evidence-tasks"),
-    "Step": ("cost-of-training", "../cost.md#cost-training"),
+    "Recall": (
+        "evidence-recall-breaks-with-rope",
+        "guide/evidence.md#evidence-tasks",
+    ),
+    "Step": ("cost-of-training", "cost.md#cost-training"),
 }
 FAVOURED = 16  # keys that a head may prefer
 SHOWN = (  # the experiments whose results stand on the page
-    *("chains", "recent", "larger", "ciphers", "language"),
-    *("shuffled", "extensions", "teaching", "variants", "tasks", "cost"),
+    *("chains", "recent", "layers", "recipes", "larger", "extensions"),
+    *("ciphers", "language", "shuffled", "teaching", "variants", "tasks"),
+    "cost",
 )
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
 ALL = "all encodings"  # what a reader may pick besides one
 KINDS = dict.fromkeys(COLORS.values())  # the colours of encodings
-ENOUGH = 0.99  # right answers at the trained length, in each seed
+WORDS = {  # of two losses, what the rule for better says of the first
+    True: "better than",
+    False: "worse than",
+    None: "not to be told apart from",
+}
 SMOOTH = 4  # bins that a point of a line is the mean of
 
 
@@ -55,15 +62,6 @@ def _losses(experiment="language"):
     return {
         name: torch.tensor([result["loss"] for result in results])
         for name, results in load(experiment).items()
-    }
-
-
-def _stretched(when):
-    """For each method a tensor: (seeds, bins). when is untuned or tuned."""
-    results = load("extensions")["RoPE stretched"]
-    return {
-        name: torch.tensor([result[when][name] for result in results])
-        for name in results[0][when]
     }
 
 
@@ -211,7 +209,7 @@ def table():
     over its seeds, or over the parts of the timing. It leads to its figure,
     and the head of its column to the test.
     """
-    right = _accuracies()
+    right, known = _accuracies(), _known()
     read = [_same_bytes.losses(before) for before in (NEAR, PAST, LONG)]
     far = {name: loss.mean() for name, loss in read[-1].items()}
     learned = {
@@ -219,18 +217,17 @@ def table():
         for name, results in load("language").items()
     }
     heads = [
-        f"[{word}](../claims.md#{claim})"
-        for word, (claim, _) in COLUMNS.items()
+        f"[{word}](claims.md#{claim})" for word, (claim, _) in COLUMNS.items()
     ]
     print("| Encoding |", " | ".join(heads), "| Learned |")
     print("|---" + "|--:" * (len(heads) + 1) + "|")
     for name in sorted(far, key=far.get):
         cells = [_measure(losses[name]) for losses in read]
-        recall = right[name]["recall"]
-        cells.append(_measure(recall[:, -1]) if _learned(recall) else None)
+        recall = right[name]["recall"][:, -1]
+        cells.append(_measure(recall) if known[name]["recall"] else None)
         cells.append(cost._step(name))
         linked = [
-            "[not learned](#evidence-tasks)"
+            "[not learned](guide/evidence.md#evidence-tasks)"
             if cell is None
             else f"[{cell[0]:.2f}]({place}) ±{cell[1]:.2f}"
             for cell, (_, place) in zip(cells, COLUMNS.values(), strict=True)
@@ -359,17 +356,12 @@ def verdicts():
     """Beside no positions, far out, in words that the rule decides; and how
     many are better, worse, or not to be told apart.
     """
-    words = {
-        True: "better than",
-        False: "worse than",
-        None: "not to be told apart from",
-    }
     found = {
         name: _compared(name, "none", LONG).better()
         for name in load("language")
         if name != "none"
     }
-    values = {_key(name): words[each] for name, each in found.items()}
+    values = {_key(name): WORDS[each] for name, each in found.items()}
     for kind, each in (("better", True), ("worse", False), ("alike", None)):
         values[kind] = [*found.values()].count(each)
     return values
@@ -413,6 +405,77 @@ def variants():
     slow = kept["xPos with a slow fade"]
     costs = mean(slow, LONG) - mean(slow, NEAR)
     return values | {"slow_least": costs.min(), "slow_most": costs.max()}
+
+
+def windows():
+    """Four encodings, within the trained length and with the most bytes
+    before them, by how many are seen at test time; and a count of five bytes.
+    """
+    far = {f"{window:,}": (window, LONG) for window in changed.WINDOWS}
+    asked = {"Within": (ASKED, NEAR)} | far
+    print("| Encoding |", " | ".join(asked), "|")
+    print("|---" + "|--:" * len(asked) + "|")
+    counted, values = _kept("5-gram", changed.ORDER), {}
+    for name in ("none", "sinusoidal", "learned", "RoPE"):
+        cells = []
+        for head, (window, before) in asked.items():
+            loss = _kept(f"{name} with a window", window, before)
+            mean, spread = _measure(loss.mean((1, 2)))
+            where = "within" if head == "Within" else window
+            values[f"{_key(name)}_{where}"] = mean
+            cells.append(f"{mean:.2f} ±{spread:.2f}")
+        print(f"| {name} |", " | ".join(cells), "|")
+    mean, spread = _measure(counted.mean((1, 2)))
+    print(f"| *{changed.ORDER}-gram* " + "| – " * len(far), end="")
+    print(f"| {mean:.2f} ±{spread:.2f} |")
+    return values | _beside_counts(counted) | {"counted": mean}
+
+
+def _beside_counts(counted):
+    """How many encodings are worse than the count, however many bytes stand
+    before; and the lowest mean loss of any."""
+    far = _far().values()
+    worse = [
+        all(compare(loss, counted).better() is False for loss in losses)
+        for losses in far
+    ]
+    lowest = min(losses.mean((1, 2, 3)).min() for losses in far)
+    return {"worse": sum(worse), "lowest": lowest, "order": changed.ORDER}
+
+
+def _kept(method, *keys):
+    """What variants.py kept: (seeds, files, windows), or (seeds, files) where
+    one window of each file was read."""
+    found = [run["far"] for run in load("variants")[method]]
+    for key in keys:
+        found = [each[str(key)] for each in found]
+    loss = torch.tensor(found)
+    if method == "ALiBi both ways":
+        return loss
+    return loss.unflatten(-1, (-1, models.EACH))
+
+
+def both_ways():
+    """The same bytes read with ALiBi in windows that slide and in windows
+    side by side, by the length of these.
+    """
+    lengths, values = changed.LENGTHS, {}
+    heads = " | ".join(f"{length:,}" for length in lengths)
+    print(f"| Windows | {heads} | Gain |")
+    print("|---" + "|--:" * (len(lengths) + 1) + "|")
+    for way, key in (("sliding", "sliding"), ("side by side", "side")):
+        losses = [_kept("ALiBi both ways", way, each) for each in lengths]
+        found = compare(losses[-1], losses[0])
+        ends = f"{found.low:+.3f} to {found.high:+.3f}"
+        cells = [f"{loss.mean():.3f}" for loss in losses]
+        print(f"| {way} | {' | '.join(cells)} | {found.gain:+.3f} ({ends}) |")
+        values[f"{key}_gain"] = found.gain
+        values |= {f"{key}_low": found.low, f"{key}_high": found.high}
+    return values | {
+        "shortest": lengths[0],
+        "longest": lengths[-1],
+        "files": losses[0].shape[1],
+    }
 
 
 def from_zero(updates=models.UPDATES):
@@ -545,54 +608,6 @@ def control():
     }
 
 
-def stretched_table():
-    """RoPE as it is, and each way to stretch it."""
-    untuned, tuned = _stretched("untuned"), _stretched("tuned")
-    print(
-        "| Frequencies | Within | Far | Tuned, within | Tuned, far | Spread |"
-    )
-    print("|---|--:|--:|--:|--:|--:|")
-    for name in untuned:
-        bands = [
-            _band(losses[name], band)
-            for losses in (untuned, tuned)
-            for band in ("within", "far")
-        ]
-        spread = max(_spread(band) for band in bands)
-        print(
-            f"| {name} |", *(f"{band.mean():.2f} |" for band in bands), end=""
-        )
-        print(f" ±{spread:.2f} |")
-    gains = {
-        name: _band(untuned["RoPE"], "far") - _band(loss, "far")
-        for name, loss in untuned.items()
-    }
-    prices = {
-        name: _band(loss, "within") - _band(untuned["RoPE"], "within")
-        for name, loss in untuned.items()
-    }
-    tuning = [
-        _band(loss, "within") - _band(untuned["RoPE"], "within")
-        for loss in tuned.values()
-    ]
-    return {
-        "least_tuning_price": min(each.min() for each in tuning),
-        "least_gain": min(
-            each.min() for n, each in gains.items() if n != "RoPE"
-        ),
-        "best": max(each.mean() for each in gains.values()),
-        "highest_price": max(each.mean() for each in prices.values()),
-        "pi_price": prices["position interpolation"].mean(),
-        "factor": stretching.FACTOR,
-        "updates": stretching.TUNING["updates"],
-        "batch": stretching.TUNING["batch"],
-        "trials": stretching.TRIALS,
-        "step": stretching.STEP,
-        "tuned_rope_far": _band(tuned["RoPE"], "far").mean(),
-        "tuned_best_far": min(_band(x, "far").mean() for x in tuned.values()),
-    }
-
-
 def _accuracies():
     """For each method and task a tensor: (seeds, lengths)."""
     return {
@@ -604,68 +619,86 @@ def _accuracies():
     }
 
 
-def _learned(shares):
-    """Whether so many were right, of (seeds, lengths)."""
-    return (shares[:, 0] >= ENOUGH).all().item()
+def _known():
+    """For each method and task whether each seed learned it."""
+    return {
+        name: {
+            task: all(each["learned"][task] for each in results)
+            for task in puzzles.TASKS
+        }
+        for name, results in load("tasks").items()
+    }
 
 
 def tasks():
     """Three grids of shares of right answers: a row for each encoding, a
     column for each length, the trained one first. Where a task was not
-    learned there, the row ends. No row of copying goes on; of recall all do
-    but that of sinusoids, and stay full but those of RoPE and xPos; of
-    counting only that of CoPE does, and fades.
+    learned there, the row ends. Of copying seven go on, and all fade, those
+    of ALiBi, KERPLE and FIRE least. Of recall fourteen go on, and those of
+    ALiBi and Sandwich stay nearly full. Of counting fourteen go on, and all
+    fade, that of CoPE last.
     """
-    found = _accuracies()
+    found, known = _accuracies(), _known()
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 4), sharey=True)
     for ax, task in zip(axes, puzzles.TASKS, strict=True):
         grid = torch.stack([found[name][task].mean(0) for name in found])
-        for row, name in enumerate(found):
-            if not _learned(found[name][task]):
-                grid[row, 1:] = math.nan
-        ax.imshow(grid, cmap="amount", vmin=0, vmax=1.6)
-        for row, shares in enumerate(grid.tolist()):
-            for column, share in enumerate(shares):
-                if math.isfinite(share):
-                    cell = f"{share:.2f}".removeprefix("0")
-                    cell = cell.replace("1.00", "1")
-                    ax.text(column, row, cell, ha="center", va="center")
+        grid[[not known[name][task] for name in found], 1:] = math.nan
+        _draw_shares(ax, grid)
         ax.set_title(task, loc="left")
-        ax.set_xticks(
-            range(len(puzzles.LENGTHS)), puzzles.LENGTHS, rotation=90
-        )
         ax.set_yticks(range(len(found)), found)
-        ax.tick_params(length=0)
     fig.supxlabel("length")
-    trained, longest = puzzles.LONGEST, max(puzzles.LENGTHS)
-    values = {"trained": trained, "longest": longest}
-    values |= {"copied": trained // 2, "copied_far": longest // 2}
-    values |= {"asked": len(found), "rows": puzzles.ROWS}
-    for name, shares in found.items():
-        for task, share in shares.items():
-            values[f"{task}_{_key(name)}"] = share[:, 0].mean()
-            values[f"{task}_{_key(name)}_far"] = share[:, -1].mean()
+    values = {
+        f"{task}_{_key(name)}_{length}": share
+        for name, tasks in found.items()
+        for task, shares in tasks.items()
+        for length, share in zip(puzzles.LENGTHS, shares.mean(0), strict=True)
+    }
     for task in puzzles.TASKS:
-        learned = [_learned(shares[task]) for shares in found.values()]
-        values[f"{task}_learned"] = sum(learned)
-    values["counting_next"] = max(
-        shares["counting"][:, 0].mean()
-        for name, shares in found.items()
-        if name != "CoPE"
-    )
-    return fig, values | {
-        "enough": ENOUGH,
-        "updates": puzzles.UPDATES,
+        values[f"{task}_known"] = sum(each[task] for each in known.values())
+    return fig, values | _widest(found, known) | _of_tasks()
+
+
+def _draw_shares(ax, grid):
+    """A row for each encoding, a column for each length."""
+    ax.imshow(grid, cmap="amount", vmin=0, vmax=1.6)
+    for row, column in grid.isfinite().nonzero().tolist():
+        cell = f"{grid[row, column]:.2f}".removeprefix("0")
+        cell = cell.replace("1.00", "1")
+        ax.text(column, row, cell, ha="center", va="center")
+    ax.set_xticks(range(len(puzzles.LENGTHS)), puzzles.LENGTHS, rotation=90)
+    ax.tick_params(length=0)
+
+
+def _widest(found, known):
+    """Where the seeds of a task that was learned lie farthest apart."""
+    shares = [
+        shares[:, column]
+        for name, tasks in found.items()
+        for task, shares in tasks.items()
+        for column in range(len(puzzles.LENGTHS))
+        if known[name][task]
+    ]
+    widest = max(shares, key=_spread)
+    return {"widest_least": widest.min(), "widest_most": widest.max()}
+
+
+def _of_tasks():
+    trained, longest = puzzles.LONGEST, max(puzzles.LENGTHS)
+    return {
+        "trained": trained,
+        "longest": longest,
+        "twice": puzzles.LENGTHS[1],
+        "times": longest // trained,
+        "copied": trained // 2,
+        "asked": len(load("tasks")),
+        "enough": puzzles.ENOUGH,
+        "updates": puzzles.MOST,
+        "every": puzzles.EVERY,
+        "rows": puzzles.ROWS,
         "guess_letter": 1 / puzzles.LETTERS,
-        "guess_count": 1 / (puzzles.MOST + 1),
+        "guess_count": 1 / (puzzles.TICKS + 1),
         "letters": puzzles.LETTERS,
-        "most": puzzles.MOST,
-        "spread": max(
-            _spread(share[:, column])
-            for shares in found.values()
-            for share in shares.values()
-            for column in range(len(puzzles.LENGTHS))
-        ),
+        "most": puzzles.TICKS,
     }
 
 

@@ -7,7 +7,8 @@ import torch
 from executable_prose import Choice, Live, Slider
 
 from exhibits._drawing import name_lines
-from exhibits.evidence import _band, _stretched
+from exhibits.regimes import ASKED, _best, _distance
+from exhibits.regimes import TRAINED as PRACTISED
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
     dynamic_ntk,
@@ -163,20 +164,24 @@ def price():
     """Three pairs of bars: what chance the right letter mostly gets, early in
     a text and far beyond the practised length.
 
-    As it was, the first is high and the second low. With all hands slowed
-    both are low. With the slow hands slowed alone, the first is nearly as
-    high as it was, and the second much higher.
+    As it was, the second is lower than the first. With all hands slowed both
+    are low. With the slow hands slowed alone, the first is about as high as
+    it was, and the second higher.
     """
     ways = {
         "RoPE": "as it was",
         "position interpolation": "all hands\nslowed",
         "YaRN": "slow hands\nslowed",
     }
-    kept, chances = _stretched("untuned"), {}
+    chances, best = {}, _best()
+    bands = (("within", PRACTISED, -1, "C0"), ("far", ASKED, 1, "C1"))
     fig, ax = plt.subplots(figsize=(4.4, 2.5))
     for n, name in enumerate(ways):
-        for band, side, color in (("within", -1, "C0"), ("far", 1, "C1")):
-            chance = (-_band(kept[name], band).mean()).exp().item()
+        for band, end, side, color in bands:
+            away = _distance(
+                "RoPE stretched", end, f"untuned {name}", "extensions"
+            )
+            chance = math.exp(-best[end] - away.gain)
             chances[f"{_key(name)}_{band}"] = chance
             ax.bar(n + 0.2 * side, 100 * chance, width=0.36, color=color)
             ax.text(
@@ -184,10 +189,10 @@ def price():
                 ha="center",
             )
     ax.set_xticks(range(3), ways.values())
-    ax.set(ylim=(0, 19), yticks=[], ylabel="chance, in 100")
+    ax.set(ylim=(0, 31), yticks=[], ylabel="chance, in 100")
     ax.tick_params(length=0)
-    ax.text(-0.4, 17, "short texts", color="C0")
-    ax.text(0.5, 17, "long texts", color="C1")
+    ax.text(-0.4, 28, "short texts", color="C0")
+    ax.text(0.5, 28, "long texts", color="C1")
     return fig, chances
 
 

@@ -3,6 +3,7 @@ trained, and what came. The kept results of experiments/chains.py.
 """
 
 import math
+import re
 import tomllib
 from functools import cache
 from itertools import combinations
@@ -14,13 +15,18 @@ from exhibits._drawing import COLORS, centred, name_lines
 from experiments import chains, ciphers
 from experiments import recent as modern
 from experiments import regimes as models
-from experiments.intervals import LEVEL, SEEN, compare
+from experiments import tasks as puzzles
+from experiments.intervals import LEVEL, SEEN, compare, could_be_seen
 from experiments.runs import PLAN, load, plan
 
 TRAINED, ASKED = models.TRAINED, models.ASKED
 ENDS = [end for _, end in chains.BANDS if end >= TRAINED]
 MIDDLES = [end / math.sqrt(2) for end in ENDS]
 RULES = ("best", "count")  # that are not trained
+DRAWN = (
+    *("none", "RoPE", "learned", "sinusoidal"),
+    *("T5", "ALiBi", "KERPLE", "DeBERTa"),
+)
 OUTCOMES = {True: "held", False: "failed", None: "open"}
 NEARER, FARTHER = (
     "nearer to the best possible than",
@@ -29,18 +35,32 @@ NEARER, FARTHER = (
 UNTOLD = "not to be told apart from"
 
 
-def _measured(regime, method, at, window=ASKED):
+def _methods(regime="chains"):
+    return plan()[regime]["methods"]
+
+
+def _runs(regime, method):
+    return load(regime, method=method)[method]
+
+
+def _measured(regime, method, at, window=ASKED, task=None):
     """Losses: of chains beyond the best possible, (seeds, texts); of ciphers
-    (seeds, files, windows). A rule has one row.
+    (seeds, files, windows); of a task the share of wrong answers, (seeds, 1).
+    A rule has one row.
     """
+    if task:
+        column = puzzles.LENGTHS.index(at)
+        found = _runs(regime, method)
+        right = [[run["accuracy"][task][column]] for run in found]
+        return 1 - torch.tensor(right)
     if method == "best":
         return torch.zeros(1, chains.TEXTS)
     if method == "count":
         return torch.tensor([_counting(window)[str(at)]])
     kind = "far" if regime == "ciphers" else "above"
-    found = torch.tensor(
-        [run[kind][str(window)][str(at)] for run in load(regime)[method]]
-    )
+    runs = _runs(regime, method)
+    found = [run[kind][str(window)][str(at)] for run in runs]
+    found = torch.tensor(found, dtype=torch.float64)
     if regime == "ciphers":
         return found.unflatten(-1, (-1, ciphers.EACH))
     return found
@@ -86,8 +106,8 @@ def _sides(regime, entry):
     return [{"regime": regime} | entry[side] for side in ("less", "more")]
 
 
-def _compared(regime, entry):
-    return compare(*(_measured(**side) for side in _sides(regime, entry)))
+def _both(regime, entry):
+    return [_measured(**side) for side in _sides(regime, entry)]
 
 
 def expected():
@@ -101,12 +121,14 @@ def expected():
         if not _was_asked(regime, entry):
             counts["not_asked"] += 1
             continue
-        found = _compared(regime, entry)
+        less, more = _both(regime, entry)
+        found = compare(less, more)
         outcome = OUTCOMES[found.better(entry["by"])]
         counts[outcome] += not stop
         says = f"*Stop rule.* {entry['says']}" if stop else entry["says"]
         nats = f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
-        cells = (f"{regime}: {says}", outcome, nats, f"{found.seen:.2f}")
+        seen = could_be_seen(more - less)
+        cells = (f"{regime}: {says}", outcome, nats, f"{seen:.2f}")
         print("|", " | ".join(cells), "|")
     return counts | {"sure": LEVEL, "chance": SEEN}
 
@@ -124,26 +146,29 @@ def distances():
     for name in (*_nearest_first(), "count"):
         print(_row(name, asked))
     values = {}
-    for name in ("count", *load("chains")):
+    for name in ("count", *_methods()):
         for end, window in (*asked, *_windows()):
             seen = "all" if window == ASKED else window
             found = _distance(name, end, window)
-            values[f"{name.lower()}_{seen}_{end}"] = found.gain
+            values[f"{_key(name)}_{seen}_{end}"] = found.gain
     return values | _in_words(values) | _sizes()
 
 
 def windows():
     """How far each method is from the best possible at the end, by how much
-    it sees there; and which others it is surely nearer than, all seen.
+    it sees there; how many others it is surely nearer than, all seen, and
+    which it is not to be told apart from.
     """
-    print(
-        "| Method |", " | ".join(f"{w}" for _, w in _windows()), "| Beats |"
-    )
-    print("|---" + "|--:" * len(_windows()) + "|---|")
+    narrow = " | ".join(f"{window}" for _, window in _windows())
+    print("| Method |", narrow, "| Beats | Level with |")
+    print("|---" + "|--:" * len(_windows()) + "|--:|---|")
     for name in _nearest_first():
-        worse = [e for e in load("chains") if _verdict(name, e) == NEARER]
-        print(_row(name, _windows()), ", ".join(worse) or "none of them", "|")
-    print(_row("count", _windows()), "|")
+        others = [e for e in _methods() if e != name]
+        worse = sum(_verdict(name, e) == NEARER for e in others)
+        level = [e for e in others if _verdict(name, e) == UNTOLD]
+        level = ", ".join(level) or "none of them"
+        print(_row(name, _windows()), worse, "|", level, "|")
+    print(_row("count", _windows()), "||")
 
 
 def _windows():
@@ -152,9 +177,14 @@ def _windows():
     return [(ASKED, seen) for seen in sorted(narrow, reverse=True)]
 
 
+def _key(name):
+    return re.sub(r"\W+", "_", name.lower())
+
+
+@cache
 def _nearest_first():
     """The methods, by how far they are from the best possible at the end."""
-    return sorted(load("chains"), key=lambda e: _distance(e, ASKED).gain)
+    return sorted(_methods(), key=lambda e: _distance(e, ASKED).gain)
 
 
 def _row(name, asked):
@@ -169,34 +199,28 @@ def _in_words(values):
     intervals, and what the design could have seen.
     """
     told = {}
-    for name in ("kerple", "alibi", "t5", "sinusoidal"):
+    for name in ("alibi", "t5", "sinusoidal"):
         seen = values[f"{name}_{TRAINED}_{ASKED}"]
         told[f"{name}_uses"] = seen - values[f"{name}_all_{ASKED}"]
-    for key, *asked in (
-        ("rope", "RoPE", ASKED),
-        ("none", "none", ASKED),
-        ("rope_windowed", "RoPE", ASKED, TRAINED),
-    ):
-        found = _distance(*asked)
-        told[f"{key}_half"] = found.high - found.gain
-    seen = [
-        compare(*(_measured("chains", name, ASKED) for name in pair)).seen
-        for pair in combinations(load("chains"), 2)
-    ]
+    for name in ("RoPE", "none", "DeBERTa"):
+        found = _distance(name, ASKED)
+        told[f"{_key(name)}_half"] = found.high - found.gain
+    ends = [_measured("chains", name, ASKED) for name in _methods()]
+    seen = [could_be_seen(a - b) for a, b in combinations(ends, 2)]
     return told | {"seen_least": min(seen), "seen_most": max(seen)}
 
 
 def verdicts():
     """How two compare far out, in words that the rule decides."""
-    plain = load("chains")
+    plain = _methods()
     pairs = {
-        f"{one}_{other}".lower(): _verdict(one, other)
+        f"{_key(one)}_{_key(other)}": _verdict(one, other)
         for one in plain
         for other in (*plain, "count")
         if one != other
     }
     windows = {
-        f"{name}_windowed".lower(): _verdict(name, name, narrow=TRAINED)
+        f"{_key(name)}_windowed": _verdict(name, name, narrow=TRAINED)
         for name in plain
     }
     return pairs | windows
@@ -246,7 +270,7 @@ def alphabet():
         for regime, stop, entry in _expected()
         if stop and regime == "ciphers"
     )
-    found = _compared("ciphers", entry)
+    found = compare(*_both("ciphers", entry))
     near = _measured("ciphers", **entry["more"])
     return {
         "far": entry["less"]["at"],
@@ -280,14 +304,13 @@ def floor():
     """Loss over the place in the text, from half the trained length to eight
     times it. The best possible, a thick gray line, falls all the way; a
     dashed gray one, a count of the last stretch as long as training, falls
-    ever less. Three encodings stay near that; KERPLE alone ends well below.
-    RoPE rises to the line of no positions, far above all; with a window,
-    dashed, it does not.
+    ever less. Four encodings end near that, KERPLE below it, DeBERTa just
+    above the best possible. RoPE rises to the line of no positions, far above
+    all; with a window, dashed, it does not.
     """
     fig, ax = plt.subplots(figsize=(4.4, 3.3))
     best = torch.tensor([_best()[end] for end in ENDS])
-    drawn = [name for name in load("chains") if name != "xPos"]
-    lines = {name: (name, ASKED) for name in drawn}
+    lines = {name: (name, ASKED) for name in DRAWN}
     lines |= {
         f"count of {TRAINED}": ("count", TRAINED),
         f"RoPE, window {TRAINED}": ("RoPE", TRAINED),
@@ -303,6 +326,7 @@ def floor():
     ax.plot(MIDDLES, best, color="gray", lw=4, label="best possible")
     _in_trained_lengths(ax)
     ax.set_ylabel("loss, nats")
+    ax.set_ylim(bottom=1)
     name_lines(ax, centred)
     return fig
 
@@ -319,12 +343,12 @@ TODAY = {
 def today():
     """How far from the best possible guess models are, over the place in the
     text, from the trained length to eight times it. RoPE, no positions and
-    RoPE with a larger base rise far up, T5 a little. KERPLE and three lines
+    RoPE with a larger base rise far up, T5 a little. DeBERTa and three lines
     stay low all the way: a window below no positions, forgetting, and
     relative logits.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
-    older = "none", "RoPE", "T5", "KERPLE"
+    older = "none", "RoPE", "T5", _nearest_first()[0]
     lines = {name: ("chains", name) for name in older}
     lines |= {label: ("recent", name) for name, label in TODAY.items()}
     for number, (label, (regime, name)) in enumerate(lines.items()):
@@ -342,14 +366,15 @@ def today():
 
 def recent():
     """How far from the best possible each method of today is, by place in the
-    text; and whether it is surely nearer at the end than KERPLE, the nearest
-    of the older ones.
+    text; and whether it is surely nearer at the end than the nearest of the
+    older ones.
     """
+    nearest = _nearest_first()[0]
     heads = [f"{end // 2} to {end:,}" for end in ENDS]
-    print("| Method |", " | ".join(heads), "| At the end, beside KERPLE |")
+    print("| Method |", " | ".join(heads), f"| At the end: {nearest} |")
     print("|---" + "|--:" * len(heads) + "|---|")
-    nearest = _measured("chains", "KERPLE", ASKED)
-    rows = [(name, ASKED) for name in load("recent")]
+    nearest = _measured("chains", nearest, ASKED)
+    rows = [(name, ASKED) for name in _methods("recent")]
     rows.insert(1, ("window and none", "sharper"))
     values = {}
     for name, window in rows:
@@ -383,7 +408,7 @@ def larger():
     print("| Method |", " | ".join(heads), "|")
     print("|---" + "|--:" * len(heads) + "|")
     values = {}
-    for name in load("larger"):
+    for name in _methods("larger"):
         found = [_distance(name, end, regime="larger") for end in ENDS]
         print(f"| {name} |", " | ".join(f"{e.gain:.2f}" for e in found), "|")
         key = name.lower().replace(" ", "_")

@@ -12,6 +12,7 @@ import torch
 
 from exhibits import choosing, evidence
 from exhibits._models import listed, said
+from experiments.runs import load
 from snippets.fire import FireBias
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import dynamic_ntk, longrope
@@ -165,6 +166,16 @@ def test_the_matrix_and_the_page_on_evidence_tell_the_same_of_length():
     for row in trained:
         name = row["short"].removesuffix(" table").lower().replace(" ", "_").replace("-", "_")
         assert values[f"{row['snippet']}_cost"] == pytest.approx(measured[f"{name}_loss"], abs=1e-5)
+
+
+def test_the_matrix_tells_of_chains_what_was_kept():
+    values = choosing.matrix()
+    asked = {row["snippet"]: ("chains", row["short"].removesuffix(" table")) for row in DATA["method"]}
+    asked |= {"relative_logits": ("recent", "relative logits"), "forgetting": ("recent", "forgetting")}
+    assert "path_attention_away" not in values and asked.pop("path_attention")
+    for name, (experiment, method) in asked.items():
+        runs = torch.tensor([run["above"]["1024"]["1024"] for run in load(experiment)[method]])
+        assert values[f"{name}_away"] == pytest.approx(runs.mean().item(), abs=1e-5)
 
 
 @pytest.mark.claim(

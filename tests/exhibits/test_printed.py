@@ -13,6 +13,7 @@ import pytest
 
 from executable_prose.execution.results import exhibit_names
 from executable_prose.project import ENGINE, ROOT
+from experiments.intervals import quantile
 from experiments.runs import load
 from tests.exhibits.common import APART, ROUNDING, half_a_unit, likeness, numbers, softmax, waves
 
@@ -477,17 +478,6 @@ def test_the_numbers_of_a_generator_are_those_that_were_kept(printed):
     assert held_out > max(map(max, words.values())) > shuffled
 
 
-def test_the_table_of_stretching_has_what_was_kept(printed):
-    kept = load("extensions")["RoPE stretched"]
-    rows = [line.split("|")[1:-1] for line in printed("evidence.stretched_table")[2:]]
-    assert [row[0].strip() for row in rows] == list(kept[0]["untuned"])
-    for name, *cells, spread in rows:
-        losses = [[seed[when][name.strip()] for seed in kept] for when in ("untuned", "tuned")]
-        bands = [[np.mean(loss[a:b]) for loss in way] for way in losses for a, b in ((1, 8), (32, 64))]
-        assert half_a_unit([float(cell) for cell in cells], [np.mean(band) for band in bands], 2)
-        assert half_a_unit(float(spread.strip(" ±")), max(map(np.ptp, bands)) / 2, 2)
-
-
 def test_what_a_temperature_does_to_chances_and_a_cache_to_reading(printed):
     for line in printed("generator.chances")[1:]:
         heat, *chances = numbers(line)
@@ -526,13 +516,44 @@ def test_the_table_of_evidence_is_what_was_kept(printed):
     far = []
     for name, *cells, _, learned in ([cell.strip() for cell in row] for row in rows):
         wanted = [[np.mean(run["far"][n]) for run in kept[name]] for n in ("64", "256", "1008")]
-        recall = [run["accuracy"]["recall"] for run in right[name]]
-        if min(each[0] for each in recall) < 0.99:
-            assert cells.pop() == "[not learned](#evidence-tasks)"
+        if None in [run["learned"]["recall"] for run in right[name]]:
+            assert cells.pop() == "[not learned](guide/evidence.md#evidence-tasks)"
         else:
-            wanted.append([each[-1] for each in recall])
+            wanted.append([run["accuracy"]["recall"][-1] for run in right[name]])
         shown = [numbers(re.sub(r"\]\([^)]*\) ±", " ", cell.strip("["))) for cell in cells]
         assert half_a_unit(shown, [[np.mean(each), np.ptp(each) / 2] for each in wanted], 2), name
         assert numbers(learned) == [kept[name][0]["encoding_parameters"]]
         far.append(np.mean(wanted[2]))
     assert far == sorted(far)
+
+
+def test_the_table_of_windows_has_what_was_kept_and_the_count_stands_below(printed):
+    kept = load("variants")
+    head, _, *rows, count = (line.strip("| ").split(" | ") for line in printed("evidence.windows"))
+    assert head[1:] == ["Within", "32", "64", "128", "1,024"]
+    assert [row[0] for row in rows] == ["none", "sinusoidal", "learned", "RoPE"]
+    for name, *cells in rows:
+        asked = [("1024", "64"), *((window, "1008") for window in ("32", "64", "128", "1024"))]
+        for (window, before), cell in zip(asked, cells, strict=True):
+            seeds = [np.mean(run["far"][window][before]) for run in kept[f"{name} with a window"]]
+            assert half_a_unit(numbers(cell.replace("±", " ")), [np.mean(seeds), np.ptp(seeds) / 2], 2)
+    seeds = [np.mean(run["far"]["5"]) for run in kept["5-gram"]]
+    assert count[0] == "*5-gram*"
+    assert half_a_unit(numbers(count[-1].replace("±", " ")), [np.mean(seeds), np.ptp(seeds) / 2], 2)
+
+
+def test_the_table_of_both_ways_has_what_was_kept_and_the_gain_from_the_shortest_to_the_longest(printed):
+    kept = load("variants")["ALiBi both ways"]
+    head, _, *rows = (line.strip("| ").split(" | ") for line in printed("evidence.both_ways"))
+    assert head[1:5] == ["128", "256", "512", "1,024"] and [row[0] for row in rows] == [
+        "sliding",
+        "side by side",
+    ]
+    for way, *cells, gain in rows:
+        losses = np.array([[run["far"][way][n] for n in ("128", "256", "512", "1024")] for run in kept])
+        assert half_a_unit([float(cell) for cell in cells], losses.mean((0, 2)), 3)
+        gains = losses[:, 0] - losses[:, 3]  # (seeds, files)
+        errors = [each.std(ddof=1) / len(each) ** 0.5 for each in (gains.mean(1), gains.mean(0))]
+        half = math.hypot(*(quantile(n - 1) * e for n, e in zip(gains.shape, errors, strict=True)))
+        told = [float(each) for each in re.findall(r"[-+]\d\.\d+", gain)]
+        assert half_a_unit(told, [gains.mean(), gains.mean() - half, gains.mean() + half], 3)
