@@ -14,17 +14,20 @@ each. Released code differs in five things, which have no default here:
     order    start  layout        coordinates
     (0, 1)   1      interleaved   (n + 1) / size * 2 pi    DETR, normalised
     (0, 1)   1      interleaved   n + 1                    DETR, as its class is
-    (1, 0)   0      sin_cos       n                        MAE, AIMv2
-    (0, 1)   0      sin_cos       n                        transformers' ViT-MAE
-    (1, 0)   0      sin_cos       n / size * 16            diffusers, at first
+    (1, 0)   0      sin_cos       n                        MAE, ViT-MAE, AIMv2
+    (0, 1)   0      sin_cos       n                        RT-DETR
+    (1, 0)   0      sin_cos       n / size * trained size  diffusers, PatchEmbed
     (0, 1)   0      sines_first   n                        timm
     (1, 0)   0      sin_cos       n                        big_vision, closed
 
 The fifth is the base: 10000 in all of these, 20 in DAB-DETR and Grounding DINO,
-which else are as DETR, normalised.
+which otherwise do as DETR, normalised.
 
-MAE's code calls its first half emb_h, of the height, and gives it columns.
-interleave_sin_cos=True of timm gives sin_cos, not what is interleaved here.
+MAE's code calls its first half emb_h, for the height, and fills it from the
+columns. ViT-MAE in transformers builds rows first and then swaps the halves, in
+the encoder and in the decoder, because pretrained weights need MAE's order.
+PixArt, in diffusers, also divides coordinates by an interpolation scale.
+interleave_sin_cos=True in timm gives sin_cos, not what is interleaved here.
 
 Source: the code of DETR (arXiv:2005.12872), github.com/facebookresearch/detr at
 29901c5, models/position_encoding.py; of MAE (arXiv:2111.06377),

@@ -24,10 +24,14 @@ it is wrong: the numbers differ a little, and no shape does.
 A wide kernel is stretched by old / new where that is above one, so that it sees
 all cells, and leaves out what lies outside; others read the outermost cells
 there. transformers has bicubic in ViT, DeiT, BEiT, CLIP and DINOv2,
-bicubic_antialias in DINOv2 with registers and RF-DETR, bilinear in PaddleOCR-VL
-and RADIO, bilinear_antialias in SigLIP 2, bilinear_corners in ViLT and
+bicubic_antialias in DINOv2 with registers and RF-DETR, bilinear in
+PaddleOCR-VL, bilinear_antialias in SigLIP 2, bilinear_corners in ViLT and
 Qwen3-VL. DINOv2's authors have bicubic_offset, and with registers
 bicubic_antialias, which is timm's, too. Google's ViT has bilinear_corners.
+
+Not here: RADIO, which resizes to a square of the longer side with bilinear, and
+then cuts; TimeSformer, which takes the nearest cell; Idefics2 and Idefics3,
+which do not resize, and pick the cell at the same fraction of the image.
 
 Source: arXiv:2010.11929; github.com/google-research/vision_transformer at
 c6de1e5, vit_jax/models_vit.py and checkpoint.py (interpolate_posembed);

@@ -90,10 +90,6 @@ def test_a_padded_picture_has_the_places_it_has_alone(start, span, corner):
 # --- other libraries
 
 
-def build(name):
-    return peer(f"{MODELS}.{name}.modeling_{name}").build_2d_sinusoidal_position_embedding
-
-
 def of_picture(grid, dim, **options):
     """Row by row: (rows * columns, dim)."""
     return axial_sinusoids(grid_places(grid, start=0), dim, **options).flatten(0, 1)
@@ -157,22 +153,52 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger)
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite- "
-    "Docling, columns first, in transformers, to 1e-6.",
+    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
+    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
 )
 @pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize("name", ["vit_mae", "rt_detr", "aimv2"])
 @pytest.mark.parametrize("dim", [4, 64])
-def test_agrees_with_the_function_of_vit_mae(name, grid, dim, to_ledger):
-    made, expected = of_picture(grid, dim, **ROWS_FIRST), build(name)(*grid, dim)
+def test_agrees_with_rt_detr_which_puts_rows_first(grid, dim, to_ledger):
+    theirs = peer(f"{MODELS}.rt_detr.modeling_rt_detr").RTDetrSinePositionEmbedding(embed_dim=dim)
+    expected = theirs(grid[1], grid[0], device=torch.device("cpu"), dtype=torch.float32)[0]
+    made = of_picture(grid, dim, **ROWS_FIRST)
     assert_close(made, expected, rtol=0, atol=1e-7)
-    to_ledger(f"{MODELS}.{name}.modeling_{name}.build_2d_sinusoidal_position_embedding", made, expected)
+    to_ledger(f"{MODELS}.rt_detr.modeling_rt_detr.RTDetrSinePositionEmbedding", made, expected)
 
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite- "
-    "Docling, columns first, in transformers, to 1e-6.",
+    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
+    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
+)
+@pytest.mark.parametrize("side", [1, 2, 14])
+@torch.no_grad()
+def test_agrees_with_vit_mae_whose_encoder_and_decoder_put_columns_first(side, to_ledger):
+    """Of the models: the function that they call puts rows first, and they swap the halves."""
+    modeling = peer(f"{MODELS}.vit_mae.modeling_vit_mae")
+    sizes = {"hidden_size": 16, "decoder_hidden_size": 32, "image_size": 2 * side, "patch_size": 2}
+    config = modeling.ViTMAEConfig(**sizes, num_attention_heads=2, decoder_num_attention_heads=2)
+    encoder = modeling.ViTMAEEmbeddings(config)
+    encoder.initialize_weights()
+    decoder = modeling.ViTMAEDecoder(config, side**2)
+    decoder.initialize_weights(side**2)
+    for name, table in (
+        ("ViTMAEEmbeddings", encoder.position_embeddings),
+        ("ViTMAEDecoder", decoder.decoder_pos_embed),
+    ):
+        expected = table[0, 1:]
+        assert table.shape[1] == 1 + side**2 and not table[0, 0].any()
+        made = of_picture((side, side), table.shape[-1], **COLUMNS_FIRST)
+        assert_close(made, expected, rtol=0, atol=1e-7)
+        wrong = of_picture((side, side), table.shape[-1], **ROWS_FIRST)
+        assert side == 1 or (wrong - expected).abs().max() > 0.5
+        to_ledger(f"{MODELS}.vit_mae.modeling_vit_mae.{name}", made, expected)
+
+
+@pytest.mark.claim(
+    "sinusoidal-2d-agree-with-mae",
+    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
+    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
 )
 @pytest.mark.parametrize("side", [1, 9])
 def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
@@ -186,8 +212,8 @@ def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of ViT-MAE and RT-DETR, rows first, and of AIMv2 and Granite- "
-    "Docling, columns first, in transformers, to 1e-6.",
+    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
+    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
 )
 @torch.no_grad()
 def test_agrees_with_aimv2_which_puts_columns_first(to_ledger):
@@ -242,8 +268,8 @@ def test_each_axis_is_the_encoding_of_a_text(layout):
 
 @pytest.mark.claim(
     "sinusoidal-2d-conventions-reorder",
-    "All orders and layouts hold the same numbers, each at its own channel: whoever reads one as another "
-    "has as many numbers, all of them sines and cosines, and gets no error.",
+    "All orders and layouts hold the same numbers, each in its own channel; another start, span, base or "
+    "closed gives numbers that are not the same in any order. None of them raises an error.",
 )
 @pytest.mark.parametrize("axes", [2, 3])
 def test_conventions_are_one_encoding_in_other_orders(axes):
@@ -256,6 +282,18 @@ def test_conventions_are_one_encoding_in_other_orders(axes):
     for one in made:
         channels = [(one[:, [n]] - made[0]).abs().amax(0).argmin().item() for n in range(dim)]
         assert sorted(channels) == list(range(dim))
+    grid = tuple(range(3, 3 + axes))
+    given = {"order": orders[0], "layout": "sin_cos"}
+    plain = exact(grid_places(grid, start=0), dim, **given)
+    for places, options in (
+        (grid_places(grid, start=1), given),
+        (grid_places(grid, start=0, span=TURN), given),
+        (grid_places(grid, start=0), given | {"base": 20}),
+        (grid_places(grid, start=0), given | {"closed": True}),
+    ):
+        other = exact(places, dim, **options)
+        assert other.shape == plain.shape
+        assert (other.sort(-1).values - plain.sort(-1).values).abs().max() > 0.01
 
 
 # --- what moving a picture does
@@ -345,9 +383,10 @@ def test_flipping_mirrors_each_pair_of_a_half(columns, start):
 
 @pytest.mark.claim(
     "sinusoidal-2d-normalised-stays-within-a-turn",
-    "Counted from one and spread over a full turn, as in DETR, no coordinate is beyond a full turn, so "
-    "that no wave passes more than one of its lengths, however large the picture; and in a grid twice as "
-    "fine every second cell has the place of a coarse one.",
+    "Counted from one and spread over a full period, as in DETR, no coordinate is beyond a full period, so "
+    "that no wave passes more than one of its lengths, however large the image; in a grid that is a whole "
+    "multiple as fine, every cell of the coarse grid has its coordinates again, and in one that is not, some "
+    "have not.",
 )
 @pytest.mark.parametrize("grid", [(1, 1), (3, 5), (64, 2), (500, 700)])
 def test_normalised_places_end_at_a_turn(grid):
@@ -355,8 +394,12 @@ def test_normalised_places_end_at_a_turn(grid):
     assert places.min() > 0
     assert_close(places.amax((0, 1)), torch.full((2,), TURN, dtype=torch.float64), **EXACT)
     assert (axis_frequencies(256, 2, 1e4) <= 1).all()
-    finer = grid_places(tuple(2 * size for size in grid), start=1, span=TURN)
-    assert_close(finer[1::2, 1::2], places, **EXACT)
+    for times in (2, 3, 7):
+        finer = grid_places(tuple(times * size for size in grid), start=1, span=TURN)
+        assert_close(finer[times - 1 :: times, times - 1 :: times], places, **EXACT)
+    coarse, fine = (grid_places((size,), start=1, span=TURN) for size in (20, 30))
+    again = ((coarse - fine.T).abs().amin(1) < 1e-12).sum()
+    assert again == 10  # of 20: only every second one
 
 
 # --- dtypes, devices, modes

@@ -5,6 +5,7 @@ import itertools
 import math
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -123,13 +124,15 @@ BY_METHOD = [
         1,
         "bicubic_antialias",
     ),
+    ("clip", "CLIPVisionEmbeddings", "CLIPVisionConfig", 1, "bicubic"),
+    ("rf_detr", "RfDetrDinov2Embeddings", "RfDetrDinov2Config", 1, "bicubic_antialias"),
 ]
 
 
 @pytest.mark.claim(
     "vit-table-agrees-with-peers",
-    "The snippet resizes a table as ViT, BEiT, DeiT, ViT-MSN, ViT-MAE, DINOv2, with registers and "
-    "without, do in transformers, to 1e-5, also to grids that are not square.",
+    "The snippet resizes a table as ViT, BEiT, DeiT, CLIP, ViT-MSN, ViT-MAE, RF-DETR and DINOv2, with "
+    "registers and without, do in transformers, to 1e-5, also to grids that are not square.",
 )
 @pytest.mark.parametrize("to", TO)
 @pytest.mark.parametrize(("model", "kind", "config", "extra", "convention"), BY_METHOD, ids=lambda x: str(x))
@@ -138,10 +141,11 @@ def test_agrees_with_models_that_resize_by_a_method(model, kind, config, extra, 
     modeling = peer(f"{MODELS}.{model}.modeling_{model}")
     sizes = VIT | ({"use_absolute_position_embeddings": True} if model == "beit" else {})
     theirs = getattr(modeling, kind)(getattr(modeling, config)(**sizes))
-    torch.nn.init.normal_(theirs.position_embeddings)
+    table = theirs.position_embedding.weight[None] if model == "clip" else theirs.position_embeddings
+    torch.nn.init.normal_(table)
     tokens = torch.zeros(1, extra + to[0] * to[1], 8)
     expected = theirs.interpolate_pos_encoding(tokens, 2 * to[0], 2 * to[1])
-    made = resized(theirs.position_embeddings, (6, 6), to, convention, extra)
+    made = resized(table, (6, 6), to, convention, extra)
     assert_close(made, expected, rtol=0, atol=1e-5)
     to_ledger(f"{MODELS}.{model}.modeling_{model}.{kind}", made, expected)
 
@@ -200,6 +204,74 @@ def test_agrees_with_the_indices_and_weights_of_packed_pictures(convention, mode
     made = resized(table, (6, 6), to, convention)
     assert_close(made, expected, rtol=0, atol=1e-5)
     to_ledger("transformers.vision_utils.get_vision_interpolation_indices_and_weights", made, expected)
+
+
+def radio(table, to):
+    """Its square of the longer side, before the cut, by the snippet: and what the model adds."""
+    modeling = peer(f"{MODELS}.radio.modeling_radio")
+    embeddings = SimpleNamespace(position_embedding=table[None], max_rows=6, max_cols=6)
+    resize = next(v for v in vars(modeling).values() if hasattr(v, "_interpolate_position_embedding"))
+    given = resize._interpolate_position_embedding(embeddings, to, torch.float32)[0]
+    square = resized(table, (6, 6), (max(to), max(to)), "bilinear").unflatten(0, (max(to), max(to)))
+    return given, square[: to[0], : to[1]].flatten(0, 1)
+
+
+def timesformer(table, to):
+    modeling = peer(f"{MODELS}.timesformer.modeling_timesformer")
+    sizes = {"hidden_size": 8, "image_size": 12, "patch_size": 2, "num_frames": 1}
+    config = modeling.TimesformerConfig(**sizes, attention_type="space_only", hidden_dropout_prob=0.0)
+    embeddings = modeling.TimesformerEmbeddings(config).eval()
+    for parameter in embeddings.parameters():
+        torch.nn.init.zeros_(parameter)
+    embeddings.position_embeddings.data[0, 1:] = table
+    given = embeddings(torch.zeros(1, 1, 3, 2 * to[0], 2 * to[1]))[0, 1:]
+    return given, nearest(table, to)
+
+
+def idefics(name):
+    def added(table, to):
+        modeling = peer(f"{MODELS}.{name}.modeling_{name}")
+        kind = name.title()
+        config = getattr(modeling, f"{kind}VisionConfig")(hidden_size=8, image_size=12, patch_size=2)
+        embeddings = getattr(modeling, f"{kind}VisionEmbeddings")(config)
+        for parameter in embeddings.parameters():
+            torch.nn.init.zeros_(parameter)
+        embeddings.position_embedding.weight.data = table
+        picture = torch.zeros(1, 3, 2 * to[0], 2 * to[1])
+        return embeddings(picture, torch.ones(1, *to, dtype=torch.bool))[0], nearest(table, to)
+
+    return added
+
+
+def nearest(table, to):
+    """Cell n of an axis is the old one at the same fraction, rounded down: no cell is a mixture."""
+    rows, columns = (torch.arange(new) * 6 // new for new in to)
+    return table.unflatten(0, (6, 6))[rows][:, columns].flatten(0, 1)
+
+
+OTHERS = {
+    "radio": radio,
+    "timesformer": timesformer,
+    "idefics2": idefics("idefics2"),
+    "idefics3": idefics("idefics3"),
+}
+
+
+@pytest.mark.claim(
+    "vit-table-others-do-otherwise",
+    "In transformers, RADIO resizes a table to a square of the longer side with bilinear and cuts it; "
+    "TimeSformer, Idefics2 and Idefics3 take the old cell at the same fraction of each axis, rounded down. "
+    "To a grid that is not square, none of them gives what any of the six conventions gives.",
+)
+@pytest.mark.parametrize("to", [(9, 5), (5, 9), (12, 8), (3, 5)])
+@pytest.mark.parametrize("name", OTHERS)
+@torch.no_grad()
+def test_other_models_resize_in_none_of_the_six_ways(name, to):
+    table = torch.randn(36, 8)
+    given, said = OTHERS[name](table, to)
+    assert_close(given, said, rtol=0, atol=1e-5)
+    for convention in CONVENTIONS:
+        assert (resized(table, (6, 6), to, convention) - given).abs().max() > 0.1
 
 
 @pytest.mark.claim(
