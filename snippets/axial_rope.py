@@ -35,9 +35,11 @@ Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
                      "each", base=10000)
     Qwen-Image       axial_frequencies((16, 56, 56),  interleaved   0 in the
                      "each", base=10000)                            middle
+    FLUX.1           as Qwen-Image                    interleaved   0, 1, ..
 
-The last two have times, too: place[0] is the frame. Flux has the latter's
-vectors; rows and columns count from 0 there, and so they do in Wan.
+The last three have a third axis: place[0] is the frame. FLUX.1 makes single
+images, so it is 0 there (in Kontext, 1 for the image that is given). FLUX.2 has
+a fourth axis, on which text tokens are counted.
 
 Class and register tokens are not turned, or stand at a place of zeros.
 

@@ -20,8 +20,8 @@ of one text gets log gates of 0. Where tokens are dropped from a cache, add
 their log gates to that of the next one that is kept.
 
 Not here: what else a block of FoX Pro has; skipping keys that are forgotten;
-gates for both directions; the bound below which gates of Wall's kernel may not
-fall. The gate for each head that Wall may have too is forgetting_bias, added.
+gates for both directions; the cap on exponents in Wall's kernel. The gate for
+each head that Wall may have too is forgetting_bias, added.
 
 Source: arXiv:2503.02130, section 3; github.com/zhixuan-lin/
 forgetting-transformer at 246d5e3, modeling_forgetting_transformer.py. Wall:

@@ -20,9 +20,9 @@ n vectors is as right, and signs are not enough: of such a space the graph knows
 its projector alone, the sum of u u^T. L has one eigenvalue 0 for each connected
 component; what is left out of these is `skip`.
 
-Walks have no such choice: P^m[i, i] is the share of walks of m steps from i
-that end in i. It is the sum of (1 - e)^m u[i]^2 over all eigenvectors of the
-normalized L. A node without edges has no walk, and gets zeros.
+Walks have no such choice: P^m[i, i] is the probability that a random walk of m
+steps from i ends in i. It is the sum of (1 - e)^m u[i]^2 over all eigenvectors
+of the normalized L. A node without edges has no walk, and gets zeros.
 
 Both come in the order of the nodes that is given, and go to a linear layer that
 is added to what nodes are. The other way for graphs, a learned bias by the
@@ -32,9 +32,10 @@ Source: eigenvectors: arXiv:2012.09699; its code leaves out the first column and
 draws signs in training, one for all graphs of a batch: github.com/
 graphdeeplearning/graphtransformer at 3ca2394. Walks: arXiv:2110.07875 and
 github.com/vijaydwivedi75/gnn-lspe at 90e6c5b, data/molecules.py. In PyTorch
-Geometric 2.8.1, AddLaplacianEigenvectorPE drops loops, draws signs once and
-gives a node without edges the value 1; AddRandomWalkPE takes weights for the
-degree alone, so that all edges of a node have one chance.
+Geometric 2.8.1, AddLaplacianEigenvectorPE drops loops, samples signs in each
+call (once as pre_transform, at each access as transform) and gives a node
+without edges the value 1; AddRandomWalkPE takes weights for the degree alone,
+so that all edges of a node have one probability.
 """
 
 import torch

@@ -13,6 +13,8 @@ RoPE. Which axis a pair has is given by how many pairs each axis gets:
     chunks        t t t .. h h h .. w w w ..          Qwen2-VL, Qwen2.5-VL
     interleaved   t h w t h w .. t t t                Qwen3-VL, Qwen3.5
 
+Not here: h w h w .. t t t of ERNIE 4.5-VL, which gives time the slowest pairs.
+
 Tables of cosines and sines come out, for apply_rope of rope.py with the layout
 of the checkpoint: "half" in all of these. Tables may be made for all layers at
 once. A checkpoint keeps to its sections and layout; nothing but worse answers
@@ -70,9 +72,10 @@ def mrope_positions(
             [0, 1, 2, 2, 2, 3, 3, 3, 5],
             [0, 1, 2, 3, 4, 2, 3, 4, 5]])
 
-    For transformers, which wants (3, batch, tokens), take .T[:, None]. What
-    comes after the prompt, word by word, goes on after its largest, or after
-    its last if that is text.
+    For transformers, which wants (3, batch, tokens), take .T[:, None]. Tokens
+    that it generates go on from the largest position of the prompt plus 1. With
+    "space" that may be beyond the end of a prompt that ends with text: the same
+    token then has one position when it is read and another when it is written.
 
     ValueError: no segments; fewer than one token or patch; sides that merge
     does not divide; a step below 0 or none; another after.
@@ -145,8 +148,9 @@ def mrope_tables(
 ) -> tuple[Tensor, Tensor]:
     """Cosine and sine of each angle: two of (..., tokens, pairs).
 
-    frequencies are those of RoPE for the whole head, rope_frequencies(2 *
-    pairs, base) of rope.py, in radians per position; axes those of pair_axes.
+    frequencies are those of RoPE for the rotated channels, rope_frequencies(2 *
+    pairs, base) of rope.py, in radians per position: all channels of a head in
+    Qwen2-VL to Qwen3-VL, a quarter in Qwen3.5. axes are those of pair_axes.
     Angles are float64, and are made where positions live, as in rope_tables of
     rope.py, whose other words hold here too.
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-24
-"""PaTH: each token turns the keys before it, by a reflection that it chooses.
+"""PaTH attention: each token applies a matrix of its own to all earlier keys.
 
-Token t has a direction w[t], of length 1, and a strength beta[t] from 0 to 2:
+The matrix is of Householder's type and depends on the token. Token t has a
+direction w[t], of length 1, and a strength beta[t] from 0 to 2:
 
     H[t]        = I - beta[t] w[t] w[t]^T       it leaves what is across w[t],
                                   and multiplies what is along it by 1 - beta[t]
     score[i, j] = q[i]^T H[i] H[i - 1] ... H[j + 1] k[j] / sqrt(dim)
 
-0 does nothing, 1 wipes out what is along w, 2 reflects. Two reflections are a
-rotation, so that RoPE's turn of one pair is a case: two tokens for a position.
-Products of H depend on what is read between key and query, and on its order.
-No H makes a vector longer.
+beta 0 changes nothing, 1 removes what is along w, and only 2 is a reflection.
+The product of two reflections is a rotation, so RoPE's rotation of one pair is
+a special case, with two tokens for each position. Products of H depend on the
+tokens between key and query, and on their order. No H makes a vector longer.
 
 Products of a block of n tokens are one sum: H[n] ... H[1] = I - W^T Y for rows
 w[t] of W and y[t] of Y. H[t + 1] of it gives y[t + 1] = beta[t + 1] (w[t + 1] -

@@ -16,9 +16,10 @@ q / sqrt(dim) and the bank is a table of Shaw's, the bias is his term for keys.
 
 Inkling has this and no other encoding of text positions, but its convolutions
 over a few tokens and the mask know order, too. In a layer with a window the
-extent is the window. Inkling-2 gives states a learned scale, shortens long ones
-(most = 8), and in layers without a window multiplies them and q by a number
-that grows with the logarithm of i, from some i on. That is left to the caller.
+extent is the window. Inkling-2 gives states a learned scale and shortens long
+ones (most = 8). In layers without a window it multiplies them and q by a number
+that grows with the logarithm of i, from some i on; so does Inkling, if
+log_scaling_n_floor is set. That is left to the caller.
 
 Source: no paper's. Inkling2RelativeLogits, Inkling2ScaledL2Clip and how
 Inkling2FullAttention uses them, in Hugging Face Transformers 5.23.0,

@@ -21,9 +21,10 @@ the inverse: larger scores make weights sharper.
 
 Those are their defaults: a checkpoint's configuration may have others. Llama 4
 and Beam have it in layers without RoPE, Inkling-2 in layers without a window,
-for the states of its relative logits too, the other two in all layers. The
-logarithms below length change nothing; the power changes all. YaRN's attention
-factor, of rope_scaling.py, is a constant for all positions.
+for the states of its relative logits too, the other two in all layers. Inkling
+has the form of Inkling-2 and no default for the length. The logarithms below
+length change nothing; the power changes every query but one whose n is 0. The
+attention factor of YaRN, in rope_scaling.py, is the same for all positions.
 
 The factor makes any model know places, one with relative positions too: padding
 may not count as tokens, packed documents count from 0 each. Keys hold nothing

@@ -336,24 +336,43 @@ def test_a_score_is_a_sum_over_axes_for_axial_alone(kind):
 
 @pytest.mark.claim(
     "axial-makes-a-cross",
-    "Two equal vectors of 64 equal channels, in one row or one column and up to 40 patches apart, score with "
-    "axial RoPE of base 100 at least 0.48 of what they do at one place; with golden directions, from 0.1 to "
-    "1 radian per patch, at most half of it from 5 patches on.",
+    "Two vectors in one row or one column keep, with axial RoPE of any width and base and at any distance, "
+    "the part of their score that belongs to this axis: of two vectors of equal channels, half of the score "
+    "that they have at one position, and the other half is between its opposite and the whole. With golden "
+    "directions, 64 equal channels and frequencies from 0.1 to 1 radian per patch, the score is at most half "
+    "of it from 5 patches to 40.",
 )
-def test_axial_has_a_cross_and_golden_has_none():
-    one, zero = torch.ones(64).double(), torch.zeros(2)
-    steps = torch.arange(1.0, 41).double()
+@pytest.mark.parametrize("dim", [8, 16, 64, 128])
+@pytest.mark.parametrize("base", [100.0, 10_000.0])
+def test_axial_has_a_cross_at_any_distance(dim, base):
+    w, zero, (q, k) = axial_frequencies(dim, "each", base), torch.zeros(2), random(2, dim)
+    one, half = torch.ones(dim).double(), torch.arange(dim) % (dim // 2) < dim // 4
     for axis in range(2):
-        along = {"axial": [], "golden": []}
-        for step in steps:
-            at = torch.stack([step * (axis == n) for n in range(2)])
-            for name, w in (
-                ("axial", axial_frequencies(64, "each", 100.0)),
-                ("golden", golden_frequencies(64, 1, 0.1, 1.0)[0]),
-            ):
-                along[name].append(score(one, one, at, zero, w) / one.sum())
-        assert min(along["axial"]) >= 0.48
-        assert max(along["golden"][4:]) <= 0.5
+        own = half if axis else ~half  # the channels that the shared axis rotates
+        for step in (1.0, 7.5, 40.0, 399.0, 10_000.0):
+            at = torch.tensor([step * (axis == n) for n in range(2)])
+            kept = score(q * own, k, at, zero, w)
+            assert_close(kept, score(q * own, k, zero, zero, w), rtol=0, atol=1e-9)
+            alike = score(one, one, at, zero, w) / one.sum()
+            other = score(one * ~own, one, at, zero, w) / one.sum()
+            assert_close(alike, 0.5 + other, rtol=0, atol=1e-9)
+            assert other.abs() <= 0.5 + 1e-9
+
+
+@pytest.mark.claim(
+    "axial-makes-a-cross",
+    "Two vectors in one row or one column keep, with axial RoPE of any width and base and at any distance, "
+    "the part of their score that belongs to this axis: of two vectors of equal channels, half of the score "
+    "that they have at one position, and the other half is between its opposite and the whole. With golden "
+    "directions, 64 equal channels and frequencies from 0.1 to 1 radian per patch, the score is at most half "
+    "of it from 5 patches to 40.",
+)
+def test_golden_directions_make_no_cross():
+    one, zero, w = torch.ones(64).double(), torch.zeros(2), golden_frequencies(64, 1, 0.1, 1.0)[0]
+    for axis in range(2):
+        for step in range(5, 41):
+            at = torch.tensor([step * (axis == n) for n in range(2)]).double()
+            assert score(one, one, at, zero, w) <= one.sum() / 2
 
 
 @pytest.mark.claim(

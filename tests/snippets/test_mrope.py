@@ -264,6 +264,27 @@ def test_where_text_goes_on(frames, rows, columns):
     assert not set(largest[5:-4].flatten().tolist()) & set(largest[-4:].flatten().tolist())
 
 
+@pytest.mark.claim(
+    "mrope-read-and-written-differ",
+    "In Qwen2-VL and Qwen2.5-VL of transformers 5.23.0, a token that is generated after a prompt gets the "
+    "largest position of the prompt plus one. After a video with more frames than tokens on a side, and "
+    "four tokens of text, that is another position than the same token has as the next one of the prompt; "
+    "after an image it is the same.",
+)
+@pytest.mark.parametrize("name", MODELS[:2])
+@pytest.mark.parametrize("frames", [1, 12, 40])
+def test_a_token_that_is_written_goes_on_from_the_largest(name, frames):
+    prompt = [5, Grid(frames, 4, 4), 4]
+    read, delta = their_positions(name, prompt)
+    longer, _ = their_positions(name, [*prompt[:2], 5])
+    written = len(read) + delta
+    assert written == read.max() + 1
+    assert longer[-1].tolist() == [read[-1, 0] + 1] * 3
+    assert (written == longer[-1, 0]) == (frames == 1)
+    if frames == 40:
+        assert (written, longer[-1, 0]) == (45, 11)
+
+
 def test_time_goes_on_by_its_step_rounded_down():
     positions = mrope_positions([1, Grid(5, 2, 2, step=1.5)], merge=2, after="largest")
     assert positions[1:, 0].tolist() == [1, 2, 4, 5, 7]

@@ -87,8 +87,9 @@ def test_every_factor_of_ssmax_is_its_formula(dtype):
 @pytest.mark.claim(
     "ssmax-keeps-the-largest-weight",
     "To one score that is higher than all others, which are alike, by a fixed gap, plain softmax gives less "
-    "and less weight as keys are added; with all scores times the logarithm of their number, a gap of two or "
-    "more gives it more and more, from two keys on.",
+    "and less weight as keys are added. With SSMax the weight tends to one if gap times scale is above one, "
+    "from two or more on rising with every key and just above one after a fall; it tends to zero if the "
+    "product is below one.",
 )
 @pytest.mark.parametrize("gap", [2.0, 2.5, 4.0])
 def test_ssmax_is_a_power_of_the_number_of_keys(gap):
@@ -102,6 +103,24 @@ def test_ssmax_is_a_power_of_the_number_of_keys(gap):
         plain.append(scores.softmax(-1)[0].item())
         scaled.append(weights[0].item())
     assert plain == sorted(plain, reverse=True) and scaled == sorted(scaled)
+
+
+@pytest.mark.claim(
+    "ssmax-keeps-the-largest-weight",
+    "To one score that is higher than all others, which are alike, by a fixed gap, plain softmax gives less "
+    "and less weight as keys are added. With SSMax the weight tends to one if gap times scale is above one, "
+    "from two or more on rising with every key and just above one after a fall; it tends to zero if the "
+    "product is below one.",
+)
+@pytest.mark.parametrize(("gap", "scale"), [(1.05, 1.0), (2.1, 0.5), (0.95, 1.0), (1.9, 0.5)])
+def test_ssmax_has_its_limit_at_a_product_of_one(gap, scale):
+    many = torch.tensor([2, 4, 10, 30, 10**3, 10**6, 10**12, 10**18])
+    factors = ssmax_temperature(many - 1, torch.tensor([scale]).double())[0]
+    weights = 1 / (1 + (many.double() - 1) * (-factors * gap).exp())
+    if gap * scale > 1:
+        assert (weights[:4].diff() < 0).all() and (weights[4:].diff() > 0).all() and weights[-1] > 0.85
+    else:
+        assert (weights.diff() < 0).all() and weights[-1] < 0.15
 
 
 # --- other libraries
@@ -228,7 +247,8 @@ def test_llama_4_counts_padding(tuned):
 @pytest.mark.claim(
     "temperature-below-the-length-changes-nothing",
     "Below the length, both forms with a logarithm are exactly one, and queries times them the same bits; "
-    "the form in steps then changes at multiples of the length alone. The power changes all queries.",
+    "the form in steps then changes at multiples of the length alone. The power changes all queries, but "
+    "for the first where that counts as zero.",
 )
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("length", [1, 2, 9, 8192])
@@ -246,7 +266,8 @@ def test_below_the_length_logarithms_change_nothing(length, first, dtype):
     assert (grown[at + first == length] == 1).all()
     changes = steps.diff() != 0
     assert torch.equal(changes, (at[1:] + first) % length == 0)
-    assert (power(at, length, 0.1, first)[1 - first :] > 1).all()
+    powers = power(at, length, 0.1, first)
+    assert (powers[1 - first :] > 1).all() and (powers[0] == 1) == (first == 0)
 
 
 @every_form
