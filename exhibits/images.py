@@ -21,6 +21,8 @@ from snippets.sinusoidal_2d import axial_sinusoids, grid_places
 from snippets.vit_table import CONVENTIONS, resize_table
 
 SIDE, DIM = 15, 64
+SLOWEST, FASTEST = 0.1, 1.0  # of golden directions, in radians per patch
+SHARE = 0.9  # of a period, to which the code of RIFLEx lowers a pair
 PROMPTS = {
     "a picture": [4, Grid(1, 3, 4), 3],
     "two pictures": [2, Grid(1, 2, 3), 2, Grid(1, 3, 3), 2],
@@ -29,7 +31,7 @@ PROMPTS = {
 }
 MAKERS = {
     "wan": ("Wan 2.1", (44, 42, 42)),
-    "flux": ("Flux and Qwen-Image", (16, 56, 56)),
+    "flux": ("FLUX.1 and Qwen-Image", (16, 56, 56)),
 }
 TOKENS = 36  # room for the longest prompt
 
@@ -84,7 +86,7 @@ def _vectors():
     """Frequency vectors of a head, in radians per patch: (2, pairs)."""
     return {
         "axial RoPE": axial_frequencies(DIM, "each", base=100),
-        "golden directions": golden_frequencies(DIM, 1, 0.1, 1.0)[0],
+        "golden directions": golden_frequencies(DIM, 1, SLOWEST, FASTEST)[0],
     }
 
 
@@ -148,7 +150,7 @@ def field():
     (live.moves["patch"],) = ax.plot(*made["patch"].T, "ko")
     ax.set(xticks=range(0, SIDE, 2), yticks=range(0, SIDE, 2))
     ax.set(xlabel="column", ylabel="row")
-    return fig, {"side": SIDE}, live
+    return fig, {"side": SIDE, "slowest": SLOWEST, "fastest": FASTEST}, live
 
 
 def prompt():
@@ -247,7 +249,7 @@ def by_heads():
 
 
 def makers():
-    """The pairs of time of models that make pictures and films."""
+    """The pairs of the time axis of models that generate images or videos."""
     print("| Model | Channels of time, row, column | Slowest pair of time |")
     print("|---|---|--:|")
     values = {}
@@ -268,7 +270,7 @@ def loop():
 
     def turns(pair, length):
         speed = speeds.index_select(0, pair.long()[None])[0]
-        lowered = torch.minimum(speed, 0.9 * 2 * math.pi / length)
+        lowered = torch.minimum(speed, SHARE * 2 * math.pi / length)
         at = torch.where(frames <= length, frames, math.inf)
 
         def wave(speed):
@@ -304,21 +306,31 @@ def loop():
     ax.set(xlim=(0, 120), ylim=(-1.1, 1.1), xlabel="frame")
     ax.set_ylabel("cosine of the angle")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
-    return fig, {"period": made["period"]}, live
+    return fig, {"period": made["period"], "share": SHARE}, live
 
 
 def far_off():
-    """How many places a row of patches has in each dtype, far from zero."""
-    values, far = {}, 65_536
-    print("patches in a row of 64, and how many places they have")
+    """How many positions a row of patches has, by dtype, far from zero."""
+    values, far, patches = {}, 65_536, 64
+    print(f"patches in a row of {patches}, and how many positions they have")
     for start in (0, 256, far):
-        row = start + torch.arange(64)
+        row = start + torch.arange(patches)
         for dtype in (torch.float32, torch.bfloat16):
             places = row.to(dtype).unique().numel()
             kind = str(dtype).removeprefix("torch.")
             print(f"  counted from {start:>6,} in {kind:<8} {places:>3}")
             values[f"{kind}_{start}"] = places
-    return values | {"far": far}
+    steps = (
+        (far + torch.arange(1024))
+        .bfloat16()
+        .unique_consecutive(return_counts=True)
+    )
+    return values | {
+        "far": far,
+        "patches": patches,
+        "step": steps[0][1] - steps[0][0],
+        "most": steps[1][0],
+    }
 
 
 def moved():

@@ -16,15 +16,39 @@ from snippets.xpos import xpos_decay
 
 WORDS = ["It", "rained", ".", "We", "left", ".", "Nobody", "cared"]
 STOPS = torch.tensor([word == "." for word in WORDS])
-# Layers of the default configurations of Transformers 5.23.0: recurrent ones,
-# those of attention, and whether these turn queries and keys.
+# Layers by the default configurations of Transformers 5.23.0: recurrent ones,
+# those with attention, and whether these rotate queries and keys.
 HYBRIDS = {
+    "granitemoehybrid": (32, 0, None),
     "jamba": (28, 4, False),
     "kimi_linear": (21, 6, False),
     "minimax": (16, 16, True),
+    "nemotron_h": (1, 1, False),
     "olmo_hybrid": (24, 8, True),
+    "qwen3_5_text": (24, 8, True),
     "qwen3_next": (36, 12, True),
     "recurrent_gemma": (18, 8, True),
+    "zamba2": (45, 9, False),
+}
+# The same by the configurations of checkpoints, as the bibliography has them.
+# None where none was verified.
+RELEASES = {
+    "granitemoehybrid": {"Granite 4.0 H Small": (36, 4, False)},
+    "jamba": {"Jamba v0.1": (28, 4, False)},
+    "kimi_linear": {
+        "Kimi Linear 48B": (20, 7, False),
+        "Kimi K3": (69, 24, False),
+    },
+    "minimax": {"MiniMax-Text-01": (70, 10, True)},
+    "nemotron_h": {
+        "Nemotron-H 56B": (54, 10, False),
+        "Nemotron 3 Nano 30B": (23, 6, False),
+    },
+    "olmo_hybrid": {"Olmo Hybrid 7B": (24, 8, False)},
+    "qwen3_5_text": {"Qwen3.5 27B": (48, 16, True)},
+    "qwen3_next": {"Qwen3-Next 80B": None},
+    "recurrent_gemma": {"RecurrentGemma 2B": (18, 8, True)},
+    "zamba2": {"Zamba2 2.7B": (45, 9, False)},
 }
 
 
@@ -265,6 +289,44 @@ def cost():
     }
 
 
+def cope_in_tiles(tokens=301, dim=16, rows=24, tile=32):
+    q, k, v = torch.randn(3, tokens, dim, dtype=torch.float64)
+    table = torch.randn(rows, dim, dtype=torch.float64)
+    outputs, largest = [], 0
+    for first in range(0, tokens, tile):  # a block of queries
+        own = q[first : first + tile]
+        i = torch.arange(first, first + len(own))[:, None]
+        by_row = own @ table.T  # (block, rows), for all its tiles
+        step = by_row.diff(append=by_row[:, -1:])
+        counted = total = own.new_zeros(len(own), 1)
+        most, mix = counted - torch.inf, own * 0
+        for start in range(first, -1, -tile):  # backwards from the queries
+            j = torch.arange(start, min(start + tile, tokens))
+            scores = own @ k[j].T / dim**0.5
+            scores = scores.masked_fill(j > i, -torch.inf)
+            p = scores.sigmoid().flip(-1).cumsum(-1).flip(-1) + counted
+            counted = p[:, :1]  # of gates so far: all that is carried
+            p = p.clamp(max=rows - 1)
+            low = p.long()
+            at_p = by_row.gather(1, low) + (p - low) * step.gather(1, low)
+            scores = scores + at_p
+            new = scores.amax(1, True).maximum(most)
+            old, weights = (most - new).exp(), (scores - new).exp()
+            total = total * old + weights.sum(1, True)
+            mix, most = mix * old + weights @ v[j], new
+            largest = max(largest, scores.numel())
+        outputs.append(mix / total)
+    whole = cope_scores(q, k, table).softmax(-1) @ v
+    same = (torch.cat(outputs) - whole).abs().max().item() < 1e-11
+    print("the same outputs to 1e-11:", same)
+    return {
+        "tokens": tokens,
+        "same": same,
+        "largest": largest,
+        "all": tokens**2,
+    }
+
+
 def shaw_in_a_bank():
     clip, extent, width = 2, 5, 16
     table = torch.randn(2 * clip + 1, width)
@@ -375,16 +437,31 @@ def recurrence():
     return {"apart": apart}
 
 
+def _layers(found):
+    """A cell: recurrent layers + layers with attention, and what rotates."""
+    if found is None:
+        return "not verified"
+    recurrent, attention, rotates = found
+    told = {True: ", RoPE", False: ", **no RoPE**", None: ""}[rotates]
+    return f"{recurrent} + {attention}{told}"
+
+
 def hybrids():
-    """Released models in which recurrent layers stand beside attention."""
-    print("| Model type | Recurrent layers | Of attention | Do these turn? |")
-    print("|---|--:|--:|---|")
-    for name, (recurrent, attention, turns) in HYBRIDS.items():
-        told = "yes, by RoPE" if turns else "**no**"
-        print(f"| `{name}` | {recurrent} | {attention} | {told} |")
+    """Models in which recurrent layers stand beside attention: by the
+    defaults of their class, and as they were released.
+    """
+    print("| Model type | By default | Checkpoint | Released |")
+    print("|---|---|---|---|")
+    verified = []
+    for kind, found in HYBRIDS.items():
+        first = f"`{kind}` | {_layers(found)}"
+        for name, released in RELEASES[kind].items():
+            print(f"| {first} | {name} | {_layers(released)} |")
+            verified += [released] if released else []
+            first = " | "
     return {
-        "models": len(HYBRIDS),
-        "bare": sum(not turns for *_, turns in HYBRIDS.values()),
+        "models": len(verified),
+        "bare": sum(not rotates for *_, rotates in verified),
     }
 
 

@@ -24,6 +24,7 @@ NAMES = re.compile(
     r"|\b(?:float|bfloat)\d+\b|\bWikiText-103\b|\btensor2tensor\b|\bM2M100\b|\bGPT-\d\b|\bT5\b|\b\d-?D\b"
     r"|\b(?:Llama|Ministral|Gemma|EXAONE|V-JEPA|Ideogram) \d(?:\.\d)?\b|\b(?:Inkling|Phi)-\d\b"
     r"|\bLFM\d\b|\bDeepSeek V\d\b|\bQwen\d(?:\.\d)?(?:-VL)?\b|\bDINOv\d\b|\bSwin V\d\b"
+    r"|\b(?:AIMv|Idefics|SD|FLUX\.)\d\b|\b(?:ERNIE|Wan) \d\.\d\b"
     r"|\barXiv:[\d.]+|\bdoi:\S+|\bversion [\d.]+"
 )
 

@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from exhibits import images
+from snippets.axial_rope import axes_tables, axial_frequencies, turn_by_axes
 from snippets.mrope import mrope_positions
 from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, grid_places
@@ -100,8 +101,9 @@ def test_a_lowered_pair_stays_within_a_turn():
 
 @pytest.mark.claim(
     "images-far-places-fall-together",
-    "The 64 patches of a row, counted from 65,536 on, have one place in bfloat16, and 64 in float32; counted "
-    "from 0 they have 64 in both.",
+    "The 64 patches of a row, counted from 65,536 on, have one position in bfloat16, and 64 in float32; "
+    "counted from 0 they have 64 in both. In bfloat16 a row of up to 257 patches from there has one "
+    "position, and a longer one more.",
 )
 def test_far_places_fall_together(returned):
     values = returned("images.far_off")
@@ -112,8 +114,11 @@ def test_far_places_fall_together(returned):
         "float32_65536": 64,
         "bfloat16_65536": 1,
     }
-    places = (65_536 + torch.arange(64)).bfloat16()
-    assert places.unique().numel() == 1 and values["bfloat16_256"] < 64 == values["float32_256"]
+    for patches in (1, 64, 256, 257, 258, 512):
+        places = (65_536 + torch.arange(patches)).bfloat16()
+        assert (places.unique().numel() == 1) == (patches <= 257)
+    assert values["bfloat16_256"] < 64 == values["float32_256"]
+    assert (values["patches"], values["step"], values["most"]) == (64, 512, 257)
 
 
 @pytest.mark.claim(
@@ -174,6 +179,34 @@ def test_gemma_4_adds_and_turns():
     cos, sin = modeling.Gemma4VisionRotaryEmbedding(config)(torch.zeros(1), places)
     x = torch.randn(1, 2, 3, 16)
     turned = modeling.apply_multidimensional_rope(x, cos, sin, places)
-    assert_close(turned.norm(dim=-1), x.norm(dim=-1)) and (turned - x).abs().max() > 0.1
+    assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    assert ((turned - x).abs().amax((0, 2, 3)) > 0.1).all()  # no patch stands at zero on both axes
+    tables = axes_tables(places[0], axial_frequencies(16, "each", 100.0))
+    expected = turn_by_axes(x[0].transpose(0, 1), *tables, "half_by_axis").transpose(0, 1)
+    assert_close(turned[0], expected, rtol=0, atol=1e-5)
     source = peer("inspect").getsource(modeling.Gemma4VisionAttention.forward)
     assert source.count("apply_multidimensional_rope(") == 2  # of queries and of keys
+
+
+@pytest.mark.claim(
+    "images-ernie-gives-time-the-slowest",
+    "In ERNIE 4.5-VL of transformers 5.23.0, with its default sections, the pairs of rows and of columns "
+    "alternate from the fastest on, and every pair of time is slower than all of these.",
+)
+@torch.no_grad()
+def test_ernie_interleaves_rows_and_columns_and_gives_time_the_slowest_pairs():
+    folder = "transformers.models.ernie4_5_vl_moe"
+    modeling = peer(f"{folder}.modeling_ernie4_5_vl_moe")
+    config = peer(f"{folder}.configuration_ernie4_5_vl_moe").Ernie4_5_VLMoeTextConfig()
+    rotary = modeling.Ernie4_5_VLMoeTextRotaryEmbedding(config)
+    found = []
+    for axis in range(3):  # of time, row and column, the only one that is not at zero
+        places = torch.zeros(3, 1, 1)
+        places[axis] = 1
+        _, sin = rotary(torch.zeros(1), places)
+        pairs = sin.flatten()[::2]  # each stands twice
+        found.append(pairs[pairs > 0].asin())
+    time, row, column = found
+    assert time.max() < min(row.min(), column.min())
+    both = torch.stack((row.sort(descending=True).values, column.sort(descending=True).values), 1).flatten()
+    assert (both.diff() < 0).all()

@@ -67,8 +67,9 @@ def found(method, axes=1):
 
 @pytest.mark.claim(
     "map-places-are-what-papers-say",
-    "Run on random texts, each method of the map changes the steps of attention that its paper names, in "
-    "the way and by what it names, and no other.",
+    "Plugged into an attention at the step at which its file is called, and run on random texts, each "
+    "method of the map changes the steps that its paper names, in the way and by what it names, and no "
+    "other step.",
 )
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", METHODS)
@@ -104,6 +105,10 @@ def on_the_way(of, last=True):
         return scaled_dot_product(q, k) + (passed if last else passed - number)[:, None] - passed
 
     return score
+
+
+def turned(x, at):
+    return apply_rope(x, *rope_tables(at, rope_frequencies(x.shape[-1], base=10000), x.dtype), "half")
 
 
 def with_a_sink(scores):
@@ -153,6 +158,10 @@ MADE_UP = {
         ({"q and k": "scale"}, ""),
     ),
     "louder values": (Method(take=lambda w, v, at: 2 * w @ v), ({"output": "mix"}, "")),
+    "RoPE written as a score": (
+        Method(score=lambda q, k, x, at: scaled_dot_product(*(turned(each, at) for each in (q, k)))),
+        ({"scores": "mix"}, "distance, query, key"),
+    ),
     "a note by place": (
         Method(take=lambda w, v, at: w @ (v + at.double()[:, None])),
         ({"output": "add"}, "place"),
@@ -163,8 +172,9 @@ MADE_UP = {
 @pytest.mark.claim(
     "map-questions-notice-what-is-added",
     "ALiBi with positions added to its queries is found to add to queries and to scores, by distance and "
-    "by place; and made-up methods that scale or gate queries, take a share in the softmax, mix into the "
-    "output, or gate by what stands between are found at their cells.",
+    "by place; RoPE that is written as a score, to mix at the scores; and made-up methods that scale or gate "
+    "queries, take a share in the softmax, mix into the output, or gate by what stands between are found at "
+    "their cells.",
 )
 @pytest.mark.parametrize("name", MADE_UP)
 def test_what_is_added_to_a_method_is_found(name):

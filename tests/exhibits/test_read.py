@@ -127,28 +127,142 @@ def test_a_gated_recurrence_is_forgetting_without_a_softmax(tokens, least):
 # --- what models in transformers do
 
 
+HEADS = {"num_attention_heads": 2, "num_key_value_heads": 2, "hidden_size": 32}
+SIZES = {  # of those that are slow otherwise, or whose widths depend on each other
+    "granitemoehybrid": HEADS
+    | {"intermediate_size": 32, "shared_intermediate_size": 32, "num_local_experts": 2}
+    | {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8},
+    "kimi_linear": HEADS
+    | {"intermediate_size": 32, "moe_intermediate_size": 16, "num_local_experts": 8}
+    | {"kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16},
+    "nemotron_h": HEADS
+    | {"intermediate_size": 32, "moe_intermediate_size": 16, "n_routed_experts": 8, "head_dim": 16}
+    | {"mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 1, "ssm_state_size": 8},
+    "zamba2": HEADS | {"intermediate_size": 32, "n_mamba_heads": 4, "mamba_d_state": 8, "mamba_ngroups": 1},
+}
+
+
+def hybrid(name, **keys):
+    """Recurrent layers, those with attention, and whether these rotate, with these keys."""
+    transformers = peer("transformers")
+    assert transformers.__version__ == "5.23.0", "look at the sentence again"
+    config = transformers.AutoConfig.for_model(name, **keys)
+    kinds = Counter(config.layer_types)
+    attention = sum(kinds[kind] for kind in kinds if kind not in ("linear_attention", "moe", "mlp"))
+    if not attention:
+        return kinds["linear_attention"], 0, None
+    config = transformers.AutoConfig.for_model(name, **keys, **SIZES.get(name, {}))
+    config = config if name == "zamba2" else small(config)  # which lists layers of its own
+    config._attn_implementation = "eager"
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
+    enliven(model)
+    layers = read_layers(model, lambda token: model(torch.full((1, 40), token)))
+    (kind,) = {layer.kind for layer in layers}
+    return kinds["linear_attention"], attention, {"turns": True, "still": False}[kind]
+
+
 @pytest.mark.claim(
     "read-hybrids-as-their-code-has-them",
     "The layers of each listed model type are those of its default configuration in the tested version of "
-    "transformers. In a small random model made of it, the queries of all attention layers turn with the "
+    "transformers. In a small random model made of it, the queries of all attention layers rotate with the "
     "position, or none of them does, as the list says.",
 )
 @pytest.mark.parametrize("name", read.HYBRIDS)
 def test_hybrids_are_as_their_code_has_them(name):
-    transformers = peer("transformers")
-    assert transformers.__version__ == "5.23.0", "look at the sentence again"
-    config = transformers.AutoConfig.for_model(name)
-    kinds = Counter(kind == "linear_attention" for kind in config.layer_types)
-    recurrent, attention, turns = read.HYBRIDS[name]
-    assert (kinds[True], kinds[False]) == (recurrent, attention)
-    model = transformers.AutoModelForCausalLM.from_config(small(config)).eval()
-    enliven(model)
-    layers = read_layers(model, lambda token: model(torch.full((1, 40), token)))
-    assert {layer.kind for layer in layers} == {"turns" if turns else "still"}
+    assert hybrid(name) == read.HYBRIDS[name]
 
 
-def test_the_table_of_hybrids_counts_those_that_do_not_turn():
-    assert read.hybrids() == {"models": 6, "bare": 2}
+def kinds(layers, attention, *names):
+    return [names[n in attention] for n in range(layers)]
+
+
+def kimi(layers, full):
+    kda = [n for n in range(1, layers + 1) if n not in full]  # counted from one
+    return {"num_hidden_layers": layers, "linear_attn_config": {"full_attn_layers": full, "kda_layers": kda}}
+
+
+def nemotron(pattern):
+    return {"hybrid_override_pattern": pattern, "rope_theta": 10_000, "partial_rotary_factor": 1.0}
+
+
+# The keys of the published configurations that say which layers there are and whether they rotate.
+RELEASED = {
+    "Granite 4.0 H Small": {
+        "num_hidden_layers": 40,
+        "layer_types": kinds(40, (5, 15, 25, 35), "mamba", "attention"),
+        "position_embedding_type": "nope",
+        "rope_theta": 10_000,
+    },
+    "Jamba v0.1": {"num_hidden_layers": 32, "attn_layer_period": 8, "attn_layer_offset": 4},
+    "Kimi Linear 48B": kimi(27, [4, 8, 12, 16, 20, 24, 27]),
+    "Kimi K3": kimi(93, [*range(4, 93, 4), 93]),
+    "MiniMax-Text-01": {  # as converted for the class: attn_type_list of the release is not read by it
+        "num_hidden_layers": 80,
+        "layer_types": kinds(80, range(7, 80, 8), "linear_attention", "full_attention"),
+        "rope_theta": 10_000_000,
+    },
+    "Nemotron-H 56B": nemotron("M-M-M-M*-" + 9 * "M-M-M-M-M*-" + "M-M-M-M-M-"),
+    "Nemotron 3 Nano 30B": nemotron("MEMEM*E" + 4 * "MEMEM*E" + "MEMEMEM*E" + "MEMEMEME"),
+    "Olmo Hybrid 7B": {"num_hidden_layers": 32, "rope_parameters": {"rope_theta": None}},
+    "Qwen3.5 27B": {
+        "num_hidden_layers": 64,
+        "layer_types": kinds(64, range(3, 64, 4), "linear_attention", "full_attention"),
+    },
+    "RecurrentGemma 2B": {
+        "num_hidden_layers": 26,
+        "block_types": ["recurrent", "recurrent", "attention"],
+        "partial_rotary_factor": 0.5,
+    },
+    "Zamba2 2.7B": {
+        "num_hidden_layers": 54,
+        "layers_block_type": kinds(54, (6, 12, 18, 24, 30, 36, 42, 47, 51), "mamba", "hybrid"),
+        "rope_theta": 10_000,
+    },
+}
+
+
+@pytest.mark.claim(
+    "read-hybrids-as-released",
+    "With the keys that the published configuration of each listed checkpoint has for its layers and its "
+    "positions, its class in the tested version of transformers has the listed layers. In a small random "
+    "model made of it, the queries of all attention layers rotate with the position, or none of them does, "
+    "as the list says.",
+)
+@pytest.mark.parametrize("name", RELEASED)
+def test_hybrids_are_as_they_were_released(name):
+    (kind,) = (kind for kind, releases in read.RELEASES.items() if name in releases)
+    assert hybrid(kind, **RELEASED[name]) == read.RELEASES[kind][name]
+
+
+def test_the_switch_of_zamba_2_makes_its_attention_rotate():
+    assert hybrid("zamba2", use_mem_rope=True) == (45, 9, True)
+
+
+def test_the_table_of_hybrids_has_each_release_and_counts_those_that_rotate_nothing(printed):
+    assert read.hybrids() == {"models": 11, "bare": 8}
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed("read.hybrids")[2:]]
+    verified = {row[2] for row in rows if row[3] != "not verified"}
+    assert verified == set(RELEASED) and len(rows) == len(verified) + 1
+    assert {row[0].strip("`") for row in rows} - {""} == set(read.HYBRIDS) == set(read.RELEASES)
+
+
+@pytest.mark.claim(
+    "read-cope-fits-tiles",
+    "A loop over tiles of queries and keys that goes from the queries backwards, keeps the products of a "
+    "block of queries with the rows of CoPE's table, and carries one sum of gates for each query beside the "
+    "maximum, the sum and the mixture of a fused softmax, gives what CoPE's scores, a softmax and a product "
+    "with the values give, to 1e-11 in float64; it never has more scores than one tile.",
+)
+@pytest.mark.parametrize(
+    ("tokens", "rows", "tile"),
+    [(1, 1, 8), (301, 24, 32), (64, 300, 64), (100, 5, 7), (33, 1, 16), (40, 60, 100)],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_cope_fits_a_loop_over_tiles(tokens, rows, tile, seed):
+    torch.manual_seed(seed)
+    values = read.cope_in_tiles(tokens, 16, rows, tile)
+    assert values["same"]
+    assert values["largest"] == min(tokens, tile) ** 2 and values["all"] == tokens**2
 
 
 @pytest.mark.claim(

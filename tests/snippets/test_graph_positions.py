@@ -124,7 +124,8 @@ def test_walks_are_the_sum_over_all_walks_that_return(seed, nodes, loops):
     "graph-ring-has-waves",
     "On a ring, the Laplacian's eigenvectors of one value span what the sine and the cosine of a wave "
     "around the ring span: the m-th value is two minus twice the cosine of m turns shared among the "
-    "nodes.",
+    "nodes. In a ring of an even number of nodes the last value has one vector, which changes its sign from "
+    "node to node.",
 )
 @pytest.mark.parametrize("nodes", [3, 4, 7, 12])
 def test_a_ring_has_sines_and_cosines(nodes):
@@ -136,6 +137,10 @@ def test_a_ring_has_sines_and_cosines(nodes):
         assert values[pair].tolist() == pytest.approx([2 - 2 * math.cos(turn)] * 2, abs=1e-10)
         wave = torch.stack(((turn * around).sin(), (turn * around).cos()), 1) * math.sqrt(2 / nodes)
         assert_close(vectors[:, pair] @ vectors[:, pair].mT, wave @ wave.mT, rtol=0, atol=1e-10)
+    if nodes % 2 == 0:
+        assert values[-1].item() == pytest.approx(4, abs=1e-10) and values[-2] < 4 - 1e-3
+        last = vectors[:, -1] * vectors[0, -1].sign()
+        assert_close(last, (1 - 2 * (around % 2)) / math.sqrt(nodes), rtol=0, atol=1e-10)
 
 
 @pytest.mark.claim(
