@@ -263,7 +263,7 @@ def makers():
 
 
 def loop():
-    """A wave over the frames of a film. After one turn it stands where it
+    """A wave over the frames of a video. After one period it is where it
     began, and begins again; lowered, it does not come round before the end.
     """
     speeds, frames = rope_frequencies(16, base=256), torch.arange(121)

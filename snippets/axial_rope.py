@@ -17,6 +17,7 @@ What is called axial, mixed or golden are three choices of them:
               round than the one before.
 
 Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
+Bases are the defaults of the models' configurations; look at the checkpoint's.
 
                      frequencies                      layout        places
     Qwen3-VL vision  axial_frequencies(               half          0, 1, ..

@@ -55,7 +55,7 @@ def mrope_positions(
     """Time, row and column of each token of a prompt: (tokens, 3), int64.
 
     segments are, in their order, numbers of text tokens and grids of patches.
-    merge is how many patches on a side make one token, 2 in Qwen's models. All
+    merge is how many patches on a side make one token, 2 in these models. All
     frames, then rows, then columns of a grid begin where the text has come to.
     Times are rounded down, products of float32, as in transformers. Where text
     goes on, after says:

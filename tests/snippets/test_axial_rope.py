@@ -252,6 +252,16 @@ def test_agrees_with_models_of_transformers(name, rows, columns, to_ledger):
     to_ledger(f"transformers.models.{name}.modeling_{name} (vision)", ours, theirs)
 
 
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [("qwen3_vl", 1e4), ("gemma4_vision", 100), ("pixtral", 1e4), ("dinov3_vit", 100), ("llama4", 1e4)],
+)
+def test_bases_are_the_defaults_of_configurations(name, base):
+    config = peer("transformers").AutoConfig.for_model(name)
+    config = getattr(config, "vision_config", config)
+    assert (getattr(config, "rope_parameters", None) or vars(config))["rope_theta"] == base
+
+
 def of_wan(x, frames, rows, columns):
     rotary = peer("diffusers.models.transformers.transformer_wan").WanRotaryPosEmbed(128, (1, 1, 1), 64)
     cos, sin = rotary(torch.zeros(1, 1, frames, rows, columns))
