@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from exhibits import dialects
 from tests.exhibits.common import speeds
@@ -170,6 +171,61 @@ def test_half_of_each_head():
     assert came("vLLM", case) == "half of each head"
     assert {came(stack, case) for stack in ("transformers 5", "mlx-lm", "llama.cpp")} == {"base 500,000"}
     assert of("transformers 4", case)["refuses"] == "RuntimeError"
+
+
+@pytest.mark.claim(
+    "dialects-dynamic",
+    "For a Llama with `dynamic` and a factor of 2, the angles in vLLM 0.33.0 and in llama.cpp at 0c1e570 are "
+    "those of plain RoPE, without a warning; in transformers 4.57.6 and 5.23.0 and in mlx-lm 0.32.2, given "
+    "twice the original length, they are those of dynamic NTK.",
+)
+def test_dynamic_is_plain_in_two():
+    case = "dynamic, a text of twice the length"
+    for stack in ("vLLM", "llama.cpp"):
+        assert came(stack, case) == "base 500,000" and not of(stack, case)["warns"]
+    assert {came(stack, case) for stack in ("transformers 4", "transformers 5", "mlx-lm")} == {"dynamic"}
+
+
+@pytest.mark.peer
+def test_what_the_installed_version_rotates_where_no_key_says():
+    transformers = peer("transformers")
+
+    def share(name):
+        return getattr(transformers, f"{name}Config")().rope_parameters["partial_rotary_factor"]
+
+    assert {share(name) for name in ("Glm", "Glm4", "Phi")} == {0.5}
+    assert {share(name) for name in ("GPTNeoX", "StableLm")} == {0.25}
+    assert transformers.GPTJConfig().rotary_dim == 64
+    said = [each["absent"] for each in cells_of("Part of each head that rotates", "transformers")]
+    assert len(said) == 2
+    for absent in said:
+        assert "GLM and Phi: a half; GPT-NeoX and StableLM: a quarter; GPT-J: 64 channels" in absent
+
+
+@pytest.mark.peer
+def test_the_installed_version_chooses_longropes_factors_in_each_call():
+    transformers, phi3 = peer("transformers"), peer("transformers.models.phi3.modeling_phi3")
+    scaling = {"rope_type": "longrope", "rope_theta": 10_000.0, "original_max_position_embeddings": 64}
+    sizes = {"hidden_size": 32, "num_attention_heads": 2, "max_position_embeddings": 256}
+
+    def rotary(**factors):
+        lengths = {"original_max_position_embeddings": 64}
+        return phi3.Phi3RotaryEmbedding(
+            transformers.Phi3Config(rope_parameters=scaling | factors, **lengths, **sizes)
+        )
+
+    made = rotary(short_factor=[1.0] * 8, long_factor=[4.0] * 8)
+    for tokens, factor in ((64, 1), (65, 4), (64, 1)):
+        made(made.inv_freq, torch.arange(tokens)[None])
+        assert made.inv_freq.tolist() == pytest.approx([w / factor for w in speeds(16)])
+    with pytest.raises((KeyError, TypeError)):
+        rotary(short_factor=[1.0] * 8)
+
+
+def cells_of(name, stack):
+    """The cells of a setting whose stack's name begins so."""
+    (setting,) = [setting for setting in DATA["setting"] if setting["name"] == name]
+    return [each for each in setting["cells"] if each["stack"].startswith(stack)]
 
 
 def test_a_misspelt_base_is_passed_over_by_all():
