@@ -48,6 +48,28 @@ def one_padded_row_for_all():
     return both(broken, mended, check_server, finds="alone_in_batch")
 
 
+def one_row_of_new_tokens():
+    """A kernel with a path of its own for one new token in each sequence."""
+
+    def kernel(x, places):
+        out = turned(x, places)
+        if x.shape[2] == 1:
+            out[1:] = 0  # its grid of threads has no axis for the batch
+        return out
+
+    def attends(rotate):
+        def attend(layer, q, k, v, places, real, cache):
+            q, k = rotate(q, places), rotate(k, places)
+            cache[layer] = cache[layer].plus(k, v, places, real)
+            return look(q, cache[layer])
+
+        return attend
+
+    broken, mended = attends(kernel), attends(turned)
+
+    return both(broken, mended, check_decoder, finds="padded_as_steps")
+
+
 def chunks_counted_from_the_padding():
     chunk = 8
 
@@ -211,6 +233,8 @@ def table_kept_without_its_offset():
 
 
 def drafts_one_ahead():
+    """The draft model by itself: what verifies its drafts hides this."""
+
     def broken(ids, real, memory):  # adds one, then runs
         drafts = memory.length > 0 and ids.shape[1] == 1
         return counted(ids, real, memory) + (1 if drafts else 0)

@@ -1,5 +1,7 @@
 """Broken in released code: configurations read wrongly, or not at all."""
 
+from functools import partial
+
 import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
@@ -25,20 +27,29 @@ class Attention(nn.Module):
 
 
 def base_moved_in_version_5():
-    config = {
+    """One base, where version 5 writes it and where older files have it."""
+    inside = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0}
     }
+    outside = {
+        "rope_theta": 1_000_000.0,
+        "rope_parameters": {"rope_type": "default"},
+    }
 
-    def broken(x, positions):
-        base = config.get("rope_theta", 10_000.0)
-        return turned(x, positions, lambda p, dim: angles(p, dim, base))
+    def broken(config):
+        return config.get("rope_theta", 10_000.0)
 
-    def mended(x, positions):
-        base = config["rope_parameters"]["rope_theta"]
-        return turned(x, positions, lambda p, dim: angles(p, dim, base))
+    def mended(config):  # the inner one wins, and neither is a KeyError
+        return (config | config["rope_parameters"])["rope_theta"]
 
-    def check(rotate):
-        return check_rotation(rotate, 16, settings=config["rope_parameters"])
+    def check(base_of):
+        found = []
+        for base in (base_of(inside), base_of(outside)):
+            w = rope_frequencies(16, base)
+            rotate = partial(turned_by, frequencies=w)
+            settings = {"rope_theta": 1_000_000.0}
+            found += check_rotation(rotate, 16, settings=settings)
+        return found
 
     return both(broken, mended, check, finds="as_configured")
 
@@ -167,16 +178,13 @@ def halved_once_a_layer():
 
 
 def proportional_taken_for_partial():
-    """Gemma 4: of 16 pairs, half a head apart, the first four turn."""
-    w = rope_frequencies(32, base=10000)[:4]
-
-    def reference(x, positions):
-        a, b = x.chunk(2, dim=-1)
-        angle = positions[:, None] * w
-        cos = nn.functional.pad(angle.cos(), (0, 12), value=1.0)
-        sin = nn.functional.pad(angle.sin(), (0, 12))
-        out = torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
-        return out.to(x.dtype)
+    """Of 16 pairs, half a head apart, the first four rotate."""
+    settings = {
+        "rope_type": "proportional",
+        "rope_theta": 10_000.0,
+        "partial_rotary_factor": 0.25,
+    }
+    w = rope_frequencies(32, settings["rope_theta"])[:4]
 
     def broken(x, positions):  # partners are four channels away
         return turned_by(x, positions, w)
@@ -184,10 +192,20 @@ def proportional_taken_for_partial():
     def mended(x, positions):  # and here sixteen
         return turned_by(x, positions, nn.functional.pad(w, (0, 12)))
 
-    def check(rotate):  # queries by the one, keys by the other
-        return check_rotation(reference, 32, rotate_keys=rotate)
+    def check(rotate):
+        return check_rotation(rotate, 32, settings=settings, layout="half")
 
-    return both(broken, mended, check, finds="offsets_alone")
+    return both(broken, mended, check, finds="as_configured")
+
+
+def _check_four(turns):
+    """Four layers, the last of which must not rotate."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Attention(turns(layer)) for layer in range(4)))
+    layers = read_layers(
+        model, lambda token: model(torch.full((1, 32, 16), token / 5))
+    )
+    return check_layers(layers, [{"rope_theta": 10_000.0}] * 3 + [None])
 
 
 def rotation_hangs_on_the_window():
@@ -197,26 +215,30 @@ def rotation_hangs_on_the_window():
         "layer_types": ["sliding"] * 3 + ["full"],
     }
 
-    def build(turns):
-        torch.manual_seed(0)
-        return nn.Sequential(
-            *(Attention(turns(kind)) for kind in config["layer_types"])
-        )
-
-    def broken(kind):
+    def broken(layer):
+        kind = config["layer_types"][layer]
         return config["sliding_window"] is None or kind == "sliding"
 
-    def mended(kind):
-        return kind == "sliding"
+    def mended(layer):
+        return config["layer_types"][layer] == "sliding"
 
-    def check(turns):
-        model = build(turns)
-        layers = read_layers(
-            model, lambda token: model(torch.full((1, 32, 16), token / 5))
-        )
-        return check_layers(layers, [{"rope_theta": 10_000.0}] * 3 + [None])
+    return both(broken, mended, _check_four, finds="layers_as_configured")
 
-    return both(broken, mended, check, finds="layers_as_configured")
+
+def rotation_where_there_is_none():
+    """A file has a base although not every layer rotates."""
+    config = {
+        "rope_theta": 10_000.0,
+        "no_rope_layers": [1, 1, 1, 0],  # 1: this layer rotates
+    }
+
+    def broken(layer):
+        return "rope_theta" in config
+
+    def mended(layer):
+        return config["no_rope_layers"][layer] == 1
+
+    return both(broken, mended, _check_four, finds="layers_as_configured")
 
 
 def rows_counted_from_two():

@@ -258,6 +258,28 @@ def base_of_the_moment():
     return both(broken, mended, check_decoder, finds="whole_as_steps")
 
 
+def dynamic_for_one_length():
+    """A server makes its table when it starts, and knows no length then."""
+    settings = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}
+    original = 4096
+
+    def at(x, positions, length):
+        plain = rope_frequencies(x.shape[-1], settings["rope_theta"])
+        slowed = dynamic_ntk(plain, settings["factor"], original, length)
+        return turned_by(x, positions, slowed)
+
+    def broken(x, positions):
+        return at(x, positions, settings["factor"] * original)
+
+    def mended(x, positions):
+        return at(x, positions, max(original, int(positions.max()) + 1))
+
+    def check(rotate):
+        return check_rotation(rotate, 16, settings=settings, length=original)
+
+    return both(broken, mended, check, finds="as_configured")
+
+
 def kept_from_the_longest_prompt():
     original, longest = 4096, [4096]
 

@@ -20,6 +20,7 @@ ENTRIES = register.entries()
 IDS = [entry.id for entry in ENTRIES]
 WIDE, OWN = speeds(64)[1], speeds(16)[1]
 BASES = {base: speeds(16, base)[1] for base in (1e4, 5e5, 1e6)}  # what the second of eight pairs turns by
+THRICE = speeds(16, 1e4 * 3 ** (16 / 14))[1]  # dynamic NTK by 2 at twice the length: 2 * 2 - 1
 
 # What the checker must say of the broken code, as a pattern; numbers where they are known.
 SAID = {
@@ -38,8 +39,9 @@ SAID = {
     "broken_configuration.share_taken_twice": "16 pairs turn, not 32",
     "broken_configuration.share_by_the_width_of_the_head": f"by {WIDE:.6g} a position, not {OWN:.6g}",
     "broken_configuration.halved_once_a_layer": "4 pairs turn, not 16",
-    "broken_configuration.proportional_taken_for_partial": "query at 1, key at 1",
+    "broken_configuration.proportional_taken_for_partial": "the channels of a pair are 4 apart, not 16",
     "broken_configuration.rotation_hangs_on_the_window": "in layers 3: turns",
+    "broken_configuration.rotation_where_there_is_none": "in layers 3: turns",
     "broken_configuration.rows_counted_from_two": "2049 is refused: index 2051 is out of bounds",
     "broken_scaling.scaling_parsed_and_never_read": f"pair 8 turns by {speeds(32, 5e5)[8]:.6g} a position",
     "broken_scaling.factor_left_out_of_full_layers": f"pair 0 turns by 1 a position, not {1 / 8}",
@@ -51,6 +53,7 @@ SAID = {
     "broken_scaling.long_factors_at_every_length": f"lengths times {math.sqrt(1 + math.log(32, 4096)):.4g}",
     "broken_scaling.factors_switched_in_the_middle": "padded_as_steps, whole_as_steps",
     "broken_scaling.base_of_the_moment": "whole_as_chunks",
+    "broken_scaling.dynamic_for_one_length": f"by {THRICE:.6g} a position, not {OWN:.6g}",
     "broken_scaling.kept_from_the_longest_prompt": "before a call with a late one and after",
     "broken_start.frequencies_in_no_checkpoint": "no: inv_freq, of no checkpoint",
     "broken_start.restored_by_a_name_that_has_gone": "no: inv_freq, of no checkpoint",
@@ -67,6 +70,7 @@ SAID = {
     "broken_training.each_piece_from_the_first_row": "position 23",
     "broken_batches.padding_counted": "token 0",
     "broken_batches.one_padded_row_for_all": "beside one with padding",
+    "broken_batches.one_row_of_new_tokens": "as alone token by token, too",
     "broken_batches.chunks_counted_from_the_padding": "padding on its left",
     "broken_batches.window_and_one": "a window of 5 keys",
     "broken_batches.indexer_in_the_parents_layout": "the layout is half, not interleaved",

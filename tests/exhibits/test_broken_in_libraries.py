@@ -98,6 +98,49 @@ def test_a_base_asked_for_by_its_old_name_is_the_default():
 
 
 @pytest.mark.claim(
+    "library-olmo3-base",
+    "In transformers 5.23.0 a `rope_theta` of 10,000 in the file of an Olmo 3 is the base of its full "
+    "layers; its layers with a window have 500,000, the default of the class.",
+)
+def test_a_base_at_the_top_of_a_file_reaches_the_full_layers_of_olmo3_only():
+    config = peer("transformers").Olmo3Config.from_dict({"model_type": "olmo3", "rope_theta": 10_000.0})
+    bases = {kind: each["rope_theta"] for kind, each in config.rope_parameters.items()}
+    assert bases == {"full_attention": 10_000, "sliding_attention": 500_000}
+
+
+@pytest.mark.claim(
+    "library-rotary-dim",
+    "In transformers 5.23.0 a `rotary_dim` of 64 in a file with heads of 128 channels gives 32 frequencies "
+    "in MiniMax-M2, and 64, as without it, in MiniMax.",
+)
+def test_rotary_dim_is_read_by_minimax_m2_and_not_by_minimax():
+    def frequencies(name, **file):
+        config = getattr(peer("transformers"), f"{name}Config").from_dict({"head_dim": 128, **file})
+        module = peer(f"transformers.models.{config.model_type}.modeling_{config.model_type}")
+        return len(getattr(module, f"{name}RotaryEmbedding")(config).inv_freq)
+
+    assert frequencies("MiniMaxM2", rotary_dim=64) == 32 and frequencies("MiniMaxM2") == 64
+    assert frequencies("MiniMax", rotary_dim=64) == frequencies("MiniMax") == 64
+
+
+@pytest.mark.claim(
+    "library-olmo3-yarn",
+    "In transformers 5.23.0 YaRN in the file of an Olmo 3, as `rope_scaling`, changes the frequencies of its "
+    "full layers, and leaves those of its layers with a window as without it.",
+)
+def test_yarn_of_olmo3_reaches_full_layers_only():
+    config = peer("transformers").Olmo3Config
+    rotary = peer("transformers.models.olmo3.modeling_olmo3").Olmo3RotaryEmbedding
+    yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 8192}
+    file = {"model_type": "olmo3", "rope_theta": 500_000.0, "max_position_embeddings": 65_536}
+    scaled = dict(rotary(config.from_dict(file | {"rope_scaling": dict(yarn)})).named_buffers())
+    plain = dict(rotary(config.from_dict(file)).named_buffers())
+    full, window = "full_attention_inv_freq", "sliding_attention_inv_freq"
+    assert scaled[window].equal(plain[window]) and plain[full].equal(plain[window])
+    assert scaled[full][-1] == pytest.approx(plain[full][-1].item() / 8)
+
+
+@pytest.mark.claim(
     "library-longrope-switches",
     "In transformers 5.23.0 the first half of a text has other angles in Phi-3 with LongRoPE if the "
     "text is read in two calls than if it is read in one that goes beyond the original length.",
@@ -203,6 +246,28 @@ def test_a_full_layer_of_exaone4_turns_if_there_is_no_window():
     assert kinds(None) == ["turns"] * 4
     with pytest.raises(ZeroDivisionError):
         transformers.Exaone4Config(sliding_window=None)
+
+
+@pytest.mark.claim(
+    "library-granite4-switch",
+    "In transformers 5.23.0 the attention layers of a Granite 4 (`granitemoehybrid`) with a `rope_theta` "
+    'rotate if its `position_embedding_type` is "rope", and do not rotate if it is absent.',
+)
+def test_granite4_rotates_only_if_its_file_says_so():
+    transformers = peer("transformers")
+
+    def kinds(**file):
+        sizes = {"vocab_size": 32, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2}
+        heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "shared_intermediate_size": 32}
+        mamba = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_n_groups": 1, "num_local_experts": 0}
+        layers = {"layer_types": ["attention"] * 2, "rope_theta": 10_000_000.0}
+        config = transformers.GraniteMoeHybridConfig.from_dict(sizes | heads | mamba | layers | file)
+        torch.manual_seed(0)
+        model = transformers.GraniteMoeHybridForCausalLM(config).eval()
+        return [layer.kind for layer in read_layers(model, lambda token: model(torch.full((1, 32), token)))]
+
+    assert kinds(position_embedding_type="rope") == ["turns"] * 2
+    assert kinds() == ["still"] * 2
 
 
 # Start and training
