@@ -170,6 +170,17 @@ def test_threads_have_names_and_dates_in_order(entry):
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+def test_a_library_is_named_by_a_thread_or_by_the_text(entry):
+    told = " ".join(" ".join(thread.values()) for thread in entry.threads)
+    told += f" {entry.title} {entry.symptom} {entry.hides} {entry.cause} {entry.fix} {entry.stands}"
+
+    def letters(words):
+        return re.sub(r"[^a-z0-9]", "", words.lower())
+
+    assert [name for name in entry.libraries if letters(name) not in letters(told)] == []
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_what_explains_it_is_there(entry):
     page, _, anchor = entry.learn.partition("#")
     text = (DOCS / page).read_text("utf-8")
