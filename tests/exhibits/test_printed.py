@@ -203,7 +203,7 @@ def test_distances_stay_when_places_move(printed):
     for _, places, distances in map(numbers, printed("relative.moved")[2:]):
         assert places > APART and distances == 0
     one, two = (numbers(line) for line in printed("relative.beyond_the_clip")[2:])
-    assert one[0] == 0 and min(one[1], *two) > 1e-6
+    assert one[0] < ROUNDING and min(one[1], *two) > 1e-6
 
 
 def test_sizes_of_relative_tensors(printed):

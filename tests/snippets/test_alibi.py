@@ -122,7 +122,7 @@ def test_attention_gym_uses_one_geometric_row_for_any_number_of_heads():
         slopes = generate(heads)(torch.zeros(heads), zero, h, one, zero).neg()
         assert_close(slopes, 2 ** (-8 * (h + 1) / heads))
         apart = (slopes - alibi_slopes(heads)).abs().max()
-        assert apart < 1e-7 if heads.bit_count() == 1 else apart > 0.1
+        assert apart < 1e-6 if heads.bit_count() == 1 else apart > 0.1
 
 
 def bloom(heads, tokens):

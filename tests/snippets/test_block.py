@@ -47,8 +47,8 @@ def test_one_block_is_its_formula(biased):
     attended = torch.zeros(3, 8, dtype=torch.float64)
     for head in range(2):
         part = slice(4 * head, 4 * head + 4)
-        assert torch.equal(k[0, head], k_all[:, part])
-        assert torch.equal(v[0, head], v_all[:, part])
+        assert_close(k[0, head], k_all[:, part])
+        assert_close(v[0, head], v_all[:, part])
         for i in range(3):
             scores = [q_all[i, part] @ k_all[j, part] / 2 for j in range(i + 1)]
             if biased:

@@ -465,7 +465,9 @@ def test_graphs_of_a_batch_are_as_alone(normalized, skip):
     for place in itertools.product(range(2), range(3)):
         alone = encoded(a[place], 3, normalized, skip)
         assert_close(values[place], alone[0], rtol=0, atol=1e-10)
-        if skip == "zeros" or len(set(components(a[place]).tolist())) < 3:
+        if (
+            skip == "zeros" or len(set(components(a[place]).tolist())) == 1
+        ):  # else any basis of the zeros is right
             assert_close(vectors[place].abs(), alone[1].abs(), rtol=0, atol=1e-8)
         assert_close(walks(a, 4)[place], walks(a[place], 4), **EXACT)
         assert torch.equal(components(a)[place], components(a[place]))

@@ -310,7 +310,7 @@ def test_a_shift_is_a_rotation(offset, dim, base):
     matrix = shift(offset, dim, base)
     assert_close(matrix @ matrix.mT, torch.eye(dim, dtype=torch.float64), rtol=0, atol=1e-14)
     assert torch.linalg.det(matrix).item() == pytest.approx(1)
-    assert torch.equal(matrix.mT, shift(-offset, dim, base))
+    assert_close(matrix.mT, shift(-offset, dim, base), rtol=0, atol=1e-15)
 
 
 @given(st.integers(-1000, 1000), st.integers(-1000, 1000), DIMS)

@@ -136,7 +136,7 @@ def looked_up(module, grid):
 @pytest.mark.claim(
     "swin-bias-agrees-with-swin-v2",
     "Attention with nothing but the snippet's bias has the weights of Swin V2 and Swin2SR in "
-    "transformers, with a pretrained window and without one, to 1e-6.",
+    "transformers, with a pretrained window and without one, to 5e-6.",
 )
 @pytest.mark.parametrize("trained", [None, (4, 6), (12, 12)])
 @pytest.mark.parametrize("grid", WINDOWS[3:])
@@ -153,7 +153,7 @@ def test_agrees_with_swin_v2(model, kind, grid, trained, to_ledger):
     patches = cells(grid)
     weights = theirs(torch.zeros(1, len(patches), 6), output_attentions=True)[1][0]
     ours = made(patches, patches).softmax(-1)
-    assert_close(ours, weights, rtol=0, atol=1e-6)
+    assert_close(ours, weights, rtol=0, atol=5e-6)
     assert ours.std() > 0.01 / len(patches)  # it is not the same for all
     to_ledger(f"{MODELS}.{model}.modeling_{model}.{kind}SelfAttention", ours, weights)
 

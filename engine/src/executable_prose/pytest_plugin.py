@@ -9,6 +9,7 @@ def test_the_ledger(name, golden):
     golden(name, Path(__file__).parent / "goldens")
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,16 +38,17 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def gives(request: pytest.FixtureRequest) -> Gives:
     """A function that says what an exhibit gives: with --cold just now, else as the site is built."""
-    from executable_prose.execution.results import Results, exhibit_names  # most tests need none of it
+    from executable_prose.execution.results import Results  # most tests need none of it
 
     results = Results()
     if not request.config.getoption("--cold"):
         return results.get
-    outcomes = {outcome.name: outcome for outcome in results.run(exhibit_names())}
 
+    @functools.cache
     def cold(name):
-        assert not outcomes[name].failure, outcomes[name].failure
-        return outcomes[name].result
+        (outcome,) = results.run([name])
+        assert not outcome.failure, outcome.failure
+        return outcome.result
 
     return cold
 
