@@ -58,12 +58,22 @@ def tidy(visit):
         "loosePermalinks": "permalink alone on a line",
         "coveredSummaries": "the arrow lies on the words",
         "coveredListings": "the copy button covers the first line",
+        "framedButtons": "the copy button has a frame",
         "unmarkedScrollers": "Scrollable region: scrolls sideways and does not show it",
         "hiddenRoots": "the diagram begins out of sight",
     }
     if visit.window == "desktop":
         names["cutListings"] = "Overflow: a listing is cut off"
     return [f"{name}: {item}" for question, name in names.items() for item in visit.ask(question)]
+
+
+def roomy(visit, width):
+    """In a window as wide as this, text has room, too, and is in its place; ask with every details open."""
+    visit.page.set_viewport_size({"width": width, "height": 940})
+    visit.page.evaluate(FRAME)
+    problems = [f"Line length: {item}" for item in visit.ask("squeezed")]
+    problems += overflow(visit, width) + tidy(visit) + legible(visit)
+    return [f"{problem} ({width} px)" for problem in problems]
 
 
 def legible(visit):

@@ -8,6 +8,8 @@
       'p,li,td,th,dt,dd,h1,h2,h3,h4,h5,h6,figcaption,caption,summary,blockquote,text,label,a,div,' +
       'section,article,details,body';
 
+    const TEXTS = 'p,li,dd,dt,td,th,figcaption,caption';
+
     const shown = (el) =>
       el.checkVisibility({ opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: false });
 
@@ -180,6 +182,25 @@
       unmarkedScrollers: () =>
         scrollers().filter((el) => getComputedStyle(el).maskImage === 'none').map(where),
 
+      /* Paragraphs, captions and cells that are narrower than 10em and whose words are more than three times as high as
+         that is wide. Words that only screen readers see are clipped. */
+      squeezed: () =>
+        [...main().querySelectorAll(TEXTS)].filter(shown).flatMap((block) => {
+          const style = getComputedStyle(block);
+          const width = block.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+          if (width >= 10 * parseFloat(style.fontSize) || style.clipPath !== 'none' || block.querySelector(TEXTS)) return [];
+          const words = document.createRange();
+          words.selectNodeContents(block);
+          const { height } = words.getBoundingClientRect();
+          return height > 3 * width
+            ? [`${where(block)} is ${Math.round(width)} px wide and ${Math.round(height)} px high`] : [];
+        }),
+
+      /* Copy buttons that a rule for other buttons has reached. */
+      framedButtons: () =>
+        [...main().querySelectorAll('.md-code__button')].filter(shown)
+          .filter((button) => getComputedStyle(button).borderStyle !== 'none').map(where),
+
       /* Text of figures and diagrams that is smaller than this many pixels. */
       smallText: (least) =>
         [...main().querySelectorAll('svg:is(.figure, .diagram *) text')].filter(shown).flatMap((text) => {
@@ -273,7 +294,11 @@
         };
         const stray = [...main().querySelectorAll('*')]
           .filter((el) => !el.closest('svg *, math *') && shown(el) && holdsContent(el) && out(el));
-        const page = stray.filter((el) => scrollsOrCuts(el) === null);
+        /* A permalink is seen while its heading is pointed at, and stands behind the last word, wherever that ends. */
+        const permalinks = [...main().querySelectorAll('.headerlink')].filter((link) =>
+          link.checkVisibility() && link.parentElement.getBoundingClientRect().right + link.getBoundingClientRect().width +
+            parseFloat(getComputedStyle(link).marginLeft) > width + 1);
+        const page = [...stray, ...permalinks].filter((el) => scrollsOrCuts(el) === null);
         const article = main().querySelector('article') ?? main();
         const cut = stray.filter((el) => article.contains(el) && scrollsOrCuts(el) === 'cuts');
         return {

@@ -87,6 +87,11 @@ def tidy(visit):
     return checks.tidy(visit)
 
 
+def roomy(visit):
+    visit.ask("openAll")
+    return [problem for width in visiting.WIDE for problem in checks.roomy(visit, width)]
+
+
 def axe(part):
     return lambda visit: checks.axe(visit, "tried", part)
 
@@ -117,6 +122,8 @@ MARK = "<a class='claim' href='other/'>tested</a>"
 BUTTON = (
     "<pre style='position: relative'><nav style='position: absolute; top: 0'>copy</nav><code>x</code></pre>"
 )
+THIN = ".thin { inline-size: 9px; padding: 0; overflow-wrap: anywhere }"
+IN_WIDE, IN_WIDEST = (f"<style>@media (min-width: {px}px) {{ {THIN} }}</style>" for px in visiting.WIDE)
 ROOT = "<g class='node' id='d-flowchart-A-0'><rect x='600' width='300' height='20'/></g>"
 TREE = f"<div class='diagram' style='overflow-x: auto'><svg width='2000' height='20'>{ROOT}</svg></div>"
 ARROW = ".arrow::after { content: ''; position: absolute; left: 0; top: 0; width: 20px; height: 20px; }"
@@ -155,6 +162,30 @@ FAULTS = {
         + "<svg class='figure' width='90' viewBox='0 0 100 20'><text y='9' font-size='13'>tiny</text></svg>",
         'Font size: text of a figure is too small: 11.7 px at article > svg.figure > text "tiny"',
     ),
+    "thin paragraph": (
+        roomy,
+        MAIN,
+        f"{MAIN}{IN_WIDE}<p class='thin'>a letter a line</p>",
+        "Line length: main > article > p.thin is 9 px wide and",
+    ),
+    "thin caption": (
+        roomy,
+        MAIN,
+        f"{MAIN}{IN_WIDE}<figure><figcaption><p class='thin'>letters</p></figcaption></figure>",
+        "figcaption > p.thin is 9 px wide and",
+    ),
+    "thin cell": (
+        roomy,
+        MAIN,
+        f"{MAIN}{IN_WIDEST}<table><tr><td class='thin'>a letter a line</table>",
+        "tr > td.thin is 9 px wide and",
+    ),
+    "framed button": (
+        tidy,
+        MAIN,
+        f"{MAIN}<button class='md-code__button' style='border: 1px solid' title='Copy'></button>",
+        "the copy button has a frame: main > article > button.md-code__button",
+    ),
     "root out of sight": (
         tidy,
         MAIN,
@@ -181,6 +212,12 @@ FAULTS = {
     "axe on headings": (axe("page"), "The proof.</p>", "<h3>A</h3></details><h4>B</h4>", "axe heading-order"),
     "too wide": (narrow, MAIN, MAIN + WIDE, "Reflow: at 320 px the page is"),
     "cut off": (narrow, MAIN, f"{MAIN}<div style='overflow: hidden'>{WIDE}</div>", "cut off"),
+    "permalink beyond the margin": (
+        narrow,
+        "A picture</h2>",
+        "A picture<a class='headerlink' href='#x' style='position: absolute; inline-size: 20px'></a></h2>",
+        "outside the window",
+    ),
     "outside": (narrow, MAIN, MAIN + "<p style='position: fixed; left: 400px'>x</p>", "outside the window"),
     "inline TeX": (rendered, MAIN, MAIN + r"<p>\(x\)</p>", "raw TeX"),
     "display TeX": (rendered, MAIN, MAIN + r"<p>\[x\]</p>", "raw TeX"),
@@ -249,6 +286,7 @@ def test_page_checks_pass_on_the_specimen(specimen, theme):
     found = [checks.theme, checks.structure, *whole, rendered, tidy, checks.pictures, narrow, complaints]
     assert [problem for check in found for problem in check(page)] == []
     assert checks.weight(page, Budget()) == []
+    assert roomy(specimen(theme=theme)) == []
 
 
 EVALUATES = "<script>eval('1')</script>"

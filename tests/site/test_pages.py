@@ -10,7 +10,7 @@ import checks
 import levels
 import pytest
 from budgets import DEFAULT, PER_PAGE, budget_for
-from visits import DESKTOP, NARROWEST, PHONE
+from visits import DESKTOP, NARROWEST, PHONE, WIDE
 
 pytestmark = pytest.mark.browser
 
@@ -52,6 +52,13 @@ def _too_wide(page, sizes):
     return problems
 
 
+def _wide(load):
+    problems = [problem for width in WIDE for problem in checks.roomy(load.page, width)]
+    width, height = DESKTOP
+    load.page.page.set_viewport_size({"width": width, "height": height})
+    return problems
+
+
 def _weighs(load):
     load.page.ask("scrollToEnd")
     load.page.settle()
@@ -86,6 +93,7 @@ TABLE = (  # from top to bottom: which loads are asked, and what; by day a page 
     ("full, not whole", of(checks.axe, "details open", "article")),
     ("day", of(_looks)),
     ("every", _weighs),
+    ("desktop", _wide),
     ("desktop chapter", lambda load: levels.without_scripts(load.off())),
     ("full", of(checks.prints_dark_on_white)),
     ("full", _without_scripts),
@@ -103,6 +111,7 @@ def kinds(night, sample, chapter, desktop):
         "night": night,
         "day": not night,
         "chapter": chapter,
+        "desktop": desktop,
         "desktop chapter": desktop and chapter,
         "desktop by day, no chapter": desktop and not night and not chapter,
         "whole": whole,
@@ -116,7 +125,8 @@ def test_page(built, visit, report, opened, request):
 
     By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
     of the pages that together show all of the template, and by light the articles of chapters on a desktop;
-    what is neither is seen by light, with scripts, its window made narrow for a phone.
+    what is neither is seen by light, with scripts, its window made narrow for a phone. Every window of a
+    desktop is made wide, too.
     """
     path, window = opened
     night = request.config.getoption("--cold")

@@ -24,6 +24,7 @@ FLAGS = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 DESKTOP, PHONE, NARROWEST = (1350, 940), (360, 740), (320, 640)
+WIDE = (1440, 1920)  # a loaded page is widened to these: a style sheet may have other rules there
 WINDOWS = {"desktop": DESKTOP, "phone": PHONE}
 SECONDS = 10  # that a page may take for what a reader waits for
 FRAME = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
