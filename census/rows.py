@@ -3,7 +3,6 @@
 Nothing is imported that models need, so that pages can be built of it.
 """
 
-import functools
 import hashlib
 import itertools
 import json
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from census.joined import joined
+from executable_prose.reading import parsed
 
 MEASUREMENTS = Path(__file__).resolve().parents[1] / "measurements"
 CENSUS, DATES = MEASUREMENTS / "census.json", MEASUREMENTS / "model_dates.json"
@@ -61,17 +61,21 @@ class Row:
 
 
 def census():
-    return json.loads(CENSUS.read_text("utf-8"))
+    return parsed(_read, CENSUS, DATES)[0]
 
 
 def rows():
-    """All of them, by name; read again when a file has changed."""
-    return _rows(CENSUS.stat().st_mtime_ns, DATES.stat().st_mtime_ns)
+    """All of them, by name."""
+    return parsed(_read, CENSUS, DATES)[1]
 
 
-@functools.cache
-def _rows(*_):
-    models, dates = census()["models"], _dates()
+def _read(measured, dates):
+    """The census, and its rows, of the texts of both files."""
+    known = json.loads(measured)
+    return known, _rows(known["models"], _dates(dates))
+
+
+def _rows(models, dates):
     wholes = {}
     for kind, given in models.items():
         for part in given.get("parts", ()):
@@ -106,9 +110,9 @@ def _row(kind, given, wholes, dates):
     )
 
 
-def _dates():
+def _dates(text):
     """By the names of packages, in which pages' hyphens are underscores."""
-    pages = json.loads(DATES.read_text("utf-8"))["pages"]
+    pages = json.loads(text)["pages"]
     return {name.replace("-", "_"): page for name, page in pages.items()}
 
 

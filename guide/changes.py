@@ -6,6 +6,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 from executable_prose import project
+from executable_prose.reading import parsed
 
 FILE = "CHANGES.md"
 FEED = "changes.xml"
@@ -36,8 +37,12 @@ class Entry(NamedTuple):
 
 def entries():
     """All of them, as they stand; none where there is no such file."""
-    path, found, date = project.ROOT / FILE, [], ""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    path = project.ROOT / FILE
+    return parsed(_entries, path) if path.is_file() else []
+
+
+def _entries(text):
+    found, date, known = [], "", set()
     for number, line in _joined(text):
         if day := DAY.fullmatch(line):
             if date and day[1] >= date:
@@ -48,8 +53,9 @@ def entries():
                 forms = "'## date' or '- Kind file.py: words'"
                 raise ChangesError(f"expected {forms}, one of {KINDS}, got {line!r} (at {FILE}:{number})")
             found.append(Entry(date, read["kind"], read["names"].split(", "), read["words"]))
-            if found[-1].id in {each.id for each in found[:-1]}:
+            if found[-1].id in known:
                 raise ChangesError(f"expected one entry for a date, a kind and files (at {FILE}:{number})")
+            known.add(found[-1].id)
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import tomllib
 
 from executable_prose import project, symbols
+from executable_prose.reading import parsed
 from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
 
@@ -66,7 +67,7 @@ def _told(copy, argument, body):
 
 def _released():
     """One model's settings in each dialect of a config.json."""
-    cases = tomllib.loads((project.ROOT / SPELLINGS).read_text(encoding="utf-8"))["case"]
+    cases = parsed(tomllib.loads, project.ROOT / SPELLINGS)["case"]
     small = {"model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "num_hidden_layers": 32}
     for case in cases:
         if case["name"].startswith(RELEASED) and "left out" not in case["name"] and "no " not in case["name"]:

@@ -10,6 +10,7 @@ import re
 
 from executable_prose import project, symbols
 from executable_prose.execution.provenance import changed
+from executable_prose.reading import parsed
 
 MEASUREMENTS = "measurements"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
@@ -95,7 +96,7 @@ def _fastest(row):
 
 def _version(package):
     """The version that the tests are pinned to."""
-    pins = (project.ROOT / "requirements-test.txt").read_text(encoding="utf-8")
+    pins = parsed(str, project.ROOT / "requirements-test.txt")
     pinned = re.search(rf"^{re.sub('[_-]', '[_-]', package)}==(\S+)", pins, re.M | re.I)
     if not pinned:
         raise LedgerError(f"requirements-test.txt pins no {package!r}, which {MEASUREMENTS}/peers.json names")
@@ -104,6 +105,6 @@ def _version(package):
 
 def _ledger(name):
     try:
-        return json.loads((project.ROOT / MEASUREMENTS / name).read_text(encoding="utf-8"))
+        return parsed(json.loads, project.ROOT / MEASUREMENTS / name)
     except (OSError, ValueError) as error:
         raise LedgerError(f"{MEASUREMENTS}/{name} cannot be read: {error}") from None

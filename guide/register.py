@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 
 from executable_prose import project
 from executable_prose.claims import title
+from executable_prose.reading import parsed
 from executable_prose.registry import built, directive
 from executable_prose.rendering.directives.code import DirectiveError
 
@@ -59,10 +60,13 @@ class Entry:
 def entries():
     """All rows, stage by stage."""
     try:
-        rows = tomllib.loads((project.ROOT / FILE).read_text(encoding="utf-8")).get("entry", [])
+        return parsed(_entries, project.ROOT / FILE)
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise DirectiveError(f"{FILE} cannot be read: {error}") from None
-    found = [_entry(row) for row in rows]
+
+
+def _entries(text):
+    found = [_entry(row) for row in tomllib.loads(text).get("entry", [])]
     for id, count in Counter(entry.id for entry in found).items():
         if count > 1:
             raise DirectiveError(f"{FILE} has {count} entries {id!r}")
@@ -163,7 +167,7 @@ def _facts(entry, to):
     page, _, anchor = entry.learn.partition("#")
     learn = f"[{title(page)}]({to(page)}{'#' + anchor if anchor else ''})"
     checker = f"[check_positions.py]({to(CHECKER)})"
-    known = (project.ROOT / "snippets/check_positions.py").read_text(encoding="utf-8")
+    known = parsed(str, project.ROOT / "snippets/check_positions.py")
     of = checker if f'"{entry.check}"' in known else f"this page, from `{OWN}`"
     return [
         *(f"## {entry.title} {{: #{entry.id} }}", ""),

@@ -5,13 +5,13 @@ states it by `#!claim id` in backticks. Both are read from the text of the files
 """
 
 import ast
-import functools
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from executable_prose import project, syntax
 from executable_prose.execution.memo import cached
+from executable_prose.reading import parsed
 
 
 class Test(NamedTuple):
@@ -113,10 +113,9 @@ def in_order(pages: Iterable[str]) -> list[str]:
 
 def title(path: str) -> str:
     """The title of a page, as its front matter has it, or its first heading."""
-    return _title((project.DOCS / path).read_text(encoding="utf-8")) or path
+    return parsed(_title, project.DOCS / path) or path
 
 
-@functools.lru_cache(maxsize=256)
 def _title(text):
     said, rest = syntax.front_matter(text)
     heading = re.search(r"^# (.+)$", rest, re.M)

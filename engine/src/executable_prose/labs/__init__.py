@@ -12,6 +12,7 @@ import tomllib
 from typing import NamedTuple
 
 from executable_prose import project
+from executable_prose.reading import parsed
 from executable_prose.registry import ADDED
 
 HEAD = re.compile(r"^# %%(?P<kind> \[markdown\])?(?P<options>.*)$")
@@ -222,7 +223,7 @@ def _before(name, solved, site):
 
 def needed() -> list[str]:
     """What a notebook needs, each package with its version."""
-    pins = (project.ROOT / "requirements.txt").read_text(encoding="utf-8")
+    pins = parsed(str, project.ROOT / "requirements.txt")
     return [_pin(package, pins) for package in project.settings().notebooks.needs]
 
 
