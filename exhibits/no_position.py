@@ -79,8 +79,8 @@ def bare():
     some of the others are behind it.
     """
     read = {
-        "practised\nlength": _same_bytes.NEAR,
-        "far\nbeyond": CONTEXTS[-1],
+        "practised length": _same_bytes.NEAR,
+        "far beyond": CONTEXTS[-1],
     }
     chances = _same_bytes.chances(*_same_bytes.losses(_same_bytes.NEAR))
     fig, ax = plt.subplots(figsize=(4.4, 1.8))

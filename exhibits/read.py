@@ -53,9 +53,8 @@ RELEASES = {
 
 
 def _name_words(ax):
-    """The words below an axis of places, in two rows that do not touch."""
-    names = ["\n" * (n % 2) + word for n, word in enumerate(WORDS)]
-    ax.set_xticks(range(len(WORDS)), names)
+    """The words below an axis of positions, in a line."""
+    ax.set_xticks(range(len(WORDS)), WORDS)
 
 
 def doors():
@@ -76,7 +75,8 @@ def doors():
         for place, loud in enumerate(left):
             ax.bar(place, 1, width=0.8, color="C2", alpha=loud)
             ax.bar(place, 1, width=0.8, fill=False, edgecolor="gray")
-        ax.set_yticks([0.5], [name.replace(" ", "\n")])
+        ax.set_title(name, loc="left")
+        ax.set_yticks([])
         ax.tick_params(length=0)
         ax.spines[["left", "bottom"]].set_visible(False)
     _name_words(axes[1])

@@ -179,13 +179,32 @@ def test_a_figure_of_too_many_points_is_refused():
         drawn(figure)
 
 
-def test_powers_at_a_logarithmic_axis_are_plain_text():
+@pytest.mark.parametrize(
+    ("base", "ends", "expected"),
+    [
+        (10, (0.001, 3000), ["0.001", "0.01", "0.1", "1", "10", "100", "1,000"]),
+        (10, (2, 3), ["2", "3"]),
+        (10, (1, 1e6), ["1", "10", "100", "1,000", "10,000", "1e5", "1e6"]),
+        (10, (1e-8, 1e8), ["1e−8", "1e−6", "1e−4", "0.01", "1", "100", "10,000", "1e6", "1e8"]),
+        (2, (1 / 2048, 1 / 2), ["1/2,048", "1/512", "1/128", "1/32", "1/8", "1/2"]),
+        (2, (2**9, 2**21), ["512", "2,048", "8,192", "32,768", "131,072", "524,288", "2,097,152"]),
+    ],
+)
+def test_numbers_at_a_logarithmic_axis_have_no_exponents(base, ends, expected):
     figure, axes = plt.subplots()
-    axes.loglog([0.01, 3000], [2, 3])
-    text = drawn(figure)
-    assert "<tspan" not in text
-    words = {element.text for element in elements(text, "text")}
-    assert {"10⁻²", "10³", "2×10⁰"} <= words
+    axes.plot(ends, [0, 1])
+    axes.set_xscale("log", base=base)
+    axes.set(xlim=ends, yticks=[])
+    assert [element.text for element in elements(drawn(figure), "text")] == expected
+
+
+def test_zero_and_negative_numbers_at_a_symmetric_logarithmic_axis():
+    figure, axes = plt.subplots()
+    axes.plot([-100, 100], [0, 1])
+    axes.set_xscale("symlog")
+    axes.set_yticks([])
+    words = [element.text for element in elements(drawn(figure), "text")]
+    assert words == ["−100", "−10", "−1", "0", "1", "10", "100"]
 
 
 def test_all_text_has_the_size_that_the_page_gives_it():

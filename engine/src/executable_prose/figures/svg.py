@@ -11,6 +11,7 @@ smaller beside the drawing where that is shown larger.
 
 import csv
 import io
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -48,7 +49,6 @@ ORANGE, BLUE = (0.88, 0.42, 0.08), (0.10, 0.48, 0.80)
 
 WIDTH = 4.4  # inches; that of every figure, whatever part of it is drawn on
 SIZE = 10.5  # points; 12 px on the page where WIDTH is as wide as a phone
-RAISED = str.maketrans("-\N{MINUS SIGN}0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 STYLE = {
     "figure.figsize": (WIDTH, 2.7),
@@ -84,13 +84,20 @@ class FigureError(Exception):
 
 
 class Powers(LogFormatterSciNotation):
-    """Powers at a logarithmic axis as plain text, so that their exponents can be read, too."""
+    """Plain numbers at a logarithmic axis: an exponent would be half as high as the text beside it."""
 
     def __call__(self, value, position=None):
-        text = re.sub(
-            r"\^\{(.*?)\}", lambda power: power[1].translate(RAISED), super().__call__(value, position)
-        )
-        return re.sub(r"\$|\\mathdefault|[{}]", "", text).replace(r"\times", "×")
+        if not super().__call__(value, position):  # between two powers
+            return ""
+        size, short = abs(value), f"{value:.0e}"
+        if self._base == 2 and 0 < value < 1:
+            text = f"1/{1 / value:,.0f}"
+        elif size and not 1e-3 <= size < 1e5 and math.isclose(float(short), value):
+            digits, _, power = short.partition("e")
+            text = f"{digits}e{int(power)}"
+        else:
+            text = f"{value:,.0f}" if size >= 1 else f"{value:.6g}"
+        return text.replace("-", "\N{MINUS SIGN}")
 
 
 def prepare() -> None:
