@@ -3,6 +3,7 @@
 make bench                              builds and speed
 python tools/bench builds               what building takes, beside its goals and beside plain MkDocs
 python tools/bench rivals               our first build beside those of others, once a release
+python tools/bench rivals order         only the rivals, with the exhibits of these chapters
 python tools/bench suite                what `make test` takes, whole and after edits, of the last commit
 python tools/bench light guide/rope/     what Lighthouse says of the built site, or of these pages
 python tools/bench speed rope alibi     only the speed of these snippets, kept if the machine is the same
@@ -21,13 +22,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
 WHAT = ("builds", "light", "live", "rivals", "screens", "speed", "suite")
-OF_THESE = ("light", "speed")
+OF_THESE = ("light", "rivals", "speed")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", nargs="?", choices=WHAT, help="builds and speed if not given")
-    parser.add_argument("these", nargs="*", help="light: only these pages; speed: only these snippets")
+    parser.add_argument("these", nargs="*", help="light: these pages; rivals: these chapters; speed: these snippets")
     arguments = parser.parse_args()
     if arguments.these and arguments.what not in OF_THESE:
         parser.error(f"expected no more than {arguments.what}, got {' '.join(arguments.these)}")

@@ -2,7 +2,8 @@
 
 Each has a document a chapter, as its users would write it: a cell that prepares, then one for each exhibit.
 What a build here does besides is left out: labs, prose, claims, diagrams. Notebooks run one after another:
-mkdocs-jupyter knows no other way. Scripts run on all cores.
+mkdocs-jupyter knows no other way. Scripts run on all cores. If chapters are named, only their exhibits are run
+by the rivals, and our build is not timed.
 """
 
 import os
@@ -65,7 +66,8 @@ sphinx_gallery_conf = {
 }
 """
 RIVALS = {
-    "mkdocs-jupyter": ["mkdocs", "build", "--strict"],
+    # Not mkdocs.yml, by which the engine would take the rival's folder for its project.
+    "mkdocs-jupyter": ["mkdocs", "build", "--strict", "--config-file", "rival.yml"],
     "sphinx-gallery": ["sphinx", "-b", "html", "-W", ".", "html"],
 }
 
@@ -91,35 +93,44 @@ def python():
     return folder / "python"
 
 
-def write(folder):
-    """A document for each chapter, once for each of them, and their configurations."""
+def write(folder, only=()):
+    """A document for each chapter, or for some, once for each rival, and the configurations of both."""
     chapters = {}
     for name in exhibit_names():
-        chapters.setdefault(name.partition(".")[0], []).append(EXHIBIT.format(exhibit=name))
+        chapter = name.partition(".")[0]
+        if not only or chapter in only:
+            chapters.setdefault(chapter, []).append(EXHIBIT.format(exhibit=name))
+    if unknown := set(only) - set(chapters):
+        sys.exit(f"expected chapters with exhibits, got {', '.join(sorted(unknown))}")
     for room in ("docs", "gallery"):
         (folder / room).mkdir()
         for chapter, exhibits in chapters.items():
             text = CHAPTER.format(chapter=chapter, line="=" * len(chapter)) + "".join(exhibits)
             (folder / room / f"{chapter}.py").write_text(text)
-    (folder / "mkdocs.yml").write_text(MKDOCS)
+    (folder / "rival.yml").write_text(MKDOCS)
     (folder / "conf.py").write_text(f"import os\n{SPHINX}")
     (folder / "gallery" / "README.rst").write_text("Exhibits\n========\n")
     (folder / "index.rst").write_text("Exhibits\n========\n\n.. toctree::\n\n   made/index\n")
 
 
-def times():
+def times(only=()):
     """Seconds of each rival, one after the other."""
     jupyter = Path(sys.prefix) / "share" / "jupyter"  # the templates of nbconvert, which is ours
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "JUPYTER_PATH": str(jupyter)}
+    # The engine is a package of its own; how it is installed in our environment does not reach theirs.
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "engine" / "src")))
+    environment = os.environ | {"PYTHONPATH": path, "JUPYTER_PATH": str(jupyter)}
     for name, command in RIVALS.items():
-        with tempfile.TemporaryDirectory(prefix="rival-") as folder:
-            write(Path(folder))
+        # In this project, so that the engine finds it from there.
+        with tempfile.TemporaryDirectory(prefix="rival-", dir=HOME.parent) as folder:
+            write(Path(folder), only)
             done = run([python(), "-m", *command], folder, environment)
         show(f"{name}, the same exhibits", done.seconds)
         yield done.seconds
 
 
-def bench():
+def bench(*only):
+    if only:
+        return [*times(only)]
     with tempfile.TemporaryDirectory(prefix="bench ", ignore_cleanup_errors=True) as folder:
         copy(Path(folder))
         ours = run(BUILD, folder).seconds
