@@ -69,6 +69,8 @@ def alibi_bias(
     >>> alibi_bias(torch.tensor([2]), torch.arange(4), alibi_slopes(1))
     tensor([[[-0.0078, -0.0039,  0.0000,    -inf]]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each
@@ -91,6 +93,8 @@ def alibi_bias_symmetric(
     """For both directions, -slope * |i - j|: it hides no key.
 
     The paper has causal models only. Shapes and errors: as alibi_bias.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 

@@ -201,6 +201,9 @@ def axes_tables(
     tensor([[0.0000, 0.0000],
             [0.8415, 0.9093]])
 
+    If frequencies are on another device than places, they are copied in each
+    call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: places or frequencies of another shape; places not of uint8,

@@ -32,6 +32,8 @@ def clipped_bias(
     >>> clipped_bias(torch.tensor([2]), torch.arange(5), table)
     tensor([[[-1., -1.,  0.,  5.,  5.]]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each
@@ -51,6 +53,8 @@ def clipped_bias(
 
 class ClippedBias(nn.Module):
     """A learned table, at first zero, and clipped_bias of it.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 

@@ -74,6 +74,8 @@ def deberta_scores(
     i - j goes through log_buckets first. Rows that are None leave out their
     term, and terms is 2.
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; no rows; positions that are no integers;
@@ -131,6 +133,8 @@ class DebertaScores(nn.Module):
     projection has a bias; that of the queries has one in version 1 as released.
     terms are those of transformers' pos_att_type: "c2p" has project_key, "p2c"
     project_query, and what is not needed is None.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 

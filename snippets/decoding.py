@@ -253,6 +253,8 @@ def moved(
     >>> moved(cache, torch.arange(3), None).positions
     tensor([[0, 1, 2]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions no integers, not as many as keys or of other rows than

@@ -69,6 +69,9 @@ class Embed(nn.Module):
     and BERT, which learn their positions. ids is (..., tokens), positions
     what add takes; what they refuse is refused.
 
+    Ids and positions left on the CPU are copied in each call: the host waits
+    for that.
+
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
     """
 

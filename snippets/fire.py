@@ -38,6 +38,8 @@ class FireBias(nn.Module):
     <BLANKLINE>
             [[False, False, False,  True]]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: heads or hidden below 1; c or init_L not positive, or infinite;

@@ -42,6 +42,8 @@ def fourier_features(
     tensor([[ 0.5000,  0.5000,  0.0000,  0.0000],
             [ 0.2702, -0.2081,  0.4207,  0.4546]])
 
+    Coordinates left on the CPU take a copy in each call: the host waits for it.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: coordinates that are no tensor of uint8, int8 to int64, float32
@@ -76,6 +78,8 @@ class FourierEncoding(nn.Module):
     >>> rows, columns = torch.arange(5), torch.arange(7)
     >>> encode(torch.cartesian_prod(rows, columns)).shape
     torch.Size([35, 8])
+
+    Coordinates left on the CPU take a copy in each call: the host waits for it.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 

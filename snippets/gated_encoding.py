@@ -90,6 +90,8 @@ class AddGated(nn.Module):
             [0.5000, 0.5000],
             [1.0000, 1.0000]], grad_fn=<AddBackward0>)
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
     ValueError: as gated_encoding; what encode refuses; dim below 1.

@@ -131,8 +131,10 @@ def random_signs(
 ) -> Tensor:
     """Vectors with a sign drawn for each column of each graph: like vectors.
 
-    For training, at each step anew, so that a model learns to read either. A
-    generator is one of the CPU, where signs are drawn.
+    For training, at each step anew, so that a model learns to read either.
+    Signs are drawn on the device of the generator if there is one, else on that
+    of the vectors. A generator on the CPU gives the same signs on every device,
+    but the host waits for the copy of the signs in each call.
 
     >>> drawn = random_signs(torch.ones(3, 2))
     >>> drawn.abs().equal(torch.ones(3, 2)), drawn[0].equal(drawn[2])
@@ -149,7 +151,8 @@ def random_signs(
             f"got {vectors.dtype} {shape}"
         )
     one = (*shape[:-2], 1, shape[-1])  # all nodes of a graph alike
-    ways = torch.randint(0, 2, one, generator=generator, device="cpu")
+    device = vectors.device if generator is None else generator.device
+    ways = torch.randint(0, 2, one, generator=generator, device=device)
     return vectors * (1 - 2 * ways).to(vectors)
 
 

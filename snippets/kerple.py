@@ -47,6 +47,8 @@ def kerple_log_bias(
     >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
     tensor([[[-1.0986, -0.6931, -0.0000]]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each
@@ -68,6 +70,8 @@ def kerple_power_bias(
     At its peak it takes 8 * heads + 4 bytes per query and key, also where
     gradients are recorded, and 25 * heads + 8 with the backward pass.
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
@@ -84,6 +88,8 @@ class KerpleLog(nn.Module):
 
     Where one fell below 0.01, 0.01 is used, as in the authors' code, which
     changes the parameter itself. Its gradient can still bring it back.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
@@ -108,6 +114,8 @@ class KerplePower(nn.Module):
     """kerple_power_bias with learned r1 and r2, at first in 0 .. 1 and 0 .. 2.
 
     Limited as KerpleLog, and an r2 above 2 is used as 2.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 

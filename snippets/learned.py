@@ -38,6 +38,8 @@ def learned_encoding(
     tensor([[2.0000, 2.5000],
             [0.0000, 0.5000]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensor of integers; positions on the CPU
@@ -68,6 +70,8 @@ class AddLearned(nn.Module):
     the last may be 1. init names the model whose initial values the table gets:
     "gpt2" draws from a normal distribution of standard deviation 0.01, "bert"
     from one of 0.02 that is cut off at twice that.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 

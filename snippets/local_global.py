@@ -89,6 +89,8 @@ def local_global_scores(
     >>> local_global_scores(q, k, near, far + 9, *at, width=4)
     tensor([[9., 1., 2., 3.]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: as local_global_rows; shapes that do not fit.
@@ -115,6 +117,8 @@ class LocalGlobal(nn.Module):
 
         score = lambda q, k: local_global(q, k, at, at)
         output, weights = attention(q, k, v, score=score)
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 

@@ -160,6 +160,9 @@ def mrope_tables(
     tensor([[0.8415, 0.0998, 0.0100],
             [0.8415, 0.1987, 0.0300]])
 
+    If frequencies or axes are on another device than positions, they are copied
+    in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions of another shape, or not of uint8, int8 to int64,

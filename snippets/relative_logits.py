@@ -53,6 +53,8 @@ def relative_logits(
     tensor([[0., 0., 0., 1., 0.],
             [0., 0., 2., 2., 5.]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: states or a bank of another shape, or of no floating dtype, or
@@ -109,6 +111,8 @@ class RelativeLogits(nn.Module):
     If most is given, states have a learned scale, at first one, and clip_norm.
     In Transformers' Inkling project.weight is r_proj.weight, bank is
     rel_logits_proj.proj and scale is rel_l2_clip.scale.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 

@@ -77,6 +77,9 @@ def rope_tables(
     tensor([[0.0000, 0.0000],
             [0.8415, 0.0100]])
 
+    If frequencies are on another device than positions, they are copied in each
+    call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions of another shape, or not of uint8, int8 to int64,

@@ -45,6 +45,8 @@ def shaw_scores(
     >>> shaw_scores(q, k, table, torch.tensor([7]), torch.tensor([2, 7, 8]))
     tensor([[4.4000, 4.8000, 5.2000]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; positions that are no integers.
@@ -73,6 +75,8 @@ def shaw_values(
     >>> shaw_values(weights, torch.tensor([[1.0], [2.0], [4.0]]), at[:1], at)
     tensor([[3.5000]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: as shaw_scores.
@@ -94,6 +98,8 @@ class ShawTables(nn.Module):
         score = lambda q, k: shaw(q, k, at, at)
         output, weights = attention(q, k, v, score=score)
         output = output + shaw.values(weights, at, at)
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 

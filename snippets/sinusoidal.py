@@ -156,6 +156,8 @@ class AddSinusoidal(nn.Module):
     >>> AddSinusoidal(dim=2)(torch.zeros(1, 2), torch.tensor([1]))
     tensor([[0.8415, 0.5403]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as sinusoidal_encoding; x or positions of another shape; x not

@@ -85,6 +85,8 @@ def swin_bias(
     tensor([[[ 0., -1.],
              [ 5.,  0.]]])
 
+    Places left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as window_rows; a table of another shape.
@@ -101,12 +103,15 @@ def swin_bias(
 
 
 def log_offsets(
-    grid: tuple[int, int], trained: tuple[int, int] | None = None
+    grid: tuple[int, int],
+    trained: tuple[int, int] | None = None,
+    dtype: torch.dtype = torch.float64,
+    device: torch.device | None = None,
 ) -> Tensor:
     """u of each row of a table, what Swin V2's network reads: (offsets, 2).
 
-    In float64 and on the CPU. trained is the window whose size u is measured
-    by; if None, that is grid.
+    trained is the window whose size u is measured by; if None, that is grid.
+    dtype is that in which u is computed, and device where.
 
     >>> log_offsets((1, 2))
     tensor([[ 0.0000, -1.0566],
@@ -126,7 +131,7 @@ def log_offsets(
         )
     axes = []
     for size, by in zip(grid, trained, strict=True):
-        d = torch.arange(1 - size, size, dtype=torch.float64)
+        d = torch.arange(1 - size, size, dtype=dtype, device=device)
         u = (8 * d.abs() / max(by - 1, 1)).log1p() / math.log(8)
         axes.append(d.sign() * u)
     return torch.stack(torch.meshgrid(axes, indexing="ij"), -1).flatten(0, 1)
@@ -137,6 +142,8 @@ class SwinBias(nn.Module):
 
     At first its numbers come from a normal distribution of standard deviation
     0.02, as in the authors' code; those of transformers are zero.
+
+    Places left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
@@ -166,7 +173,11 @@ class SwinV2Bias(nn.Module):
     bias lies between 0 and 16, and has the dtype of the parameters, or that of
     autocast. In the authors' code mlp is cpb_mlp, in transformers
     continuous_position_bias_mlp. It begins as nn.Linear does; the authors draw
-    weights with a standard deviation of 0.02.
+    weights with a standard deviation of 0.02. On the CPU u is computed in
+    float64; on another device in float32, or in the dtype of the parameters if
+    that is finer.
+
+    Places left on the CPU are copied in each call: the host waits for that.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
@@ -196,8 +207,10 @@ class SwinV2Bias(nn.Module):
     def table(self) -> Tensor:
         """The bias of each offset of the window: (offsets, heads)."""
         like = next(self.mlp.parameters())
-        offsets = log_offsets(self.grid, self.trained).to(like.dtype)
-        return 16 * torch.sigmoid(self.mlp(offsets.to(like.device)))
+        exact = torch.promote_types(like.dtype, torch.float32)
+        exact = torch.float64 if like.device.type == "cpu" else exact
+        offsets = log_offsets(self.grid, self.trained, exact, like.device)
+        return 16 * torch.sigmoid(self.mlp(offsets.to(like.dtype)))
 
     def forward(self, query_places: Tensor, key_places: Tensor) -> Tensor:
         return swin_bias(query_places, key_places, self.table(), self.grid)

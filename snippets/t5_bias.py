@@ -108,6 +108,8 @@ def t5_bias(
     >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
     tensor([[[ 2.,  1.,  0., 17.]]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each
@@ -130,6 +132,8 @@ class T5Bias(nn.Module):
 
     The table is (buckets, heads), as in the weights of Hugging Face's T5. To
     decode, hold by_offset() and give it to t5_bias.
+
+    Positions left on the CPU are copied in each call: the host waits for that.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 

@@ -115,6 +115,8 @@ def ssmax_temperature(
     tensor([[0.0000, 3.4539],
             [0.0000, 1.7269]])
 
+    Positions left on the CPU are copied in each call: the host waits for that.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions as for log_temperature; scale not floating or not

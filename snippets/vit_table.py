@@ -39,6 +39,9 @@ github.com/facebookresearch/dinov2 at b8931f7, models/vision_transformer.py in
 dinov2/; transformers 5.23.0; timm 1.0.22, layers/pos_embed.py.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -103,7 +106,9 @@ def resize_table(
     grid and to are (rows, columns), which the length of a table alone does not
     tell. A table of the size that is asked for is given back, as models do;
     bicubic_offset would change even that one. Narrow tables are resized in
-    float32 and rounded once.
+    float32 and rounded once. The weights of old cells are computed in float64
+    on the CPU; on another device in float32, or in the dtype of the table if
+    that is finer.
 
     torch.nn.functional.interpolate computes the same, but with antialias and
     one new column torch 2.13.0 makes all new rows alike, on the CPU.
@@ -129,12 +134,14 @@ def resize_table(
     first, patches = table[..., :extra, :], table[..., extra:, :]
     exact = torch.promote_types(table.dtype, torch.float32)
     picture = patches.to(exact).unflatten(-2, tuple(grid))
-    rows, columns = (
-        _shares(old, new, convention).to(exact).to(table.device)
-        for old, new in zip(grid, to, strict=True)
-    )
+    finest = torch.float64 if table.device.type == "cpu" else exact
+    count = partial(torch.arange, dtype=finest, device=table.device)
     device = "cpu" if table.is_meta else table.device.type
     with torch.autocast(device, enabled=False):
+        rows, columns = (
+            _shares(old, new, convention, count).to(exact)
+            for old, new in zip(grid, to, strict=True)
+        )
         picture = (rows @ picture.flatten(-2)).unflatten(-1, (grid[1], -1))
         picture = columns @ picture
     resized = picture.flatten(-3, -2).to(table.dtype)
@@ -197,15 +204,20 @@ class AddGridTable(nn.Module):
         return x + table.to(x.dtype)
 
 
-def _shares(old: int, new: int, convention: str) -> Tensor:
-    """How much of each old cell of an axis is in each new one: (new, old)."""
+def _shares(
+    old: int, new: int, convention: str, count: Callable[..., Tensor]
+) -> Tensor:
+    """The weight of each old cell of an axis in each new one: (new, old).
+
+    count is torch.arange with a dtype and a device.
+    """
     kernel, _, how = convention.partition("_")
     wide = max(1.0, old / new) if how == "antialias" else 1.0
-    n = torch.arange(new, dtype=torch.float64)[:, None]
+    n = count(new)[:, None]
     at = (n + 0.5) * old / (new + 0.1 * (how == "offset")) - 0.5
     if how == "corners":
         at = n * (old - 1) / max(new - 1, 1)
-    cells = torch.arange(-2, old + 2)  # some lie outside
+    cells = count(-2, old + 2)  # some lie outside
     away = ((at - cells) / wide).abs()  # (new, old + 4)
     if kernel == "bilinear":
         shares = (1 - away).clamp(min=0)
@@ -214,7 +226,7 @@ def _shares(old: int, new: int, convention: str) -> Tensor:
     inside = shares[:, 2:-2]  # (new, old)
     if how == "antialias":
         return inside / inside.sum(-1, keepdim=True)
-    nearest = cells.clamp(0, old - 1)[:, None] == torch.arange(old)
+    nearest = cells.clamp(0, old - 1)[:, None] == count(old)
     return shares @ nearest.to(shares.dtype)  # (new, old)
 
 

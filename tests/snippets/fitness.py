@@ -6,16 +6,23 @@ export      torch.export, with dynamic sizes
 vmap        as a loop over its inputs
 gradients per sample    by vmap over grad
 mps         no float64 off the CPU: by a stand-in, never run on one
-no sync     the host waits for no number on the device: it runs on meta. Never run on CUDA
+no sync     with all inputs on the device the host waits for none of its numbers and for no copy: by a
+            stand-in, which fails at each operation that makes the host wait for CUDA
 """
 
-import copy
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -111,28 +118,70 @@ class NoFloat64(TorchDispatchMode):
         return made
 
 
-def mps(call, make, on_cpu):
-    inputs = make(*SIZES[0])
-    with FakeTensorMode() as fake, NoFloat64():
+READ = "aten::_linalg_check_errors", "aten::_linalg_eigh"  # by the host, which meta does not show
+UNKNOWN = DataDependentOutputException, DynamicOutputShapeException
+
+
+class Waits(TorchDispatchMode):
+    """Collects the operations that make the host wait for a CUDA device, for which meta stands."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs, name = kwargs or {}, function.name()
+        given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+        on = {each.device.type for each in given}
+        if name == "aten::_to_copy" and kwargs.get("device"):
+            on.add(torch.device(kwargs["device"]).type)
+        picks = tree_leaves(args[1]) if name.startswith(("aten::index.", "aten::index_put")) else []
+        counted = any(each.dtype in (torch.bool, torch.uint8) for each in picks if each is not None)
+        copied = len(on) > 1 and (picks or name in ("aten::_to_copy", "aten::copy_"))
+        if copied or (on - {"cpu"} and (counted or name in READ)):
+            self.found.append(name)
+        try:
+            return function(*args, **kwargs)
+        except UNKNOWN:
+            self.found += [name] if on - {"cpu"} else []
+            raise
+
+
+def on_a_device(mode, call, inputs, on_cpu=()):
+    """What a call returns under a mode, its parameters and inputs on a device, for which meta stands.
+
+    Inputs at the indices in on_cpu stay on the CPU.
+    """
+    with FakeTensorMode() as fake:
 
         def move(tensor):
             return fake.from_tensor(tensor).to("meta")
 
-        inputs = [
-            fake.from_tensor(tensor) if place in on_cpu else move(tensor)
-            for place, tensor in enumerate(inputs)
-        ]
+        given = tuple(
+            fake.from_tensor(tensor) if index in on_cpu else move(tensor)
+            for index, tensor in enumerate(inputs)
+        )
         if isinstance(call, torch.nn.Module):
-            learned = {name: move(parameter) for name, parameter in call.named_parameters()}
-            torch.func.functional_call(call, learned, tuple(inputs))
+            state = {name: move(each) for name, each in (*call.named_parameters(), *call.named_buffers())}
+            call = partial(torch.func.functional_call, call, state, given)
         else:
-            call(*inputs)
+            call = partial(call, *given)
+        with mode:
+            made = call()
+    # torch.tensor(numbers, device="meta") passes no mode; fake tensors take nothing else beside them
+    assert all(isinstance(each, FakeTensor) for each in tree_leaves(made)), "the host copies numbers"
+    return made
+
+
+def mps(call, make, on_cpu):
+    on_a_device(NoFloat64(), call, make(*SIZES[0]), on_cpu)
 
 
 def no_sync(call, make, on_cpu):
-    if isinstance(call, torch.nn.Module):
-        call = copy.deepcopy(call).to("meta")
-    made = call(*(tensor.to("meta") for tensor in make(*SIZES[0])))
+    mode, made = Waits(), None
+    with suppress(*UNKNOWN):  # what could not be read is found
+        made = on_a_device(mode, call, make(*SIZES[0]))
+    assert not mode.found, f"the host waits for {', '.join(mode.found)}"
     assert {tensor.device.type for tensor in tree_leaves(made)} == {"meta"}
 
 

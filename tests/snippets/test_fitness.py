@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.snippets.fitness import CHECKS, SIZES, called, words
+from tests.snippets.fitness import CHECKS, SIZES, Waits, called, on_a_device, words
 
 FAMILIES = [file.stem for file in sorted(Path(__file__).with_name("families").glob("*.py"))]
 CASES = [
@@ -68,3 +68,74 @@ def test_too_few_axes_are_refused_in_its_own_words(case):
 @pytest.mark.parametrize(("case", "word"), CLAIMED)
 def test_it_is_fit_for_what_it_says(case, word):
     CHECKS[word](called(case), *case[2:])
+
+
+# --- a check of "no sync" that can fail, and what positions on the CPU cost
+
+WAITS = {
+    "a number": lambda x: x.sum().item(),
+    "numbers": lambda x: x.tolist(),
+    "a condition": lambda x: x if (x > 0).any() else -x,
+    "a number whose absence is excused": lambda x: excused(x),
+    "a comparison": lambda x: torch.equal(x, x),
+    "indices of a mask": lambda x: (x > 0).nonzero(),
+    "what a mask picks": lambda x: x[x > 0],
+    "what a mask writes": lambda x: x.clone().index_put_((x > 0,), x.new_zeros(())),
+    "a selection": lambda x: x.masked_select(x > 0),
+    "repeats": lambda x: x.repeat_interleave(torch.arange(3, device=x.device), 0),
+    "a check of a factorization": lambda x: torch.linalg.inv(x[:, :3]),
+    "an eigendecomposition": lambda x: torch.linalg.eigh(x[:, :3]),
+    "a copy to the device": lambda x: x * torch.arange(4).to(x),
+    "a copy to the host": lambda x: x.cpu(),
+    "a copy in place": lambda x: x.clone().copy_(torch.ones(3, 4)),
+    "an assignment from the host": lambda x: assigned(x.clone()),
+    "indices on the host": lambda x: x[torch.arange(2)],
+    "a list of indices": lambda x: x[[0, 1]],
+    "numbers of a list": lambda x: torch.tensor([1.0, 2.0, 3.0, 4.0], device=x.device),
+    "numbers of a list beside x": lambda x: x * x.new_tensor([1.0, 2.0, 3.0, 4.0]),
+}
+WAITS_FOR_NOTHING = {
+    "arithmetic": lambda x: (x * torch.tensor(2.0)).softmax(-1) @ x.mT,
+    "a mask": lambda x: x.masked_fill(x > 0, 3.0),
+    "a range on the device": lambda x: x[torch.arange(2, device=x.device)],
+    "a slice": lambda x: x[..., None, 1:].flip(0),
+}
+
+
+def excused(x):
+    try:
+        return x[: int(x.sum())]
+    except RuntimeError:
+        return x
+
+
+def assigned(x):
+    x[0] = torch.ones(4)
+    return x
+
+
+@pytest.mark.parametrize("call", WAITS.values(), ids=WAITS)
+def test_a_call_that_makes_the_host_wait_is_refused(call):
+    with pytest.raises(AssertionError, match=r"the host|convert all Tensors to FakeTensors"):
+        CHECKS["no sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
+
+
+@pytest.mark.parametrize("call", WAITS_FOR_NOTHING.values(), ids=WAITS_FOR_NOTHING)
+def test_a_call_that_makes_the_host_wait_for_nothing_passes(call):
+    CHECKS["no sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
+
+
+NO_SYNC = [case for case in CASES if "no sync" in words(case.of)]
+
+
+@pytest.mark.parametrize("case", NO_SYNC, ids=lambda case: case.of.__name__)
+def test_a_docstring_says_where_positions_on_the_cpu_make_the_host_wait(case):
+    inputs = case.make(*SIZES[0])
+    whole = [index for index, each in enumerate(inputs) if not each.is_floating_point()]
+    for on_cpu in {(*whole,), case.on_cpu}:
+        mode = Waits()
+        try:
+            on_a_device(mode, called(case), inputs, on_cpu)
+        except RuntimeError:  # such devices are refused
+            continue
+        assert not mode.found or "the host waits" in " ".join(case.of.__doc__.split())

@@ -494,6 +494,19 @@ def test_results_are_rounded_once(dtype):
     assert {each.dtype for each in (*defaults[0], defaults[1])} == {torch.float32}
 
 
+def test_signs_are_drawn_where_the_generator_is_and_else_where_the_vectors_are(monkeypatch):
+    drawn, draw = [], torch.randint
+
+    def watched(*sizes, device, **options):
+        drawn.append(torch.device(device).type)
+        return draw(*sizes, device=device, **options)
+
+    monkeypatch.setattr(torch, "randint", watched)
+    elsewhere = torch.ones(2, 3, 4, device="meta")
+    random_signs(elsewhere), random_signs(elsewhere, torch.Generator()), random_signs(torch.ones(3, 2))
+    assert drawn == ["meta", "cpu", "cpu"]
+
+
 def test_what_is_given_is_not_written_to():
     a = weighted(2, 6)
     before = a.clone()

@@ -385,3 +385,10 @@ def test_refuses_places_that_do_not_count(places, got):
     message = f"places must be tensors of uint8 or int8 to int64, got {got}"
     for pair in ((places, cells((2, 3))), (cells((2, 3)), places)):
         refused(message, window_rows, *pair, (2, 3))
+
+
+@pytest.mark.parametrize(("grid", "trained"), [((8, 8), None), ((24, 24), (12, 12)), ((1, 7), None)])
+def test_log_offsets_in_float32_as_on_other_devices_are_near_those_in_float64(grid, trained):
+    near, exact = log_offsets(grid, trained, torch.float32), log_offsets(grid, trained)
+    assert near.dtype == torch.float32
+    assert_close(near.double(), exact, rtol=0, atol=1e-6)

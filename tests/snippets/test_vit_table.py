@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from snippets import vit_table
 from snippets.vit_table import CONVENTIONS, AddGridTable, resize_table, table_rows
 from tests.peers import peer
 from tests.snippets.common import EXACT, NO_INTEGERS, SEEDS, filled, random, refusals, refused
@@ -476,6 +477,17 @@ def test_the_module_can_be_copied_saved_and_moved():
     other.load_state_dict(made.state_dict())
     assert torch.equal(other(x), expected)
     assert made.to("meta")(x.to("meta"), (2, 3)).is_meta
+
+
+@every_convention
+@pytest.mark.parametrize(("old", "new"), [(14, 37), (37, 14), (64, 16), (3, 2), (1, 5), (5, 1)])
+def test_weights_of_cells_in_float32_as_on_other_devices_are_near_those_in_float64(convention, old, new):
+    exact, near = (
+        vit_table._shares(old, new, convention, partial(torch.arange, dtype=dtype))
+        for dtype in (torch.float64, torch.float32)
+    )
+    assert near.dtype == torch.float32
+    assert_close(near.double(), exact, rtol=0, atol=1e-5)
 
 
 @every_convention
