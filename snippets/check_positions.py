@@ -54,6 +54,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 EPS = 1.1920928955078125e-07  # of float32, 2^-23
+NO_CACHE = "the model gives no cache"
+EVERY = 1_000  # heads: more than any configuration has
+LARGEST = 400_000_000  # weights of a model that is built with all its heads
 LAYERS = (
     r"(num_hidden_layers|n_layers?|num_layers|depth|num_blocks|"
     r"num_hidden_groups|(num_)?(encoder|decoder|text|vision|pred)_layers|"
@@ -79,10 +82,16 @@ MOST = (  # of what has one of these names
     (r"\w*(experts_per_tok|moe_top_?k)\w*|top_k|moe_k", 2),
     (r"n_group|topk_group|num_expert_group", 1),
     (r"frames_per_clip", 4),
+    (r"(mamba_)?chunk_size", 16),
     (r"\w*(intermediate|ffn_dim|ffn_hidden)\w*", 128),
     (r"\w*(d_ff|n_inner|mlp_dim|d_inner)\w*", 128),
 )
-
+ROUTER = r"\w*experts_per_tok\w*|n_group|topk_group|num_expert_group"
+MIXERS = (  # how much wider than the model, heads, their width, their groups
+    ("mamba_expand", "mamba_n_heads", "mamba_d_head", "mamba_n_groups"),
+    ("mamba_expand", "n_mamba_heads", "mamba_headdim", "mamba_ngroups"),
+    ("expand", "num_heads", "head_dim", "n_groups"),
+)
 
 CHECKS = """
 finite: Are all values finite?
@@ -213,7 +222,9 @@ class Rotation:
     first and of the second of each, (pairs, 2), errors what these may be off
     by, (pairs). factor is what lengths are multiplied by. settings spells the
     scaling as transformers 5 does. What turns by less than unseen a position
-    was not seen to turn.
+    was not seen to turn. normed is whether a norm stands before or after the
+    rotation; where it is RMSNorm or an L2 norm, with or without gains, all else
+    is of the rotation inside it.
     """
 
     kind: str
@@ -225,12 +236,15 @@ class Rotation:
     factor: float
     settings: Mapping[str, Any]
     unseen: float = 0.0
+    normed: bool = False
 
     def __str__(self) -> str:
         if self.kind != "turns":
-            return self.kind
+            hidden = "a norm, and inside it what is not linear"
+            return hidden if self.normed else self.kind
         turned = 2 * len(self.pairs)
-        told = f"{self.layout} layout, {turned} of {self.dim} channels, "
+        told = "a norm around the rotation, inside it " * self.normed
+        told += f"{self.layout} layout, {turned} of {self.dim} channels, "
         told += ", ".join(f"{k} {v:.6g}" if isinstance(v, float) else
                           f"{v}" for k, v in self.settings.items())  # fmt: skip
         return told + (f", lengths times {self.factor:.4g}"
@@ -284,21 +298,23 @@ def check_rotation(
     if any(f.check == "finite" and f.verdict == "fails" for f in findings):
         return findings
     tried = length or 131_072
-    reach = min(1024, tried)
+    longest = _longest(rotate, dim, tried, length is not None)
+    steady = _steady(rotate, dim, tried)
+    reach = min(1024, steady)
     read = read_rotation(rotate, dim, tried)
     told = _finding("reading", "reads", f"is: {read}")
     if read.kind == "turns":
+        inside = (read.normed and _without_norm(rotate, dim)) or rotate
         findings += [told, _norm_kept(rotate, dim, bool(rotate_keys), reach)]
-        findings += [_one_layout(rotate, read)]
-        findings += _precise_angles(rotate, read, tried)
+        findings += [_one_layout(inside, read)]
+        findings += _precise_angles(inside, read, tried, steady)
     elif read.kind == "adds":
         said = "adds a vector to x, which never promised to keep offsets alone"
         findings += [_finding("reading", "reads", said)]
     else:
         findings += [told]
     findings += [_offsets_alone(rotate, keys, read, reach)]
-    findings += [_place_alone(rotate, dim)]
-    findings += _longest(rotate, dim, tried, length is not None)
+    findings += [_place_alone(rotate, dim), *longest]
     if settings is not None or layout is not None:
         findings += [_as_configured(read, settings, layout)]
     return findings
@@ -307,10 +323,15 @@ def check_rotation(
 def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
     """What rotate(x, positions) does, read off its values below length.
 
-    Those at 1,024 and before it tell all but what is too slow to be seen there,
-    which is read further out if there are positions and early tokens turn the
-    same beside late ones. Shapes and errors as check_rotation.
+    Values at 1,024 and before it show all frequencies but those too low to be
+    seen there, which are read further out if there are positions and early
+    tokens rotate the same next to late ones. Of a rotation whose frequencies
+    depend on the longest position, as dynamic NTK and LongRoPE, those of short
+    texts are read. If the lengths of x do not matter, because a norm stands
+    before or after the rotation, the rotation inside it is read. Shapes and
+    errors as check_rotation.
     """
+    length = _steady(rotate, dim, length)
     positions = torch.tensor([0, *(2**n for n in range(11) if 2**n < length)])
     turns, added = _matrices(rotate, dim, positions)
     scale = float(turns[0].abs().max())
@@ -318,9 +339,14 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
     moves = float((added - added[0]).abs().max())
     none = torch.empty(0, 2, dtype=torch.int64)
     if same or not _linear(rotate, dim):
+        normed = not same and _is_normed(rotate, dim)
+        inside = _without_norm(rotate, dim) if normed else None
+        if inside is not None:
+            return replace(read_rotation(inside, dim, length), normed=True)
         kind = "adds" if moves > 8 * EPS and same else "neither"
         kind = "ignores" if same and moves <= 8 * EPS else kind
-        return Rotation(kind, dim, "none", none, none, none, scale, {})
+        return Rotation(kind, dim, "none", none, none, none, scale, {},
+                        normed=normed)  # fmt: skip
     positions, turns = _further(rotate, dim, length, positions, turns)
     pairs = _pairs(turns)
     if not len(pairs):
@@ -330,6 +356,54 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
     frequencies, errors = _frequencies(turns / factor, pairs, positions)
     unseen = 16 * EPS / int(positions[-1])
     return _rotation(dim, pairs, frequencies, errors, factor, unseen)
+
+
+def _steady(rotate: Rotate, dim: int, length: int) -> int:
+    """How far positions of a call may go and leave early tokens as they are.
+
+    length, or the largest power of two from 64 on; length if it is refused.
+    """
+    x, early = _random(1, 2, 9, dim), torch.arange(9)
+    before = _turn(rotate, x, early)[0, :, :-1]
+    slack = 64 * EPS * float(x.abs().max())
+    for span in (length, *(2**n for n in range(40, 5, -1) if 2**n < length)):
+        late = early.clone()
+        late[-1] = span - 1
+        try:
+            beside = _turn(rotate, x, late)[0, :, :-1]
+        except ValueError:
+            return length
+        if float((before - beside).abs().max()) <= slack:
+            return span
+    return min(length, 64)
+
+
+def _is_normed(rotate: Rotate, dim: int) -> bool:
+    """Does x, in any length, give the same?"""
+    x, at = _random(1, 2, 5, dim), torch.arange(5)
+    short, long = _turn(rotate, x, at), _turn(rotate, 1024 * x, at)
+    size = float(short.abs().max())
+    return size > 0 and float((short - long).abs().max()) <= 1e-3 * size
+
+
+def _without_norm(rotate: Rotate, dim: int) -> Rotate | None:
+    """The rotation inside RMSNorm, or an L2 norm, and its gains, if it is one.
+
+    x is made long, so that the small number in the root does not count.
+    """
+
+    def inside(x: Tensor, positions: Tensor) -> Tensor:
+        size = x.float().square().mean(-1, keepdim=True).sqrt()
+        out = rotate(1024 * x, positions)
+        return (out * size.to(out.dtype)).where(size > 0, 0)
+
+    here, _ = _matrices(inside, dim, torch.tensor([0]))
+    gains = here[0].diagonal().float()
+
+    def alone(x: Tensor, positions: Tensor) -> Tensor:
+        return inside(x / gains.to(x.dtype), positions)
+
+    return alone if bool((gains != 0).all()) and _linear(alone, dim) else None
 
 
 def _further(
@@ -434,7 +508,10 @@ def configured_frequencies(
     wide = dim if kind == "proportional" else int(dim * share)
     turned = (int(dim * share) + 1) // 2
     m = torch.arange(turned, dtype=torch.float64)
-    w = _needed(given, "rope_theta") ** (-2 * m / wide)  # (pairs)
+    base = _needed(given, "rope_theta")
+    if kind == "dynamic" and given.get("alpha"):  # HunYuan's, for all lengths
+        base = base * given["alpha"] ** (wide / (wide - 2))
+    w = base ** (-2 * m / wide)  # (pairs)
     if kind in ("default", "dynamic"):
         return w, 1.0
     if kind in ("linear", "proportional"):
@@ -659,11 +736,13 @@ def _without_float64(rotate: Rotate, dim: int) -> Finding:
 
 
 def _precise_angles(
-    rotate: Rotate, read: Rotation, length: int
+    rotate: Rotate, read: Rotation, length: int, steady: int
 ) -> Iterator[Finding]:
     """Against the angles that short positions gave, in three ways."""
-    late = [n for n in (255, 256, 257, 65_535, 65_536, 65_537) if n < length]
-    at = torch.tensor(late or [length - 2, length - 1])
+    late = [n for n in (255, 256, 257, 65_535, 65_536, 65_537) if n < steady]
+    at = torch.tensor(late or [steady - 2, steady - 1])
+    left = f"; beyond {steady - 1} frequencies depend on the longest position"
+    left = left if steady < length else ""
     half = torch.bfloat16
     a, b = read.pairs.unbind(-1)
     w = read.frequencies[:, 0].double()
@@ -693,7 +772,7 @@ def _precise_angles(
         wrong = ~(gap <= tolerance) & usable
         worst = float(gap.where(usable, 0).max())
         if not bool(wrong.any()):
-            said = f"cosines are off by {worst:.1e} at most"
+            said = f"cosines are off by {worst:.1e} at most{left}"
             yield say("passes", said, tolerance=4 * eps)
             continue
         n, pair = (int(n) for n in wrong.nonzero()[0])
@@ -706,6 +785,9 @@ def _precise_angles(
 def _as_configured(
     read: Rotation, settings: Mapping[str, Any] | None, layout: str | None
 ) -> Finding:
+    if read.normed and read.kind != "turns":
+        said = "a norm hides what is inside it, which is not linear"
+        return _finding("as_configured", "no power", said)
     wrong = []
     if layout is not None and read.layout not in (layout, "either"):
         wrong.append(f"the layout is {read.layout}, not {layout}")
@@ -713,7 +795,10 @@ def _as_configured(
         asked = configured_frequencies(settings, read.dim)
         wrong += _unlike(read, settings, *asked)
     if not wrong:
-        return _finding("as_configured", "passes", f"yes: {read}")
+        said = f"yes: {read}"
+        if read.normed:
+            said += "; a factor of lengths cannot be told from a norm's gains"
+        return _finding("as_configured", "passes", said)
     said = f"no: {'; '.join(wrong)}. Read off: {read}"
     want = ", ".join(f"{k} {v}" for k, v in (settings or {}).items())
     want = want or str(layout)
@@ -745,7 +830,7 @@ def _unlike(
     if bool(off.any()):
         n = int(off.nonzero()[0])
         said = [f"pair {n} turns by {have[n]:.6g} a position, not {w[n]:.6g}"]
-    if abs(read.factor / factor - 1) > 64 * EPS:
+    if not read.normed and abs(read.factor / factor - 1) > 64 * EPS:
         said += [f"lengths are times {read.factor:.6g}, not {factor:.6g}"]
     return said
 
@@ -1172,6 +1257,9 @@ def check_model(
     twice, _ = _logits(model, ids)
     findings += [_plain("same_twice", bool((whole == twice).all()))]
     noise = _noise(model, ids, whole, weights)
+    batch, found = _in_batch(model, ids, whole)
+    findings += found
+    noise = 16 * max(noise, batch)
     case = _Case(model, ids, tokens, whole, noise, causal)
     swapped = ids.clone()
     swapped[0, [0, 1]] = ids[0, [1, 0]]
@@ -1270,13 +1358,26 @@ def _logits(
     return logits.double(), cache
 
 
+def _in_batch(
+    model: Model, ids: Tensor, whole: Tensor
+) -> tuple[float, list[Finding]]:
+    """How much logits change in a batch of equal texts; a finding if it fails.
+
+    The model is given no mask and no positions.
+    """
+    try:
+        batch, _ = _logits(model, ids.repeat(3, 1))
+    except ValueError as error:
+        asked = "It could not run a batch of three texts:"
+        found = _finding("alone_in_batch", "no power", str(error), asked=asked)
+        return 0.0, [found]
+    return float((batch[0] - whole[0]).abs().max()), []
+
+
 def _noise(
     model: Model, ids: Tensor, whole: Tensor, weights: Iterable[Tensor]
 ) -> float:
-    """What rounding may change: 16 times what it is seen to change."""
-    batch, _ = _logits(model, ids.repeat(3, 1))
-    seen = float((batch[0] - whole[0]).abs().max())
-    seen = max(seen, EPS * float(whole.abs().max()))
+    """How much logits are seen to change by rounding, each weight's too."""
     weights = [w for w in weights if w.is_floating_point()]
     kept = [w.detach().clone() for w in weights]
     made = _seeded(3)
@@ -1287,7 +1388,8 @@ def _noise(
         moved, _ = _logits(model, ids)
         for w, old in zip(weights, kept, strict=True):
             w.copy_(old)
-    return 16 * max(seen, float((moved - whole).abs().max()))
+    least = EPS * float(whole.abs().max())
+    return max(least, float((moved - whole).abs().max()))
 
 
 def _in_parts(
@@ -1318,7 +1420,7 @@ def _cached(
 ) -> list[Finding]:
     got = _in_parts(case, case.ids, sizes, told)
     if got is None:
-        return [_finding(check, "no power", "the model gives no cache")]
+        return [_finding(check, "no power", NO_CACHE)]
     return [case.agrees(check, case.whole, got)]
 
 
@@ -1432,7 +1534,7 @@ def _past_limits(
     except ValueError as error:
         return _finding("past_limits", "no power", str(error))
     if got is None:
-        return _finding("past_limits", "no power", "the model gives no cache")
+        return _finding("past_limits", "no power", NO_CACHE)
     found = case.agrees("past_limits", whole, got)
     names = ", ".join(f"{k} {v}" for k, v in crossed.items())
     said = f"{found.found}, by {n} tokens across {names}{left}"
@@ -1922,6 +2024,7 @@ class FromTransformers:
         taken = inspect.signature(model.forward).parameters
         self.takes_positions = "position_ids" in taken
         self.gives_cache = "past_key_values" in taken or "cache_params" in taken
+        self.without_cache = ""  # why, where it runs without one alone
 
     def __call__(
         self, ids: Tensor, mask: Tensor | None, positions: Tensor | None,
@@ -1934,11 +2037,17 @@ class FromTransformers:
             given["position_ids"] = positions
         elif positions is not None and not _counted(mask, positions):
             raise ValueError("it takes no position ids")
-        if self.gives_cache:
-            given["use_cache"] = True
         if cache is not None:
             given["past_key_values"] = cache
-        out = self.model(**given)
+        if self.gives_cache:
+            given["use_cache"] = not self.without_cache
+        try:
+            out = self.model(**given)
+        except Exception as error:
+            if cache is not None or not given.get("use_cache"):
+                raise
+            out = self.model(**given | {"use_cache": False})
+            self.without_cache = _told(error)
         logits = out.logits if "logits" in out else out[0]
         return logits, out.get("past_key_values")
 
@@ -1960,7 +2069,7 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
     transformers = importlib.import_module("transformers")
     try:
         config = transformers.AutoConfig.from_pretrained(source)
-    except (OSError, KeyError, ValueError) as error:
+    except Exception as error:
         known = f"{wanted}, of a model that is known: {error}"
         raise ValueError(known) from error
     folder = Path(source)
@@ -1972,24 +2081,70 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
     if folder.is_dir() and any(folder.glob("*.safetensors")):
         model = kind.from_pretrained(folder, attn_implementation="eager")
         return check_module(model, causal)
-    given, config = config.get_text_config(), small(config)
+    with _one_thread():
+        model, made = _small_model(kind, config)
+        findings = [_asked_of(model, config, causal)]
+        findings += check_module(model, causal)
+        build, initialize = lambda: kind(copy.deepcopy(made)), kind.init_weights
+        return findings + check_start(build, initialize)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Many threads wait for each other longer than a small model runs."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     try:
-        model = kind(config)
-    except Exception as error:
-        said = f"{kind.__name__} must be built, it raised {_told(error)}"
-        raise ValueError(said) from error
-    enliven(model)
-    findings = [_asked_of(model, given, causal), *check_module(model, causal)]
-    build, initialize = lambda: kind(copy.deepcopy(config)), kind.init_weights
-    return findings + check_start(build, initialize)
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
+    """A small model that runs, and its configuration.
+
+    With few heads, or, where sizes do not fit each other then, with all of
+    them, unless that is too large.
+
+    ValueError: neither can be built and run.
+    """
+    failed: list[str] = []
+    reads, text = getattr(kind, "config_class", None), config.get_text_config()
+    if reads and isinstance(text, reads) and not isinstance(config, reads):
+        config = text
+    for heads in (4, EVERY):
+        done = "be built"
+        try:
+            made = small(config, heads=heads)
+            if heads == EVERY and _size(kind, made) > LARGEST:
+                break
+            model = kind(copy.deepcopy(made))
+            enliven(model)
+            done = "run, small and with random weights"
+            if "input_ids" in inspect.signature(model.forward).parameters:
+                _logits(FromTransformers(model), 10 + torch.arange(24)[None])
+            return model, made
+        except Exception as error:
+            cause = error.__cause__ or error
+            said = f"{kind.__name__} must {done}, it raised {_told(cause)}"
+            failed.append(said)
+            if isinstance(error, MemoryError) or "allocate" in str(error):
+                break
+    raise ValueError(failed[0])
+
+
+def _size(kind: Any, config: Any) -> int:
+    """How many numbers the weights are, without making them."""
+    with torch.device("meta"):
+        return sum(w.numel() for w in kind(copy.deepcopy(config)).parameters())
 
 
 def _asked_of(model: Any, given: Any, causal: bool) -> Finding:
     """What was built in place of the model that is meant."""
-    made = model.config.get_text_config()
+    given, made = given.get_text_config(), model.config.get_text_config()
     said = f"a small random {type(model).__name__}"
     for name in NEAR:
-        was, now = getattr(given, name, None), getattr(made, name, None)
+        was, now = _value(given, name), _value(made, name)
         said += f", {name} {now} in place of {was}" if was != now else ""
     said += "" if causal else "; no cache and no order of reading is asked for"
     return _finding("model", "reads", said)
@@ -2007,6 +2162,10 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
             called, vocabulary, weights=model.parameters(), causal=causal,
             pads=pads, limits=_limits(config),
         )  # fmt: skip
+        if called.without_cache:
+            said = f"with a cache it raised {called.without_cache}"
+            findings = [replace(f, found=said) if f.found == NO_CACHE else f
+                        for f in findings]  # fmt: skip
     try:
         layers = read_layers(model, lambda n: model(**constant_input(model, n)))
     except Exception as error:
@@ -2078,9 +2237,19 @@ def _narrow(given: Mapping[str, Any], heads: int) -> dict[str, Any]:
     known = (*MOST, ("|".join(NEAR), 8))
     patch = given.get("patch_size")
     pictures = 6 * (patch if isinstance(patch, int) else 16)
+    words = [v for k, v in whole.items() if re.fullmatch(MOST[0][0], k)]
+    few = min(words, default=MOST[0][1]) < 500
+    routed = any(re.fullmatch(MOST[1][0], k) for k in whole)
+    for name, value in given.items():
+        if routed and value is None and re.fullmatch(ROUTER, name):
+            changed[name] = 2 if "tok" in name else 1
     for name, value in whole.items():
         if re.search(r"(token_id|token_index)$", name) and value > 400:
-            changed[name] = 400 + sum(map(ord, name)) % 100
+            own = sum(map(ord, name))  # texts have no token below 10
+            if not few:
+                changed[name] = 400 + own % 100
+            elif value >= min(words):
+                changed[name] = own % 10
         elif name in ("image_size", "crop_size"):
             changed[name] = value if value <= 256 else pictures
         else:
@@ -2095,7 +2264,23 @@ def _narrow(given: Mapping[str, Any], heads: int) -> dict[str, Any]:
                 changed[name] = kept if value == many else min(value, kept // 2)
         head = given.get("head_dim") or max(widths.values()) // many
         changed |= {name: kept * int(head) for name in widths}
+        changed |= _mixers(whole, whole | changed)
     return changed
+
+
+def _mixers(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    """Heads of Mamba 2, whose widths together are a multiple of the model's."""
+    for expand, heads, wide, groups in MIXERS:
+        if not {expand, heads, wide, "hidden_size"} <= old.keys():
+            continue
+        if old[heads] * old[wide] != old[expand] * old["hidden_size"]:
+            continue
+        total = new[expand] * new["hidden_size"]
+        fits = total % old[wide] == 0
+        many = total // old[wide] if fits else math.gcd(total, 8)
+        shared = math.gcd(many, old.get(groups, 1))
+        return {heads: many, wide: total // many, groups: shared}
+    return {}
 
 
 def model_class(config: Any) -> tuple[Any, bool]:
@@ -2120,7 +2305,7 @@ def model_class(config: Any) -> tuple[Any, bool]:
 
 def _limits(config: Any) -> dict[str, int]:
     """Every length beyond which something changes."""
-    found = {k: getattr(config, k, None) for k in NEAR}
+    found = {k: _value(config, k) for k in NEAR}
     given = getattr(config, "rope_parameters", None) or {}
     for each in (given, *(v for v in given.values() if isinstance(v, dict))):
         original = each.get("original_max_position_embeddings")
@@ -2130,24 +2315,39 @@ def _limits(config: Any) -> dict[str, int]:
 
 def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
     """What the configuration says of the rotation of each layer."""
+    if _value(config, "position_embedding_type") == "nope":
+        return [None] * layers
     given = getattr(config, "rope_parameters", None)
     kinds = getattr(config, "layer_types", None) or [None] * layers
     used = getattr(config, "no_rope_layers", None) or [1] * layers
     if len(kinds) != layers or len(used) != layers:
         kinds, used = [None] * layers, [1] * layers
     nested = any(isinstance(v, dict) for v in (given or {}).values())
-    parts = [
-        getattr(config, f"qk_{k}_head_dim", None) or 0 for k in ("rope", "nope")
-    ]
+    if nested and not any(kind in given for kind in kinds):
+        return [{}] * layers  # its keys are no kinds of layers
+    try:
+        parts = [
+            getattr(config, f"qk_{k}_head_dim", None) for k in ("rope", "nope")
+        ]
+    except Exception:  # each layer has its own
+        return [{}] * layers
     found: list[Mapping[str, Any] | None] = []
     for kind, turns in zip(kinds, used, strict=True):
         one = given.get(kind) if given and nested else given
         bare = not turns or (nested and kind and one is None)
         found.append(None if bare else dict(one or {}))
         if found[-1] and all(parts):
-            share = {"partial_rotary_factor": parts[0] / sum(parts)}
+            share = {"partial_rotary_factor": parts[0] / (parts[0] + parts[1])}
             found[-1] = {**found[-1], **share}
     return found
+
+
+def _value(config: Any, name: str) -> Any:
+    """None, too, where each layer has its own and there is none for all."""
+    try:
+        return getattr(config, name, None)
+    except Exception:
+        return None
 
 
 def constant_input(model: Any, token: int) -> dict[str, Any]:
@@ -2169,7 +2369,7 @@ def constant_input(model: Any, token: int) -> dict[str, Any]:
     if name == "pixel_values_videos":
         frames = getattr(config, "num_frames", 4)
         shape = (getattr(config, "frames_per_clip", frames), *shape)
-    return {name: colour.expand(1, *shape)}
+    return {name: colour.expand(1, *shape).contiguous()}
 
 
 def _counted(mask: Tensor | None, positions: Tensor) -> bool:

@@ -246,6 +246,20 @@ def test_configured_frequencies_agree_with_transformers(kind, extra, base, to_le
     assert scale == pytest.approx(factor)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_dynamic_with_alpha_is_that_of_hunyuan(share, to_ledger):
+    """One base for all lengths, under the name of dynamic."""
+    settings = {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0}
+    modeling = peer("transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense")
+    config = peer("transformers").HunYuanDenseV1Config(head_dim=int(64 * share), rope_parameters=settings)
+    theirs = modeling.HunYuanDenseV1RotaryEmbedding(config).inv_freq
+    made, factor = configured_frequencies(settings | {"partial_rotary_factor": share}, 64)
+    name = "transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense.HunYuanDenseV1RotaryEmbedding"
+    to_ledger(name, made, theirs)
+    torch.testing.assert_close(theirs.double(), made, rtol=16 * 2**-23, atol=0)
+    assert factor == 1
+
+
 @pytest.mark.parametrize(
     ("message", "settings"),
     [
@@ -500,6 +514,157 @@ def test_a_rotation_that_hangs_on_the_longest_promised_nothing():
     assert found.verdict == "no promise"
     assert "cache keys before they are turned" in found.found
     assert "same_twice" not in failing(findings)
+
+
+def growing(original, factor=4.0, base=1e4, rounded=lambda positions: positions):
+    """Dynamic NTK of 64 channels: its base grows with the longest position of a call."""
+
+    def rotate(x, positions):
+        longest = max(int(positions.max()) + 1, original)
+        grown = base * (factor * longest / original - (factor - 1)) ** (64 / 62)
+        return turning(rope_frequencies(64, grown))(x, rounded(positions))
+
+    return rotate
+
+
+def of_transformers(settings, length):
+    config = peer("transformers").LlamaConfig(
+        hidden_size=64, num_attention_heads=1, max_position_embeddings=length, rope_parameters=dict(settings)
+    )
+    modeling = peer("transformers.models.llama.modeling_llama")
+    rotary = modeling.LlamaRotaryEmbedding(config)
+    return lambda x, positions: modeling.apply_rotary_pos_emb(x, x, *rotary(x, positions[None]))[0]
+
+
+DYNAMIC = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 4.0}
+LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "factor": 8.0, **LONG}
+DEPENDS = {
+    **{f"dynamic, {n}": (lambda n=n: growing(n), DYNAMIC, n) for n in (512, 1000, 2048, 65_536)},
+    **{f"dynamic of transformers, {n}": (lambda n=n: of_transformers(DYNAMIC, n), DYNAMIC, n)
+       for n in (512, 2048)},
+    **{f"LongRoPE of transformers, {n}": (
+        lambda n=n: of_transformers(LONGROPE | {"original_max_position_embeddings": n}, 8 * n), LONGROPE, n)
+       for n in (256, 4096)},
+}  # fmt: skip
+
+
+@pytest.mark.claim(
+    "a-right-rotation-passes",
+    "A rotation that is right passes, whatever its base, share and kind of scaling.",
+)
+@pytest.mark.parametrize("length", [None, 4096, 131_072])
+@pytest.mark.parametrize(("make", "settings", "original"), DEPENDS.values(), ids=DEPENDS)
+def test_nothing_fails_of_a_rotation_whose_frequencies_depend_on_the_longest(
+    make, settings, original, length
+):
+    settings = settings | {"original_max_position_embeddings": original}
+    findings = check_rotation(make(), 64, settings=settings, length=length)
+    told = verdicts(findings)
+    assert not failing(findings)
+    assert (told["precise_angles"], told["as_configured"]) == ("passes, passes, passes", "passes")
+    depends = (length or 131_072) > original
+    assert told["longest"] == ("no promise" if depends else "passes")
+    words = "frequencies depend on the longest position"
+    assert all((words in each.found) == depends for each in findings if each.check == "precise_angles")
+
+
+@pytest.mark.parametrize(
+    ("rotate", "check"),
+    [
+        (growing(2048, rounded=lambda positions: positions.bfloat16().float()), "precise_angles"),
+        (growing(2048, base=2e4), "as_configured"),
+        (growing(2048, rounded=lambda positions: positions - positions[0]), "place_alone"),
+    ],
+    ids=["positions in bfloat16", "another base", "positions from 0"],
+)
+def test_faults_are_found_where_frequencies_depend_on_the_longest_position(rotate, check):
+    settings = DYNAMIC | {"original_max_position_embeddings": 2048}
+    assert check in failing(check_rotation(rotate, 64, settings=settings))
+
+
+# --- a rotation with a norm before or after it
+
+
+def rms(x, eps=1e-6):
+    return torch.nn.functional.rms_norm(x, x.shape[-1:], eps=eps)
+
+
+def l2(x):
+    return torch.nn.functional.normalize(x, dim=-1)
+
+
+def layer(x):
+    return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+
+GAINS = torch.rand(64, generator=torch.Generator().manual_seed(1)) + 0.5
+TURN = turning(rope_frequencies(64, base=10000))
+OF_YARN = turning(SCALED["yarn"][1](64, 1e4), factor=SCALED["yarn"][2])
+NORMED = {
+    "RMSNorm before": (lambda x, at: TURN(rms(x), at), "default"),
+    "RMSNorm with gains before": (lambda x, at: TURN(rms(x, 1e-5) * GAINS.to(x.dtype), at), "default"),
+    "gains of both signs": (lambda x, at: TURN(rms(x) * (GAINS - 1).to(x.dtype), at), "default"),
+    "RMSNorm after": (lambda x, at: rms(TURN(x, at)), "default"),
+    "L2 norm before": (lambda x, at: TURN(l2(x), at), "default"),
+    "L2 norm after": (lambda x, at: 8 * l2(TURN(x, at)), "default"),
+    "YaRN, whose factor the gains hide": (lambda x, at: OF_YARN(rms(x) * GAINS.to(x.dtype), at), "yarn"),
+}
+
+
+@pytest.mark.parametrize(("rotate", "kind"), NORMED.values(), ids=NORMED)
+def test_a_norm_around_a_rotation_is_read_and_the_rotation_inside_it(rotate, kind):
+    settings = {"rope_type": kind, "rope_theta": 1e4, **SCALED[kind][0]}
+    read = read_rotation(rotate, 64)
+    assert (read.kind, read.layout, read.normed, read.settings["rope_type"]) == ("turns", "half", True, kind)
+    assert str(read).startswith(
+        f"a norm around the rotation, inside it half layout, 64 of 64 channels, {kind}"
+    )
+    findings = check_rotation(rotate, 64, settings=settings, layout="half")
+    assert not failing(findings)
+    assert one(findings, "as_configured").verdict == "passes"
+    (wrong,) = (
+        each
+        for each in check_rotation(rotate, 64, settings=settings | {"rope_theta": 2e4})
+        if each.verdict == "fails"
+    )
+    assert wrong.check == "as_configured"
+
+
+@pytest.mark.parametrize(
+    ("rotate", "checks"),
+    [
+        (lambda x, at: rms(TURN(x, at)) * GAINS.to(x.dtype), {"offsets_alone", "one_layout", "norm_kept"}),
+        (lambda x, at: TURN(rms(x), at.bfloat16().float()), {"precise_angles", "offsets_alone"}),
+        (lambda x, at: TURN(rms(x), at - at[0]), {"place_alone"}),
+    ],
+    ids=["gains after the rotation", "positions in bfloat16", "positions from 0"],
+)
+def test_faults_are_found_with_a_norm_around_the_rotation(rotate, checks):
+    assert checks <= failing(check_rotation(rotate, 64))
+
+
+@pytest.mark.parametrize(
+    "rotate",
+    [
+        lambda x, at: TURN(layer(x), at),
+        lambda x, at: rms(TURN(rms(x) * GAINS.to(x.dtype), at)),
+        lambda x, at: TURN(rms(x) * (torch.arange(64) != 5), at),
+    ],
+    ids=["LayerNorm", "norms before and after", "a gain of zero"],
+)
+def test_a_norm_that_hides_the_rotation_leaves_it_unread_and_no_check_fails(rotate):
+    findings = check_rotation(rotate, 64, settings={"rope_type": "default", "rope_theta": 1e4})
+    assert not failing(findings)
+    assert one(findings, "reading").found == "is: a norm, and inside it what is not linear"
+    found = one(findings, "as_configured")
+    assert (found.verdict, found.found) == ("no power", "a norm hides what is inside it, which is not linear")
+
+
+def test_what_is_not_linear_and_has_no_norm_is_still_no_rotation():
+    found = one(
+        check_rotation(lambda x, at: TURN(x, at).tanh(), 64, settings={"rope_theta": 1e4}), "as_configured"
+    )
+    assert found.verdict == "fails"
 
 
 def test_a_table_that_ends_is_no_fault_where_no_length_was_promised():

@@ -380,6 +380,25 @@ def test_a_model_that_takes_no_positions_and_no_mask_says_what_it_was_given():
     assert [each.verdict for each in findings if "unexpected" in each.found] == ["no power"] * 7
 
 
+class Expands(Tiny):
+    """Expands one row of its own positions over the batch and adds to it in place, which torch refuses."""
+
+    def own_positions(self, ids, mask, done):
+        return super().own_positions(ids, mask, done).add_(0)
+
+
+def test_a_model_that_refuses_a_batch_is_asked_all_else():
+    findings = checked(Expands())
+    assert not failing(findings)
+    told = [each for each in findings if each.check == "alone_in_batch"]
+    assert [each.verdict for each in told] == ["no power", "passes"]
+    assert told[0].asked == "It could not run a batch of three texts:"
+    assert "model must take ids (3, 24), mask None, positions None, no cache; it raised RuntimeError" in (
+        told[0].found
+    )
+    assert one(findings, "whole_as_steps").verdict == "passes"
+
+
 # --- bad input
 
 
@@ -787,6 +806,141 @@ def test_a_model_too_large_for_memory_is_told(error, tmp_path, monkeypatch, caps
         said
         == f"check_positions.py: LlamaForCausalLM must be built, it raised {type(error).__name__}: {error}\n"
     )
+
+
+MLA = {
+    "kv_lora_rank": 32,
+    "qk_nope_head_dim": 16,
+    "qk_rope_head_dim": 8,
+    "v_head_dim": 16,
+    "q_lora_rank": None,
+}
+WINDOWLESS = {
+    "hidden_size": 1536,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 4,
+    "num_hidden_layers": 12,
+}
+HYBRID = {"layer_types": 2 * [*["mamba"] * 5, "attention"], **WINDOWLESS}
+PARTIAL = {  # what a configuration has of a file, and what its layers do
+    "deepseek_v2, how many experts a token gets is missing": (
+        {"model_type": "deepseek_v2", "num_hidden_layers": 3, "num_attention_heads": 8, **MLA},
+        "yes: interleaved layout",
+    ),
+    "whisper, a pad token beyond the vocabulary": ({"model_type": "whisper", "vocab_size": 200}, "still"),
+    "granitemoehybrid, whose Mamba layers have heads of their own": (
+        {"model_type": "granitemoehybrid", "position_embedding_type": "nope", **HYBRID},
+        "no rotation to compare in layers 0: still",
+    ),
+    "granitemoehybrid with RoPE": (
+        {"model_type": "granitemoehybrid", "position_embedding_type": "rope", **HYBRID},
+        "yes: half layout, 128 of 128 channels",
+    ),
+    "mamba2, without attention": ({"model_type": "mamba2", "num_hidden_layers": 2}, None),
+    "zamba2, which fits with all heads alone": (
+        {"model_type": "zamba2", "hidden_size": 320, "num_hidden_layers": 6, "n_mamba_heads": 8,
+         "num_attention_heads": 8, "layers_block_type": [*["mamba"] * 4, "hybrid", "mamba"]},
+        "",
+    ),
+    "hunyuan_v1_dense, dynamic with alpha": (
+        {"model_type": "hunyuan_v1_dense", "hidden_size": 256, "head_dim": 64, "num_attention_heads": 4,
+         "num_hidden_layers": 2, "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}},
+        "yes: half layout, 64 of 64 channels, default, rope_theta 1.2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("config", "words"), PARTIAL.values(), ids=PARTIAL)
+def test_the_command_asks_a_model_whose_file_leaves_much_out(config, words, tmp_path, capsys):
+    peer("transformers")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    threads = torch.get_num_threads()
+    assert main([f"transformers:{tmp_path}", "--json"]) == 0
+    assert torch.get_num_threads() == threads
+    told = json.loads(capsys.readouterr().out)
+    layers = [each["found"] for each in told if each["check"] == "layers_as_configured"]
+    assert not words if not layers else words in "; ".join(layers)
+    assert {each["check"] for each in told} >= {"finite", "alone_as_padded", "saved_and_loaded"}
+
+
+TINY_TEXT = {
+    "num_hidden_layers": 4,
+    "num_local_experts": 2,
+    "intermediate_size": 64,
+    "intermediate_size_mlp": 64,
+}
+TINY_TEXT |= {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32}
+
+
+def test_a_model_of_texts_is_asked_of_a_file_that_has_pictures_too(tmp_path, capsys):
+    peer("transformers")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama4", "text_config": TINY_TEXT}))
+    assert main([f"transformers:{tmp_path}"]) == 0
+    assert "a small random Llama4ForCausalLM" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_hybrid_that_refuses_a_cache_is_asked_without_one(tmp_path, capsys):
+    """Of a file without layer_types the library makes Mamba layers alone, and no cache for these."""
+    peer("transformers")
+    config = {"model_type": "granitemoehybrid", **HYBRID}
+    config.pop("layer_types")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert main([f"transformers:{tmp_path}", "--json"]) == 0
+    told = {each["check"]: each for each in json.loads(capsys.readouterr().out)}
+    for check in ("whole_as_steps", "whole_as_chunks"):
+        assert told[check]["verdict"] == "no power"
+        assert told[check]["found"].startswith("with a cache it raised ValueError: `get_seq_length`")
+    assert told["alone_as_padded"]["verdict"] == "passes"
+
+
+def test_rope_parameters_whose_keys_name_no_layers_say_nothing_of_any():
+    of = peer("transformers").LlamaConfig(num_hidden_layers=2)
+    one = {"rope_type": "default", "rope_theta": 1e4}
+    of.layer_types, of.rope_parameters = ["near", "far"], {"main": one, "compress": one}
+    assert check_positions._settings(of, 2) == [{}, {}]
+    of.rope_parameters = {"near": one}
+    assert check_positions._settings(of, 2) == [one, None]
+
+
+def test_a_file_that_a_library_rejects_is_told_in_one_line(tmp_path, capsys):
+    """Of a class of its own, which is no ValueError."""
+    peer("transformers")
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "gemma4_assistant", "text_config": {"hidden_size_per_layer_input": 256}})
+    )
+    assert main([f"transformers:{tmp_path}"]) == 2
+    assert capsys.readouterr().err.startswith(f"check_positions.py: {tmp_path} must be a folder")
+
+
+def test_a_model_that_cannot_run_is_named_with_what_it_raised(tmp_path, monkeypatch, capsys):
+    modeling = peer("transformers.models.llama.modeling_llama")
+
+    def raising(*_):
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr(modeling, "rotate_half", raising)
+    assert main(["transformers:" + written(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        "check_positions.py: LlamaForCausalLM must run, small and with random weights, "
+        "it raised RuntimeError: shapes do not fit\n"
+    )
+
+
+def test_a_model_with_all_its_heads_is_built_only_if_it_is_not_too_large(tmp_path, monkeypatch, capsys):
+    """Few heads fail here; with all of them it has more numbers than are allowed."""
+    narrow = check_positions.small
+
+    def small(config, layers=6, heads=4):
+        made = narrow(config, layers, heads)
+        made.num_key_value_heads = 3 if heads == 4 else made.num_key_value_heads
+        return made
+
+    monkeypatch.setattr(check_positions, "small", small)
+    path = "transformers:" + written(tmp_path, num_attention_heads=8, num_key_value_heads=8)
+    assert main([path]) == 0
+    monkeypatch.setattr(check_positions, "LARGEST", 1)
+    assert main([path]) == 2
+    assert "LlamaForCausalLM must run, small and with random weights, it raised" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("model", ["llama", "vllm:here", "transformers:"])
