@@ -2,11 +2,14 @@
 
 python -m census                     makes measurements/census.json again, and goes on where it was stopped
 python -m census qwen3 [--json]      one model type, or a folder with a config.json, or such a file
+python -m census --again bros udop   measures these types again and leaves all other rows as they are, after a
+                                     change of the code that can alter no other row
 
 Ends with 0, with 1 where a model could not be measured, with 2 where there is no such model.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -22,8 +25,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from census.declared import declared, parts
 from census.fenced import fenced
 from census.joined import joined
-from census.measured import measured
-from census.reachable import class_of, lines_of, reachable
+from census.measured import NotMeasuredError, filled, measured
+from census.reachable import class_of, lines_of, reachable, switches
 from exhibits._code import code_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,14 +37,24 @@ SECONDS, MEMORY = 120, 12 * 2**30
 
 
 def row(config):
-    """What the three witnesses say of a configuration; "why" where it could not be measured."""
+    """What the three witnesses say of a configuration; "why" where it could not be measured.
+
+    "filled": the keys that the configuration leaves empty, and with which it could be measured.
+    """
     found = read(config)
     if "class" not in found:
         return found
+    cls = class_of(config)
     try:
-        return found | {"measured": measured(class_of(config), config)}
-    except Exception as error:
-        return found | {"why": f"{type(error).__name__}: {error}".splitlines()[0][:160]}
+        return found | {"measured": measured(cls, config)}
+    except NotMeasuredError as error:
+        found["why"] = str(error)
+    whole, given = filled(config)
+    if given:
+        with contextlib.suppress(NotMeasuredError):
+            found |= {"measured": measured(cls, whole), "filled": given}
+            del found["why"]
+    return found
 
 
 def read(config):
@@ -54,7 +67,9 @@ def read(config):
     except ValueError as error:
         return found | {"why": str(error)}
     file, line = lines_of(cls)
-    return found | {"class": cls.__name__, "file": file, "line": line, "reachable": reachable(cls)}
+    on = switches(cls, config)
+    found |= {"class": cls.__name__, "file": file, "line": line, "reachable": reachable(cls)}
+    return found | ({"switches": on} if on else {})
 
 
 def of_type(kind):
@@ -84,28 +99,34 @@ def quiet():
     torch.set_num_threads(1)
 
 
-def make_all():
-    """Every model type, each in its own process; what the same code measured in the same library stays."""
+def make_all(again=()):
+    """Every model type, each in its own process; what the same code measured in the same library stays.
+
+    again: types that are measured once more while all others count as measured by the code as it is.
+    """
     head = {"transformers": transformers.__version__, "code": code_of(*MEASURING, *READING)}
-    models = kept(head)
+    models = {kind: row for kind, row in kept(head, bool(again)).items() if kind not in again}
     left = {kind: None for kind in sorted(CONFIG_MAPPING_NAMES) if kind not in models}
     for kind, _, row in asked(of_type, left):
         models[kind] = row if isinstance(row, dict) else {"why": row}
         write(head, models)
 
 
-def kept(head):
-    """Rows of the file whose models were measured as they would be now, read anew if reading has changed."""
+def kept(head, trusted=False):
+    """Rows of the file whose models were measured as they would be now, read anew if reading has changed.
+
+    trusted: rows count as measured so, whatever has changed in the code that measures.
+    """
     known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
     same = [known.get("code", {}).get(file) == head["code"][file] for file in head["code"]]
-    if known.get("transformers") != head["transformers"] or not all(same[: len(MEASURING)]):
+    if known.get("transformers") != head["transformers"] or not (trusted or all(same[: len(MEASURING)])):
         return {}
-    if all(same):
+    if all(same[len(MEASURING) :]):
         return known["models"]
     models = {}
     for kind, old, found in asked(read_type, known["models"]):
         found = found if isinstance(found, dict) else {}
-        models[kind] = found | {name: old[name] for name in ("measured", "why") if name in old}
+        models[kind] = found | {name: old[name] for name in ("measured", "filled", "why") if name in old}
     write(head, models)
     return models
 
@@ -129,6 +150,8 @@ def told(found):
     lines = [f"{found.get('class')}, {found.get('file')} line {found.get('line')}"]
     for name, fact in joined(found).items():
         lines.append(f"{name:12} {fact['value']!s:40} {fact['witness']}{second[fact['agrees']]}")
+    if "filled" in found:
+        lines.append(f"measured with keys that the configuration leaves empty: {found['filled']}")
     if "why" in found:
         lines.append(f"not measured: {found['why']}")
     return "\n".join(lines)
@@ -138,10 +161,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser("python -m census", description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?", help="a model type, or a folder with a config.json")
     parser.add_argument("--json", action="store_true", help="the row as JSON")
+    parser.add_argument("--again", nargs="+", default=(), choices=CONFIG_MAPPING_NAMES, metavar="TYPE",
+                        help="model types to measure again for the file of all")  # fmt: skip
     given = parser.parse_args(arguments)
     quiet()
     if given.model is None:
-        make_all()
+        make_all(given.again)
         return 0
     try:
         found = of_source(given.model)

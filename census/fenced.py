@@ -8,19 +8,21 @@ import sys
 import tempfile
 from pathlib import Path
 
+CLOCK = 4
+
 
 def fenced(function, argument, seconds, memory):
     """What function(argument) gives, or a text that says why it gave nothing.
 
-    seconds of the clock and of the processor, memory in bytes of addresses. What it prints is lost, what
-    it writes beside it too, and no connection opens.
+    The limits are seconds of processor time, CLOCK times as many seconds of the clock because other programs
+    may run, and memory in bytes of addresses. What it prints and writes is lost, and no connection opens.
     """
     fork = multiprocessing.get_context("fork")
     answers = fork.Queue()
     process = fork.Process(target=_inside, args=(function, argument, seconds, memory, answers), daemon=True)
     process.start()
     try:
-        return answers.get(timeout=seconds)
+        return answers.get(timeout=CLOCK * seconds)
     except Exception:
         return f"it took more than {seconds} seconds, or memory"
     finally:

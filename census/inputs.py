@@ -1,4 +1,7 @@
-"""Inputs of one value at all places, for models that read, see, hear or continue a series."""
+"""Inputs of one content at all positions, for models that read, see, hear or continue a series.
+
+Where a model is given positions, as the boxes of words on a page, these differ from token to token.
+"""
 
 import inspect
 
@@ -14,8 +17,12 @@ VECTORS = ("inputs_embeds", "hidden_states", "query_embeds", "encoder_hidden_sta
 MASKS = ("attention_mask", "mask", "input_features_mask", "padding_mask", "audio_mel_mask")
 
 
-def constant_inputs(model, token):
-    """What the model must be given, another value for another token. ValueError: that is not known here."""
+def constant_inputs(model, token, boxes=True):
+    """What the model must be given, another content for another token.
+
+    boxes: whether each token has a box of its own, to the right of and below the one before.
+    ValueError: an input that is not known here.
+    """
     taken = inspect.signature(model.forward).parameters
     needed = [
         name
@@ -27,6 +34,9 @@ def constant_inputs(model, token):
     given = {"use_cache": False} if "use_cache" in taken else {}
     for name in dict.fromkeys([*main, *needed, *(["bbox"] if "bbox" in taken else [])]):
         given |= _made(name, model, token, taken)
+    if "bbox" in given and boxes:
+        near = torch.arange(TOKENS)[:, None]
+        given["bbox"] = torch.cat([near, near, near + 1, near + 1], -1)[None, : given["input_ids"].shape[1]]
     return given
 
 

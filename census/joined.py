@@ -11,19 +11,24 @@ def joined(row):
     """{fact: {"value", "witness", "agrees"}}; agrees is None where one witness alone speaks.
 
     What is measured stands before what is declared, but for windows and temperatures, which may begin beyond
-    the text that was read. That something is added, biased or in the score is said only where it is measured
-    and the source can do it; measured alone it is "disputed", and so are queries that move as by no rotation
-    where a rotation is declared or in the source. What has no attention has no other facts.
+    the text that was read. A rotation that is only declared needs a source that rotates and, where the source
+    makes the rotation on a condition, a configuration that meets it. A declared share above 1 is "disputed".
+    That something is added, biased or in the score is said only where it is measured and the source can do
+    it; measured alone it is "disputed", and so are queries that move as by no rotation where a rotation is
+    declared or in the source. What has no attention has no other facts.
     """
     measured, declared, reached = (row.get(name) or {} for name in ("measured", "declared", "reachable"))
+    switches = row.get("switches", {}).values()
     attention = measured.get("attention", "unknown")
     facts = {"attention": _fact(attention, "none" if attention == "unknown" else "measured")}
     alone = {name: _fact(declared[name], "declared") for name in ALONE if name in declared}
     if attention == "no":
         return facts | alone
-    facts["rotation"] = _rotation(measured, declared, reached)
+    facts["rotation"] = _rotation(measured, declared, reached, switches)
     if facts["rotation"]["value"] != "no":
         facts |= {name: _first(name, measured, declared) for name in OF_ROTATION}
+        if max(declared.get("share", [0])) > 1 and facts["share"]["witness"] == "declared":
+            facts["share"] = _fact("disputed", "declared", False)
         if facts["layout"]["value"] == ["axes"]:  # a head has parts there, each with its own share and pairs
             facts = {name: fact for name, fact in facts.items() if name != "share"}
     facts |= {name: _first(name, measured, declared) for name in OF_ALL}
@@ -55,8 +60,13 @@ def _beyond_what_is_seen(facts, measured, declared, reached):
     return changed
 
 
-def _rotation(measured, declared, reached):
-    if measured.get("rotation") != "unlike one":
+def _rotation(measured, declared, reached, switches):
+    seen = measured.get("rotation")
+    if seen is None and "rotation" not in reached:
+        return _fact("unknown", "none")
+    if seen is None and switches and not any(switches):
+        return _fact("unknown", "none") if None in switches else _fact("no", "declared")
+    if seen != "unlike one":
         return _first("rotation", measured, declared)
     spoken = "rotation" in declared or "rotation" in reached
     return _fact("disputed", "measured alone", False) if spoken else _fact("unknown", "none")

@@ -4,7 +4,9 @@ The reading of layers is check_positions'. All layers of the configuration are b
 are few and small.
 """
 
+import copy
 import re
+from contextlib import contextmanager
 
 import torch
 
@@ -16,22 +18,50 @@ EVERY = 1_000  # layers or heads: more than any configuration has
 FIRST = 6
 OF_DEPTHS = ("layers", "bare", "windows")
 HIDDEN = 5e3  # how far a hidden score lies below the largest of its query, or further
+UNBUILT = "its narrow copy cannot be built"
+OF_WIDTH = ("attention_hidden_size", "mamba_headdim", "mamba_d_head")  # so many times the hidden size
+FILLED = {  # keys that some defaults leave empty although their models cannot be built or run without
+    "head_dim": lambda config: config.hidden_size // config.num_attention_heads,
+    "num_key_value_heads": lambda config: config.num_attention_heads,
+    "n_routed_experts": lambda config: 4,
+    "n_shared_experts": lambda config: 1,
+    "num_experts_per_tok": lambda config: 2,
+    "layer_types": lambda config: ["full_attention"] * config.num_hidden_layers,
+    "mlp_layer_types": lambda config: ["dense"] * config.num_hidden_layers,
+}
+
+
+class NotMeasuredError(Exception):
+    """Says in a sentence why a model cannot be measured."""
 
 
 def measured(cls, config):
     """Facts by name, of all layers, narrow; where that does not run, of the first ones, as wide as they are.
 
-    ValueError: there is no input for the model; else whatever the narrow model raises.
+    NotMeasuredError: the model cannot be built, needs an unknown input, or does not run.
     """
     try:
         return _measured(cls, _narrow(config, EVERY))
-    except Exception as error:
+    except NotMeasuredError as error:
         try:
             facts = _measured(cls, _narrow(config, FIRST, EVERY))
-        except Exception:
+        except NotMeasuredError:
+            if str(error).startswith(UNBUILT):
+                with _said("the configuration itself builds no model"), torch.device("meta"):
+                    cls(config)
             raise error from None
     cut = _narrow(config, FIRST).to_dict() != _narrow(config, EVERY).to_dict()
     return {name: fact for name, fact in facts.items() if not (cut and name in OF_DEPTHS)}
+
+
+def filled(config):
+    """A copy in which the keys of FILLED that were empty have values, and these keys with their values."""
+    config, given = copy.deepcopy(config), {}
+    for name, value in FILLED.items():
+        if name in vars(config) and vars(config)[name] is None:
+            given[name] = value(config)
+            object.__setattr__(config, name, given[name])
+    return config, given
 
 
 def _narrow(config, layers, heads=4):
@@ -40,21 +70,37 @@ def _narrow(config, layers, heads=4):
     for name in ("index_topk", "window_size" if hasattr(config, "patch_size") else ""):
         if hasattr(config, name):
             setattr(narrow, name, getattr(config, name))
+    for name in () if hasattr(config, "mamba_d_ssm") else OF_WIDTH:  # Falcon-H1 gives its width by itself
+        if isinstance(vars(config).get(name), int):
+            setattr(narrow, name, vars(config)[name] * narrow.hidden_size // config.hidden_size)
+    if "use_cache" in vars(narrow):
+        narrow.use_cache = False
     return narrow
 
 
 def _measured(cls, config):
     torch.manual_seed(0)
-    model = cls(config).eval()
+    with _said(UNBUILT):
+        model = cls(config).eval()
     model = model.get_encoder() if getattr(config, "is_encoder_decoder", False) else model
     model.config = getattr(model, "config", config)
     enliven(model)
+    with _said("it needs an input that the census does not make"):
+        given = constant_inputs(model, 0)
+    with _said("its narrow copy does not run"):
+        layers = read_layers(model, lambda token: model(**constant_inputs(model, token)))
+        table = added(model, lambda token: model(**constant_inputs(model, token, boxes=False)))
+    return {"reads": reads(given)} | read(layers, attends(model)) | {"added": table}
 
-    def run(token):
-        return model(**constant_inputs(model, token))
 
-    facts = {"reads": reads(constant_inputs(model, 0))} | read(read_layers(model, run), attends(model))
-    return facts | {"added": added(model, run)}
+@contextmanager
+def _said(why):
+    """An error inside is raised as a sentence that begins with why."""
+    try:
+        yield
+    except Exception as error:
+        first = next((line for line in str(error).splitlines() if line.strip()), "")
+        raise NotMeasuredError(f"{why} ({type(error).__name__}: {first[:140]})") from error
 
 
 def attends(model):

@@ -7,12 +7,14 @@ import inspect
 import pkgutil
 import re
 import sys
+from types import SimpleNamespace
 
 from transformers import MODEL_MAPPING
 
 from snippets.check_positions import model_class
 
 SIGNS = {
+    "attention": r"\b(?!\w*NoAttention)[A-Z]\w*(Attention|Attn)\w*(?=\()",
     "rotation": r"rotate_half|apply_rotary|rotary_emb|view_as_complex",
     "reordered": r"apply_rotary_pos_emb_interleave",  # into halves, of weights whose pairs are neighbours
     "added": r"embed_positions|\b(?!apply_|max_)\w*pos(ition)?_?(al)?_emb\w*|\bwpe\b|sinusoid|pos_encoding",
@@ -20,7 +22,8 @@ SIGNS = {
     "windows": r"sliding|local_att|attend_from_chunk|attention_window|window_size|chunked_attention",
     "sinks": r"\bsinks?\b|s_aux",
     "temperature": r"attn_temperature|scaling_beta|log_scaling|ssmax|attn_scale\b|softmax_scaling",
-    "in_score": r"rel_logits|rel(ative)?_shift|distance_embedding|disentangled|rel_pos|rel_attn|pos_bias_u",
+    "in_score": r"rel_logits|rel(ative)?_shift|distance_embedding|disentangled|rel_pos|rel_attn|pos_bias_u"
+    r"|bbox_pos_scores",
 }
 
 
@@ -60,6 +63,44 @@ def reachable(cls):
     found = _source(cls.__module__, cls.__name__)
     words = {fact: sorted({hit.group(0) for hit in re.finditer(sign, found)}) for fact, sign in SIGNS.items()}
     return {fact: seen[:3] for fact, seen in words.items() if seen}
+
+
+def switches(cls, config):
+    """On what it depends that the module of the rotation is made: {condition: does it hold here}.
+
+    None where only a call decides. Where a rotation is made without a condition there is none.
+    """
+    made = _made(ast.parse(_source(cls.__module__, cls.__name__)), ())
+    if not all(made):
+        return {}
+    return {_in_short(tests): _holds(tests, config) for tests in made}
+
+
+def _in_short(tests):
+    """Without what they exclude, where they also say what they want."""
+    return " and ".join([test for test in tests if not test.startswith("not (")] or tests)
+
+
+def _made(node, tests):
+    """For each place where a rotary module is made, the tests of the branches that lead there."""
+    if isinstance(node, (ast.If, ast.IfExp)):
+        test = ast.unparse(node.test)
+        yes, no = (each if isinstance(each, list) else [each] for each in (node.body, node.orelse))
+        ways = [(each, (*tests, test)) for each in yes] + [(each, (*tests, f"not ({test})")) for each in no]
+    else:
+        ways = [(each, tests) for each in ast.iter_child_nodes(node)]
+    called = getattr(getattr(node, "func", None), "id", "") if isinstance(node, ast.Call) else ""
+    found = [tests] if re.search("Rotary.*Embedding", called) else []
+    return found + [each for child, with_it in ways for each in _made(child, with_it)]
+
+
+def _holds(tests, config):
+    """Are all of them true, where self stands for the configuration, too? None: a call decides."""
+    own = SimpleNamespace(**{**vars(config), "config": config})
+    try:
+        return all(eval(test, {"config": config, "self": own}) for test in tests)
+    except (NameError, AttributeError):
+        return None
 
 
 def lines_of(cls):

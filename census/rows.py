@@ -6,7 +6,7 @@ Nothing is imported that models need, so that pages can be built of it.
 import hashlib
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from census.joined import joined
@@ -16,13 +16,13 @@ MEASUREMENTS = Path(__file__).resolve().parents[1] / "measurements"
 CENSUS, DATES = MEASUREMENTS / "census.json", MEASUREMENTS / "model_dates.json"
 FIELDS = {  # the data dictionary
     "attention": "yes, no, or unknown: was a softmax of products of queries and keys seen, or is there none",
-    "rotation": "yes or no: do queries turn with their place in some layer",
-    "layout": "how n turning channels pair up at the scores: half, i and i + n/2; interleaved, 2i and 2i + 1",
-    "reordered": "yes: the source makes halves of neighbours before it turns, so weights pair neighbours",
-    "share": "which shares of a head's channels turn, in the layers that turn any",
+    "rotation": "yes or no: are queries rotated by an angle that depends on their position, in some layer",
+    "layout": "how n rotated channels pair up at the scores: half, i and i + n/2; interleaved, 2i and 2i + 1",
+    "reordered": "yes: the source makes halves of neighbours before it rotates, so weights pair neighbours",
+    "share": "which fractions of a head's channels are rotated, in the layers that rotate any",
     "base": "the bases of the rotations, to three digits",
     "scaling": "rope types other than the default one; axial is one of pictures",
-    "bare": "numbers of the layers, from 0, whose attention turns nothing while that of others does",
+    "bare": "numbers of the layers, from 0, whose attention rotates nothing while that of others does",
     "windows": "numbers of the layers, from 0, whose last token sees near ones alone (window or chunk)",
     "sinks": "yes or no: has the softmax a column that belongs to no key",
     "temperature": "yes or no: does the length of a query, or a factor of it, depend on its place",
@@ -51,9 +51,17 @@ class Row:
     part_of: tuple
     dates: dict
     why: str
+    filled: dict = field(default_factory=dict)
+    switches: dict = field(default_factory=dict)
+    can_attend: bool = False
 
     def value(self, name):
         return self.facts[name]["value"] if name in self.facts else None
+
+    @property
+    def no_attention_by_default(self):
+        """Was no attention measured although the source has one?"""
+        return self.value("attention") == "no" and self.can_attend
 
     @property
     def measured(self):
@@ -107,6 +115,9 @@ def _row(kind, given, wholes, dates):
         part_of=tuple(wholes.get(kind, ())),
         dates=dates.get(kind.replace("-", "_")) or dates.get(given.get("package"), {}),
         why=given.get("why", ""),
+        filled=given.get("filled", {}),
+        switches=given.get("switches", {}),
+        can_attend="attention" in given.get("reachable", {}),
     )
 
 
@@ -123,8 +134,11 @@ def digest():
 
 
 def words(row):
-    """What a row says, in short; ✓: a second witness agrees, ✗: it does not, (said): declared alone."""
+    """What a row says, in short; ✓: a second witness agrees, ✗: it does not; (declared): by its key alone."""
     told = [_said(row, name) for name in FIELDS if _speaks(row, name)]
+    told += [f"rotates only if {condition}" for condition in row.switches]
+    if row.filled:
+        told.append(f"measured with {', '.join(row.filled)}, which the default leaves empty")
     if row.why:
         return [*told, f"not measured: {row.why}"]
     if all(row.value(name) == "no" for name in _MARKS):
@@ -136,7 +150,7 @@ def words(row):
 
 
 _MARKS = ("rotation", "added", "biased", "in_score")
-_NAMES = {"in_score": "in the score", "bare": "layers that turn nothing", "biased": "biases"}
+_NAMES = {"in_score": "in the score", "bare": "layers without rotation", "biased": "biases"}
 
 
 def _speaks(row, name):
@@ -154,7 +168,7 @@ def _said(row, name):
 
 def _mark(fact):
     if fact["witness"] == "declared":
-        return " (said)"
+        return " (declared)"
     return {True: " ✓", False: " ✗", None: ""}[fact["agrees"]]
 
 
@@ -162,7 +176,7 @@ def _turns(row, _):
     """The rotation with what is known of it, each with its own mark."""
     known = [name for name in _OF_TURNS if row.value(name) and row.value(name) not in UNSURE]
     parts = [_OF_TURNS[name](row.value(name)) + _mark(row.facts[name]) for name in known]
-    return f"turns {', '.join(parts)}" if parts else "turns" + _mark(row.facts["rotation"])
+    return f"rotates {', '.join(parts)}" if parts else "rotates" + _mark(row.facts["rotation"])
 
 
 def _layouts(value):
@@ -177,7 +191,7 @@ def _shares(value):
 
 
 def _bases(value):
-    return f"base {' and '.join(f'{each:,.0f}' for each in value)}"
+    return f"default base {' and '.join(f'{each:,.0f}' for each in value)}"
 
 
 _OF_TURNS = {"layout": _layouts, "share": _shares, "base": _bases}
@@ -204,10 +218,10 @@ def _windows(row, value):
 
 
 _SAY = {
-    "attention": lambda row, value: "no attention",
+    "attention": lambda row, value: "no attention" + " by default" * row.no_attention_by_default,
     "rotation": _turns,
-    "scaling": lambda row, value: f"stretched by {', '.join(value)}",
-    "bare": lambda row, value: f"turns nothing (NoPE) in {plan(value, row.layers)}",
+    "scaling": lambda row, value: f"scaled by {', '.join(value)}",
+    "bare": lambda row, value: f"no rotation (NoPE) in {plan(value, row.layers)}",
     "reordered": lambda row, value: "its weights pair neighbours, by the source",
     "windows": _windows,
     "sinks": lambda row, value: "sinks",
@@ -219,5 +233,5 @@ _SAY = {
     }[value],
     "biased": lambda row, value: {"linear": "a bias linear in distance", "table": "a table of biases"}[value],
     "in_score": lambda row, value: "positions inside the score",
-    "context": lambda row, value: f"context {value:,}",
+    "context": lambda row, value: f"default context {value:,}",
 }

@@ -106,7 +106,30 @@ def counts():
         "text": len(_read("text")),
         "attending": attention["yes"],
         "without": attention["no"],
+        "by_default": sum(row.no_attention_by_default for row in rows()),
+        "filled": sum(bool(row.filled) for row in rows()),
+        "declared": sum(_only_declared(row) for row in rows()),
     }
+
+
+def _only_declared(row):
+    rotation = row.facts.get("rotation", {})
+    return (rotation.get("value"), rotation.get("witness")) == (
+        "yes",
+        "declared",
+    )
+
+
+def switches():
+    print("| Model | The source makes a rotation if | By default |")
+    print("|---|---|---|")
+    says = {True: "it does", False: "it does not", None: "unknown"}
+    found = [row for row in rows() if row.switches]
+    for row in found:
+        for condition, holds in row.switches.items():
+            print(f"| `{row.kind}` | `{condition}` | {says[holds]} |")
+    off = [row for row in found if not any(row.switches.values())]
+    return {"models": len(found), "off": len(off)}
 
 
 def limits():
@@ -293,7 +316,7 @@ def far():
 
 
 def left_out():
-    print("| Model | Layers that turn nothing | Said | Released |")
+    print("| Model | Layers without rotation | Declared | Released |")
     print("|---|---|---|---|")
     found = [row for row in _turning() if _known(row, "bare")]
     for row in found:
@@ -343,7 +366,8 @@ def differ():
     found = 0
     for row in rows():
         for name, fact in row.facts.items():
-            if fact["agrees"] is False and name in row.said:
+            both = name in row.said and name in row.seen
+            if fact["agrees"] is False and both:
                 seen, said = _short(row.seen[name]), _short(row.said[name])
                 print(f"| `{row.kind}` | {name} | {seen} | {said} |")
                 found += 1

@@ -18,6 +18,8 @@ OF_A_ROW = {
     "layers": "how many layers with attention were seen; none where not all were built",
     "part_of": "the composites of which it is a part",
     "dates": "of its page in the documentation: released on, paper, added; with the commit of the page",
+    "switches": "conditions on which the source makes a rotation: does the default meet them; null: unknown",
+    "filled": "keys that the default leaves empty, and the values with which the model was measured",
     "not_measured": "why it could not be measured",
     "facts": "value, null if status is unknown or disputed; witness; agrees: null if one speaks alone",
 }
@@ -35,7 +37,7 @@ FILTERS = {  # by the fact that it shows
     "layout": "layout",
     "base": "base",
     "windows": "window",
-    "bare": "bare-layers",
+    "bare": "nope-layers",
     "scaling": "scaling",
     "added": "added",
     "biased": "bias",
@@ -43,9 +45,9 @@ FILTERS = {  # by the fact that it shows
 
 
 SAYS = {  # what a choice says, without and with
-    "rotation": ("turns nothing", "turns"),
+    "rotation": ("no rotation", "rotates"),
     "windows": ("no window", "windows"),
-    "bare": ("no layer bare", "bare layers"),
+    "bare": ("no NoPE layer", "NoPE layers"),
 }
 
 
@@ -149,6 +151,8 @@ def _published():
                 "layers": row.layers,
                 "part_of": row.part_of,
                 "dates": row.dates,
+                "switches": row.switches,
+                "filled": row.filled,
                 "not_measured": row.why or None,
                 "facts": {name: _stated(fact) for name, fact in row.facts.items()},
             }

@@ -1,8 +1,9 @@
 """What a reader finds in the code of models that are hard to measure, and the census must find, too."""
 
 import pytest
+import transformers
 
-from census.__main__ import of_type, quiet
+from census.__main__ import of_type, quiet, row
 from census.joined import joined
 
 ROTATES = {"rotation": "yes", "added": "no", "biased": "no", "in_score": "no", "sinks": "no"}
@@ -58,6 +59,14 @@ KNOWN = {
     "vjepa2": {"rotation": "disputed", "added": "no", "biased": "no"},
     "wav2vec2": STANDS | {"added": "convolution", "biased": "no"},
     "whisper": STANDS | {"added": "fixed", "biased": "no"},
+    "falcon_h1": ROTATES | {"layout": ["half"], "share": [1.0], "base": [1e4], "bare": [], "windows": []},
+    "bros": STANDS | {"added": "learned", "biased": "no", "in_score": "yes"},
+    "layoutlm": STANDS | {"added": "learned", "biased": "no"},
+    "layoutlmv3": STANDS | {"added": "learned", "biased": "table"},
+    "deepseek_v2": ROTATES | {"layout": ["interleaved"], "share": [0.3333], "base": [1e4]},
+    "granitemoehybrid": {"attention": "no"},
+    "zamba": STANDS | {"added": "no", "biased": "no"},
+    "zamba2": STANDS | {"added": "no", "biased": "no"},
     "mamba": {"attention": "no"},
     "qwen3_vl_vision": {"rotation": "yes", "layout": ["axes"], "added": "learned"},
 }
@@ -68,6 +77,29 @@ def test_the_census_finds_what_a_reader_finds(kind):
     quiet()
     facts = joined(of_type(kind))
     assert {name: facts[name]["value"] for name in KNOWN[kind]} == KNOWN[kind]
+
+
+MAMBA_AND_ATTENTION = 9 * ["mamba"] + ["attention"]
+HYBRIDS = [
+    ("granitemoehybrid", {"layer_types": MAMBA_AND_ATTENTION, "num_hidden_layers": 10}, "no"),
+    ("granitemoehybrid", {"layer_types": MAMBA_AND_ATTENTION, "num_hidden_layers": 10,
+                          "position_embedding_type": "nope"}, "no"),
+    ("granitemoehybrid", {"layer_types": MAMBA_AND_ATTENTION, "num_hidden_layers": 10,
+                          "position_embedding_type": "rope"}, "yes"),
+    ("zamba2", {"use_mem_rope": True}, "yes"),
+    ("bamba", {"attn_layer_indices": [9, 18, 27]}, "yes"),
+    ("olmo_hybrid", {"rope_parameters": {"rope_theta": None}}, "no"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "given", "rotation"), HYBRIDS)
+def test_a_hybrid_is_measured_as_it_is_configured(kind, given, rotation):
+    """The switch decides, and not the default base that the configuration has with either value."""
+    quiet()
+    found = row(transformers.CONFIG_MAPPING[kind](**given))
+    assert found["declared"].get("rotation", "no") == ("yes" if kind != "olmo_hybrid" else rotation)
+    assert joined(found)["rotation"]["value"] == rotation
+    assert joined(found)["rotation"]["witness"] == "measured"
 
 
 def test_a_composite_names_its_parts_and_has_no_facts():

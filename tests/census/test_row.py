@@ -1,6 +1,7 @@
 """The command for one model, the file of all, and how witnesses are joined."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import transformers
@@ -9,6 +10,8 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from census.__main__ import MEASURING, READING, RESULT, main
 from census.declared import declared
 from census.joined import joined
+from census.measured import NotMeasuredError, filled, measured
+from census.reachable import switches
 from exhibits._code import code_of
 
 CENSUS = json.loads(RESULT.read_text("utf-8"))
@@ -66,6 +69,88 @@ def test_a_witness_who_disagrees_is_heard():
     assert facts["base"] == {"value": [1e4], "witness": "measured", "agrees": False}
     assert facts["rotation"]["agrees"] is True
     assert facts["layout"] == {"value": "unknown", "witness": "none", "agrees": None}
+
+
+@pytest.mark.parametrize(
+    ("others", "rotation"),
+    [
+        ({}, ("unknown", "none")),
+        ({"reachable": {"rotation": ["rotary_emb"]}}, ("yes", "declared")),
+        ({"reachable": {"rotation": ["x"]}, "switches": {"config.use_mem_rope": True}}, ("yes", "declared")),
+        ({"reachable": {"rotation": ["x"]}, "switches": {"config.use_mem_rope": False}}, ("no", "declared")),
+        ({"reachable": {"rotation": ["x"]}, "switches": {"use_rope": None}}, ("unknown", "none")),
+    ],
+)
+def test_a_declared_rotation_needs_a_source_that_makes_it(others, rotation):
+    fact = joined({"declared": {"rotation": "yes", "base": [1e4]}} | others)["rotation"]
+    assert (fact["value"], fact["witness"]) == rotation
+
+
+def test_a_declared_share_above_one_is_disputed():
+    row = {"declared": {"rotation": "yes", "share": [4.0]}, "reachable": {"rotation": ["rotary_emb"]}}
+    assert joined(row)["share"] == {"value": "disputed", "witness": "declared", "agrees": False}
+    row["declared"]["share"] = [0.5, 1.0]
+    assert joined(row)["share"]["value"] == [0.5, 1.0]
+
+
+class MadeRotaryEmbedding:
+    pass
+
+
+def always(config):
+    return MadeRotaryEmbedding(config)
+
+
+def by_its_key(config):
+    return MadeRotaryEmbedding(config) if config.use_rope else None
+
+
+def by_its_own(self, config):
+    if self.kind == "relative":
+        self.made = None
+    elif self.kind == "rotary":
+        self.made = MadeRotaryEmbedding(config)
+
+
+def by_its_caller(config, use_rope):
+    return MadeRotaryEmbedding(config) if use_rope else None
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "found"),
+    [
+        (always, {}, {}),
+        (by_its_key, {"use_rope": True}, {"config.use_rope": True}),
+        (by_its_key, {"use_rope": False}, {"config.use_rope": False}),
+        (by_its_key, {}, {"config.use_rope": None}),
+        (by_its_own, {"kind": "rotary"}, {"self.kind == 'rotary'": True}),
+        (by_its_own, {"kind": "relative"}, {"self.kind == 'rotary'": False}),
+        (by_its_caller, {"use_rope": True}, {"use_rope": None}),
+    ],
+)
+def test_on_what_it_depends_that_a_rotation_is_made(model, given, found):
+    assert switches(model, SimpleNamespace(**given)) == found
+
+
+def test_keys_that_a_default_leaves_empty_are_filled_in_a_copy():
+    config = transformers.LlamaConfig(hidden_size=64, num_attention_heads=4)
+    assert filled(config)[1] == {}
+    config.head_dim = None
+    whole, given = filled(config)
+    assert (whole.head_dim, given, config.head_dim) == (16, {"head_dim": 16}, None)
+
+
+def builds_nothing(config):
+    raise TypeError("\nno width")
+
+
+def test_a_model_that_cannot_be_measured_says_why():
+    with pytest.raises(
+        NotMeasuredError, match=r"the configuration itself builds no model \(TypeError: no width\)"
+    ):
+        measured(builds_nothing, transformers.LlamaConfig())
+    for kind, said in {"seggpt": "its narrow copy does not run", "perceiver": "it needs an input"}.items():
+        assert CENSUS["models"][kind]["why"].startswith(said), kind
 
 
 def test_digits_that_measuring_has_not_are_no_disagreement():

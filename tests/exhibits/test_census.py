@@ -27,7 +27,29 @@ def test_counts(returned):
     measured = [row for row in LEAVES.values() if "measured" in row]
     assert told["measured"] == len(measured) == told["leaves"] - told["unmeasured"]
     assert told["text"] == sum(row["measured"]["reads"] == "text" for row in measured)
-    assert told["without"] == sum(row["measured"]["attention"] == "no" for row in measured)
+    without = {kind for kind, row in LEAVES.items() if row.get("measured", {}).get("attention") == "no"}
+    assert told["without"] == len(without)
+    can = {kind for kind in without if "attention" in LEAVES[kind]["reachable"]}
+    assert {"bamba", "granitemoehybrid"} <= can and "resnet" not in can and told["by_default"] == len(can)
+    assert told["filled"] == sum("filled" in row for row in measured)
+    assert {"deepseek_v2", "hunyuan_v1_dense"} <= {kind for kind, row in LEAVES.items() if "filled" in row}
+    keyed = [
+        row for row in LEAVES.values() if "measured" not in row and row.get("declared", {}).get("rotation")
+    ]
+    made = [row for row in keyed if "rotation" in row.get("reachable", {}) and "switches" not in row]
+    assert told["declared"] == len(made)
+
+
+def test_each_condition_of_a_rotation_has_a_line(printed, returned):
+    lines = {line[0].strip("`"): line[1:] for line in cells(printed("census.switches"))}
+    assert set(lines) == {kind for kind, row in LEAVES.items() if "switches" in row}
+    assert lines["zamba2"] == ["`config.use_mem_rope`", "it does not"]
+    assert lines["granitemoehybrid"] == ["`config.position_embedding_type == 'rope'`", "it does not"]
+    assert lines["olmo_hybrid"][1] == "it does"
+    assert returned("census.switches")["off"] == sum(line[1] != "it does" for line in lines.values())
+    for kind, (_, by_default) in lines.items():
+        measured = row_of(kind).seen.get("rotation")
+        assert measured is None or by_default == {"yes": "it does", "no": "it does not"}[measured], kind
 
 
 @pytest.mark.parametrize(
@@ -149,7 +171,7 @@ def cells(lines):
 def test_every_difference_of_measured_and_declared_has_a_line(printed, returned):
     lines = cells(printed("census.differ"))
     told = {(line[0].strip("`"), line[1]) for line in lines}
-    named = {"deepseek_v4", "laguna", "mellum", "glm4_moe", "zaya"}  # in the caption
+    named = {"deepseek_v4", "laguna", "mellum", "glm4_moe", "zaya", "zamba2"}  # in the caption
     assert named <= {kind for kind, _ in told}
     for row in rows():
         for name, fact in row.facts.items():

@@ -191,7 +191,7 @@ def test_a_model_in_the_matrix_has_the_method(library):
         "transformer_xl": "inside the score",
         "t5_bias": "table of biases",
         "deberta": "bucketed distances",
-        "rope": "turns",
+        "rope": "rotates",
         "alibi": "linear in distance",
         "relative_logits": "each token mixes",
     }

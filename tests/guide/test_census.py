@@ -42,7 +42,7 @@ def test_each_choice_finds_a_row_and_each_row_can_be_chosen():
         }
         assert held <= set(choices), name
         assert set(choices) - held <= {"series"}, name
-    narrowed = found.select('p[data-bare-layers="bare layers"]')
+    narrowed = found.select('p[data-nope-layers="NoPE layers"]')
     assert {row.a["id"] for row in narrowed} >= {"smollm3", "cohere2", "llama4_text"}
     assert "qwen3" not in {row.a["id"] for row in narrowed}
 
