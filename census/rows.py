@@ -191,7 +191,7 @@ def _shares(value):
 
 
 def _bases(value):
-    return f"default base {' and '.join(f'{each:,.0f}' for each in value)}"
+    return f"with default base {' and '.join(f'{each:,.0f}' for each in value)}"
 
 
 _OF_TURNS = {"layout": _layouts, "share": _shares, "base": _bases}

@@ -44,7 +44,7 @@ def test_what_is_not_measured_says_why_and_states_nothing_as_measured():
 
 def test_words_name_witnesses():
     said = words(row_of("smollm3"))
-    assert said[0] == "rotates halves, whole heads, default base 2,000,000 ✓"
+    assert said[0] == "rotates halves, whole heads, with default base 2,000,000 ✓"
     assert said[1] == "no rotation (NoPE) in each 4th layer from number 3 ✓"
     assert words(row_of("bloom"))[0] == "a bias linear in distance ✓"
     assert words(row_of("gpt2"))[0].startswith("adds a learned table")
@@ -73,7 +73,7 @@ def made(**facts):
         ({"rotation": ("yes", "declared", None)}, ["rotates (declared)"]),
         (
             {"rotation": ("yes", "measured", True), "base": ([1e4, 1e6], "measured", False)},
-            ["rotates default base 10,000 and 1,000,000 ✗"],
+            ["rotates with default base 10,000 and 1,000,000 ✗"],
         ),
         ({"sinks": ("yes", "measured", None), "biased": ("no", "measured", True)}, ["sinks"]),
         ({"sinks": ("unknown", "none", None), "biased": ("disputed", "measured alone", False)},
