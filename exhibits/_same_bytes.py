@@ -8,6 +8,7 @@ import torch
 
 from experiments.language import CONTEXTS
 from experiments.runs import load
+from experiments.variants import ORDER
 
 NEAR, LONG = 64, 1008  # bytes read before: all within the training; the most
 LITTLE = 0.06  # nats
@@ -19,6 +20,12 @@ def losses(before):
         name: torch.tensor([run["far"][str(before)] for run in runs]).mean(-1)
         for name, runs in load("language").items()
     }
+
+
+def counting():
+    """The same of counting which byte followed which four: (seeds,)."""
+    runs = load("variants")["5-gram"]
+    return torch.tensor([run["far"][str(ORDER)] for run in runs]).mean(-1)
 
 
 def chances(*names):

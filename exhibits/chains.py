@@ -10,9 +10,10 @@ import torch
 
 from exhibits import regimes
 from exhibits.regimes import ASKED, TRAINED
-from experiments import extensions
+from experiments import extensions, larger
+from experiments import recent as modern
 from experiments import recipes as other
-from experiments.regimes import CLIP, RATE
+from experiments.regimes import CLIP, DIM, HEADS, RATE
 
 PATCHES = [
     f"{layer} {patch}"
@@ -20,6 +21,7 @@ PATCHES = [
     for patch in ("nothing", "shifted", CLIP, TRAINED)
 ]
 PLAIN = str(ASKED)
+LEARNED = 0.1  # excess loss within the training length, at most
 # What sees how much in the first layer, and what the second has.
 PARTED = {
     ("sees all", "RoPE"): "RoPE",
@@ -62,6 +64,12 @@ def patched():
                 if math.isfinite(cell):
                     asked = "all" if column == PLAIN else column
                     values[regimes._key(f"{name} {asked} {end}")] = cell
+    cost = [
+        _mean(name, "second nothing", TRAINED) - _mean(name, PLAIN, TRAINED)
+        for name in found
+    ]
+    cost = [each for each in cost if each]  # the others have none there
+    values |= {"second_least": min(cost), "second_most": max(cost)}
     labels = ["as trained", *(patch.split()[1] for patch in PATCHES)]
     axes[-1].set_xticks(range(len(columns)), labels, rotation=90)
     return fig, values
@@ -125,6 +133,63 @@ def recipes():
     return values | {"usual": RATE}
 
 
+def rope_by_recipe():
+    """Excess loss of RoPE and of no positional encoding, within the training
+    length and at the end, the least and the greatest over the seeds, with
+    each recipe that was tried.
+    """
+    heads = f"one head of {extensions.WIDTH}"
+    recipes = {  # where RoPE was trained so, and no positional encoding
+        "as above": (("chains", "RoPE"), ("chains", "none")),
+        heads: (("extensions", "RoPE stretched", "untuned RoPE"), None),
+        f"base {modern.BASE:,.0f}": (("recent", "larger base"), None),
+    }
+    for _, change in _changes():
+        pair = [("recipes", f"{name}, {change}") for name in ("RoPE", "none")]
+        if all(name in regimes._methods("recipes") for _, name in pair):
+            name = change.replace("rate", "step size")
+            recipes[name.replace("long", f"{other.LONGER} × updates")] = pair
+    size = f"{larger.TIMES**2} × parameters"
+    recipes[size] = (("larger", "RoPE"), ("larger", "none"))
+    print("| Recipe | Seeds | RoPE, within | Far | None, within | Far |")
+    print("|---|--:|--:|--:|--:|--:|")
+    found = {"RoPE": [], "none": []}
+    for recipe, sides in recipes.items():
+        cells = []
+        for name, side in zip(found, sides, strict=True):
+            ends = _by_seed(*side) if side else None
+            cells += [_range(each) for each in ends] if side else ["–", "–"]
+            found[name] += [] if ends is None else [ends]
+        seeds = len(found["RoPE"][-1][0])
+        print(f"| {recipe} | {seeds} |", " | ".join(cells), "|")
+    values = {"recipes": len(recipes), "head": DIM // HEADS}
+    for name, runs in found.items():
+        within, far = torch.cat(runs, 1)
+        values[f"{name.lower()}_runs"] = len(within)
+        known = (within < LEARNED) if name == "RoPE" else within > 0
+        values[f"{name.lower()}_known"] = int(known.sum())
+        for place, each in (("within", within[known]), ("far", far[known])):
+            values[f"{name.lower()}_{place}_least"] = each.min()
+            values[f"{name.lower()}_{place}_most"] = each.max()
+    return values
+
+
+def _by_seed(experiment, name, window=ASKED):
+    """Within and at the end, the mean of each seed: (2, seeds)."""
+    return torch.stack(
+        [
+            regimes._measured(experiment, name, end, window).mean(1)
+            for end in (TRAINED, ASKED)
+        ]
+    )
+
+
+def _range(values):
+    """The least and the greatest, or the one where there is one."""
+    ends = f"{values.min():.2f}", f"{values.max():.2f}"
+    return " to ".join(dict.fromkeys(ends))
+
+
 def changes():
     """How far each is from the best possible, within the trained length and
     at the end, with one other change of the recipe, and without.
@@ -142,7 +207,18 @@ def changes():
             print(f"| {name} | {change} | {cells} |")
             key = regimes._key(f"{name} {change}")
             values |= {f"{key}_within": changed[0], f"{key}_far": changed[1]}
-    return values | {"longer": other.LONGER}
+    t5 = [
+        _of("recipes", name)[1]
+        for name in regimes._methods("recipes")
+        if name.startswith("T5, ")
+    ]
+    t5.append(_of("larger", "T5")[1])
+    return values | {
+        "longer": other.LONGER,
+        "t5_runs": len(t5),
+        "t5_least": min(t5),
+        "t5_most": max(t5),
+    }
 
 
 def _changes(kind=""):

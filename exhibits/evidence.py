@@ -50,9 +50,9 @@ HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
 ALL = "all encodings"  # what a reader may pick besides one
 KINDS = dict.fromkeys(COLORS.values())  # the colours of encodings
 WORDS = {  # of two losses, what the rule for better says of the first
-    True: "better than",
-    False: "worse than",
-    None: "not to be told apart from",
+    True: "has a lower loss than",
+    False: "has a higher loss than",
+    None: "is not distinguishable from",
 }
 SMOOTH = 4  # bins that a point of a line is the mean of
 
@@ -357,14 +357,13 @@ def verdicts():
     many are better, worse, or not to be told apart.
     """
     found = {
-        name: _compared(name, "none", LONG).better()
+        _key(name): _compared(name, "none", LONG).verdict(WORDS)
         for name in load("language")
         if name != "none"
     }
-    values = {_key(name): WORDS[each] for name, each in found.items()}
-    for kind, each in (("better", True), ("worse", False), ("alike", None)):
-        values[kind] = [*found.values()].count(each)
-    return values
+    counts = {True: "better", False: "worse", None: "alike"}
+    told = [*found.values()]
+    return found | {counts[e]: told.count(word) for e, word in WORDS.items()}
 
 
 def level():
@@ -655,7 +654,29 @@ def tasks():
     }
     for task in puzzles.TASKS:
         values[f"{task}_known"] = sum(each[task] for each in known.values())
+    alibi = found["ALiBi"]["copying"][:, -1]
+    values[f"copying_alibi_{puzzles.LENGTHS[-1]}_most"] = alibi.max()
     return fig, values | _widest(found, known) | _of_tasks()
+
+
+def updates():
+    """For each encoding and task, how many updates each seed was trained for:
+    until the criterion was met, or, with a star, all.
+    """
+    print("| Encoding |", " | ".join(puzzles.TASKS), "|")
+    print("|---" + "|--:" * len(puzzles.TASKS) + "|")
+    values = {}
+    for name, runs in load("tasks").items():
+        cells = []
+        for task in puzzles.TASKS:
+            found = [run["learned"][task] for run in runs]
+            told = (f"{e or puzzles.MOST:,}{'' if e else '*'}" for e in found)
+            cells.append(", ".join(told))
+            for end in (min, max):
+                key = f"{task}_{_key(name)}_{end.__name__}"
+                values[key] = end(e or puzzles.MOST for e in found)
+        print(f"| {name} |", " | ".join(cells), "|")
+    return values
 
 
 def _draw_shares(ax, grid):
@@ -694,6 +715,7 @@ def _of_tasks():
         "enough": puzzles.ENOUGH,
         "updates": puzzles.MOST,
         "every": puzzles.EVERY,
+        "looks": puzzles.MOST // puzzles.EVERY,
         "rows": puzzles.ROWS,
         "guess_letter": 1 / puzzles.LETTERS,
         "guess_count": 1 / (puzzles.TICKS + 1),

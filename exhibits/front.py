@@ -9,8 +9,8 @@ from executable_prose import Live, Order
 
 from exhibits import _same_bytes
 from exhibits._drawing import COLORS
-from exhibits._same_bytes import LONG
-from experiments import language
+from exhibits._same_bytes import LONG, NEAR
+from experiments import language, variants
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -116,11 +116,13 @@ def _who_bit_whom_live(move):
 
 
 def past_the_end():
-    """Two lines over the letters that stand before: how bad the guesses are.
+    """Two lines over the number of letters that stand before: the loss. At
+    the bottom, dashed, that of counting which letter follows which four.
 
-    RoPE's line runs far below that of the model without positions as long as
-    the text is no longer than those that it learned from. Then it rises
-    steeply, crosses the other, and ends far above it. Bands: the seeds.
+    RoPE's line runs far below that of the model without positional encoding
+    as long as the text is no longer than those that it learned from. Then it
+    rises steeply, crosses the other, and from four times that length on runs
+    far above it. Bands: the seeds.
     """
     read = {
         before: _same_bytes.losses(before) for before in language.CONTEXTS
@@ -128,18 +130,30 @@ def past_the_end():
     trained = language.TRAINED
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     ax.axvspan(trained, LONG, color="gray", alpha=0.12, lw=0)
-    ax.text(trained * 1.1, 1.8, "longer than all texts\nthat it learned from")
-    for name, label in (("none", "no positions at all"), ("RoPE", "RoPE")):
+    ax.text(trained * 1.1, 1.65, "longer than in training")
+    lines = {"none": "no positional encoding", "RoPE": "RoPE"}
+    for name, label in lines.items():
         seeds = torch.stack([losses[name] for losses in read.values()])
         low, high = seeds.aminmax(dim=1)
         color = COLORS[name]
         ax.plot([*read], seeds.mean(1), color=color, lw=2.5)
         ax.fill_between([*read], low, high, color=color, alpha=0.25, lw=0)
         ax.text(1.1 * min(read), high[0] + 0.05, label, color=color)
+    counting = _same_bytes.counting().mean().item()
+    ax.axhline(counting, color="gray", ls="--")
+    ax.text(1.1 * min(read), counting + 0.04, "counting", color="gray")
     ax.set_xscale("log", base=2)
     ax.set_xticks([*read], [*read])
     ax.minorticks_off()
-    ax.set(yticks=[], xlim=(min(read), LONG), ylim=(1.75, 3.25))
-    ax.set_xlabel("letters before the guess")
-    ax.set_ylabel("worse guesses →")
-    return fig, {"trained": trained, "seeds": len(seeds[0])}
+    ax.set(yticks=[], xlim=(min(read), LONG), ylim=(1.45, 3.25))
+    ax.set_xlabel("letters of context before the guess")
+    ax.set_ylabel("loss (lower is better)")
+    sizes = {"trained": trained, "seeds": len(seeds[0]), "longest": LONG}
+    chance = {
+        f"{name.lower()}_{where}": math.exp(-read[before][name].mean())
+        for name in lines
+        for where, before in (("within", NEAR), ("far", LONG))
+    }
+    counting = math.exp(-counting)
+    values = {"counting": counting, "followed": variants.ORDER - 1}
+    return fig, sizes | chance | values

@@ -7,9 +7,8 @@ import matplotlib.pyplot as plt
 import torch
 from executable_prose import Live, Slider
 
-from exhibits import _same_bytes
+from exhibits import _same_bytes, evidence
 from exhibits._drawing import name_lines
-from experiments.language import CONTEXTS
 from snippets.attention import SelfAttention, attention
 from snippets.block import Block, Encoding, additive_mask
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -72,36 +71,37 @@ def _bowls_live(pour, most):
 
 
 def bare():
-    """Two rows of dots along a line of chances, one for each kind of mark,
-    and a larger black one for no marks.
+    """Two rows of dots along a line of probabilities, one for each kind of
+    mark, and a larger black one for no marks.
 
-    At the practised length the black dot is the last of all. Far beyond,
-    some of the others are behind it.
+    At the practised length the black dot is the last of all. Far beyond, two
+    of the others are far behind it, and two more beside it.
     """
     read = {
         "practised length": _same_bytes.NEAR,
-        "far beyond": CONTEXTS[-1],
+        "far beyond": _same_bytes.LONG,
     }
-    chances = _same_bytes.chances(*_same_bytes.losses(_same_bytes.NEAR))
     fig, ax = plt.subplots(figsize=(4.4, 1.8))
-    beaten = []
     for row, before in enumerate(read.values()):
-        at = {n: each[CONTEXTS.index(before)] for n, each in chances.items()}
+        losses = _same_bytes.losses(before)
+        at = {n: 100 * (-each.mean()).exp() for n, each in losses.items()}
         none = at.pop("none")
-        ax.scatter(
-            [100 * each for each in at.values()],
-            [-row] * len(at),
-            color="gray",
-        )
-        ax.scatter(100 * none, -row, s=90, color="black")
-        beaten.append(sum(none > each for each in at.values()))
-    ax.text(100 * chances["none"][2], 0.22, "no marks", ha="center")
-    ax.set(ylim=(-1.4, 0.6), xlabel="chance of the right letter, in 100")
+        ax.scatter([*at.values()], [-row] * len(at), color="gray")
+        ax.scatter(none, -row, s=90, color="black")
+        if row == 0:
+            ax.text(none, 0.22, "no marks", ha="center")
+    ax.set(ylim=(-1.4, 0.6))
+    ax.set_xlabel("typical probability of the right letter (%)")
     ax.set_yticks([0, -1], read)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    near, far = beaten
-    return fig, {"marks": len(at), "beaten_near": near, "beaten_far": far}
+    told = evidence.verdicts()
+    return fig, {
+        "marks": len(at),
+        "all": len(losses),
+        "beaten_far": told["worse"],
+        "alike_far": told["alike"],
+    }
 
 
 def running_mean():

@@ -16,7 +16,13 @@ from experiments import chains, ciphers
 from experiments import recent as modern
 from experiments import regimes as models
 from experiments import tasks as puzzles
-from experiments.intervals import LEVEL, SEEN, compare, could_be_seen
+from experiments.intervals import (
+    LEVEL,
+    ONE_SEED,
+    SEEN,
+    compare,
+    could_be_seen,
+)
 from experiments.runs import PLAN, load, plan
 
 TRAINED, ASKED = models.TRAINED, models.ASKED
@@ -28,11 +34,9 @@ DRAWN = (
     *("T5", "ALiBi", "KERPLE", "DeBERTa"),
 )
 OUTCOMES = {True: "held", False: "failed", None: "open"}
-NEARER, FARTHER = (
-    "nearer to the best possible than",
-    "farther from the best possible than",
-)
-UNTOLD = "not to be told apart from"
+NEARER = "has a lower excess loss than"
+FARTHER = "has a higher excess loss than"
+UNTOLD = "is not distinguishable from"
 
 
 def _methods(regime="chains"):
@@ -46,7 +50,7 @@ def _runs(regime, method):
 def _measured(regime, method, at, window=ASKED, task=None):
     """Losses: of chains beyond the best possible, (seeds, texts); of ciphers
     (seeds, files, windows); of a task the share of wrong answers, (seeds, 1).
-    A rule has one row.
+    A rule, which has no seeds: (texts,).
     """
     if task:
         column = puzzles.LENGTHS.index(at)
@@ -54,9 +58,9 @@ def _measured(regime, method, at, window=ASKED, task=None):
         right = [[run["accuracy"][task][column]] for run in found]
         return 1 - torch.tensor(right)
     if method == "best":
-        return torch.zeros(1, chains.TEXTS)
+        return torch.zeros(chains.TEXTS)
     if method == "count":
-        return torch.tensor([_counting(window)[str(at)]])
+        return torch.tensor(_counting(window)[str(at)])
     kind = "far" if regime == "ciphers" else "above"
     runs = _runs(regime, method)
     found = [run[kind][str(window)][str(at)] for run in runs]
@@ -116,20 +120,27 @@ def expected():
     """
     print("| Expected | Came | Difference, nats | Could be seen |")
     print("|---|---|--:|--:|")
-    counts = dict.fromkeys((*OUTCOMES.values(), "not_asked"), 0)
+    words = (*OUTCOMES.values(), ONE_SEED, "not_asked")
+    counts = dict.fromkeys(words, 0)
     for regime, stop, entry in _expected():
         if not _was_asked(regime, entry):
             counts["not_asked"] += 1
             continue
         less, more = _both(regime, entry)
         found = compare(less, more)
-        outcome = OUTCOMES[found.better(entry["by"])]
-        counts[outcome] += not stop
         says = f"*Stop rule.* {entry['says']}" if stop else entry["says"]
-        nats = f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
-        seen = could_be_seen(more - less)
-        cells = (f"{regime}: {says}", outcome, nats, f"{seen:.2f}")
+        outcome = found.verdict(OUTCOMES, entry["by"])
+        counts[outcome] += not stop
+        nats, seen = f"{found.gain:+.2f}", "–"
+        if outcome == ONE_SEED:
+            outcome = f"open: {ONE_SEED}"
+        else:
+            nats += f" ({found.low:+.2f} to {found.high:+.2f})"
+            values = torch.atleast_2d(more - less)
+            seen = f"{could_be_seen(values):.2f}"
+        cells = (f"{regime}: {says}", outcome, nats, seen)
         print("|", " | ".join(cells), "|")
+    counts["single"] = counts.pop(ONE_SEED)
     return counts | {"sure": LEVEL, "chance": SEEN}
 
 
@@ -143,21 +154,32 @@ def distances():
     print("|---" + "|--:" * len(asked) + "|")
     best = [f"{loss:.2f}" for end, loss in _best().items() if end in ENDS]
     print("| *best, loss* |", " | ".join(best), "||")
-    for name in (*_nearest_first(), "count"):
-        print(_row(name, asked))
+    for name in _nearest_first():
+        print(f"| {name} |", _cells(name, asked), "|")
+    for seen in (TRAINED, _reach(TRAINED)):
+        cells = _cells("count", [(end, seen) for end in ENDS])
+        print(f"| *counting, last {seen}* |", cells, "||")
     values = {}
-    for name in ("count", *_methods()):
+    for name in _methods():
         for end, window in (*asked, *_windows()):
             seen = "all" if window == ASKED else window
             found = _distance(name, end, window)
             values[f"{_key(name)}_{seen}_{end}"] = found.gain
+    for seen in (TRAINED, _reach(TRAINED)):
+        found = _distance("count", ASKED, seen)
+        values[f"count_{seen}_{ASKED}"] = found.gain
     return values | _in_words(values) | _sizes()
 
 
+def _reach(window):
+    """How many states reach the end where each layer sees so many."""
+    return models.LAYERS * (window - 1) + 1
+
+
 def windows():
-    """How far each method is from the best possible at the end, by how much
-    it sees there; how many others it is surely nearer than, all seen, and
-    which it is not to be told apart from.
+    """Excess loss of each method at the end, by how many states each layer
+    sees there; with all states seen, how many others have a higher one by
+    the rule, and which are not distinguishable.
     """
     narrow = " | ".join(f"{window}" for _, window in _windows())
     print("| Method |", narrow, "| Beats | Level with |")
@@ -167,8 +189,15 @@ def windows():
         worse = sum(_verdict(name, e) == NEARER for e in others)
         level = [e for e in others if _verdict(name, e) == UNTOLD]
         level = ", ".join(level) or "none of them"
-        print(_row(name, _windows()), worse, "|", level, "|")
-    print(_row("count", _windows()), "||")
+        print(f"| {name} |", _cells(name, _windows()), "|", worse, end="")
+        print(f" | {level} |")
+    for label, far in (
+        ("as many states", lambda window: window),
+        ("as far as the layers reach", _reach),
+    ):
+        cells = _cells("count", [(e, far(seen)) for e, seen in _windows()])
+        print(f"| *counting, {label}* | {cells} |||")
+    return {"pairs": len([*combinations(_methods(), 2)])}
 
 
 def _windows():
@@ -187,19 +216,17 @@ def _nearest_first():
     return sorted(_methods(), key=lambda e: _distance(e, ASKED).gain)
 
 
-def _row(name, asked):
+def _cells(name, asked):
     found = [_distance(name, *each) for each in asked]
-    cells = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
-    name = "*a count*" if name == "count" else name
-    return f"| {name} | {' | '.join(cells)} |"
+    return " | ".join(f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found)
 
 
 def _in_words(values):
     """What the text says besides: what is won by what a window hides, half
     intervals, and what the design could have seen.
     """
-    told = {}
-    for name in ("alibi", "t5", "sinusoidal"):
+    told = {"reach": _reach(TRAINED)}
+    for name in ("alibi", "t5", "sinusoidal", "learned"):
         seen = values[f"{name}_{TRAINED}_{ASKED}"]
         told[f"{name}_uses"] = seen - values[f"{name}_all_{ASKED}"]
     for name in ("RoPE", "none", "DeBERTa"):
@@ -234,7 +261,7 @@ def _verdict(one, other, end=ASKED, narrow=None):
     found = compare(
         _measured("chains", one, end), _measured("chains", other, end, seen)
     )
-    return {True: NEARER, False: FARTHER, None: UNTOLD}[found.better()]
+    return found.verdict({True: NEARER, False: FARTHER, None: UNTOLD})
 
 
 def _distance(name, end, window=ASKED, regime="chains"):
@@ -296,36 +323,39 @@ def _in_trained_lengths(ax):
     ax.minorticks_off()
     times = [f"{end // 2 // TRAINED} to {end // TRAINED}" for end in ENDS[1:]]
     ax.set_xticks(MIDDLES, ["trained", *times])
-    ax.set_xlabel("place in the text, in trained lengths")
+    ax.set_xlabel("position (multiples of the training length)")
     ax.set_xlim(right=MIDDLES[-1])
 
 
 def floor():
-    """Loss over the place in the text, from half the trained length to eight
-    times it. The best possible, a thick gray line, falls all the way; a
-    dashed gray one, a count of the last stretch as long as training, falls
-    ever less. Four encodings end near that, KERPLE below it, DeBERTa just
-    above the best possible. RoPE rises to the line of no positions, far above
-    all; with a window, dashed, it does not.
+    """Loss over the position, from half the training length to eight times
+    it. The optimal loss, a thick gray line, falls all the way. Two broken
+    gray ones fall less and less: counting in the last stretch as long as
+    training, and in one nearly twice as long. DeBERTa ends just above the
+    optimum, KERPLE near the longer count, three encodings near the shorter
+    one or above it. RoPE rises steeply and meets the line of no positional
+    encoding, far above all; with a window, dashed, it ends near the shorter
+    count.
     """
-    fig, ax = plt.subplots(figsize=(4.4, 3.3))
+    fig, ax = plt.subplots(figsize=(4.4, 3.5))
     best = torch.tensor([_best()[end] for end in ENDS])
-    lines = {name: (name, ASKED) for name in DRAWN}
+    lines = {name: (name, ASKED, "-") for name in DRAWN}
+    reach = _reach(TRAINED)
     lines |= {
-        f"count of {TRAINED}": ("count", TRAINED),
-        f"RoPE, window {TRAINED}": ("RoPE", TRAINED),
+        f"counting, last {TRAINED}": ("count", TRAINED, "--"),
+        f"counting, last {reach}": ("count", reach, "-."),
+        f"RoPE, window {TRAINED}": ("RoPE", TRAINED, "--"),
     }
-    for label, (name, window) in lines.items():
+    for label, (name, window, style) in lines.items():
         gain, low, high = _over_places(name, window)
         color = COLORS.get(name, "gray")
-        style = "-" if window == ASKED else "--"
         ax.plot(MIDDLES, best + gain, style, color=color, label=label)
         band = MIDDLES, best + low, best + high
         if name in COLORS:
             ax.fill_between(*band, color=color, alpha=0.2, lw=0)
-    ax.plot(MIDDLES, best, color="gray", lw=4, label="best possible")
+    ax.plot(MIDDLES, best, color="gray", lw=4, label="optimal")
     _in_trained_lengths(ax)
-    ax.set_ylabel("loss, nats")
+    ax.set_ylabel("loss (nats)")
     ax.set_ylim(bottom=1)
     name_lines(ax, centred)
     return fig
@@ -358,7 +388,7 @@ def today():
         ax.plot(MIDDLES, gain, color=color, lw=1 if old else 2, label=label)
         ax.fill_between(MIDDLES, low, high, color=color, alpha=0.2, lw=0)
     _in_trained_lengths(ax)
-    ax.set_ylabel("above the best possible, nats")
+    ax.set_ylabel("excess loss (nats)")
     ax.set_ylim(bottom=0)
     name_lines(ax)
     return fig
@@ -381,11 +411,12 @@ def recent():
         found = [_distance(name, end, window, "recent") for end in ENDS]
         cells = [f"{e.gain:.2f} ±{e.high - e.gain:.2f}" for e in found]
         far = _measured("recent", name, ASKED, window)
-        verdict = {
+        words = {
             True: "nearer",
             False: "farther",
-            None: "not to be told apart",
-        }[compare(far, nearest).better()]
+            None: "not distinguishable",
+        }
+        verdict = compare(far, nearest).verdict(words)
         said = name if window == ASKED else f"{name}, {window}"
         print(f"| {said} |", " | ".join(cells), f"| {verdict} |")
         key = said.lower().replace(", ", "_").replace(" ", "_")
@@ -397,7 +428,14 @@ def recent():
         "base": modern.BASE,
         "more": modern.MORE,
         "strength": modern.STRENGTH,
+        "rule": _asked_of("recent"),
     }
+
+
+def _asked_of(regime):
+    """The distance that the stop rule of a regime asks for, without sign."""
+    (rule,) = (e for of, stop, e in _expected() if stop and of == regime)
+    return abs(rule["by"])
 
 
 def larger():

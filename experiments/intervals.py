@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 LEVEL = 0.95
+ONE_SEED = "one seed"  # instead of a verdict
 SEEN = 0.8  # the chance with which a difference that is told as one that could have been seen is seen
 
 
@@ -34,26 +35,40 @@ def scatter(values):
 
 
 class Comparison(NamedTuple):
-    """By how much one thing loses less than another, and the interval of that."""
+    """By how much one thing loses less than another, the interval of that, and the number of seeds behind it.
+
+    Two rules that are not trained have no seeds: None.
+    """
 
     gain: float
     low: float
     high: float
+    seeds: int | None
 
     def better(self, by=0.0):
         """Whether the one is better by so much: True or False, or None where this cannot be told.
 
-        This is the rule for every such sentence: the whole interval of the difference lies beyond.
+        This is the rule for every such sentence: the whole interval of the difference lies beyond. With a
+        single seed on either side it cannot be told: an interval over files leaves out how seeds differ.
         """
+        if self.seeds == 1:
+            return None
         return True if self.low > by else False if self.high < by else None
+
+    def verdict(self, words, by=0.0):
+        """The word for what `better` returns, and for a single seed the one that is never a comparison."""
+        return ONE_SEED if self.seeds == 1 else words[self.better(by)]
 
 
 def compare(one, other):
     """Losses of two things on the same files with the same seeds: (seeds, files, ...) each.
 
-    What has no seeds, such as a rule that is not trained, has one row.
+    Where one has fewer seeds, only the seeds that both have are compared. A rule that is not trained has no
+    seeds: (files,).
     """
-    return Comparison(*interval(other - one))
+    seeds = min((len(each) for each in (one, other) if each.ndim > 1), default=None)
+    one, other = (each[:seeds] if each.ndim > 1 else each[None] for each in (one, other))
+    return Comparison(*interval(other - one), seeds)
 
 
 def could_be_seen(values, draws=20_000):

@@ -51,6 +51,26 @@ def test_a_shift_ruins_the_first_layer_and_not_the_second():
 
 
 @pytest.mark.claim(
+    "evidence-second-layer-uses-some-order",
+    "In our runs on chains, in the second half of the trained length, telling the second layer alone nothing "
+    "of positions takes RoPE, T5, ALiBi, Transformer-XL and a window with RoPE in both layers farther from "
+    "the best possible in each seed, by 0.005 to 0.13 nats; for T5 and Transformer-XL that holds by the rule "
+    "for better",
+)
+def test_the_second_layer_uses_some_order_within_the_trained_length():
+    found = {name: layers(name, WITHIN, "second nothing") - layers(name, WITHIN) for name in load("layers")}
+    cost = {name: each.mean(1) for name, each in found.items() if each.any()}
+    assert {*cost} == {"RoPE", "T5", "ALiBi", "Transformer-XL", "window and RoPE"}
+    assert all(((each > 0.005) & (each < 0.13)).all() for each in cost.values())
+    for name in ("T5", "Transformer-XL"):
+        assert compare(layers(name, WITHIN), layers(name, WITHIN, "second nothing")).better() is True
+    values, means = chains.patched()[1], [each.mean().item() for each in cost.values()]
+    assert (values["second_least"], values["second_most"]) == pytest.approx(
+        (min(means), max(means)), abs=1e-5
+    )
+
+
+@pytest.mark.claim(
     "evidence-rope-breaks-in-both-layers",
     "In our runs on chains, from 512 to 1,024 states, where 128 were trained, RoPE is nearer to the best "
     "possible by 0.25 nats or more if its first layer alone sees no more than the last 128 states, and if "
@@ -220,6 +240,67 @@ def test_tuning_helps_each():
             assert compare(stretched(f"tuned {name}"), stretched("tuned RoPE")).better() is True, name
 
 
+@pytest.mark.claim(
+    "evidence-rope-by-recipe",
+    "In our 14 runs of RoPE on chains (width of the heads, base, step size, four times the updates, four "
+    "times the parameters; one to three seeds each), the excess loss from 512 to 1,024 states, where 128 "
+    "were trained, is at least 0.35 nats above that in the second half of the training length. It is at most "
+    "0.05 there and 0.41 to 1.19 at the end in the 13 runs that learned the task. The model without "
+    "positional encoding, in 8 runs, has 0.58 to 0.78 there and 0.93 to 1.09 at the end; with one head of 64 "
+    "RoPE ends at least 0.2 below each of them in two of three seeds, with a base of 500,000 below each of "
+    "them in each of three seeds, and in three other recipes above each of them in one seed or more",
+)
+def test_rope_gets_worse_in_every_recipe_and_by_how_much_depends_on_it(capsys):
+    values = chains.rope_by_recipe()
+    rows = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    rates = [f"rate {rate}" for rate in (0.001, 0.006, 0.012)]
+    runs = {
+        "as above": ("chains", "RoPE", PLAIN),
+        "one head of 64": ("extensions", "RoPE stretched", "untuned RoPE"),
+        "base 500,000": ("recent", "larger base", PLAIN),
+        **{e.replace("rate", "step size"): ("recipes", f"RoPE, {e}", PLAIN) for e in rates},
+        "4 × updates": ("recipes", "RoPE, long", PLAIN),
+        "4 × parameters": ("larger", "RoPE", PLAIN),
+    }
+    others = {
+        recipe: (experiment, name.replace("RoPE", "none"), PLAIN)
+        for recipe, (experiment, name, window) in runs.items()
+        if window == PLAIN and name.startswith("RoPE")
+    }
+    assert [row[0] for row in rows] == [*runs]
+    # Every run of RoPE with its own frequencies stands in it; layers.py has those of chains.py again.
+    named = [name for name in plan()["recipes"]["methods"] if name.startswith("RoPE")]
+    assert {name for experiment, name, _ in runs.values() if experiment == "recipes"} == {*named}
+    found = {side: {} for side in ("rope", "none")}
+    for recipe, seeds, *cells in rows:
+        for side, told, kind in (("rope", cells[:2], runs), ("none", cells[2:], others)):
+            if recipe not in kind:
+                assert told == ["–", "–"]
+                continue
+            experiment, name, window = kind[recipe]
+            each = [kept(experiment, name, end, window).mean(1) for end in (WITHIN, FAR)]
+            found[side][recipe] = torch.stack(each)
+            assert int(seeds) == len(each[0])
+            ends = [dict.fromkeys((f"{e.min():.2f}", f"{e.max():.2f}")) for e in each]
+            assert told == [" to ".join(end) for end in ends]
+    rope, none = (torch.cat([*found[side].values()], 1) for side in ("rope", "none"))
+    assert (values["recipes"], values["head"]) == (len(runs), 16)
+    assert rope.shape == (2, 14) and none.shape == (2, 8) and values["rope_runs"] == 14
+    assert (rope[1] - rope[0] > 0.35).all() and (values["none_runs"], values["rope_known"]) == (8, 13)
+    known = rope[:, rope[0] < 0.1]
+    assert known.shape == (2, 13) and (known[0] < 0.05).all()
+    for side, learned in (("rope", known), ("none", none)):
+        told = [values[f"{side}_{at}_{end}"].item() for at in ("within", "far") for end in ("least", "most")]
+        assert told == pytest.approx([f(row.tolist()) for row in learned for f in (min, max)], abs=1e-6)
+    assert known[1].min() > 0.41 and known[1].max() < 1.19
+    assert none[0].min() > 0.58 and none[0].max() < 0.78
+    assert none[1].min() > 0.93 and none[1].max() < 1.09
+    assert ((none[1].min() - found["rope"]["one head of 64"][1]) > 0.2).tolist() == [True, True, False]
+    assert (found["rope"]["base 500,000"][1] < none[1].min()).all()
+    for recipe in ("as above", "4 × updates", "4 × parameters"):
+        assert found["rope"][recipe][1].max() > none[1].max()
+
+
 def by_rate(name):
     """Within and at the end, of one seed, with each step size."""
     usual = "recent" if name == "window and none" else "chains"
@@ -230,45 +311,95 @@ def by_rate(name):
 
 @pytest.mark.claim(
     "evidence-no-step-size-saves-rope",
-    "In our runs on chains with one seed and step sizes of 0.001, 0.003, 0.006 and 0.012, RoPE is at least "
-    "0.9 nats above the best possible from 512 to 1,024 states, and the model without positions at least 0.6 "
-    "in the second half of the trained length; T5 is nearer at the end with 0.006 and 0.012 than a count of "
-    "the last 128 states, by the rule for better over texts, and farther with 0.001; KERPLE and a window "
-    "below a layer without positions are nearer with each",
+    "In our runs on chains with one seed and step sizes of 0.001, 0.003, 0.006 and 0.012, RoPE with heads of "
+    "16 is at least 0.9 nats above the best possible from 512 to 1,024 states, and the model without "
+    "positions at least 0.6 in the second half of the trained length; T5 ends at most 0.2 above it with "
+    "0.006 and 0.012, and at least 0.3 with 0.001 and 0.003, KERPLE and a window below a layer without "
+    "positions at most 0.16 with each",
 )
-def test_no_step_size_saves_rope_and_t5_profits_of_larger_ones():
+def test_no_step_size_saves_rope_and_t5_ends_nearer_with_larger_ones():
     assert (by_rate("RoPE")[:, 1] >= 0.9).all() and (by_rate("none")[:, 0] >= 0.6).all()
-    count = regimes._measured("chains", "count", 1024, 128).double()
-    better = {
-        (name, rate): compare(kept("recipes", f"{name}, rate {rate}"), count).better()
-        for name in ("T5", "KERPLE", "window and none")
-        for rate in (0.001, 0.006, 0.012)
-    }
-    assert better.pop(("T5", 0.001)) is False and all(better.values())
-    assert chains.recipes()["t5_nearest"] == pytest.approx(by_rate("T5")[:, 1].min().item(), abs=1e-5)
+    usual, small, *large = by_rate("T5")[:, 1]
+    assert min(usual, small) >= 0.3 and max(large) <= 0.2
+    for name in ("KERPLE", "window and none"):
+        assert (by_rate(name)[:, 1] <= 0.16).all()
+    assert chains.recipes()["t5_nearest"] == pytest.approx(min(large).item(), abs=1e-5)
+
+
+@pytest.mark.claim(
+    "evidence-t5-by-recipe",
+    "In our seven runs of T5 on chains with another recipe (three step sizes, four times the updates, a "
+    "table that learns three and ten times as fast, four times the parameters), with one seed each, it ends "
+    "0.17 to 0.35 nats above the best possible from 512 to 1,024 states, less than a count of the last 128 "
+    "states in all but that with a step size of 0.001",
+)
+def test_t5_ends_below_the_count_in_most_other_recipes():
+    names = [name for name in plan()["recipes"]["methods"] if name.startswith("T5")]
+    found = {name: ends("recipes", name)[1] for name in names} | {"larger": ends("larger", "T5")[1]}
+    count = regimes._measured("chains", "count", 1024, 128).mean().item()
+    assert {name for name, each in found.items() if each >= count} == {"T5, rate 0.001"}
+    values, each = chains.changes(), found.values()
+    assert (values["t5_least"], values["t5_most"]) == pytest.approx((min(each), max(each)), abs=1e-5)
+    assert len(found) == values["t5_runs"] == 7 and 0.17 < min(each) < max(each) < 0.35
+
+
+def test_what_plain_words_say_of_needles_and_of_the_clock_holds_in_every_run():
+    """Needles end ahead of bare feet or behind, the clock ahead but for one run with quieter waves."""
+    values = chains.rope_by_recipe()
+    bare = values["none_far_least"].item()
+    names = [name for name in plan()["recipes"]["methods"] if name.startswith("sinusoidal")]
+    clock = {name: ends("recipes", name)[1] for name in names}
+    quiet = clock.pop("sinusoidal, quiet")
+    assert bare < quiet < values["none_far_most"]
+    assert max(clock.values()) < bare - 0.2 and (kept("chains", "sinusoidal").mean(1) < bare - 0.2).all()
+    assert values["rope_far_least"] < bare and values["rope_far_most"] > values["none_far_most"]
 
 
 @pytest.mark.claim(
     "evidence-more-training-does-not-save-rope",
     "In our runs on chains with one seed and four times the updates, RoPE comes within 0.01 nats of the best "
-    "possible in the second half of the trained length, and is at least 1 above it from 512 to 1,024 states; "
-    "a window below a layer without positions is then nearer than T5, and T5 than RoPE, by the rule for "
-    "better over texts; the model without positions is still at least 0.5 above it within",
+    "possible in the second half of the trained length, and is at least 1.1 above it from 512 to 1,024 "
+    "states; a window below a layer without positions is then at most 0.07 above it, T5 at most 0.21, and "
+    "the model without positions at least 0.5 within and 0.9 at the end",
 )
 def test_more_training_does_not_save_rope():
     within, far = ends("recipes", "RoPE, long")
-    assert within <= 0.01 and far >= 1
-    assert compare(kept("recipes", "window and none, long"), kept("recipes", "T5, long")).better() is True
-    assert compare(kept("recipes", "T5, long"), kept("recipes", "RoPE, long")).better() is True
-    assert ends("recipes", "none, long")[0] >= 0.5
+    assert within <= 0.01 and far >= 1.1
+    assert ends("recipes", "window and none, long")[1] <= 0.07
+    assert ends("recipes", "T5, long")[1] <= 0.21
+    within, far = ends("recipes", "none, long")
+    assert within >= 0.5 and far >= 0.9
 
 
 @pytest.mark.claim(
     "evidence-sinusoids-hold-by-their-loudness",
-    "In our runs on chains with one seed, sinusoids that are added as loud as the tokens are at least 0.5 "
-    "nats farther from the best possible from 512 to 1,024 states, where 128 were trained, than sinusoids as "
-    "they are, by the rule for better over texts",
+    "In our runs on chains, sinusoids that are added as loud as the tokens are at least 0.95 nats above the "
+    "best possible from 512 to 1,024 states, where 128 were trained, in the one run with them, and sinusoids "
+    "as they are at most 0.35 in each of three; in the second half of the trained length that is at least "
+    "0.08, and at most 0.02",
 )
 def test_sinusoids_as_loud_as_the_tokens_do_not_hold():
-    loud = kept("chains", "sinusoidal")[:1]
-    assert compare(loud, kept("recipes", "sinusoidal, quiet")).better(0.5) is True
+    within, far = ends("recipes", "sinusoidal, quiet")
+    assert far >= 0.95 and within >= 0.08
+    assert (kept("chains", "sinusoidal").mean(1) <= 0.35).all()
+    assert (kept("chains", "sinusoidal", WITHIN).mean(1) <= 0.02).all()
+
+
+@pytest.mark.claim(
+    "evidence-three-ways-nearer-in-every-run",
+    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, a window below a layer without "
+    "positions, forgetting and relative logits, each with three seeds, are nearer to the best possible in "
+    "each seed than each of our runs with RoPE in both layers, and with sinusoids, in any recipe, that was "
+    "not tuned on longer texts",
+)
+def test_three_ways_of_today_end_nearer_than_any_run_of_rope_or_sinusoids():
+    three = [
+        kept("recent", name).mean(1).max() for name in ("window and none", "forgetting", "relative logits")
+    ]
+    names = [m for m in plan()["recipes"]["methods"] if m.startswith(("RoPE", "sinusoidal"))]
+    others = [
+        *(kept("chains", name) for name in ("RoPE", "sinusoidal")),
+        *(kept("recipes", name) for name in names),
+        *(kept("recent", "larger base"), kept("larger", "RoPE"), stretched("untuned RoPE")),
+    ]
+    assert len(names) == 8 and max(three) < 0.12 < 0.27 < min(each.mean(1).min() for each in others)

@@ -13,10 +13,8 @@ from experiments.encodings import make
 from experiments.runs import PLAN, plan
 from snippets.block import Encoding
 
-METHODS = (
-    *("none", "sinusoidal", "learned", "RoPE", "ALiBi", "T5"),
-    *("xPos", "KERPLE", "Shaw", "Transformer-XL"),
-)
+METHODS = plan()["chains"]["methods"]
+WITHOUT = ("none", "sinusoidal", "RoPE", "ALiBi", "xPos", "Sandwich")  # numbers to learn in the encoding
 PREDICTIONS = tomllib.loads(PLAN.with_name("predictions.toml").read_text(encoding="utf-8"))
 
 
@@ -105,6 +103,12 @@ def test_how_far_a_model_is_is_told_of_each_text_and_band():
     assert chains.BANDS[-1][1] == regimes.ASKED
 
 
+@pytest.mark.claim(
+    "evidence-same-start-and-data",
+    "On source code and on chains every encoding meets the same initial weights outside the encoding and the "
+    "same data in the same order; in the tasks the same as far as its training goes, which ends when the "
+    "task is learned",
+)
 def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
     first = None
     for name in METHODS:
@@ -114,18 +118,24 @@ def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
         assert outside.keys() == first.keys()
         assert all(torch.equal(outside[key], first[key]) for key in outside)
         before = [each.clone() for each in model.encoding.parameters()]
-        assert bool(before) == (name in ("learned", "T5", "KERPLE", "Shaw", "Transformer-XL"))
+        assert bool(before) == (name not in WITHOUT)
         regimes.train(model, chains.draw(44, 9, seed=0).split(4), 11, "cpu")
         after = model.encoding.parameters()
         assert all((old != new).any() for old, new in zip(before, after, strict=True))
 
 
+@pytest.mark.claim(
+    "evidence-same-start-and-data",
+    "On source code and on chains every encoding meets the same initial weights outside the encoding and the "
+    "same data in the same order; in the tasks the same as far as its training goes, which ends when the "
+    "task is learned",
+)
 def test_every_method_meets_the_same_texts_and_one_on_long_texts_as_many_tokens(monkeypatch):
     met = {}
     monkeypatch.setattr(chains, "by_window", lambda model, measure: {})
     monkeypatch.setattr(language, "by_context", lambda model, windows, device: {})
     for module in (chains, ciphers):
-        for name in ("RoPE", "ALiBi", "RoPE on long texts"):
+        for name in (*METHODS, "RoPE on long texts"):
 
             def train(model, batches, updates, device, key=(module, name)):
                 met[key] = [*batches]
@@ -133,8 +143,11 @@ def test_every_method_meets_the_same_texts_and_one_on_long_texts_as_many_tokens(
 
             monkeypatch.setattr(module, "train", train)
             module.run(name, 1, "cpu", updates=2, **{"count": 1} if module is chains else {"each": 1})
-        one, other, long = (met[module, name] for name in ("RoPE", "ALiBi", "RoPE on long texts"))
-        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True)) and len(one) == 2
+        one, long = (met[module, name] for name in ("RoPE", "RoPE on long texts"))
+        for name in METHODS:
+            assert (
+                all(torch.equal(a, b) for a, b in zip(one, met[module, name], strict=True)) and len(one) == 2
+            )
         assert {tuple(each.shape) for each in one} == {(8, 129)}
         assert {tuple(each.shape) for each in long} == {(1, 1025)}
 
@@ -169,6 +182,31 @@ def test_a_window_as_long_as_the_text_changes_nothing_and_the_encoding_is_left_a
         for window in (32, 64, 128):
             same = torch.isclose(found[str(window)], plain, atol=1e-6)
             assert same[:, :window].all() and not same[:, window + 1 :].all()
+
+
+@pytest.mark.claim(
+    "evidence-two-windows-reach-nearly-twice-as-far",
+    "In the two layers of our models a window of n positions in each lets the output depend on the last 2n - "
+    "1 states and on none before: tested for windows of 3 and 9 with each encoding that takes a window",
+)
+@pytest.mark.parametrize("window", [3, 9])
+@pytest.mark.parametrize("name", METHODS)
+def test_what_two_layers_with_a_window_see(name, window):
+    model, texts = regimes.decoder(name, chains.STATES, 0).double(), chains.asked(1)[:, :40]
+    for each in model.parameters():
+        torch.nn.init.normal_(each, std=0.3)
+    model.encoding = regimes.windowed(model.encoding, window)
+    at = torch.arange(40)[None]
+
+    def last(ids):
+        return model(ids, at, torch.ones_like(at))[0][0, -1]
+
+    plain, reach = last(texts), 2 * window - 1
+    for back, moves in ((reach - 1, True), (reach, False)):
+        other = texts.clone()
+        other[0, 39 - back] = (other[0, 39 - back] + 1) % chains.STATES
+        change = (last(other) - plain).abs().max()
+        assert change > 1e-9 if moves else change < 1e-12, back
 
 
 def test_a_run_on_chains_tells_each_window_and_band():

@@ -201,8 +201,9 @@ def test_each_task_has_a_decoder_of_its_own_and_is_asked_at_every_length(monkeyp
 
 @pytest.mark.claim(
     "evidence-same-start-and-data",
-    "In the experiments every encoding meets the same initial weights outside the encoding "
-    "and the same data in the same order",
+    "On source code and on chains every encoding meets the same initial weights outside the encoding and the "
+    "same data in the same order; in the tasks the same as far as its training goes, which ends when the "
+    "task is learned",
 )
 def test_every_encoding_starts_from_the_same_weights_and_meets_the_same_tasks(monkeypatch):
     monkeypatch.setattr(tasks, "BATCH", 2)
