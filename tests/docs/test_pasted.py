@@ -189,7 +189,7 @@ def test_the_answer_for_yarn_is_gpt_oss_of_transformers_by_the_keys_that_it_name
     frequencies, factor = peer("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS["yarn"](config, "cpu")
     exec(re.sub(r"^from rope", "from snippets.rope", code, flags=re.M), made)
     assert_close(made["slower"].float(), frequencies)
-    assert made["warmer"] == factor
+    assert made["attention_factor"] == factor
     length = given["original_max_position_embeddings"]
     assert config.max_position_embeddings == length * given["factor"]
     assert length < len(made["cos"]) <= config.max_position_embeddings, (

@@ -36,10 +36,10 @@ def test_three_of_today_use_what_lies_beyond_the_trained_length():
 @pytest.mark.claim(
     "evidence-sharper-is-nearer",
     "In our runs on chains, from 512 to 1,024 states, where 128 were trained, a window below a layer without "
-    "positions is nearer to the best possible loss with a temperature that grows with the logarithm of the "
-    "place in that layer than without, by the rule for better and in each seed",
+    "positions is nearer to the best possible loss if the scores of that layer are multiplied by a factor "
+    "that grows with the logarithm of the place than without, by the rule for better and in each seed",
 )
-def test_a_temperature_brings_the_layer_without_positions_nearer():
+def test_a_factor_that_grows_brings_the_layer_without_positions_nearer():
     sharper, plain = kept("recent", "window and none", window="sharper"), kept("recent", "window and none")
     assert compare(sharper, plain).better() is True and (sharper.mean(1) < plain.mean(1)).all()
 
