@@ -16,7 +16,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test nightly browser-test zensical method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test rounding nightly browser-test zensical method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -36,6 +36,14 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) executable_prose results
 	$(RUN) pytest -m "not browser and not slow" --remember --numprocesses auto --dist loadfile
 
+# Where floats are computed and printed, and how other processors round them: instructions, BLAS, threads.
+FLOATS := tests/exhibits tests/snippets tests/experiments tests/labs tests/census tests/docs tests/test_peers.py
+ROUNDINGS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=COMPATIBLE TEST_THREADS=2
+
+rounding: $(VENV)/test ## run some tests that compare floats with the arithmetic of another processor
+	ATEN_CPU_CAPABILITY=avx2 $(RUN) pytest tests/exhibits/test_printed.py tests/exhibits/test_returned.py --cold \
+	  -k "not is_read_by_a_test" --numprocesses auto --dist loadfile
+
 BROWSER := pytest tests/site tests/workflows --numprocesses auto --dist worksteal --reruns 1 -r fER
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
@@ -48,6 +56,8 @@ zensical: $(VENV)/test tests/site/node_modules/.installed ## build with what suc
 
 nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slow ones included, and no cache believed
 	$(RUN) pytest -m "not browser" --cold --numprocesses auto --dist loadfile
+	set -e; for each in $(ROUNDINGS); do \
+	  env $$each $(RUN) pytest $(FLOATS) -m "not browser and not slow" --cold --numprocesses auto --dist loadfile; done
 	$(RUN) $(BROWSER) -m browser --cold
 
 method: ## begin a method, as in `make method NAME=fourier`: its files, and the list of what they lack

@@ -1,6 +1,7 @@
 """What every test relies on: checked shape comments, and the same random numbers in each run."""
 
 import gc
+import os
 import signal
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ gc.disable()  # what is imported and collected stays: it need not be looked thro
 
 shape_comments.install("snippets")
 
-torch.set_num_threads(1)  # several workers with threads of their own would wait for one another
+# Several workers with threads of their own would wait for one another; one nightly variant has two.
+torch.set_num_threads(int(os.environ.get("TEST_THREADS", 1)))
 
 # What a script starts in the background ignores interrupts, as would the programs that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
