@@ -28,7 +28,7 @@ OF_THESE = ("light", "rivals", "speed")
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", nargs="?", choices=WHAT, help="builds and speed if not given")
-    parser.add_argument("these", nargs="*", help="light: these pages; rivals: these chapters; speed: these snippets")
+    parser.add_argument("these", nargs="*", help="pages (light), chapters (rivals) or snippets (speed)")
     arguments = parser.parse_args()
     if arguments.these and arguments.what not in OF_THESE:
         parser.error(f"expected no more than {arguments.what}, got {' '.join(arguments.these)}")
