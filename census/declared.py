@@ -49,10 +49,10 @@ def parts(config):
 
 
 def _ropes(given):
-    """The rotations of rope_parameters, which may hold one for each kind of layer."""
+    """The rotations of rope_parameters, which may hold one for each kind of layer; a base of null is none."""
     given = given or {}
-    nested = [each for each in given.values() if isinstance(each, dict)]
-    return nested or ([given] if given else [])
+    nested = [each for each in given.values() if isinstance(each, dict)] or [given]
+    return [one for one in nested if one and one.get("rope_theta", 0) is not None]
 
 
 def _shares(ropes, given):

@@ -4,6 +4,7 @@ Where a model is given positions, as the boxes of words on a page, these differ 
 """
 
 import inspect
+import math
 
 import torch
 
@@ -83,7 +84,9 @@ def _sound(model, token):
         return _random(token, bins).expand(1, getattr(model.config, "max_length", 1_024), bins)
     channels = getattr(model.config, "audio_channels", None)
     shape = (1, channels, 9_600) if channels else (1, 9_600)
-    return torch.full(shape, 0.07 * (token - 4))
+    # Each frame hears the same period. Of a constant wave, a norm over time would leave nothing but rounding.
+    period = math.prod(getattr(model.config, "conv_stride", None) or [1])
+    return _random(token, period).repeat(9_600 // period + 1)[:9_600].expand(shape)
 
 
 def _spectrum(model, token):

@@ -19,7 +19,6 @@ FIRST = 6
 OF_DEPTHS = ("layers", "bare", "windows")
 HIDDEN = 5e3  # how far a hidden score lies below the largest of its query, or further
 UNBUILT = "its narrow copy cannot be built"
-OF_WIDTH = ("attention_hidden_size", "mamba_headdim", "mamba_d_head")  # so many times the hidden size
 FILLED = {  # keys that some defaults leave empty although their models cannot be built or run without
     "head_dim": lambda config: config.hidden_size // config.num_attention_heads,
     "num_key_value_heads": lambda config: config.num_attention_heads,
@@ -70,9 +69,8 @@ def _narrow(config, layers, heads=4):
     for name in ("index_topk", "window_size" if hasattr(config, "patch_size") else ""):
         if hasattr(config, name):
             setattr(narrow, name, getattr(config, name))
-    for name in () if hasattr(config, "mamba_d_ssm") else OF_WIDTH:  # Falcon-H1 gives its width by itself
-        if isinstance(vars(config).get(name), int):
-            setattr(narrow, name, vars(config)[name] * narrow.hidden_size // config.hidden_size)
+    if isinstance(width := vars(config).get("attention_hidden_size"), int):
+        narrow.attention_hidden_size = width * narrow.hidden_size // config.hidden_size
     if "use_cache" in vars(narrow):
         narrow.use_cache = False
     return narrow

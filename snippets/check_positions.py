@@ -2019,12 +2019,13 @@ def _seeded(seed: int) -> torch.Generator:
 class FromTransformers:
     """A model of transformers as check_model calls one."""
 
-    def __init__(self, model: nn.Module):
+    def __init__(self, model: nn.Module, without_cache: str = ""):
+        """without_cache is why it runs without a cache alone, if it does."""
         self.model = model.eval()
         taken = inspect.signature(model.forward).parameters
         self.takes_positions = "position_ids" in taken
         self.gives_cache = "past_key_values" in taken or "cache_params" in taken
-        self.without_cache = ""  # why, where it runs without one alone
+        self.without_cache = without_cache
 
     def __call__(
         self, ids: Tensor, mask: Tensor | None, positions: Tensor | None,
@@ -2041,13 +2042,7 @@ class FromTransformers:
             given["past_key_values"] = cache
         if self.gives_cache:
             given["use_cache"] = not self.without_cache
-        try:
-            out = self.model(**given)
-        except Exception as error:
-            if cache is not None or not given.get("use_cache"):
-                raise
-            out = self.model(**given | {"use_cache": False})
-            self.without_cache = _told(error)
+        out = self.model(**given)
         logits = out.logits if "logits" in out else out[0]
         return logits, out.get("past_key_values")
 
@@ -2122,7 +2117,8 @@ def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
             enliven(model)
             done = "run, small and with random weights"
             if "input_ids" in inspect.signature(model.forward).parameters:
-                _logits(FromTransformers(model), 10 + torch.arange(24)[None])
+                called = FromTransformers(model, _without_cache(model))
+                _logits(called, 10 + torch.arange(24)[None])
             return model, made
         except Exception as error:
             cause = error.__cause__ or error
@@ -2131,6 +2127,16 @@ def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
             if isinstance(error, MemoryError) or "allocate" in str(error):
                 break
     raise ValueError(failed[0])
+
+
+def _without_cache(model: Any) -> str:
+    """What it raises with a cache; nothing if it raises nothing."""
+    called = FromTransformers(model)
+    try:
+        _logits(called, 10 + torch.arange(24)[None])
+    except ValueError as error:
+        return _told(error.__cause__ or error) * called.gives_cache
+    return ""
 
 
 def _size(kind: Any, config: Any) -> int:
@@ -2156,7 +2162,7 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
     findings = []
     if "input_ids" in inspect.signature(model.forward).parameters:
         vocabulary = torch.arange(10, min(config.vocab_size, 300))
-        called = FromTransformers(model)
+        called = FromTransformers(model, _without_cache(model))
         pads = called.takes_positions or None
         findings = check_model(
             called, vocabulary, weights=model.parameters(), causal=causal,
@@ -2323,11 +2329,12 @@ def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
     if len(kinds) != layers or len(used) != layers:
         kinds, used = [None] * layers, [1] * layers
     nested = any(isinstance(v, dict) for v in (given or {}).values())
-    if nested and not any(kind in given for kind in kinds):
+    if nested and not any(kind in (given or {}) for kind in kinds):
         return [{}] * layers  # its keys are no kinds of layers
     try:
         parts = [
-            getattr(config, f"qk_{k}_head_dim", None) for k in ("rope", "nope")
+            getattr(config, f"qk_{k}_head_dim", None) or 0
+            for k in ("rope", "nope")
         ]
     except Exception:  # each layer has its own
         return [{}] * layers
@@ -2337,7 +2344,7 @@ def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
         bare = not turns or (nested and kind and one is None)
         found.append(None if bare else dict(one or {}))
         if found[-1] and all(parts):
-            share = {"partial_rotary_factor": parts[0] / (parts[0] + parts[1])}
+            share = {"partial_rotary_factor": parts[0] / sum(parts)}
             found[-1] = {**found[-1], **share}
     return found
 
