@@ -2117,7 +2117,7 @@ def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
             enliven(model)
             done = "run, small and with random weights"
             if "input_ids" in inspect.signature(model.forward).parameters:
-                called = FromTransformers(model, _without_cache(model))
+                called = FromTransformers(model, _why_no_caching(model))
                 _logits(called, 10 + torch.arange(24)[None])
             return model, made
         except Exception as error:
@@ -2129,7 +2129,7 @@ def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
     raise ValueError(failed[0])
 
 
-def _without_cache(model: Any) -> str:
+def _why_no_caching(model: Any) -> str:
     """What it raises with a cache; nothing if it raises nothing."""
     called = FromTransformers(model)
     try:
@@ -2162,7 +2162,7 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
     findings = []
     if "input_ids" in inspect.signature(model.forward).parameters:
         vocabulary = torch.arange(10, min(config.vocab_size, 300))
-        called = FromTransformers(model, _without_cache(model))
+        called = FromTransformers(model, _why_no_caching(model))
         pads = called.takes_positions or None
         findings = check_model(
             called, vocabulary, weights=model.parameters(), causal=causal,
