@@ -1,4 +1,4 @@
-"""What the page on a config.json shows without a script: keys, answers."""
+"""Show keys and answers on the page for a config.json, without a script."""
 
 import json
 import re
@@ -8,7 +8,8 @@ from pathlib import Path
 from snippets import read_config
 
 DIALECTS = Path(__file__).with_name("dialects.toml")
-MODELS = json.loads(read_config.MEASURED)["models"]
+MEASURED = json.loads(read_config.MEASURED)
+MODELS = MEASURED["models"]
 READ = "transformers 4", "transformers 5"  # the stacks that a row has
 
 
@@ -22,13 +23,14 @@ def _answer(**config):
 
 
 def known():
-    """How many classes the table has and of which version, and what it takes
-    of a text.
+    """Counts of classes in the table, the version that they are of, and the
+    longest text that is read.
     """
-    turning = [kind for kind, row in MODELS.items() if "layout" in row]
+    rotating = [kind for kind, row in MODELS.items() if "layout" in row]
     return {
         "classes": len(MODELS),
-        "turning": len(turning),
+        "rotating": len(rotating),
+        "measured": sum(map(len, MEASURED["rotations"].values())),
         "limit": read_config.LIMIT,
         "version": re.search(r"transformers ([\d.]*\d)", read_config.TABLE)[
             1
@@ -66,6 +68,17 @@ def gemma_3():
 
 def gpt_oss():
     _answer(model_type="gpt_oss")
+
+
+def nemotron_3():
+    _answer(
+        model_type="nemotron_h",
+        head_dim=128,
+        hybrid_override_pattern="MEMEM*EMEMEM*E",
+        max_position_embeddings=262144,
+        partial_rotary_factor=1.0,
+        rope_theta=10000,
+    )
 
 
 def a_misspelt_key():

@@ -1,4 +1,4 @@
-"""```config```: a box for a config.json, read by a script of the page; nothing of it is sent or run."""
+"""```config```: a box for a config.json, which a script of the page reads; nothing in it is sent or run."""
 
 import ast
 import html
@@ -11,12 +11,12 @@ from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
 
 READER = "snippets/read_config.py"
-SPELLINGS = "exhibits/dialects.toml"  # of a released model's settings, which stacks were given
+SPELLINGS = "exhibits/dialects.toml"  # of a released model's settings, as stacks were given them
 RELEASED = "Llama 3.1"
 
 
 def known():
-    """What the file to copy knows, for the script: its table, and as a text what was measured."""
+    """Return what the file to copy has, for the script: its table, and the text of what was measured."""
     table, measured = (_constant(name) for name in ("TABLE", "MEASURED"))
     return {"table": tomllib.loads(table), "measured": measured}
 
@@ -28,7 +28,7 @@ def _constant(name):
 
 @directive("config")
 def config(page, argument, body):
-    """The form, without an answer: the script gives that, and puts every word of it as text."""
+    """Return the form without an answer: the script adds it, every word as text."""
     try:
         data = json.dumps(known(), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
         kinds = sorted(json.loads(_constant("MEASURED"))["models"])
@@ -45,7 +45,7 @@ def config(page, argument, body):
         '<label for="config-kind">Known models</label>'
         f'<select id="config-kind" class="filter"><option value="">Choose one, or paste below</option>'
         f'<optgroup label="As released">{options}</optgroup>'
-        f'<optgroup label="Of this kind, with nothing said">{classes}</optgroup></select>'
+        f'<optgroup label="Defaults of a class">{classes}</optgroup></select>'
         '<label for="config-text">Your config.json: paste it over the example</label>'
         '<textarea id="config-text" rows="10" spellcheck="false" autocapitalize="off" autocomplete="off"'
         ' placeholder="{ … }"></textarea>'
@@ -61,7 +61,7 @@ def config(page, argument, body):
 @config.as_text
 def _told(copy, argument, body):
     return [
-        "A box for a config.json is on the page itself; `python read_config.py config.json` says the same."
+        "The page itself has a box for a config.json; `python read_config.py config.json` prints the same."
     ]
 
 

@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-25
-r"""Reads what a config.json says of positions, and tells the calls for it.
+r"""Print the calls for the positions of the model that a config.json describes.
 
     python read_config.py config.json
 
-Told are base, layout, share of a head, stretch with all its arguments, windows
-and layers that do not turn, as calls of this guide's files, each with its place
-in a model; then what is unknown or contradictory, and what stacks other than
-transformers make of such a file. A layout stands in no configuration: it was
-read off the code of each model_type that is known here.
+The answer has the base, the layout, the share of a head, the frequency scaling
+with all its arguments, windows, and layers that rotate nothing, as calls of
+this guide's files, in the order of a model's code; then what is unknown or
+contradictory, and what stacks other than transformers make of such a file.
 
-Nothing of the file is run. What cannot be read is told in words. The exit code
-is 1 where no calls could be given, and 2 where there is no file.
-Needs Python 3.11 or newer, and nothing else.
+Whether a model rotates anything is decided first: by a table of what was
+measured in each model_type, and by keys such as position_embedding_type. Where
+nothing rotates, there are no calls of a rotation. Where the code that reads the
+file is not known, or does not read one of its positional keys, the calls are
+comments: a guess from the keys. A layout is in no configuration: it was
+measured in the code of each model_type that is known here.
+
+Nothing in the file is run. The exit code is 1 if there are no calls but in
+comments, and 2 if there is no file. Needs Python 3.11 or newer, and nothing
+else.
 
 Source: configurations and models of github.com/huggingface/transformers at
 v5.23.0, each run; what other stacks do with angles was measured.
 """
 
 import argparse
+import functools
 import io
 import json
+import math
 import re
 import sys
 import tomllib
@@ -39,13 +47,19 @@ TEXT = (
 WORD = "true|false|null"
 PLACES = ("given", "rope")
 BEGINS = (("title", ""), ("fact", "- "), ("text", "- "), ("mind", "! "))
+LAYOUTS = ("half", "interleaved")
+CLASS = r"(For[A-Z][A-Za-z0-9_]*|LMHeadModel|Model)\Z"
 UNSEEN = (
     r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
 
 class Part(NamedTuple):
-    """Of an answer: title, fact, code, shell, text or mind; and its words."""
+    """One part of an answer, and its words.
+
+    Kinds are title, fact, code, guess (code in comments), shell, text and mind
+    (what to note).
+    """
 
     kind: str
     words: str
@@ -62,9 +76,15 @@ class Untold(Exception):
     """Nothing can be read; the message says why."""
 
 
+@functools.cache
 def table() -> dict[str, Any]:
-    """The keys, what they have to be, what contradicts what, and the words."""
+    """Return keys, what they must be, what contradicts what, and the words."""
     return tomllib.loads(TABLE)
+
+
+@functools.cache
+def _known(measured: str) -> Any:
+    return _Json(measured, table()["words"]).whole()
 
 
 def read_config(text: str) -> list[Part]:
@@ -82,8 +102,7 @@ def read_config(text: str) -> list[Part]:
             raise Untold(_fill(words["no_object"], got=_shown(given)))
     except Untold as error:
         return [Part("title", words["unread"]), Part("mind", str(error))]
-    known = _Json(MEASURED, words).whole()
-    return _Reading(given, read.twice, table(), known).answer()
+    return _Reading(given, read.twice, table(), _known(MEASURED)).answer()
 
 
 def printed(parts: list[Part]) -> str:
@@ -194,63 +213,258 @@ class _Reading:
         known: dict[str, Any],
     ):
         self.table, self.known = table, known
+        self.vocabulary = {
+            key for check in table["value"] for key in check["keys"].split()
+        }
+        self.besides = {*table["sizes"].split(), *table["others"].split()}
         self.facts, self.faults, self.minds = (list[str]() for _ in range(3))
         self.imports: dict[str, list[str]] = {}  # names by file
         self.built, self.forward = list[str](), list[str]()
+        self.scores = {"by": "", "cap": ""}  # where they are not as usual
+        self.bare_by = {"key": ""}  # which says what layers rotate nothing
+        self.of_class = set[str]()  # kinds whose dictionary is the class's own
         self.blocks: list[Part] = []
         self.read = list[str]()
         for name in twice:
             self._mind("twice", key=_shown(name))
-        self.given = self._part(given)
+        self.given = dict(self._part(given))
         kind = self.given.get("model_type")
         named = isinstance(kind, str)
         if named and kind in known["wholes"]:  # without a part for text
             self._fact("whole", kind=kind, part=known["wholes"][kind])
             kind = known["wholes"][kind]
-        row = known["models"].get(kind) if named else None
+        if not named or not self._is_known(kind):
+            kind = self._by_architecture(given) or kind
+        row = known["models"].get(kind) if isinstance(kind, str) else None
         self.row: dict[str, Any] = row or {}
         unknown = _shown(kind) if named else self._told("no_type")
-        self.kind = str(kind) if self.row else unknown
+        self.kind = str(kind) if self._is_known(kind) else unknown
+        self.what = self._measured()  # a layout, or what there is instead
+        self.rotates = self.row.get("family", "rope") == "rope" and (
+            bool(self.row) or self.what in ("", *LAYOUTS)
+        )
+        self.passed: dict[str, Any] = {}  # keys that nothing here reads
+        self.used = set[float]()  # numbers in calls
+        self.taken = set[str]()  # keys on which calls depend
+        self.file = dict(self.given)
+        self._sift()
         self.ropes = self._ropes()
+        self._sift_ropes()
 
     def answer(self) -> list[Part]:
         self._values()
-        self._strange()
-        self._rules()
         family = self.row.get("family", "rope")
-        if not (self.row or any(self._key(k) for k in self.table["signs"])):
-            self._fault("no_signs")
-        if not self.faults:
+        why = self._nothing_rotates()
+        self._rules(bool(why))
+        signs = any(self._key(key) for key in self.table["signs"])
+        if not (self.row or why or signs):
+            self._fault("no_keys" if self.passed else "no_signs")
+        if why:
+            self._scores_by(0)
+        elif not self.faults:
             self._rope() if family == "rope" else self._template(family)
-        if not self.row:
-            self._mind("unknown_type", kind=self.kind)
+        guess = self._name_passed() or not self.row
+        if not (self.row or why):
+            known = self.what in LAYOUTS
+            name = "measured_only" if known else "unknown_type"
+            self._mind(name, kind=self.kind)
+        self._name_idle(why)
         told = "no_calls" if self.faults else f"is_{family}"
+        unknown = not (self.row or self.what or self.faults)
+        told = "is_guess" if unknown else told
+        told = "is_bare" if why and not self.faults else told
         layout = self._layout() or self._told("unknown")
         title = self._told(told, kind=self.kind, layout=layout)
         parts = [Part("title", title)]
-        parts += [Part("fact", words) for words in self.facts]
+        parts += [Part("fact", words) for words in [*why, *self.facts]]
         minds = self.faults + self.minds
         parts += [Part("title", self._told("mind"))] * bool(minds)
         parts += [Part("mind", words) for words in minds]
-        return parts + ([] if self.faults else self.blocks)
+        if why:
+            self._check(self._told("asks_bare"))
+        elif self.faults:
+            return parts
+        whole = why or not guess
+        return parts + (self.blocks if whole else self._guessed())
 
-    def _told(self, name: str, **values: object) -> str:
-        return _fill(self.table["words"][name], **values)
+    def _guessed(self) -> list[Part]:
+        """The calls as comments, below the command that decides."""
+        at = next(
+            n for n, part in enumerate(self.blocks) if part.kind == "shell"
+        )
+        title = "guess_of_class" if self.row else "guess"
+        made = [Part("title", self._told(title, kind=self.kind))]
+        made += self.blocks[at : at + 2]
+        for part in self.blocks[: at - 1]:
+            lines = [f"# {line}".rstrip() for line in part.words.split("\n")]
+            code = Part("guess", "\n".join(lines))
+            made.append(code if part.kind == "code" else part)
+        return made
 
-    def _fact(self, name: str, **values: object) -> None:
-        _add(self.facts, self._told(name, **values))
+    def _told(self, words: str, **values: object) -> str:
+        return _fill(self.table["words"][words], **values)
 
-    def _fault(self, name: str, **values: object) -> None:
-        _add(self.faults, self._told(name, **values))
+    def _fact(self, words: str, **values: object) -> None:
+        _add(self.facts, self._told(words, **values))
 
-    def _mind(self, name: str, **values: object) -> None:
-        _add(self.minds, self._told(name, **values))
+    def _fault(self, words: str, **values: object) -> None:
+        _add(self.faults, self._told(words, **values))
+
+    def _mind(self, words: str, **values: object) -> None:
+        _add(self.minds, self._told(words, **values))
 
     def _block(self, title: str, lines: list[str]) -> None:
         title = self.table["words"].get(title, title)
         if any(lines):
             code = "\n".join(lines)
             self.blocks.extend((Part("title", title), Part("code", code)))
+
+    # --- whether anything rotates, and which keys are read
+
+    def _is_known(self, kind: Any) -> bool:
+        own = [*self.known["models"], *self.known["switches"]]
+        return kind in own or any(
+            kind in kinds for kinds in self.known["rotations"].values()
+        )
+
+    def _by_architecture(self, whole: dict[str, Any]) -> str:
+        """The known type of a class that is named, "" if there is none."""
+        named = self.given.get("architectures", whole.get("architectures"))
+        for each in named if isinstance(named, list) else []:
+            stem = re.sub(CLASS, "", _plain(each)).lower()
+            for kind in self.known["models"]:
+                plain = re.sub(r"[_-]", "", kind)
+                if stem and plain in (stem, f"{stem}text"):
+                    self._fact("architecture", name=_shown(each), kind=kind)
+                    return str(kind)
+        return ""
+
+    def _measured(self) -> str:
+        kinds = self.known["rotations"].items()
+        return next((what for what, of in kinds if self.kind in of), "")
+
+    def _nothing_rotates(self) -> list[str]:
+        """Why nothing rotates, [] where something does; asked before all."""
+        switch = self.known["switches"].get(self.kind, "")
+        key, _, on = switch.partition(" ")
+        value = self._look(key) if key else None
+        if key and _plain(value) != on:
+            said = "switched_off" if key in self.file else "switch_lacks"
+            got = _shown(value)
+            return [self._told(said, key=key, got=got, on=_code_word(on),
+                               kind=self.kind)]  # fmt: skip
+        if key:
+            self._fact("switched_on", key=key, got=_shown(value),
+                       kind=self.kind)  # fmt: skip
+        if self.row.get("family", "rope") != "rope":
+            return []
+        for off in self.table["off"]:
+            for key in off["keys"].split():
+                outer, _, name = key.rpartition(".")
+                inner = [_dict(self.file.get(outer))]
+                places = inner if outer else self._places()
+                found = [of[name] for of in places if name in of]
+                named = [_plain(value).lower() for value in found]
+                if not named or not all(
+                    n in off["values"].split() for n in named
+                ):
+                    continue
+                reads = not self.row or key in self._reads()
+                said = off["says"] if reads and "kinds" not in self.row else (
+                    "conflict")  # fmt: skip
+                words = self._told(said, key=key, got=_shown(found[0]),
+                                   kind=self.kind)  # fmt: skip
+                if said != "conflict":
+                    self.passed.pop(key, None)
+                    return [words]
+                _add(self.faults, words)
+        if self.row or self.what in ("", *LAYOUTS):
+            return []
+        for off in self.table["off"]:
+            for key in off["keys"].split():
+                if _plain(self.file.get(key)) in off.get("on", "").split():
+                    got = _shown(self.file[key])
+                    self._mind("conflict_on", key=key, got=got, kind=self.kind)
+        return [self._told("measured_none", kind=self.kind, what=self.what)]
+
+    def _reads(self) -> set[str]:
+        """Keys about positions that the code of the class reads."""
+        if not self.row:
+            return set(self.table["guessed"].split())
+        usual = set(self.table["usual"].split()) - {*self.row.get("unread", [])}
+        return usual | {*self.row.get("reads", [])}
+
+    def _sift(self) -> None:
+        """Takes from the file what the code of its class does not read."""
+        reads = self._reads()
+        for key, value in self.file.items():
+            if key in reads or not self._positional(key):
+                inner = value if isinstance(value, dict) else {}
+                skip = re.search(self.table["elsewhere"], key) or key in reads
+                for name in inner if not skip else {}:
+                    if self._positional(name):
+                        self._pass_over(f"{key}.{name}", inner[name])
+                continue
+            self.given.pop(key)
+            self._pass_over(key, value)
+
+    def _sift_ropes(self) -> None:
+        known = f"{self.table['inside']} {' '.join(self.row.get('inside', []))}"
+        for rope in self.ropes.values():
+            for key, value in (rope or {}).items():
+                if key not in known.split() and key not in self.table["layers"]:
+                    self._pass_over(key, value)
+
+    def _positional(self, key: str) -> bool:
+        """Whether a key speaks of positions, or seems to."""
+        near = any(word in key.lower() for word in self.table["near"])
+        return (key in self.vocabulary or near) and key not in self.besides
+
+    def _pass_over(self, key: str, value: Any) -> None:
+        """Notes a key that is not read, unless its value asks for nothing."""
+        neutral, name = self.table["neutral"], key.rpartition(".")[2]
+        says_nothing = neutral.get(
+            key, neutral.get(name, self.table["nothing"])
+        )
+        if _plain(value).lower() not in says_nothing.split("|"):
+            self.passed[key] = value
+
+    def _name_passed(self) -> bool:
+        """Names each key that is not read; whether one could change calls."""
+        guess = False
+        for key, value in self.passed.items():
+            same = isinstance(value, Number) and value.value in self.used
+            usual = self.row.get("defaults", {}).get(key)
+            mild = isinstance(value, Number) and isinstance(usual, Number) and (
+                value.value == usual.value)  # fmt: skip
+            turned = "rope_interleave" in key and (
+                value is (self._layout() != "half"))  # fmt: skip
+            mild = mild or same or turned
+            mild = mild or key in self.table["mild"].split()
+            known = self.table["mild_if"].get(key, "").split()
+            if isinstance(value, list) and value:
+                mild = mild or all(_plain(each) in known for each in value)
+            said = "same" if same else "not_read" if self.row else "strange"
+            if self.rotates or self.row:
+                self._mind(said, key=_named(key, value), kind=self.kind)
+            guess = guess or not mild
+        return guess
+
+    def _name_idle(self, why: list[str]) -> None:
+        """Names each key that is read, or need not be, and changes nothing."""
+        told = " ".join([*why, *self.facts, *self.faults, *self.minds])
+        named = {*re.findall(r"\w+", told, re.ASCII), *self.taken}
+        idle = list[str]()
+        for of in self._places():
+            for key, value in of.items():
+                inside = of is not self.file or self._positional(key)
+                plain = _plain(value).lower()
+                if inside and key not in named and (
+                    plain not in self.table["nothing"].split("|")
+                ) and not isinstance(value, dict):  # fmt: skip
+                    _add(idle, _named(key, value))
+        if idle:
+            self._mind("idle", keys=", ".join(idle))
 
     # --- keys
 
@@ -275,6 +489,7 @@ class _Reading:
 
     def _look(self, name: str) -> Any:
         key = self._key(name)
+        self.taken.add(key)
         given, own = self.given.get(key), self.row.get("defaults", {})
         return own.get(key) if given is None else given
 
@@ -291,7 +506,7 @@ class _Reading:
         return self._told("from_class", kind=self.kind)
 
     def _values(self) -> None:
-        """Each known key has to have a value of its kind."""
+        """Each known key must have a value of its kind."""
         for check in self.table["value"]:
             for key in check["keys"].split():
                 for of in self._places():
@@ -302,22 +517,14 @@ class _Reading:
                             "value", key=key, expected=expected, got=got
                         )
 
-    def _strange(self) -> None:
-        """Keys that speak of positions, and that nothing here knows."""
-        known = " ".join(check["keys"] for check in self.table["value"])
-        names = f"{known} {self.table['others']}".split()
-        for of in self._places():
-            for key in of:
-                near = any(word in key.lower() for word in self.table["near"])
-                if key not in names and (near or of is not self.given):
-                    self._mind("strange", key=_shown(key))
-
     def _places(self) -> list[dict[str, Any]]:
-        return [self.given, *(rope for rope in self.ropes.values() if rope)]
+        return [self.file, *(rope for rope in self.ropes.values() if rope)]
 
-    def _rules(self) -> None:
+    def _rules(self, bare: bool) -> None:
         """What contradicts itself, and what other stacks made of the like."""
         for rule in self.table["rule"]:
+            if bare and "case" in rule:  # what stacks made of a rotation
+                continue
             for rope in self.ropes.values():
                 if all(self._holds(test, rope or {}) for test in rule["when"]):
                     came = self.known["outcomes"].get(rule.get("case"), {})
@@ -341,6 +548,10 @@ class _Reading:
         if what == "ratio":  # the first is not the second by the third
             known = len(numbers) == 3 and numbers[2] > 0
             return known and numbers[1] / numbers[2] not in (1, numbers[0])
+        if what == "formula":  # the first is not what YaRN makes of the second
+            known = len(numbers) == 2 and numbers[1] >= 1
+            usual = 0.1 * math.log(numbers[1]) + 1 if known else 0
+            return known and abs(numbers[0] - usual) > 1e-6
         if len(numbers) < 2:
             return what == "differ" and None not in (first, *more) and (
                 first != more[0])  # fmt: skip
@@ -354,8 +565,11 @@ class _Reading:
         if of == "method":
             return self._method(rope)
         if of == "look":
-            return self._look(key)
-        return {"given": self.given, "rope": rope, "row": self.row}.get(
+            before = set(self.taken)  # a rule is no call
+            value = self._look(key)
+            self.taken.intersection_update(before)
+            return value
+        return {"given": self.file, "rope": rope, "row": self.row}.get(
             of, {}).get(key)  # fmt: skip
 
     # --- RoPE
@@ -368,12 +582,14 @@ class _Reading:
             plain = {"rope_type": "default"} if "theta" in own else {}
             one = new.get(kind, plain if new else own.get("rope", plain))
             more = old if own.get("stretched") else {}
+            self.of_class.update(() if kind in new else (kind,))
             made[kind] = None if one is None else {**_dict(one), **more}
         if made:
             if new and not any(kind in new for kind in made):
                 self._fault("flat", kind=self.kind)
             return made
         outer = old or new or self.row.get("rope", {})
+        self.of_class.update(() if old or new else ("",))
         for kind, one in outer.items():
             if kind in self.table["layers"]:
                 made[kind] = None if one is None else _dict(one)
@@ -387,17 +603,24 @@ class _Reading:
     def _method(self, rope: dict[str, Any]) -> str:
         named = (rope.get("rope_type"), rope.get("type"), "default")
         method = _plain(next(each for each in named if each is not None))
-        return str(self.row.get("methods", {}).get(method, method))
+        method = str(self.row.get("methods", {}).get(method, method))
+        spec = self.table["method"].get(method, {})
+        reads = not self.row or "alpha" in self.row.get("inside", [])
+        alpha = rope.get("alpha")
+        fixed = reads and isinstance(alpha, Number) and alpha.value
+        return str(spec.get("with_alpha", method)) if fixed else method
 
     def _rope(self) -> None:
-        head, groups = self._head(), self._layers()
+        ropes = {k: rope for k, rope in self.ropes.items() if rope is not None}
+        heads = {kind: self._head(kind) for kind in ropes}
+        head, groups = next(iter(heads.values()), 0), self._layers()
         self._say_layout()
-        checks = [
-            self._tables(rope, kind, head)
-            for kind, rope in self.ropes.items()
-            if rope is not None
-        ]
+        checks = [self._tables(rope, kind, heads[kind])
+                  for kind, rope in ropes.items()]  # fmt: skip
         self._scale(head)
+        self._scores_by(head)
+        if not any(self._turns(kind, bare) for kind, bare, _ in groups):
+            self._fault("all_bare")
         inside = [self._inside(*group, len(groups) > 1) for group in groups]
         code = [
             *self.built,
@@ -424,7 +647,7 @@ class _Reading:
 
     def _layout(self) -> str:
         """Half or interleaved, "" where it is not known."""
-        known = str(self.row.get("layout", ""))
+        known = str(self.row.get("layout", self.what))
         if known == "rope_interleave":
             return "interleaved" if self._look(known) is not False else "half"
         return known
@@ -442,35 +665,52 @@ class _Reading:
         layout, file = self._layout(), self.row.get("file", self.kind)
         if self.row.get("layout") == "rope_interleave":
             self._fact("layout_by_key", layout=layout)
+        elif layout and not self.row:
+            self._fact("layout_measured", layout=layout, kind=self.kind)
         elif layout:
             self._fact("layout", layout=layout, kind=self.kind, file=file)
         else:
             self._mind("no_layout")
 
-    def _head(self) -> int:
-        """How wide what turns is: a head, or its part for positions."""
-        for name in ("qk_rope_head_dim", "head_dim"):
+    def _head(self, kind: str) -> int:
+        """How wide what rotates is: a head, or its part for positions."""
+        own = self.row.get("kinds", {}).get(kind, {}).get("head", "")
+        of = self._told("of_kind", kind=kind) if self._end(kind) else ""
+        listed = _dict(self._look("per_layer_config")) if own else {}
+        for each in map(_dict, listed.values()):
+            if isinstance(head := each.get("head_dim"), Number):
+                self.used.add(head.value)
+                source = self._told("from_key", key="per_layer_config")
+                wide = int(head.value)
+                self._fact("head_dim", head=wide, source=source, of=of)
+                return wide
+        for name in ("qk_rope_head_dim", own, "head_dim"):
             if head := self._whole(name):
-                self._fact(name, head=head, source=self._source(name))
+                said = name if name == "qk_rope_head_dim" else "head_dim"
+                self.used.add(head)
+                self._fact(said, head=head, source=self._source(name), of=of)
                 return head
         wide, heads = self._whole("hidden_size"), self._whole("heads")
         if not wide or not heads:
             self._fault("no_head")
             return 0
+        self.used.add(wide // heads)
         self._fact("wide", head=wide // heads, wide=wide, heads=heads)
         return wide // heads
 
     def _turned(self, rope: dict[str, Any], head: int) -> int:
         """How many channels of a head turn."""
-        own, channels = self.row.get("share"), self._whole("rotary_dim")
+        own = self.row.get("share")
         name = self.row.get("share_key", "partial_rotary_factor")
         given = self._look(name if self.row else "share")
         share = rope.get("partial_rotary_factor") or given
         reads = own is not None or not self.row
         if isinstance(share, Number) and reads:
+            self.used.add(share.value)
+            self.taken.add("partial_rotary_factor")
             return int(head * share.value)
         if not self.row or "channels" in self.row:
-            return min(channels or head, head)
+            return min(self._whole("rotary_dim") or head, head)
         return int(head * own.value) if isinstance(own, Number) else head
 
     def _base(self, rope: dict[str, Any], kind: str) -> Number:
@@ -478,7 +718,10 @@ class _Reading:
         name = own.get("key", self.row.get("base_key", "rope_theta"))
         name = name if self.row else "base"
         base = rope.get("rope_theta")
+        self.taken.update({"rope_theta"} & {*rope})
         said = self._told("from_key", key="rope_theta")
+        if base is not None and kind in self.of_class:
+            said = self._source("")
         if base is None and self._look(name) is not None:
             base, said = self._look(name), self._source(name)
         elif base is None:
@@ -487,6 +730,7 @@ class _Reading:
             self._fault("no_base")
             return Number("", 0)
         of = self._told("of_kind", kind=kind) if self._end(kind) else ""
+        self.used.add(base.value)
         self._fact("base", base=base.text, source=said, of=of)
         if said == self._source(""):
             self._mind("base_of_class")
@@ -505,6 +749,12 @@ class _Reading:
         base, given = self._base(rope, kind), self._given(rope, kind, method)
         frequencies = now = f"frequencies{end}"
         self._import("rope", "apply_rope", "rope_frequencies", "rope_tables")
+        if how := spec.get("base"):
+            named = {"base": base.text, "head": head, "less": head - 2}
+            text = _fill(how, alpha=_code(given.get("alpha")), **named)
+            base = Number(text, 0)
+            given = dict[str, Any](rope_type="default")
+        self.used.add(turned)
         made = f"rope_frequencies({turned}, base={base.text})"
         self.built.append(f"{frequencies} = {made}")
         for call in spec.get("calls", []):
@@ -537,10 +787,12 @@ class _Reading:
         """What the method takes: keys, with what stands for those not there."""
         made: dict[str, Any] = {"rope_type": method}
         longest = self._look("positions")
-        original = self._look("original_max_position_embeddings")
+        self.taken.update(("rope_type", "type"))
         for key in self.table["method"][method].get("keys", "").split():
+            self.taken.add(key)
             found = rope.get(key)
             if key == "original_max_position_embeddings":
+                original = self._look(key)
                 found = found if kind or original is None else original
                 found = longest if found is None else found
             if key == "max_position_embeddings":
@@ -609,6 +861,7 @@ class _Reading:
             turned = 2 * int(share.value * head // 2)
         if turned != whole:
             self._fact("share", turned=turned, head=whole)
+        self.used.add(turned)
         layout = self.row.get("shows", self._layout())
         _add(self.read, self._told("reading", layout=layout, turned=turned,
                                    head=whole))  # fmt: skip
@@ -617,12 +870,34 @@ class _Reading:
         """Where YaRN's factor is on the scores, as in DeepSeek."""
         rope = self.ropes.get("") or {}
         scale, factor = rope.get("mscale_all_dim"), rope.get("factor")
-        yarn = self._method(rope) == "yarn" and self.row.get("mscale")
+        parts = self.row.get("mscale") or (
+            not self.row and self._whole("qk_rope_head_dim")
+        )
+        yarn = self._method(rope) == "yarn" and parts
         if yarn and isinstance(scale, Number) and isinstance(factor, Number):
             whole = head + self._whole("qk_nope_head_dim")
             more = f"(0.1 * {scale.text} * math.log({factor.text}) + 1) ** 2"
             self.built.append(f"scale = {whole} ** -0.5 * {more}")
             self._fact("scale")
+
+    def _scores_by(self, head: int) -> None:
+        """By what scores are multiplied, and where they are capped."""
+        how, cap = self.row.get("scale"), self._look("attn_logit_softcapping")
+        keys = ("query_pre_attn_scalar", "attention_multiplier")
+        known = [key for key in keys if self._look(key) is not None]
+        how = next(iter(known), how) if not self.row else how
+        value = self._look(how) if isinstance(how, str) else how
+        if isinstance(value, Number):
+            root = how == keys[0]
+            by = f"{value.text} ** -0.5" if root else value.text
+            same = root and value.value == head
+            key = str(how) if isinstance(how, str) else self._told("the_code")
+            self._fact("scores_same" if same else "scores_by", by=by,
+                       key=key)  # fmt: skip
+            self.scores["by"] = "" if same else by
+        if isinstance(cap, Number):
+            self.scores["cap"] = cap.text
+            self._fact("capped", cap=cap.text, key="attn_logit_softcapping")
 
     # --- layers
 
@@ -644,19 +919,35 @@ class _Reading:
         own = "use_sliding_window" in self.row.get("defaults", {})
         if gate is not True and (own or (gate is False and not self.row)):
             return 0
+        key, _, more = self.row.get("window_size", "").partition(" ")
+        if key and self._whole(key):
+            return self._whole(key) + int(more)
         window = self._whole(self.row.get("window_key", "sliding_window"))
         return window // 2 + 1 if "window_key" in self.row else window
 
     def _kinds(self, many: int) -> list[str]:
-        given = self.given.get("layer_types")
+        crossed = self._look("cross_attention_layers")
+        crossed = self.row.get("crossed", []) if crossed is None else crossed
+        listed = (
+            [_plain(n) for n in crossed] if isinstance(crossed, list) else []
+        )
+        return ["cross_attention" if str(n) in listed else kind
+                for n, kind in enumerate(self._own_kinds(many))]  # fmt: skip
+
+    def _own_kinds(self, many: int) -> list[str]:
+        given = self._look("layer_types")
         how = self.row.get("window", "" if self.row else "layer_types")
+        if self._is_lifted() and not isinstance(given, list):
+            return ["full_attention"] * many
         if how not in ("", "all") and isinstance(given, list):
             if len(given) != many:
                 self._fault("layer_types", got=len(given), many=many)
             return [_plain(each) for each in given]
         other = "sliding_attention" if self._window() else "full_attention"
-        if how == "layer_types" and self.row and self._window():
-            self._fault("no_pattern", kind=self.kind)
+        if how == "layer_types" and self._window():
+            say = self._fault if self.row else self._mind
+            key = self.row.get("window_key", "sliding_window")
+            say("no_pattern", key=key, kind=self.kind)
         if how in ("", "layer_types", "all"):
             return [other if how == "all" else "full_attention"] * many
         if how == "beyond":
@@ -668,23 +959,38 @@ class _Reading:
             return ["full_attention" if each else "chunked_attention"
                     for each in bare]  # fmt: skip
         key, n, at, kind = how.split()
+        value = self._look(key)
+        if value is not None and not isinstance(value, Number):
+            whole = self._told("a_number")
+            self._fault("value", key=key, expected=whole, got=_shown(value))
         n = self._whole(key) or int(n)
-        full = n - 1 if at == "last" else 0
-        return ["full_attention" if i % n == full else kind
+        full = 0 if at == "first" else n - 1
+        more = {"last_and_end": many - 1, "start_and_last": 0}.get(at)
+        return ["full_attention" if i % n == full or i == more else kind
                 for i in range(many)]  # fmt: skip
 
+    def _is_lifted(self) -> bool:
+        """Whether the code rotates in all layers since there is no window."""
+        return "lifted" in self.row and not self._window()
+
+    def _turns(self, kind: str, bare: bool) -> bool:
+        return not bare and self.table["layers"].get(kind) != "none"
+
     def _bare(self, many: int, kinds: list[str]) -> list[bool]:
-        """Which layers turn nothing."""
+        """Which layers rotate nothing."""
         how = self.row.get("bare", "" if self.row else "no_rope_layers")
         if how != "no_rope_layers":
             nothing = [k for k, rope in self.ropes.items() if rope is None]
+            how = "" if self._is_lifted() else how
             return [kind == how or kind in nothing for kind in kinds]
-        turns = self.given.get("no_rope_layers")
+        turns = self._look("no_rope_layers")
+        self.bare_by["key"] = "no_rope_layers"
         if isinstance(turns, list) and turns:
             if len(turns) != many:
                 self._fault("no_rope_layers", got=len(turns), many=many)
             return [_plain(each) == "0" for each in turns]
         n = self._whole("no_rope_layer_interval")
+        self.bare_by["key"] = self._key("no_rope_layer_interval")
         return [n > 0 and (i + 1) % n == 0 for i in range(many)]
 
     def _inside(
@@ -702,11 +1008,13 @@ class _Reading:
             self._fault("no_kind", kind=_shown(kind))
         lines = self._temperature(bare)
         end = self._end(kind if kind in self.ropes else "")
-        if not bare and near != "none":
+        if self._turns(kind, bare):
             lines += self._turn(end, "q", "k")
+        elif many and near is not None:
+            key = self.bare_by["key"] if bare else ""
+            by = self._told("by_key", key=key) if key else ""
+            self._fact("still", layers=_spans(numbers), kind=kind, by=by)
         lines += self._seen(kind, near or "")
-        if not lines and many and near is not None:
-            self._fact("still", layers=_spans(numbers), kind=kind)
         return where, lines
 
     def _temperature(self, bare: bool) -> list[str]:
@@ -740,15 +1048,30 @@ class _Reading:
         arguments += ["causal=False"] * both
         arguments += [f"window={window}"] * (window > 0)
         self._import("decoding", "visible")
+        if window:
+            key = self.row.get("window_key", "sliding_window")
+            size = self.row.get("window_size", "").partition(" ")[0]
+            key = size if self._whole(size) else key
+            self.used.update((window, self._whole(key)))
+            source = self._source(key)
+            self._fact("window", window=window, key=key, source=source)
         lines = [f"chunks = positions // {chunk}"] * (chunk > 0)
         lines += [_listed("seen = visible(", arguments, ")")]
         if not chunk:
             _add(self.forward, self.table["documents"])
-        if not sinks:
+        by, cap = self.scores["by"], self.scores["cap"]
+        how = "ends" if "ends" in self.row else "capped" if cap else ""
+        how = how or ("sinks" if sinks else "")
+        if not how:
             self._import("decoding", "attend")
-            return [*lines, "output = attend(q, k, v, seen)"]
-        self._import("sinks", "sink_softmax")
-        return [*lines, *self.table["sinks"].strip().split("\n")]
+            given = ["q", "k", "v", "seen"]
+            given += [f"scale={by}"] * bool(by)
+            return [*lines, _listed("output = attend(", given, ")")]
+        if how == "sinks":
+            self._import("sinks", "sink_softmax")
+        scale = by or "q.shape[-1] ** -0.5"
+        more = _fill(self.table[how], scale=scale, cap=cap)
+        return [*lines, *more.strip().split("\n")]
 
     # --- what stands at the end
 
@@ -813,6 +1136,18 @@ class _Reading:
             names = sorted(self.imports[file])
             lines.append(f"from {file} import {', '.join(names)}")
         return [*lines, ""]
+
+
+def _named(key: str, value: Any) -> str:
+    """A key, with those inside it if it is a dictionary."""
+    inner = [_shown(each) for each in value] if isinstance(value, dict) else []
+    named = ", ".join([_shown(key), *inner[:9]]).replace('"', "")
+    return named.replace(", ", " (", 1) + ")" if inner else named
+
+
+def _code_word(text: str) -> str:
+    """A value that a switch needs, as JSON writes it."""
+    return text if text in ("true", "false") else f'"{text}"'
 
 
 def _fits(value: Any, check: dict[str, Any]) -> bool:
@@ -906,21 +1241,121 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 TABLE = r'''
-# What a config.json may say, what that has to be, and what contradicts it.
-# A rule's case is one of exhibits/dialects.toml: what stacks made of it.
+# What a config.json may contain, what each value must be, and what contradicts
+# it. A rule's case is one of exhibits/dialects.toml: what stacks made of it.
 
 parts = ["text_config", "llm_config", "language_config", "thinker_config"]
 signs = ["rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "share"]
+
+# Keys about positions are those of [[value]] that are no sizes, and those whose
+# name has one of these in it and that are not among the others.
 near = ["rope", "rotary", "theta", "yarn", "alibi", "relative", "mscale",
-  "window", "layer_type", "position_emb", "position_bias"]
-others = "position_embedding_type mlp_layer_types max_relative_positions"
+  "window", "layer_type", "pos_emb", "position_emb", "position_enc",
+  "position_bias", "head_dim", "ntk", "logn", "chunk", "nope", "softcap",
+  "layer_pattern", "override_pattern", "attn_type", "kv_channels", "compress"]
+sizes = """
+hidden_size n_embd d_model dim num_attention_heads n_head n_heads num_heads
+max_position_embeddings n_positions max_sequence_length seq_length n_ctx
+max_seq_len num_hidden_layers n_layer n_layers num_layers model_type
+architectures"""
+others = """
+mlp_layer_types max_relative_positions mamba_chunk_size chunk_size_feed_forward
+final_logit_softcapping layer_type type"""
+# Dictionaries with these in their names are not about the positions of text.
+elsewhere = """vision|visual|image|audio|speech|video|quantiz|encoder|^rope_\
+|linear_attn"""
+# Every class with RoPE reads these, but for those that its row calls unread.
+usual = """rope_theta rope_scaling rope_parameters head_dim
+  original_max_position_embeddings"""
+# What a guess is made of, where the class is unknown.
+guessed = """
+rope_theta rotary_emb_base rope_scaling rope_parameters head_dim kv_channels
+qk_rope_head_dim qk_nope_head_dim partial_rotary_factor rotary_pct
+rotary_emb_fraction rotary_dim layer_types sliding_window use_sliding_window
+no_rope_layers no_rope_layer_interval nope_layer_interval
+original_max_position_embeddings attention_chunk_size query_pre_attn_scalar
+attention_multiplier attn_logit_softcapping"""
+# Keys of a dictionary of RoPE.
+inside = """
+rope_type type rope_theta partial_rotary_factor factor
+original_max_position_embeddings max_position_embeddings beta_fast beta_slow
+truncate attention_factor mscale mscale_all_dim low_freq_factor high_freq_factor
+short_factor long_factor mrope_section mrope_interleaved"""
+# Values with which a key asks for nothing; those of some keys are others.
+nothing = "null|false||[]|{}"
+# Keys that are named where they are not read, and that leave calls as they are.
+mild = """
+learned_pos_emb position_embedding_type max_window_layers rotary
+mrope_interleaved finetuned
+v_head_dim qk_head_dim index_head_dim mamba_head_dim linear_key_head_dim
+linear_value_head_dim chunk_size"""
+
 sinks = """
-scores = q @ k.mT * q.shape[-1] ** -0.5  # k and v with as many heads as q
+scores = q @ k.mT * {scale}  # k and v with as many heads as q
 scores = scores.masked_fill(~seen[..., None, :, :], -torch.inf)
 output = sink_softmax(scores, sinks) @ v  # sinks: one a head, of the weights"""
+capped = """
+scores = q @ k.mT * {scale}  # k and v with as many heads as q
+scores = {cap} * (scores / {cap}).tanh()
+scores = scores.masked_fill(~seen[..., None, :, :], -torch.inf)
+output = scores.softmax(-1) @ v"""
+ends = """
+# then your own attention with seen as its mask: its sinks and factors are not
+# written here"""
 
 documents = "documents = torch.zeros_like(positions)  # a number for each text"
 import = "from check_positions import assert_positions, check_rotation"
+
+[neutral]
+"attn_config.alibi" = "true|null"
+"attn_config.alibi_bias_max" = "8|null"
+"attn_config.attn_type" = "multihead_attention|null"
+position_embedding_type = "absolute|rope|rotary|rope_gptj|null|"
+pos_emb = "rotary|rope|null"
+alibi = "false|null"
+partial_rotary_factor = "1|1.0|null"
+rotary_pct = "1|1.0|null"
+rotary_emb_fraction = "1|1.0|null"
+rotary = "true|null"
+
+# The same, if all values of a list are such.
+[mild_if]
+attn_type_list = "1"
+layer_types = "full_attention"
+no_rope_layers = "1"
+
+# Keys and values that say that nothing rotates, whatever the class.
+[[off]]
+keys = "position_embedding_type position_encoding_type pos_emb_type"
+values = "nope none no no_pos"
+on = "rope rotary"
+says = "says_nothing"
+[[off]]
+keys = "position_embedding_type position_encoding_type pos_emb_type"
+values = "alibi"
+says = "says_alibi"
+[[off]]
+keys = "position_embedding_type"
+values = "relative_key relative_key_query"
+says = "says_relative"
+[[off]]
+keys = "mla_use_nope use_nope"
+values = "true"
+on = "false"
+says = "says_nothing"
+[[off]]
+keys = "use_mem_rope use_rope use_rotary use_rotary_embeddings rotary"
+values = "false"
+on = "true"
+says = "says_nothing"
+[[off]]
+keys = "alibi use_alibi attn_config.alibi"
+values = "true"
+says = "says_alibi"
+[[off]]
+keys = "rope_theta rotary_emb_base"
+values = "null"
+says = "says_nothing"
 
 [aliases]
 hidden_size = ["hidden_size", "n_embd", "d_model", "dim"]
@@ -930,11 +1365,17 @@ positions = ["max_position_embeddings", "n_positions", "max_sequence_length",
   "seq_length", "n_ctx", "max_seq_len"]
 base = ["rope_theta", "rotary_emb_base"]
 share = ["partial_rotary_factor", "rotary_pct", "rotary_emb_fraction"]
+head_dim = ["head_dim", "kv_channels"]
+no_rope_layer_interval = ["no_rope_layer_interval", "nope_layer_interval"]
 
 [layers]
 full_attention = ""
+attention = ""
+hybrid = ""
+indexed_attention = ""
 sliding_attention = "sliding_window"
 chunked_attention = "attention_chunk_size"
+cross_attention = "none"
 linear_attention = "none"
 conv = "none"
 mamba = "none"
@@ -948,6 +1389,7 @@ name = "position_interpolation"
 arguments = ["factor factor"]
 
 [method.dynamic]
+with_alpha = "ntk_alpha"
 now = "length = int(positions.max()) + 1"
 keys = "factor max_position_embeddings"
 needs = "factor max_position_embeddings"
@@ -955,6 +1397,11 @@ needs = "factor max_position_embeddings"
 name = "dynamic_ntk"
 arguments = ["factor factor", "original_length max_position_embeddings",
   "length - length"]
+
+[method.ntk_alpha]
+base = "{base} * {alpha} ** ({head} / {less})"
+keys = "alpha"
+needs = "alpha"
 
 [method.yarn]
 keys = """factor original_max_position_embeddings beta_fast beta_slow truncate
@@ -1021,7 +1468,7 @@ forward = "bias = alibi_bias(positions, positions, slopes)"
 each_layer = """
 from torch.nn.functional import scaled_dot_product_attention
 
-# the bias hides later keys, too
+# the bias also hides later keys
 output = scaled_dot_product_attention(q, k, v, attn_mask=bias)"""
 
 [family.t5]
@@ -1056,14 +1503,15 @@ is = "number"
 whole = true
 least = 1
 most = 1e9
-says = "a whole number from 1 on"
+says = "a whole number, 1 or above"
 keys = """
-head_dim hidden_size n_embd d_model dim num_attention_heads n_head n_heads
-num_heads max_position_embeddings n_positions max_sequence_length seq_length
-n_ctx max_seq_len original_max_position_embeddings qk_rope_head_dim
-qk_nope_head_dim attention_chunk_size local_attention rotary_dim
-relative_attention_num_buckets relative_attention_max_distance
-no_rope_layer_interval global_attn_every_n_layers floor_scale"""
+head_dim global_head_dim kv_channels hidden_size n_embd d_model dim
+num_attention_heads n_head n_heads num_heads max_position_embeddings n_positions
+max_sequence_length seq_length n_ctx max_seq_len
+original_max_position_embeddings qk_rope_head_dim qk_nope_head_dim
+attention_chunk_size local_attention rotary_dim relative_attention_num_buckets
+relative_attention_max_distance no_rope_layer_interval nope_layer_interval
+global_attn_every_n_layers full_attention_interval floor_scale"""
 [[value]]
 is = "number"
 whole = true
@@ -1084,18 +1532,18 @@ least = 1.000001
 most = 1e15
 says = "a number above 1"
 keys = """rope_theta rotary_emb_base rope_local_base_freq global_rope_theta
-local_rope_theta"""
+local_rope_theta swa_rope_theta compress_rope_theta"""
 [[value]]
 is = "number"
 least = 1
 most = 1e9
-says = "a number from 1 on"
+says = "a number, 1 or above"
 keys = "factor"
 [[value]]
 is = "number"
 least = 1e-9
 most = 1
-says = "a number above 0, and 1 at most"
+says = "a number above 0, at most 1"
 keys = "partial_rotary_factor rotary_pct rotary_emb_fraction"
 [[value]]
 is = "number"
@@ -1103,7 +1551,8 @@ least = 1e-9
 most = 1e9
 says = "a number above 0"
 keys = """low_freq_factor high_freq_factor beta_fast beta_slow attention_factor
-attn_scale llama_4_scaling_beta"""
+attn_scale llama_4_scaling_beta alpha query_pre_attn_scalar attention_multiplier
+attn_logit_softcapping"""
 [[value]]
 is = "number"
 least = 0
@@ -1123,6 +1572,13 @@ most = 1
 says = "a list of 0 and 1"
 keys = "no_rope_layers"
 [[value]]
+is = "numbers"
+whole = true
+least = 0
+most = 2000
+says = "a list of layers' numbers"
+keys = "cross_attention_layers"
+[[value]]
 is = "texts"
 says = "a list of texts"
 keys = "layer_types"
@@ -1133,7 +1589,7 @@ keys = "model_type rope_type type"
 [[value]]
 is = "dictionary"
 says = "a dictionary"
-keys = "rope_scaling rope_parameters"
+keys = "rope_scaling rope_parameters per_layer_config"
 [[value]]
 is = "switch"
 says = "true or false"
@@ -1143,70 +1599,73 @@ is = "any"
 says = "anything"
 keys = """
 sliding_window_pattern _sliding_window_pattern attn_temperature_tuning
-full_attention sliding_attention chunked_attention linear_attention conv
-mamba"""
+full_attention sliding_attention chunked_attention linear_attention conv mamba
+position_embedding_type use_mem_rope mla_use_nope architectures"""
 
 [[rule]]
 says = """\
-rope_scaling and rope_parameters are both there. transformers 5.23.0 takes \
-rope_scaling and passes over the other."""
+rope_scaling and rope_parameters are both given. transformers 5.23.0 reads \
+rope_scaling and ignores the other."""
 when = [
   "has given.rope_scaling", "has given.rope_parameters", "lacks row.kinds"]
 [[rule]]
-says = "rope_type and type differ. Of a Llama so written: {found}."
+says = """\
+rope_type and type differ. For a Llama with this spelling: {found}."""
 when = ["lacks row.kinds", "differ rope.rope_type rope.type"]
 case = "two types that differ"
 [[rule]]
 says = """\
-rope_theta stands inside the dictionary and outside it, with two values. \
-transformers 5.23.0 takes the one inside."""
-when = ["apart rope_theta"]
+rope_theta is inside the dictionary and outside it, with two values. \
+transformers 5.23.0 reads the one inside."""
+when = ["apart rope_theta", "lacks row.unread"]
 [[rule]]
 says = """\
-original_max_position_embeddings stands inside the dictionary and outside it, \
-with two values. transformers 5.23.0 takes the one outside."""
+original_max_position_embeddings is inside the dictionary and outside it, with \
+two values. transformers 5.23.0 reads the one outside."""
 when = ["apart original_max_position_embeddings", "lacks row.kinds"]
 [[rule]]
 says = """\
-The base stands in rope_parameters alone. Of a Llama so written: {found}."""
+The base is in rope_parameters alone. For a Llama with this spelling: \
+{found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method default"]
 case = "base inside, as transformers 5 writes it"
 [[rule]]
 says = """\
-Base and stretch stand in rope_parameters alone. Of a Llama so written: \
-{found}."""
+The base and the scaling are in rope_parameters alone. For a Llama with this \
+spelling: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method linear"]
 case = "linear, new dictionary"
 [[rule]]
 says = """\
-Base and stretch stand in rope_parameters alone. Of a Llama so written: \
-{found}."""
+The base and the scaling are in rope_parameters alone. For a Llama with this \
+spelling: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method yarn"]
 case = "YaRN, new dictionary"
 [[rule]]
 says = """\
-Base and stretch stand in rope_parameters alone. Of a Llama so written: \
-{found}."""
+The base and the scaling are in rope_parameters alone. For a Llama with this \
+spelling: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method llama3"]
 case = "Llama 3.1, new dictionary"
 [[rule]]
 says = """\
-The stretch stands in rope_parameters alone. Of a Llama so written: {found}."""
+The scaling is in rope_parameters alone. For a Llama with this spelling: \
+{found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "has given.rope_theta", "is method linear"]
 case = "linear, new dictionary, base outside"
 [[rule]]
 says = """\
-The original length stands outside the dictionary. Of a Llama so written: \
+The original length is outside the dictionary. For a Llama with this spelling: \
 {found}."""
 when = [
   "is method yarn", "has given.original_max_position_embeddings",
@@ -1214,107 +1673,117 @@ when = [
 case = "YaRN, original length outside"
 [[rule]]
 says = """\
-The original length stands nowhere; max_position_embeddings is taken for it, \
-which may be that of the stretched model. Of a Llama so written: {found}."""
+The original length is missing; max_position_embeddings is taken for it, which \
+may be the length after scaling. For a Llama with this spelling: {found}."""
 when = [
   "is method yarn", "lacks look.original_max_position_embeddings",
   "lacks rope.original_max_position_embeddings"]
 case = "YaRN, no original length"
 [[rule]]
 says = """\
-The original length stands nowhere; max_position_embeddings is taken for it, \
-which may be that of the stretched model. Of a Llama so written: {found}."""
+The original length is missing; max_position_embeddings is taken for it, which \
+may be the length after scaling. For a Llama with this spelling: {found}."""
 when = [
   "is method llama3", "lacks look.original_max_position_embeddings",
   "lacks rope.original_max_position_embeddings"]
 case = "Llama 3.1, no original length"
 [[rule]]
-says = "beta_fast is not its usual one. Of a Llama so written: {found}."
+says = """\
+beta_fast is not 32, its default. For a Llama with this spelling: {found}."""
 when = ["is method yarn", "has rope.beta_fast", "isnt rope.beta_fast 32|32.0"]
 case = "YaRN, `beta_fast` 8"
 [[rule]]
-says = "truncate is false. Of a Llama so written: {found}."
+says = "truncate is false. For a Llama with this spelling: {found}."
 when = ["is method yarn", "is rope.truncate false"]
 case = "YaRN, `truncate` false"
 [[rule]]
 says = """\
-truncate stands in the dictionary of one kind of layer. transformers 5.23.0 \
-looks for it beside them, and does not read it."""
+truncate is in the dictionary of one kind of layer. transformers 5.23.0 looks \
+for it next to these dictionaries, and does not read it here."""
 when = ["is method yarn", "has rope.truncate", "has row.kinds"]
 [[rule]]
-says = "attention_factor is given. Of a Llama so written: {found}."
-when = ["is method yarn", "has rope.attention_factor"]
+says = """\
+attention_factor is not what YaRN computes from factor. For a Llama with this \
+spelling: {found}."""
+when = [
+  "is method yarn", "lacks look.qk_rope_head_dim",
+  "formula rope.attention_factor rope.factor"]
 case = "YaRN, `attention_factor` 1"
 [[rule]]
-says = "mscale and mscale_all_dim are given. Of a Llama so written: {found}."
-when = ["is method yarn", "has rope.mscale", "has rope.mscale_all_dim"]
+says = """\
+mscale and mscale_all_dim are given. For a Llama with this spelling: {found}."""
+when = [
+  "is method yarn", "has rope.mscale", "has rope.mscale_all_dim",
+  "lacks look.qk_rope_head_dim"]
 case = "YaRN, `mscale` and `mscale_all_dim` 1"
 [[rule]]
 says = """\
-The code of {kind} turns whole heads and passes over partial_rotary_factor. \
-Of a Llama so written: {found}."""
+The code of {kind} rotates whole heads and does not read \
+partial_rotary_factor. For a Llama with this spelling: {found}."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "is method default", "has given.partial_rotary_factor"]
 case = "half of each head, outside"
 [[rule]]
 says = """\
-The code of {kind} turns whole heads and passes over partial_rotary_factor. \
-Of a Llama so written: {found}."""
+The code of {kind} rotates whole heads and does not read \
+partial_rotary_factor. For a Llama with this spelling: {found}."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "is method default", "lacks row.kinds", "has rope.partial_rotary_factor"]
 case = "half of each head, inside"
 [[rule]]
 says = """\
-The code of {kind} turns whole heads, and with a stretch its tables are for a \
-part of them: with partial_rotary_factor it stops."""
+The code of {kind} rotates whole heads, and with scaling its tables are for a \
+part of them: with partial_rotary_factor it raises an error."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "isnt method default|proportional", "has rope.partial_rotary_factor"]
 fault = true
 [[rule]]
 says = """\
-The code of {kind} turns whole heads, and with a stretch its tables are for a \
-part of them: with partial_rotary_factor it stops."""
+The code of {kind} rotates whole heads, and with scaling its tables are for a \
+part of them: with partial_rotary_factor it raises an error."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "isnt method default|proportional", "has given.partial_rotary_factor"]
 fault = true
 [[rule]]
 says = """\
-The class of {kind} shortens its tables to the channels that turn where the \
-dictionary is rope_parameters. With rope_scaling they are too wide: it stops."""
+The class of {kind} shortens its tables to the channels that rotate if the \
+dictionary is rope_parameters. With rope_scaling they are too wide, and it \
+raises an error."""
 when = [
   "is given.model_type mistral4", "has given.rope_scaling",
   "lacks rope.partial_rotary_factor"]
 fault = true
 [[rule]]
 says = """\
-The class of {kind} makes tables for whole heads where the type is default, \
-and a part of each head turns: it stops."""
+The class of {kind} makes tables for whole heads if the type is default, and a \
+part of each head rotates: it raises an error."""
 when = ["is given.model_type mistral4", "is method default"]
 fault = true
 [[rule]]
 says = """\
-The code of {kind} takes llama_4_scaling_beta from the dictionary, and stops \
-where it is not there."""
+The code of {kind} reads llama_4_scaling_beta from the dictionary, and raises \
+an error if it is missing there."""
 when = ["is row.temperature ministral3", "lacks rope.llama_4_scaling_beta"]
 [[rule]]
 says = """\
-The code of {kind} takes original_max_position_embeddings from the dictionary, \
-and stops where it is not there."""
+The code of {kind} reads original_max_position_embeddings from the dictionary, \
+and raises an error if it is missing there."""
 when = [
   "is row.temperature ministral3",
   "lacks rope.original_max_position_embeddings"]
 [[rule]]
 says = """\
-The class of {kind} begins with rope_type default, and passes over type in \
-rope_scaling: nothing is stretched."""
+The class of {kind} starts with rope_type default and does not read type in \
+rope_scaling: the frequencies are not scaled."""
 when = ["has row.kinds", "differ rope.rope_type rope.type"]
 [[rule]]
 says = """\
-A factor without a type stretches nothing. Of a Llama so written: {found}."""
+A factor without a type scales nothing. For a Llama with this spelling: \
+{found}."""
 when = ["has rope.factor", "lacks rope.rope_type", "lacks rope.type"]
 case = "no type, only a factor"
 [[rule]]
@@ -1322,24 +1791,44 @@ says = "factor is not used: the type is default."
 when = ["has rope.factor", "is method default", "is rope.rope_type default"]
 [[rule]]
 says = """\
-dynamic grows with the length of the text: cache keys before they are turned. \
-Of a Llama so written: {found}."""
+With dynamic, the frequencies depend on the length of the text: cache keys \
+before they are rotated, or set length once for the whole answer. For a Llama \
+with this spelling: {found}."""
 when = ["is method dynamic"]
 case = "dynamic, a text of twice the length"
 [[rule]]
 says = """\
-Sections are named by a type of their own. Of a Llama so written: {found}."""
+With longrope, the length of the text decides which factors apply: cache keys \
+before they are rotated, or set length once for the whole answer. Keys rotated \
+by the short factors do not fit queries rotated by the long ones."""
+when = ["is method longrope"]
+[[rule]]
+says = """\
+alpha fixes one base for all lengths in the code of {kind}; a stack that reads \
+dynamic without alpha has another base."""
+when = ["is method ntk_alpha", "has row.layout"]
+[[rule]]
+says = """\
+transformers 5.23.0 raises KeyError here: with type su, the original length \
+must be inside the dictionary."""
+when = [
+  "has row.methods", "is rope.type su",
+  "lacks rope.original_max_position_embeddings"]
+[[rule]]
+says = """\
+The type mrope names the sections of M-RoPE. For a Llama with this spelling: \
+{found}."""
 when = ["is rope.type mrope"]
 case = "type `mrope`, with sections"
 [[rule]]
-says = "linear needs factor. Of a Llama so written: {found}."
+says = "linear needs factor. For a Llama with this spelling: {found}."
 when = ["is method linear", "lacks rope.factor"]
 case = "a type, no factor"
 fault = true
 [[rule]]
 says = """\
-llama3 needs low_freq_factor and high_freq_factor. Of a Llama so written: \
-{found}."""
+llama3 needs low_freq_factor and high_freq_factor. For a Llama with this \
+spelling: {found}."""
 when = [
   "is method llama3", "lacks rope.low_freq_factor",
   "lacks rope.high_freq_factor"]
@@ -1347,13 +1836,13 @@ case = "Llama 3.1, both turns left out"
 fault = true
 [[rule]]
 says = """\
-yarn has no factor. transformers 5.23.0 refuses that, unless factor is there \
-and null; taken is by how much the longest text is longer."""
+yarn has no factor. transformers 5.23.0 rejects that unless factor is given as \
+null; the ratio of the longest to the original length is taken for it."""
 when = ["is method yarn", "lacks rope.factor"]
 [[rule]]
 says = """\
-factor is not by how much max_position_embeddings is longer than the original \
-length. transformers 5.23.0 takes the factor, and warns."""
+factor is not the ratio of max_position_embeddings to the original length. \
+transformers 5.23.0 takes the factor and warns."""
 when = [
   "is method yarn",
   "ratio rope.factor look.positions rope.original_max_position_embeddings"]
@@ -1371,160 +1860,233 @@ says = "beta_slow is above beta_fast."
 when = ["is method yarn", "below rope.beta_fast rope.beta_slow"]
 fault = true
 [[rule]]
-says = "beta_slow is above beta_fast, which is 32 where it is not given."
+says = "beta_slow is above beta_fast, which is 32 by default."
 when = ["is method yarn", "lacks rope.beta_fast", "below 32 rope.beta_slow"]
 fault = true
 [[rule]]
-says = "beta_fast is below beta_slow, which is 1 where it is not given."
+says = "beta_fast is below beta_slow, which is 1 by default."
 when = ["is method yarn", "lacks rope.beta_slow", "below rope.beta_fast 1"]
 fault = true
 [[rule]]
-says = "low_freq_factor is for llama3, and nothing is made of it here."
-when = ["has rope.low_freq_factor", "isnt method llama3"]
-[[rule]]
-says = "beta_fast is for yarn, and nothing is made of it here."
-when = ["has rope.beta_fast", "isnt method yarn"]
-[[rule]]
-says = "short_factor is for longrope, and nothing is made of it here."
-when = ["has rope.short_factor", "isnt method longrope"]
-[[rule]]
 says = """\
-attention_factor is for yarn and longrope, and nothing is made of it here."""
-when = ["has rope.attention_factor", "isnt method yarn|longrope"]
-[[rule]]
-says = "mscale is for yarn, and nothing is made of it here."
-when = ["has rope.mscale", "isnt method yarn"]
-[[rule]]
-says = """\
-{kind} takes its type for another: su and yarn for longrope, mrope for \
-default."""
+The class of {kind} reads some types as others: su and yarn as longrope, mrope \
+as default."""
 when = ["has row.methods", "is rope.type su|yarn|mrope"]
 [[rule]]
 says = """\
-mrope_section shares the pairs among time, rows and columns, for pictures: \
-mrope.py has the tables. For text these calls do."""
+mrope_section assigns the pairs to time, rows and columns, for images: \
+mrope.py makes these tables. For text the calls here suffice."""
 when = ["has rope.mrope_section"]
 [[rule]]
 says = "sliding_window is not used: use_sliding_window is false."
 when = [
-  "is look.use_sliding_window false", "has given.sliding_window",
-  "has row.window"]
-[[rule]]
-says = "sliding_window is not read by the code of {kind}."
-when = ["has row.layout", "lacks row.window", "has given.sliding_window"]
-[[rule]]
-says = "layer_types is not read for windows by the code of {kind}."
-when = ["has row.layout", "lacks row.window", "has given.layer_types"]
+  "is look.use_sliding_window false", "has given.sliding_window"]
 [[rule]]
 says = """\
-With alibi, Falcon adds ALiBi to the scores before they are divided by the \
-root of the width: its bias is that of alibi.py, divided by it too."""
+The indexer, which chooses keys, rotates queries and keys of its own: they are \
+not in these calls."""
+when = ["has row.indexer"]
+[[rule]]
+says = """\
+original_max_position_embeddings inside the dictionary is not read by the \
+class of phi3: the one outside is, which is 4096 by default."""
+when = [
+  "is given.model_type phi3", "lacks given.original_max_position_embeddings",
+  "has rope.original_max_position_embeddings"]
+[[rule]]
+says = """\
+compress_rope_theta is a base for other layers than those of rope_theta, and \
+the calls here have one base for all layers."""
+when = ["has given.compress_rope_theta", "lacks row.layout"]
+[[rule]]
+says = """\
+swa_rope_theta is a base for layers with a window, and the calls here have one \
+base for all layers."""
+when = ["has given.swa_rope_theta", "lacks row.layout"]
+[[rule]]
+says = """\
+rope_local_base_freq is a base for layers with a window, and the calls here \
+have one base for all layers."""
+when = ["has given.rope_local_base_freq", "lacks row.layout"]
+[[rule]]
+says = """\
+auto_map names code that comes with the checkpoint. With trust_remote_code \
+that code runs in place of the class of transformers, and may differ."""
+when = ["has given.auto_map"]
+[[rule]]
+says = """\
+With alibi, Falcon adds ALiBi to the scores before it divides them by the root \
+of the width: its bias is that of alibi.py, divided as well. Its calls cannot \
+be given here."""
 when = ["is given.model_type falcon", "is given.alibi true"]
-fault = true
 
 [words]
 unread = "Not read"
 no_json = """\
 No JSON: line {line}, column {column}: expected {expected}, got {got}."""
 too_long = """\
-At most {limit} characters are read, got {got}. The parts that count are \
-those with rope, head, layer, window or position in their names."""
+A config.json must have at most {limit} characters, got {got}. Keep the keys \
+with rope, head, layer, window or position in their names."""
 too_deep = """\
-Brackets stand in brackets deeper than {deepest}: no config.json does so."""
-no_object = "A config.json is an object, {…}; got {got}."
+Brackets must be nested at most {deepest} deep: a config.json needs no more."""
+no_object = "A config.json must be an object, {…}; got {got}."
 a_value = "a value"
 a_name = "a name in quotes"
 end = "the end"
 unknown = "unknown"
 and = ", and "
-mind = "What to mind"
+mind = "Note"
 built = "Where the model is built"
-forward = "Where its forward begins, once for all layers"
+forward = "At the start of its forward, once for all layers"
 each_layer = "In each layer, once q and k are made and before k is cached"
 some_layers = "In layers {layers} ({kind}), once q and k are made"
 each_part = "In each layer, to the {part} channels of q and of k for positions"
-right = "Is it right?"
-own_check = "And is your own rotation?"
+right = "Check it"
+own_check = "Check your own rotation"
+guess = "A guess from the keys, in comments: first run this"
+guess_of_class = """\
+A guess, in comments: the code of {kind} does this, and the file has keys that \
+it does not read. First run this"""
 no_type = "no model_type"
+is_guess = "{kind}: a guess from the keys: RoPE, layout {layout}"
 is_rope = "{kind}: RoPE, layout {layout}"
 is_alibi = "{kind}: ALiBi"
 is_t5 = "{kind}: T5's buckets"
 is_learned = "{kind}: a learned table"
-no_calls = "{kind}: no calls can be given"
-part = "Read was {part}, the part for text."
+is_bare = "{kind}: nothing rotates"
+no_calls = "{kind}: calls cannot be given"
+part = "The part for text was read: {part}."
 whole = "A file of {kind} without a part for text is read as one of {part}."
+architecture = "{name}, in architectures, is the class of {kind}: read as one."
 from_key = "from {key}"
-from_class = "which no key says and the class of {kind} takes"
+from_class = "the default of the class of {kind}"
+switch_lacks = """\
+Nothing rotates: {key} is missing, and the code of {kind} rotates only where \
+it is {on}."""
+switched_off = """\
+Nothing rotates: {key} is {got}, and the code of {kind} rotates only where it \
+is {on}. What else it does with positions is unknown here."""
+switched_on = "{key} is {got}, with which the code of {kind} rotates."
+says_nothing = "Nothing rotates: {key} is {got}."
+says_alibi = """\
+Nothing rotates: {key} is {got}. The scores get a bias that is linear in the \
+distance, as in alibi.py."""
+says_relative = """\
+Nothing rotates: {key} is {got}. The scores get learned embeddings of \
+distances, as in shaw.py."""
+conflict = """\
+{key} is {got}, which says that nothing rotates, and the code of {kind} in \
+transformers 5.23.0 rotates all the same: one of the two is wrong for this \
+checkpoint."""
+conflict_on = """\
+{key} is {got}, which says that queries and keys rotate, and the code of \
+{kind} in transformers 5.23.0 rotates nothing: which of the two is right for \
+this checkpoint is unknown here."""
+measured_none = """\
+Nothing rotates in {kind}: measured in a small random model of transformers \
+5.23.0, which has {what}."""
 layout = """\
-Layout {layout}. It stands in no configuration; the code has it, \
-models/{file}/modeling_{file}.py in transformers 5.23.0."""
+Layout {layout}. No configuration has it; it was measured in \
+models/{file}/modeling_{file}.py of transformers 5.23.0."""
+layout_measured = "Layout {layout}, measured in a small random model of {kind}."
 layout_by_key = "Layout {layout} of the weights, from rope_interleave."
-head_dim = "Heads of {head} channels, {source}."
+head_dim = "Heads of {head} channels{of}, {source}."
 qk_rope_head_dim = """\
-Of each head, {head} channels are for positions, {source}; they are turned \
-apart."""
-wide = "Heads of {head} channels: {wide} shared by {heads}."
-share = "Of {head} channels {turned} turn."
+Of each head, {head} channels are for positions, {source}; they are rotated \
+apart from the others."""
+wide = "Heads of {head} channels: hidden size {wide} over {heads} heads."
+share = "{turned} of {head} channels rotate."
 base = "Base {base}{of}, {source}."
 base_of_class = """\
-No key says the base. The file of a checkpoint mostly does, and a wrong base \
-gives no error: is it the whole file?"""
+The base is a default, from no key that this code reads. The file of a \
+checkpoint usually has one, and a wrong base raises no error: is this the \
+whole file?"""
 of_kind = " in layers of {kind}"
-still = "In layers {layers} ({kind}) nothing turns."
+still = "In layers {layers} ({kind}) nothing rotates{by}."
+by_key = ", from {key}"
+window = """\
+A token sees {window} keys, itself among them, in layers with a window: {key}, \
+{source}."""
 scale = """\
-Scores are multiplied by scale, below, in place of one by the root of the \
+Scores are multiplied by scale, below, in place of one over the root of the \
+width, from mscale_all_dim."""
+scores_by = """\
+Scores are multiplied by {by} ({key}), in place of one over the root of the \
 width."""
+scores_same = """\
+Scores are multiplied by {by} ({key}), which is one over the root of the \
+width."""
+the_code = "in the code"
+capped = """\
+Scores are capped before the mask: {cap} * tanh(scores / {cap}), from {key}."""
 number = "{key}: {value}, {source}."
-reads = "It has to pass in layers_as_configured, and to read"
+reads = "It must pass layers_as_configured, and report"
 reading = "{layout} layout, {turned} of {head} channels"
-asks = "It reads the layout off: take its words for it."
+asks = "It reports layout, base and share as measured: take its results."
 command = "python check_positions.py transformers:config.json"
-asks_alibi = "It reads no rotation, and a bias that is linear."
-asks_t5 = "It reads no rotation."
-asks_learned = "It reads a vector that is added, and no rotation."
+asks_bare = "It must report no rotation."
+asks_alibi = "It must report no rotation, and a linear bias."
+asks_t5 = "It must report no rotation."
+asks_learned = "It must report an added vector, and no rotation."
 twice = """\
-{key} stands twice in an object. The last one counts, in Python as here."""
-value = "{key} has to be {expected}, got {got}."
+{key} is twice in one object. The last one counts, in Python and here."""
+value = "{key} must be {expected}, got {got}."
+not_read = """\
+{key} is not read by the code of {kind} in transformers 5.23.0; whoever \
+trained the model may have meant it."""
 strange = """\
-{key} may speak of positions. It is not known here, and nothing was read from \
-it."""
+{key} seems to be about positions. It is unknown here, and nothing was read \
+from it."""
+same = """\
+{key} is not read by the code of {kind}, which has the same value."""
+idle = "No call here depends on {keys}."
 no_signs = """\
-No key here speaks of positions, and the class is not known here: positions \
-may be made in the code, or not at all."""
+No key here is about positions, and the class is unknown here: positions may \
+be made in the code, or not at all."""
+no_keys = """\
+The class is unknown here, and no key gives a base, a share or a scaling of \
+RoPE."""
+measured_only = """\
+In a small random model of {kind} queries and keys rotate, but what its code \
+makes of each key is unknown here: these calls read the keys as other models \
+use them."""
 unknown_type = """\
-Whose code reads this is not known here ({kind}), and it may do otherwise. \
-What was read are its keys, as other models use them. To find out what a \
-model does: python check_positions.py transformers:config.json, or give your \
-rotation to check_rotation."""
+Which code reads this file is unknown ({kind}); it may read its keys in \
+another way than the models that are known here. Find out with python \
+check_positions.py transformers:config.json, or pass your rotation to \
+check_rotation."""
 no_layout = """\
-The layout is unknown: half or interleaved stands in the code. A wrong one \
-gives no error. check_positions.py reads it off a model, read_rotation off a \
-function."""
+The layout is unknown: half or interleaved is decided in the code, and a wrong \
+one raises no error. check_positions.py finds it in a model, read_rotation in \
+a function."""
 nested = """\
-The code of {kind} reads one dictionary of RoPE, and here is one for each \
-kind of layer."""
+The code of {kind} reads one dictionary of RoPE, and here is one for each kind \
+of layer."""
 flat = """\
-The code of {kind} reads a dictionary of RoPE for each kind of layer, and \
-here is one for all."""
+The code of {kind} reads a dictionary of RoPE for each kind of layer, and here \
+is one for all."""
 no_head = """\
-How wide a head is stands nowhere: head_dim, or hidden_size and \
+The width of a head is missing: head_dim, or hidden_size and \
 num_attention_heads."""
 no_base = """\
-The base stands nowhere, and the class is not known here: rope_theta."""
+The base is missing, and the class is unknown here: rope_theta."""
 no_method = """\
-{method} is no method of RoPE that is known here. Known are default, linear, \
-dynamic, yarn, llama3, longrope and proportional."""
-odd = "{turned} channels would turn, and pairs need an even number of them."
+rope_type must be a method that is known here, got {method}: default, linear, \
+dynamic, yarn, llama3, longrope or proportional."""
+odd = "{turned} channels would rotate, and pairs need an even number of them."
 needs = "{method} needs {key}."
-pairs = "{key} has to have {pairs} numbers, one a pair, got {got}."
-layer_types = "layer_types has to have {many} words, one a layer, got {got}."
+pairs = "{key} must have {pairs} numbers, one for each pair, got {got}."
+layer_types = """\
+layer_types must have {many} words, one for each layer, got {got}."""
 no_rope_layers = """\
-no_rope_layers has to have {many} numbers, one a layer, got {got}."""
-no_kind = "Layers of the kind {kind} are not known here."
+no_rope_layers must have {many} numbers, one for each layer, got {got}."""
+no_kind = "Layers of the kind {kind} are unknown here."
 no_window = "Layers of {kind} need {key}."
 no_pattern = """\
-Which layers have the window is not known here for {kind}: name them in \
-layer_types."""
+Which layers have the window of {key} is unknown for {kind}: layer_types must \
+name them."""
+a_number = "a whole number"
+all_bare = "No layer rotates anything, though the file has a base."
 '''
 
 # From tools/configurations.py: what was asked of models and of stacks.
@@ -1535,12 +2097,13 @@ MEASURED = r"""
  "num_hidden_layers": 32, "max_position_embeddings": 16384, "head_dim": 128,
  "sliding_window": 1024, "rope_theta": 10000.0}, "layout": "half", "bare":
  "full_attention", "window":
- "global_attn_every_n_layers 4 last sliding_attention"},
+ "global_attn_every_n_layers 4 last sliding_attention", "reads":
+ ["global_attn_every_n_layers", "layer_types", "sliding_window"]},
 "apertus": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 65536, "rope_theta":
  12000000.0}, "layout": "half", "rope": {"rope_type": "llama3", "factor": 8.0,
  "original_max_position_embeddings": 8192, "low_freq_factor": 1.0,
- "high_freq_factor": 4.0, "rope_theta": 12000000.0}},
+ "high_freq_factor": 4.0, "rope_theta": 12000000.0}, "unread": ["rope_theta"]},
 "arcee": {"defaults": {"hidden_size": 2560, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 4096, "rope_theta":
  10000.0}, "layout": "half"},
@@ -1550,44 +2113,78 @@ MEASURED = r"""
 "axk1": {"defaults": {"hidden_size": 7168, "num_attention_heads": 64,
  "num_hidden_layers": 61, "max_position_embeddings": 32768, "qk_rope_head_dim":
  64, "qk_nope_head_dim": 128, "rope_interleave": true, "rope_theta": 10000.0},
- "layout": "rope_interleave", "shows": "half", "mscale": true},
+ "layout": "rope_interleave", "shows": "half", "mscale": true, "reads":
+ ["qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim", "rope_interleave",
+ "v_head_dim"]},
+"axk2": {"defaults": {"hidden_size": 2048, "num_attention_heads": 32,
+ "num_hidden_layers": 48, "max_position_embeddings": 131072, "qk_rope_head_dim":
+ 32, "qk_nope_head_dim": 64, "rope_theta": 10000.0}, "layout": "interleaved",
+ "shows": "half", "window": "- 100000 last indexed_attention", "indexer": true,
+ "mscale": true, "reads": ["index_head_dim", "layer_types", "qk_head_dim",
+ "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"]},
 "bailing_hybrid": {"defaults": {"hidden_size": 2560, "num_attention_heads": 32,
  "num_hidden_layers": 42, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
  "rope_theta": 6000000.0}, "layout": "interleaved", "shows": "half", "window":
- "- 6 last linear_attention", "mscale": true},
+ "- 6 last linear_attention", "mscale": true, "reads": ["layer_types",
+ "linear_head_dim", "qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim",
+ "v_head_dim"]},
+"beam": {"defaults": {"hidden_size": 5120, "num_attention_heads": 48,
+ "num_hidden_layers": 52, "max_position_embeddings": 8192, "head_dim": 128,
+ "sliding_window": 512}, "layout": "half", "kinds": {"sliding_attention":
+ {"rope": {"rope_type": "default", "rope_theta": 10000.0}}, "full_attention":
+ {"rope": null}}, "window": "- 6 last_and_end sliding_attention", "reads":
+ ["default_theta", "layer_types", "sliding_window"], "unread": ["rope_theta"]},
 "bert": {"family": "learned", "own": {"table": "embeddings.position_embeddings",
  "more": "", "offset": ""}, "defaults": {"hidden_size": 768,
  "num_attention_heads": 12, "num_hidden_layers": 12, "max_position_embeddings":
- 512}},
+ 512}, "unread": ["head_dim", "original_max_position_embeddings",
+ "rope_parameters", "rope_scaling", "rope_theta"]},
 "bitnet": {"defaults": {"hidden_size": 2560, "num_attention_heads": 20,
  "num_hidden_layers": 30, "max_position_embeddings": 2048, "rope_theta":
  500000.0}, "layout": "half"},
 "bloom": {"family": "alibi", "defaults": {"hidden_size": 64, "n_head": 8,
- "n_layer": 2}},
+ "n_layer": 2}, "unread": ["head_dim", "original_max_position_embeddings",
+ "rope_parameters", "rope_scaling", "rope_theta"]},
 "blt_patcher": {"defaults": {"hidden_size": 768, "num_attention_heads": 12,
  "num_hidden_layers": 14, "max_position_embeddings": 8192, "sliding_window":
  512, "rope_theta": 10000.0}, "file": "blt", "layout": "interleaved", "window":
- "all"},
+ "all", "reads": ["local_attention_window_len", "sliding_window"]},
 "codegen": {"defaults": {"n_embd": 4096, "n_head": 16, "n_layer": 28,
  "n_positions": 2048, "rotary_dim": 64, "-": 10000.0}, "layout": "interleaved",
- "base_key": "-", "channels": true},
+ "base_key": "-", "channels": true, "reads": ["rotary_dim"], "unread":
+ ["head_dim", "rope_parameters"]},
 "cohere": {"defaults": {"hidden_size": 8192, "num_attention_heads": 64,
  "num_hidden_layers": 40, "max_position_embeddings": 8192, "rope_theta":
  500000.0}, "layout": "interleaved"},
 "cohere2": {"defaults": {"hidden_size": 8192, "num_attention_heads": 64,
  "num_hidden_layers": 40, "max_position_embeddings": 8192, "sliding_window":
  4096, "rope_theta": 10000.0}, "layout": "interleaved", "bare":
- "full_attention", "window": "sliding_window_pattern 4 last sliding_attention"},
+ "full_attention", "window": "sliding_window_pattern 4 last sliding_attention",
+ "reads": ["layer_types", "sliding_window", "sliding_window_pattern"]},
 "cwm": {"defaults": {"hidden_size": 6144, "num_attention_heads": 48,
  "num_hidden_layers": 64, "max_position_embeddings": 131072, "head_dim": 128,
  "sliding_window": 8192, "rope_theta": 1000000.0}, "layout": "half", "rope":
  {"factor": 16.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
  "original_max_position_embeddings": 8192, "rope_type": "llama3", "rope_theta":
- 1000000.0}, "window": "- 4 first sliding_attention"},
+ 1000000.0}, "window": "- 4 first sliding_attention", "reads": ["layer_types",
+ "sliding_window"], "unread": ["rope_theta"]},
+"deepseek_v2": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
+ "num_hidden_layers": 32, "max_position_embeddings": 2048, "qk_rope_head_dim":
+ 64, "qk_nope_head_dim": 128, "rope_theta": 10000.0}, "layout": "interleaved",
+ "mscale": true, "reads": ["qk_head_dim", "qk_nope_head_dim",
+ "qk_rope_head_dim", "v_head_dim"]},
 "deepseek_v3": {"defaults": {"hidden_size": 7168, "num_attention_heads": 128,
  "num_hidden_layers": 61, "max_position_embeddings": 4096, "qk_rope_head_dim":
  64, "qk_nope_head_dim": 128, "rope_interleave": true, "rope_theta": 10000.0},
- "layout": "rope_interleave", "shows": "half", "mscale": true},
+ "layout": "rope_interleave", "shows": "half", "mscale": true, "reads":
+ ["qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim", "rope_interleave",
+ "v_head_dim"]},
+"deepseek_v32": {"defaults": {"hidden_size": 7168, "num_attention_heads": 128,
+ "num_hidden_layers": 61, "max_position_embeddings": 163840, "qk_rope_head_dim":
+ 64, "qk_nope_head_dim": 128, "rope_theta": 10000.0}, "layout": "interleaved",
+ "shows": "half", "window": "- 100000 last indexed_attention", "indexer": true,
+ "mscale": true, "reads": ["index_head_dim", "layer_types", "qk_head_dim",
+ "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"]},
 "dia_encoder": {"defaults": {"hidden_size": 1024, "num_attention_heads": 16,
  "num_hidden_layers": 12, "max_position_embeddings": 1024, "head_dim": 128,
  "rope_theta": 10000.0}, "file": "dia", "layout": "half"},
@@ -1596,13 +2193,25 @@ MEASURED = r"""
  10000.0}, "layout": "half"},
 "doge": {"defaults": {"hidden_size": 1024, "num_attention_heads": 8,
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half", "window": "all"},
+ 10000.0}, "layout": "half", "window": "all", "reads": ["keep_window_size",
+ "sliding_window"]},
 "emu3_text_model": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 9216, "rope_theta":
  1000000.0}, "file": "emu3", "layout": "half"},
 "ernie4_5": {"defaults": {"hidden_size": 1024, "num_attention_heads": 16,
  "num_hidden_layers": 18, "max_position_embeddings": 131072, "head_dim": 128,
  "rope_theta": 500000.0}, "layout": "interleaved"},
+"ernie4_5_moe": {"defaults": {"hidden_size": 2560, "num_attention_heads": 20,
+ "num_hidden_layers": 28, "max_position_embeddings": 131072, "rope_theta":
+ 500000.0}, "layout": "interleaved"},
+"ernie4_5_vl_moe_text": {"defaults": {"hidden_size": 2560,
+ "num_attention_heads": 20, "num_hidden_layers": 28, "max_position_embeddings":
+ 131072, "rope_theta": 500000.0}, "file": "ernie4_5_vl_moe", "layout":
+ "interleaved"},
+"esm": {"defaults": {"hidden_size": 768, "num_attention_heads": 12,
+ "num_hidden_layers": 12, "max_position_embeddings": 1026, "rope_theta":
+ 10000.0}, "layout": "half", "reads": ["position_embedding_type"], "unread":
+ ["rope_parameters"]},
 "esmc": {"defaults": {"hidden_size": 2560, "num_attention_heads": 40,
  "num_hidden_layers": 80, "max_position_embeddings": 2048, "rope_theta":
  10000.0}, "layout": "half"},
@@ -1611,18 +2220,24 @@ MEASURED = r"""
  10000.0}, "layout": "half"},
 "evolla": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 8192, "rope_theta":
- 500000.0}, "layout": "half"},
+ 500000.0}, "layout": "half", "reads": ["position_embedding_type"]},
 "exaone4": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "sliding_window":
  4096, "rope_theta": 10000.0}, "layout": "half", "bare": "full_attention",
- "window": "sliding_window_pattern 4 last sliding_attention"},
+ "lifted": true, "window": "sliding_window_pattern 4 last sliding_attention",
+ "reads": ["layer_types", "sliding_window", "sliding_window_pattern"]},
 "exaone_moe": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "sliding_window":
  4096, "rope_theta": 10000.0}, "layout": "half", "bare": "full_attention",
- "window": "sliding_window_pattern 4 last sliding_attention"},
+ "lifted": true, "window": "sliding_window_pattern 4 last sliding_attention",
+ "reads": ["layer_types", "sliding_window", "sliding_window_pattern"]},
 "falcon": {"defaults": {"hidden_size": 4544, "num_attention_heads": 71,
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half"},
+ 10000.0}, "layout": "half", "reads": ["alibi"]},
+"falcon_h1": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
+ "num_hidden_layers": 32, "max_position_embeddings": 8192, "rope_theta":
+ 10000.0}, "layout": "half", "window": "- 100000 last hybrid", "reads":
+ ["layer_types"]},
 "flex_olmo": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 4096, "rope_theta":
  500000.0}, "layout": "half"},
@@ -1631,79 +2246,152 @@ MEASURED = r"""
  "rope_theta": 10000.0}, "layout": "half"},
 "gemma2": {"defaults": {"hidden_size": 2304, "num_attention_heads": 8,
  "num_hidden_layers": 26, "max_position_embeddings": 8192, "head_dim": 256,
- "sliding_window": 4096, "rope_theta": 10000.0}, "layout": "half", "window":
- "- 2 last sliding_attention"},
+ "sliding_window": 4096, "query_pre_attn_scalar": 256, "attn_logit_softcapping":
+ 50.0, "rope_theta": 10000.0}, "layout": "half", "window":
+ "- 2 last sliding_attention", "scale": "query_pre_attn_scalar", "reads":
+ ["attn_logit_softcapping", "layer_types", "query_pre_attn_scalar",
+ "sliding_window"]},
 "gemma3_text": {"defaults": {"hidden_size": 2304, "num_attention_heads": 8,
  "num_hidden_layers": 26, "max_position_embeddings": 131072, "head_dim": 256,
- "sliding_window": 4096}, "file": "gemma3", "layout": "half", "kinds":
+ "sliding_window": 4096, "query_pre_attn_scalar": 256}, "file": "gemma3",
+ "layout": "half", "kinds": {"sliding_attention": {"key":
+ "rope_local_base_freq", "theta": 10000.0}, "full_attention": {"key":
+ "rope_theta", "theta": 1000000.0, "stretched": true}}, "window":
+ "sliding_window_pattern 6 last sliding_attention", "scale":
+ "query_pre_attn_scalar", "reads": ["_sliding_window_pattern",
+ "attn_logit_softcapping", "default_theta", "layer_types",
+ "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window",
+ "sliding_window_pattern", "standardize_rope_params"]},
+"gemma3n_text": {"defaults": {"hidden_size": 2048, "num_attention_heads": 8,
+ "num_hidden_layers": 35, "max_position_embeddings": 32768, "head_dim": 256,
+ "sliding_window": 512}, "file": "gemma3n", "layout": "half", "kinds":
  {"sliding_attention": {"key": "rope_local_base_freq", "theta": 10000.0},
  "full_attention": {"key": "rope_theta", "theta": 1000000.0, "stretched":
- true}}, "window": "sliding_window_pattern 6 last sliding_attention"},
+ true}}, "window": "- 5 last sliding_attention", "scale": 1.0, "reads":
+ ["default_theta", "layer_types", "rope_local_base_freq", "sliding_window",
+ "standardize_rope_params"]},
+"gemma4_text": {"defaults": {"hidden_size": 2304, "num_attention_heads": 8,
+ "num_hidden_layers": 30, "max_position_embeddings": 131072, "head_dim": 256,
+ "sliding_window": 512, "global_head_dim": 512}, "file": "gemma4", "layout":
+ "half", "kinds": {"sliding_attention": {"rope": {"rope_type": "default",
+ "rope_theta": 10000.0}}, "full_attention": {"rope": {"rope_type":
+ "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+ "head": "global_head_dim"}}, "window": "- 6 last_and_end sliding_attention",
+ "scale": 1.0, "reads": ["attention_chunk_size", "global_head_dim",
+ "layer_types", "per_layer_config", "sliding_window"], "unread":
+ ["rope_theta"]},
+"gemma4_unified_text": {"defaults": {"hidden_size": 2304, "num_attention_heads":
+ 8, "num_hidden_layers": 30, "max_position_embeddings": 262144, "head_dim": 256,
+ "sliding_window": 1024, "global_head_dim": 512}, "file": "gemma4_unified",
+ "layout": "half", "kinds": {"sliding_attention": {"rope": {"rope_type":
+ "default", "rope_theta": 10000.0}}, "full_attention": {"rope": {"rope_type":
+ "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0},
+ "head": "global_head_dim"}}, "window": "- 6 last_and_end sliding_attention",
+ "scale": 1.0, "reads": ["global_head_dim", "layer_types", "per_layer_config",
+ "sliding_window"], "unread": ["rope_theta"]},
 "glm": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 40, "max_position_embeddings": 131072, "head_dim": 128,
- "rope_theta": 10000.0}, "layout": "interleaved", "share": 0.5},
+ "rope_theta": 10000.0}, "layout": "interleaved", "share": 0.5, "reads":
+ ["partial_rotary_factor"]},
 "glm4": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 40, "max_position_embeddings": 131072, "head_dim": 128,
- "rope_theta": 10000.0}, "layout": "interleaved", "share": 0.5},
+ "rope_theta": 10000.0}, "layout": "interleaved", "share": 0.5, "reads":
+ ["partial_rotary_factor"]},
 "glm4_moe": {"defaults": {"hidden_size": 4096, "num_attention_heads": 96,
  "num_hidden_layers": 46, "max_position_embeddings": 131072, "rope_theta":
- 10000.0}, "layout": "half", "share": 0.5},
+ 10000.0}, "layout": "half", "share": 0.5, "reads": ["partial_rotary_factor"]},
 "glm4_moe_lite": {"defaults": {"hidden_size": 2048, "num_attention_heads": 20,
  "num_hidden_layers": 47, "max_position_embeddings": 202752, "qk_rope_head_dim":
  64, "qk_nope_head_dim": 192, "rope_interleave": true, "rope_theta": 10000.0},
- "layout": "rope_interleave", "shows": "half", "mscale": true},
+ "layout": "rope_interleave", "shows": "half", "mscale": true, "reads":
+ ["qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim", "rope_interleave",
+ "v_head_dim"]},
+"glm_moe_dsa": {"defaults": {"hidden_size": 6144, "num_attention_heads": 64,
+ "num_hidden_layers": 78, "max_position_embeddings": 202752, "qk_rope_head_dim":
+ 64, "qk_nope_head_dim": 192, "rope_theta": 10000.0}, "layout": "interleaved",
+ "shows": "half", "window": "- 100000 last indexed_attention", "indexer": true,
+ "mscale": true, "reads": ["index_head_dim", "layer_types", "qk_head_dim",
+ "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"]},
 "glm_ocr_text": {"defaults": {"hidden_size": 1024, "num_attention_heads": 16,
  "num_hidden_layers": 16, "max_position_embeddings": 131072, "rope_theta":
- 10000.0}, "file": "glm_ocr", "layout": "interleaved", "share": 1.0},
+ 10000.0}, "file": "glm_ocr", "layout": "interleaved", "share": 1.0, "reads":
+ ["partial_rotary_factor"]},
 "gpt2": {"family": "learned", "own": {"table": "transformer.wpe", "more": "",
  "offset": ""}, "defaults": {"n_embd": 768, "n_head": 12, "n_layer": 12,
- "n_positions": 1024}},
+ "n_positions": 1024}, "unread": ["head_dim",
+ "original_max_position_embeddings", "rope_parameters", "rope_scaling",
+ "rope_theta"]},
 "gpt_bigcode": {"family": "learned", "own": {"table": "transformer.wpe", "more":
  "", "offset": ""}, "defaults": {"n_embd": 768, "n_head": 12, "n_layer": 12,
- "n_positions": 1024}},
+ "n_positions": 1024}, "unread": ["head_dim",
+ "original_max_position_embeddings", "rope_parameters", "rope_scaling",
+ "rope_theta"]},
 "gpt_neo": {"family": "learned", "own": {"table": "transformer.wpe", "more": "",
  "offset": ""}, "defaults": {"hidden_size": 2048, "num_heads": 16, "num_layers":
- 24, "max_position_embeddings": 2048}},
+ 24, "max_position_embeddings": 2048}, "reads": ["window_size"], "unread":
+ ["head_dim", "original_max_position_embeddings", "rope_parameters",
+ "rope_scaling", "rope_theta"]},
 "gpt_neox": {"defaults": {"hidden_size": 6144, "num_attention_heads": 64,
  "num_hidden_layers": 44, "max_position_embeddings": 2048, "rotary_emb_base":
  10000.0}, "layout": "half", "base_key": "rotary_emb_base", "share": 0.25,
- "share_key": "rotary_pct"},
+ "share_key": "rotary_pct", "reads": ["default_theta", "rotary_emb_base",
+ "rotary_pct", "standardize_rope_params"], "unread": ["rope_theta"]},
 "gpt_neox_japanese": {"defaults": {"hidden_size": 2560, "num_attention_heads":
  32, "num_hidden_layers": 32, "max_position_embeddings": 2048,
  "rotary_emb_base": 10000.0}, "layout": "half", "base_key": "rotary_emb_base",
- "share": 1.0, "share_key": "rotary_pct"},
+ "share": 1.0, "share_key": "rotary_pct", "reads": ["default_theta",
+ "rotary_emb_base", "rotary_pct", "standardize_rope_params"], "unread":
+ ["rope_theta"]},
 "gpt_oss": {"defaults": {"hidden_size": 2880, "num_attention_heads": 64,
  "num_hidden_layers": 36, "max_position_embeddings": 131072, "head_dim": 64,
  "sliding_window": 128, "rope_theta": 150000.0}, "layout": "half", "rope":
  {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
  "truncate": false, "original_max_position_embeddings": 4096}, "window":
- "- 2 last sliding_attention", "sinks": true},
+ "- 2 last sliding_attention", "sinks": true, "reads": ["layer_types",
+ "sliding_window", "yarn"]},
 "gptj": {"defaults": {"n_embd": 4096, "n_head": 16, "n_layer": 28,
  "n_positions": 2048, "rotary_dim": 64, "-": 10000.0}, "layout": "interleaved",
- "base_key": "-", "channels": true},
+ "base_key": "-", "channels": true, "reads": ["rotary_dim"], "unread":
+ ["head_dim", "rope_parameters"]},
 "granite": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
- "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half"},
+ "num_hidden_layers": 32, "max_position_embeddings": 2048,
+ "attention_multiplier": 1.0, "rope_theta": 10000.0}, "layout": "half", "scale":
+ "attention_multiplier", "reads": ["attention_multiplier"]},
 "granite4_vision_text": {"defaults": {"hidden_size": 4096,
  "num_attention_heads": 32, "num_hidden_layers": 32, "max_position_embeddings":
- 2048, "rope_theta": 10000.0}, "file": "granite4_vision", "layout": "half"},
+ 2048, "attention_multiplier": 1.0, "rope_theta": 10000.0}, "file":
+ "granite4_vision", "layout": "half", "scale": "attention_multiplier", "reads":
+ ["attention_multiplier"]},
 "granite_docling_text": {"defaults": {"hidden_size": 1024,
  "num_attention_heads": 16, "num_hidden_layers": 28, "max_position_embeddings":
- 32768, "rope_theta": 10000.0}, "file": "granite_docling", "layout": "half"},
+ 32768, "attention_multiplier": 0.015625, "rope_theta": 10000.0}, "file":
+ "granite_docling", "layout": "half", "scale": "attention_multiplier", "reads":
+ ["attention_multiplier"]},
 "granite_swa": {"defaults": {"hidden_size": 2560, "num_attention_heads": 20,
  "num_hidden_layers": 24, "max_position_embeddings": 8192, "sliding_window":
- 128, "rope_theta": 10000.0}, "layout": "half", "window":
- "- 4 first sliding_attention"},
+ 128, "attention_multiplier": 1.0, "rope_theta": 10000.0}, "layout": "half",
+ "window": "- 4 first sliding_attention", "scale": "attention_multiplier",
+ "reads": ["attention_multiplier", "layer_rope_theta", "layer_types",
+ "sliding_window"]},
 "granitemoe": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
- "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half"},
+ "num_hidden_layers": 32, "max_position_embeddings": 2048,
+ "attention_multiplier": 1.0, "rope_theta": 10000.0}, "layout": "half", "scale":
+ "attention_multiplier", "reads": ["attention_multiplier"]},
 "granitemoe_swa": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "sliding_window":
- 128, "rope_theta": 10000.0}, "layout": "half", "window":
- "- 4 first sliding_attention"},
+ 128, "attention_multiplier": 1.0, "rope_theta": 10000.0}, "layout": "half",
+ "window": "- 4 first sliding_attention", "scale": "attention_multiplier",
+ "reads": ["attention_multiplier", "layer_rope_theta", "layer_types",
+ "sliding_window"]},
+"granitemoehybrid": {"defaults": {"hidden_size": 4096, "num_attention_heads":
+ 32, "num_hidden_layers": 32, "max_position_embeddings": 2048,
+ "attention_multiplier": 1.0, "rope_theta": 10000.0}, "layout": "half",
+ "window": "- 100000 last linear_attention", "scale": "attention_multiplier",
+ "reads": ["attention_multiplier", "layer_types", "position_embedding_type"]},
 "granitemoeshared": {"defaults": {"hidden_size": 4096, "num_attention_heads":
- 32, "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half"},
+ 32, "num_hidden_layers": 32, "max_position_embeddings": 2048,
+ "attention_multiplier": 1.0, "rope_theta": 10000.0}, "layout": "half", "scale":
+ "attention_multiplier", "reads": ["attention_multiplier"]},
 "gte": {"defaults": {"hidden_size": 768, "num_attention_heads": 12,
  "num_hidden_layers": 12, "max_position_embeddings": 8192, "rope_theta":
  160000.0}, "layout": "half"},
@@ -1714,32 +2402,51 @@ MEASURED = r"""
  "num_hidden_layers": 28, "max_position_embeddings": 2048, "head_dim": 128,
  "rope_theta": 10000.0}, "layout": "half", "rope": {"factor": 32.0,
  "rope_theta": 500000.0, "high_freq_factor": 0.5, "low_freq_factor": 0.125,
- "original_max_position_embeddings": 1024, "rope_type": "llama3"}},
+ "original_max_position_embeddings": 1024, "rope_type": "llama3"}, "unread":
+ ["rope_theta"]},
+"hunyuan_v1_dense": {"defaults": {"hidden_size": 4096, "num_attention_heads":
+ 32, "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
+ 10000.0}, "layout": "half", "inside": ["alpha"]},
+"hunyuan_v1_moe": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
+ "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
+ 10000.0}, "layout": "half", "inside": ["alpha"]},
 "hy_v3": {"defaults": {"hidden_size": 4096, "num_attention_heads": 64,
  "num_hidden_layers": 80, "max_position_embeddings": 131072, "head_dim": 128,
  "rope_theta": 11158840.0}, "layout": "half"},
+"hy_v4": {"defaults": {"hidden_size": 2816, "num_attention_heads": 32,
+ "num_hidden_layers": 34, "max_position_embeddings": 262144, "qk_rope_head_dim":
+ 64, "qk_nope_head_dim": 192, "rope_theta": 10000.0}, "layout": "half",
+ "window": "- 100000 last indexed_attention", "sinks": true, "indexer": true,
+ "mscale": true, "reads": ["index_head_dim", "layer_types", "qk_head_dim",
+ "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"]},
 "hyperclovax": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
- "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half"},
+ "num_hidden_layers": 32, "max_position_embeddings": 2048,
+ "attention_multiplier": 0.08838834764831845, "rope_theta": 10000.0}, "layout":
+ "half", "scale": "attention_multiplier", "reads": ["attention_multiplier"]},
 "internlm3": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 48, "max_position_embeddings": 32768, "head_dim": 128,
  "rope_theta": 10000.0}, "layout": "half"},
 "iquestcoder": {"defaults": {"hidden_size": 5120, "num_attention_heads": 40,
  "num_hidden_layers": 80, "max_position_embeddings": 131072, "head_dim": 128,
- "rope_theta": 10000.0}, "layout": "half"},
+ "rope_theta": 10000.0}, "layout": "half", "reads": ["use_sliding_window"]},
 "jais2": {"defaults": {"hidden_size": 3328, "num_attention_heads": 26,
  "num_hidden_layers": 32, "max_position_embeddings": 8192, "rope_theta":
  10000.0}, "layout": "half"},
+"jetmoe": {"defaults": {"hidden_size": 2048, "num_attention_heads": 32,
+ "num_hidden_layers": 12, "max_position_embeddings": 4096, "rope_theta":
+ 10000.0}, "layout": "half", "reads": ["kv_channels"]},
 "jina_embeddings_v3": {"defaults": {"hidden_size": 1024, "num_attention_heads":
  16, "num_hidden_layers": 24, "max_position_embeddings": 8194, "rope_theta":
  20000.0}, "layout": "half"},
 "kolibri1": {"defaults": {"hidden_size": 2560, "num_attention_heads": 48,
  "num_hidden_layers": 50, "max_position_embeddings": 262144, "head_dim": 128,
  "sliding_window": 513, "rope_theta": 10000.0}, "layout": "half", "bare":
- "full_attention", "window": "- 5 last sliding_attention"},
+ "full_attention", "lifted": true, "window": "- 5 last sliding_attention",
+ "reads": ["layer_types", "sliding_window"]},
 "lfm2": {"defaults": {"hidden_size": 2560, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 128000, "rope_theta":
- 1000000.0}, "layout": "half", "window": "layer_types"},
+ 1000000.0}, "layout": "half", "window": "layer_types", "reads":
+ ["layer_types"]},
 "llama": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "rope_theta":
  10000.0}, "layout": "half"},
@@ -1748,39 +2455,61 @@ MEASURED = r"""
  "attention_chunk_size": 8192, "no_rope_layer_interval": 4,
  "attn_temperature_tuning": true, "floor_scale": 8192, "attn_scale": 0.1,
  "rope_theta": 500000.0}, "file": "llama4", "layout": "interleaved", "bare":
- "no_rope_layers", "window": "turning", "temperature": "llama4"},
+ "no_rope_layers", "window": "turning", "temperature": "llama4", "reads":
+ ["attention_chunk_size", "attn_scale", "attn_temperature_tuning",
+ "floor_scale", "layer_types", "no_rope_layer_interval", "no_rope_layers"]},
 "longcat_flash": {"defaults": {"hidden_size": 6144, "num_attention_heads": 64,
  "num_layers": 28, "max_position_embeddings": 131072, "qk_rope_head_dim": 64,
  "qk_nope_head_dim": 128, "rope_theta": 10000000.0}, "layout": "interleaved",
- "shows": "half", "mscale": true},
+ "shows": "half", "mscale": true, "reads": ["qk_head_dim", "qk_nope_head_dim",
+ "qk_rope_head_dim", "v_head_dim"]},
 "mellum": {"defaults": {"hidden_size": 2304, "num_attention_heads": 32,
  "num_hidden_layers": 28, "max_position_embeddings": 131072, "head_dim": 128},
  "layout": "half", "kinds": {"full_attention": {"rope": {"rope_type": "default",
  "rope_theta": 500000.0}}, "sliding_attention": {"rope": {"rope_type":
- "default", "rope_theta": 10000.0}}}, "share": 1.0, "window": "layer_types"},
+ "default", "rope_theta": 10000.0}}}, "share": 1.0, "window": "layer_types",
+ "reads": ["layer_types", "mtp_layer_types", "mtp_mlp_layer_types",
+ "sliding_window"], "unread": ["rope_theta"]},
+"mimo_v2_flash": {"defaults": {"hidden_size": 4096, "num_attention_heads": 64,
+ "num_hidden_layers": 48, "max_position_embeddings": 131072, "head_dim": 192,
+ "sliding_window": 129}, "layout": "half", "kinds": {"full_attention": {"rope":
+ {"rope_type": "default", "rope_theta": 5000000.0, "partial_rotary_factor":
+ 0.334}}, "sliding_attention": {"rope": {"rope_type": "default", "rope_theta":
+ 10000.0, "partial_rotary_factor": 0.334}}}, "share": 0.334, "window":
+ "- 6 start_and_last sliding_attention", "sinks": true, "ends": true,
+ "window_size": "sliding_window_size 1", "reads": ["layer_types",
+ "sliding_window", "sliding_window_size", "v_head_dim"], "unread":
+ ["rope_theta"]},
 "minicpm3": {"defaults": {"hidden_size": 2560, "num_attention_heads": 40,
  "num_hidden_layers": 62, "max_position_embeddings": 32768, "qk_rope_head_dim":
  32, "qk_nope_head_dim": 64, "rope_theta": 10000.0}, "layout": "half", "mscale":
- true},
+ true, "reads": ["qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim",
+ "v_head_dim"]},
 "minimax": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 131072, "rope_theta":
- 1000000.0}, "layout": "half", "window": "- 2 first linear_attention"},
+ 1000000.0}, "layout": "half", "window": "- 2 first linear_attention", "reads":
+ ["layer_types", "sliding_window"]},
 "minimax_m2": {"defaults": {"hidden_size": 3072, "num_attention_heads": 48,
  "num_hidden_layers": 62, "max_position_embeddings": 196608, "head_dim": 128,
- "rope_theta": 5000000.0}, "layout": "half", "share": 1.0, "channels": true},
+ "rope_theta": 5000000.0}, "layout": "half", "share": 1.0, "channels": true,
+ "reads": ["partial_rotary_factor", "rotary_dim"]},
 "minimax_m3_vl_text": {"defaults": {"hidden_size": 6144, "num_attention_heads":
  64, "num_hidden_layers": 60, "max_position_embeddings": 524288, "head_dim":
  128, "rotary_dim": 64, "rope_theta": 5000000.0}, "file": "minimax_m3_vl",
- "layout": "half", "share": 1.0, "window": "layer_types"},
+ "layout": "half", "share": 1.0, "window": "layer_types", "reads":
+ ["index_head_dim", "layer_types", "partial_rotary_factor"]},
 "ministral3": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 34, "max_position_embeddings": 262144, "head_dim": 128,
  "rope_theta": 10000.0}, "layout": "half", "rope": {"rope_theta": 1000000.0,
  "factor": 16.0, "original_max_position_embeddings": 16384, "beta_fast": 32.0,
  "beta_slow": 1.0, "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta":
- 0.1, "rope_type": "yarn"}, "window": "all", "temperature": "ministral3"},
+ 0.1, "rope_type": "yarn"}, "window": "all", "temperature": "ministral3",
+ "inside": ["llama_4_scaling_beta"], "reads": ["layer_types",
+ "llama_4_scaling_beta", "sliding_window", "yarn"], "unread": ["rope_theta"]},
 "mistral": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 131072, "sliding_window":
- 4096, "rope_theta": 10000.0}, "layout": "half", "window": "all"},
+ 4096, "rope_theta": 10000.0}, "layout": "half", "window": "all", "reads":
+ ["layer_types", "sliding_window"]},
 "mistral4": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 36, "max_position_embeddings": 1048576,
  "qk_rope_head_dim": 64, "qk_nope_head_dim": 64, "rope_interleave": true,
@@ -1788,35 +2517,56 @@ MEASURED = r"""
  {"factor": 128.0, "original_max_position_embeddings": 8192, "beta_fast": 32.0,
  "beta_slow": 1.0, "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta":
  0.1, "rope_type": "yarn", "rope_theta": 10000.0}, "temperature": "ministral3",
- "mscale": true},
+ "inside": ["llama_4_scaling_beta"], "mscale": true, "reads":
+ ["llama_4_scaling_beta", "qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim",
+ "rope_interleave", "v_head_dim", "yarn"], "unread": ["rope_theta"]},
 "mixtral": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 131072, "rope_theta":
- 1000000.0}, "layout": "half", "window": "all"},
+ 1000000.0}, "layout": "half", "window": "all", "reads": ["sliding_window"]},
+"mllama_text_model": {"defaults": {"hidden_size": 4096, "num_attention_heads":
+ 32, "num_hidden_layers": 40, "max_position_embeddings": 131072, "rope_theta":
+ 500000.0}, "file": "mllama", "layout": "half", "crossed": [3, 8, 13, 18, 23,
+ 28, 33, 38], "reads": ["cross_attention_layers"]},
 "modernbert": {"defaults": {"hidden_size": 768, "num_attention_heads": 12,
  "num_hidden_layers": 22, "max_position_embeddings": 8192, "local_attention":
  128}, "layout": "half", "kinds": {"sliding_attention": {"key":
  "local_rope_theta", "theta": 10000.0, "stretched": true}, "full_attention":
  {"key": "global_rope_theta", "theta": 160000.0, "stretched": true}},
  "window_key": "local_attention", "window":
- "sliding_window_pattern 3 first sliding_attention"},
+ "global_attn_every_n_layers 3 first sliding_attention", "reads":
+ ["default_theta", "global_attn_every_n_layers", "global_rope_theta",
+ "layer_types", "local_attention", "local_rope_theta", "sliding_window",
+ "standardize_rope_params"], "unread": ["rope_theta"]},
 "modernbert-decoder": {"defaults": {"hidden_size": 768, "num_attention_heads":
  12, "num_hidden_layers": 22, "max_position_embeddings": 8192, "sliding_window":
  64, "local_attention": 128}, "file": "modernbert_decoder", "layout": "half",
  "kinds": {"sliding_attention": {"key": "local_rope_theta", "theta": 10000.0,
  "stretched": true}, "full_attention": {"key": "global_rope_theta", "theta":
  160000.0, "stretched": true}}, "window":
- "sliding_window_pattern 3 first sliding_attention"},
+ "global_attn_every_n_layers 3 first sliding_attention", "reads":
+ ["default_theta", "global_attn_every_n_layers", "global_rope_theta",
+ "layer_types", "local_attention", "local_rope_theta", "sliding_window",
+ "standardize_rope_params"], "unread": ["rope_theta"]},
 "molmo2_text": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 36, "max_position_embeddings": 36864, "head_dim": 128,
- "rope_theta": 10000.0}, "file": "molmo2", "layout": "half"},
+ "rope_theta": 10000.0}, "file": "molmo2", "layout": "half", "reads":
+ ["num_position_embeddings", "rope_scaling_layers"]},
 "mpt": {"family": "alibi", "defaults": {"d_model": 2048, "n_heads": 16,
- "n_layers": 24, "max_seq_len": 2048}},
+ "n_layers": 24, "max_seq_len": 2048}, "unread": ["head_dim",
+ "original_max_position_embeddings", "rope_parameters", "rope_scaling",
+ "rope_theta"]},
 "mt5": {"family": "t5", "defaults": {"d_model": 512, "num_heads": 6,
  "num_layers": 8, "relative_attention_num_buckets": 32,
- "relative_attention_max_distance": 128}},
+ "relative_attention_max_distance": 128}, "reads":
+ ["relative_attention_max_distance", "relative_attention_num_buckets"],
+ "unread": ["head_dim", "original_max_position_embeddings", "rope_parameters",
+ "rope_scaling", "rope_theta"]},
 "nanochat": {"defaults": {"hidden_size": 768, "num_attention_heads": 6,
  "num_hidden_layers": 12, "max_position_embeddings": 2048, "rope_theta":
  10000.0}, "layout": "half", "backwards": true},
+"nemotron": {"defaults": {"hidden_size": 6144, "num_attention_heads": 48,
+ "num_hidden_layers": 32, "max_position_embeddings": 4096, "rope_theta":
+ 10000.0}, "layout": "half", "share": 0.5, "reads": ["partial_rotary_factor"]},
 "nomic_bert": {"defaults": {"hidden_size": 768, "num_attention_heads": 12,
  "num_hidden_layers": 12, "max_position_embeddings": 2048, "rope_theta":
  1000.0}, "layout": "half"},
@@ -1830,84 +2580,111 @@ MEASURED = r"""
  "num_hidden_layers": 32, "max_position_embeddings": 2048, "sliding_window":
  4096}, "layout": "half", "kinds": {"sliding_attention": {"theta": 500000.0},
  "full_attention": {"key": "rope_theta", "theta": 500000.0, "stretched": true}},
- "window": "- 4 last sliding_attention"},
+ "window": "- 4 last sliding_attention", "reads": ["default_theta",
+ "layer_types", "sliding_window", "standardize_rope_params"]},
 "olmo_hybrid": {"defaults": {"hidden_size": 3840, "num_attention_heads": 30,
  "num_hidden_layers": 32, "max_position_embeddings": 65536, "rope_theta":
- 10000.0}, "layout": "half", "window": "- 4 last linear_attention"},
+ 10000.0}, "layout": "half", "window": "- 4 last linear_attention", "reads":
+ ["layer_types", "linear_key_head_dim", "linear_value_head_dim"]},
 "olmoe": {"defaults": {"hidden_size": 2048, "num_attention_heads": 16,
  "num_hidden_layers": 16, "max_position_embeddings": 4096, "rope_theta":
- 10000.0}, "layout": "half"},
+ 10000.0}, "layout": "half", "reads": ["sliding_window"]},
 "opt": {"family": "learned", "own": {"table": "decoder.embed_positions", "more":
  " + 2", "offset": " + 2"}, "defaults": {"hidden_size": 768,
  "num_attention_heads": 12, "num_hidden_layers": 12, "max_position_embeddings":
- 2048}},
+ 2048}, "unread": ["head_dim", "original_max_position_embeddings",
+ "rope_parameters", "rope_scaling", "rope_theta"]},
 "paddleocr_vl_text": {"defaults": {"hidden_size": 1024, "num_attention_heads":
  16, "num_hidden_layers": 18, "max_position_embeddings": 131072, "head_dim":
- 128, "rope_theta": 500000.0}, "file": "paddleocr_vl", "layout": "half"},
+ 128, "rope_theta": 500000.0}, "file": "paddleocr_vl", "layout": "half",
+ "reads": ["layer_types", "sliding_window"]},
 "persimmon": {"defaults": {"hidden_size": 4096, "num_attention_heads": 64,
  "num_hidden_layers": 36, "max_position_embeddings": 16384, "rope_theta":
- 10000.0}, "layout": "half", "share": 0.5},
+ 10000.0}, "layout": "half", "share": 0.5, "reads": ["partial_rotary_factor"]},
 "phi": {"defaults": {"hidden_size": 2048, "num_attention_heads": 32,
  "num_hidden_layers": 24, "max_position_embeddings": 2048, "rope_theta":
- 10000.0}, "layout": "half", "share": 0.5},
+ 10000.0}, "layout": "half", "share": 0.5, "reads": ["partial_rotary_factor"]},
 "phi3": {"defaults": {"hidden_size": 3072, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 4096,
  "original_max_position_embeddings": 4096, "rope_theta": 10000.0}, "layout":
  "half", "methods": {"su": "longrope", "yarn": "longrope"}, "share": 1.0,
- "window": "all"},
+ "window": "all", "reads": ["longrope", "partial_rotary_factor",
+ "sliding_window", "standardize_rope_params", "yarn"]},
 "phimoe": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 131072, "rope_theta":
- 1000000.0}, "layout": "half", "window": "all"},
+ 1000000.0}, "layout": "half", "window": "all", "reads": ["long_mscale",
+ "short_mscale", "sliding_window"]},
 "qwen2": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 32768, "sliding_window":
  4096, "use_sliding_window": false, "max_window_layers": 28, "rope_theta":
- 10000.0}, "layout": "half", "window": "beyond"},
+ 10000.0}, "layout": "half", "window": "beyond", "reads": ["layer_types",
+ "max_window_layers", "sliding_window", "use_sliding_window"]},
 "qwen2_5_omni_text": {"defaults": {"hidden_size": 3584, "num_attention_heads":
  28, "num_hidden_layers": 28, "max_position_embeddings": 32768,
  "sliding_window": 32768, "use_sliding_window": false, "max_window_layers": 28,
  "rope_theta": 1000000.0}, "file": "qwen2_5_omni", "layout": "half", "window":
- "beyond"},
+ "beyond", "reads": ["layer_types", "max_window_layers", "sliding_window",
+ "use_sliding_window"]},
 "qwen2_5_vl_text": {"defaults": {"hidden_size": 8192, "num_attention_heads": 64,
  "num_hidden_layers": 80, "max_position_embeddings": 32768, "sliding_window":
  4096, "use_sliding_window": false, "max_window_layers": 80, "rope_theta":
  1000000.0}, "file": "qwen2_5_vl", "layout": "half", "methods": {"mrope":
- "default"}, "window": "beyond"},
+ "default"}, "window": "beyond", "reads": ["default_theta", "layer_types",
+ "max_window_layers", "mrope", "sliding_window", "standardize_rope_params",
+ "use_sliding_window"]},
 "qwen2_moe": {"defaults": {"hidden_size": 2048, "num_attention_heads": 16,
  "num_hidden_layers": 24, "max_position_embeddings": 32768, "sliding_window":
  4096, "use_sliding_window": false, "max_window_layers": 28, "rope_theta":
- 10000.0}, "layout": "half", "window": "layer_types"},
+ 10000.0}, "layout": "half", "window": "layer_types", "reads": ["layer_types",
+ "max_window_layers", "sliding_window", "use_sliding_window"]},
 "qwen2_vl_text": {"defaults": {"hidden_size": 8192, "num_attention_heads": 64,
  "num_hidden_layers": 80, "max_position_embeddings": 32768, "sliding_window":
  4096, "use_sliding_window": false, "max_window_layers": 80, "rope_theta":
  1000000.0}, "file": "qwen2_vl", "layout": "half", "methods": {"mrope":
- "default"}, "window": "beyond"},
+ "default"}, "window": "beyond", "reads": ["default_theta", "layer_types",
+ "max_window_layers", "mrope", "sliding_window", "standardize_rope_params",
+ "use_sliding_window"]},
 "qwen3": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 32768, "head_dim": 128,
  "sliding_window": 4096, "use_sliding_window": false, "max_window_layers": 28,
- "rope_theta": 10000.0}, "layout": "half", "window": "beyond"},
+ "rope_theta": 10000.0}, "layout": "half", "window": "beyond", "reads":
+ ["layer_types", "max_window_layers", "sliding_window", "use_sliding_window"]},
 "qwen3_5_moe_text": {"defaults": {"hidden_size": 2048, "num_attention_heads":
  16, "num_hidden_layers": 40, "max_position_embeddings": 32768, "head_dim": 256,
  "rope_theta": 10000.0}, "file": "qwen3_5_moe", "layout": "half", "share": 0.25,
- "window": "full_attention_interval 4 last linear_attention"},
+ "window": "full_attention_interval 4 last linear_attention", "reads":
+ ["full_attention_interval", "layer_types", "linear_key_head_dim",
+ "linear_value_head_dim", "partial_rotary_factor"]},
 "qwen3_5_text": {"defaults": {"hidden_size": 4096, "num_attention_heads": 16,
  "num_hidden_layers": 32, "max_position_embeddings": 32768, "head_dim": 256,
  "rope_theta": 10000.0}, "file": "qwen3_5", "layout": "half", "share": 0.25,
- "window": "full_attention_interval 4 last linear_attention"},
+ "window": "full_attention_interval 4 last linear_attention", "reads":
+ ["full_attention_interval", "layer_types", "linear_key_head_dim",
+ "linear_value_head_dim", "partial_rotary_factor"]},
 "qwen3_moe": {"defaults": {"hidden_size": 2048, "num_attention_heads": 32,
  "num_hidden_layers": 24, "max_position_embeddings": 32768, "sliding_window":
  4096, "use_sliding_window": false, "rope_theta": 10000.0}, "layout": "half",
- "window": "all"},
+ "window": "all", "reads": ["sliding_window", "use_sliding_window"]},
 "qwen3_next": {"defaults": {"hidden_size": 2048, "num_attention_heads": 16,
  "num_hidden_layers": 48, "max_position_embeddings": 32768, "head_dim": 256,
  "rope_theta": 10000.0}, "layout": "half", "share": 0.25, "window":
- "full_attention_interval 4 last linear_attention"},
+ "full_attention_interval 4 last linear_attention", "reads":
+ ["full_attention_interval", "layer_types", "linear_key_head_dim",
+ "linear_value_head_dim", "partial_rotary_factor"]},
+"qwen3_vl_moe_text": {"defaults": {"hidden_size": 2048, "num_attention_heads":
+ 16, "num_hidden_layers": 24, "max_position_embeddings": 128000, "rope_theta":
+ 500000.0}, "file": "qwen3_vl_moe", "layout": "half", "reads": ["layer_types",
+ "sliding_window"]},
 "qwen3_vl_text": {"defaults": {"hidden_size": 4096, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 128000, "head_dim": 128,
- "rope_theta": 500000.0}, "file": "qwen3_vl", "layout": "half"},
+ "rope_theta": 500000.0}, "file": "qwen3_vl", "layout": "half", "reads":
+ ["layer_types"]},
 "roberta": {"family": "learned", "own": {"table":
  "embeddings.position_embeddings", "more": "", "offset": " + 2"}, "defaults":
  {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 12,
- "max_position_embeddings": 512}},
+ "max_position_embeddings": 512}, "unread": ["head_dim",
+ "original_max_position_embeddings", "rope_parameters", "rope_scaling",
+ "rope_theta"]},
 "seed_oss": {"defaults": {"hidden_size": 4096, "num_attention_heads": 80,
  "num_hidden_layers": 64, "max_position_embeddings": 524288, "head_dim": 128,
  "rope_theta": 10000.0}, "layout": "half"},
@@ -1915,36 +2692,111 @@ MEASURED = r"""
  "num_hidden_layers": 36, "max_position_embeddings": 32768,
  "use_sliding_window": false, "no_rope_layer_interval": 4, "rope_theta":
  2000000.0}, "layout": "half", "bare": "no_rope_layers", "window":
- "layer_types"},
+ "layer_types", "reads": ["layer_types", "no_rope_layer_interval",
+ "no_rope_layers", "sliding_window", "use_sliding_window"]},
 "solar_open": {"defaults": {"hidden_size": 4096, "num_attention_heads": 64,
  "num_hidden_layers": 48, "max_position_embeddings": 131072, "head_dim": 128,
- "rope_theta": 1000000.0}, "layout": "half", "share": 1.0},
+ "rope_theta": 1000000.0}, "layout": "half", "share": 1.0, "reads":
+ ["partial_rotary_factor"]},
 "stablelm": {"defaults": {"hidden_size": 2560, "num_attention_heads": 32,
  "num_hidden_layers": 32, "max_position_embeddings": 4096, "rope_theta":
- 10000.0}, "layout": "half", "share": 0.25},
+ 10000.0}, "layout": "half", "share": 0.25, "reads": ["partial_rotary_factor"]},
 "starcoder2": {"defaults": {"hidden_size": 3072, "num_attention_heads": 24,
  "num_hidden_layers": 30, "max_position_embeddings": 4096, "rope_theta":
- 10000.0}, "layout": "half", "window": "all"},
+ 10000.0}, "layout": "half", "window": "all", "reads": ["sliding_window"]},
 "switch_transformers": {"family": "t5", "defaults": {"d_model": 768,
  "num_heads": 12, "num_layers": 12, "relative_attention_num_buckets": 32,
- "relative_attention_max_distance": 128}},
+ "relative_attention_max_distance": 128}, "reads":
+ ["relative_attention_max_distance", "relative_attention_num_buckets"],
+ "unread": ["head_dim", "original_max_position_embeddings", "rope_parameters",
+ "rope_scaling", "rope_theta"]},
 "t5": {"family": "t5", "defaults": {"d_model": 512, "num_heads": 8,
  "num_layers": 6, "relative_attention_num_buckets": 32,
- "relative_attention_max_distance": 128}},
+ "relative_attention_max_distance": 128}, "reads":
+ ["relative_attention_max_distance", "relative_attention_num_buckets"],
+ "unread": ["head_dim", "original_max_position_embeddings", "rope_parameters",
+ "rope_scaling", "rope_theta"]},
 "vaultgemma": {"defaults": {"hidden_size": 2304, "num_attention_heads": 8,
  "num_hidden_layers": 26, "max_position_embeddings": 8192, "head_dim": 256,
- "sliding_window": 4096, "rope_theta": 10000.0}, "layout": "half", "window":
- "- 2 last sliding_attention"},
+ "sliding_window": 4096, "query_pre_attn_scalar": 256, "attn_logit_softcapping":
+ 50.0, "rope_theta": 10000.0}, "layout": "half", "window":
+ "- 2 last sliding_attention", "scale": "query_pre_attn_scalar", "reads":
+ ["attn_logit_softcapping", "layer_types", "query_pre_attn_scalar",
+ "sliding_window"]},
 "youtu": {"defaults": {"hidden_size": 2048, "num_attention_heads": 16,
  "num_hidden_layers": 32, "max_position_embeddings": 131072, "qk_rope_head_dim":
  64, "qk_nope_head_dim": 128, "rope_interleave": true, "rope_theta": 10000.0},
- "layout": "rope_interleave", "shows": "half", "mscale": true}
+ "layout": "rope_interleave", "shows": "half", "mscale": true, "reads":
+ ["qk_head_dim", "qk_nope_head_dim", "qk_rope_head_dim", "rope_interleave",
+ "v_head_dim"]}
 },
 "wholes": {
 "fuyu": "persimmon",
 "paddleocr_vl": "paddleocr_vl_text",
 "qwen2_5_vl": "qwen2_5_vl_text",
 "qwen2_vl": "qwen2_vl_text"
+},
+"rotations": {
+"a fixed table added to the embeddings": ["canary_decoder", "ctrl", "fsmt",
+ "kosmos_2_5_text_model", "kosmos_2_text_model", "m2m_100", "marian",
+ "nllb-moe", "pegasus", "seamless_m4t", "seamless_m4t_v2", "tipsv2_text_model",
+ "videoprism_text_model", "xglm"],
+"a learned bias of the scores": ["cpmant", "mt5", "pop2piano",
+ "switch_transformers", "t5", "umt5"],
+"a learned table added to the embeddings": ["aimv2_text_model", "albert",
+ "align_text_model", "altclip_text_model", "bart", "bert", "bert-generation",
+ "big_bird", "bigbird_pegasus", "biogpt", "blenderbot", "blenderbot-small",
+ "blip_text_model", "bridgetower_text_model", "bros", "camembert", "canine",
+ "chinese_clip_text_model", "clap_text_model", "clip_text_model",
+ "clipseg_text_model", "clvp_decoder", "convbert", "data2vec-text", "deberta",
+ "deberta-v2", "distilbert", "electra", "ernie", "flaubert", "flava_text_model",
+ "gpt-sw3", "gpt2", "gpt_bigcode", "gpt_neo", "groupvit_text_model", "ibert",
+ "imagegpt", "instructblip_qformer", "instructblipvideo_qformer", "layoutlm",
+ "lilt", "luke", "markuplm", "mbart", "megatron-bert", "metaclip_2_text_model",
+ "mobilebert", "mvp", "nystromformer", "openai-gpt", "opt", "owlv2_text_model",
+ "owlvit_text_model", "plbart", "pp_formulanet_text", "prophetnet", "rembert",
+ "roberta", "roberta-prelayernorm", "roc_bert", "sam3_lite_text_text_model",
+ "siglip2_text_model", "siglip_text_model", "splinter", "tapas", "trocr",
+ "visual_bert", "xclip_text_model", "xlm", "xlm-roberta", "xlm-roberta-xl"],
+"a learned table added to the embeddings and a learned bias of the scores":
+ ["layoutlmv3", "mpnet"],
+"a linear bias of the scores": ["bloom", "mpt"],
+"half": ["EvollaModel", "afmoe", "apertus", "arcee", "aria_text", "axk1",
+ "axk2", "bailing_hybrid", "beam", "bitnet", "clvp_encoder",
+ "cosmos3_edge_text", "csm_depth_decoder_model", "cwm", "deepseek_v3",
+ "deepseek_v32", "dia_encoder", "diffllama", "doge", "dots3_note_text",
+ "embedding_gemma2_text", "emu3_text_model", "esmc", "eurobert", "evolla",
+ "exaone4", "exaone_moe", "falcon", "falcon_h1", "flex_olmo", "flint", "gemma",
+ "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text", "gemma4_unified_text",
+ "glm4_moe", "glm4_moe_lite", "glm_moe_dsa", "gpt_neox", "gpt_neox_japanese",
+ "gpt_oss", "gradium_phonon_tts", "granite", "granite4_vision_text",
+ "granite_docling_text", "granite_swa", "granitemoe", "granitemoe_swa",
+ "granitemoeshared", "gte", "higgs_audio_v2", "hrm_text", "hy_v3", "hy_v4",
+ "hyperclovax", "internlm3", "iquestcoder", "jais2", "jetmoe",
+ "jina_embeddings_v3", "kolibri1", "laguna", "lfm2", "lfm3", "llama",
+ "longcat_flash", "mellum", "mimo_v2_flash", "minicpm3", "minimax",
+ "minimax_m2", "minimax_m3_vl_text", "ministral3", "mistral", "mistral4",
+ "mistral_large4_text", "mixtral", "mllama_text_model", "modernbert",
+ "modernbert-decoder", "molmo2_text", "muse_glimmer_text", "muse_spark_text",
+ "nanochat", "nomic_bert", "olmo", "olmo2", "olmo3", "olmo_hybrid", "olmoe",
+ "paddleocr_vl_text", "persimmon", "phi", "phi3", "phimoe", "pocket_tts",
+ "qwen2", "qwen2_5_omni_talker", "qwen2_5_omni_text", "qwen2_5_vl_text",
+ "qwen2_moe", "qwen2_vl_text", "qwen3", "qwen3_5_moe_text", "qwen3_5_text",
+ "qwen3_moe", "qwen3_next", "qwen3_vl_moe_text", "qwen3_vl_text",
+ "recurrent_gemma", "seed_oss", "smollm3", "solar_open", "stablelm",
+ "starcoder2", "ultrabert", "unlimited_ocr_text", "vaultgemma", "youtu"],
+"interleaved": ["blt_patcher", "codegen", "cohere", "cohere2", "cohere2_moe",
+ "deepseek_v4", "ernie4_5", "ernie4_5_moe", "ernie4_5_vl_moe_text", "glm",
+ "glm4", "glm_ocr_text", "gptj", "helium", "llama4_text",
+ "openai_privacy_filter", "roformer"],
+"no other encoding of positions": ["dpr", "jamba", "kimi_linear", "nemotron_h"],
+"scores of distances": ["funnel", "inkling2_text", "inkling_text", "vits",
+ "xlnet"]
+},
+"switches": {
+"esm": "position_embedding_type rotary",
+"granitemoehybrid": "position_embedding_type rope",
+"zamba2": "use_mem_rope true"
 },
 "outcomes": {
 "Llama 3.1, both turns left out": {"an error": ["transformers 4.57.6",

@@ -10,9 +10,14 @@ that turns its q and k is given unit vectors. A type stays out, with the reason 
 that read_config.py prints for it do not turn as it does.
 """
 
+import ast
+import contextlib
+import copy
+import functools
 import inspect
 import itertools
 import json
+import math
 import re
 import sys
 import textwrap
@@ -42,6 +47,7 @@ SIZES = (
     *("max_seq_len", "head_dim", "qk_rope_head_dim", "qk_nope_head_dim", "rotary_dim", "rope_interleave"),
     *("sliding_window", "use_sliding_window", "max_window_layers", "attention_chunk_size", "local_attention"),
     *("no_rope_layer_interval", "attn_temperature_tuning", "floor_scale", "attn_scale"),
+    *("query_pre_attn_scalar", "attention_multiplier", "attn_logit_softcapping"),
     *("original_max_position_embeddings", "relative_attention_num_buckets"),
     "relative_attention_max_distance",
 )
@@ -70,8 +76,36 @@ FAMILIES = {
         "own": {"table": "decoder.embed_positions", "more": " + 2", "offset": " + 2"},
     },
 }
-GIVEN = {"glm4_moe": {"head_dim": 128}}  # the class's own width leaves an odd number of channels to turn
+# What a small model of a class needs beside its defaults: a width, layers with attention, its switch on.
+GIVEN = {
+    "glm4_moe": {"head_dim": 128},  # its own width leaves an odd number of channels to rotate
+    "hunyuan_v1_dense": {"head_dim": 128},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "nemotron": {"head_dim": 128, "num_key_value_heads": 8},
+    "gemma3n_text": {"num_kv_shared_layers": 0},
+    "granitemoehybrid": {"position_embedding_type": "rope", "layer_types": ["full_attention"] * 32},
+    "deepseek_v2": {"topk_method": "greedy", "num_experts_per_tok": 2, "n_routed_experts": 4},
+    "esm": {"position_embedding_type": "rotary", "vocab_size": 512, "pad_token_id": 1, "mask_token_id": 2},
+}
+# The key on which a class's rotation depends, and the value that turns it on.
+SWITCHES = {
+    "esm": ("position_embedding_type", "rotary"),
+    "granitemoehybrid": ("position_embedding_type", "rope"),
+    "zamba2": ("use_mem_rope", "true"),
+}
+ENDS = ("mimo_v2_flash",)  # whose attention has sinks in some layers, and a factor of the values
+NO_NULL = ("exaone_moe", "kolibri1")  # whose classes reject a window of null, which their layers ask for
 TEMPERATURES = {"llama4_text": "llama4", "ministral3": "ministral3", "mistral4": "ministral3"}
+LINEAR = {"rope_type": "linear", "factor": 8.0}
+FLAGS = ("use_sliding_window", "rope_interleave", "attn_temperature_tuning")
+# What a model has that rotates nothing, by a fact of the census.
+INSTEAD = {
+    ("added", "learned"): "a learned table added to the embeddings",
+    ("added", "fixed"): "a fixed table added to the embeddings",
+    ("biased", "linear"): "a linear bias of the scores",
+    ("biased", "table"): "a learned bias of the scores",
+    ("in_score", "yes"): "scores of distances",
+}
 CLOSE = 1e-5  # scores of unit vectors, in float32
 HIDDEN = -1e4  # what a mask adds to a score, or less
 
@@ -87,7 +121,8 @@ def turning(model):
 
     def heard(function):
         def inner(*given, **named):
-            if not depth[0]:
+            caller = sys._getframe(1).f_locals.get("self")
+            if not depth[0] and "Indexer" not in type(caller).__name__:  # which only chooses keys
                 calls.append((function, given, named))
             depth[0] += 1
             try:
@@ -158,19 +193,21 @@ def run(code, known):
     exec(re.sub(r"^from (?!torch)(\w+) import", r"from snippets.\1 import", code, flags=re.M), known)
 
 
-def scores_of(parts, dim, many):
-    """What printed code makes of unit vectors in each layer that turns, as turned() has them."""
+def scores_of(parts, dims, many):
+    """What printed code makes of unit vectors in each layer that rotates, as turned() has them, by width."""
     blocks, known, made = printed(parts), {"positions": torch.arange(TOKENS)}, {}
     titles = list(blocks)
     for title in titles[:2]:
         run(blocks[title], known)
     for title in titles[2:]:
         lines = [line for line in blocks[title].splitlines() if " = apply_rope(" in line]
-        if lines and title.startswith("In "):
+        for dim in dims if lines and title.startswith("In ") else []:
             known["q"] = known["k"] = torch.eye(dim)[:, None, None].expand(dim, 1, TOKENS, dim)
-            run("\n".join(lines), known)
-            scores = known["q"][:, 0, QUERY] @ known["k"][:, 0, KEY].T
-            made |= dict.fromkeys(numbers(title, many), scores)
+            with contextlib.suppress(ValueError):  # tables wider than the vectors
+                run("\n".join(lines), known)
+                scores = known["q"][:, 0, QUERY] @ known["k"][:, 0, KEY].T
+                for n in numbers(title, many):
+                    made.setdefault(n, {})[dim] = scores
     return [made[n] for n in sorted(made)]
 
 
@@ -178,24 +215,33 @@ def differs(kind, model):
     """Why the calls for a model's configuration do not do what it does, "" if they do."""
     config = json.loads(model.config.to_json_string(use_diff=False))
     parts = read_config.read_config(json.dumps(config))
-    if not printed(parts):
-        return f"no calls: {next(part.words for part in parts if part.kind == 'mind')}"
     calls = turning(model)
+    if not calls:
+        return "calls for a model that rotates nothing" if printed(parts) else ""
+    if not printed(parts):
+        return f"no calls: {[part.words for part in parts if part.kind in ('title', 'mind')]}"
+    if (scale := scale_of(parts)) is not None and abs(scale - _scaling(model)) > CLOSE:
+        return f"scores are multiplied by {scale}, not by {_scaling(model)}"
     many = next(config[name] for name in read_config.table()["aliases"]["layers"] if config.get(name))
-    ours = scores_of(parts, calls[0][1][0].shape[-1], many)
+    ours = scores_of(parts, {call[1][0].shape[-1] for call in calls}, many)
     if not ours or len(calls) % len(ours):
         return f"{len(calls)} calls in {len(ours)} layers that turn"
     theirs = [turned(call) for call in calls[:: len(calls) // len(ours)]]
-    apart = max(float((a - b).abs().max()) for a, b in zip(ours, theirs, strict=True))
+    apart = max(float((a[len(b)] - b).abs().max()) for a, b in zip(ours, theirs, strict=True))
     if apart > CLOSE:
         return f"scores are {apart:.1e} apart"
     seen = seen_of(parts, many)
     masks = [
         layer.scores for layer in read_layers(model, lambda token: model(**constant_input(model, token)))
     ]
-    if len(masks) == many and any(
-        mask is not None and not _alike(mask[0, 0, :, :TOKENS] > HIDDEN, seen[n])
-        for n, mask in enumerate(masks)
+    chosen = any("Indexer" in type(module).__name__ for module in model.modules())  # keys, by what they hold
+    if (
+        not chosen
+        and len(masks) == many
+        and any(
+            mask is not None and not _alike(mask[0, 0, :, :TOKENS] > HIDDEN, seen[n])
+            for n, mask in enumerate(masks)
+        )
     ):
         return "another window"
     return ""
@@ -229,12 +275,12 @@ def row(kind, census):
     found = dict(FAMILIES.get(kind, {}))
     found["defaults"] = _defaults(kind, config)
     if found.get("family"):
-        return found
+        return found | _reads(kind, config, found)
     package = type(config).__module__.split(".")[-2]
     if package != kind:
         found["file"] = package
     facts = {name: fact["value"] for name, fact in joined(census).items()}
-    model = built(kind)
+    model = built(kind, **GIVEN.get(kind, {}))
     calls = turning(model)
     if not calls:
         raise ValueError("no function turns q and k")
@@ -242,19 +288,30 @@ def row(kind, census):
     scores = turned(calls[0])
     if scores[0, int(scores.clone().fill_diagonal_(0)[0].abs().argmax())] < 0:
         found["backwards"] = True
-    if facts["layout"] != [found["layout"]] and found["layout"] != "rope_interleave":
-        found["shows"] = facts["layout"][0]
+    seen = facts["layout"] if isinstance(facts["layout"], list) else [found["layout"]]
+    if seen != [found["layout"]] and found["layout"] != "rope_interleave":
+        found["shows"] = seen[0]
     elif found["layout"] == "rope_interleave":
         found["shows"] = "half"
     found |= _ropes(kind, config, found, facts) | _share(kind, config, model)
-    found |= _windows(kind, config, facts)
+    found |= _windows(kind, config, facts, model)
     if facts.get("sinks") == "yes":
         found["sinks"] = True
+    found |= _scale(kind, config, model, found)
+    if any("Indexer" in type(module).__name__ for module in model.modules()):
+        found["indexer"] = True
+    if kind in ENDS:
+        found["ends"] = True
+    if hasattr(config, "sliding_window"):
+        with contextlib.suppress(Exception):
+            more = CONFIG_MAPPING[kind](sliding_window_size=77).sliding_window - 77
+            found |= {"window_size": f"sliding_window_size {more}"} if more in (0, 1) else {}
     if kind in TEMPERATURES:
         found["temperature"] = TEMPERATURES[kind]
+        found |= {"inside": ["llama_4_scaling_beta"]} if "floor_scale" not in found["defaults"] else {}
     if "yarn_apply_mscale" in inspect.getsource(sys.modules[type(model).__module__]):
         found["mscale"] = True
-    return found
+    return found | _reads(kind, config, found)
 
 
 def _layout(kind, config, calls):
@@ -296,16 +353,22 @@ def _follows(kind, name):
     if not isinstance(getattr(config, "hidden_size", None), int):
         return False
     other = CONFIG_MAPPING[kind](hidden_size=2 * config.hidden_size)
-    return getattr(config, name, None) != getattr(other, name, None)
+    return config.to_dict().get(name) != other.to_dict().get(name)
 
 
 def _ropes(kind, config, found, facts):
     given = getattr(config, "rope_parameters", None)
-    if given is None:  # the base stands in the code
+    if given is None and getattr(config, "rope_theta", None):
+        found["defaults"]["rope_theta"] = float(config.rope_theta)
+        return {}
+    if given is None:  # the base is in the code
         (found["defaults"]["-"],) = facts["base"]
         return {"base_key": "-"}
     if any(each is None or isinstance(each, dict) for each in given.values()):
-        return {"kinds": {each: _kind(kind, each, given[each]) for each in given}}
+        kinds = {each: _kind(kind, each, given[each]) for each in given}
+        for each in [each for each, one in kinds.items() if "head" in one]:
+            found["defaults"][kinds[each]["head"]] = config.per_layer_config[each].head_dim
+        return {"kinds": kinds}
     plain = CONFIG_MAPPING[kind](rope_parameters={"rope_type": "default"}).rope_parameters
     base = next(
         name
@@ -321,7 +384,19 @@ def _ropes(kind, config, found, facts):
         known["rope_theta"] = given["rope_theta"]
     methods = {word: _type(kind, word) for word in ("su", "mrope", "yarn")}
     other = {word: was for word, was in methods.items() if was not in (None, word)}
+    if _frequency(kind, config, alpha=1.0) != _frequency(kind, config, alpha=8.0):
+        made["inside"] = ["alpha"]  # beside dynamic: one base for all lengths
     return made | ({"rope": known} if known else {}) | ({"methods": other} if other else {})
+
+
+def _frequency(kind, config, **more):
+    """The slowest frequency of a small model whose dictionary says dynamic and more."""
+    rope = {"rope_type": "dynamic", "factor": 1.0, **more}
+    try:
+        model = built(kind, **GIVEN.get(kind, {}) | {"rope_parameters": rope | {"rope_theta": 1e4}})
+    except Exception:
+        return None
+    return next((float(w.min()) for n, w in model.named_buffers() if n.endswith("inv_freq")), None)
 
 
 def _base(kind, **given):
@@ -332,7 +407,7 @@ def _type(kind, word):
     """What a class makes of a type's name, None if it refuses."""
     rope = {"type": word, "rope_type": word, "factor": 2.0, "original_max_position_embeddings": 64}
     config = CONFIG_MAPPING[kind]()
-    pairs = (getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads) // 2
+    pairs = (config.to_dict().get("head_dim") or config.hidden_size // config.num_attention_heads) // 2
     rope |= {"short_factor": [1.0] * pairs, "long_factor": [1.0] * pairs, "mrope_section": [1]}
     try:
         return CONFIG_MAPPING[kind](rope_scaling=rope).rope_parameters["rope_type"]
@@ -359,6 +434,9 @@ def _kind(kind, each, default):
         made |= {"stretched": True} if stretch.rope_parameters[each].get("factor") == 8.0 else {}
     except Exception:
         pass
+    with contextlib.suppress(Exception):  # classes whose layers differ in width
+        wide = CONFIG_MAPPING[kind](global_head_dim=96).per_layer_config[each].head_dim
+        made |= {"head": "global_head_dim"} if wide == 96 else {}
     return made
 
 
@@ -378,7 +456,8 @@ def _share(kind, config, model):
         return {}
     if reads[0] == reads[1]:
         return {}
-    made = {"share": float(given.get("partial_rotary_factor", 1.0))}
+    one = next((each for each in given.values() if isinstance(each, dict)), given)
+    made = {"share": float(one.get("partial_rotary_factor", 1.0))}
     for name in ("rotary_pct",):
         if CONFIG_MAPPING[kind](**{name: 0.375}).rope_parameters.get("partial_rotary_factor") == 0.375:
             made["share_key"] = name
@@ -401,9 +480,11 @@ def _pairs(tables):
     return [len(table) for name, table in tables.named_buffers() if name.endswith("inv_freq")]
 
 
-def _windows(kind, config, facts):
+def _windows(kind, config, facts, model):
     """By which rule layers have a window, and which do not turn."""
-    made = {}
+    made, source = {}, inspect.getsource(sys.modules[type(model).__module__])
+    if crossed := getattr(config, "cross_attention_layers", None):
+        made["crossed"] = crossed
     bare = facts.get("bare")
     bare = bare if isinstance(bare, list) else []
     types = getattr(config, "layer_types", None)
@@ -416,16 +497,46 @@ def _windows(kind, config, facts):
             raise ValueError(f"layers {bare} do not turn, by no rule that is known")
         if not any(each is None for each in (config.rope_parameters or {}).values()):
             made["bare"] = kinds.pop()
+            made |= _lifted(source)
     if hasattr(config, "local_attention") and "sliding_window" not in config.to_dict():
         made["window_key"] = "local_attention"  # of which half is seen on each side
     if types:
         return made | {"window": _pattern(kind, config)}
-    source = inspect.getsource(sys.modules[class_of(config).__module__])
     if "sliding_window is None" in source:
         made["window"] = "all"
-    elif hasattr(config, "sliding_window"):
+    elif getattr(config, "sliding_window", None) and "sliding_window" in code_reads(kind):
         raise ValueError("a window by no rule that is known")
     return made
+
+
+def _lifted(source):
+    """Whether all layers rotate where sliding_window is null."""
+    return {"lifted": True} if "sliding_window is None or self.is_sliding" in source else {}
+
+
+def _scaling(model):
+    """What the first attention multiplies scores by; nan where it has no such number."""
+    found = (getattr(m, "scaling", None) for m in model.modules() if type(m).__name__.endswith("Attention"))
+    return next((float(each) for each in found if isinstance(each, (int, float))), math.nan)
+
+
+def _scale(kind, config, model, found):
+    """The key or the number by which scores are multiplied, where it is not the root of the head's width."""
+    for key, given, wanted in (("query_pre_attn_scalar", 100, 0.1), ("attention_multiplier", 0.5, 0.5)):
+        if hasattr(config, key):
+            other = _scaling(built(kind, **GIVEN.get(kind, {}) | {key: given}))
+            if math.isclose(other, wanted):
+                return {"scale": key}
+    head = next((getattr(m, "head_dim", 0) for m in model.modules() if hasattr(m, "scaling")), 0)
+    plain = not head or hasattr(config, "qk_rope_head_dim") or math.isclose(_scaling(model), head**-0.5)
+    return {} if plain or "window" not in found else {"scale": _scaling(model)}
+
+
+def scale_of(parts):
+    """What printed code multiplies scores by; None where no code says it."""
+    code = "\n".join(printed(parts).values())
+    said = re.search(r"scale=(.+)\)|scores = q @ k\.mT \* (.+?)(?:  #|\n)", code)
+    return eval(said[1] or said[2]) if said and "q." not in said[0] else None
 
 
 def _pattern(kind, config):
@@ -447,11 +558,11 @@ def _pattern(kind, config):
     if len(others) != 1:
         raise ValueError(f"layers of kinds {others}")
     for n in (2, 3, 4, 5, 6, 8, 100_000):
-        for at in ("last", "first"):
+        for at in ("last", "first", "last_and_end", "start_and_last"):
             if all(types(many=m) == _predicted(n, at, others[0], m) for m in (many, 13)):
-                key = next(
-                    k for k in PATTERNS if k == "-" or types(**{k: 3}) == _predicted(3, at, others[0], many)
-                )
+                other = 5 if n == 3 else 3
+                wanted = _predicted(other, at, others[0], many)
+                key = next(k for k in PATTERNS if k == "-" or types(**{k: other}) == wanted)
                 if others == ["chunked_attention"]:
                     return "turning"
                 return f"{key} {n} {at} {others[0]}"
@@ -459,8 +570,100 @@ def _pattern(kind, config):
 
 
 def _predicted(n, at, other, many):
-    full = n - 1 if at == "last" else 0
-    return ["full_attention" if i % n == full else other for i in range(many)]
+    full, more = 0 if at == "first" else n - 1, {"last_and_end": many - 1, "start_and_last": 0}.get(at)
+    return ["full_attention" if i % n == full or i == more else other for i in range(many)]
+
+
+# --- which keys are read
+
+
+@functools.cache
+def code_reads(kind, part="."):
+    """Names in a configuration that its type's code reads: the model's module, and the class's functions."""
+    config = CONFIG_MAPPING[kind]()
+    classes = [each for each in type(config).__mro__ if "transformers.models." in each.__module__]
+    made = set()
+    for module in {sys.modules[class_of(config).__module__], *map(inspect.getmodule, classes)}:
+        if part not in module.__name__:
+            continue
+        mine = "self" if ".configuration_" in module.__name__ else "config"
+        for node in ast.walk(_tree(module)):
+            if isinstance(node, ast.Attribute) and re.search(rf"(config|^{mine})$", _last(node.value)):
+                made.add(node.attr)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                made.add(node.value)
+            mask = isinstance(node, ast.Name) and re.match(r"create_\w*(sliding_window|chunked)", node.id)
+            made |= {{"chunked": "attention_chunk_size"}.get(mask[1], mask[1])} if mask else set()
+    return made
+
+
+@functools.cache
+def _tree(module):
+    """Functions of a module; what a class says of its fields is not among them."""
+    tree = ast.parse(inspect.getsource(module))
+    return ast.Module([n for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.Lambda))], [])
+
+
+def _last(node):
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _reads(kind, config, found):
+    """Keys about positions that a type's code reads beside the usual ones, and which of those it does not."""
+    table = read_config.table()
+    known = set(" ".join(check["keys"] for check in table["value"]).split())
+    own = {*config.to_dict(), *code_reads(kind, ".configuration_")}
+    never = {*table["sizes"].split(), *table["inside"].split(), *table["layers"], "alpha"}
+    near = {k for k in own if re.fullmatch(r"\w+", k) and any(word in k.lower() for word in table["near"])}
+    read = (known | near) & code_reads(kind) - set(table["others"].split()) - never
+    shares = {"partial_rotary_factor", "rotary_pct", "rotary_emb_fraction", "rotary_dim"}
+    bases = {k for k in known if "theta" in k or k == "rotary_emb_base"}
+    read -= shares | bases | {"rope_scaling", "rope_parameters", "original_max_position_embeddings"}
+    if "family" not in found:
+        share = {"partial_rotary_factor": 0.375}
+        read |= set(share) if "share" in found and 0.375 in _leaves(kind, **share) else set()
+        read |= {found["share_key"]} if "share_key" in found else set()
+        read |= {"rotary_dim"} if "channels" in found else set()
+        read |= {key for key in bases if 777.0 in _leaves(kind, **{key: 777.0})}
+        scaled = _leaves(kind, rope_scaling=LINEAR)  # a class that rejects it has read it
+        read |= {"rope_scaling"} if 8.0 in scaled or not scaled else set()
+        read |= {"rope_parameters"} if getattr(config, "rope_parameters", None) is not None else set()
+        read |= {"original_max_position_embeddings"} if "rope_scaling" in read else set()
+    usual = set(table["usual"].split())
+    made = {"reads": sorted(read - usual), "unread": sorted(usual - read)}
+    return {name: keys for name, keys in made.items() if keys}
+
+
+def _leaves(kind, **given):
+    """All values in the dictionaries of RoPE, and the base that stands beside them."""
+    try:
+        config = CONFIG_MAPPING[kind](**GIVEN.get(kind, {}) | copy.deepcopy(given))
+    except Exception:
+        return []
+    ropes = getattr(config, "rope_parameters", None) or {}
+    flat = [ropes, *(each for each in ropes.values() if isinstance(each, dict))]
+    bases = [getattr(config, "rope_theta", None)] if not ropes else []
+    return [*bases, *(v for each in flat for v in each.values() if not isinstance(v, (dict, list)))]
+
+
+# --- of all types
+
+
+def rotations(census):
+    """Model types by what the census measured: the layout of a rotation, or what there is in place of one."""
+    made = {}
+    for kind, found in census.items():
+        facts = {} if "parts" in found else {name: f["value"] for name, f in joined(found).items()}
+        if found.get("measured", {}).get("reads") != "text" or facts.get("rotation") not in ("yes", "no"):
+            continue
+        what = next(iter(facts["layout"]), "") if facts["rotation"] == "yes" else _instead(facts)
+        made.setdefault(what, []).append(kind)
+    return made
+
+
+def _instead(facts):
+    told = [words for (name, value), words in INSTEAD.items() if facts.get(name) == value]
+    return " and ".join(told) or "no other encoding of positions"
 
 
 def wholes(census, models):
@@ -519,6 +722,13 @@ def known():
     return json.loads(BLOCK.search(FILE.read_text(encoding="utf-8"))[0])
 
 
+def measured(census, models):
+    """All that the file has."""
+    switches = {kind: f"{key} {value}" for kind, (key, value) in SWITCHES.items()}
+    found = {"models": models, "wholes": wholes(census, models), "rotations": rotations(census)}
+    return found | {"switches": switches, "outcomes": outcomes()}
+
+
 def text(found):
     """JSON of few columns: broken behind commas, an entry on lines of its own."""
     lines = []
@@ -539,12 +749,35 @@ def write(found):
 
 
 def candidates(census):
-    """Types that read text and turn, or that are of another family that is known here."""
+    """Types that rotate and may read text, or that are of another family that is known here."""
     for kind, found in sorted(census.items()):
         facts = joined(found) if "parts" not in found else {}
-        turns = facts.get("layout", {}).get("value") not in (None, "unknown")
-        if kind in FAMILIES or (turns and found.get("reads") == "input_ids"):
+        rotates = facts.get("rotation", {}).get("value") == "yes" or kind in SWITCHES
+        alone = CONFIG_MAPPING[kind].model_type == kind  # no other name of a type
+        if kind in FAMILIES or (
+            alone and rotates and found.get("measured", {}).get("reads", "text") == "text"
+        ):
             yield kind
+
+
+def switched(kind, found):
+    """What a model of a type is given to have each switch that its row names at another value."""
+    own, reads = found["defaults"], found.get("reads", [])
+    given = [{}]
+    given += [{name: not own[name]} for name in FLAGS if name in own]
+    given += [{"sliding_window": None}] if found.get("window") == "all" and "sliding_window" in own else []
+    if "lifted" in found and kind not in NO_NULL:
+        given += [{"sliding_window": None, "layer_types": ["full_attention"] * own["num_hidden_layers"]}]
+    given += [{"no_rope_layer_interval": 3}] if "no_rope_layer_interval" in own else []
+    given += [{name: 2} for name in found.get("window", "").split()[:1] if name in PATTERNS[:-1]]
+    given += [{SWITCHES[kind][0]: None if kind != "zamba2" else False}] if kind in SWITCHES else []
+    given += [{"attn_logit_softcapping": 30.0}] if "attn_logit_softcapping" in reads else []
+    scale = found.get("scale")
+    given += [{scale: 100 if "scalar" in scale else 0.5}] if isinstance(scale, str) else []
+    if "alpha" in found.get("inside", []):
+        rope = {"rope_type": "dynamic", "factor": 1.0, "alpha": 1000.0}
+        given += [{"rope_parameters": rope | {"rope_theta": 1e4}}]
+    return [GIVEN.get(kind, {}) | each for each in given]
 
 
 def main(kinds):
@@ -556,13 +789,14 @@ def main(kinds):
         models.pop(kind, None)
         try:
             models[kind] = row(kind, census[kind])
-            read_config.MEASURED = text({"models": models, "wholes": {}, "outcomes": {}})
-            if "layout" in models[kind] and (why := differs(kind, built(kind, **GIVEN.get(kind, {})))):
-                raise ValueError(why)
+            read_config.MEASURED = text(measured(census, models))
+            for given in switched(kind, models[kind]) if "layout" in models[kind] else []:
+                if why := differs(kind, built(kind, **given)):
+                    raise ValueError(f"{given}: {why}")
         except Exception as error:
             models.pop(kind, None)
             sys.stderr.write(f"{kind} stays out: {type(error).__name__}: {str(error)[:120]}\n")
-        write({"models": models, "wholes": wholes(census, models), "outcomes": outcomes()})
+        write(measured(census, models))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ const SHOWN = {
   fact: (words) => element("p", words),
   text: (words) => element("p", words),
   code: (words) => element("pre", "", element("code", words)),
+  guess: (words) => element("pre", "", element("code", words)),
   shell: (words) => element("pre", "", element("code", words)),
   mind: (words) => element("p", words),
 };
@@ -28,9 +29,10 @@ const show = () => {
     for (const code of made.querySelectorAll("code")) code.tabIndex = 0;  // it may scroll
     return made;
   }));
-  const code = parts.some(([kind]) => kind === "code");
+  const [code, guess] = ["code", "guess"].map((name) => parts.some(([kind]) => kind === name));
+  const said = code ? "Read." : guess ? "Read; the calls are a guess, in comments." : "Read; there are no calls.";
   copy.disabled = !code;
-  status.textContent = parts.length ? (code ? "Read." : "Read; no calls can be given.") : "";
+  status.textContent = parts.length ? said : "";
 };
 
 box.addEventListener("input", () => {

@@ -6,6 +6,8 @@ const TEXT = /"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1
 const SIGNS = Object.fromEntries([..."{}[]:,"].map((sign) => [sign, new RegExp(`\\${sign}`, "y")]));
 const UNSEEN = /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
+const LAYOUTS = ["half", "interleaved"], CLASS = /(For[A-Z][A-Za-z0-9_]*|LMHeadModel|Model)$/;
+
 class Untold extends Error {}
 
 class Written {  // a number as it is written
@@ -18,6 +20,7 @@ const dict = (value) => (isDict(value) ? value : new Map());
 const get = (of, key) => of.get(key) ?? null;
 const fill = (words, values) => words.replace(/\{([a-z_]+)\}/g, (_, name) => values[name]);
 const add = (to, words) => { if (!to.includes(words)) to.push(words); };
+const words = (text) => (text ?? "").split(/\s+/).filter(Boolean);
 const signs = (text) => [...text];  // Python counts these, not units of UTF-16
 
 const shown = (value) => {
@@ -26,6 +29,11 @@ const shown = (value) => {
   const raw = isNumber(value) ? value.text : JSON.stringify(value);
   const text = raw.replace(UNSEEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
   return signs(text).length <= 40 ? text : `${signs(text).slice(0, 39).join("")}…`;
+};
+const named = (key, value) => {
+  const inner = isDict(value) ? [...value.keys()].map(shown) : [];
+  const text = [shown(key), ...inner.slice(0, 9)].join(", ").replaceAll('"', "");
+  return inner.length ? `${text.replace(", ", " (")})` : text;
 };
 const plain = (value) => (typeof value === "string" ? value : shown(value));
 const code = (value) => {
@@ -134,7 +142,9 @@ class Json {
 class Reading {
   constructor(given, twice, table, known) {
     Object.assign(this, { table, known, facts: [], faults: [], minds: [], built: [], forward: [], blocks: [], read: [] });
-    this.imports = new Map();
+    Object.assign(this, { imports: new Map(), by: "", cap: "", passed: new Map(), used: new Set(), taken: new Set(), byKey: "", ofClass: new Set() });
+    this.vocabulary = new Set(table.value.flatMap((check) => words(check.keys)));
+    this.besides = new Set([...words(table.sizes), ...words(table.others)]);
     for (const name of twice) this.mind("twice", { key: shown(name) });
     this.given = this.part(given);
     let kind = get(this.given, "model_type");
@@ -143,29 +153,50 @@ class Reading {
       this.fact("whole", { kind, part });
       kind = part;
     }
-    this.row = (text && known.get("models").get(kind)) || new Map();
+    if (!text || !this.isKnown(kind)) kind = this.byArchitecture(given) || kind;
+    this.row = (typeof kind === "string" && known.get("models").get(kind)) || new Map();
     this.defaults = this.own("defaults");
-    this.kind = this.row.size ? kind : text ? shown(kind) : this.told("no_type");
+    this.kind = this.isKnown(kind) ? kind : text ? shown(kind) : this.told("no_type");
+    this.family = get(this.row, "family") ?? "rope";
+    this.what = this.measured();
+    this.rotates = this.family === "rope" && (this.row.size > 0 || ["", ...LAYOUTS].includes(this.what));
+    this.file = new Map(this.given);
+    this.sift();
     this.ropes = this.dictionaries();
+    this.siftRopes();
   }
 
   answer() {
     this.values();
-    this.strange();
-    this.rules();
-    const family = get(this.row, "family") ?? "rope";
-    if (!this.row.size && !this.table.signs.some((key) => this.key(key))) this.fault("no_signs");
-    if (!this.faults.length) family === "rope" ? this.rope() : this.template(family);
-    if (!this.row.size) this.mind("unknown_type", { kind: this.kind });
+    const why = this.nothingRotates();
+    this.rules(why.length > 0);
+    const signs = this.table.signs.some((key) => this.key(key));
+    if (!(this.row.size || why.length || signs)) this.fault(this.passed.size ? "no_keys" : "no_signs");
+    if (why.length) this.scoresBy(0);
+    else if (!this.faults.length) this.family === "rope" ? this.rope() : this.template(this.family);
+    const guess = this.namePassed() || !this.row.size;
+    if (!this.row.size && !why.length) this.mind(LAYOUTS.includes(this.what) ? "measured_only" : "unknown_type", { kind: this.kind });
+    this.nameIdle(why);
+    if (why.length) this.check(this.told("asks_bare"));
     const layout = this.layout() || this.told("unknown");
-    const title = this.told(this.faults.length ? "no_calls" : `is_${family}`, { kind: this.kind, layout });
+    const told = this.faults.length ? "no_calls" : why.length ? "is_bare" : this.row.size || this.what ? `is_${this.family}` : "is_guess";
     const minds = [...this.faults, ...this.minds];
     return [
-      ["title", title],
-      ...this.facts.map((words) => ["fact", words]),
+      ["title", this.told(told, { kind: this.kind, layout })],
+      ...[...why, ...this.facts].map((words) => ["fact", words]),
       ...(minds.length ? [["title", this.told("mind")]] : []),
       ...minds.map((words) => ["mind", words]),
-      ...(this.faults.length ? [] : this.blocks),
+      ...(why.length || (!guess && !this.faults.length) ? this.blocks : this.faults.length ? [] : this.guessed()),
+    ];
+  }
+
+  guessed() {
+    const at = this.blocks.findIndex(([kind]) => kind === "shell"), commented = (line) => `# ${line}`.trimEnd();
+    return [
+      ["title", this.told(this.row.size ? "guess_of_class" : "guess", { kind: this.kind })],
+      ...this.blocks.slice(at, at + 2),
+      ...this.blocks.slice(0, at - 1).map(([kind, words]) => (
+        kind === "code" ? ["guess", words.split("\n").map(commented).join("\n")] : [kind, words])),
     ];
   }
 
@@ -177,6 +208,118 @@ class Reading {
     if (lines.some(Boolean)) this.blocks.push(["title", this.table.words[title] ?? title], ["code", lines.join("\n")]);
   }
   own(name) { return dict(get(this.row, name)); }
+
+  /* Whether anything rotates, and which keys are read. */
+  isKnown(kind) {
+    return ["models", "switches"].some((of) => this.known.get(of).has(kind))
+      || [...this.known.get("rotations").values()].some((kinds) => kinds.includes(kind));
+  }
+
+  byArchitecture(whole) {
+    const named = this.given.has("architectures") ? this.given.get("architectures") : get(whole, "architectures");
+    for (const each of Array.isArray(named) ? named : []) {
+      const stem = plain(each).replace(CLASS, "").toLowerCase();
+      for (const kind of this.known.get("models").keys()) {
+        if (!stem || ![stem, `${stem}text`].includes(kind.replace(/[_-]/g, ""))) continue;
+        this.fact("architecture", { name: shown(each), kind });
+        return kind;
+      }
+    }
+    return "";
+  }
+
+  measured() { return [...this.known.get("rotations")].find(([, kinds]) => kinds.includes(this.kind))?.[0] ?? ""; }
+
+  nothingRotates() {
+    const [key, on] = (get(this.known.get("switches"), this.kind) ?? "").split(" "), value = key ? this.look(key) : null;
+    if (key && plain(value) !== on) {
+      const word = ["true", "false"].includes(on) ? on : `"${on}"`;
+      return [this.told(this.file.has(key) ? "switched_off" : "switch_lacks", { key, got: shown(value), on: word, kind: this.kind })];
+    }
+    if (key) this.fact("switched_on", { key, got: shown(value), kind: this.kind });
+    if (this.family !== "rope") return [];
+    for (const { keys, values, says } of this.table.off) for (const key of words(keys)) {
+      const at = key.lastIndexOf("."), name = key.slice(at + 1), inner = [dict(get(this.file, key.slice(0, Math.max(at, 0))))];
+      const found = (at > 0 ? inner : this.places()).filter((of) => of.has(name)).map((of) => of.get(name));
+      if (!found.length || !found.every((value) => words(values).includes(plain(value).toLowerCase()))) continue;
+      const reads = !this.row.size || this.reads().has(key), said = reads && !this.row.has("kinds") ? says : "conflict";
+      const told = this.told(said, { key, got: shown(found[0]), kind: this.kind });
+      if (said !== "conflict") {
+        this.passed.delete(key);
+        return [told];
+      }
+      add(this.faults, told);
+    }
+    if (this.row.size || ["", ...LAYOUTS].includes(this.what)) return [];
+    for (const { keys, on: values } of this.table.off) for (const key of words(keys)) {
+      const value = get(this.file, key);
+      if (words(values).includes(plain(value))) this.mind("conflict_on", { key, got: shown(value), kind: this.kind });
+    }
+    return [this.told("measured_none", { kind: this.kind, what: this.what })];
+  }
+
+  reads() {
+    if (!this.row.size) return new Set(words(this.table.guessed));
+    const unread = get(this.row, "unread") ?? [];
+    return new Set([...words(this.table.usual).filter((key) => !unread.includes(key)), ...(get(this.row, "reads") ?? [])]);
+  }
+
+  sift() {
+    const reads = this.reads(), used = new Map(this.given), elsewhere = new RegExp(this.table.elsewhere);
+    for (const [key, value] of this.file) {
+      if (!reads.has(key) && this.positional(key)) {
+        used.delete(key);
+        this.passOver(key, value);
+      } else if (!reads.has(key) && !elsewhere.test(key)) {
+        for (const [name, inner] of dict(value)) if (this.positional(name)) this.passOver(`${key}.${name}`, inner);
+      }
+    }
+    this.given = used;
+  }
+
+  siftRopes() {
+    const known = [...words(this.table.inside), ...(get(this.row, "inside") ?? [])];
+    for (const rope of this.ropes.values()) for (const [key, value] of rope ?? []) {
+      if (!known.includes(key) && !Object.hasOwn(this.table.layers, key)) this.passOver(key, value);
+    }
+  }
+
+  positional(key) {
+    const near = this.table.near.some((word) => key.toLowerCase().includes(word));
+    return (this.vocabulary.has(key) || near) && !this.besides.has(key);
+  }
+
+  passOver(key, value) {
+    const whole = Object.hasOwn(this.table.neutral, key), name = whole ? key : key.split(".").at(-1);
+    const own = Object.hasOwn(this.table.neutral, name);
+    if (!(own ? this.table.neutral[name] : this.table.nothing).split("|").includes(plain(value).toLowerCase())) this.passed.set(key, value);
+  }
+
+  namePassed() {
+    let guess = false;
+    for (const [key, value] of this.passed) {
+      const same = isNumber(value) && this.used.has(value.value), usual = get(this.defaults, key);
+      const own = isNumber(value) && isNumber(usual) && value.value === usual.value;
+      const turned = key.includes("rope_interleave") && value === (this.layout() !== "half");
+      const known = words(Object.hasOwn(this.table.mild_if, key) ? this.table.mild_if[key] : "");
+      const alike = Array.isArray(value) && value.length > 0 && value.every((each) => known.includes(plain(each)));
+      const mild = own || same || turned || alike || words(this.table.mild).includes(key);
+      const said = same ? "same" : this.row.size ? "not_read" : "strange";
+      if (this.rotates || this.row.size) this.mind(said, { key: named(key, value), kind: this.kind });
+      guess ||= !mild;
+    }
+    return guess;
+  }
+
+  nameIdle(why) {
+    const told = [...why, ...this.facts, ...this.faults, ...this.minds].join(" ").match(/[a-zA-Z0-9_]+/g);
+    const known = new Set([...(told ?? []), ...this.taken]), nothing = this.table.nothing.split("|"), idle = [];
+    for (const of of this.places()) for (const [key, value] of of) {
+      const inside = of !== this.file || this.positional(key);
+      if (inside && !known.has(key) && !nothing.includes(plain(value).toLowerCase()) && !isDict(value)) add(idle, named(key, value));
+    }
+    if (idle.length) this.mind("idle", { keys: idle.join(", ") });
+  }
 
   /* Keys. */
   part(given) {
@@ -200,6 +343,7 @@ class Reading {
 
   look(name) {
     const key = this.key(name);
+    this.taken.add(key);
     return get(this.given, key) ?? get(this.defaults, key);
   }
 
@@ -220,18 +364,10 @@ class Reading {
     }
   }
 
-  strange() {
-    const names = [...this.table.value.map((check) => check.keys), this.table.others].join(" ").split(/\s+/);
-    for (const of of this.places()) for (const key of of.keys()) {
-      const near = this.table.near.some((word) => key.toLowerCase().includes(word));
-      if (!names.includes(key) && (near || of !== this.given)) this.mind("strange", { key: shown(key) });
-    }
-  }
+  places() { return [this.file, ...[...this.ropes.values()].filter((rope) => rope?.size)]; }
 
-  places() { return [this.given, ...[...this.ropes.values()].filter((rope) => rope?.size)]; }
-
-  rules() {
-    for (const { when, says, fault, case: name } of this.table.rule) for (const rope of this.ropes.values()) {
+  rules(bare) {
+    for (const { when, says, fault, case: name } of this.table.rule.filter((rule) => !bare || !rule.case)) for (const rope of this.ropes.values()) {
       if (!when.every((test) => this.holds(test, rope ?? new Map()))) continue;
       const came = [...dict(get(this.known.get("outcomes"), name))];
       const found = came.map(([words, stacks]) => `${words} in ${stacks.join(", ")}`).join("; ");
@@ -250,6 +386,10 @@ class Reading {
       const ratio = numbers[1] / numbers[2];
       return numbers.length === 3 && numbers[2] > 0 && ratio !== 1 && ratio !== numbers[0];
     }
+    if (what === "formula") {
+      const known = numbers.length === 2 && numbers[1] >= 1, usual = known ? 0.1 * Math.log(numbers[1]) + 1 : 0;
+      return known && Math.abs(numbers[0] - usual) > 1e-6;
+    }
     if (numbers.length < 2) return what === "differ" && !found.includes(null) && !same(...found);
     return what === "below" ? numbers[0] < numbers[1] : numbers[0] !== numbers[1];
   }
@@ -258,8 +398,12 @@ class Reading {
     const [of, key] = name.split(".");
     if (/^[0-9]+$/.test(of)) return new Written(of, Number(of));
     if (of === "method") return this.method(rope);
-    if (of === "look") return this.look(key);
-    return get({ given: this.given, rope, row: this.row }[of] ?? new Map(), key);
+    if (of === "look") {
+      const taken = new Set(this.taken), value = this.look(key);  // a rule is no call
+      this.taken = taken;
+      return value;
+    }
+    return get({ given: this.file, rope, row: this.row }[of] ?? new Map(), key);
   }
 
   /* RoPE. */
@@ -269,6 +413,7 @@ class Reading {
     for (const [kind, own] of this.own("kinds")) {
       const plain = new Map(own.has("theta") ? [["rope_type", "default"]] : []);
       const one = fresh.has(kind) ? fresh.get(kind) : !fresh.size && own.has("rope") ? own.get("rope") : plain;
+      if (!fresh.has(kind)) this.ofClass.add(kind);
       made.set(kind, one === null ? null : new Map([...dict(one), ...(own.get("stretched") ? old : [])]));
     }
     if (made.size) {
@@ -276,21 +421,27 @@ class Reading {
       return made;
     }
     const outer = old.size ? old : fresh.size ? fresh : this.own("rope");
+    if (!old.size && !fresh.size) this.ofClass.add("");
     for (const [kind, one] of outer) if (Object.hasOwn(this.table.layers, kind)) made.set(kind, one === null ? null : dict(one));
     if (made.size && this.row.size) this.fault("nested", { kind: this.kind });
     return made.size ? made : new Map([["", outer]]);
   }
 
   method(rope) {
-    const method = plain(get(rope, "rope_type") ?? get(rope, "type") ?? "default");
-    return get(this.own("methods"), method) ?? method;
+    const named = plain(get(rope, "rope_type") ?? get(rope, "type") ?? "default"), method = get(this.own("methods"), named) ?? named;
+    const spec = Object.hasOwn(this.table.method, method) ? this.table.method[method] : {}, alpha = get(rope, "alpha");
+    const reads = !this.row.size || (get(this.row, "inside") ?? []).includes("alpha");
+    return reads && isNumber(alpha) && alpha.value ? spec.with_alpha ?? method : method;
   }
 
   rope() {
-    const head = this.head(), groups = this.layers();
+    const ropes = [...this.ropes].filter(([, rope]) => rope !== null), heads = ropes.map(([kind]) => this.head(kind));
+    const head = heads[0] ?? 0, groups = this.layers();
     this.sayLayout();
-    const own = [...this.ropes].filter(([, rope]) => rope !== null).flatMap(([kind, rope]) => this.tables(rope, kind, head));
+    const own = ropes.flatMap(([kind, rope], n) => this.tables(rope, kind, heads[n]));
     this.scale(head);
+    this.scoresBy(head);
+    if (!groups.some(([kind, bare]) => this.turns(kind, bare))) this.fault("all_bare");
     const inside = groups.map((group) => this.inside(...group, groups.length > 1));
     const lines = [...this.built, ...this.forward, ...inside.flatMap(([, of]) => of)];
     this.block("built", [...this.imported(lines), ...this.built]);
@@ -304,7 +455,7 @@ class Reading {
   at() { return this.row.has("backwards") ? "-positions" : "positions"; }
 
   layout() {
-    const known = get(this.row, "layout") ?? "";
+    const known = get(this.row, "layout") ?? this.what;
     return known === "rope_interleave" ? (this.look(known) !== false ? "interleaved" : "half") : known;
   }
 
@@ -316,15 +467,26 @@ class Reading {
   sayLayout() {
     const layout = this.layout();
     if (get(this.row, "layout") === "rope_interleave") this.fact("layout_by_key", { layout });
+    else if (layout && !this.row.size) this.fact("layout_measured", { layout, kind: this.kind });
     else if (layout) this.fact("layout", { layout, kind: this.kind, file: get(this.row, "file") ?? this.kind });
     else this.mind("no_layout");
   }
 
-  head() {
-    for (const name of ["qk_rope_head_dim", "head_dim"]) {
+  head(kind) {
+    const own = get(dict(get(this.own("kinds"), kind)), "head") ?? "", of = this.end(kind) ? this.told("of_kind", { kind }) : "";
+    for (const each of own ? dict(this.look("per_layer_config")).values() : []) {
+      const head = get(dict(each), "head_dim");
+      if (!isNumber(head)) continue;
+      this.used.add(head.value);
+      const wide = Math.trunc(head.value), source = this.told("from_key", { key: "per_layer_config" });
+      this.fact("head_dim", { head: wide, source, of });
+      return wide;
+    }
+    for (const name of ["qk_rope_head_dim", own, "head_dim"]) {
       const head = this.whole(name);
       if (!head) continue;
-      this.fact(name, { head, source: this.source(name) });
+      this.used.add(head);
+      this.fact(name === "qk_rope_head_dim" ? name : "head_dim", { head, source: this.source(name), of });
       return head;
     }
     const wide = this.whole("hidden_size"), heads = this.whole("heads");
@@ -333,6 +495,7 @@ class Reading {
       return 0;
     }
     const head = Math.floor(wide / heads);
+    this.used.add(head);
     this.fact("wide", { head, wide, heads });
     return head;
   }
@@ -340,7 +503,11 @@ class Reading {
   turned(rope, head) {
     const own = get(this.row, "share"), name = get(this.row, "share_key") ?? "partial_rotary_factor";
     const share = get(rope, "partial_rotary_factor") ?? this.look(this.row.size ? name : "share");
-    if (isNumber(share) && (own !== null || !this.row.size)) return Math.trunc(head * share.value);
+    if (isNumber(share) && (own !== null || !this.row.size)) {
+      this.used.add(share.value);
+      this.taken.add("partial_rotary_factor");
+      return Math.trunc(head * share.value);
+    }
     if (!this.row.size || this.row.has("channels")) return Math.min(this.whole("rotary_dim") || head, head);
     return isNumber(own) ? Math.trunc(head * own.value) : head;
   }
@@ -349,12 +516,15 @@ class Reading {
     const own = dict(get(this.own("kinds"), kind));
     const name = this.row.size ? get(own, "key") ?? get(this.row, "base_key") ?? "rope_theta" : "base";
     let base = get(rope, "rope_theta"), said = this.told("from_key", { key: "rope_theta" });
+    if (rope.has("rope_theta")) this.taken.add("rope_theta");
+    if (base !== null && this.ofClass.has(kind)) said = this.source("");
     if (base === null && this.look(name) !== null) [base, said] = [this.look(name), this.source(name)];
     else if (base === null) [base, said] = [get(own, "theta"), this.source("")];
     if (!isNumber(base)) {
       this.fault("no_base");
       return new Written("", 0);
     }
+    this.used.add(base.value);
     this.fact("base", { base: base.text, source: said, of: this.end(kind) ? this.told("of_kind", { kind }) : "" });
     if (said === this.source("")) this.mind("base_of_class");
     return base;
@@ -368,8 +538,13 @@ class Reading {
     }
     const spec = this.table.method[method], turned = spec.whole ? head : this.turned(rope, head);
     if (head && (turned % 2 || !turned)) this.fault("odd", { turned });
-    const base = this.base(rope, kind), given = this.settings(rope, kind, method), frequencies = `frequencies${end}`;
-    let now = frequencies;
+    const frequencies = `frequencies${end}`;
+    let base = this.base(rope, kind), given = this.settings(rope, kind, method), now = frequencies;
+    if (spec.base) {
+      base = new Written(fill(spec.base, { base: base.text, alpha: code(given.get("alpha")), head, less: head - 2 }), 0);
+      given = new Map([["rope_type", "default"]]);
+    }
+    this.used.add(turned);
     this.import("rope", "apply_rope", "rope_frequencies", "rope_tables");
     this.built.push(`${frequencies} = rope_frequencies(${turned}, base=${base.text})`);
     for (const call of spec.calls ?? []) {
@@ -393,10 +568,13 @@ class Reading {
   }
 
   settings(rope, kind, method) {
-    const made = new Map([["rope_type", method]]), spec = this.table.method[method], words = (text) => (text ?? "").split(/\s+/).filter(Boolean);
-    const longest = this.look("positions"), original = this.look("original_max_position_embeddings");
+    const made = new Map([["rope_type", method]]), spec = this.table.method[method];
+    const longest = this.look("positions");
+    this.taken.add("rope_type").add("type");
     for (const key of words(spec.keys)) {
       let found = get(rope, key);
+      this.taken.add(key);
+      const original = key === "original_max_position_embeddings" ? this.look(key) : null;
       if (key === "original_max_position_embeddings") found = (kind || original === null ? found : original) ?? longest;
       if (key === "max_position_embeddings") found = longest;
       if (key === "truncate" && kind) found = get(dict(get(this.given, "rope_parameters")), key);
@@ -442,16 +620,33 @@ class Reading {
     const share = get(given, "partial_rotary_factor");
     const turns = isNumber(share) ? 2 * Math.trunc(Math.floor(share.value * head / 2)) : turned;
     if (turns !== whole) this.fact("share", { turned: turns, head: whole });
+    this.used.add(turns);
     const layout = get(this.row, "shows") ?? this.layout();
     add(this.read, this.told("reading", { layout, turned: turns, head: whole }));
   }
 
   scale(head) {
     const rope = this.ropes.get("") ?? new Map(), [scale, factor] = ["mscale_all_dim", "factor"].map((key) => get(rope, key));
-    if (this.method(rope) !== "yarn" || !this.row.has("mscale") || !isNumber(scale) || !isNumber(factor)) return;
+    const parts = this.row.has("mscale") || (!this.row.size && this.whole("qk_rope_head_dim"));
+    if (this.method(rope) !== "yarn" || !parts || !isNumber(scale) || !isNumber(factor)) return;
     const whole = head + this.whole("qk_nope_head_dim");
     this.built.push(`scale = ${whole} ** -0.5 * (0.1 * ${scale.text} * math.log(${factor.text}) + 1) ** 2`);
     this.fact("scale");
+  }
+
+  scoresBy(head) {
+    const keys = ["query_pre_attn_scalar", "attention_multiplier"], cap = this.look("attn_logit_softcapping");
+    const how = this.row.size ? get(this.row, "scale") : keys.find((key) => this.look(key) !== null) ?? null;
+    const value = typeof how === "string" ? this.look(how) : how;
+    if (isNumber(value)) {
+      const root = how === keys[0], by = root ? `${value.text} ** -0.5` : value.text, same = root && value.value === head;
+      this.fact(same ? "scores_same" : "scores_by", { by, key: typeof how === "string" ? how : this.told("the_code") });
+      this.by = same ? "" : by;
+    }
+    if (isNumber(cap)) {
+      this.cap = cap.text;
+      this.fact("capped", { cap: cap.text, key: "attn_logit_softcapping" });
+    }
   }
 
   /* Layers. */
@@ -469,38 +664,58 @@ class Reading {
   window() {
     const gate = this.look("use_sliding_window"), own = this.defaults.has("use_sliding_window");
     if (gate !== true && (own || (gate === false && !this.row.size))) return 0;
+    const [size, more] = (get(this.row, "window_size") ?? "").split(" ");
+    if (size && this.whole(size)) return this.whole(size) + Number(more);
     const window = this.whole(get(this.row, "window_key") ?? "sliding_window");
     return this.row.has("window_key") ? Math.floor(window / 2) + 1 : window;
   }
 
   kinds(many) {
-    const given = get(this.given, "layer_types"), how = get(this.row, "window") ?? (this.row.size ? "" : "layer_types");
+    const given = this.look("cross_attention_layers") ?? get(this.row, "crossed") ?? [];
+    const crossed = (Array.isArray(given) ? given : []).map(plain);
+    return this.ownKinds(many).map((kind, n) => (crossed.includes(`${n}`) ? "cross_attention" : kind));
+  }
+
+  ownKinds(many) {
+    const given = this.look("layer_types"), how = get(this.row, "window") ?? (this.row.size ? "" : "layer_types");
     const all = (kind, count = many) => Array(Math.max(count, 0)).fill(kind);
+    if (this.isLifted() && !Array.isArray(given)) return all("full_attention");
     if (!["", "all"].includes(how) && Array.isArray(given)) {
       if (given.length !== many) this.fault("layer_types", { got: given.length, many });
       return given.map(plain);
     }
     const other = this.window() ? "sliding_attention" : "full_attention";
-    if (how === "layer_types" && this.row.size && this.window()) this.fault("no_pattern", { kind: this.kind });
+    if (how === "layer_types" && this.window()) {
+      const key = get(this.row, "window_key") ?? "sliding_window";
+      this[this.row.size ? "fault" : "mind"]("no_pattern", { key, kind: this.kind });
+    }
     if (["", "layer_types", "all"].includes(how)) return all(how === "all" ? other : "full_attention");
     if (how === "beyond") {
       const first = this.whole("max_window_layers");
       return [...all("full_attention", Math.min(first, many)), ...all(other, many - first)];
     }
     if (how === "turning") return this.bare(many, []).map((each) => (each ? "full_attention" : "chunked_attention"));
-    const [key, every, at, kind] = how.split(" "), n = this.whole(key) || Number(every), full = at === "last" ? n - 1 : 0;
-    return all(kind).map((each, i) => (i % n === full ? "full_attention" : each));
+    const [key, every, at, kind] = how.split(" "), value = this.look(key);
+    if (value !== null && !isNumber(value)) this.fault("value", { key, expected: this.told("a_number"), got: shown(value) });
+    const n = this.whole(key) || Number(every), full = at === "first" ? 0 : n - 1;
+    const more = { last_and_end: many - 1, start_and_last: 0 }[at];
+    return all(kind).map((each, i) => (i % n === full || i === more ? "full_attention" : each));
   }
+
+  isLifted() { return this.row.has("lifted") && !this.window(); }
+  turns(kind, bare) { return !bare && !(Object.hasOwn(this.table.layers, kind) && this.table.layers[kind] === "none"); }
 
   bare(many, kinds) {
     const how = get(this.row, "bare") ?? (this.row.size ? "" : "no_rope_layers");
-    if (how !== "no_rope_layers") return kinds.map((kind) => kind === how || this.ropes.get(kind) === null);
-    const turns = get(this.given, "no_rope_layers");
+    if (how !== "no_rope_layers") return kinds.map((kind) => (kind === how && !this.isLifted()) || this.ropes.get(kind) === null);
+    const turns = this.look("no_rope_layers");
+    this.byKey = "no_rope_layers";
     if (Array.isArray(turns) && turns.length) {
       if (turns.length !== many) this.fault("no_rope_layers", { got: turns.length, many });
       return turns.map((each) => plain(each) === "0");
     }
     const n = this.whole("no_rope_layer_interval");
+    this.byKey = this.key("no_rope_layer_interval");
     return Array.from({ length: many }, (_, i) => n > 0 && (i + 1) % n === 0);
   }
 
@@ -510,9 +725,12 @@ class Reading {
     if (many) where = this.told("some_layers", { layers: spans(numbers), kind });
     if (!known) this.fault("no_kind", { kind: shown(kind) });
     const lines = this.temperature(bare), end = this.end(this.ropes.has(kind) ? kind : "");
-    if (!bare && near !== "none") lines.push(...this.turn(end, "q", "k"));
+    if (this.turns(kind, bare)) lines.push(...this.turn(end, "q", "k"));
+    else if (many && known) {
+      const by = bare && this.byKey ? this.told("by_key", { key: this.byKey }) : "";
+      this.fact("still", { layers: spans(numbers), kind, by });
+    }
     lines.push(...this.seen(kind, near));
-    if (!lines.length && many && known) this.fact("still", { layers: spans(numbers), kind });
     return [where, lines];
   }
 
@@ -535,14 +753,21 @@ class Reading {
     if (this.row.has("window_key")) given.push("causal=False");
     if (window) given.push(`window=${window}`);
     this.import("decoding", "visible");
+    if (window) {
+      const size = (get(this.row, "window_size") ?? "").split(" ")[0];
+      const key = this.whole(size) ? size : get(this.row, "window_key") ?? "sliding_window";
+      this.used.add(window).add(this.whole(key));
+      this.fact("window", { window, key, source: this.source(key) });
+    }
     const lines = [...(chunk ? [`chunks = positions // ${chunk}`] : []), listed("seen = visible(", given, ")")];
     if (!chunk) add(this.forward, this.table.documents);
-    if (!sinks) {
+    const how = this.row.has("ends") ? "ends" : this.cap ? "capped" : sinks ? "sinks" : "";
+    if (!how) {
       this.import("decoding", "attend");
-      return [...lines, "output = attend(q, k, v, seen)"];
+      return [...lines, listed("output = attend(", ["q", "k", "v", "seen", ...(this.by ? [`scale=${this.by}`] : [])], ")")];
     }
-    this.import("sinks", "sink_softmax");
-    return [...lines, ...this.table.sinks.trim().split("\n")];
+    if (how === "sinks") this.import("sinks", "sink_softmax");
+    return [...lines, ...fill(this.table[how], { scale: this.by || "q.shape[-1] ** -0.5", cap: this.cap }).trim().split("\n")];
   }
 
   /* What stands at the end. */
@@ -595,13 +820,16 @@ const same = (a, b) => {
   return a === b;
 };
 
+let known = [];  // what was measured: its text, and what that holds
+
 /* The answer to the text of a config.json: pairs of a kind and its words. */
 export const readConfig = (text, { table, measured }) => {
   const read = new Json(text.replace(/^\ufeff/, ""), table.words);
   try {
     const given = read.whole();
     if (!isDict(given)) throw new Untold(fill(table.words.no_object, { got: shown(given) }));
-    return new Reading(given, read.twice, table, new Json(measured, table.words).whole()).answer();
+    if (measured !== known[0]) known = [measured, new Json(measured, table.words).whole()];
+    return new Reading(given, read.twice, table, known[1]).answer();
   } catch (error) {
     if (!(error instanceof Untold)) throw error;
     return [["title", table.words.unread], ["mind", error.message]];

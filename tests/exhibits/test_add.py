@@ -19,9 +19,11 @@ def test_classes_and_the_limit_are_those_of_the_file(gives):
     values = gives("add.known")["values"]
     models = json.loads(read_config.MEASURED)["models"]
     assert values["version"] == version("transformers")
-    assert values["classes"] == len(models) > values["turning"] > 90
+    assert values["classes"] == len(models) > values["rotating"] > 110
     assert read_config.read_config(" " * values["limit"])[1].words.startswith("No JSON")
-    assert read_config.read_config(" " * (values["limit"] + 1))[1].words.startswith("At most")
+    assert read_config.read_config(" " * (values["limit"] + 1))[1].words.startswith(
+        "A config.json must have at most"
+    )
 
 
 def test_every_setting_says_what_it_becomes(printed):
@@ -44,9 +46,10 @@ def test_answers_are_those_of_the_file(printed):
 def test_a_misspelt_key_is_told_and_changes_the_base(printed):
     text = "\n".join(printed("add.a_misspelt_key"))
     for words in (
-        '! "rope_tetha" may speak',
-        '! "beta_fats" may speak',
-        "! The original length stands nowhere",
+        "! rope_tetha is not read by the code of llama",
+        "! beta_fats is not read by the code of llama",
+        "! The original length is missing",
+        "    # frequencies = rope_frequencies(128, base=10000.0)",
     ):
         assert words in text
-    assert "base=10000.0" in text and "! No key says the base." in text
+    assert "! The base is a default" in text

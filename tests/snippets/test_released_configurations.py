@@ -203,12 +203,12 @@ def outputs(q, k, v, kind, mask, sinks):
 
 def words_of(parts):
     """All that it says, without its calls."""
-    return "\n".join(part.words for part in parts if part.kind != "code")
+    return "\n".join(part.words for part in parts if part.kind not in ("code", "guess"))
 
 
 def live(parts):
     """Lines of code that are no comments."""
-    lines = "\n".join(part.words for part in parts if part.kind == "code").splitlines()
+    lines = "\n".join(part.words for part in parts if part.kind in ("code", "guess")).splitlines()
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
@@ -297,7 +297,7 @@ def faults(case, parts):
     answer = case.right.get("answer", "calls")
     if answer == "either":
         answer = "calls" if live(parts) else "guess"
-    code = "\n".join(part.words for part in parts if part.kind == "code")
+    code = "\n".join(part.words for part in parts if part.kind in ("code", "guess"))
     if answer == "calls":
         if not live(parts):
             found.append("no calls")
@@ -369,11 +369,23 @@ def _other(value):
 # --- the tests
 
 
+@pytest.mark.claim(
+    "add-right-or-says-what-is-unknown",
+    "For each configuration in tests/snippets/configurations.toml, of released models and variants of them, "
+    "read_config.py prints calls that rotate random queries and keys, hide keys and scale scores as is right "
+    "for that model; or it says that nothing rotates, where that is right; or its calls are comments and it "
+    "names what is unknown.",
+)
 @pytest.mark.parametrize("case", every())
 def test_the_answer_is_right_or_says_what_it_does_not_know(case):
     assert not faults(case, read_config(json.dumps(case.config)))
 
 
+@pytest.mark.claim(
+    "add-names-positional-keys",
+    "In each configuration in tests/snippets/configurations.toml, every positional key that is set is named "
+    "in the answer of read_config.py, or the answer is another where its value is.",
+)
 @pytest.mark.parametrize("case", every())
 def test_no_key_of_positions_is_passed_over_in_silence(case):
     assert not list(silent(case, read_config(json.dumps(case.config))))
