@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-25
+# From The executable guide to positional encoding, 2026-11-26
 """Is my positional code right? Checks for a rotation, an attention, a model.
 
 A check asks one question whose answer is known and gives a Finding: what was

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-26
 """Positions of nodes in a graph: Laplacian eigenvectors, and walks that return.
 
 A graph has no first node. What a node can say of its place is made of A, the

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-25
+# From The executable guide to positional encoding, 2026-11-26
 r"""Print the calls for the positions of the model that a config.json describes.
 
     python read_config.py config.json

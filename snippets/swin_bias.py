@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-26
 """Swin's biases: a number for each head and offset within a window.
 
 A picture is cut into windows of rows * columns patches, and a patch attends to

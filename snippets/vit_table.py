@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-26
 """ViT's learned table: a vector for each cell of a grid, and its resizing.
 
     x[patch] = embedding[patch] + table[extra + row * columns + column]
