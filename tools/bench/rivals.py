@@ -57,6 +57,7 @@ SPHINX = """
 project = "Exhibits"
 extensions = ["sphinx_gallery.gen_gallery"]
 exclude_patterns = ["docs", "gallery"]
+suppress_warnings = ["sphinx_gallery.space_in_filename"]  # of the folder in which this project lies
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "made",
