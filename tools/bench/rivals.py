@@ -122,6 +122,7 @@ def times(only=()):
     environment = os.environ | {"PYTHONPATH": path, "JUPYTER_PATH": str(jupyter)}
     for name, command in RIVALS.items():
         # In this project, so that the engine finds it from there.
+        HOME.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="rival-", dir=HOME.parent) as folder:
             write(Path(folder), only)
             done = run([python(), "-m", *command], folder, environment)
