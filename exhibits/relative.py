@@ -254,8 +254,8 @@ def equal_words():
         last = both[0][1][-1]
         rounding += [gap for gap in apart if gap < 1e-12]
         shown = ["0" if gap < 1e-12 else f"{gap:.2f}" for gap in apart]
-        weights = f"{last.min():.2f}-{last.max():.2f}"
-        print(f"{name:<14}{weights}{shown[0]:>7}{shown[1]:>7}")
+        weights = f"{last.min():.3f}-{last.max():.3f}"
+        print(f"{name:<14}{weights}{shown[0]:>6}{shown[1]:>7}")
     way = _ways(tokens + 1, width)["a number"]
     apart = [
         _apart(_layers(marked, layers, mask, **way)[0][1:]) for mask in (0, 1)
