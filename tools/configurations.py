@@ -284,11 +284,15 @@ def row(kind, census):
     calls = turning(model)
     if not calls:
         raise ValueError("no function turns q and k")
+    tables = [w for name, w in model.named_buffers() if name.endswith("inv_freq")]
+    if any((w.diff(dim=-1) > 0).any() for w in tables):
+        raise ValueError("its frequencies stand in an order of their own")
     found["layout"] = _layout(kind, config, calls)
     scores = turned(calls[0])
     if scores[0, int(scores.clone().fill_diagonal_(0)[0].abs().argmax())] < 0:
         found["backwards"] = True
-    seen = facts["layout"] if isinstance(facts["layout"], list) else [found["layout"]]
+    seen = facts.get("layout")
+    seen = seen if isinstance(seen, list) else [found["layout"]]
     if seen != [found["layout"]] and found["layout"] != "rope_interleave":
         found["shows"] = seen[0]
     elif found["layout"] == "rope_interleave":
@@ -626,8 +630,9 @@ def _reads(kind, config, found):
         read |= {"rotary_dim"} if "channels" in found else set()
         read |= {key for key in bases if 777.0 in _leaves(kind, **{key: 777.0})}
         scaled = _leaves(kind, rope_scaling=LINEAR)  # a class that rejects it has read it
-        read |= {"rope_scaling"} if 8.0 in scaled or not scaled else set()
-        read |= {"rope_parameters"} if getattr(config, "rope_parameters", None) is not None else set()
+        ropes = getattr(config, "rope_parameters", None) is not None  # else the class stores it, and that is all
+        read |= {"rope_scaling"} if ropes and (8.0 in scaled or not scaled) else set()
+        read |= {"rope_parameters"} if ropes else set()
         read |= {"original_max_position_embeddings"} if "rope_scaling" in read else set()
     usual = set(table["usual"].split())
     made = {"reads": sorted(read - usual), "unread": sorted(usual - read)}

@@ -57,7 +57,7 @@ def test_words_name_witnesses():
     )
     assert "rotates only if config.use_mem_rope" in words(row_of("zamba2"))
     assert words(row_of("bamba"))[0] == words(row_of("granitemoehybrid"))[0] == "no attention by default"
-    assert "measured with num_experts_per_tok, which the default leaves empty" in words(row_of("deepseek_v2"))
+    assert "measured with num_key_value_heads, which the default leaves empty" in words(row_of("nemotron"))
     assert row_of("efficientloftr").value("share") == "disputed"
 
 

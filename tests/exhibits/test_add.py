@@ -39,6 +39,8 @@ def test_every_setting_says_what_it_becomes(printed):
 def test_answers_are_those_of_the_file(printed):
     assert "window=4096" in told(printed("add.gemma_3"), model_type="gemma3_text")
     assert "sink_softmax" in told(printed("add.gpt_oss"), model_type="gpt_oss")
+    bare = "\n".join(printed("add.nemotron_3"))
+    assert "nothing rotates" in bare and "rope_theta" in bare and "apply_rope" not in bare
     text = "\n".join(printed("add.llama_3_1"))
     assert "    factor=8.0," in text and "original_length=8192," in text and "!" not in text
 

@@ -32,7 +32,7 @@ def test_counts(returned):
     can = {kind for kind in without if "attention" in LEAVES[kind]["reachable"]}
     assert {"bamba", "granitemoehybrid"} <= can and "resnet" not in can and told["by_default"] == len(can)
     assert told["filled"] == sum("filled" in row for row in measured)
-    assert {"deepseek_v2", "hunyuan_v1_dense"} <= {kind for kind, row in LEAVES.items() if "filled" in row}
+    assert {"nemotron", "hunyuan_v1_dense"} <= {kind for kind, row in LEAVES.items() if "filled" in row}
     keyed = [
         row for row in LEAVES.values() if "measured" not in row and row.get("declared", {}).get("rotation")
     ]

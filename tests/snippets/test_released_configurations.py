@@ -44,6 +44,7 @@ BUILT = {  # what a class has no default for, or too many of
     "esm": {"vocab_size": 64, "pad_token_id": 1, "mask_token_id": 2},
     "deepseek_v2": {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "n_routed_experts": 8},
     "gemma3n_text": {"num_kv_shared_layers": 0},
+    "mimo_v2_flash": {"num_key_value_heads": 4},  # layers with a window have twice as many
 }
 HYBRIDS = ("granitemoehybrid", "bamba", "zamba2")  # widths of attention and Mamba hang together
 BY_DAY = (
