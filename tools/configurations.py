@@ -630,7 +630,7 @@ def _reads(kind, config, found):
         read |= {"rotary_dim"} if "channels" in found else set()
         read |= {key for key in bases if 777.0 in _leaves(kind, **{key: 777.0})}
         scaled = _leaves(kind, rope_scaling=LINEAR)  # a class that rejects it has read it
-        ropes = getattr(config, "rope_parameters", None) is not None  # else the class stores it, and that is all
+        ropes = getattr(config, "rope_parameters", None) is not None  # else it is only stored
         read |= {"rope_scaling"} if ropes and (8.0 in scaled or not scaled) else set()
         read |= {"rope_parameters"} if ropes else set()
         read |= {"original_max_position_embeddings"} if "rope_scaling" in read else set()

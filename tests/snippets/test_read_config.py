@@ -211,8 +211,8 @@ def longrope(pairs):
     "add-frequencies-are-the-librarys",
     "For the classes with RoPE that read_config.py knows, with plain RoPE and with linear, dynamic, YaRN's, "
     "LongRoPE's and Llama 3.1's settings in both dialects, and with keys renamed, dropped and given other "
-    "values at random: wherever transformers 5.23.0 takes the configuration, calls are printed, and no ramp of "
-    "YaRN runs backwards (a base below five does that), the frequencies that these make are the library's "
+    "values at random: wherever transformers 5.23.0 takes the configuration, calls are printed, and no ramp "
+    "of YaRN runs backwards (a base below five does that), the frequencies that these make are the library's "
     "within three in a million, and so is the factor of cosines and sines.",
 )
 @pytest.mark.parametrize("kind", each([kind for kind in TURNING if kind not in ("gptj", "codegen")]))
