@@ -598,16 +598,24 @@ def layer(x):
 
 
 GAINS = torch.rand(64, generator=torch.Generator().manual_seed(1)) + 0.5
-TURN = turning(rope_frequencies(64, base=10000))
-OF_YARN = turning(SCALED["yarn"][1](64, 1e4), factor=SCALED["yarn"][2])
+
+
+def plain_rope(x, at):
+    return turning(rope_frequencies(64, base=10000))(x, at)
+
+
+def with_yarn(x, at):
+    return turning(SCALED["yarn"][1](64, 1e4), factor=SCALED["yarn"][2])(x, at)
+
+
 NORMED = {
-    "RMSNorm before": (lambda x, at: TURN(rms(x), at), "default"),
-    "RMSNorm with gains before": (lambda x, at: TURN(rms(x, 1e-5) * GAINS.to(x.dtype), at), "default"),
-    "gains of both signs": (lambda x, at: TURN(rms(x) * (GAINS - 1).to(x.dtype), at), "default"),
-    "RMSNorm after": (lambda x, at: rms(TURN(x, at)), "default"),
-    "L2 norm before": (lambda x, at: TURN(l2(x), at), "default"),
-    "L2 norm after": (lambda x, at: 8 * l2(TURN(x, at)), "default"),
-    "YaRN, whose factor the gains hide": (lambda x, at: OF_YARN(rms(x) * GAINS.to(x.dtype), at), "yarn"),
+    "RMSNorm before": (lambda x, at: plain_rope(rms(x), at), "default"),
+    "RMSNorm with gains before": (lambda x, at: plain_rope(rms(x, 1e-5) * GAINS.to(x.dtype), at), "default"),
+    "gains of both signs": (lambda x, at: plain_rope(rms(x) * (GAINS - 1).to(x.dtype), at), "default"),
+    "RMSNorm after": (lambda x, at: rms(plain_rope(x, at)), "default"),
+    "L2 norm before": (lambda x, at: plain_rope(l2(x), at), "default"),
+    "L2 norm after": (lambda x, at: 8 * l2(plain_rope(x, at)), "default"),
+    "YaRN, whose factor the gains hide": (lambda x, at: with_yarn(rms(x) * GAINS.to(x.dtype), at), "yarn"),
 }
 
 
@@ -633,9 +641,12 @@ def test_a_norm_around_a_rotation_is_read_and_the_rotation_inside_it(rotate, kin
 @pytest.mark.parametrize(
     ("rotate", "checks"),
     [
-        (lambda x, at: rms(TURN(x, at)) * GAINS.to(x.dtype), {"offsets_alone", "one_layout", "norm_kept"}),
-        (lambda x, at: TURN(rms(x), at.bfloat16().float()), {"precise_angles", "offsets_alone"}),
-        (lambda x, at: TURN(rms(x), at - at[0]), {"place_alone"}),
+        (
+            lambda x, at: rms(plain_rope(x, at)) * GAINS.to(x.dtype),
+            {"offsets_alone", "one_layout", "norm_kept"},
+        ),
+        (lambda x, at: plain_rope(rms(x), at.bfloat16().float()), {"precise_angles", "offsets_alone"}),
+        (lambda x, at: plain_rope(rms(x), at - at[0]), {"place_alone"}),
     ],
     ids=["gains after the rotation", "positions in bfloat16", "positions from 0"],
 )
@@ -646,9 +657,9 @@ def test_faults_are_found_with_a_norm_around_the_rotation(rotate, checks):
 @pytest.mark.parametrize(
     "rotate",
     [
-        lambda x, at: TURN(layer(x), at),
-        lambda x, at: rms(TURN(rms(x) * GAINS.to(x.dtype), at)),
-        lambda x, at: TURN(rms(x) * (torch.arange(64) != 5), at),
+        lambda x, at: plain_rope(layer(x), at),
+        lambda x, at: rms(plain_rope(rms(x) * GAINS.to(x.dtype), at)),
+        lambda x, at: plain_rope(rms(x) * (torch.arange(64) != 5), at),
     ],
     ids=["LayerNorm", "norms before and after", "a gain of zero"],
 )
@@ -662,7 +673,8 @@ def test_a_norm_that_hides_the_rotation_leaves_it_unread_and_no_check_fails(rota
 
 def test_what_is_not_linear_and_has_no_norm_is_still_no_rotation():
     found = one(
-        check_rotation(lambda x, at: TURN(x, at).tanh(), 64, settings={"rope_theta": 1e4}), "as_configured"
+        check_rotation(lambda x, at: plain_rope(x, at).tanh(), 64, settings={"rope_theta": 1e4}),
+        "as_configured",
     )
     assert found.verdict == "fails"
 

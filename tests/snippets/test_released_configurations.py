@@ -40,6 +40,7 @@ OVERRIDDEN = {  # by a list, if there is one
 }
 SCALES = ("query_pre_attn_scalar", "attention_multiplier", "mscale_all_dim")
 HEADS = 2
+DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 BUILT = {  # what a class has no default for, or too many of
     "esm": {"vocab_size": 64, "pad_token_id": 1, "mask_token_id": 2},
     "deepseek_v2": {"num_experts_per_tok": 2, "n_group": 1, "topk_group": 1, "n_routed_experts": 8},
@@ -117,8 +118,7 @@ def cases():
             if of := known.get(given.get("like")):
                 config, right = _merged(of.config, config), of.right | right
             text = text_part(config)
-            names = table()["aliases"]["layers"]
-            many = next((text[key] for key in names if key in text), len(text.get("layers_block_type", "n")))
+            many = next((text[key] for key in DEPTHS if key in text), len(text.get("layers_block_type", "n")))
             letters = _cycled(many, list(map(list, right.get("layers", "a").split("|"))))
             known[name] = Case(name, group, config, listed(right), "".join(letters))
     return known
