@@ -182,20 +182,6 @@ def is_a_story(visit):
     return problems + [f"in plain words there is no {what} in sight" for what in missing]
 
 
-def is_a_course(visit):
-    """At Intermediate a chapter is short: what is deeper stands folded in it."""
-    problems = choose(visit, "intermediate")
-    long = screens(visit)
-    return problems + ([f"{long:.2f} screens at Intermediate, {COURSE} are allowed"] if long > COURSE else [])
-
-
-def screens(visit):
-    """How many windows of a wide screen a chapter is high, at the depth that is chosen."""
-    visit.page.set_viewport_size({"width": 1440, "height": 900})
-    return visit.ask("storyInWindows")[1]
-
-
-COURSE = 12
 PLAIN = 0.7
 # Where the story may begin, and where the page must end, in heights of the window.
 STORY = {"desktop": ((1440, 900), (0.5, 3)), "phone": ((360, 740), (0.5, 5))}

@@ -14,7 +14,6 @@ PROBLEMS = {
     r"Performance budget: [\d,]+ bytes, allowed": "its styles and scripts weigh 200 kB more",
     r"axe landmark-unique .* nav\[aria-labelledby": "two parts of its navigation have one name",
     r"on a (phone|desktop) the page is [\d.]+ windows high": "its type stands wider apart",
-    r"12\.[01]\d screens at Intermediate": "its type stands wider apart",
 }
 # A part of a test's name, and why.
 TESTS = {

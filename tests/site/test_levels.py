@@ -70,9 +70,9 @@ def test_a_choice_keeps_the_place(visit, report, chapters, how):
     report(chapters[-1], levels.keeps_the_place(page) + page.problems, *how.values())
 
 
-def test_layman_is_a_site_of_its_own_and_intermediate_a_course(visit, report, chapter):
+def test_layman_is_a_site_of_its_own(visit, report, chapter):
     page = visit(chapter)
-    report(chapter, levels.is_a_story(page) + levels.is_a_course(page) + page.problems, "desktop")
+    report(chapter, levels.is_a_story(page) + page.problems, "desktop")
 
 
 def test_pictures_use_the_room_of_a_laptop(visit, report, chapter):
