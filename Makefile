@@ -44,7 +44,9 @@ rounding: $(VENV)/test ## run some tests that compare floats with the arithmetic
 	ATEN_CPU_CAPABILITY=avx2 $(RUN) pytest tests/exhibits/test_printed.py tests/exhibits/test_returned.py --cold \
 	  -k "not is_read_by_a_test" --numprocesses auto --dist loadfile
 
-BROWSER := pytest tests/site tests/workflows --numprocesses auto --dist worksteal --reruns 1 -r fER
+# A test waits for its browser for a third of the time: one process more than there are processors.
+PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
+BROWSER := pytest tests/site tests/workflows --numprocesses $(PROCESSES) --dist worksteal --reruns 1 -r fER
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
 	$(RUN) $(BROWSER) -m "browser and not slow"

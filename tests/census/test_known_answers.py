@@ -72,7 +72,22 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("kind", KNOWN)
+# Each of these takes more than two seconds: by night.
+SLOW = {
+    "vjepa2",
+    "inkling_text",
+    "zamba",
+    "gptj",
+    "deepseek_v3",
+    "falcon_h1",
+    "gemma4_text",
+    "jamba",
+    "llama4_text",
+}
+KINDS = [pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else []) for kind in KNOWN]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_census_finds_what_a_reader_finds(kind):
     quiet()
     facts = joined(of_type(kind))
@@ -88,7 +103,7 @@ HYBRIDS = [
                           "position_embedding_type": "rope"}, "yes"),
     ("zamba2", {"use_mem_rope": True}, "yes"),
     ("bamba", {"attn_layer_indices": [9, 18, 27]}, "yes"),
-    ("olmo_hybrid", {"rope_parameters": {"rope_theta": None}}, "no"),
+    pytest.param("olmo_hybrid", {"rope_parameters": {"rope_theta": None}}, "no", marks=pytest.mark.slow),
 ]  # fmt: skip
 
 

@@ -93,7 +93,7 @@ TABLE = (  # from top to bottom: which loads are asked, and what; by day a page 
     ("full, not whole", of(checks.axe, "details open", "article")),
     ("day", of(_looks)),
     ("every", _weighs),
-    ("desktop", _wide),
+    ("wide", _wide),
     ("desktop chapter", lambda load: levels.without_scripts(load.off())),
     ("full", of(checks.prints_dark_on_white)),
     ("full", _without_scripts),
@@ -102,7 +102,7 @@ TABLE = (  # from top to bottom: which loads are asked, and what; by day a page 
 )
 
 
-def kinds(night, sample, chapter, desktop):
+def kinds(night, sample, chapter, alike, desktop):
     """By each word of the table, whether a load is such a one."""
     whole = night or sample
     full = desktop and (whole or chapter)
@@ -112,6 +112,7 @@ def kinds(night, sample, chapter, desktop):
         "day": not night,
         "chapter": chapter,
         "desktop": desktop,
+        "wide": desktop and (whole or not alike),
         "desktop chapter": desktop and chapter,
         "desktop by day, no chapter": desktop and not night and not chapter,
         "whole": whole,
@@ -120,17 +121,22 @@ def kinds(night, sample, chapter, desktop):
     }
 
 
+ALIKE = ("reference/", "labs/", "broken/")
+
+
 def test_page(built, visit, report, opened, request):
     """As loaded, and with all details open; a desktop turns from dark to light, a phone is light.
 
     By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
     of the pages that together show all of the template, and by light the articles of chapters on a desktop;
     what is neither is seen by light, with scripts, its window made narrow for a phone. Every window of a
-    desktop is made wide, too.
+    desktop is made wide, too, by day not those of pages that a program lays out alike.
     """
     path, window = opened
     night = request.config.getoption("--cold")
-    known = kinds(night, path in built.samples, path in built.chapters, window == "desktop")
+    known = kinds(
+        night, path in built.samples, path in built.chapters, path.startswith(ALIKE), window == "desktop"
+    )
     themes = ("dark", "light") if known["full"] else ("light", "dark") if night else ("light",)
     page = visit(path, theme=themes[0], window=window)
     off = cache(lambda: visit(path, javascript=False))

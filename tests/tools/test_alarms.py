@@ -43,7 +43,7 @@ def test_many_were_asked():
     assert len(asked) >= 120
 
 
-@pytest.mark.parametrize("kind", ["llama", "vjepa2", "moshi"])
+@pytest.mark.parametrize("kind", ["llama", pytest.param("vjepa2", marks=pytest.mark.slow), "moshi"])
 def test_a_model_gets_the_verdicts_that_are_kept(kind):
     assert alarms.ask(kind) == TOLD[kind]
 
