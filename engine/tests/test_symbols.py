@@ -84,3 +84,84 @@ def test_what_is_not_there_is_refused_in_words(find, file, symbol, message):
     with pytest.raises(symbols.SymbolError) as refusal:
         find(file, symbol)
     assert str(refusal.value) == message
+
+
+SCALED = 'def scaled(x):\n    """x, scaled."""\n    return SCALE * x\n'
+NO_ENDS = {  # str.splitlines ends a line at each, Python's parser at none
+    "line tabulation": "\v",
+    "form feed": "\f",
+    "file separator": "\x1c",
+    "group separator": "\x1d",
+    "record separator": "\x1e",
+    "next line": "\x85",
+    "line separator": "\u2028",
+    "paragraph separator": "\u2029",
+}
+
+
+@pytest.mark.parametrize("sign", NO_ENDS.values(), ids=NO_ENDS)
+@pytest.mark.parametrize(
+    "above", ["# a{}b\n", "NOTE = 'a{}b'\n", '"""a{}b"""\n'], ids=["comment", "string", "docstring"]
+)
+def test_no_sign_above_a_function_moves_its_listing(find, here, sign, above):
+    here.write({"snippets/a.py": f"SCALE = 2.0\n{above.format(sign)}\n\n{SCALED}"})
+    source = find("snippets/a.py", "scaled")
+    assert source.first == 5
+    assert "\n".join(source.lines) + "\n" == SCALED
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"], ids=["Unix", "Windows", "old"])
+def test_files_of_every_system_are_listed_alike(find, here, ends):
+    text = f"SCALE = 2.0\n\f\n{SCALED}".replace("\n", ends)
+    (here.root / "snippets/a.py").write_bytes(text.encode())
+    source = find("snippets/a.py", "scaled")
+    assert source.first == 3
+    assert "\n".join(source.lines) + "\n" == SCALED
+
+
+BOUND_AGAIN = {
+    "function": "def scaled(x):\n    return x\n",
+    "tuple": "scaled, other = abs, 1\n",
+    "import": "from math import floor as scaled\n",
+    "module": "import math as scaled\n",
+    "condition": "if True:\n    scaled = abs\n",
+    "loop": "for scaled in (abs, max):\n    pass\n",
+    "with": "with open('a') as scaled:\n    pass\n",
+    "walrus": "print(scaled := abs)\n",
+    "match": "match abs:\n    case scaled:\n        pass\n",
+    "except": "try:\n    pass\nexcept ValueError as scaled:\n    pass\n",
+    "del": "del scaled\n",
+    "augmented": "scaled += 1\n",
+}
+
+
+@pytest.mark.parametrize("again", BOUND_AGAIN.values(), ids=BOUND_AGAIN)
+def test_a_name_that_gets_two_values_is_not_listed(find, here, again):
+    here.write({"snippets/a.py": SCALED + again})
+    with pytest.raises(
+        symbols.SymbolError, match=r"^'scaled' gets a value more than once, in lines 1, \d+ of"
+    ):
+        find("snippets/a.py", "scaled")
+
+
+def test_a_name_of_another_scope_is_another_name(find, here):
+    others = (
+        "def f():\n    scaled = 1\n\n\nclass A:\n    scaled = 2\n\n\nALL = [scaled for scaled in (1, 2)]\n"
+    )
+    here.write({"snippets/a.py": SCALED + others})
+    assert "\n".join(find("snippets/a.py", "scaled").lines) + "\n" == SCALED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = 1; scaled = 2\n",
+        "scaled = 2; a = 1\n",
+        "class A:\n    def scaled(x):\n# left\n        return x\n",
+        'class A:\n    scaled = """\nleft\n"""\n',
+    ],
+)
+def test_what_cannot_be_cut_out_whole_is_not_listed(find, here, text):
+    here.write({"snippets/a.py": text})
+    with pytest.raises(symbols.SymbolError, match="cannot be listed by itself"):
+        find("snippets/a.py", "A.scaled" if "class" in text else "scaled")
