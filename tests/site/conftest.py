@@ -36,10 +36,21 @@ def pytest_generate_tests(metafunc):
 
 
 def opened():
-    """(path, window): by day a phone opens the front page and the chapters, by night all pages."""
+    """(path, window): by night all pages; by day a phone opens the front page and the chapters.
+
+    Of the reference, whose pages a program lays out alike, a desktop opens each eighth by day, in order of
+    size.
+    """
+    alike = sorted(
+        (path for path in SITE.pages if path.startswith("reference/")),
+        key=lambda path: SITE.file(path).stat().st_size,
+    )
+    by_night = {path for number, path in enumerate(alike) if number % 8}
     for path in [*SITE.pages, NOT_FOUND]:
         late = [pytest.mark.slow] if path and path not in SITE.chapters else []
-        yield pytest.param((path, "desktop"), id=f"{path or 'home'}-desktop")
+        yield pytest.param(
+            (path, "desktop"), id=f"{path or 'home'}-desktop", marks=late if path in by_night else []
+        )
         yield pytest.param((path, "phone"), id=f"{path or 'home'}-phone", marks=late)
 
 

@@ -753,6 +753,7 @@ def test_a_fault_in_a_library_is_found_through_its_configuration_alone(tmp_path,
     assert said.startswith("fails       layers_as_configured")
 
 
+@pytest.mark.slow
 def test_v_jepa_2_of_the_pinned_library_fails(tmp_path, capsys):
     peer("transformers").CONFIG_MAPPING["vjepa2"]().save_pretrained(tmp_path)
     assert main([f"transformers:{tmp_path}"]) == 1
