@@ -34,7 +34,7 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) executable_prose results
-	$(RUN) pytest -m "not browser and not slow" --remember --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(RUN) pytest -m "not browser and not slow" --remember --numprocesses auto --dist loadfile
 
 # Where floats are computed and printed, and how other processors round them: instructions, BLAS, threads.
 FLOATS := tests/exhibits tests/snippets tests/experiments tests/labs tests/census tests/docs tests/test_peers.py

@@ -11,7 +11,7 @@ import re
 import tomllib
 from typing import NamedTuple
 
-from executable_prose import project, symbols
+from executable_prose import project
 from executable_prose.reading import parsed
 from executable_prose.registry import ADDED
 
@@ -106,7 +106,7 @@ def cells(name: str) -> list[Cell]:
     path = project.ROOT / file(name)
     if not path.is_file():
         raise LabError(f"no file {file(name)}")
-    lines = symbols.lines_of(path.read_text(encoding="utf-8"))
+    lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # as the parser counts them
     starts = [number for number, line in enumerate(lines) if line.startswith("# %%")]
     if starts[:1] != [0]:
         raise LabError(f"a lab begins with a cell, '# %% [markdown]' (at {file(name)}:1)")
