@@ -87,20 +87,20 @@ def test_the_digest_of_a_file_is_that_of_its_bytes(here):
 def test_what_is_not_a_file_has_no_digest(here):
     assert project.digest("docs") is None
     assert project.digest("none") is None
-    assert project.digest("none/") is None
-    assert project.digest("docs/claims.md/") is None
+    assert project.digest("none//") is None
+    assert project.digest("docs/claims.md//") is None
 
 
 def test_the_digest_of_a_folder_is_that_of_the_names_in_it(here):
     here.write({"data/b.txt": "1", "data/a.txt": "2"})
-    before = project.digest("data/")
-    here.write({"data/a.txt": "other", "data/.hidden": "", "data/__pycache__/a.pyc": ""})
-    assert project.digest("data/") == before
+    before = project.digest("data//")
+    here.write({"data/a.txt": "other", "data/__pycache__/a.pyc": ""})
+    assert project.digest("data//") == before
     here.write({"data/c.txt": ""})
-    assert project.digest("data/") != before
+    assert project.digest("data//") != before
 
 
 def test_the_projects_own_folder_has_a_digest(here):
-    before = project.digest("./")
+    before = project.digest(".//")
     here.write({"new": ""})
-    assert project.digest("./") not in (before, None)
+    assert project.digest(".//") not in (before, None)

@@ -55,9 +55,6 @@ PROJECT = FILES | {
             path = HERE / "it.csv"
             return {"found": f"{path.exists()} {path.is_file()} {os.path.isdir(path)}"}
 
-
-        def surroundings():
-            return {"text": " ".join(sorted(os.environ.keys() - {"TMPDIR", "MPLCONFIGDIR"}))}
         """,
     "exhibits/data/note.txt": "one",
 }
@@ -239,13 +236,6 @@ def test_a_file_that_an_exhibit_looked_for_is_used_once_it_is_there(known, ask, 
     assert value(known, "reader.perhaps.text") == "some"
 
 
-def test_the_environment_is_the_same_for_all(known, ask, monkeypatch):
-    assert value(known, "more.surroundings.text") == "MPLBACKEND OMP_NUM_THREADS PYTHONHASHSEED"
-    monkeypatch.setenv("NEWS", "none")
-    known.close()
-    assert ask() == set()
-
-
 def test_a_file_outside_the_project_is_used(known, ask, files):
     outside = files.root.parent / "outside.txt"
     outside.write_text("one")
@@ -342,7 +332,7 @@ def edited(data, **changes):
     return json.dumps(entry | {"result": entry["result"] | changes}).encode()
 
 
-COUNT = 8  # exhibits of the project
+COUNT = 7  # exhibits of the project
 
 
 def is_entry(path):
@@ -600,7 +590,7 @@ def test_what_is_compiled_ahead_is_imported_as_long_as_its_source_is_the_same(he
     here.write({"snippets/one.py": "x = 1\n", "exhibits/torn.py": "x = (\n"})
     recorder.compile_ahead()
     file = str(here.root / "snippets" / "one.py")
-    loader = recorder.SourceLoader("snippets.one", file, lambda *_: None)
+    loader = recorder.SourceLoader("snippets.one", file, lambda *_: None, None)
     assert list(recorder.COMPILED) == [(file, b"x = 1\n")]
     assert loader.get_code("snippets.one") is recorder.COMPILED[file, b"x = 1\n"]
     here.write({"snippets/one.py": "x = 2\n"})

@@ -241,14 +241,6 @@ EXHIBITS = {
         def by_dynamo():
             torch.compile(lambda x: helped(x), backend="eager")(torch.ones(2))
         """,
-    "exhibits/reflecting.py": """
-        def other():
-            'Words.'
-
-
-        def a_docstring():
-            print(other.__doc__)
-        """,
     "exhibits/profiled.py": """
         import sys
 
@@ -547,9 +539,7 @@ def test_the_functions_that_ran_are_recorded_and_no_others(outcome):
     assert set(outcome("calling.all_kinds").functions["exhibits/calling.py"]) == ran
 
 
-@pytest.mark.parametrize(
-    "name", ["compiled.by_dynamo", "reflecting.a_docstring", "profiled.by_its_own_profiler"]
-)
+@pytest.mark.parametrize("name", ["compiled.by_dynamo", "profiled.by_its_own_profiler"])
 def test_code_that_is_read_and_not_run_counts_whole(outcome, name):
     assert outcome(name).functions is None
 
@@ -565,8 +555,13 @@ def test_files_opened_and_imported_late_are_recorded_with_their_digests(files, o
 
 
 DATA = {"snippets/data.txt": sha256(b"data").hexdigest()}
-LISTED = {"snippets/": sha256(b"data.txt").hexdigest()}
-DEEP = {"data/": sha256(b"deep").hexdigest(), "data/deep/": sha256(b"a.txt").hexdigest()}
+LISTED = {"snippets//": sha256(b"data.txt").hexdigest()}
+SEEN = {"snippets//?": "folder"}
+DEEP = {
+    "data//": sha256(b"deep").hexdigest(),
+    "data/deep//": sha256(b"a.txt").hexdigest(),
+    "data//?": "folder",
+}
 
 
 def _lazy_call(read):
@@ -580,13 +575,17 @@ def _lazy_call(read):
         ("Path('snippets/data.txt').read_text()", DATA),
         ("open(b'snippets/data.txt', 'rb').close()", DATA),
         ("open('snippets/missing.txt').close()", {"snippets/missing.txt": None}),
-        ("list(Path('snippets').glob('*.txt'))", LISTED),
+        ("list(Path('snippets').glob('*.txt'))", LISTED | SEEN),
+        ("os.path.lexists('snippets/missing.txt')", {"snippets/missing.txt//?": "nothing"}),
         ("os.listdir('snippets')", LISTED),
         ("list(Path('data').rglob('*'))", DEEP),
         ("Path('written.txt').write_text('x')", {}),
         ("Path(os.__file__).read_text()", {}),
         ("exec(compile('torch.manual_seed(0)', 'snippets/data.txt', 'exec'))", {}),
-        ("exec(compile('traceback.format_stack()', './snippets/data.txt', 'exec'))", DATA),
+        (
+            "exec(compile('traceback.format_stack()', './snippets/data.txt', 'exec'))",
+            DATA | {"snippets/data.txt//?": "file"},
+        ),
         ("_lazy_call(lambda: Path('snippets/data.txt').read_text())", DATA),
         ("list(Path(os.__file__).parent.glob('os*'))", {}),
     ],

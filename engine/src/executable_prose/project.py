@@ -1,5 +1,6 @@
 """Where the project's files are, and what counts as one of them."""
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -11,6 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 CONFIGURATION = "mkdocs.yml"
 ENGINE = Path(__file__).resolve().parent
@@ -98,12 +100,19 @@ def _made(kind, values):
 
 def pages_in_order() -> list[tuple[str, tuple[str, ...]]]:
     """The pages of the nav in mkdocs.yml, each with the titles of the sections that it stands in."""
+    with contextlib.suppress(AttributeError):  # MkDocs tells
+        return list(_pages(configuration().get("nav") or [], ()))
+    return []
+
+
+def configuration() -> dict[str, Any]:
+    """What mkdocs.yml says, as it stands there; nothing if it cannot be read."""
     file = ROOT / CONFIGURATION
-    return list(_nav(file, file.stat().st_mtime_ns)) if file.is_file() else []
+    return _configuration(file, file.stat().st_mtime_ns) if file.is_file() else {}
 
 
 @functools.lru_cache(maxsize=8)
-def _nav(file, changed):
+def _configuration(file, changed):
     import yaml  # here, for what runs on a bare Python
 
     class Loader(yaml.SafeLoader):
@@ -111,9 +120,10 @@ def _nav(file, changed):
 
     Loader.add_multi_constructor("", lambda loader, tag, node: None)
     try:
-        return list(_pages((yaml.load(file.read_text(encoding="utf-8"), Loader) or {}).get("nav") or [], ()))
-    except (yaml.YAMLError, ValueError, AttributeError):  # MkDocs tells
-        return []
+        said = yaml.load(file.read_text(encoding="utf-8"), Loader)
+    except (yaml.YAMLError, ValueError):  # MkDocs tells
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _pages(entries, sections):
@@ -143,7 +153,7 @@ def relative(path: FileName) -> str | None:
     if not path.is_relative_to(ROOT) or any(map(path.is_relative_to, _installed())):
         return None
     parts = path.relative_to(ROOT).parts
-    if path.suffix == ".pyc" or any(part.startswith(".") for part in parts):
+    if path.suffix == ".pyc" or any(part.startswith(".") or part == "__pycache__" for part in parts):
         return None
     return "/".join(parts)
 
@@ -184,18 +194,60 @@ def _installed():
 
 
 def digest(name: str) -> str | None:
-    """SHA-256 of a project file, or of the names in a folder (`name/`), or None if it is not there.
+    """SHA-256 of a project file, or None if it is not there.
 
-    Of `name?`, what of the two there is.
+    What else can be learnt of a path has a mark behind the name: what is there (KIND), which names a folder
+    has (NAMES, or VISIBLE: those that are not hidden), and what the system says of a file (STATUS) or of all
+    that is in a folder (STATUSES).
     """
-    if name.endswith("?"):
-        path = ROOT / name[:-1]
-        return "folder" if path.is_dir() else "file" if path.exists() else None
+    name, mark = _apart(name)
+    path = ROOT / name
     try:
-        content = _names(ROOT / name) if name.endswith("/") else (ROOT / name).read_bytes()
-        return hashlib.sha256(content).hexdigest()
+        return path_facts(path) if (path_facts := FACTS.get(mark)) else _sha(path.read_bytes())
     except OSError:
         return None
+
+
+def _apart(name):
+    """The name of a file, and the mark behind it."""
+    found, separator, mark = name.rpartition("//")
+    return (found, separator + mark) if separator + mark in FACTS else (name, "")
+
+
+def _kind(path):
+    target = f" to {os.readlink(path)}" if path.is_symlink() else ""  # noqa: PTH115
+    return ("folder" if path.is_dir() else "file" if path.exists() else "nothing") + target
+
+
+def _names(folder, hidden=True):
+    """Without bytecode, and without what is hidden in the root: builds come and go there."""
+    names = (path.name for path in folder.iterdir() if path.name != "__pycache__")
+    shown = sorted(name for name in names if not name.startswith(".") or (hidden and folder != ROOT))
+    return _sha("\n".join(shown).encode(errors="surrogateescape"))
+
+
+def _visible(folder):
+    return _names(folder, hidden=False)
+
+
+def _status(path):
+    """Its kind, rights, size and time; and what is in it, of which that may tell."""
+    state = path.lstat()
+    within = _names(path) if path.is_dir() else _sha(path.read_bytes()) if path.is_file() else ""
+    return " ".join(map(str, (_kind(path), state.st_mode, state.st_size, state.st_mtime_ns, within)))
+
+
+def _statuses(folder):
+    return _sha(repr([(path.name, _status(path)) for path in sorted(folder.iterdir())]).encode())
+
+
+def _sha(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+# No path has two slashes, but for one at its start.
+KIND, NAMES, VISIBLE, STATUS, STATUSES = "//?", "//", "//.", "//!", "//*"
+FACTS = {KIND: _kind, NAMES: _names, VISIBLE: _visible, STATUS: _status, STATUSES: _statuses}
 
 
 def store(path: Path, fields: Mapping[str, object]) -> None:
@@ -221,8 +273,3 @@ def write_whole(path: Path, text: str) -> None:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     Path(temporary).replace(path)
-
-
-def _names(folder):
-    names = sorted(path.name for path in folder.iterdir() if not path.name.startswith((".", "__pycache__")))
-    return "\n".join(names).encode(errors="surrogateescape")

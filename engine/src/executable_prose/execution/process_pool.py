@@ -29,6 +29,11 @@ LIMIT = 600  # seconds one exhibit may take
 REST = 10  # seconds its process may take to end once it has answered
 MUTE = 74  # the exit code of one that cannot answer
 WHY = {MUTE: "it closed files that it had not opened"}
+# Variables of the environment by which systems find programs, libraries, and where to write.
+FOUND_BY = (
+    *("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"),
+    *("TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
+)
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
@@ -39,18 +44,11 @@ class Worker:
 
     def __init__(self) -> None:
         self._code = _code()
-        settings = {
-            "MPLBACKEND": "svg",
-            "MPLCONFIGDIR": str(project.ROOT / ".cache" / "matplotlib"),
-            "OMP_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "0",
-            "PYTHONPATH": os.pathsep.join(map(str, (project.ROOT, project.ENGINE.parent))),
-        }
         try:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", "from executable_prose.execution.process_pool import main; main()"],
                 cwd=project.ROOT,
-                env=os.environ | settings,
+                env=_surroundings(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -87,6 +85,15 @@ class Worker:
             self.process.stdin.close()
         self.process.stdout.close()
         return self.process.wait()
+
+
+def _surroundings():
+    """The environment of exhibits: of that of whoever builds, what finds programs and libraries."""
+    return {name: os.environ[name] for name in (*FOUND_BY, *sandbox.KERNELS) if name in os.environ} | {
+        **sandbox.SET,
+        "MPLCONFIGDIR": str(project.ROOT / ".cache" / "matplotlib"),
+        "PYTHONPATH": os.pathsep.join(map(str, (project.ROOT, project.ENGINE.parent))),
+    }
 
 
 def _code():

@@ -3,6 +3,10 @@
 A run without chance depends on the code that it executes and on the data that it reads. So a module counts
 by its skeleton, which importing it executes (imports, constants, decorators, class bodies), and by those of
 its functions that ran. Comments, docstrings and layout do not count.
+
+Code can also be read without being run: `inspect.signature(f)`, `f.__defaults__`, `hasattr(module, "f")`. So
+the names count that code which ran mentions: of each function with such a name its head, of code that looks
+for names (`getattr`, `vars`) the heads of all, and of code that reads code (`__doc__`, `dis`) all there is.
 """
 
 import ast
@@ -10,12 +14,28 @@ import builtins
 import contextlib
 import hashlib
 import json
+import re
 from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any
 
 from executable_prose import project
 from executable_prose.execution.memo import cached
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+HEADS = "()"  # the part that is all functions at the top of a module, without their bodies
+HEAD = "{}()"  # that is one of them
+# Names by which code finds functions whose names it does not say.
+SEARCHING = {
+    *("getattr", "hasattr", "vars", "dir", "globals", "locals", "eval", "exec", "attrgetter", "methodcaller"),
+    *(".__dict__", ".__globals__", ".modules", ".getmembers", ".getattr_static", ".get_objects"),
+    *(".get_referrers", ".get_referents"),
+}
+# Names by which code reads what stands in functions: bytecode, docstrings, numbers of lines.
+READING = re.compile(
+    r"dis|pydoc|doctest|help|symtable|marshal|cloudpickle|dill|\.?(?:__doc__|__code__|co_\w+|getdoc)"
+    r"|\.?(?:\w*lineno|getsource\w*|getframeinfo|getinnerframes|getouterframes|currentframe|getcomments)"
+)
 
 
 @cached
@@ -33,6 +53,41 @@ def parts(text: str) -> dict[str, str]:
     _take_plain(tree, functions)
     _take_bodies(tree, "", functions)
     return {"": _digest([tree])} | {name: _digest(nodes) for name, nodes in functions.items()}
+
+
+@cached
+def heads(text: str) -> dict[str, str]:
+    """Digests of the heads of the functions that `parts` leaves out of a skeleton: each, and all as HEADS."""
+    functions: dict[str, list[Any]] = {}
+    _take_plain(ast.parse(text), functions)
+    found = {}
+    for name, (function,) in functions.items():
+        function.body = []
+        found[HEAD.format(name)] = _digest([function])
+    return {**found, HEADS: _digest([[name, found[name]] for name in sorted(found)])}
+
+
+@cached
+def mentions(text: str) -> dict[str, list[str]]:
+    """The names that each part of a module mentions: variables, .attributes, and words in its texts.
+
+    For a name that is imported stand the names of where it is from. Docstrings mention nothing.
+    """
+    tree, functions = ast.parse(text), dict[str, list[ast.stmt]]()
+    origins = {name: words for node in ast.walk(tree) for name, words in _origins(node)}
+    _take_plain(tree, functions)
+    _take_bodies(tree, "", functions)
+    named = {"": tree.body} | functions
+    return {name: sorted(_mentioned(nodes, origins)) for name, nodes in named.items()}
+
+
+def asked_of(mentioned: Collection[str]) -> Callable[[str], bool] | None:
+    """Which heads count as parts for code that mentions these names; None if whole files do."""
+    if any(map(READING.fullmatch, mentioned)):
+        return None
+    if not SEARCHING.isdisjoint(mentioned):
+        return HEADS.__eq__
+    return {HEAD.format(name.removeprefix(".")) for name in mentioned}.__contains__
 
 
 @cached
@@ -72,9 +127,15 @@ def _take_plain(tree, functions):
         for node in [statement] if alone else ast.walk(statement):
             names.update(_bound(node))
     for node in list(tree.body):
-        if isinstance(node, FUNCTIONS) and not node.decorator_list and names[node.name] == 1:
+        if isinstance(node, FUNCTIONS) and names[node.name] == 1 and not _runs(node):
             functions[node.name] = [node]
             tree.body.remove(node)
+
+
+def _runs(function):
+    """Whether its definition may do more than give it its name: by a decorator, or a call in its head."""
+    head = [function.args, function.returns] if function.returns else [function.args]
+    return function.decorator_list or any(isinstance(n, ast.Call) for part in head for n in ast.walk(part))
 
 
 def _bound(node):
@@ -86,6 +147,26 @@ def _bound(node):
     if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
         return [node.id]
     return []
+
+
+def _origins(node):
+    """The names that an import gives, each with the words that say where it is from."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        for alias in node.names:
+            words = f"{getattr(node, 'module', None) or ''}.{alias.name}".split(".")
+            yield (alias.asname or alias.name.partition(".")[0]), [*filter(None, words)]
+
+
+def _mentioned(nodes, origins):
+    found = set()
+    for node in (each for top in nodes for each in ast.walk(top)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found |= {node.id, *origins.get(node.id, ())}
+        elif isinstance(node, ast.Attribute):
+            found.add(f".{node.attr}")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= set(re.findall(r"\w+", node.value))
+    return found
 
 
 def _take_bodies(scope, prefix, functions):

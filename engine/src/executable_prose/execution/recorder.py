@@ -8,19 +8,24 @@ import importlib.machinery
 import os
 import re
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
-from executable_prose import project
+from executable_prose import project, reading
 from executable_prose.execution.sandbox import Refused, forbidden
-from executable_prose.project import Digests, digest, outside, relative
+from executable_prose.project import KIND, NAMES, STATUS, STATUSES, Digests, digest, outside, relative
 
-# Code that asks for these learns of code that need not run.
-REFLECTIVE = re.compile(rb"\b(__doc__|getdoc|co_code|co_consts|co_firstlineno|f_lineno|tb_lineno|lineno)\b")
+LIBRARY = str(Path(os.__file__).parent)  # Python's own
+# Functions of it that ask what is at a path, and nothing of its size, times and rights.
+ASK_KIND = re.compile(r"_?l?exists|is_?\w+|resolve|\w*realpath|checkcache|updatecache|mtime|_?f?walk")
+LOOKS = ("stat", "lstat", "fstat", "access", "readlink")  # functions of os of which Python tells nobody
 COMPILED: dict[tuple[str, bytes], CodeType] = {}  # what was compiled ahead, by path and source
 Imported = Callable[[str, bytes], None]  # is told of each module its path and its source
+Asked = Callable[[str], None]  # is told of files, as `digest` names them
 
 
 def compile_ahead() -> None:
@@ -44,9 +49,9 @@ def loaded() -> Digests:
 class SourceLoader(importlib.machinery.SourceFileLoader):
     """Neither reads nor writes bytecode: it hides which source was read, and may be older than an edit."""
 
-    def __init__(self, name: str, path: str, imported: Imported) -> None:
+    def __init__(self, name: str, path: str, imported: Imported, asked: Asked) -> None:
         super().__init__(name, path)
-        self._imported = imported
+        self._imported, self._asked = imported, asked
 
     def path_stats(self, path: str) -> NoReturn:
         raise OSError("no bytecode")
@@ -56,41 +61,57 @@ class SourceLoader(importlib.machinery.SourceFileLoader):
 
     def get_data(self, path: str) -> bytes:
         data = super().get_data(path)
-        self._imported(path, data)
+        if sys._getframe(1).f_code.co_name == "get_code":
+            self._imported(path, data)
+        elif name := relative(path):  # it is read as text
+            self._asked(name)
         return data
 
 
 class FromSource:
-    """Import the project's own modules by their source, and tell `imported` of each."""
+    """Import the project's own modules by their source, and tell `imported` of each.
 
-    def __init__(self, imported: Imported) -> None:
-        self._imported = imported
+    `asked` is told of what else imports depend on: files that would be the module if they were there, and
+    sources that are read as text.
+    """
+
+    def __init__(self, imported: Imported, asked: Asked = lambda name: None) -> None:
+        self._imported, self._asked = imported, asked
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or not spec.origin or relative(spec.origin) is None:
+        if spec is None or spec.origin is None:
+            self._miss(name.rpartition(".")[2], [project.ROOT] if path is None else path)
             return None
-        spec.loader = SourceLoader(spec.loader.name, spec.loader.path, self._imported)
+        if relative(spec.origin) is None:
+            return None
+        spec.loader = SourceLoader(spec.loader.name, spec.loader.path, self._imported, self._asked)
         return spec
+
+    def _miss(self, name, folders):
+        files = (Path(folder, file) for folder in folders for file in (f"{name}.py", f"{name}/__init__.py"))
+        for missed in filter(None, map(relative, files)):
+            self._asked(missed + KIND)
 
 
 class Listener:
-    """Notes every project file that this thread opens and every folder that it lists.
+    """Notes every file that this thread opens or asks about, and every folder that it lists.
 
     `files` holds their digests at that moment; None while nobody listens. A file that could not be opened
-    because it is missing has no digest: it is a dependency all the same. Python says nothing of other ways to
-    learn of a file: whether it exists (a Recorder hears that), and an import that finds none and is caught.
+    because it is missing has no digest: it is a dependency all the same. Installed files are none.
+    `ran_program` says whether another program was started: nobody hears of what that reads.
     """
 
-    HEARD: tuple[str, ...] = ("open", "os.listdir", "os.scandir")
-    _name = staticmethod(relative)  # of a file that is noted
+    HEARD = ("open", "os.listdir", "os.scandir", "sqlite3.connect")
+    PROGRAMS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork")
 
     def __init__(self) -> None:
         self.files: Digests | None = None
+        self.ran_program = False
         self._busy = False
-        self._thread = threading.get_ident()
+        self._thread: int | None = threading.get_ident()  # None: all threads
         self._hears = False
 
     def hear(self) -> None:
@@ -103,49 +124,101 @@ class Listener:
     def listening(self) -> Iterator[Digests]:
         """The files noted from now on in this thread."""
         self.hear()
-        self.files, self._thread = {}, threading.get_ident()
+        self.files, self.ran_program, self._thread = {}, False, threading.get_ident()
         try:
-            yield self.files
+            with self._looking():
+                yield self.files
         finally:
             self.files = None
+
+    @contextlib.contextmanager
+    def _looking(self):
+        """Hear also of what Python tells nobody."""
+        modules = [os, sys.modules[os.name]]  # os has its functions from posix or nt
+        known = [(module, name, getattr(module, name)) for module in modules for name in LOOKS]
+        for module, name, look in known:
+            setattr(module, name, self._heard(look))
+        try:
+            yield
+        finally:
+            for module, name, look in known:
+                setattr(module, name, look)
+
+    def _heard(self, look):
+        @functools.wraps(look)
+        def heard(*arguments, **more):
+            path = arguments[0] if arguments else more.get("path", more.get("fd"))
+            self._hear("os.stat", (path, more.get("dir_fd")), sys._getframe(1))
+            return look(*arguments, **more)
+
+        return heard
 
     def _note(self, name):
         if name not in self.files:
             self.files[name] = digest(name)
 
     def _on_audit(self, event, arguments):
-        heard = event in self.HEARD and self.files is not None
-        if heard and not self._busy and threading.get_ident() == self._thread:
+        if event in self.HEARD:
+            self._hear(event, arguments, sys._getframe(1))
+        elif event in self.PROGRAMS and self._thread in (None, threading.get_ident()):
+            self.ran_program = True
+
+    def _hear(self, event, arguments, frame):
+        """Something of a file was asked in this frame."""
+        here = self._thread in (None, threading.get_ident())
+        if self.files is not None and here and not self._busy:
             self._busy = True  # what follows opens files itself
             try:
-                self._on_file(event, arguments)
+                self._on_file(event, arguments, frame)
             finally:
                 self._busy = False
 
-    def _on_file(self, event, arguments):
-        path = "." if arguments[0] is None else arguments[0]
+    def _on_file(self, event, arguments, frame):
+        path = _path(*arguments) if event == "os.stat" else arguments[0]
+        path = "." if path is None else path
         if not isinstance(path, (str, bytes, os.PathLike)) or (name := self._name(path)) is None:
             return
-        if _caller().startswith("<frozen importlib") or _keeps_where_seeds_are_set():
+        if frame.f_code.co_filename.startswith("<frozen importlib") or _keeps_where_seeds_are_set(frame):
             return
         if event == "os.stat":
-            self._note(f"{name}?")
+            self._note_look(name, frame)
+        elif event == "sqlite3.connect":
+            self._note_database(name)
         elif event != "open":
-            self._note(f"{name or '.'}/")
+            lists_names = event == "os.listdir" or _is_library(frame)
+            self._note((name or ".") + (NAMES if lists_names else STATUSES))
         elif not arguments[2] & os.O_WRONLY and not (project.ROOT / name).is_dir():
             self._note(name)
+
+    def _note_look(self, name, frame):
+        asks_kind = False
+        while frame and _is_library(frame):
+            asks_kind |= bool(ASK_KIND.fullmatch(frame.f_code.co_name))
+            frame = frame.f_back
+        asker = frame.f_globals.get("__name__", "") if frame else ""
+        if asker == reading.__name__ or (asker.startswith(f"{project.ENGINE.name}.") and not asks_kind):
+            return  # whether what it has parsed is that of the file, which it opens, or says that it would
+        around = filter(None, (project.ROOT, sys.prefix, tempfile.tempdir))
+        if not (asks_kind and any(Path(each).is_relative_to(project.ROOT / name) for each in around)):
+            self._note(name + (KIND if asks_kind else STATUS))  # those are folders, whoever asks
+
+    def _note_database(self, name):
+        name = name.partition("?")[0]
+        for file in (name, f"{name}-wal", f"{name}-journal"):
+            self._note(file)
+
+    @staticmethod
+    def _name(path):
+        name = relative(path)
+        return outside(path) if name is None else name
 
 
 class Recorder(Listener):
     """Records what one run uses, from now on; within `watching()` also which functions run.
 
-    Of files outside the project it notes those that are not installed, too.
-
     `modules`: every project module imported, with the digest of its source. `functions`: the names of those
     that ran, by file; None if code was read in ways other than running it, so that every module counts whole.
     """
-
-    HEARD = (*Listener.HEARD, "os.stat")
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,38 +228,29 @@ class Recorder(Listener):
         self.functions: dict[str, set[str]] | None = {}
         self._paths: dict[str, str] = {}  # of modules, as their code objects name them
         self._watching = False
-        sys.meta_path.insert(0, FromSource(self._on_import))
+        sys.meta_path.insert(0, FromSource(self._on_import, self._note))
         sys.addaudithook(self._refuse)
+
+    @staticmethod
+    def _name(path):
+        own = tempfile.tempdir  # the folder of the run, which may lie in the project
+        return None if own and Path(os.fsdecode(path)).is_relative_to(own) else Listener._name(path)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Note which functions run in this thread; refuse other threads and processes."""
         profile = cProfile.Profile(subcalls=False, builtins=False)
         start, threading.Thread.start = threading.Thread.start, _refuse_thread
-        look, os.stat = os.stat, self._looks(os.stat)
-        profile.enable()
-        self._watching = True
-        try:
-            yield
-        finally:
-            self._watching = False
-            profile.disable()
-            threading.Thread.start, os.stat = start, look
-            self._note_functions(profile)
-
-    def _looks(self, look):
-        """os.stat, by which Python asks whether a file exists."""
-
-        def stat(path, *how, **more):
-            self._on_audit("os.stat", (path,))
-            return look(path, *how, **more)
-
-        return stat
-
-    @staticmethod
-    def _name(path):
-        name = relative(path)
-        return outside(path) if name is None else name
+        with self._looking():
+            profile.enable()
+            self._watching = True
+            try:
+                yield
+            finally:
+                self._watching = False
+                profile.disable()
+                threading.Thread.start = start
+                self._note_functions(profile)
 
     def _note_functions(self, profile):
         """By file and qualified name; what is defined within a function belongs to that."""
@@ -203,8 +267,6 @@ class Recorder(Listener):
         if name in self.modules or project.ours(path) is None:  # read as text, or run unwatched
             self._note(name)
         self.modules[name] = hashlib.sha256(data).hexdigest()
-        if REFLECTIVE.search(data):
-            self.functions = None
 
     def _refuse(self, event, arguments):
         """Nobody would notice what another process uses, or what was left for another run."""
@@ -218,14 +280,28 @@ def _refuse_thread(thread):
     raise Refused(f"expected work in one thread, got {thread.name}")
 
 
-def _caller():
-    """The file of the code that opens or lists something: the frame below the audit hook's own."""
-    return sys._getframe(3).f_code.co_filename
+def _path(path, folder):
+    """What a function of os was asked about: by a path, from an open folder, or by the number of a file."""
+    if isinstance(path, int):
+        return _opened(path)
+    return Path(_opened(folder) or ".", os.fsdecode(path)) if folder is not None else path
 
 
-def _keeps_where_seeds_are_set():
+def _opened(number):
+    """The path of an open file or folder, where the system tells; else None."""
+    with contextlib.suppress(OSError):
+        path = os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
+        return path if path.startswith("/") else None  # else a pipe or the like
+    return None
+
+
+def _is_library(frame):
+    file = frame.f_code.co_filename
+    return file.startswith(("<frozen ", LIBRARY)) and "-packages" not in file
+
+
+def _keeps_where_seeds_are_set(frame):
     """Whether torch reads the lines that set a seed, for a message that it shows if CUDA fails later."""
-    frame = sys._getframe(3)
     while frame:
         module = frame.f_globals.get("__name__", "")
         if frame.f_code.co_name == "_lazy_call" and module.startswith("torch."):

@@ -7,7 +7,6 @@ brings all results up to date; with --background at the lowest priority, and whi
 
 import contextlib
 import difflib
-import functools
 import math
 import os
 import sys
@@ -54,6 +53,14 @@ def called(name: str) -> str:
     return f"exhibit {name!r}" if lab == name else f"lab {lab!r}"
 
 
+class Seen(dict[str, str | None]):
+    """The digests of files, each looked at once."""
+
+    def __missing__(self, name: str) -> str | None:
+        self[name] = project.digest(name)
+        return self[name]
+
+
 class Results:
     """The results of all exhibits and labs, brought up to date together, or if `lazy` page by page."""
 
@@ -70,7 +77,9 @@ class Results:
     def invalidate(self) -> None:
         """Look at the files again before the next answer."""
         with self._lock:
-            self.digest = functools.cache(project.digest)  # of a file, looked at once a build
+            self._seen = Seen()
+            self._ran: set[tuple[str, str | None]] = set()  # files as exhibits that ran have found them
+            self.digest = self._seen.__getitem__
             self._now: Snapshot | None = None
             self._names: list[str] = []
             self._current: set[str] = set()  # whose entries have been compared with the files as they are
@@ -157,8 +166,13 @@ class Results:
         counts = f"{len(stale) - failed} exhibits ran, {cached} cached"
         print(counts + (f", {failed} failed" if failed else ""), file=sys.stderr)
 
+    def states(self) -> set[tuple[str, str | None]]:
+        """The files on which results depend, as they were when these were compared with them, or made."""
+        return {*self._seen.items(), *self._ran}
+
     def _take(self, outcome, code):
         """Store what an exhibit gave; of one that failed, remember why."""
+        self._ran |= {*outcome.files.items(), *outcome.modules.items()}
         entry = Entry(self._environment, *used(outcome), outcome.result, outcome.failure)
         self._entries[outcome.name] = entry
         if entry.why:

@@ -24,6 +24,7 @@ from executable_prose.figures import svg
 from executable_prose.project import ours, relative
 
 PLAIN = {bool: bool, int: int.__int__, float: float.__float__, str: str.__str__}  # of classes of one's own
+ADDRESS = re.compile(r"[\w.<> ]{0,60} at 0x[0-9a-fA-F]{6,}")
 BITS = 4096  # of a whole number; Python writes none of more than 4,300 digits
 
 
@@ -57,17 +58,20 @@ def _result(name, recorder):
     svg.prepare()
     seed()
     printed = Printed()
-    with recorder.watching():
+    with recorder.watching():  # to the end: what draws and formats a figure may be the project's own
         exhibit = getattr(importlib.import_module(f"{project.settings().examples}.{module}"), function)
         with contextlib.redirect_stdout(printed):
             returned = exhibit()
+        return _shown(name, returned, printed)
+
+
+def _shown(name, returned, printed):
     figure, values, live = _sort(returned)
     result = {"figure": None, "output": printed.getvalue(), "values": _plain(values)}
     if live is not None:
         from executable_prose.figures import live_graph  # not above: few exhibits pay for importing it
 
-        with recorder.watching():
-            result |= live_graph.drawn(figure, live, name)
+        result |= live_graph.drawn(figure, live, name)
     elif figure is not None:
         result["figure"] = svg.to_svg(figure, name)
     if figure is not None:
@@ -122,11 +126,17 @@ def _plain(values):
 
 
 def _check_text(result):
-    """Refuse what no file can hold: a half of a pair that stands for one character in UTF-16."""
+    """Refuse half of a pair that stands for one character in UTF-16, and where something lies in memory."""
     try:
-        json.dumps(result, ensure_ascii=False).encode()
+        text = json.dumps(result, ensure_ascii=False)
+        text.encode()
     except UnicodeEncodeError as error:
         raise ExhibitError(f"expected text, got {error.object[error.start]!r}, half of a character") from None
+    if address := ADDRESS.search(text):
+        raise ExhibitError(
+            f"expected the same text in each run, got {address[0]!r}: an address in memory. Print what the "
+            "object holds, or its name"
+        )
 
 
 def _explain(error, name):

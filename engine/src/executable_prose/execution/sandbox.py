@@ -18,11 +18,23 @@ from executable_prose.project import ours
 
 MEMORY = 4 << 30  # bytes of its own that a process may hold, where the system counts them (Linux)
 FILE = 1 << 28  # bytes in one file that it writes
-# All that is left of the environment: nothing else of it can decide what is computed.
-SET = {"MPLBACKEND", "MPLCONFIGDIR", "OMP_NUM_THREADS", "PYTHONHASHSEED"}
+# The environment of exhibits, whoever builds.
+SET = {
+    "COLUMNS": "80",
+    "LC_ALL": "C.UTF-8",
+    "LINES": "24",
+    "MPLBACKEND": "svg",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "TZ": "UTC",
+}
+# Besides that: by these somebody chooses how processors round, and results belong to the choice.
+KERNELS = ("ATEN_CPU_CAPABILITY", "MKL_CBWR", "MKL_ENABLE_INSTRUCTIONS", "OPENBLAS_CORETYPE")
 OUTPUT = 1_000_000  # characters that it may print
 REFUSED = {
     "work in one process": r"subprocess\.Popen|os\.(system|exec|fork|forkpty|posix_spawn|spawn|startfile)",
+    "work in one thread": r"_thread\.start_\w+",
     "no network": r"socket\.(?!gethostname).*|urllib\.Request",
 }
 CHANGES = {  # events of changes to files: which of their arguments name files, and which folders by number
@@ -61,7 +73,7 @@ def close(folder: str | Path, seconds: int) -> None:
     """Put this process into the sandbox, for good. `folder` is its own; it is ended after some seconds."""
     tempfile.tempdir = str(Path(folder).resolve())
     if os.name == "posix":  # elsewhere libraries are still to be imported
-        for name in os.environ.keys() - SET:
+        for name in os.environ.keys() - {*SET, "MPLCONFIGDIR"}:
             del os.environ[name]
     os.environ["TMPDIR"] = tempfile.tempdir
     sys.dont_write_bytecode = True

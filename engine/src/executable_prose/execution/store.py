@@ -1,8 +1,9 @@
 """The store of results: what each exhibit and lab gave, with all that decided it.
 
 A result is used again only while all that decided it is the same: of every project module that its exhibit
-imported the skeleton, and the functions that ran (see provenance.py); every other project file that it
-opened, byte for byte; Python, the platform and the libraries that computed and drew it.
+imported the skeleton, the functions that ran, and the heads of those that were asked about (provenance.py);
+every other file that it opened, byte for byte, and what else it asked of files; Python, the platform and the
+libraries that computed and drew it.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable
@@ -17,9 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from executable_prose import libraries, project
+from executable_prose import labs, libraries, project
+from executable_prose.execution import provenance
 from executable_prose.execution.outcome import Outcome, Result, Unavailable
-from executable_prose.execution.provenance import parts
+from executable_prose.execution.sandbox import KERNELS
 from executable_prose.project import Digests, digest
 
 ENTRIES = 4  # of each exhibit, so that an edit taken back finds its result again
@@ -48,7 +51,8 @@ def environment() -> dict[str, str]:
         versions = libraries.computing()
     except importlib.metadata.PackageNotFoundError as error:
         raise Unavailable(f"{error.name} is not installed here, and exhibits need it") from None
-    return {"python": sys.version, "platform": sysconfig.get_platform(), **versions}
+    kernels = {name: os.environ[name] for name in KERNELS if name in os.environ}
+    return {"python": sys.version, "platform": sysconfig.get_platform(), **kernels, **versions}
 
 
 class Snapshot:
@@ -90,21 +94,35 @@ def _rooms():
 def _parts(file):
     """The parts of a module; none of one that cannot be read."""
     with contextlib.suppress(OSError, ValueError, SyntaxError):
-        return parts((project.ROOT / file).read_text(encoding="utf-8"))
+        text = (project.ROOT / file).read_text(encoding="utf-8")
+        return provenance.parts(text) | provenance.heads(text)
     return {}
 
 
 def used(outcome: Outcome) -> tuple[Digests, dict[str, Module]]:
     """What an exhibit used: whole files by digest, and modules by the parts that decided its result."""
     files, modules = dict(outcome.files), dict[str, Module]()
+    counts = provenance.asked_of(_mentioned(outcome)) if outcome.functions is not None else None
     for file, whole in outcome.modules.items():
-        names = {"", *outcome.functions.get(file, ())} if outcome.functions is not None else set()
-        known = _parts(file) if names and digest(file) == whole else {}  # not what it was when it ran
-        if known:
-            modules[file] = {"whole": whole, "parts": {name: known[name] for name in names & known.keys()}}
+        if counts and digest(file) == whole and (known := _parts(file)):  # it is what it was when it ran
+            ran = {"", *outcome.functions.get(file, ())}
+            parts = {name: known[name] for name in known if name in ran or counts(name)}
+            modules[file] = {"whole": whole, "parts": parts}
         else:
             files[file] = whole
     return files, modules
+
+
+def _mentioned(outcome):
+    """The names that the code which ran mentions."""
+    found = set[str]()
+    lab = labs.file(outcome.name.removeprefix("lab-")) if outcome.name.startswith("lab-") else None
+    for file in filter(None, (*outcome.modules, lab)):
+        with contextlib.suppress(OSError, ValueError, SyntaxError):
+            named = provenance.mentions((project.ROOT / file).read_text(encoding="utf-8"))
+            ran = named if file == lab else {"", *outcome.functions.get(file, ())}
+            found.update(*(named.get(name, ()) for name in ran))
+    return found
 
 
 def stored() -> dict[str, list[Path]]:

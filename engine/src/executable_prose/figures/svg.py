@@ -103,6 +103,8 @@ class Powers(LogFormatterSciNotation):
 def prepare() -> None:
     """Set the house style for every figure drawn from now on."""
     matplotlib.rcdefaults()
+    for name in ("date.epoch", "figure.max_open_warning", "timezone"):  # left as a matplotlibrc has them
+        matplotlib.rcParams[name] = matplotlib.rcParamsDefault[name]  # type: ignore[index]
     matplotlib.rcParams.update(STYLE)  # type: ignore[arg-type]
     matplotlib.scale.LogFormatterSciNotation = Powers  # type: ignore[attr-defined]
     amount = [(*BLUE, 0.0), (*BLUE, 1.0)]
