@@ -22,9 +22,8 @@ def files(page, argument, body):
         raise DirectiveError(str(error)) from None
     if not page.addresses["data"]:
         return parts
-    size = len(archive(heads.files(), page.addresses["site"])) // 1000
     return [
-        f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>, {size} kB. '
+        f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>. '
         f'Their versions: <a href="{page.up()}{copies.LIST}">{copies.LIST}</a>.</p>',
         *parts,
     ]

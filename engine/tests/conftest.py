@@ -7,6 +7,7 @@ import logging
 import re
 import shutil
 import signal
+import sys
 
 import markdown
 import pytest
@@ -22,6 +23,7 @@ from executable_prose.errors import BuildFault
 from executable_prose.execution import memo, outcome, results
 from executable_prose.registry import ADDED, Files
 from executable_prose.rendering import directives  # noqa: F401
+from executable_prose.site import process
 from executable_prose.site.shared import Build
 
 gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
@@ -42,6 +44,11 @@ def move(monkeypatch, folder):
         places["ENGINE"] = folder / ENGINE
     for name, place in places.items():
         monkeypatch.setattr(project, name, place)
+    if process.KEPT.files is not None:
+        monkeypatch.setattr(process.KEPT, "files", {})
+    for name, of_none in {"LOADED": {}, "_LOOKED_AT": {*sys.modules}}.items():
+        monkeypatch.setattr(process, name, of_none)
+    monkeypatch.setattr(process.Heard, "kept", set())
     texts = folder / ".cache" / "texts.json"
     monkeypatch.setattr(memo, "FILE", texts)
     monkeypatch.setattr(memo, "_store", functools.cache(lambda: memo.Store(texts)))

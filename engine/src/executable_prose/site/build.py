@@ -29,9 +29,10 @@ from executable_prose import project, registry
 from executable_prose.errors import BuildFault, in_a_line
 from executable_prose.execution.outcome import Unavailable
 from executable_prose.execution.results import exhibit_names
-from executable_prose.site import assets, csp, input_checks, markdown_copies, social_cards, styles
+from executable_prose.site import assets, csp, input_checks, markdown_copies, process, social_cards, styles
 from executable_prose.site.shared import Build
 
+ATTEMPTS = 3  # to build of one state of the project
 DAY = 24 * 60 * 60  # seconds
 MARK = ".executable-prose-site"  # in every folder that a build may remove: a site, and what it is made in
 SAYS = "python -m executable_prose build made this folder, and removes it when it makes another one.\n"
@@ -44,31 +45,79 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
     site = site.resolve()
     site.parent.mkdir(parents=True, exist_ok=True)
     _tidy(site)
+    build = build or Build()
+    changed: list[str] = []
     # Beside the site, and so on its disk: it can be put in place at once.
     with tempfile.TemporaryDirectory(prefix=f".{site.name}-", dir=site.parent) as folder:
         _mark(Path(folder))
-        made = Path(folder) / "site"
-        build = build or Build()
-        code = _by_zensical(made) if zensical else _by_mkdocs(made, build)
-        if code == 0:
-            registry.load(project.settings().additions)
-            assets.write(made)
-            markdown_copies.write(made, build.results)
-            social_cards.write(made, build.results)
-            _write_data(made, build.results)
-            # Stemmers of other languages, a megabyte under other licences: no page asks for one.
-            shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
-            try:
-                for add in registry.ADDED.built:
-                    add(made)
-                csp.write(made)
-            except BuildFault as error:
-                error.show()
-                return 1
-            styles.shorten(made)
-            _mark(made)
-            _swap(made, site, Path(folder))
-    return code
+        for _ in range(ATTEMPTS):
+            made, before = Path(tempfile.mkdtemp(dir=folder)), _stamps()
+            if code := _whole(made, zensical, build):
+                return code
+            if not (changed := _changed(before) or build.changed()):
+                _mark(made)
+                _swap(made, site, Path(folder))
+                return 0
+            if loaded := sorted(process.LOADED.keys() & set(changed)):
+                sys.exit(f"{loaded[0]}, which makes pages, changed while the site was built: build again")
+            print(
+                f"WARNING -  {changed[0]} changed while the site was built, so it is built again",
+                file=sys.stderr,
+            )
+            build.begin()
+    sys.exit(f"{changed[0]} changed in each of {ATTEMPTS} attempts to build the site: what writes to it?")
+
+
+def _whole(made, zensical, build):
+    """Make all of the site in a folder; the exit code."""
+    if code := _by_zensical(made) if zensical else _by_mkdocs(made, build):
+        return code
+    registry.load(project.settings().additions)
+    assets.write(made)
+    markdown_copies.write(made, build.results)
+    social_cards.write(made, build.results)
+    _write_data(made, build.results)
+    # Stemmers of other languages, a megabyte under other licences: no page asks for one.
+    shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
+    try:
+        for add in registry.ADDED.built:
+            add(made)
+        csp.write(made)
+    except BuildFault as error:
+        error.show()
+        return 1
+    styles.shorten(made)
+    return 0
+
+
+def _stamps():
+    """What the system says of the files of which a site is made; others that were used are compared whole."""
+    said, settings = project.configuration(), project.settings()
+    theme = said.get("theme")
+    templates = theme.get("custom_dir") if isinstance(theme, dict) else None
+    rooms = (project.DOCS.name, templates, *settings.rooms, settings.tests)
+    files = [
+        project.ROOT / name for name in (project.CONFIGURATION, "pyproject.toml", said.get("INHERIT")) if name
+    ]
+    for folder in filter(None, rooms):
+        for place, folders, names in os.walk(project.ROOT / folder):
+            folders[:] = [name for name in folders if name not in ("__pycache__", "node_modules")]
+            files += [Path(place, name) for name in names]
+    return {file: _stamp(file) for file in files}
+
+
+def _stamp(file):
+    with contextlib.suppress(OSError):
+        state = file.stat()
+        return state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino
+    return None
+
+
+def _changed(before):
+    """The names of the files of which the system says something else now."""
+    now = _stamps()
+    files = [file for file in before.keys() | now.keys() if before.get(file) != now.get(file)]
+    return sorted(os.path.relpath(file, project.ROOT) for file in files)
 
 
 def _refuse(site, zensical=False):
@@ -199,6 +248,7 @@ def main(folder: str = "", host: str = "") -> str | int:
     """The command `build`."""
     if folder.startswith("-"):
         return f"expected a folder to build into, got {folder!r}"
+    process.watch()
     target = Path(folder) if folder else project.ROOT / "site"
     sys.unraisablehook = _unraisable
     # Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.

@@ -1,7 +1,9 @@
 """MkDocs, as far as we use what it does not document: what a newer version may change stands here alone."""
 
+import json
 import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,16 @@ from executable_prose.rendering.page import place
 
 if TYPE_CHECKING:
     from executable_prose.site.serve import Site
+
+
+PLACES = (
+    "config_file_path",
+    "docs_dir",
+    "plugins",
+    "site_dir",
+    "theme",
+    "watch",
+)  # and what pages are not of
 
 
 def is_mkdocs(md: Markdown) -> bool:
@@ -49,12 +61,13 @@ class MkDocs:
         self.title = md.treeprocessors["mkdocs_extract_title"]
         self.raw = md.preprocessors["mkdocs_raw_html"]
 
-    def settings(self) -> list:
-        """The configuration; that of extensions also as it was read, for it may name the environment."""
+    def settings(self) -> str:
+        """The configuration as it was loaded, but for where things lie."""
         config = self.links.config
-        file = Path(config.config_file_path).read_text(encoding="utf-8")
-        extensions = {name: {**each, "build": None} for name, each in config.mdx_configs.items()}
-        return [file, extensions, config.use_directory_urls]
+        plugins = {name: dict(getattr(each, "config", {})) for name, each in config.plugins.items()}
+        known = {name: value for name, value in config.items() if name not in PLACES} | {"plugins": plugins}
+        text = Path(config.config_file_path).read_text(encoding="utf-8")
+        return text + json.dumps(known, default=_described)
 
     def answers(self) -> dict[str, Any]:
         return {
@@ -71,6 +84,11 @@ class MkDocs:
         self.anchors.present_anchor_ids = set(answers["anchors"])
         file = self.links.files.get_file_from_path
         self.links.links_to_anchors = {file(uri): anchors for uri, anchors in answers["links"].items()}
+
+
+def _described(value):
+    """What JSON has no form for: an object by its class and what Python shows of it, but for its address."""
+    return dict(value) if isinstance(value, Mapping) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 class Warnings(logging.Filter):

@@ -1,7 +1,8 @@
 """Whole pages, cached from one build to the next.
 
-A page is made again unless all that decided it is the same: its text, the configuration, the engine and the
-libraries, every project file that was opened while it was made, and every result on it.
+A page is made again unless all that decided it is the same: its text, the configuration, Python, the engine
+and the libraries, every result on it, every file that was opened or asked about while it was made, and what
+the process had of the project by then (process.py).
 """
 
 import contextlib
@@ -16,19 +17,20 @@ from markdown import Markdown
 from executable_prose import libraries, project
 from executable_prose.execution.outcome import Unavailable
 from executable_prose.project import Digests
-from executable_prose.site import host
+from executable_prose.site import host, process
 
 
 class Entry(TypedDict):
     key: str  # digest of its text and of what makes pages
     files: Digests  # that were opened
+    variables: process.Variables  # of the environment
     shown: dict[str, str]  # exhibit or lab -> digest of its result
     html: str
     answers: dict[str, Any]  # of MkDocs
 
 
 def converted(text: str, md: Markdown) -> str:
-    """The HTML of a page's text. A page is not cached if MkDocs warns of it."""
+    """The HTML of a page's text. A page is not cached if MkDocs warns of it, or if it runs a program."""
     make = type(md).convert
     if not host.is_mkdocs(md):
         return make(md, text)
@@ -36,17 +38,27 @@ def converted(text: str, md: Markdown) -> str:
     results = page.build.results
     page.build.host = mkdocs.links
     file = project.ROOT / ".cache" / "pages" / f"{page.path().replace('/', '.')}.json"
-    key = _digest([text, sys.version, _code(), mkdocs.settings(), str(project.settings())])
+    python = [sys.version, list(sys.flags)]
+    key = _digest([text, python, _code(), mkdocs.settings(), str(project.settings())])
     if entry := _load(file, key, results):
         mkdocs.restore(entry["answers"])
         return entry["html"]
     before = host.WARNINGS.count
-    with page.build.listener.listening() as files:
+    listener = page.build.listener
+    with listener.listening() as files, process.hearing() as names:
         html = make(md, text)
-    if host.WARNINGS.count == before:
+    files |= process.files()
+    page.build.uses(files)
+    if host.WARNINGS.count == before and not listener.ran_program:
         files |= {name: results.digest(name) for name in _folders()}
-        shown = {name: _digest(result) for name, result in page.shown.items()}
-        entry = Entry(key=key, files=files, shown=shown, html=html, answers=mkdocs.answers())
+        entry = Entry(
+            key=key,
+            files=files,
+            variables=process.variables(sorted(names | process.Heard.kept)),
+            shown={name: _digest(result) for name, result in page.shown.items()},
+            html=html,
+            answers=mkdocs.answers(),
+        )
         project.store(file, entry)
     return html
 
@@ -57,6 +69,7 @@ def _load(file, key, results):
         entry = project.stored(file)
         if (
             entry["key"] == key
+            and process.variables(entry["variables"]) == entry["variables"]
             and all(results.digest(name) == found for name, found in entry["files"].items())
             and all(_digest(results.get(name)) == found for name, found in entry["shown"].items())
         ):
@@ -68,16 +81,13 @@ def _folders():
     """Those of which the engine and MkDocs ask whether a file is there: nobody hears that."""
     for room in ("docs", project.settings().labs):
         for folder in (project.ROOT / room, *(project.ROOT / room).rglob("*/")):
-            yield f"{folder.relative_to(project.ROOT).as_posix()}/"
+            yield folder.relative_to(project.ROOT).as_posix() + project.VISIBLE
 
 
 @functools.cache
 def _code():
     """The state of what makes pages, as it is when this process makes the first."""
-    added = project.ROOT / project.settings().additions.partition(".")[0]
-    files = sorted(
-        [*project.ENGINE.rglob("*.py"), *added.rglob("*.py"), *added.parent.glob(f"{added.name}.py")]
-    )
+    files = sorted(project.ENGINE.rglob("*.py"))
     return [libraries.writing(), [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]]
 
 

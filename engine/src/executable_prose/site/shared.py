@@ -7,7 +7,8 @@ from mkdocs.config.defaults import MkDocsConfig
 
 from executable_prose import project
 from executable_prose.execution.recorder import Listener
-from executable_prose.execution.results import Results
+from executable_prose.execution.results import Results, Seen
+from executable_prose.project import Digests
 
 
 class Build:
@@ -21,6 +22,21 @@ class Build:
         self.results = results or Results()
         self.listener = Listener()
         self.host: Any = None  # MkDocs's configuration and files, for pages that it leaves to a plugin
+        self._used: set[tuple[str, str | None]] = set()
+
+    def begin(self) -> None:
+        """Forget what the last attempt has used, and look at the files anew."""
+        self.results.invalidate()
+        self._used.clear()
+
+    def uses(self, files: Digests) -> None:
+        """Remember files as what is built has found them."""
+        self._used.update(files.items())
+
+    def changed(self) -> list[str]:
+        """Files that are not as this build has found them."""
+        now = Seen()
+        return sorted({name for name, found in self._used | self.results.states() if now[name] != found})
 
     def into(self, config: MkDocsConfig) -> MkDocsConfig:
         """Hand this build to the pages of a configuration of MkDocs."""
