@@ -44,11 +44,11 @@ def move(monkeypatch, folder):
         places["ENGINE"] = folder / ENGINE
     for name, place in places.items():
         monkeypatch.setattr(project, name, place)
-    if process.KEPT.files is not None:
-        monkeypatch.setattr(process.KEPT, "files", {})
-    for name, of_none in {"LOADED": {}, "_LOOKED_AT": {*sys.modules}}.items():
-        monkeypatch.setattr(process, name, of_none)
-    monkeypatch.setattr(process.Heard, "kept", set())
+    if process.CACHED_READS.files is not None:
+        monkeypatch.setattr(process.CACHED_READS, "files", {})
+    monkeypatch.setattr(process, "LOADED", {})
+    monkeypatch.setattr(process, "_SEEN", {*sys.modules})
+    monkeypatch.setattr(process.RecordedEnviron, "by_site", set())
     texts = folder / ".cache" / "texts.json"
     monkeypatch.setattr(memo, "FILE", texts)
     monkeypatch.setattr(memo, "_store", functools.cache(lambda: memo.Store(texts)))

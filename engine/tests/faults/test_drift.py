@@ -518,7 +518,7 @@ def test_a_snippet_edited_while_its_exhibit_runs_is_new_everywhere(slow):
         lambda: slow.edit("snippets/scale.py", "SCALE = 2.0", "SCALE = 3.0"),
     )
     assert code == 0, said
-    assert "snippets/scale.py changed while the site was built, so it is built again" in said
+    assert "snippets/scale.py changed during the build; building again" in said
     assert shows_three(slow.page("both/index.html"))
 
 
@@ -533,7 +533,7 @@ def test_a_snippet_edited_while_pages_are_made_is_new_everywhere(slow):
         lambda: (slow.root / ".paused").exists(),
         lambda: slow.edit("snippets/scale.py", "SCALE = 2.0", "SCALE = 3.0"),
     )
-    assert code == 0 and "snippets/scale.py changed while the site was built" in said, said
+    assert code == 0 and "snippets/scale.py changed during the build" in said, said
     assert shows_three(slow.page("both/index.html"))
 
 
@@ -541,8 +541,8 @@ def test_a_snippet_edited_while_pages_are_made_is_new_everywhere(slow):
 @pytest.mark.parametrize(
     ("edited", "words"),
     [
-        ("own.py", "own.py, which makes pages, changed while the site was built: build again"),
-        ("docs/written.md", "docs/written.md changed in each of 3 attempts to build the site"),
+        ("own.py", "own.py, which the build runs, changed during the build: build again"),
+        ("docs/written.md", "docs/written.md changed during each of 3 builds"),
     ],
 )
 def test_a_build_without_one_state_of_the_project_ends_red(slow, edited, words):

@@ -4,9 +4,10 @@ A run without chance depends on the code that it executes and on the data that i
 by its skeleton, which importing it executes (imports, constants, decorators, class bodies), and by those of
 its functions that ran. Comments, docstrings and layout do not count.
 
-Code can also be read without being run: `inspect.signature(f)`, `f.__defaults__`, `hasattr(module, "f")`. So
-the names count that code which ran mentions: of each function with such a name its head, of code that looks
-for names (`getattr`, `vars`) the heads of all, and of code that reads code (`__doc__`, `dis`) all there is.
+A result can also depend on a function that did not run: `inspect.signature(f)`, `f.__defaults__`,
+`hasattr(module, "f")`. So the names matter that occur in code that ran. If a function's name occurs, its head
+counts; if a name occurs that looks functions up (`getattr`, `vars`), the heads of all functions count; and
+if one occurs that inspects code (`__doc__`, `dis`), whole files count.
 """
 
 import ast
@@ -23,15 +24,15 @@ from executable_prose import project
 from executable_prose.execution.memo import cached
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-HEADS = "()"  # the part that is all functions at the top of a module, without their bodies
-HEAD = "{}()"  # that is one of them
-# Names by which code finds functions whose names it does not say.
+HEADS = "()"  # the part with the heads of all functions at the top level of a module
+HEAD = "{}()"  # the part with the head of one of them
+# Names that look up functions whose own names need not occur.
 SEARCHING = {
     *("getattr", "hasattr", "vars", "dir", "globals", "locals", "eval", "exec", "attrgetter", "methodcaller"),
     *(".__dict__", ".__globals__", ".modules", ".getmembers", ".getattr_static", ".get_objects"),
     *(".get_referrers", ".get_referents"),
 }
-# Names by which code reads what stands in functions: bytecode, docstrings, numbers of lines.
+# Names that inspect code: bytecode, docstrings, line numbers.
 READING = re.compile(
     r"dis|pydoc|doctest|help|symtable|marshal|cloudpickle|dill|\.?(?:__doc__|__code__|co_\w+|getdoc)"
     r"|\.?(?:\w*lineno|getsource\w*|getframeinfo|getinnerframes|getouterframes|currentframe|getcomments)"
@@ -57,7 +58,7 @@ def parts(text: str) -> dict[str, str]:
 
 @cached
 def heads(text: str) -> dict[str, str]:
-    """Digests of the heads of the functions that `parts` leaves out of a skeleton: each, and all as HEADS."""
+    """Digests of the heads of the functions that are not part of the skeleton: of each, and of all."""
     functions: dict[str, list[Any]] = {}
     _take_plain(ast.parse(text), functions)
     found = {}
@@ -69,9 +70,9 @@ def heads(text: str) -> dict[str, str]:
 
 @cached
 def mentions(text: str) -> dict[str, list[str]]:
-    """The names that each part of a module mentions: variables, .attributes, and words in its texts.
+    """The names that occur in each part of a module: variables, attributes (with a dot), words in strings.
 
-    For a name that is imported stand the names of where it is from. Docstrings mention nothing.
+    An imported name also counts as the names in its import. Docstrings do not count.
     """
     tree, functions = ast.parse(text), dict[str, list[ast.stmt]]()
     origins = {name: words for node in ast.walk(tree) for name, words in _origins(node)}
@@ -81,8 +82,8 @@ def mentions(text: str) -> dict[str, list[str]]:
     return {name: sorted(_mentioned(nodes, origins)) for name, nodes in named.items()}
 
 
-def asked_of(mentioned: Collection[str]) -> Callable[[str], bool] | None:
-    """Which heads count as parts for code that mentions these names; None if whole files do."""
+def counted_heads(mentioned: Collection[str]) -> Callable[[str], bool] | None:
+    """Return a predicate for the heads that count if code with these names ran; None if whole files count."""
     if any(map(READING.fullmatch, mentioned)):
         return None
     if not SEARCHING.isdisjoint(mentioned):
@@ -133,7 +134,7 @@ def _take_plain(tree, functions):
 
 
 def _runs(function):
-    """Whether its definition may do more than give it its name: by a decorator, or a call in its head."""
+    """Whether its definition runs other code: a decorator, or a call in a default or an annotation."""
     head = [function.args, function.returns] if function.returns else [function.args]
     return function.decorator_list or any(isinstance(n, ast.Call) for part in head for n in ast.walk(part))
 
@@ -150,7 +151,7 @@ def _bound(node):
 
 
 def _origins(node):
-    """The names that an import gives, each with the words that say where it is from."""
+    """The names that an import binds, each with the parts of the imported name."""
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         for alias in node.names:
             words = f"{getattr(node, 'module', None) or ''}.{alias.name}".split(".")

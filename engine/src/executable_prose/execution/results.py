@@ -78,7 +78,7 @@ class Results:
         """Look at the files again before the next answer."""
         with self._lock:
             self._seen = Seen()
-            self._ran: set[tuple[str, str | None]] = set()  # files as exhibits that ran have found them
+            self._ran: set[tuple[str, str | None]] = set()  # files and their digests while exhibits ran
             self.digest = self._seen.__getitem__
             self._now: Snapshot | None = None
             self._names: list[str] = []
@@ -167,7 +167,7 @@ class Results:
         print(counts + (f", {failed} failed" if failed else ""), file=sys.stderr)
 
     def states(self) -> set[tuple[str, str | None]]:
-        """The files on which results depend, as they were when these were compared with them, or made."""
+        """Return the files that results depend on, with the digests that they had when they were used."""
         return {*self._seen.items(), *self._ran}
 
     def _take(self, outcome, code):

@@ -1,9 +1,9 @@
 """The store of results: what each exhibit and lab gave, with all that decided it.
 
 A result is used again only while all that decided it is the same: of every project module that its exhibit
-imported the skeleton, the functions that ran, and the heads of those that were asked about (provenance.py);
-every other file that it opened, byte for byte, and what else it asked of files; Python, the platform and the
-libraries that computed and drew it.
+imported the skeleton, the functions that ran, and the heads of functions that were inspected (provenance.py);
+every other file that it opened, byte for byte, and whatever else it looked up about files; Python, the
+platform and the libraries that computed and drew it.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ def _parts(file):
 def used(outcome: Outcome) -> tuple[Digests, dict[str, Module]]:
     """What an exhibit used: whole files by digest, and modules by the parts that decided its result."""
     files, modules = dict(outcome.files), dict[str, Module]()
-    counts = provenance.asked_of(_mentioned(outcome)) if outcome.functions is not None else None
+    counts = provenance.counted_heads(_mentioned(outcome)) if outcome.functions is not None else None
     for file, whole in outcome.modules.items():
         if counts and digest(file) == whole and (known := _parts(file)):  # it is what it was when it ran
             ran = {"", *outcome.functions.get(file, ())}
@@ -114,7 +114,7 @@ def used(outcome: Outcome) -> tuple[Digests, dict[str, Module]]:
 
 
 def _mentioned(outcome):
-    """The names that the code which ran mentions."""
+    """The names that occur in the code that ran."""
     found = set[str]()
     lab = labs.file(outcome.name.removeprefix("lab-")) if outcome.name.startswith("lab-") else None
     for file in filter(None, (*outcome.modules, lab)):

@@ -32,7 +32,7 @@ from executable_prose.execution.results import exhibit_names
 from executable_prose.site import assets, csp, input_checks, markdown_copies, process, social_cards, styles
 from executable_prose.site.shared import Build
 
-ATTEMPTS = 3  # to build of one state of the project
+ATTEMPTS = 3  # to build from one state of the project
 DAY = 24 * 60 * 60  # seconds
 MARK = ".executable-prose-site"  # in every folder that a build may remove: a site, and what it is made in
 SAYS = "python -m executable_prose build made this folder, and removes it when it makes another one.\n"
@@ -59,17 +59,19 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
                 _swap(made, site, Path(folder))
                 return 0
             if loaded := sorted(process.LOADED.keys() & set(changed)):
-                sys.exit(f"{loaded[0]}, which makes pages, changed while the site was built: build again")
+                sys.exit(f"{loaded[0]}, which the build runs, changed during the build: build again")
             print(
-                f"WARNING -  {changed[0]} changed while the site was built, so it is built again",
+                f"WARNING -  {changed[0]} changed during the build; building again",
                 file=sys.stderr,
             )
             build.begin()
-    sys.exit(f"{changed[0]} changed in each of {ATTEMPTS} attempts to build the site: what writes to it?")
+    sys.exit(
+        f"{changed[0]} changed during each of {ATTEMPTS} builds: find out what writes to it, and build again"
+    )
 
 
 def _whole(made, zensical, build):
-    """Make all of the site in a folder; the exit code."""
+    """Make the whole site in a folder and return the exit code."""
     if code := _by_zensical(made) if zensical else _by_mkdocs(made, build):
         return code
     registry.load(project.settings().additions)
@@ -91,7 +93,7 @@ def _whole(made, zensical, build):
 
 
 def _stamps():
-    """What the system says of the files of which a site is made; others that were used are compared whole."""
+    """Return time, size and inode of each file in a site's folders; `Build.changed` compares others."""
     said, settings = project.configuration(), project.settings()
     theme = said.get("theme")
     templates = theme.get("custom_dir") if isinstance(theme, dict) else None
@@ -114,7 +116,7 @@ def _stamp(file):
 
 
 def _changed(before):
-    """The names of the files of which the system says something else now."""
+    """Return the names of the files whose stamps differ now."""
     now = _stamps()
     files = [file for file in before.keys() | now.keys() if before.get(file) != now.get(file)]
     return sorted(os.path.relpath(file, project.ROOT) for file in files)

@@ -45,7 +45,7 @@ def converted(text: str, md: Markdown) -> str:
         return entry["html"]
     before = host.WARNINGS.count
     listener = page.build.listener
-    with listener.listening() as files, process.hearing() as names:
+    with listener.listening() as files, process.recording_variables() as names:
         html = make(md, text)
     files |= process.files()
     page.build.uses(files)
@@ -54,7 +54,7 @@ def converted(text: str, md: Markdown) -> str:
         entry = Entry(
             key=key,
             files=files,
-            variables=process.variables(sorted(names | process.Heard.kept)),
+            variables=process.variables(sorted(names | process.RecordedEnviron.by_site)),
             shown={name: _digest(result) for name, result in page.shown.items()},
             html=html,
             answers=mkdocs.answers(),

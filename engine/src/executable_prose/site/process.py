@@ -1,7 +1,7 @@
-"""What this process has of the project that decides every page which it makes from then on.
+"""Inputs that every page depends on once this process has read them.
 
-That is the site's own code, as it was loaded; files that this code has opened while it was imported, or in a
-function whose answers `functools` keeps; and the variables of the environment that it has read.
+These are the modules of the site's own code, as they were loaded; files that this code opened while it was
+imported, or in a function whose result `functools` caches; and environment variables that it read.
 """
 
 import contextlib
@@ -17,106 +17,102 @@ from executable_prose import project
 from executable_prose.execution.recorder import Listener
 from executable_prose.project import Digests, digest
 
-Variables = dict[str, str | None]  # of the environment, with their values
+Variables = dict[str, str | None]  # environment variables with their values
 
 
-class Kept(Listener):
-    """Notes the files that the site's own code opens and of which it may keep what it read."""
+class CachedReads(Listener):
+    """Records files whose content the site's own code may keep in a variable or a cache."""
 
     def __init__(self) -> None:
         super().__init__()
         self._thread = None
 
     def _on_file(self, event: str, arguments: tuple, frame: FrameType) -> None:
-        if _any_keeps(frame):
+        if _may_be_cached(frame):
             super()._on_file(event, arguments, frame)
 
 
-class Heard(dict):
-    """What os.environ holds; it notes who asks for what."""
+class RecordedEnviron(dict):
+    """The dictionary behind os.environ; it records which variables are read."""
 
-    kept: set[str] = set()  # names that the site's own code asked for, which may keep the value
-    by_page: set[str] | None = None  # while a page is made, names that anybody asked for
+    by_site: set[str] = set()  # names that the site's own code has read and may have stored
+    by_page: set[str] | None = None  # names read while a page is converted
 
     def __getitem__(self, key: Any) -> Any:
-        self._note(os.fsdecode(key))
+        self._record(os.fsdecode(key))
         return super().__getitem__(key)
 
     def __iter__(self) -> Any:
-        self._note("")  # all names
+        self._record("")  # the names of all variables
         return super().__iter__()
 
-    def _note(self, name):
+    def _record(self, name):
+        frame = sys._getframe(2)
         if self.by_page is not None:
             self.by_page.add(name)
-        if self.by_page is None or _any_keeps(sys._getframe(2)):
-            frame = sys._getframe(2)
-            while frame and frame.f_code.co_filename.startswith("<frozen "):  # os, and what it is made of
-                frame = frame.f_back
-            if frame and _is_own(frame):
-                self.kept.add(name)
+            if not _may_be_cached(frame):
+                return
+        while frame and frame.f_code.co_filename.startswith("<frozen "):  # os, and collections.abc below it
+            frame = frame.f_back
+        if frame and _is_own(frame):
+            self.by_site.add(name)
 
 
-KEPT = Kept()
-LOADED: Digests = {}  # the site's own modules: the source of each as it was loaded
-_LOOKED_AT: set[str] = set()  # names of modules
+CACHED_READS = CachedReads()
+LOADED: Digests = {}  # the site's own modules, each with the digest of the source that was loaded
+_SEEN: set[str] = set()  # names of modules that `files` has looked at
 
 
 def watch() -> None:
-    """Notice from now on what is loaded, opened and asked for; believe no bytecode of the site's own code."""
-    if KEPT.files is not None:
+    """Record inputs from now on, and ignore the bytecode of the site's own modules: it may be outdated."""
+    if CACHED_READS.files is not None:
         return
-    KEPT.hear()
-    KEPT.files = {}
-    os.environ._data = Heard(os.environ._data)  # type: ignore[attr-defined]
-    known = importlib.machinery.SourceFileLoader.path_stats
+    CACHED_READS.hear()
+    CACHED_READS.files = {}
+    os.environ._data = RecordedEnviron(os.environ._data)  # type: ignore[attr-defined]
+    original = importlib.machinery.SourceFileLoader.path_stats
 
     def path_stats(loader, path):
-        if (name := _own_file(path)) is None:
-            return known(loader, path)
+        if (name := project.ours(path)) is None:
+            return original(loader, path)
         LOADED[name] = digest(name)
-        raise OSError("no bytecode: it may be older than an edit")
+        raise OSError("bytecode is not used")
 
     importlib.machinery.SourceFileLoader.path_stats = path_stats  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
-def hearing() -> Iterator[set[str]]:
-    """While a page is made: the names of the variables of the environment that it depends on."""
-    Heard.by_page = set()
+def recording_variables() -> Iterator[set[str]]:
+    """Record the names of the environment variables that are read while a page is converted."""
+    RecordedEnviron.by_page = set()
     try:
-        yield Heard.by_page
+        yield RecordedEnviron.by_page
     finally:
-        Heard.by_page = None
+        RecordedEnviron.by_page = None
 
 
 def files() -> Digests:
-    """The modules that this process has loaded, and the files of which they may keep something."""
-    for name in sys.modules.keys() - _LOOKED_AT:  # also what was loaded before anybody watched
-        _LOOKED_AT.add(name)
-        if file := _own_file(getattr(sys.modules[name], "__file__", None) or os.devnull):
+    """Return the loaded modules and the files whose content they may have cached."""
+    for name in sys.modules.keys() - _SEEN:  # modules that were loaded before `watch` was called, too
+        _SEEN.add(name)
+        if file := project.ours(getattr(sys.modules[name], "__file__", None) or os.devnull):
             LOADED.setdefault(file, digest(file))
-    return LOADED | (KEPT.files or {})
+    return LOADED | (CACHED_READS.files or {})
 
 
 def variables(names: Iterable[str]) -> Variables:
-    """Variables of the environment as they are; "" stands for the names of all."""
+    """Return the current values of environment variables; for "", the names of all variables."""
     known = {os.fsdecode(key): os.fsdecode(value) for key, value in dict.items(os.environ._data)}  # type: ignore[attr-defined]
     return {name: known.get(name) if name else " ".join(sorted(known)) for name in names}
 
 
-def _own_file(path):
-    """The name of a file of the site's own; None for others, and those of the engine."""
-    return project.ours(path)
-
-
-def _any_keeps(frame):
-    """Whether the site's own code is at work that may keep what it learns, for other pages."""
-    around: FrameType | None = frame
-    while around:
-        if _is_own(around) and _keeps(around):
+def _may_be_cached(frame):
+    """Whether the site's own code is importing a module or filling a cache of functools."""
+    current: FrameType | None = frame
+    while current:
+        if _is_own(current) and _caches(current):
             return True
-        around = around.f_back
+        current = current.f_back
     return False
 
 
@@ -127,18 +123,18 @@ def _is_own(frame):
 
 @functools.cache
 def _is_own_file(path):
-    return _own_file(path) is not None
+    return project.ours(path) is not None
 
 
-_KEEPING: dict[CodeType, bool] = {}
+_CACHES: dict[CodeType, bool] = {}
 
 
-def _keeps(frame):
-    """Whether it is that of a module, or of a function whose answers functools keeps."""
+def _caches(frame):
+    """Whether the frame belongs to a module's top level or to a function with a cache of functools."""
     code = frame.f_code
-    if code not in _KEEPING:
+    if code not in _CACHES:
         found: Any = frame.f_globals
         for part in code.co_qualname.split("."):
             found = found.get(part) if found is frame.f_globals else getattr(found, part, None)
-        _KEEPING[code] = code.co_name == "<module>" or hasattr(found, "cache_info")
-    return _KEEPING[code]
+        _CACHES[code] = code.co_name == "<module>" or hasattr(found, "cache_info")
+    return _CACHES[code]

@@ -25,16 +25,16 @@ class Build:
         self._used: set[tuple[str, str | None]] = set()
 
     def begin(self) -> None:
-        """Forget what the last attempt has used, and look at the files anew."""
+        """Start another attempt: forget what the last one used, and read the files again."""
         self.results.invalidate()
         self._used.clear()
 
     def uses(self, files: Digests) -> None:
-        """Remember files as what is built has found them."""
+        """Record the digests that files had when they were used."""
         self._used.update(files.items())
 
     def changed(self) -> list[str]:
-        """Files that are not as this build has found them."""
+        """Return the files that differ from what this build used."""
         now = Seen()
         return sorted({name for name, found in self._used | self.results.states() if now[name] != found})
 
