@@ -249,8 +249,9 @@ def barcode():
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(plans) - 0.4, -0.6)
     ax.set_xlabel("layer")
-    place = {"loc": "lower center", "bbox_to_anchor": (0.3, 1.0)}
-    ax.legend(ncols=2, frameon=False, handlelength=1.2, **place)
+    fig.legend(
+        ncols=2, handlelength=1.2, columnspacing=1, loc="outside upper center"
+    )
     return fig, {
         "plans": len(plans),
         "models": sum(len(names) for _, names in plans),

@@ -45,10 +45,13 @@ SVG = "http://www.w3.org/2000/svg"
 LIVE = "live-"  # begins the id of an artist that a live figure moves
 LINK = re.compile(r"https?://|[^:]*$")
 MOST = 500_000  # characters of SVG in one figure
+MARKS = ("path", "text", "image", "use")  # elements of SVG that a reader sees
 ORANGE, BLUE = (0.88, 0.42, 0.08), (0.10, 0.48, 0.80)
 
 WIDTH = 4.4  # inches; that of every figure, whatever part of it is drawn on
 SIZE = 10.5  # points; 12 px on the page where WIDTH is as wide as a phone
+LEAST = 1 / 6  # inches; a line of text
+BEYOND = 0.1  # inches; so far text may reach over the edge, whose letters are not measured exactly
 
 STYLE = {
     "figure.figsize": (WIDTH, 2.7),
@@ -130,6 +133,7 @@ def to_svg(figure: "matplotlib.figure.Figure", name: str) -> str:
         text.set_fontsize(SIZE)
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
+    _check_size(figure)
     root = ElementTree.fromstring(buffer.getvalue())
     for element in root.iter():
         _strip_namespaces(element)
@@ -138,6 +142,7 @@ def to_svg(figure: "matplotlib.figure.Figure", name: str) -> str:
             root.remove(part)
     _check_links(root)
     _drop_unseen(root)
+    _check_marks(root)
     _unwrap(root)
     _shorten_ids(root, name)
     for element in root.iter():
@@ -154,6 +159,44 @@ def to_svg(figure: "matplotlib.figure.Figure", name: str) -> str:
             "draw fewer points, or how many there are in each cell of a grid, by imshow"
         )
     return svg
+
+
+def _check_size(figure):
+    """What is wider than a page, or lies outside of the figure, would be cut off."""
+    width, height = figure.get_size_inches()
+    if width > WIDTH + 1e-6 or min(width, height) < LEAST:
+        raise FigureError(
+            f"expected a figure at most {WIDTH:g} inches wide and at least {LEAST:.2f} wide and high, got "
+            f"{width:g} by {height:g}: set its figsize"
+        )
+    drawn = figure.get_tightbbox()
+    if drawn.width > 0 and drawn.height > 0:
+        beyond = {
+            "left": -drawn.x0,
+            "right": drawn.x1 - width,
+            "bottom": -drawn.y0,
+            "top": drawn.y1 - height,
+        }
+        side = max(beyond, key=beyond.__getitem__)
+        if beyond[side] > BEYOND:
+            raise FigureError(
+                f"something is drawn up to {beyond[side]:.2g} inches beyond the {side} edge of the figure, "
+                "where it would be cut off: move it inside, or shorten its words"
+            )
+
+
+def _check_marks(root):
+    """A figure of nothing is an empty space under a caption."""
+    hidden = {part for definitions in root.iter("defs") for part in definitions.iter()}
+    marks = (part for part in root.iter() if part.tag in MARKS and part not in hidden)
+    if not any(map(_is_seen, marks)):
+        raise FigureError("the figure shows nothing: draw into axes of it, or return no figure")
+
+
+def _is_seen(part):
+    if part.tag == "path":
+        return part.get("d", "") != ""
+    return part.tag != "text" or "".join(part.itertext()).strip() != ""
 
 
 def _check_links(root):
