@@ -1,5 +1,8 @@
 """Which claims the tests hold, and which pages state them."""
 
+import subprocess
+import sys
+
 import pytest
 
 from executable_prose import claims
@@ -88,3 +91,54 @@ def test_a_claim_is_stated_where_pages_cite_it(here):
 def test_a_claim_that_no_page_cites_is_unstated(here):
     here.write({"tests/test_two.py": IN_A_CLASS, "docs/a.md": "Once `#!claim order-is-lost`."})
     assert [claim.id for claim in claims.unstated(claims.registry(), claims.citations())] == ["second"]
+
+
+RUN = """
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.claim("a", "A.")
+
+
+def test_runs(): pass
+
+
+def test_fails(): assert 0, "it fails"
+
+
+def test_skips(): pytest.skip("no reason")
+
+
+@pytest.mark.xfail(reason="one day")
+def test_may_fail(): assert 0
+
+
+@pytest.mark.xfail(reason="one day")
+def test_may_fail_and_does_not(): pass
+
+
+@pytest.fixture
+def absent(): pytest.skip("nothing there")
+
+
+def test_has_nothing(absent): pass
+"""
+
+
+def test_a_run_fails_in_which_a_test_of_a_claim_was_skipped(tmp_path):
+    free = RUN.replace("pytestmark", "mark")
+    (tmp_path / "test_one.py").write_text(RUN)
+    (tmp_path / "test_two.py").write_text(free)
+    options = ["-p", "no:cacheprovider", "-q", "-rA", "-n", "0"]
+    said = {}
+    for name in ("test_one.py", "test_two.py"):
+        command = [sys.executable, "-m", "pytest", *options, name]
+        said[name] = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+    assert "4 failed, 1 passed, 1 error" in said["test_one.py"]
+    for why in ("no reason", "one day", "nothing there"):
+        assert f"pages mark a as tested, and this test was skipped or may fail: {why}" in " ".join(
+            said["test_one.py"].split()
+        )
+    assert "1 failed, 1 passed, 2 skipped, 1 xfailed, 1 xpassed" in said["test_two.py"]

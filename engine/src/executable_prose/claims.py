@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from executable_prose import project, syntax
+from executable_prose import collection, project, syntax
 from executable_prose.execution.memo import cached
 from executable_prose.reading import parsed
 
@@ -38,8 +38,11 @@ def registry() -> dict[str, Claim]:
     claims: dict[str, Claim] = {}
     for path in sorted((project.ROOT / project.settings().tests).rglob("test_*.py")):
         file = path.relative_to(project.ROOT).as_posix()
-        for id, statement, name, line in _marked(file, path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for id, statement, name, line in _marked(file, text):
             test = Test(name, file, line)
+            if why := collection.never_runs(path, text, name):
+                raise ClaimError(f"{file}:{line}: this test of the claim {id!r} never runs: {why}")
             claim = claims.setdefault(id, Claim(id, statement, []))
             if statement != claim.statement:
                 other = claim.tests[0]
@@ -67,7 +70,7 @@ def _marked(file, source):
 def _tests(body, prefix=""):
     """Functions and classes with the names that symbols.find knows them by."""
     for node in body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        if isinstance(node, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)):
             yield prefix + node.name, node
         if isinstance(node, ast.ClassDef):
             yield from _tests(node.body, f"{prefix}{node.name}.")
@@ -88,7 +91,7 @@ def _marks(node, file):
 def citations() -> Stated:
     """Where each claim is stated: id -> the pages, relative to docs/, in the order of the nav."""
     found: Stated = {}
-    for page in in_order(path.relative_to(project.DOCS).as_posix() for path in project.DOCS.rglob("*.md")):
+    for page in in_order(path.relative_to(project.DOCS).as_posix() for path in project.documents("*.md")):
         try:
             cited = syntax.cited((project.DOCS / page).read_text(encoding="utf-8"))
         except syntax.PageError as error:

@@ -135,6 +135,12 @@ def _pages(entries, sections):
                 yield below, sections
 
 
+def documents(*patterns: str) -> list[Path]:
+    """Files and folders of docs/, without the hidden ones: editors lock there, and MkDocs publishes none."""
+    found = {path for pattern in patterns for path in DOCS.rglob(pattern)}
+    return sorted(path for path in found if "/." not in f"/{path.relative_to(DOCS).as_posix()}")
+
+
 def on_path() -> None:
     """Let the project's own modules be imported, whichever command has started."""
     if str(ROOT) not in sys.path:

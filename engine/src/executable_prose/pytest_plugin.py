@@ -10,7 +10,7 @@ def test_the_ledger(name, golden):
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,20 @@ def pytest_configure(config: pytest.Config) -> None:
     if (project.ROOT / project.CONFIGURATION).is_file():
         project.on_path()
     config.addinivalue_line("markers", "claim(id, statement): this test holds a sentence that a page states")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that was skipped, or was let fail: pages say "tested" beside the claim that it holds."""
+    report = yield
+    claims = [str(mark.args[0]) for mark in item.iter_markers("claim")]
+    if claims and (report.skipped or hasattr(report, "wasxfail")):
+        skipped = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        reason = getattr(report, "wasxfail", skipped).removeprefix("Skipped: ")
+        why = f"pages mark {', '.join(claims)} as tested, and this test was skipped or may fail: {reason}"
+        report.outcome, report.longrepr = "failed", why
+        vars(report).pop("wasxfail", None)
+    return report
 
 
 @pytest.fixture(scope="session")
