@@ -82,13 +82,13 @@ def check_mistakes(name: str) -> None:
 
 def names() -> list[str]:
     """Every lab: the files in their folder that begin with a cell."""
-    found = sorted((project.ROOT / project.settings().labs).glob("*.py"))
+    found = sorted((project.ROOT / project.settings().labs).glob("[!.]*.py"))
     return [path.stem for path in found if path.read_text(encoding="utf-8").startswith("# %%")]
 
 
 def notebooks() -> list[str]:
     """Every lab, and every notebook of docs/notebooks/."""
-    return names() + sorted(path.stem for path in (project.DOCS / "notebooks").glob("*.py"))
+    return names() + sorted(path.stem for path in (project.DOCS / "notebooks").glob("[!.]*.py"))
 
 
 def published(name: str) -> list[tuple[str, bool, str]]:

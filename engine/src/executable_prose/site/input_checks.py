@@ -15,6 +15,12 @@ READ = (
 )
 
 ADDRESSES = ("SITE_URL", "REPOSITORY_URL", "EDIT_URI")  # which the theme puts into pages as they are
+# What editors, systems and merges leave.
+LEFT = re.compile(
+    r"[~#]$|^[#~]|\.(?:orig|bak|rej|tmp|swp|swo|old|part|crdownload|pyc)$|^4913$|^(?:thumbs\.db|desktop\.ini)$"
+    r"|_(?:BACKUP|BASE|LOCAL|REMOTE)_\d+\.|sync-conflict|conflicted copy",
+    re.I,
+)
 NO_ADDRESS = re.compile(r"""[\s"<>\\^`{|}]|script:""", re.I)
 
 
@@ -35,6 +41,9 @@ def fault() -> str | None:
     for path in _found(COPIED):
         if why := _strange(path):
             return f"{_name(path)}:1: {why}"
+        if LEFT.search(path.name):
+            left = "a program left this here, and it would be published"
+            return f"{_name(path)}:1: {left}: remove or rename it"
     addresses: dict[str, str] = {}
     for path in _found(_read()):
         file = _name(path)
@@ -67,7 +76,9 @@ def _read():
 
 
 def _found(patterns):
-    return (path for pattern in patterns for path in sorted(project.ROOT.glob(pattern)))
+    """Files and folders; nothing is published of hidden ones, and Emacs has one for each unsaved buffer."""
+    found = (path for pattern in patterns for path in sorted(project.ROOT.glob(pattern)))
+    return (path for path in found if "/." not in f"/{_name(path)}")
 
 
 def _name(path):

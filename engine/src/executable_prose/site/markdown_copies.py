@@ -24,8 +24,8 @@ NAME = "index.md"  # beside the page's own index.html
 
 def write(site: Path, results: Results) -> None:
     """The copy of each page in its folder, and llms-full.txt in the order of llms.txt."""
-    copy, kinds = Copy(results), ("*.md", "notebooks/*.py")
-    texts = {path: copy.page(path) for kind in kinds for path in sorted(project.DOCS.rglob(kind))}
+    copy = Copy(results)
+    texts = {path: copy.page(path) for path in project.documents("*.md", "notebooks/*.py")}
     for path, text in texts.items():
         file = site / folder(path) / NAME
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,8 @@ def write(site: Path, results: Results) -> None:
     mark = project.DOCS / "assets" / "favicon.svg"
     drawn = mark.read_text(encoding="utf-8") if mark.is_file() else ""
     for path in sorted({path for kind in project.settings().cards for path in project.DOCS.glob(kind)}):
+        if project.relative(path) is None:
+            continue
         text = path.read_text(encoding="utf-8")
         if svg := _first_figure(text, results):
             file = _drawn(*words(text), svg, drawn)
