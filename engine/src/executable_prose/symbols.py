@@ -13,6 +13,9 @@ SCOPES = (
 )
 
 
+MOST = 5_000  # lines of a listing
+
+
 class Source(NamedTuple):
     file: str
     first: int
@@ -32,20 +35,19 @@ class Symbol(TypedDict):
 
 
 class SymbolError(Exception):
-    """There is no such file or symbol; the message says what there is."""
+    """There is no such file or symbol, or it cannot be listed; the message says why."""
 
 
 def find(file: str, symbol: str | None = None) -> Source:
     """The source of `symbol` (`function`, `Class.method` or a constant), or of the whole file."""
-    path = project.ROOT / file
-    if not path.is_file():
-        raise SymbolError(f"no file {file}")
-    text = path.read_text(encoding="utf-8")
+    text = _text(file)
+    lines = lines_of(text)
+    if symbol is None:
+        _refuse_what_is_too_long(file, lines)
     try:
         scope = table(text)
     except SyntaxError as error:
         raise SymbolError(f"{error.msg} (at {file}:{error.lineno})") from None
-    lines = lines_of(text)
     if symbol is None:
         return Source(file, 1, lines)
     for part in symbol.split("."):
@@ -54,7 +56,30 @@ def find(file: str, symbol: str | None = None) -> Source:
         found, scope = scope[part], scope[part]["within"]
         _refuse_what_cannot_be_listed(part, found, file)
     block = lines[found["first"] - 1 : found["last"]]
+    _refuse_what_is_too_long(f"{symbol!r} in {file}", block)
     return Source(file, found["first"], [line[found["column"] :] for line in block], found["says"])
+
+
+def _text(file):
+    path = project.ROOT / file
+    if not path.is_file():
+        raise SymbolError(f"no file {file}")
+    if project.relative(path.resolve()) is None:
+        raise SymbolError(f"{file} is hidden, or no file of the project: only what is public can be listed")
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise SymbolError(f"{file} is no text in UTF-8: only text can be listed")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _refuse_what_is_too_long(name, lines):
+    if len(lines) > MOST:
+        raise SymbolError(
+            f"{name} has {len(lines):,} lines, and a listing at most {MOST:,}: list a part of it"
+        )
 
 
 def lines_of(text: str) -> list[str]:

@@ -40,6 +40,7 @@ def lab(old, new, *words, file="labs/scaling.py"):
 
 DESCRIBED = "flowchart TB\n  accTitle: Trial\n  accDescr: It is tried.\n"
 OUT = "this link leads out of the project, and what it leads to would be published: copy it here"
+FIGURE = '"""A figure."""\nimport matplotlib.pyplot as plt\nreturn '
 DRAWN = '"""A figure."""\nimport matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\n'
 AT = "exhibit 'attempt.one' failed: "
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
@@ -65,6 +66,50 @@ DIRECTIVES = {
     "listing of no symbol": ('--8<-- "snippets/scale.py@none"\n', PLACE, "'none'", "snippets/scale.py"),
     "listing without quotes": ("--8<-- snippets/scale.py\n", PLACE, "its file in quotes"),
     "listing in a fence": (fence("python", '--8<-- "snippets/scale.py"\n'), "md:4: ", "take away the fence"),
+    "listing of what is no text": (
+        {"snippets/a.bin": b"\x89PNG\xff", "docs/attempt.md": '# Trial\n\n--8<-- "snippets/a.bin"\n'},
+        PLACE,
+        "snippets/a.bin is no text in UTF-8: only text can be listed",
+    ),
+    "listing of what holds zeros": (
+        {"snippets/a.bin": b"a = 1\0", "docs/attempt.md": '# Trial\n\n--8<-- "snippets/a.bin"\n'},
+        PLACE,
+        "snippets/a.bin is no text",
+    ),
+    "listing of what is hidden": (
+        {".env": "KEY = 1\n", "docs/attempt.md": '# Trial\n\n--8<-- ".env"\n'},
+        PLACE,
+        ".env is hidden, or no file of the project: only what is public can be listed",
+    ),
+    "listing of a symbol in a hidden folder": (
+        {".ci/a.py": "KEY = 1\n", "docs/attempt.md": '# Trial\n\n--8<-- ".ci/a.py@KEY"\n'},
+        PLACE,
+        ".ci/a.py is hidden",
+    ),
+    "listing of a link to what is hidden": (
+        {".env": "KEY = 1\n", "a.py": link(".env"), "docs/attempt.md": '# Trial\n\n--8<-- "a.py"\n'},
+        PLACE,
+        "a.py is hidden",
+    ),
+    "listing without end": (
+        {"snippets/long.py": 5_001 * "X = 1\n", "docs/attempt.md": '# Trial\n\n--8<-- "snippets/long.py"\n'},
+        PLACE,
+        "snippets/long.py has 5,001 lines, and a listing at most 5,000: list a part of it",
+    ),
+    "listing of a symbol without end": (
+        {
+            "snippets/long.py": "def long():\n" + 5_000 * "    X = 1\n",
+            "docs/attempt.md": '# Trial\n\n--8<-- "snippets/long.py@long"\n',
+        },
+        PLACE,
+        "'long' in snippets/long.py has 5,001 lines",
+    ),
+    "listing of a symbol in a long file": (
+        {
+            "snippets/long.py": "KEY = 1\n" + 5_000 * "X = 1\n",
+            "docs/attempt.md": '# Trial\n\n--8<-- "snippets/long.py@KEY"\n',
+        },
+    ),
     "listing from outside": ('--8<-- "../../etc/passwd"\n', PLACE, "etc/passwd"),
     "value of no exhibit": ("`#!val none.rising.end`\n", PLACE, "no file exhibits/none.py"),
     "value of no key": ("`#!val lines.rising.start`\n", PLACE, "it returns end, tiny"),
@@ -380,7 +425,7 @@ EXHIBITS = {
         "it closed files that it had not opened",
     ),
     "draws without words": (
-        exhibit("import matplotlib.pyplot as plt\nreturn plt.figure()"),
+        exhibit("import matplotlib.pyplot as plt\nreturn plt.subplots()[0]"),
         PLACE,
         "has no docstring",
         "(at exhibits/attempt.py:1)",
@@ -416,6 +461,169 @@ EXHIBITS = {
         "(at exhibits/attempt.py:",
     ),
     "a snippet that is broken": ({"snippets/scale.py": "def scaled(:\n"}, "snippets/scale.py:1"),
+    "draws wider than a page": (
+        exhibit(FIGURE + "plt.subplots(figsize=(8, 3))[0]"),
+        PLACE,
+        "expected a figure at most 4.4 inches wide and at least 0.17 wide and high, got 8 by 3: set its ",
+    ),
+    "draws what a page is wide": (exhibit(FIGURE + "plt.subplots(figsize=(4.4, 9))[0]", "wide"),),
+    "draws what is narrower": (exhibit(FIGURE + "plt.subplots(figsize=(2, 1))[0]", "narrow"),),
+    "draws wider after it was drawn": (
+        exhibit(DRAWN + "figure.set_figwidth(4.5)\nreturn figure"),
+        PLACE,
+        "got 4.5 by 2.7",
+    ),
+    "draws nothing": (exhibit(FIGURE + "plt.figure()"), PLACE, "the figure shows nothing"),
+    "draws axes that are off": (
+        exhibit(DRAWN + "axes.axis('off')\nreturn figure"),
+        PLACE,
+        "the figure shows nothing",
+    ),
+    "draws axes that cannot be seen": (
+        exhibit(DRAWN + "axes.set_visible(False)\nreturn figure"),
+        PLACE,
+        "the figure shows nothing",
+    ),
+    "draws a line of NaN without axes": (
+        exhibit(DRAWN + "axes.axis('off')\naxes.plot([0, 1], 2 * [float('nan')])\nreturn figure"),
+        PLACE,
+        "the figure shows nothing",
+    ),
+    "draws NaN within axes": (
+        exhibit(DRAWN + "axes.plot([0, 1], 2 * [float('nan')])\nreturn figure", "nans"),
+    ),
+    "draws a strip": (
+        exhibit(FIGURE + "plt.subplots(figsize=(4.4, 0.01))[0]"),
+        PLACE,
+        "got 4.4 by 0.01",
+    ),
+    "draws beside the figure": (
+        exhibit(DRAWN + "axes.set_position([0.5, 0.1, 0.9, 0.8])\nreturn figure"),
+        PLACE,
+        "beyond the right edge of the figure, where it would be cut off",
+    ),
+    "draws a legend beside the figure": (
+        exhibit(DRAWN + "figure.text(1.1, 0.5, 'words')\nreturn figure"),
+        PLACE,
+        "beyond the right edge of the figure",
+    ),
+    "draws words over the top": (
+        exhibit(DRAWN + "figure.text(0.5, 1.1, 'words')\nreturn figure"),
+        PLACE,
+        "beyond the top edge of the figure",
+    ),
+    "draws a line that leaves its axes": (
+        exhibit(DRAWN + "axes.plot([0, 1, 99])\naxes.set(xlim=(0, 1), ylim=(0, 1))\nreturn figure", "leaves"),
+    ),
+    "returns what rounds to zero": (
+        exhibit("return {'a': -0.0001}", "zero", "`#!val {0}.one.a .1f` `#!val {0}.one.a .1f up`\n"),
+    ),
+}
+
+ONE = "@pytest.mark.claim('scaling-scales', 'Scaling doubles.')\n"
+NEVER = "this test of the claim 'scaling-scales' never runs: "
+
+
+def held(text, file="tests/test_more.py"):
+    return {file: f"import pytest\n{text}"}
+
+
+def never(text, line, *words, file="tests/test_more.py"):
+    """Another test of the claim that the project has."""
+    return held(text, file), f"{file}:{line}: {NEVER}", *words
+
+
+TEST = f"{ONE}def test_more(): pass\n"
+CLAIMS = {
+    "a test that is skipped": never(
+        f"@pytest.mark.skip\n{TEST}", 4, "skip stands in line 2: take it or the claim away"
+    ),
+    "a test that is skipped for a reason": never(
+        f"{ONE}@pytest.mark.skip(reason='a')\ndef test_a(): pass\n", 4
+    ),
+    "a test that is skipped somewhere": never(f"@pytest.mark.skipif(True, reason='a')\n{TEST}", 4, "skipif"),
+    "a test that may fail": never(f"@pytest.mark.xfail\n{TEST}", 4, "xfail"),
+    "a test that is skipped by a mark of its file": never(
+        f"mark = pytest.mark.skip\n@mark\n{TEST}", 5, "line 2"
+    ),
+    "a test that unittest skips": never(f"import unittest\n@unittest.skip('a')\n{TEST}", 5, "skip"),
+    "a test one of whose cases is skipped": never(
+        f"@pytest.mark.parametrize('a', [1, pytest.param(2, marks=pytest.mark.skip)])\n{TEST}", 4, "skip"
+    ),
+    "a test without a case": never(
+        f"@pytest.mark.parametrize('a', [])\n{TEST}", 4, "parametrized with no case"
+    ),
+    "a test without a case of its file": never(
+        f"CASES = ()\n@pytest.mark.parametrize('a', argvalues=CASES)\n{TEST}", 5, "parametrized with no case"
+    ),
+    "a test that skips itself": never(f"{ONE}def test_a():\n    pytest.skip('a')\n", 3, "skip"),
+    "a test that returns": never(
+        f"{ONE}def test_a():\n    return\n    assert 0\n", 3, "it returns at line 4"
+    ),
+    "a file that is skipped": never(f"pytestmark = [pytest.mark.skip]\n{TEST}", 4, "skip stands in line 2"),
+    "a file that skips itself": never(f"pytest.skip('a', allow_module_level=True)\n{TEST}", 4, "skip"),
+    "a file that needs a package": never(f"a = pytest.importorskip('a')\n{TEST}", 4, "importorskip"),
+    "a class that is skipped": never(
+        f"@pytest.mark.skip\nclass TestA:\n    {ONE}    def test_a(self): pass\n",
+        5,
+        "skip",
+    ),
+    "a class that is not collected": never(f"class Scaling:\n    {ONE}    def test_a(self): pass\n", 4),
+    "a class that is made": never(
+        f"class TestA:\n    def __init__(self): pass\n    {ONE}    def test_a(self): pass\n", 5, "__init__"
+    ),
+    "a class that says it is no test": never(
+        f"class TestA:\n    __test__ = False\n    {ONE}    def test_a(self): pass\n", 5, "__test__"
+    ),
+    "a test that says it is none": never(f"{TEST}test_more.__test__ = False\n", 3, "line 4 sets __test__"),
+    "a test that is misspelt": never(
+        f"{ONE}def tast_more(): pass\n",
+        3,
+        "pytest collects what is named test…, and not 'tast_more': rename it",
+    ),
+    "a fixture": never(f"@pytest.fixture\n{ONE}def test_a(): pass\n", 4, "it is a fixture"),
+    "a test that another hides": never(
+        f"{TEST}def test_more(): pass\n", 3, "'test_more' gets a value more than once, in lines 3, 4"
+    ),
+    "a test that an import hides": never(f"{TEST}from os import sep as test_more\n", 3, "more than once"),
+    "a test that is removed": never(f"{TEST}del test_more\n", 3, "more than once"),
+    "a folder that pytest passes over": never(
+        TEST, 3, "folders named 'build'", file="tests/build/test_more.py"
+    ),
+    "a file that pytest ignores": (
+        {**held(TEST), "tests/conftest.py": "collect_ignore = ['test_more.py']\n"},
+        f"tests/test_more.py:3: {NEVER}collect_ignore in tests/conftest.py names its file",
+    ),
+    "files that pytest ignores": (
+        {**held(TEST), "tests/conftest.py": "collect_ignore_glob = ['test_m*']\n"},
+        f"tests/test_more.py:3: {NEVER}collect_ignore",
+    ),
+    "tests that run": (
+        held(
+            "import unittest\nslow = pytest.mark.slow\nCASES = [1]\nskip = 1\n\n\ndef test_skip():\n"
+            f"    pytest.skip('a')\n\n\n@slow\n@pytest.mark.parametrize('a', CASES)\n{TEST}\n\n"
+            f"class TestB:\n    {ONE}    def test_a(self):\n        return\n\n"
+            f"    def helper(self):\n        pytest.skip('a')\n\n\n"
+            f"class C(unittest.TestCase):\n    {ONE}    def test_a(self): pass\n"
+        ),
+    ),
+}
+
+LEFT = "a program left this here, and it would be published: remove or rename it"
+LITTER = {
+    **{
+        f"{name} beside pages": ({f"docs/{name}": "# Draft\n"}, f"docs/{name}:1: {LEFT}")
+        for name in (
+            *("index.md~", "#index.md#", "index.md.orig", "a.md.bak", "a.rej", "a.tmp", "4913", "Thumbs.db"),
+            *("~$a.docx", "a.md.~1~", "a.sync-conflict-1.md", "a_LOCAL_123.md", "__pycache__/a.pyc"),
+        )
+    },
+    "a copy beside templates": ({"overrides/main.html~": "a"}, f"overrides/main.html~:1: {LEFT}"),
+    "an editor's lock beside pages": ({"docs/.#index.md": link("me@host.1:2")},),
+    "an editor's lock of code": ({"snippets/.#scale.py": link("me@host.1:2")},),
+    "an editor's lock of a lab": ({"labs/.#scaling.py": link("me@host.1:2")},),
+    "a draft that is hidden": ({"docs/.draft.md": "# Draft `#!val none`\n"},),
+    "names of their own": ({"docs/a-4913.txt": "a", "docs/template.txt": "a", "docs/c#.txt": "a"},),
 }
 
 MISTAKES = "labs/scaling.toml"

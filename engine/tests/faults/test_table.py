@@ -13,7 +13,7 @@ from executable_prose.rendering import extension
 
 TABLE = {
     f"{kind}: {name}": line
-    for kind in ("DIRECTIVES", "PROSE", "EXHIBITS", "LABS", "CONFIGURATION")
+    for kind in ("DIRECTIVES", "PROSE", "EXHIBITS", "CLAIMS", "LITTER", "LABS", "CONFIGURATION")
     for name, line in getattr(table, kind).items()
 }
 BY_DAY = (
@@ -21,6 +21,9 @@ BY_DAY = (
     "PROSE: script",
     "PROSE: not UTF-8",
     "EXHIBITS: raises",
+    "EXHIBITS: draws wider than a page",
+    "CLAIMS: a test that is skipped",
+    "LITTER: index.md~ beside pages",
     "LABS: raises",
 )
 

@@ -73,7 +73,7 @@ def formatted(result: Callable[[str], Result], name: str, how: str) -> str:
             raise ValueError(f"expected at most {WIDEST} digits or letters")
         if bound := BOUND.fullmatch(how):
             return _rounded(value, **bound.groupdict())
-        return format(value, how)
+        return format(value, _without_minus_zero(how) if isinstance(value, float) else how)
     except ValueError as error:
         text = f"value {name!r} is {value!r}, which {how!r} cannot format: {error}"
         raise ValueError(text) from None
@@ -86,7 +86,12 @@ def _rounded(value, how, direction):
     if isinstance(value, (bool, str)) or not math.isfinite(value):
         raise ValueError(f"only a finite number can be rounded {direction}")
     with decimal.localcontext(rounding=ROUNDED[direction]):
-        return format(decimal.Decimal(repr(value)), f"z{how}")  # z: a zero has no sign
+        return format(decimal.Decimal(repr(value)), _without_minus_zero(how))
+
+
+def _without_minus_zero(how):
+    """A format in which no number that is rounded to zero keeps its sign."""
+    return re.sub(r"^(?:.?[<>=^])?+[-+ ]?+(?!z)", r"\g<0>z", how)
 
 
 class ClaimMark(InlineProcessor):
