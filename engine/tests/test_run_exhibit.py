@@ -414,7 +414,7 @@ def test_the_limit_of_time_holds_while_an_answer_is_written(light):
     )
     driver += "print(process_pool.run_one('stops.midway').failure)"
     done = run_python(light, driver)
-    assert done.stdout == "it did not end within 1 seconds\n", done
+    assert done.stdout == "it did not end within 1 seconds (at exhibits/stops.py:6)\n", done
 
 
 def test_values_are_plain_numbers_and_text():
@@ -496,8 +496,12 @@ def test_only_what_python_prints_in_the_exhibit_is_its_output(answers, result):
         ("another_process", "expected work in one process, got subprocess.Popen (at exhibits/wrong.py:45)"),
         ("a_fork", "expected work in one process, got os.fork (at exhibits/wrong.py:49)"),
         ("a_thread", "expected work in one thread, got aside (at exhibits/wrong.py:55)"),
-        ("leaving", "its process died with exit code 3"),
-        ("dying", "its process died with exit code -9"),
+        ("leaving", "expected it to return, got SystemExit: 3 (at exhibits/wrong.py:31)"),
+        (
+            "dying",
+            "its process died with exit code -9: was it killed because there was too little memory?"
+            " (at exhibits/wrong.py:34)",
+        ),
     ],
 )
 def test_what_went_wrong_is_one_line_that_names_a_file_and_a_line(outcome, name, message):
@@ -619,7 +623,8 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(light):
     driver = "from executable_prose.execution import process_pool as pool; pool.REST = 1; "
     driver += "print(pool.run_one('thread.left').failure)"
     done = run_python(light, driver)
-    assert done.stdout == "its process still ran 1 seconds after its answer: does it leave a thread?\n", done
+    why = "its process still ran 1 seconds after its answer: does it leave a thread?"
+    assert done.stdout == f"{why} (at exhibits/thread.py:5)\n", done
 
 
 def test_what_an_exhibit_gives_crosses_as_data_and_runs_nothing(light):

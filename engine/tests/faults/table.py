@@ -329,8 +329,112 @@ EXHIBITS = {
         "must be finite, it is nan (at exhibits/attempt.py:1)",
     ),
     "returns a name that is none": (exhibit("return {'a b': 1}"), PLACE, "must be a word, it is 'a b'"),
-    "exits": (exhibit("import sys\nsys.exit(3)"), PLACE, "died with exit code 3"),
-    "is killed": (exhibit("import os\nos.kill(os.getpid(), 9)"), PLACE, "died with exit code -9"),
+    "exits": (
+        exhibit("import sys\nsys.exit(3)"),
+        PLACE,
+        "expected it to return, got SystemExit: 3 (at exhibits/attempt.py:3)",
+    ),
+    "exits as if all were well": (
+        exhibit("raise SystemExit(0)"),
+        PLACE,
+        "expected it to return, got SystemExit: 0 (at exhibits/attempt.py:2)",
+    ),
+    "exits while it is imported": (
+        {**exhibit("pass"), "exhibits/attempt.py": "X = 1\nexit(X)\ndef one(): pass\n"},
+        PLACE,
+        "expected it to return, got SystemExit: 1 (at exhibits/attempt.py:2)",
+    ),
+    "ends its process": (
+        exhibit("import os\nos._exit(0)"),
+        PLACE,
+        "its process ended before the exhibit returned (at exhibits/attempt.py:1)",
+    ),
+    "ends its process while it is imported": (
+        {**exhibit("pass"), "exhibits/attempt.py": "import os\nos._exit(3)\n\ndef one(): pass\n"},
+        PLACE,
+        "its process died with exit code 3 (at exhibits/attempt.py:4)",
+    ),
+    "interrupts itself": (
+        exhibit("raise KeyboardInterrupt"),
+        PLACE,
+        "expected it to return, got KeyboardInterrupt: (at exhibits/attempt.py:2)",
+    ),
+    "raises what is no Exception": (
+        exhibit("class Odd(BaseException): pass\nraise Odd('luck')"),
+        PLACE,
+        "expected it to return, got Odd: luck (at exhibits/attempt.py:3)",
+    ),
+    "raises what has no words": (
+        exhibit("class Odd(Exception):\n    def __str__(self): return 1 / 0\nraise Odd"),
+        PLACE,
+        AT,
+        "Odd, of which str() raises ZeroDivisionError (at exhibits/attempt.py:4)",
+    ),
+    "raises what exits when it is told": (
+        exhibit("class Odd(Exception):\n    def __str__(self): raise SystemExit(3)\nraise Odd"),
+        PLACE,
+        AT,
+        "Odd, of which str() raises SystemExit (at exhibits/attempt.py:4)",
+    ),
+    "raises words without end": (
+        exhibit("raise ValueError('x' * 5_000_000)"),
+        PLACE,
+        AT,
+        "xxx... (at exhibits/attempt.py:2)",
+    ),
+    "raises what has a cell of its own": (
+        exhibit("class Odd(Exception):\n    cell = 'a'\nraise Odd('luck')"),
+        PLACE,
+        AT,
+        "Odd: luck (at exhibits/attempt.py:4)",
+    ),
+    "returns what raises when it is shown": (
+        exhibit(
+            "class Odd(float):\n    def item(self): raise SystemExit(3)\n    shape = ()\nreturn {'a': Odd()}"
+        ),
+        PLACE,
+        "expected it to return, got SystemExit: 3 (at exhibits/attempt.py:3)",
+    ),
+    "is deleted below": (
+        {**exhibit("pass"), "exhibits/attempt.py": "X = 1\ndef one():\n    pass\ndel one\n"},
+        PLACE,
+        AT,
+        "has no attribute 'one' (at exhibits/attempt.py:2)",
+    ),
+    "runs a loop of asyncio": (
+        exhibit("import asyncio\nasync def wait(): pass\nasyncio.run(wait())"),
+        PLACE,
+        "expected no event loop of asyncio, which opens a socket, got socket.__new__ "
+        "(at exhibits/attempt.py:4)",
+    ),
+    "waits for a process that C has started": (
+        exhibit(
+            "import ctypes, os\np = ctypes.CDLL(None).fork()\np or os._exit(0)\nos.waitpid(p, 0)\nprint()",
+            "forked",
+        ),
+    ),
+    "leaves a process that C has started": (
+        exhibit("import ctypes, time\nif ctypes.CDLL(None).fork() == 0:\n    time.sleep(120)"),
+        PLACE,
+        "expected work in one process, but it started another one (at exhibits/attempt.py:1)",
+    ),
+    "removes the folder that it works in": (
+        exhibit("import os, tempfile\nos.chdir(tempfile.mkdtemp())\nos.rmdir(os.getcwd())\neval('1 / 0')"),
+        PLACE,
+        "ZeroDivisionError: division by zero (at exhibits/attempt.py:5)",
+    ),
+    "raises a SyntaxError in no file": (
+        exhibit("raise SyntaxError('odd', (3, 1, 1, 'x'))"),
+        PLACE,
+        "SyntaxError: odd",
+        "(at exhibits/attempt.py:2)",
+    ),
+    "is killed": (
+        exhibit("import os\nos.kill(os.getpid(), 9)"),
+        PLACE,
+        "exit code -9: was it killed",
+        "(at exhibits/attempt.py:1)",
+    ),
     "crashes": (
         exhibit("import ctypes\nctypes.string_at(0)"),
         PLACE,
@@ -633,7 +737,11 @@ LABS = {
         "    return x / 2", "    raise ValueError('half')", "ValueError: half (at labs/scaling.py:"
     ),
     "is no Python": lab("    return x / 2", "    return x /", "SyntaxError", "labs/scaling.py:"),
-    "exits": lab("    return x / 2", "    raise SystemExit(3)", "died with exit code 3"),
+    "exits": lab(
+        "    return x / 2",
+        "    raise SystemExit(3)",
+        "expected it to return, got SystemExit: 3 (at labs/scaling.py:21), in the cell at labs/",
+    ),
     "starts a program": lab("    return x / 2", "    import os; os.system('a')", "got os.system (at labs/"),
     "leaves a thread": lab(
         "    return x / 2",

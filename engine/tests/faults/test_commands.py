@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -314,6 +315,32 @@ def test_a_port_that_is_taken_is_told(project, free):
     done = project.run("executable_prose", "serve", "--dev-addr", f"127.0.0.1:{free.getsockname()[1]}")
     assert done.code == 1 and "Traceback" not in done.output, done.output
     assert "Address already in use" in done.output and "--dev-addr 127.0.0.1:8001" in done.output
+
+
+def test_temporary_files_in_a_folder_with_a_long_name_do_no_harm(made, project, monkeypatch):
+    long = project.temporary / "/".join(3 * [60 * "x"])
+    long.mkdir(parents=True)
+    for path in project.entries():
+        path.unlink()
+    with monkeypatch.context() as patch:
+        patch.setitem(project.environment, "TMPDIR", str(long))
+        done = project.build()
+    assert done.code == 0 and RAN in done.output, done.output
+    assert not list(long.iterdir())
+
+
+def test_the_death_of_the_process_that_starts_exhibits_is_told(made, project):
+    wait = "import tempfile, time; open(tempfile.gettempdir() + '/waiting', 'w').write('yes'); time.sleep(60)"
+    project.edit("exhibits/words.py", "def spoken():", f"def spoken():\n    {wait}")
+    process = project.start("executable_prose", "build")
+    until(lambda: project.left_by_an_exhibit("waiting"))
+    for pid in running_in(project.root):
+        if "forkserver" in Path(f"/proc/{pid}/cmdline").read_text():
+            os.kill(int(pid), signal.SIGKILL)
+    said, _ = process.communicate(timeout=30)
+    project.edit("exhibits/words.py", f"\n    {wait}", "")
+    assert process.returncode == 1 and "Traceback" not in said, said
+    assert "the process that starts exhibits was killed, or ended itself" in said, said
 
 
 BROKEN = {

@@ -1,7 +1,11 @@
 """What a run gave."""
 
+import ast
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
+
+from executable_prose import project
 
 Value = bool | int | float | str
 
@@ -27,6 +31,28 @@ class Unavailable(Exception):
 
 class ExhibitError(Exception):
     """The exhibit ran, but what it returned cannot be shown."""
+
+
+class CellError(Exception):
+    """A cell of a lab raised; `cell` is where the cell stands."""
+
+    def __init__(self, cell: str) -> None:
+        super().__init__(cell)
+        self.cell = cell
+
+
+def definition(name: str) -> str:
+    """Where exhibit `module.function` or lab `lab-name` is defined."""
+    settings, lab = project.settings(), name.removeprefix("lab-")
+    if lab != name:
+        return f"{settings.labs}/{lab}.py"
+    module, _, function = name.partition(".")
+    file = f"{settings.examples}/{module}.py"
+    with contextlib.suppress(OSError, SyntaxError, ValueError):
+        for node in ast.parse((project.ROOT / file).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name == function:
+                return f"{file}:{node.lineno}"
+    return file
 
 
 @dataclass

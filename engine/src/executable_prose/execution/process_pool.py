@@ -23,20 +23,28 @@ from typing import TextIO
 
 from executable_prose import project
 from executable_prose.execution import sandbox
-from executable_prose.execution.outcome import Outcome, Unavailable
+from executable_prose.execution.outcome import Outcome, Unavailable, definition
 
 LIMIT = 600  # seconds one exhibit may take
 REST = 10  # seconds its process may take to end once it has answered
 MUTE = 74  # the exit code of one that cannot answer
-WHY = {MUTE: "it closed files that it had not opened"}
 # Variables of the environment by which systems find programs, libraries, and where to write.
 FOUND_BY = (
     *("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"),
     *("TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
 )
+LOST = 255  # the exit code where nobody is left who would know it
+WHY = {
+    -9: "its process died with exit code -9: was it killed because there was too little memory?",
+    0: "its process ended before the exhibit returned",
+    MUTE: "it closed files that it had not opened",
+    LOST: "the process that starts exhibits was killed, or ended itself: was there too little memory?",
+}
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
+SHORT = 58  # bytes of the name of a folder for temporary files; a socket below it may have 50 more
+ENDED_BY = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")  # by which a terminal or a system ends a builder
 
 
 class Worker:
@@ -134,7 +142,7 @@ def _run(name, folder):
     process.start()
     sending.close()
     outcome, died = Outcome(name), False
-    last = threading.Timer(LIMIT + REST, process.kill)
+    last = threading.Timer(LIMIT + REST, kill, (process,))
     last.start()
     try:
         outcome = Outcome(**json.loads(receiving.recv_bytes()))
@@ -143,15 +151,31 @@ def _run(name, folder):
     ended = last.finished.is_set()
     last.cancel()
     process.join(REST)
-    if process.is_alive():
-        process.kill()
-        process.join()
-        outcome.failure = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
+    was_alive, has_left = process.is_alive(), kill(process)
+    process.join()
+    late, place = sandbox.last_words(folder)
+    if died and (late or ended):
+        why = f"it did not end within {LIMIT} seconds"
     elif died:
-        late, place = sandbox.last_words(folder)
         why = WHY.get(process.exitcode, f"its process died with exit code {process.exitcode}")
-        outcome.failure = (f"it did not end within {LIMIT} seconds" if late or ended else why) + place
+    elif was_alive:
+        why = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
+    elif has_left and not outcome.failure:
+        why = "expected work in one process, but it started another one"
+    else:
+        return outcome
+    outcome.failure = why + (place or f" (at {definition(name)})")
     return outcome
+
+
+def kill(process: "multiprocessing.process.BaseProcess") -> bool:
+    """End a process with all that it has started; whether any of these ran."""
+    process.kill()  # it may not yet lead its group
+    try:
+        os.killpg(process.pid, signal.SIGKILL)  # type: ignore[arg-type]
+    except (AttributeError, OSError):  # Windows has no groups; or this one is empty
+        return False
+    return True
 
 
 def answer(name: str, answers: TextIO, lock: threading.Lock) -> None:
@@ -159,24 +183,38 @@ def answer(name: str, answers: TextIO, lock: threading.Lock) -> None:
     try:
         line = json.dumps(vars(run_one(name)))
     except Exception as error:  # no process, no memory: an answer that never comes would be waited for
-        line = json.dumps(vars(Outcome(name, failure=f"{type(error).__name__}: {error}")))
+        lost = isinstance(error, (EOFError, ConnectionError))  # by who starts them
+        why = WHY[LOST] if lost else f"{type(error).__name__}: {error}"
+        line = json.dumps(vars(Outcome(name, failure=f"{why} (at {definition(name)})")))
     with lock:
         print(line, file=answers, flush=True)
 
 
+def _temporary():
+    """Where temporary files go; a socket, which lies there, may have no long name."""
+    folder = tempfile.gettempdir()
+    if os.name != "posix" or len(os.fsencode(folder)) <= SHORT:
+        return folder
+    if os.access("/tmp", os.W_OK):
+        return "/tmp"
+    sys.exit(f"TMPDIR must be a name of at most {SHORT} bytes where /tmp cannot be written, got {folder!r}")
+
+
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the builder ends this process by its input
+    for name in ENDED_BY:  # which all its processes get: the builder ends this one by its input
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries and C code print must not come between the answers
     if METHOD == "forkserver":
         CONTEXT.set_forkserver_preload(["executable_prose.execution.preload"])
-    tempfile.tempdir = tempfile.mkdtemp(prefix="run-")  # removed below; short, as a socket lies in it
+    tempfile.tempdir = tempfile.mkdtemp(prefix="run-", dir=_temporary())  # removed below
     pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
     for line in sys.stdin:
         for name in json.loads(line):
             pool.submit(answer, name, answers, lock)
     pool.shutdown(wait=False, cancel_futures=True)
     for child in multiprocessing.active_children():
-        child.kill()
+        kill(child)
     shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     os._exit(0)  # without waiting for the threads, which wait for those children

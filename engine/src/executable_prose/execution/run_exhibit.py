@@ -8,15 +8,15 @@ with them what makes the figure live.
 
 import contextlib
 import importlib
-import inspect
 import json
 import math
+import os
 import re
 import sys
 import traceback
 
 from executable_prose import project
-from executable_prose.execution.outcome import ExhibitError, Outcome
+from executable_prose.execution.outcome import CellError, ExhibitError, Outcome, definition
 from executable_prose.execution.recorder import Recorder
 from executable_prose.execution.sandbox import MEMORY, OUTPUT, Printed, Refused
 from executable_prose.execution.seeds import seed
@@ -25,6 +25,7 @@ from executable_prose.project import ours, relative
 
 PLAIN = {bool: bool, int: int.__int__, float: float.__float__, str: str.__str__}  # of classes of one's own
 ADDRESS = re.compile(r"[\w.<> ]{0,60} at 0x[0-9a-fA-F]{6,}")
+WORDS = 2_000  # characters of what an exception says
 BITS = 4096  # of a whole number; Python writes none of more than 4,300 digits
 
 
@@ -43,7 +44,8 @@ def run(name: str) -> Outcome:
         _check_text(outcome.result)
         if Refused.raised:
             raise Refused.raised[0]
-    except Exception as error:  # whatever an exhibit raises is for its reader to see
+    except BaseException as error:  # whatever an exhibit raises is for its reader to see
+        os.chdir(project.ROOT)  # it may have removed the folder that it worked in
         outcome.result, outcome.failure = None, _explain(error, name)
     functions = recorder.functions
     outcome.files = dict(sorted(recorder.files.items()))
@@ -141,27 +143,26 @@ def _check_text(result):
 
 def _explain(error, name):
     """One line: what was raised, the last project line it passed, and where the cell of a lab begins."""
-    cell = getattr(error, "cell", None)
+    cell = error.cell if isinstance(error, CellError) else None
     error = error.__cause__ if cell else error
-    own = isinstance(error, (ExhibitError, Refused, svg.FigureError))
-    cause = " ".join((str(error) if own else f"{type(error).__name__}: {error}").split())
-    cause = cause.encode(errors="backslashreplace").decode()
+    cause = " ".join(_words(error).split()).encode(errors="backslashreplace").decode()
+    cause = cause if len(cause) <= WORDS else f"{cause[:WORDS]}..."
     if isinstance(error, MemoryError) or re.search("(?:can't|[Cc]annot) allocate memory", cause):
         cause = f"expected at most {MEMORY >> 30} GiB of memory, got {cause}"
     frames = [(ours(each.filename), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
     places = [f"{file}:{line}" for file, line in frames if file and not file.startswith("<")]
-    if isinstance(error, SyntaxError) and error.filename and relative(error.filename):
+    if isinstance(error, SyntaxError) and isinstance(error.filename, str) and relative(error.filename):
         places.append(f"{relative(error.filename)}:{error.lineno}")
-    place = places[-1] if places else cell or _definition(name)
+    place = places[-1] if places else cell or definition(name)
     return f"{cause} (at {place})" + (f", in the cell at {cell}" if cell else "")
 
 
-def _definition(name):
-    if name.startswith("lab-"):
-        from executable_prose import labs
-
-        return labs.file(name.removeprefix("lab-"))
-    module, _, function = name.partition(".")
-    examples = project.settings().examples
-    exhibit = inspect.unwrap(getattr(sys.modules[f"{examples}.{module}"], function))
-    return f"{examples}/{module}.py:{exhibit.__code__.co_firstlineno}"
+def _words(error):
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except BaseException as other:  # a class of the exhibit's own
+        return f"{kind}, of which str() raises {type(other).__name__}"
+    if isinstance(error, (ExhibitError, Refused, svg.FigureError)):
+        return text
+    return f"{kind}: {text}" if isinstance(error, Exception) else f"expected it to return, got {kind}: {text}"

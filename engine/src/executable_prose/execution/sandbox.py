@@ -6,10 +6,12 @@ code asks for (audit events, which recorder.py hears), and nothing stops what li
 """
 
 import contextlib
+import ctypes
 import faulthandler
 import io
 import os
 import re
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -46,6 +48,7 @@ CHANGES = {  # events of changes to files: which of their arguments name files, 
     "os.symlink": (slice(1, 2), slice(-1, None)),
 }
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+DIES_WITH_ITS_PARENT = 1  # to Linux's prctl
 TRACE = "trace"  # where a process that is ended or dies says where it was
 FRAME = re.compile(r'File "(.+)", line (\d+)')
 
@@ -80,6 +83,7 @@ def close(folder: str | Path, seconds: int) -> None:
     trace = (Path(folder) / TRACE).open("w")
     faulthandler.enable(trace)
     faulthandler.dump_traceback_later(seconds, exit=True, file=trace)
+    _lead_a_group()
     with contextlib.suppress(ImportError):  # Windows
         import resource
 
@@ -92,6 +96,14 @@ def close(folder: str | Path, seconds: int) -> None:
             now, hard = resource.getrlimit(number)
             least = min(limit for limit in (most, now, hard) if limit != resource.RLIM_INFINITY)
             resource.setrlimit(number, (least, hard))
+
+
+def _lead_a_group():
+    """What this process starts can be ended with it; and it ends with what has started it, on Linux."""
+    with contextlib.suppress(AttributeError):  # Windows
+        os.setsid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIES_WITH_ITS_PARENT, signal.SIGKILL)
 
 
 def last_words(folder: str | Path) -> tuple[bool, str]:
@@ -108,23 +120,69 @@ def forbidden(event: str, arguments: tuple) -> str | None:
     """What was expected of a run instead of what Python tells of; None if it may do it."""
     for expected, events in REFUSED.items():
         if re.fullmatch(events, event):
+            if event.startswith("socket.") and _is_within("asyncio"):
+                expected = "no event loop of asyncio, which opens a socket"
             return f"expected {expected}, got {event}"
     if event not in CHANGES or (event == "open" and not arguments[2] & WRITES):
         return None
     paths, folders = (arguments[which] for which in CHANGES[event])
     if not tempfile.tempdir:
         return None
-    if event == "open" and _filled() > FILE:
-        return f"expected at most {FILE >> 20} MiB in the files before this one, got {_filled() >> 20} MiB"
+    if event == "open" and (filled := FILLED.before(paths[0])) > FILE:
+        return f"expected at most {FILE >> 20} MiB in the files before this one, got {filled >> 20} MiB"
     outside = [path for path in paths if not _own(path, any(folder >= 0 for folder in folders))]
     if outside:
         return f"expected no writing outside of tempfile.gettempdir(), got {event} of {str(outside[0])!r}"
     return None
 
 
-def _filled():
-    """Bytes in the files of the run's own folder."""
-    return sum(path.lstat().st_size for path in Path(tempfile.tempdir).rglob("*"))
+class Filled:
+    """The bytes in the files of the run's own folder.
+
+    When a file is opened, the size of the one before it is added. Files may grow later or be removed: all are
+    measured again when the sum is too large, and when twice as many have been opened as the last time.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[str, int] = {}
+        self._sum = self._opened = 0
+        self._due = 1  # at which number of them all are looked at
+        self._last: str | None = None
+
+    def before(self, path: "str | bytes | int | os.PathLike") -> int:
+        """How many there are when `path` is opened to be written."""
+        if self._last is not None:
+            with contextlib.suppress(OSError):
+                size = os.lstat(self._last).st_size
+                self._sum += size - self._sizes.get(self._last, 0)
+                self._sizes[self._last] = size
+        self._last = None if isinstance(path, int) else os.fsdecode(path)
+        self._opened += 1
+        if self._sum > FILE or self._opened >= self._due:
+            self._sizes = dict(_sizes(tempfile.tempdir))
+            self._sum, self._due = sum(self._sizes.values()), 2 * self._opened
+        return self._sum
+
+
+FILLED = Filled()
+
+
+def _sizes(folder):
+    """Each file below a folder with its bytes."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _sizes(entry.path)
+            else:
+                yield entry.path, entry.stat(follow_symlinks=False).st_size
+
+
+def _is_within(package):
+    """Whether code of a package has called this."""
+    frame = sys._getframe()
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] != package:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _own(path, from_folder):

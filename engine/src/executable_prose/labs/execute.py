@@ -7,21 +7,13 @@ import types
 from typing import TYPE_CHECKING
 
 from executable_prose import labs, project
-from executable_prose.execution.outcome import ExhibitError, Result
+from executable_prose.execution.outcome import CellError, ExhibitError, Result
 from executable_prose.execution.sandbox import Printed
 from executable_prose.execution.seeds import seed
 from executable_prose.figures import svg
 
 if TYPE_CHECKING:
     from executable_prose.execution.recorder import Recorder
-
-
-class CellError(Exception):
-    """A cell of a lab raised; `cell` is where the cell stands."""
-
-    def __init__(self, cell: str) -> None:
-        super().__init__(cell)
-        self.cell = cell
 
 
 def rehearsed(name: str, recorder: "Recorder") -> Result:
@@ -57,7 +49,7 @@ def _ran(name, cells, left_out):
                     _execute(cell, module)
                 if left_out == "starter":
                     figure = _drawn(cell, f"lab-{name}-{number}", plt)
-            except Exception as error:
+            except BaseException as error:
                 raise CellError(f"{labs.file(name)}:{cell.line}") from error
         yield {"output": printed.getvalue(), "figure": figure}
 
