@@ -12,6 +12,7 @@ from typing import NamedTuple
 from executable_prose import collection, project, syntax
 from executable_prose.execution.memo import cached
 from executable_prose.reading import parsed
+from executable_prose.site import input_checks
 
 
 class Test(NamedTuple):
@@ -132,6 +133,8 @@ def unstated(known: dict[str, Claim], stated: Stated) -> list[Claim]:
 
 def main() -> str | int:
     """The command `claims`: every claim with its tests and its pages."""
+    if why := input_checks.fault():
+        return why
     try:
         known, stated = registry(), citations()
     except ClaimError as error:

@@ -1,9 +1,7 @@
-"""How a build is stopped: by one exception, or at the end of a command by one line."""
+"""How a build is stopped: by one exception."""
 
 import contextlib
 import ctypes
-import errno
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -42,22 +40,3 @@ def within(seconds: float) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
-
-
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTEMPTY)
-
-
-@contextlib.contextmanager
-def in_a_line() -> Iterator[None]:
-    """End the process with a line about a file that cannot be written, and with none after an interrupt."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except OSError as error:
-        if error.errno in FULL:
-            sys.exit(f"cannot write: {error}: make room, or allow writing to .cache/ and beside the site")
-        if error.errno in IN_THE_WAY:
-            sys.exit(f"cannot write: {error}: something is in the way there: remove it")
-        raise

@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="signals, limits and mounts are POSIX's"),
 ]
 
+WAIT = "import tempfile, time; open(tempfile.gettempdir() + '/waiting', 'w').write('yes'); time.sleep({})"
 RAN = "3 exhibits ran, 0 cached"
 DAMAGE = {
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
@@ -286,20 +287,88 @@ def test_a_kill_at_any_moment_harms_nothing(made, project, seconds, moment):
         os.utime(left, (0, 0))
 
 
-@pytest.mark.parametrize("phase", ["Building documentation", "ran ", "exhibits ran", "Documentation built"])
-def test_an_interrupt_in_any_phase_ends_the_build_in_a_line(made, project, phase):
+PHASES = ("Building documentation", "ran ", "exhibits ran", "Documentation built")
+INTERRUPTS = [
+    *((signal.SIGINT, os.killpg, phase) for phase in PHASES),
+    *((signal.SIGTERM, os.killpg, phase) for phase in PHASES),
+    (signal.SIGHUP, os.killpg, "ran "),
+    (signal.SIGQUIT, os.killpg, "ran "),
+    (signal.SIGTERM, os.kill, "ran "),
+    (signal.SIGINT, os.kill, "exhibits ran"),
+]
+
+
+@pytest.mark.parametrize(("number", "send", "phase"), INTERRUPTS)
+def test_a_signal_in_any_phase_ends_the_build_and_leaves_nothing(made, project, number, send, phase):
     """Or comes too late."""
     for path in project.entries():
         path.unlink()
+    before = set(project.temporary.iterdir())
     process = project.start("executable_prose", "build")
     said = ""
     while phase not in said:
         said += process.stdout.readline()
-    os.killpg(process.pid, signal.SIGINT)
+    send(process.pid, number)
+    send(process.pid, number)
     rest, _ = process.communicate(timeout=60)
-    assert process.returncode in (130, 0) and "Traceback" not in said + rest, said + rest
+    assert process.returncode in (128 + number, 0) and "Traceback" not in said + rest, said + rest
     assert project.site() == made[1]
     assert not list(project.root.glob(".site-*"))
+    until(lambda: set(project.temporary.iterdir()) <= before, 5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_a_signal_ends_the_server_and_leaves_nothing(project, free, number, send):
+    log, before = project.root / "log", set(project.temporary.iterdir())
+    with log.open("w") as output:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        free.close()
+        server = project.start("executable_prose", "serve", "--dev-addr", address, output=output)
+    until(lambda: "Serving on" in log.read_text())
+    send(server.pid, number)
+    assert server.wait(30) == 128 + number
+    until(lambda: set(project.temporary.iterdir()) <= before, 5)
+    assert "Traceback" not in log.read_text(), log.read_text()
+    log.unlink()
+
+
+def test_a_build_that_outlives_its_terminal_goes_on(made, project):
+    process = subprocess.Popen(
+        ["nohup", sys.executable, "-m", "executable_prose", "build"],
+        cwd=project.root,
+        env=project.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert "INFO" in process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+
+
+def test_a_page_that_is_renamed_while_the_site_is_built_is_told(made, project):
+    """Exhibits run when all pages are known, and before this one is read."""
+    path, wait = project.root / "docs/reference/scale.md", WAIT.format(2)
+    project.edit("exhibits/words.py", "def spoken():", f"def spoken():\n    {wait}")
+    process = project.start("executable_prose", "build")
+    until(lambda: project.left_by_an_exhibit("waiting"))
+    path.rename(path.with_name("other.md"))
+    said, _ = process.communicate(timeout=60)
+    path.with_name("other.md").rename(path)
+    project.edit("exhibits/words.py", f"\n    {wait}", "")
+    assert process.returncode == 1 and "Traceback" not in said, said
+    assert "reference/scale.md" in said and "if it has been renamed or removed just now, start again" in said
+
+
+def test_a_build_without_standard_files_is_the_same(made, project):
+    line = f'exec "{sys.executable}" -m executable_prose build <&- >&- 2>&-'
+    for path in project.entries():
+        path.unlink()
+    done = subprocess.run(["sh", "-c", line], cwd=project.root, env=project.environment)
+    assert done.returncode == 0 and project.site() == made[1]
 
 
 @pytest.fixture
@@ -330,7 +399,7 @@ def test_temporary_files_in_a_folder_with_a_long_name_do_no_harm(made, project, 
 
 
 def test_the_death_of_the_process_that_starts_exhibits_is_told(made, project):
-    wait = "import tempfile, time; open(tempfile.gettempdir() + '/waiting', 'w').write('yes'); time.sleep(60)"
+    wait = WAIT.format(60)
     project.edit("exhibits/words.py", "def spoken():", f"def spoken():\n    {wait}")
     process = project.start("executable_prose", "build")
     until(lambda: project.left_by_an_exhibit("waiting"))

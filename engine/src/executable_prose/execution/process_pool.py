@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TextIO
 
 from executable_prose import project
+from executable_prose.command import ENDED
 from executable_prose.execution import sandbox
 from executable_prose.execution.outcome import Outcome, Unavailable, definition
 
@@ -43,8 +44,8 @@ WHY = {
 # Windows has no fork: there every exhibit imports torch anew.
 METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 CONTEXT = multiprocessing.get_context(METHOD)
+STARTING = threading.Lock()
 SHORT = 58  # bytes of the name of a folder for temporary files; a socket below it may have 50 more
-ENDED_BY = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")  # by which a terminal or a system ends a builder
 
 
 class Worker:
@@ -60,6 +61,7 @@ class Worker:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
+                start_new_session=True,  # signals of a terminal are for the builder
             )
         except OSError as error:
             raise Unavailable(f"the process that runs exhibits cannot start: {error}") from error
@@ -139,7 +141,8 @@ def run_one(name: str) -> Outcome:
 def _run(name, folder):
     receiving, sending = CONTEXT.Pipe(duplex=False)
     process = CONTEXT.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
-    process.start()
+    with STARTING:
+        process.start()
     sending.close()
     outcome, died = Outcome(name), False
     last = threading.Timer(LIMIT + REST, kill, (process,))
@@ -201,7 +204,7 @@ def _temporary():
 
 
 def main() -> None:
-    for name in ENDED_BY:  # which all its processes get: the builder ends this one by its input
+    for name in ("SIGINT", *ENDED):  # which all its processes get: the builder ends this one by its input
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -214,6 +217,7 @@ def main() -> None:
         for name in json.loads(line):
             pool.submit(answer, name, answers, lock)
     pool.shutdown(wait=False, cancel_futures=True)
+    STARTING.acquire()  # for good: no other starts, and none is left half started
     for child in multiprocessing.active_children():
         kill(child)
     shutil.rmtree(tempfile.tempdir, ignore_errors=True)

@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from tqdm import tqdm
 
 from executable_prose import labs, project, syntax
-from executable_prose.errors import in_a_line
 from executable_prose.execution.outcome import Outcome, Result, Unavailable
 from executable_prose.execution.process_pool import Worker
 from executable_prose.execution.store import Entry, Snapshot, environment, load, store, stored, used
@@ -25,6 +24,7 @@ from executable_prose.figures import mermaid
 from executable_prose.site import input_checks
 from executable_prose.symbols import table
 
+BACKGROUND = "--background"
 LOWEST = 19  # the priority that leaves the processors to others
 
 
@@ -233,10 +233,11 @@ def _end_with_input():
     os._exit(1)
 
 
-def main(*arguments: str) -> str | None:
+def main(how: str = "") -> str | None:
     """The command `results`."""
-    if "--background" in arguments:
+    if how not in ("", BACKGROUND):
+        return f"expected {BACKGROUND} or nothing, got {how!r}: all results are brought up to date"
+    if how:
         getattr(os, "nice", int)(LOWEST)
         threading.Thread(target=_end_with_input, daemon=True).start()
-    with in_a_line():
-        return input_checks.fault() or Results().refresh()  # type: ignore[func-returns-value]
+    return input_checks.fault() or Results().refresh()  # type: ignore[func-returns-value]

@@ -17,7 +17,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -26,7 +25,8 @@ from mkdocs.commands import build as mkdocs
 from mkdocs.config import load_config
 
 from executable_prose import project, registry
-from executable_prose.errors import BuildFault, in_a_line
+from executable_prose.command import temporary
+from executable_prose.errors import BuildFault
 from executable_prose.execution.outcome import Unavailable
 from executable_prose.execution.results import exhibit_names
 from executable_prose.site import assets, csp, input_checks, markdown_copies, process, social_cards, styles
@@ -48,15 +48,15 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
     build = build or Build()
     changed: list[str] = []
     # Beside the site, and so on its disk: it can be put in place at once.
-    with tempfile.TemporaryDirectory(prefix=f".{site.name}-", dir=site.parent) as folder:
-        _mark(Path(folder))
+    with temporary(f".{site.name}-", site.parent) as folder:
+        _mark(folder)
         for _ in range(ATTEMPTS):
             made, before = Path(tempfile.mkdtemp(dir=folder)), _stamps()
             if code := _whole(made, zensical, build):
                 return code
             if not (changed := _changed(before) or build.changed()):
                 _mark(made)
-                _swap(made, site, Path(folder))
+                _swap(made, site, folder)
                 return 0
             if loaded := sorted(process.LOADED.keys() & set(changed)):
                 sys.exit(f"{loaded[0]}, which the build runs, changed during the build: build again")
@@ -250,10 +250,11 @@ def main(folder: str = "", host: str = "") -> str | int:
     """The command `build`."""
     if folder.startswith("-"):
         return f"expected a folder to build into, got {folder!r}"
+    if host not in ("", "zensical"):
+        return f"expected 'zensical' or nothing after the folder, got {host!r}"
     process.watch()
     target = Path(folder) if folder else project.ROOT / "site"
     sys.unraisablehook = _unraisable
     # Looking for garbage takes a tenth of a build in which nothing changed, and finds nothing worth it.
     gc.disable()
-    with in_a_line():
-        return _refuse(target) or input_checks.fault() or make(target, host == "zensical")
+    return _refuse(target) or input_checks.fault() or make(target, host == "zensical")

@@ -13,6 +13,7 @@ import html
 import logging
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -32,8 +33,8 @@ from watchdog.observers.polling import PollingEmitter
 from watchdog.utils.dirsnapshot import EmptyDirectorySnapshot
 
 from executable_prose import project
-from executable_prose.errors import in_a_line
-from executable_prose.execution.results import Results
+from executable_prose.command import temporary
+from executable_prose.execution import results
 from executable_prose.site import assets, host, input_checks
 from executable_prose.site.shared import Build
 
@@ -128,7 +129,7 @@ class Site:
         with self._starting:
             if self._closed:
                 return
-            command = [sys.executable, "-m", "executable_prose", "results", "--background"]
+            command = [sys.executable, "-m", "executable_prose", "results", results.BACKGROUND]
             self._results = subprocess.Popen(
                 command, cwd=project.ROOT, stdin=subprocess.PIPE, start_new_session=True
             )
@@ -172,8 +173,8 @@ class Server(LiveReloadServer):
     def server_bind(self) -> None:
         try:
             super().server_bind()
-        except OSError as error:
-            why = f"cannot serve at {self.url}: {error.strerror}"
+        except (OSError, OverflowError) as error:
+            why = f"cannot serve at {self.url}: {getattr(error, 'strerror', None) or error}"
             raise SystemExit(
                 f"{why}; elsewhere: python -m executable_prose serve --dev-addr 127.0.0.1:8001"
             ) from None
@@ -217,11 +218,12 @@ def _refused(environ):
 
 def main(*arguments: str) -> None:
     """The command `serve`."""
-    shared = Build(Results(lazy=True))
+    shared = Build(results.Results(lazy=True))
     serve.build, serve.LiveReloadServer = functools.partial(Server.renew, shared), Server  # type: ignore[misc, assignment]
-    try:
-        with in_a_line():
+    with temporary("serve-") as folder:
+        tempfile.tempdir = str(folder)  # MkDocs leaves a site there when a signal comes early
+        try:
             __main__.cli(["serve", *arguments])
-    finally:
-        if Server.site:
-            Server.site.close()
+        finally:
+            if Server.site:
+                Server.site.close()
