@@ -173,6 +173,17 @@ EXHIBITS = {
         ''',
     "exhibits/unreadable.py": "from snippets import broken\n\n\ndef a():\n    pass\n",
     "exhibits/lost.py": "import os\nfrom snippets import gone\n\n\ndef a():\n    pass\n",
+    "exhibits/own.py": """
+        import os
+        import tempfile
+        from pathlib import Path
+
+
+        def a():
+            Path(tempfile.gettempdir(), "seven").write_text("7")
+            print(os.listdir(tempfile.gettempdir()), Path(tempfile.gettempdir(), "seven").read_text())
+            print(Path(tempfile.gettempdir(), "eight").exists(), Path(tempfile.gettempdir()).exists())
+        """,
     "exhibits/reading.py": """
         from pathlib import Path
 
@@ -513,6 +524,11 @@ def test_what_went_wrong_is_one_line_that_names_a_file_and_a_line(outcome, name,
 def test_memory_that_torch_takes_in_c_is_counted_too(outcome):
     message = r"expected at most 4 GiB of memory, got RuntimeError: .*\(at exhibits/wrong.py:61\)"
     assert re.fullmatch(message, outcome("wrong.too_large").failure)
+
+
+def test_its_own_folder_decides_nothing(outcome):
+    assert "7" in outcome("own.a").result["output"]
+    assert not [name for name in outcome("own.a").files if "exhibit-" in name]
 
 
 def test_an_import_that_fails_names_where(outcome):

@@ -27,12 +27,22 @@ SLOW = """
             time.sleep(0.05)
         print("waited")
     """
+# Reads a file of the project's own folder, and asks for one that is not there.
+DATA = """
+    from pathlib import Path
+
+
+    def told():
+        print(Path("numbers.txt").read_text(), Path("data/more.txt").exists())
+    """
 OTHER = "# Slow\n\nSee [no heading](index.md#nowhere).\n\n```exhibit slow.wait\n```\n"
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     files = FILES | {"exhibits/slow.py": SLOW, "docs/slow.md": OTHER}
+    files |= {"exhibits/data.py": DATA, "docs/data.md": "# Data\n\n```exhibit data.told\n```\n"}
+    files |= {"numbers.txt": "one two"}
     return Project(tmp_path_factory.mktemp("served").resolve(), files=files)
 
 
@@ -96,6 +106,19 @@ def test_an_edit_is_followed_and_an_error_is_told_where_the_page_would_be(projec
     until(lambda: message in log())
     project.edit("snippets/scale.py", "return SCALE * y", "return SCALE * x + 1")
     until(lambda: ">4.00<" in fetch())
+
+
+@posix
+def test_data_of_an_exhibit_is_followed_wherever_it_lies(project, fetch, log):
+    until(lambda: "one two False" in fetch("data/"))
+    project.edit("numbers.txt", "two", "three")
+    until(lambda: "one three False" in fetch("data/"))
+    project.write({"data/more.txt": ""})
+    until(lambda: "one three True" in fetch("data/"))
+    made = log().count("Detected file changes")
+    project.write({"nobody.txt": "", "numbers.txt.bak": ""})
+    time.sleep(serve.WATCH * 3)
+    assert log().count("Detected file changes") == made
 
 
 @posix

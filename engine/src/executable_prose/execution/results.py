@@ -148,6 +148,16 @@ class Results:
             self._worker.close()
             self._worker = None
 
+    def files(self) -> project.Digests:
+        """The files that the results in use were made with, besides modules."""
+        with self._lock:
+            return {
+                name: digest
+                for entry in self._entries.values()
+                if entry
+                for name, digest in entry.files.items()
+            }
+
     def _renew(self, stale, undrawn, cached):
         code, failed = self._now.code, 0  # as it was before they ran
         bar = tqdm(total=len(stale) + len(undrawn), unit="exhibit", disable=None, leave=False)

@@ -8,6 +8,7 @@ All other results follow in a process of low priority, and the other pages after
 them, and what is wrong on them is told.
 """
 
+import contextlib
 import functools
 import html
 import logging
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,7 @@ class Site:
             raise Abort(why)
         with self.lock:
             shared.results.invalidate()
+        self.results = shared.results
         config.watch += [str(folder) for folder in _folders() if folder.is_dir()]
         self.config = config.plugins.on_config(shared.into(config))
         self.config.plugins.on_pre_build(config=config)
@@ -170,6 +173,25 @@ class Server(LiveReloadServer):
         super().__init__(rebuild, **how)
         self.observer = BaseObserver(Watch, timeout=WATCH)  # type: ignore[assignment]
 
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def _follow(self):
+        """Make the site again when a file changes that an exhibit has read and that MkDocs does not watch."""
+        known = {}
+        while True:
+            time.sleep(WATCH)
+            files = self.site.results.files() if self.site and self._watched_paths else {}
+            now = {name: _state(name) for name in files if not self._is_watched(name)}
+            new = [name for name in now.keys() - known.keys() if project.digest(name) != files[name]]
+            if new or any(known.get(name, state) != state for name, state in now.items()):
+                with self._rebuild_cond:
+                    self._want_rebuild = True
+                    self._rebuild_cond.notify_all()
+            known = now
+
+    def _is_watched(self, name):
+        return any(map((project.ROOT / name).is_relative_to, self._watched_paths))
+
     def server_bind(self) -> None:
         try:
             super().server_bind()
@@ -207,6 +229,15 @@ def _folders():
     settings = project.settings()
     rooms = (*settings.rooms, settings.tests, settings.additions.partition(".")[0])
     return [project.ROOT / room for room in rooms if room]
+
+
+def _state(name):
+    """What of a file, or of what there is of it (see project.digest), is not the same after a change."""
+    if not name.endswith(("/", "?")):
+        with contextlib.suppress(OSError):
+            state = (project.ROOT / name).stat()
+            return state.st_mtime_ns, state.st_size, state.st_ino
+    return project.digest(name)
 
 
 def _refused(environ):
