@@ -27,6 +27,7 @@ from census.fenced import fenced
 from census.joined import joined
 from census.measured import NotMeasuredError, filled, measured
 from census.reachable import class_of, lines_of, reachable, switches
+from executable_prose import command
 from exhibits._code import code_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -164,6 +165,12 @@ def main(arguments=None):
     parser.add_argument("--again", nargs="+", default=(), choices=CONFIG_MAPPING_NAMES, metavar="TYPE",
                         help="model types to measure again for the file of all")  # fmt: skip
     given = parser.parse_args(arguments)
+    if given.model and given.again:
+        parser.error(
+            f"--again must stand without a model, got {given.model!r}: all are written into one file"
+        )
+    if given.json and not given.model:
+        parser.error("--json must stand beside a model, whose row it prints")
     quiet()
     if given.model is None:
         make_all(given.again)
@@ -181,4 +188,4 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

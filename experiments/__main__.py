@@ -17,6 +17,7 @@ import joblib
 import torch
 from tqdm import tqdm
 
+from executable_prose import command
 from experiments.current import carry_out, is_current
 from experiments.runs import RESULTS, kept, plan, runs
 
@@ -55,6 +56,15 @@ def parse(arguments):
     options.folder = options.folder or (TRIED if options.smoke else RESULTS)
     if unknown := set(options.experiments) - set(plan()):
         parser.error(f"no experiment {', '.join(sorted(unknown))}; there are {', '.join(plan())}")
+    if options.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {options.jobs}")
+    if options.device != "auto":
+        try:
+            torch.empty(0, device=options.device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            parser.error(
+                f"--device must be one that is here, got {options.device!r}: {str(error).splitlines()[0]}"
+            )
     options.experiments = options.experiments or plan()
     return options
 
@@ -91,4 +101,4 @@ def best_device():
 
 
 if __name__ == "__main__":
-    main()
+    command.run(main)

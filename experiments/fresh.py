@@ -4,10 +4,11 @@ Only a quiet machine can make them again, so no test fails for it. Pages say so 
 which is called before the site is published, refuses.
 """
 
+import argparse
 import json
 import sys
 
-from executable_prose import project
+from executable_prose import command, project
 from executable_prose.execution.provenance import changed
 from experiments.current import older
 from experiments.runs import made_with
@@ -36,4 +37,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    argparse.ArgumentParser("python -m experiments.fresh", description=__doc__).parse_args()
+    command.run(main)

@@ -6,6 +6,7 @@ That is the author's date of the commit in which the code became what it is. Com
 do not count.
 """
 
+import argparse
 import contextlib
 import json
 import re
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from executable_prose import project
+from executable_prose import command, project
 from executable_prose.execution.memo import cached
 from guide import changes, check
 from guide.heads import CHECK, GUIDE, HEAD, files, read
@@ -117,4 +118,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    argparse.ArgumentParser("python -m guide.copies", description=main.__doc__).parse_args()
+    command.run(main)

@@ -9,7 +9,6 @@ the other.
 """
 
 import json
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -20,8 +19,10 @@ from tqdm import tqdm
 from transformers.models.auto import modeling_auto
 
 from census.fenced import fenced
+from executable_prose.command import run
 from exhibits._code import code_of
 from snippets.check_positions import check_transformers
+from tools import arguments
 
 CHECKER = "snippets/check_positions.py"
 RESULT = Path(__file__).resolve().parents[1] / "measurements" / "alarms.json"
@@ -68,4 +69,4 @@ def write(models):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(lambda: main(arguments.names(__doc__, "model_type", types())))

@@ -11,6 +11,8 @@ import sys
 from urllib.parse import quote
 
 from executable_prose import project
+from executable_prose.command import run
+from tools import arguments
 
 FILES = ("requirements.txt", "locks/site.txt")  # of the first torch alone, which is not locked
 PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)(?: *; *(?P<marker>[^\\\n]*[^\\\s]))?", re.M)
@@ -47,4 +49,5 @@ def _component(pin):
 
 
 if __name__ == "__main__":
-    json.dump(bill(), sys.stdout, indent=1)
+    arguments.none(__doc__)
+    run(lambda: json.dump(bill(), sys.stdout, indent=1))

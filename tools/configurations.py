@@ -31,10 +31,12 @@ from transformers import CONFIG_MAPPING
 
 from census.joined import joined
 from census.reachable import class_of
+from executable_prose import command
 from exhibits import dialects
 from snippets import read_config
 from snippets.check_positions import constant_input, read_layers, small
 from snippets.decoding import visible
+from tools import arguments
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "snippets" / "read_config.py"
@@ -785,10 +787,11 @@ def switched(kind, found):
     return [GIVEN.get(kind, {}) | each for each in given]
 
 
-def main(kinds):
+def main():
+    census = json.loads(CENSUS.read_text("utf-8"))["models"]
+    kinds = arguments.names(__doc__, "model_type", census)
     transformers.logging.set_verbosity_error()
     warnings.filterwarnings("ignore")
-    census = json.loads(CENSUS.read_text("utf-8"))["models"]
     models = known()["models"] if kinds else {}
     for kind in tqdm(kinds or list(candidates(census)), unit="model"):
         models.pop(kind, None)
@@ -805,4 +808,4 @@ def main(kinds):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    command.run(main)

@@ -11,6 +11,7 @@ from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont
 
 from executable_prose.project import DOCS
+from tools import arguments
 
 # What the formulas use, by Unicode block or piece of one.
 CHARACTERS = (
@@ -76,4 +77,5 @@ def subset(font, characters, family, features):
 
 
 if __name__ == "__main__":
+    arguments.none(__doc__)
     cut().save(DOCS / "assets" / "math.woff2")

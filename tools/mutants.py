@@ -49,6 +49,7 @@ sys.path.insert(0, str(ROOT))
 
 from executable_prose.execution.recorder import Listener  # noqa: E402
 from executable_prose.project import digest, relative  # noqa: E402
+from tools.arguments import check  # noqa: E402
 
 CACHE = ROOT / ".cache" / "mutants"
 LEDGER = ROOT / "measurements" / "surviving_mutants.txt"
@@ -382,10 +383,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--accept", action="store_true", help=f"write what survives into {LEDGER.name}")
     arguments = parser.parse_args()
+    if arguments.jobs < 1:
+        parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
     os.chdir(ROOT)
     os.environ.update(OMP_NUM_THREADS="1", TORCHINDUCTOR_COMPILE_THREADS="1")  # threads do not survive a fork
     files = sorted((ROOT / "snippets").glob("[!_]*.py"), key=lambda path: path.stat().st_size)
-    stems = arguments.snippets or [path.stem for path in files]
+    known = [path.stem for path in files]
+    check(parser, "snippet", arguments.snippets, known)
+    stems = arguments.snippets or known
     outcomes, wrong = {}, []
     with tempfile.TemporaryDirectory() as folder:
         for stem in stems:

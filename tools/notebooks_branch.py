@@ -7,11 +7,12 @@ The same sources give the same commit. $SITE_URL is the address that links in th
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from executable_prose import labs, project
+from executable_prose.command import run
+from tools import arguments
 
 PYTHON = "3.12"  # Binder's own choice has been one that the pins refuse
 
@@ -52,12 +53,15 @@ def git(folder, *command, **settings):
         ["git", *command],
         cwd=folder,
         env=os.environ | settings,
-        check=True,
+        check=False,
         stdout=subprocess.PIPE,
         text=True,
     )
+    if done.returncode:
+        raise SystemExit(f"git {' '.join(command)}: exit code {done.returncode}, for the reason above")
     return done.stdout
 
 
 if __name__ == "__main__":
-    push(sys.argv[1], os.environ.get("SITE_URL", ""))
+    remote = arguments.remote(__doc__)
+    run(lambda: push(remote, os.environ.get("SITE_URL", "")))

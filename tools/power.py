@@ -8,7 +8,6 @@ only what a user would know, which is the configuration.
 """
 
 import json
-import sys
 import types
 from collections import Counter
 from pathlib import Path
@@ -17,8 +16,10 @@ import torch
 from torch.nn.functional import rms_norm
 from tqdm import tqdm
 
+from executable_prose.command import run
 from exhibits._code import code_of
 from snippets.check_positions import check_attention, check_model, check_rotation
+from tools import arguments
 from tools.mutants import mutants_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -221,4 +222,4 @@ def main(stems):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    run(lambda: main(arguments.names(__doc__, "snippet", FILES)))

@@ -6,10 +6,11 @@ What says the same as the last tag of that date needs none; further entries on o
 """
 
 import subprocess
-import sys
 
 from executable_prose import project
+from executable_prose.command import run
 from guide import changes
+from tools import arguments
 from tools.notebooks_branch import git
 
 
@@ -31,4 +32,5 @@ def _same(commit):
 
 
 if __name__ == "__main__":
-    print(tag(sys.argv[1]) or "no new tag: CHANGES.md is as it was")
+    remote = arguments.remote(__doc__)
+    run(lambda: print(tag(remote) or "no new tag: CHANGES.md is as it was"))

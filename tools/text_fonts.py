@@ -18,6 +18,7 @@ from fontTools.ttLib import TTFont
 from fontTools.varLib.instancer import instantiateVariableFont
 
 from executable_prose.project import DOCS
+from tools import arguments
 from tools.math_font import subset
 
 # What sentences use; what is missing comes from the reader's own fonts.
@@ -76,6 +77,7 @@ def cut(face, font):
 
 
 if __name__ == "__main__":
+    arguments.none(__doc__)
     for name, face in FACES.items():
         font, licence = brought(face)
         cut(face, font).save(DOCS / "assets" / f"{name}.woff2")

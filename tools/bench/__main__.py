@@ -21,7 +21,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
+
+from tools.arguments import check  # noqa: E402
+
 WHAT = ("builds", "light", "live", "rivals", "screens", "speed", "suite")
+KNOWN = (("speed", "snippet", "snippets/[!_]*.py"), ("rivals", "chapter", "exhibits/[!_]*.py"))
 OF_THESE = ("light", "rivals", "speed")
 
 
@@ -32,6 +36,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.these and arguments.what not in OF_THESE:
         parser.error(f"expected no more than {arguments.what}, got {' '.join(arguments.these)}")
+    for name, kind, known in KNOWN:
+        if arguments.what == name:
+            check(parser, kind, arguments.these, sorted(path.stem for path in ROOT.glob(known)))
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n", flush=True)
     for name in [arguments.what] if arguments.what else ["builds", "speed"]:
         importlib.import_module(name).bench(*arguments.these)
