@@ -334,7 +334,7 @@ def test_a_value_is_the_number_as_the_page_wants_it(soup, text):
         ("lines.rising.end +.1f", "+0.6"),
         ("lines.rising.tiny .1e", "−2.5 × 10<sup>−7</sup>"),
         ("lines.rising.tiny", "−2.5 × 10<sup>−7</sup>"),
-        ("lines.rising.tiny .0f", "−0"),
+        ("lines.rising.tiny .0f", "0"),
         ("lines.rising.big .1e", "1.5 × 10<sup>12</sup>"),
         ("lines.rising.big ,.0f", "1,500,000,000,000"),
         ("lines.rising.share .0%", "25%"),

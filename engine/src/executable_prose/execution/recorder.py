@@ -270,10 +270,16 @@ class Recorder(Listener):
 
     def _refuse(self, event, arguments):
         """Nobody would notice what another process uses, or what was left for another run."""
-        if self._watching and (why := forbidden(event, arguments)):
-            raise Refused(why)
-        if self._watching and event == "sys.setprofile":  # from here on, ours may see nothing
-            self.functions = None
+        if self._watching and not self._busy:
+            self._busy = True  # what the sandbox itself looks up decides nothing
+            try:
+                why = forbidden(event, arguments)
+            finally:
+                self._busy = False
+            if why:
+                raise Refused(why)
+            if event == "sys.setprofile":  # from here on, ours may see nothing
+                self.functions = None
 
 
 def _refuse_thread(thread):
