@@ -58,10 +58,16 @@ def gives(request: pytest.FixtureRequest) -> Gives:
     if not request.config.getoption("--cold"):
         return results.get
 
+    stored = results.stored()
+
     @functools.cache
     def cold(name):
         (outcome,) = results.run([name])
         assert not outcome.failure, outcome.failure
+        known = stored(name)
+        assert known in (None, outcome.result), (
+            f"the result of {name} in the store differs from this cold run"
+        )
         return outcome.result
 
     return cold

@@ -534,6 +534,12 @@ EXHIBITS = {
         "has no docstring",
         "(at exhibits/attempt.py:1)",
     ),
+    "prints where an object lies in memory": (
+        exhibit("print(object())"),
+        PLACE,
+        "expected the same text in each run, got '<object object at 0x",
+        "an address in memory. Print what the object holds, or its name (at exhibits/attempt.py:1)",
+    ),
     "prints a sign of control": (
         exhibit("print('a\\x1b[1mb')", "control"),
         PLACE,

@@ -289,6 +289,33 @@ def test_what_an_exhibit_learns_of_code_and_files_decides_its_result(drift, case
     assert before != cold, "the edit changes nothing"
 
 
+CLOCK = """
+    import time
+
+
+    def one():
+        print(time.time())
+    """
+READS = """
+    def test_one(gives):
+        assert gives("clock.one")
+    """
+
+
+@pytest.mark.slow
+def test_a_cold_run_names_each_stored_result_that_differs(tmp_path_factory):
+    """The clock stands for whatever nobody records."""
+    files = FILES | {"exhibits/clock.py": CLOCK, "tests/test_clock.py": READS}
+    project = Project(tmp_path_factory.mktemp("clock").resolve(), files=files)
+    tests = ("tests/test_clock.py", "-q")
+    first = project.run("pytest", *tests)
+    assert first.code == 0, first.output
+    assert project.run("pytest", *tests).code == 0
+    done = project.run("pytest", *tests, "--cold")
+    assert done.code == 1
+    assert "the result of clock.one in the store differs from this cold run" in done.output
+
+
 SURROUNDINGS = """
     import locale
     import os

@@ -11,7 +11,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from tqdm import tqdm
@@ -128,6 +128,16 @@ class Results:
                 self._entries[name] = load(paths.get(name, ()), self._now)
         stale = [name for name in asked if not self._entries[name]]
         return sorted(stale, key=lambda name: self._took.get(name, math.inf), reverse=True)
+
+    def stored(self) -> Callable[[str], Result | None]:
+        """Return a function that looks up the result that a build would use, and runs nothing."""
+        paths, now = stored(), Snapshot()
+
+        def find(name: str) -> Result | None:
+            entry = load(paths.get(name, ()), now)
+            return entry.result if entry else None
+
+        return find
 
     def run(self, names: list[str]) -> Iterator[Outcome]:
         """Run exhibits whatever is stored; yields what each gave, as it ends, and stores nothing."""
