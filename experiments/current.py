@@ -20,6 +20,7 @@ from executable_prose import project
 from executable_prose.execution.provenance import measured_parts, parts_now
 from executable_prose.execution.recorder import FromSource
 from experiments.measure import keep_memory
+from experiments.runs import kept
 
 PACKAGES = ("experiments", "snippets")
 
@@ -27,7 +28,7 @@ PACKAGES = ("experiments", "snippets")
 def is_current(run, folder, sizes):
     """Whether there is a whole result of these sizes, made by the code as it is now."""
     try:
-        made_with = json.loads(run.path(folder).read_text(encoding="utf-8"))["made_with"]
+        made_with = kept(run, folder)["made_with"]
         return made_with["sizes"] == sizes and not older(made_with["code"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False

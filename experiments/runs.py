@@ -1,4 +1,4 @@
-"""Runs, and where their results are kept: one small file for each, with all that it was made with.
+"""Training runs and their stored results: one file per experiment, with an entry per run and its provenance.
 
 An experiment is a module of this folder with run(method, seed, device, **sizes), which returns numbers;
 plan.toml says of each its methods and seeds. Here nothing of it is imported: to show results takes their
@@ -28,15 +28,19 @@ class Run(NamedTuple):
         return f"{self.experiment}/{slug}-{self.seed}"
 
     def path(self, folder):
-        return folder / f"{self.name}.json"
+        return folder / f"{self.experiment}.json"
 
     def keep(self, folder, made):
-        """Write what was made. The file appears whole or not at all."""
+        """Store the result of a run. The file is replaced as a whole, by one process at a time."""
+        from filelock import FileLock  # not at the top: what this module imports is part of each result's key
+
         path = self.path(folder)
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}")
-        aside.write_text(written(made) + "\n", encoding="utf-8")
-        aside.replace(path)
+        with FileLock(path.with_suffix(".lock")):
+            entries = stored(path) | {key(self): made}
+            aside = path.with_suffix(f".{os.getpid()}")
+            aside.write_text(written(dict(sorted(entries.items()))) + "\n", encoding="utf-8")
+            aside.replace(path)
 
 
 @cache
@@ -53,28 +57,49 @@ def runs(experiment):
     ]
 
 
-def kept(run, folder):
+def key(run):
+    """The name of a run's entry in the file of its experiment."""
+    return run.name.rpartition("/")[2]
+
+
+def stored(path):
+    """Return the entries of a file of results; none if there is no such file."""
     try:
-        return json.loads(run.path(folder).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"no result {run.name}: make experiments makes it") from error
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is not a file of results: {error}; restore it or remove it") from None
+
+
+def kept(run, folder):
+    """Return the stored entry of a run."""
+    return _entry(stored(run.path(folder)), run)
+
+
+def _entry(entries, run):
+    if key(run) not in entries:
+        raise FileNotFoundError(f"no result {run.name}: make experiments makes it")
+    return entries[key(run)]
 
 
 def load(experiment, folder=RESULTS, method=None):
-    """The kept results: a dictionary from method to what each seed gave, in the order of the plan.
+    """Return the stored results: a dictionary from method to one result per seed, in the order of the plan.
 
-    With a method those of that one alone, which takes less time.
+    Args:
+        method: Return the results of this method alone.
     """
-    found = {}
+    found, entries = {}, stored(folder / f"{experiment}.json")
     for run in runs(experiment):
         if method in (None, run.method):
-            found.setdefault(run.method, []).append(kept(run, folder)["result"])
+            found.setdefault(run.method, []).append(_entry(entries, run)["result"])
     return found
 
 
 def made_with(experiment, folder=RESULTS):
-    """What the kept results were made with: a list, one entry for each run."""
-    return [kept(run, folder)["made_with"] for run in runs(experiment)]
+    """Return the provenance of the stored results, one entry per run."""
+    entries = stored(folder / f"{experiment}.json")
+    return [_entry(entries, run)["made_with"] for run in runs(experiment)]
 
 
 def written(value, indent=""):

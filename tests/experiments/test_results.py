@@ -1,36 +1,45 @@
-"""The committed results are those of the code as it is, and say what they were made with."""
-
-import json
+"""The stored results belong to the current code and record how they were made."""
 
 import pytest
 
 from experiments.current import is_current
-from experiments.runs import RESULTS, plan, runs
+from experiments.runs import RESULTS, key, plan, runs, stored
 
-WANTED = [run for name in plan() for run in runs(name)]
+BY_EXPERIMENT = {name: runs(name) for name in plan()}
+MADE_WITH = {"code", "sizes", "seconds", "device", "machine", "python", "torch"}
+each_experiment = pytest.mark.parametrize("experiment", BY_EXPERIMENT)
 
 
 @pytest.mark.claim(
     "evidence-belongs-to-its-code",
     "Each kept result was made by the code of the project's own that would make it now",
 )
-@pytest.mark.parametrize("run", WANTED, ids=[run.name for run in WANTED])
-def test_each_result_was_made_by_the_code_as_it_is(run):
-    assert is_current(run, RESULTS, {}), f"{run.name} is missing or was made by other code: make experiments"
+@each_experiment
+def test_each_result_was_made_by_the_current_code(experiment):
+    stale = [run.name for run in BY_EXPERIMENT[experiment] if not is_current(run, RESULTS, {})]
+    assert stale == [], "these results are missing or were made by other code: run `make experiments`"
 
 
-def test_no_result_is_left_over():
-    assert {path for path in RESULTS.rglob("*") if path.is_file()} == {run.path(RESULTS) for run in WANTED}
+@each_experiment
+def test_each_file_has_exactly_the_planned_runs(experiment):
+    entries = stored(RESULTS / f"{experiment}.json")
+    planned = BY_EXPERIMENT[experiment]
+    assert list(entries) == sorted(map(key, planned))
+    assert {name: (made["method"], made["seed"]) for name, made in entries.items()} == {
+        key(run): (run.method, run.seed) for run in planned
+    }
 
 
-@pytest.mark.parametrize("run", WANTED, ids=[run.name for run in WANTED])
-def test_each_result_says_what_it_was_made_with(run):
-    kept = json.loads(run.path(RESULTS).read_text(encoding="utf-8"))
-    assert (kept["method"], kept["seed"]) == (run.method, run.seed)
-    made_with = kept["made_with"]
-    assert {"code", "sizes", "seconds", "device", "machine", "python", "torch"} <= set(made_with)
-    if run.experiment in ("language", "shuffled", "variants"):
-        assert set(made_with["corpus"]) == {"train_bytes", "held_out_bytes", "sha256"}
+@each_experiment
+def test_each_result_records_how_it_was_made(experiment):
+    for name, made in stored(RESULTS / f"{experiment}.json").items():
+        assert set(made["made_with"]) >= MADE_WITH, name
+        if experiment in ("language", "shuffled", "variants"):
+            assert set(made["made_with"]["corpus"]) == {"train_bytes", "held_out_bytes", "sha256"}, name
+
+
+def test_each_file_belongs_to_an_experiment():
+    assert {path.name for path in RESULTS.glob("*.json")} == {f"{name}.json" for name in plan()}
 
 
 def test_what_is_trained_is_trained_with_three_seeds():

@@ -80,7 +80,7 @@ def toy(tmp_path, monkeypatch):
 
 def made(run, folder):
     run.keep(folder, carry_out(run, "cpu", {}))
-    return json.loads(run.path(folder).read_text(encoding="utf-8"))
+    return runs.kept(run, folder)
 
 
 def stale_after(project, file, was, now):
@@ -179,18 +179,39 @@ def test_a_result_is_current_for_its_code_and_its_sizes(toy):
     assert is_current(run, toy, {})
     assert not is_current(run, toy, {"pause": 0.1})
     kept["made_with"]["code"]["experiments/toy.py"] = "other run"
-    run.path(toy).write_text(json.dumps(kept), encoding="utf-8")
+    run.keep(toy, kept)
     assert not is_current(run, toy, {})
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b'{"made_with": {', b"[]", b"\xff", b'{"made_with": {"sizes": {}}}']
+    "content",
+    [b"", b'{"none-0": {', b"[]", b"[1]", b"null", b"\xff", b'{"none-0": {"made_with": {"sizes": {}}}}'],
 )
-def test_a_broken_file_is_no_result(tmp_path, content):
+def test_a_broken_file_has_no_results(tmp_path, content):
     run = Run("language", "none", 0)
-    run.path(tmp_path).parent.mkdir()
     run.path(tmp_path).write_bytes(content)
     assert not is_current(run, tmp_path, {})
+
+
+def test_a_broken_file_is_not_overwritten(tmp_path):
+    run = Run("language", "none", 0)
+    run.path(tmp_path).write_text("{")
+    with pytest.raises(
+        ValueError, match=r"language\.json is not a file of results: .*; restore it or remove it"
+    ):
+        run.keep(tmp_path, {})
+    assert run.path(tmp_path).read_text() == "{"
+
+
+def test_processes_that_store_results_at_the_same_time_lose_none(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from experiments.runs import Run;"
+        "[Run('toy', sys.argv[1], seed).keep(Path(sys.argv[2]), {}) for seed in range(20)]"
+    )
+    command = [sys.executable, "-c", code]
+    both = [subprocess.Popen([*command, name, tmp_path], cwd=project.ROOT) for name in ("a", "b")]
+    assert [process.wait() for process in both] == [0, 0]
+    assert len(runs.stored(tmp_path / "toy.json")) == 40
 
 
 def test_a_missing_result_says_how_to_make_it(tmp_path):
@@ -203,7 +224,7 @@ def test_what_will_be_made_is_said_and_how_long_it_takes_by_what_is_kept(toy):
     assert [*announced(wanted[:2], folder)] == ["toy, never made: none 0, RoPE 0"]
     for run, took in zip(wanted, (60, 240), strict=False):
         run.keep(folder, {"made_with": {"seconds": took}})
-    wanted[2].path(folder).write_text("{", encoding="utf-8")
+    wanted[2].keep(folder, {})
     said = "toy, about 10 minutes of one processor: T5 0, none 1, RoPE 1, T5 1"
     assert [*announced(wanted[2:], folder)] == [said]
     assert [*announced([], folder)] == []
@@ -248,19 +269,19 @@ def test_what_ended_before_a_kill_is_kept_and_the_rest_made_afterwards(toy):
     path.write_text(TOY.replace("pause=0.0", "pause=0.3"))
     results = toy / "experiments" / "results"
     process = subprocess.Popen(TRAIN, cwd=toy, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    until = time.monotonic() + 120
-    while not (early := sorted(results.rglob("*.json"))) and time.monotonic() < until:
+    until, path = time.monotonic() + 120, results / "toy.json"
+    while not path.exists() and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
     process.communicate()
+    early = runs.stored(path)
     assert process.returncode != 0 and early
-    stamps = {path: path.stat().st_mtime_ns for path in early}
     again = subprocess.run(TRAIN, cwd=toy, capture_output=True, text=True, check=True)
     found = int(again.stdout.split()[0])
     assert f"{found} of 6 results are current" in again.stdout and 6 > found >= len(early)
-    assert {path: path.stat().st_mtime_ns for path in early} == stamps
-    kept = [json.loads(path.read_text())["result"]["seed"] for path in results.rglob("*.*")]
-    assert sorted(kept) == [0, 0, 0, 1, 1, 1]
+    after = runs.stored(path)
+    assert early.items() <= after.items()
+    assert sorted(made["seed"] for made in after.values()) == [0, 0, 0, 1, 1, 1]
     third = subprocess.run(TRAIN, cwd=toy, capture_output=True, text=True, check=True)
     assert "6 of 6 results are current, 0 to make" in third.stdout
 
