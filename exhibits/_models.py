@@ -1,4 +1,4 @@
-"""The models that choosing.toml lists, with their rows of the census."""
+"""The models of docs/guide/choosing.toml, with their rows of the census."""
 
 import tomllib
 from pathlib import Path
@@ -7,7 +7,7 @@ from census.rows import row_of, words
 
 
 def _list():
-    path = Path(__file__).with_name("choosing.toml")
+    path = Path(__file__).parents[1] / "docs/guide/choosing.toml"
     return tomllib.loads(path.read_text("utf-8"))["model"]
 
 

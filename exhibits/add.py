@@ -7,7 +7,7 @@ from pathlib import Path
 
 from snippets import read_config
 
-DIALECTS = Path(__file__).with_name("dialects.toml")
+DIALECTS = Path(__file__).parents[1] / "docs/dialects.toml"
 MEASURED = json.loads(read_config.MEASURED)
 MODELS = MEASURED["models"]
 READ = "transformers 4", "transformers 5"  # the stacks that a row has

@@ -158,7 +158,7 @@ def two_lines():
 
 
 def _entries():
-    path = ROOT / "exhibits" / "broken.toml"
+    path = ROOT / "docs/broken/register.toml"
     return tomllib.loads(path.read_text("utf-8"))["entry"]
 
 

@@ -1,6 +1,6 @@
 """What the chapter on choosing shows.
 
-The matrix is computed; methods and models are named in choosing.toml.
+The matrix is computed; docs/guide/choosing.toml names methods and models.
 """
 
 import tomllib
@@ -25,7 +25,8 @@ SIZES = Sizes(WIDTH, HEADS, LENGTH)
 STEPS, APART = 300, 4096  # tokens that stand far from each other
 # Channels that turn and that stand, numbers in the latent vector, and heads.
 DEEPSEEK = {"turning": 64, "still": 128, "rank": 512, "heads": 128}
-DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+CHOOSING = Path(__file__).parents[1] / "docs/guide/choosing.toml"
+DATA = tomllib.loads(CHOOSING.read_text("utf-8"))
 
 
 def _methods():

@@ -1,7 +1,7 @@
 """What the page on dialects shows: how stacks spell RoPE, what comes.
 
-What is spelt how stands in dialects.toml. tools/dialects.py gave its cases to
-the stacks, and wrote the angles that came out to measurements/dialects.json.
+docs/dialects.toml has the spellings. tools/dialects.py gave its cases to the
+stacks, and wrote the angles that came out to measurements/dialects.json.
 Here they are compared with those of the snippets.
 """
 
@@ -20,7 +20,8 @@ from snippets.rope_scaling import (
     yarn_attention_factor,
 )
 
-DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+CASES = Path(__file__).parents[1] / "docs/dialects.toml"
+DATA = tomllib.loads(CASES.read_text("utf-8"))
 RESULTS = Path(__file__).parents[1] / "measurements" / "dialects.json"
 DIM, BASE, LENGTH, ORIGINAL, FACTOR = 32, 500_000.0, 16384, 4096, 4.0
 EQUAL = (

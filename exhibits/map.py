@@ -26,7 +26,7 @@ from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 
-USED = {  # beside those of choosing.toml
+USED = {  # in addition to those of docs/guide/choosing.toml
     "axial_rope": "Pixtral",
     "mrope": "Qwen2-VL",
     "rope_scaling": "gpt-oss",
@@ -46,7 +46,7 @@ def _places():
 
 
 def _used():
-    path = Path(__file__).with_name("choosing.toml")
+    path = Path(__file__).parents[1] / "docs/guide/choosing.toml"
     rows = tomllib.loads(path.read_text("utf-8"))["method"]
     return {row["snippet"]: row["used"] for row in rows} | USED
 

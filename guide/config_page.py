@@ -11,7 +11,7 @@ from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
 
 READER = "snippets/read_config.py"
-SPELLINGS = "exhibits/dialects.toml"  # of a released model's settings, as stacks were given them
+SPELLINGS = "docs/dialects.toml"  # of a released model's settings, as stacks were given them
 RELEASED = "Llama 3.1"
 
 

@@ -1,4 +1,4 @@
-"""```register```: what was broken in released code, from exhibits/broken.toml.
+"""```register```: what was broken in released code, from docs/broken/register.toml.
 
 By itself, an index of all entries, to be narrowed by words, stage and library. With the id of one, what is
 known of it, for the page of its stage. The rows also come as data/broken.json.
@@ -17,7 +17,7 @@ from executable_prose.reading import parsed
 from executable_prose.registry import built, directive
 from executable_prose.rendering.directives.code import DirectiveError
 
-FILE = "exhibits/broken.toml"
+FILE = "docs/broken/register.toml"
 DATA = "data/broken.json"
 CHECKER = "reference/check_positions.md"
 OWN = "exhibits/_images.py"  # has the checks that the checker lacks
@@ -35,7 +35,7 @@ STAGES = {  # each has a page, docs/broken/<stage>.md, in the order in which one
 
 @dataclass(frozen=True)
 class Entry:
-    """One row; broken.toml says what each field is."""
+    """One row; docs/broken/register.toml explains the fields."""
 
     id: str
     exhibit: str

@@ -1242,7 +1242,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 TABLE = r'''
 # What a config.json may contain, what each value must be, and what contradicts
-# it. A rule's case is one of exhibits/dialects.toml: what stacks made of it.
+# it. A rule's case is one of docs/dialects.toml: what stacks made of it.
 
 parts = ["text_config", "llm_config", "language_config", "thinker_config"]
 signs = ["rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "share"]

@@ -4,7 +4,7 @@
     python tools/configurations.py qwen3      some, beside those that are there
 
 It writes MEASURED in snippets/read_config.py: a row for each model type that reads text by RoPE, ALiBi, T5's
-buckets or a learned table, and for each case of exhibits/dialects.toml what stacks made of it. A class is
+buckets or a learned table, and for each case of docs/dialects.toml what stacks made of it. A class is
 asked: its configuration is built with and without a key, a small random model of it runs, and the function
 that turns its q and k is given unit vectors. A type stays out, with the reason on stderr, where the calls
 that read_config.py prints for it do not turn as it does.

@@ -1,4 +1,4 @@
-"""What stacks make of a config.json: each turns known channels, for every case of exhibits/dialects.toml.
+"""What stacks make of a config.json: each turns known channels, for every case of docs/dialects.toml.
 
     python tools/dialects.py transformers-4
     python tools/dialects.py transformers-5
@@ -30,7 +30,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CASES = ROOT / "exhibits" / "dialects.toml"
+CASES = ROOT / "docs" / "dialects.toml"
 RESULTS = ROOT / "measurements" / "dialects.json"
 DIM, WIDTH, FAR = 32, 64, 512
 BASE = {

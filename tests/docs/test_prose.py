@@ -209,7 +209,7 @@ def test_where_a_chapter_lists_its_papers_it_says_when_each_was_first(path):
 
 
 def test_where_the_table_of_methods_names_a_paper_it_says_when_it_was_first():
-    methods = tomllib.loads((ROOT / "exhibits" / "choosing.toml").read_text(encoding="utf-8"))["method"]
+    methods = tomllib.loads((ROOT / "docs" / "guide" / "choosing.toml").read_text(encoding="utf-8"))["method"]
     named = "".join(row["paper"] + "\n" for row in methods)
     assert {"su2024", "press2022"} <= {id for id in first_years() if f"#{id})" in named}
     for id, year in first_years().items():

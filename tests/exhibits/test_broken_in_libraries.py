@@ -1,7 +1,7 @@
 """Faults of the register that stand in the libraries that tests install, shown in these, not in code of ours.
 
 What is said of a version is said of the pinned one. A failing test here may be good news: then the row of its
-entry in exhibits/broken.toml is old.
+entry in docs/broken/register.toml is old.
 """
 
 import importlib.metadata
@@ -18,7 +18,7 @@ from snippets.check_positions import check_attention, check_model, check_rotatio
 from tests.peers import peer
 
 pytestmark = pytest.mark.peer
-ENTRIES = tomllib.loads((ROOT / "exhibits/broken.toml").read_text("utf-8"))["entry"]
+ENTRIES = tomllib.loads((ROOT / "docs/broken/register.toml").read_text("utf-8"))["entry"]
 
 
 def failing(findings):

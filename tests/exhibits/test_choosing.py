@@ -20,7 +20,7 @@ from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
 
 ROOT = Path(__file__).parents[2]
-DATA = tomllib.loads((ROOT / "exhibits" / "choosing.toml").read_text(encoding="utf-8"))
+DATA = tomllib.loads((ROOT / "docs" / "guide" / "choosing.toml").read_text(encoding="utf-8"))
 KINDS = ["added", "bias or score", "rotation", "rotation, some layers", "none"]
 
 

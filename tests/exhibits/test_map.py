@@ -200,7 +200,7 @@ def test_the_table_has_what_was_found_and_no_change_is_in_doubt(printed, returne
     assert len(rows) == len(SAID) == returned("map.table")["methods"] + 1
     used = {
         row["snippet"]: row["used"]
-        for row in tomllib.loads((ROOT / "exhibits/choosing.toml").read_text("utf-8"))["method"]
+        for row in tomllib.loads((ROOT / "docs/guide/choosing.toml").read_text("utf-8"))["method"]
     }
     for (name, (acts, by)), row in zip(SAID.items(), rows, strict=True):
         assert f"]({METHODS[name].chapter})" in row[0]

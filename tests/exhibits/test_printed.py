@@ -491,7 +491,7 @@ def test_what_a_temperature_does_to_chances_and_a_cache_to_reading(printed):
 
 def test_tables_of_others_have_a_line_for_each(printed):
     rows = [line.split("|")[1:-1] for line in printed("choosing.models")[2:]]
-    data = tomllib.loads((ROOT / "exhibits" / "choosing.toml").read_text("utf-8"))["model"]
+    data = tomllib.loads((ROOT / "docs" / "guide" / "choosing.toml").read_text("utf-8"))["model"]
     named = {f'<a href="../../models/#{row["type"]}">{row["name"]}</a>': row.get("note", "") for row in data}
     told = {row[0].strip().partition("<br>")[0]: row[2].strip() for row in rows}
     assert told == named

@@ -1,6 +1,7 @@
 """The directive of the register: an index, an entry, and what it says of a row that is wrong."""
 
 import json
+import shutil
 
 import pytest
 from bs4 import BeautifulSoup
@@ -51,11 +52,11 @@ class Page:
 @pytest.fixture
 def rows(tmp_path, monkeypatch):
     """A project with these rows, and with the pages and files of this one."""
-    for name in ("docs", "snippets"):
-        (tmp_path / name).symlink_to(project.ROOT / name)
-    (tmp_path / "exhibits").mkdir()
+    (tmp_path / "snippets").symlink_to(project.ROOT / "snippets")
+    file = tmp_path / register.FILE
+    shutil.copytree(project.DOCS, tmp_path / "docs", ignore=shutil.ignore_patterns(file.name), symlinks=True)
     monkeypatch.setattr(project, "ROOT", tmp_path)
-    return (tmp_path / register.FILE).write_text
+    return file.write_text
 
 
 def shown(asked="", path="broken/start.md"):
@@ -65,8 +66,8 @@ def shown(asked="", path="broken/start.md"):
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("[[entry]", "exhibits/broken.toml cannot be read: "),
-        (ROW + ROW, "exhibits/broken.toml has 2 entries 'a-fault'"),
+        ("[[entry]", "docs/broken/register.toml cannot be read: "),
+        (ROW + ROW, "docs/broken/register.toml has 2 entries 'a-fault'"),
         (ROW.replace('fix = "None."\n', 'how = "So."\n'), "entry a-fault: it lacks fix, has how"),
         (
             ROW.replace('"start"', '"stop"'),

@@ -32,6 +32,7 @@ SEARCHING = {
     *(".__dict__", ".__globals__", ".modules", ".getmembers", ".getattr_static", ".get_objects"),
     *(".get_referrers", ".get_referents"),
 }
+PURE = ("float", "frozenset", "int", "range", "slice", "tuple")  # which only make a value
 # Names that inspect code: bytecode, docstrings, line numbers.
 READING = re.compile(
     r"dis|pydoc|doctest|help|symtable|marshal|cloudpickle|dill|\.?(?:__doc__|__code__|co_\w+|getdoc)"
@@ -136,7 +137,8 @@ def _take_plain(tree, functions):
 def _runs(function):
     """Whether its definition runs other code: a decorator, or a call in a default or an annotation."""
     head = [function.args, function.returns] if function.returns else [function.args]
-    return function.decorator_list or any(isinstance(n, ast.Call) for part in head for n in ast.walk(part))
+    calls = [node for part in head for node in ast.walk(part) if isinstance(node, ast.Call)]
+    return function.decorator_list or any(ast.unparse(call.func) not in PURE for call in calls)
 
 
 def _bound(node):
