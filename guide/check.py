@@ -23,6 +23,7 @@ import functools
 import hashlib
 import http.client
 import json
+import os
 import re
 import sys
 import urllib.request
@@ -49,18 +50,34 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", metavar="file.py")
     parser.add_argument("--against", help="snippets.json, or its address")
     asked = parser.parse_args(arguments)
-    codes = set()
+    codes, lines = set(), []
     for file in asked.files:
         try:
             says, fixes = told(file, asked.against)
         except Untold as error:
             says, fixes = f"cannot be told: {error}", []
             codes.add(2)
-        print(f"{file}: {says}")
+        lines.append(f"{file}: {says}\n")
         for fix in fixes:
-            print(f"    {fix['date']}: {fix['words']}")
+            lines.append(f"    {fix['date']}: {fix['words']}\n")
             codes.add(1)
-    return min(codes, default=0)
+    return _written("".join(lines), min(codes, default=0))
+
+
+def _written(text: str, code: int) -> int:
+    """Write it out; the exit code, another one if nobody takes it."""
+    try:
+        if sys.stdout:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OSError as error:
+        # Python tries once more in the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 141
+        sys.stderr.write(f"check.py: cannot write: {error.strerror}\n")
+        return 2
+    return code
 
 
 def told(file: str, against: str | None = None) -> tuple[str, list[dict]]:
@@ -150,11 +167,18 @@ def _bare(node: object) -> object:
 
 def _text(file: str) -> str:
     try:
-        return Path(file).read_text(encoding="utf-8-sig")
+        return _regular(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise Untold("it is no text in UTF-8") from None
     except (OSError, ValueError) as error:
         raise Untold(f"it cannot be read: {error}") from None
+
+
+def _regular(file: str) -> Path:
+    """The path of a file that has an end: a pipe and a device may have none."""
+    if Path(file).exists() and not Path(file).is_file():
+        raise OSError(f"it must be a regular file, got {file}")
+    return Path(file)
 
 
 def _list_of(head: re.Match | None) -> str:
@@ -200,7 +224,9 @@ def _fits(name: str, entry: dict) -> bool:
 def _bytes(where: str) -> bytes | Untold:
     """What is there, asked once for all files, or why there is nothing."""
     try:
-        return _fetched(where) if "://" in where else Path(where).read_bytes()
+        if "://" in where:
+            return _fetched(where)
+        return _regular(where).read_bytes()
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Untold(f"{where} cannot be read: {error}")
 
@@ -215,5 +241,6 @@ def _fetched(address: str) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stdout:
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

@@ -38,6 +38,7 @@ import importlib
 import inspect
 import json
 import math
+import os
 import re
 import sys
 import textwrap
@@ -2387,6 +2388,24 @@ def _counted(mask: Tensor | None, positions: Tensor) -> bool:
     return bool((positions == counted).all())
 
 
+def _written(text: str, code: int) -> int:
+    """Write it out; the exit code, another one if nobody takes it."""
+    try:
+        if sys.stdout:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OSError as error:
+        # Python tries once more in the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 141
+        sys.stderr.write(
+            f"check_positions.py: cannot write: {error.strerror}\n"
+        )
+        return 2
+    return code
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; 1 where something fails, 2 where nothing could be asked."""
     about = "Are the positions of a model right?"
@@ -2400,13 +2419,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"model must begin with transformers:, got {given.model}")
     try:
         findings = check_transformers(source)
-    except (ValueError, ImportError) as error:
-        sys.stderr.write(f"check_positions.py: {error}\n")
+    except (
+        Exception
+    ) as error:  # whatever transformers raises of a configuration
+        known = isinstance(error, ValueError | ImportError)
+        why = f"{error}" if known else f"{type(error).__name__}: {error}"
+        sys.stderr.write(f"check_positions.py: {why}\n")
         return 2
     told = [asdict(one) for one in findings]
     table = json.dumps(told, indent=1) if given.json else report(findings)
-    sys.stdout.write(table + "\n")
-    return int(any(one.verdict == "fails" for one in findings))
+    code = int(any(one.verdict == "fails" for one in findings))
+    return _written(table + "\n", code)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import functools
 import io
 import json
 import math
+import os
 import re
 import sys
 import tomllib
@@ -1221,6 +1222,31 @@ def _add(to: list[str], words: str) -> None:
         to.append(words)
 
 
+def _text(file: Path) -> str:
+    """The text of a file that has an end: a pipe and a device may have none."""
+    if file.exists() and not file.is_file():
+        raise OSError("it must be a regular file: save it as one")
+    if (size := file.stat().st_size) > 4 * LIMIT:
+        raise OSError(f"it must have at most {4 * LIMIT} bytes, got {size}")
+    return file.read_bytes().decode("utf-8-sig")
+
+
+def _written(text: str, code: int) -> int:
+    """Write it out; the exit code, another one if nobody takes it."""
+    try:
+        if sys.stdout:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OSError as error:
+        # Python tries once more in the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 141
+        sys.stderr.write(f"read_config.py: cannot write: {error.strerror}\n")
+        return 2
+    return code
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command: 1 where there are no calls, 2 where there is no file."""
     parser = argparse.ArgumentParser(
@@ -1229,15 +1255,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file", metavar="config.json")
     file = Path(parser.parse_args(arguments).file)
     try:
-        text = file.read_bytes().decode("utf-8-sig")
+        text = _text(file)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"read_config.py: {file} cannot be read: {error}\n")
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     parts = read_config(text)
-    sys.stdout.write(printed(parts))
-    return int(not any(part.kind == "code" for part in parts))
+    code = int(not any(part.kind == "code" for part in parts))
+    return _written(printed(parts), code)
 
 
 TABLE = r'''

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -334,6 +335,27 @@ def test_what_the_site_does_not_answer_is_said(folder, site, capsys, answer, say
     assert check.main([str(folder / "half.py"), str(folder / "calm.py")]) == 2
     assert capsys.readouterr().out.count(says) == 2
     assert len(asked) == 1
+
+
+def test_what_may_have_no_end_is_not_read(folder, capsys):
+    (folder / "zero.py").symlink_to("/dev/zero")
+    assert check.main([str(folder / "zero.py"), "--against", str(folder / "snippets.json")]) == 2
+    assert check.main([str(folder / "rope.py"), "--against", "/dev/zero"]) == 2
+    assert check.main([f"{'x' * 5000}.py", "--against", f"{'x' * 5000}"]) == 2
+    assert "zero.py: cannot be told: it cannot be read: it must be a regular file" in capsys.readouterr().out
+
+
+OUTPUT = {"> /dev/full": (2, "cannot write: No space left on device"), "| true": (141, ""), ">&-": (2, "")}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+@pytest.mark.parametrize("output", OUTPUT)
+def test_output_that_nobody_takes_is_told_in_a_line(folder, output):
+    code, said = OUTPUT[output]
+    line = f"'{sys.executable}' '{check.__file__}' '{folder}/none.py' {output}"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code and said in done.stderr, done
+    assert len(done.stderr.splitlines()) == bool(said), done.stderr
 
 
 # The real files

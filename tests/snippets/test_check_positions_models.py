@@ -952,6 +952,40 @@ def test_another_library_is_refused(model, capsys):
     assert f"model must begin with transformers:, got {model}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_attention_heads": "4"},
+        {"hidden_size": 65, "head_dim": None, "num_attention_heads": 4},
+        {"num_hidden_layers": -1},
+        {"num_key_value_heads": 0},
+        {"num_key_value_heads": 3},
+        {"vocab_size": 0},
+        {"head_dim": 7},
+        {"rope_parameters": {"rope_type": "nonesuch"}},
+        {"rope_parameters": []},
+        {"intermediate_size": -5},
+        {"model_type": "gpt2", "n_embd": 65, "n_head": 4},
+        {"model_type": "bert", "hidden_size": 65},
+    ],
+)
+def test_a_configuration_that_cannot_be_built_ends_the_command_in_words(changes, tmp_path, capsys):
+    peer("transformers")
+    code = main(["transformers:" + written(tmp_path, **changes)])
+    assert capsys.readouterr().err.startswith("check_positions.py: ") == (code == 2)
+
+
+def test_whatever_a_model_raises_while_it_is_built_is_no_verdict(tmp_path, monkeypatch, capsys):
+    def build(*_):
+        raise RecursionError("too deep")
+
+    monkeypatch.setattr(check_positions, "_small_model", build)
+    peer("transformers")
+    assert main(["transformers:" + written(tmp_path)]) == 2
+    assert capsys.readouterr().err == "check_positions.py: RecursionError: too deep\n"
+
+
 def test_without_transformers_the_command_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert main([f"transformers:{tmp_path}"]) == 2

@@ -5,6 +5,7 @@ The page's script says the same words; tests/site/test_read_config.py holds it t
 
 import copy
 import json
+import os
 import random
 import re
 import subprocess
@@ -600,6 +601,35 @@ def test_the_command_prints_the_answer(tmp_path):
     file.write_bytes(b"\xff\xfe")
     assert command(file) == ("", 2)
     assert command(tmp_path / "none.json") == ("", 2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and devices of POSIX")
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a large file", "a folder"])
+def test_a_file_that_may_have_no_end_is_not_read(tmp_path, kind):
+    file = tmp_path / "config.json"
+    if kind == "a pipe":
+        os.mkfifo(file)
+    if kind == "a device":
+        file.symlink_to("/dev/zero")
+    if kind == "a large file":
+        file.touch()
+        os.truncate(file, 1 << 40)
+    assert command(file if kind != "a folder" else tmp_path) == ("", 2)
+
+
+OUTPUT = {"> /dev/full": (2, "cannot write: No space left on device"), "| true": (141, ""), ">&-": (0, "")}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a shell of POSIX")
+@pytest.mark.parametrize("output", OUTPUT)
+def test_output_that_nobody_takes_is_told_in_a_line(tmp_path, output):
+    code, said = OUTPUT[output]
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "llama"}')
+    line = f"'{sys.executable}' '{FILE}' '{file}' {output}"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code and said in done.stderr, done
+    assert len(done.stderr.splitlines()) == bool(said), done.stderr
 
 
 def test_the_table_is_toml_and_every_word_in_it_is_used():
