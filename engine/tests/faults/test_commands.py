@@ -412,6 +412,33 @@ def test_the_death_of_the_process_that_starts_exhibits_is_told(made, project):
     assert "the process that starts exhibits was killed, or ended itself" in said, said
 
 
+def test_the_death_of_the_process_that_runs_exhibits_does_no_harm(made, project):
+    wait = WAIT.format(2)
+    project.edit("exhibits/words.py", "def spoken():", f"def spoken():\n    {wait}")
+    process = project.start("executable_prose", "build")
+    until(lambda: project.left_by_an_exhibit("waiting"))
+    for pid in running_in(project.root):
+        if "process_pool import main" in Path(f"/proc/{pid}/cmdline").read_text():
+            os.kill(int(pid), signal.SIGKILL)
+    said, _ = process.communicate(timeout=30)
+    project.edit("exhibits/words.py", f"\n    {wait}", "")
+    assert process.returncode == 0 and "Traceback" not in said, said
+    until(lambda: not running_in(project.root), 10)
+    for left in project.temporary.iterdir():
+        shutil.rmtree(left)
+
+
+def test_a_library_that_cannot_be_imported_is_told_where_it_is_used(made, project):
+    before = (project.root / "torch.py").read_text()
+    for path in project.entries():
+        path.unlink()
+    project.write({"torch.py": "\n1 / 0\n"})
+    done = project.build()
+    project.write({"torch.py": before})
+    assert done.code == 1 and "Traceback" not in done.output, done.output
+    assert "exhibit 'lines.rising' failed: ZeroDivisionError: division by zero (at torch.py:2)" in done.output
+
+
 BROKEN = {
     "page": ("docs/index.md", "# S", "`#!val none.x`\n\n# S", "index.md:5: exhibit 'none' failed"),
     "page that is no UTF-8": ("docs/index.md", "# Scaling", LATIN, "save it as UTF-8"),

@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import io
+import sys
 import tomllib  # noqa: F401
 
 import matplotlib.backends.backend_svg
@@ -46,7 +47,7 @@ loaded()
 draw()
 libraries = project.settings().libraries
 for library in libraries:
-    with contextlib.suppress(ImportError):  # some are imported by other names
+    with contextlib.suppress(Exception):  # some have other names here; who imports one that is broken is told
         importlib.import_module(library)
-if "torch" in libraries:
+if "torch" in libraries and "torch" in sys.modules:
     train()  # last: what small projects have in the place of torch has none of this
