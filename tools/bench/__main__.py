@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "site")]
 
+from executable_prose.command import run  # noqa: E402
 from tools.arguments import check  # noqa: E402
 
 WHAT = ("builds", "light", "live", "rivals", "screens", "speed", "suite")
@@ -45,4 +46,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

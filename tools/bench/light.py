@@ -49,6 +49,8 @@ def line(name, reports):
 
 
 def bench(*paths):
+    if unknown := [path for path in paths if path not in SITE.pages]:
+        raise SystemExit(f"pages must be pages of the built site, such as guide/rope/, got {unknown[0]!r}")
     with tempfile.TemporaryDirectory(prefix="bare-") as folder:
         (Path(folder) / "docs").mkdir()
         for name, text in BARE.items():

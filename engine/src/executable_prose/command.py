@@ -25,7 +25,13 @@ def run(main: Callable[[], str | int | None]) -> NoReturn:
     """Call `main` as a command and end the process with what it returns: an exit code, or why it failed."""
     _open_standard_files()
     with in_a_line():
-        sys.exit(main())
+        code = main()
+        if sys.stdout:
+            sys.stdout.flush()  # what comes next is read below it
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+            code = 1
+    sys.exit(code)
 
 
 def _open_standard_files():
@@ -100,12 +106,12 @@ def _why(error):
 
 def _lost_output():
     """The exit code of a command whose output nobody takes, or why it cannot be written; else None."""
-    try:
-        if sys.stdout:
-            sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries once more
-        if isinstance(error, BrokenPipeError):
-            return CLOSED
-        return f"cannot write: {error}: {ROOM}"
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else Python tries once more
+            if isinstance(error, BrokenPipeError):
+                return CLOSED
+            return f"cannot write: {error}: {ROOM}"
     return None
