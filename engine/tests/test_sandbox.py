@@ -68,9 +68,9 @@ COUNTED = {
 }
 ALLOWED = {
     "Path(own, 'x').write_text('7'); print(Path(own, 'x').read_text())": "7\n",
-    "[Path(own, str(n)).touch() for n in range(1000)]": "",
-    "[Path(own, 'x').write_text('y') for n in range(700)]": "",
-    "[(Path(own, 'x').write_bytes(bytes(9 << 20)), os.remove(own + '/x')) for n in range(60)]": "",
+    "[Path(own, str(n)).touch() for n in range(300)]": "",
+    "[Path(own, 'x').write_text('y') for n in range(200)]": "",
+    "[(Path(own, 'x').write_bytes(bytes(9 << 20)), os.remove(own + '/x')) for n in range(32)]": "",
     "print(tempfile.mkdtemp().startswith(own))": "True\n",
     "print('quiet', file=open(os.devnull, 'w')); print('loud')": "loud\n",
     "print(Path(kept).read_text())": "kept\n",
