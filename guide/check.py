@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """Is a copied file as it is now, changed by you, or has it been fixed since?
 
     python check.py rope.py decoding.py

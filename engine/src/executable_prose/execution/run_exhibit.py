@@ -13,7 +13,6 @@ import math
 import os
 import re
 import sys
-import tempfile
 import traceback
 
 from executable_prose import project
@@ -49,17 +48,11 @@ def run(name: str) -> Outcome:
         os.chdir(project.ROOT)  # it may have removed the folder that it worked in
         outcome.result, outcome.failure = None, _explain(error, name)
     functions = recorder.functions
-    outcome.files = {name: digest for name, digest in sorted(recorder.files.items()) if not _is_own(name)}
+    outcome.files = dict(sorted(recorder.files.items()))
     outcome.modules = dict(sorted(recorder.modules.items()))
     if functions is not None:
         outcome.functions = {file: sorted(names) for file, names in sorted(functions.items())}
     return outcome
-
-
-def _is_own(name):
-    """Whether this names the run's own folder, or a file in it: it may lie in the project."""
-    own = relative(tempfile.gettempdir())
-    return bool(own) and f"{name}/".startswith((f"{own}/", f"{own}?"))
 
 
 def _result(name, recorder):

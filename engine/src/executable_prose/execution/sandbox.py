@@ -50,7 +50,7 @@ CHANGES = {  # events of changes to files: which of their arguments name files, 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 DIES_WITH_ITS_PARENT = 1  # to Linux's prctl
 TRACE = "trace"  # where a process that is ended or dies says where it was
-FRAME = re.compile(r'File "(.+)", line (\d+)')
+FRAME = re.compile(r'File "([^<].*)", line (\d+)')
 
 
 class Refused(Exception):
