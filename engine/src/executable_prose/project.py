@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import os
+import site
 import sys
 import sysconfig
 import tempfile
@@ -170,13 +171,13 @@ def ours(path: FileName) -> str | None:
 
 
 def outside(path: FileName) -> str | None:
-    """The whole path of a file that is neither ours nor installed, nor in the run's own folder, else None.
+    """The whole path of a file that is neither ours nor installed, else None.
 
     What the system makes up (/proc) is no file; our caches depend on nothing else.
     """
     path = _absolute(os.fsdecode(path))
-    own = (tempfile.gettempdir(), ROOT / ".cache", "/proc", "/sys", "/dev")
-    libraries = (sys.base_prefix, *(each for each in sys.path if each and Path(each) != ROOT))
+    own = (ROOT / ".cache", "/proc", "/sys", "/dev")
+    libraries = (sys.base_prefix, ENGINE, *site.getsitepackages(), site.getusersitepackages())
     known = [_absolute(each) for each in (*own, *libraries)] + list(_installed())
     return None if path.suffix == ".pyc" or any(map(path.is_relative_to, known)) else path.as_posix()
 
@@ -227,7 +228,8 @@ def _kind(path):
 
 def _names(folder, hidden=True):
     """Without bytecode, and without what is hidden in the root: builds come and go there."""
-    names = (path.name for path in folder.iterdir() if path.name != "__pycache__")
+    with os.scandir(folder) as entries:
+        names = [entry.name + "/" * entry.is_dir() for entry in entries if entry.name != "__pycache__"]
     shown = sorted(name for name in names if not name.startswith(".") or (hidden and folder != ROOT))
     return _sha("\n".join(shown).encode(errors="surrogateescape"))
 

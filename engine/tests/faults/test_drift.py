@@ -38,6 +38,12 @@ class Scale:
         return x
 
 
+def warn():
+    import warnings
+
+    warnings.warn("careful")
+
+
 DATA = __file__.replace(".py", ".txt")
 '''
 MORE = SCALE.replace("class", "def more():\n    pass\n\n\nclass")
@@ -80,6 +86,21 @@ def another_folder(root, name):
 def hidden_file(root, name):
     root.joinpath(f"snippets/{name}").mkdir(exist_ok=True)
     root.joinpath(f"snippets/{name}/.more").write_text("")
+
+
+def beside(root, name):
+    root.parent.joinpath(f"lib/lib_{name}.py").write_text("WORD = 'two'")
+
+
+def package_beside(root, name):
+    root.joinpath(f"snippets/{name}").mkdir()
+    root.joinpath(f"snippets/{name}/__init__.py").write_text(SCALE)
+
+
+def folder_in_place(root, name):
+    path = root / f"snippets/{name}/a"
+    path.unlink()
+    path.mkdir()
 
 
 def another_row(root, name):
@@ -141,6 +162,34 @@ EXHIBITS = {
         "hasattr(m.Scale, 'more')",
         SCALE.replace("def by", "def more(self): pass\n\n    def by"),
     ),
+    "a name that an import may lack": ("lacking()", MORE),
+    "a name whose lack is caught": ("absent()", MORE),
+    "the order of names": (
+        "[n for n in vars(m) if n in ('scaled', 'last')]",
+        SCALE.replace("def scaled", "def last():\n    pass\n\n\ndef scaled").replace(
+            "\n\n\ndef last():\n    pass\n\n\nclass", "\n\n\nclass"
+        ),
+    ),
+    "a module by its location": (
+        "located(m.DATA[:-3] + 'py').scaled(1)",
+        SCALE.replace("SCALE * x", "7 * x"),
+    ),
+    "a module from elsewhere on the path": ("elsewhere(m.__name__[9:])", beside),
+    "a package that hides a module": ("m.__file__[-11:]", package_beside),
+    "a database by its address": (
+        "sqlite3.connect(f'file:{m.DATA[:-3]}db?mode=ro', uri=True).execute('select sum(x) from t').fetchall()",
+        another_row,
+    ),
+    "a file from an open folder": (
+        "os.read(os.open(os.path.basename(m.DATA), os.O_RDONLY, dir_fd=os.open('snippets', os.O_RDONLY)), 9)",
+        grown,
+    ),
+    "names in an open folder": (
+        "sum(n[:-8] in m.DATA for n in os.listdir(os.open('snippets', os.O_RDONLY)) if '_more' in n)",
+        another_file,
+    ),
+    "a file that becomes a folder": ("sum(len(d) for _, d, _ in os.walk(m.DATA[:-4]))", folder_in_place),
+    "the line of a warning": ("warned(m)", LINES),
     "a docstring": ("m.scaled.__doc__", WORDS),
     "a docstring as help": ("pydoc.render_doc(m.scaled)", WORDS),
     "a docstring by inspect": ("inspect.getdoc(m.scaled)", WORDS),
@@ -178,6 +227,45 @@ def imported(name):
         return bool(importlib.import_module(name))
     except ImportError:
         return False
+
+
+def lacking():
+    try:
+        from snippets.{name} import more
+    except ImportError:
+        return "none"
+    return "some"
+
+
+def absent():
+    try:
+        m.more
+    except AttributeError:
+        return "none"
+    return "some"
+
+
+def located(path):
+    spec = importlib.util.spec_from_file_location("located", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def elsewhere(name):
+    import sys
+
+    sys.path.insert(0, "../lib")
+    return importlib.import_module("lib_" + name).WORD
+
+
+def warned(module):
+    import warnings
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module.warn()
+    return caught[0].lineno
 
 
 def one():
@@ -225,6 +313,9 @@ def exhibits_of(cases):
         files[f"exhibits/{name}.py"] = exhibit(name, body)
         files[f"snippets/{name}.py"] = SCALE
         files[f"snippets/{name}.txt"] = "text"
+        files[f"../lib/lib_{name}.py"] = "WORD = 'one'"
+        if body.startswith("sum(len(d)"):
+            files[f"snippets/{name}/a"] = ""
     return files
 
 
@@ -256,8 +347,9 @@ def cases():
 def drift(tmp_path_factory, request):
     """What each exhibit gave before the edits, what is stored after them, and what a cold run gives."""
     wanted = {item.callspec.params["case"] for item in request.session.items if "drift" in item.fixturenames}
-    project = Project(tmp_path_factory.mktemp("drift").resolve(), files=FILES | exhibits_of(EXHIBITS))
-    database(project.root, place([*EXHIBITS].index("a database")), 1)
+    project = Project(tmp_path_factory.mktemp("drift").resolve() / "in", files=FILES | exhibits_of(EXHIBITS))
+    for case in ("a database", "a database by its address"):
+        database(project.root, place([*EXHIBITS].index(case)), 1)
     numbers = {number: case for number, case in enumerate(EXHIBITS) if case in wanted}
     with pytest.MonkeyPatch.context() as patch:
         move(patch, project.root)

@@ -26,17 +26,22 @@ from executable_prose.execution.memo import cached
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 HEADS = "()"  # the part with the heads of all functions at the top level of a module
 HEAD = "{}()"  # the part with the head of one of them
+EXISTS = "{}?"  # the part that says that there is one of this name
 # Names that look up functions whose own names need not occur.
 SEARCHING = {
-    *("getattr", "hasattr", "vars", "dir", "globals", "locals", "eval", "exec", "attrgetter", "methodcaller"),
-    *(".__dict__", ".__globals__", ".modules", ".getmembers", ".getattr_static", ".get_objects"),
-    *(".get_referrers", ".get_referents"),
+    *("getattr", "hasattr", "dir", "globals", "locals", "eval", "exec", "attrgetter", "methodcaller"),
+    *(".__globals__", ".modules", ".getattr_static", ".get_objects", ".get_referrers", ".get_referents"),
+    # Code that goes on if there is no such name.
+    *("ImportError", "ModuleNotFoundError", "AttributeError", "NameError", "Exception", "BaseException"),
+    *("except:", "import *", "__getattr__"),
 }
 PURE = ("float", "frozenset", "int", "range", "slice", "tuple")  # which only make a value
 # Names that inspect code: bytecode, docstrings, line numbers.
 READING = re.compile(
-    r"dis|pydoc|doctest|help|symtable|marshal|cloudpickle|dill|\.?(?:__doc__|__code__|co_\w+|getdoc)"
-    r"|\.?(?:\w*lineno|getsource\w*|getframeinfo|getinnerframes|getouterframes|currentframe|getcomments)"
+    r"dis|pydoc|doctest|help|symtable|marshal|cloudpickle|dill|trace|tracemalloc|faulthandler|unittest|cmd|vars"
+    r"|\.?(?:__doc__|__code__|__dict__|co_\w+|getdoc|\w*lineno|getsource\w*|getcomments|getmembers|getclosurevars)"
+    r"|\.?(?:getframeinfo|getinnerframes|getouterframes|currentframe|stack|walk_tb|walk_stack|settrace|LogRecord)"
+    r"|\.?(?:isgeneratorfunction|iscoroutinefunction|isasyncgenfunction|catch_warnings)"
 )
 
 
@@ -48,12 +53,17 @@ def parts(text: str) -> dict[str, str]:
     one, of a method, and of one that hides something else of its name, the skeleton has the head. What is
     defined under a condition stays there. Two definitions of one name count together.
     """
-    tree, functions = ast.parse(text), dict[str, list[ast.stmt]]()
+    return _parts(ast.parse(text), keep_order=True)
+
+
+def _parts(tree, keep_order):
+    functions = dict[str, list[ast.stmt]]()
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node) is not None:
             del node.body[0]
     _take_plain(tree, functions)
     _take_bodies(tree, "", functions)
+    _leave_marks(tree, keep_order)
     return {"": _digest([tree])} | {name: _digest(nodes) for name, nodes in functions.items()}
 
 
@@ -66,20 +76,22 @@ def heads(text: str) -> dict[str, str]:
     for name, (function,) in functions.items():
         function.body = []
         found[HEAD.format(name)] = _digest([function])
-    return {**found, HEADS: _digest([[name, found[name]] for name in sorted(found)])}
+    exist = {EXISTS.format(name): "" for name in functions}
+    return {**found, **exist, HEADS: _digest([*found.items()])}
 
 
 @cached
 def mentions(text: str) -> dict[str, list[str]]:
-    """The names that occur in each part of a module: variables, attributes (with a dot), words in strings.
+    """The names that occur in each part of a module: variables, attributes (with a dot), names in strings.
 
-    An imported name also counts as the names in its import. Docstrings do not count.
+    A name that is only imported has a question mark; where it is used, the names in its import count, too.
+    Docstrings do not count.
     """
     tree, functions = ast.parse(text), dict[str, list[ast.stmt]]()
     origins = {name: words for node in ast.walk(tree) for name, words in _origins(node)}
     _take_plain(tree, functions)
     _take_bodies(tree, "", functions)
-    named = {"": tree.body} | functions
+    named = {"": [node for node in tree.body if not isinstance(node, Mark)]} | functions
     return {name: sorted(_mentioned(nodes, origins)) for name, nodes in named.items()}
 
 
@@ -89,17 +101,18 @@ def counted_heads(mentioned: Collection[str]) -> Callable[[str], bool] | None:
         return None
     if not SEARCHING.isdisjoint(mentioned):
         return HEADS.__eq__
-    return {HEAD.format(name.removeprefix(".")) for name in mentioned}.__contains__
+    imported = {name for name in mentioned if name == EXISTS.format(name[:-1])}
+    return (imported | {HEAD.format(name.removeprefix(".")) for name in mentioned}).__contains__
 
 
 @cached
 def measured_parts(text: str) -> dict[str, str]:
-    """The parts of a module for what was measured: what an error says is in none of them."""
+    """The parts of a module for stored measurements: without messages of errors and order of functions."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             node.exc.args, node.exc.keywords = [], []
-    return parts(ast.unparse(tree))
+    return _parts(ast.parse(ast.unparse(tree)), keep_order=False)
 
 
 def changed(code: dict[str, dict[str, str]], folder: str) -> list[str]:
@@ -131,7 +144,24 @@ def _take_plain(tree, functions):
     for node in list(tree.body):
         if isinstance(node, FUNCTIONS) and names[node.name] == 1 and not _runs(node):
             functions[node.name] = [node]
-            tree.body.remove(node)
+            tree.body[tree.body.index(node)] = Mark(node.name)
+
+
+class Mark(ast.stmt):
+    """Stands where a function was taken out of a module."""
+
+    _fields = ("name",)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def _leave_marks(tree, keep_order):
+    """Keep the marks of functions that importing the module may call, for there the order matters."""
+    named = {node.id for each in tree.body for node in ast.walk(each) if isinstance(node, ast.Name)}
+    kept = named if keep_order else set()
+    tree.body = [each for each in tree.body if not isinstance(each, Mark) or each.name in kept]
 
 
 def _runs(function):
@@ -161,15 +191,21 @@ def _origins(node):
 
 
 def _mentioned(nodes, origins):
-    found = set()
+    found, texts = set(), []
     for node in (each for top in nodes for each in ast.walk(top)):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found |= {node.id, *origins.get(node.id, ())}
         elif isinstance(node, ast.Attribute):
             found.add(f".{node.attr}")
+        elif isinstance(node, ast.ImportFrom):
+            found |= {"import *" if each.name == "*" else EXISTS.format(each.name) for each in node.names}
+        elif isinstance(node, ast.ExceptHandler) and node.type is None:
+            found.add("except:")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= set(re.findall(r"\w+", node.value))
-    return found
+            texts.append(node.value)
+    code = {"eval", "exec", "compile"} & found  # else a text that is more than a name is for people
+    names = (re.findall(r"\w+", text) for text in texts if code or re.fullmatch(r"[\w.]+", text))
+    return found.union(*names)
 
 
 def _take_bodies(scope, prefix, functions):

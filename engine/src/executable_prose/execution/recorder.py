@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
 
 from executable_prose import project, reading
 from executable_prose.execution.sandbox import Refused, forbidden
@@ -22,9 +23,11 @@ from executable_prose.project import KIND, NAMES, STATUS, STATUSES, Digests, dig
 LIBRARY = str(Path(os.__file__).parent)  # Python's own
 # Functions of it that ask what is at a path, and nothing of its size, times and rights.
 ASK_KIND = re.compile(r"_?l?exists|is_?\w+|resolve|\w*realpath|checkcache|updatecache|mtime|_?f?walk")
-LOOKS = ("stat", "lstat", "fstat", "access", "readlink")  # functions of os of which Python tells nobody
+# Functions of os of which Python tells nobody, or too little.
+LOOKS = ("stat", "lstat", "fstat", "access", "readlink", "open")
 COMPILED: dict[tuple[str, bytes], CodeType] = {}  # what was compiled ahead, by path and source
 Imported = Callable[[str, bytes], None]  # is told of each module its path and its source
+READING: set[str] = set()  # files of modules that a SourceLoader reads now
 Asked = Callable[[str], None]  # is told of files, as `digest` names them
 
 
@@ -60,7 +63,11 @@ class SourceLoader(importlib.machinery.SourceFileLoader):
         return COMPILED.get((path, data)) or super().source_to_code(data, path, **settings)
 
     def get_data(self, path: str) -> bytes:
-        data = super().get_data(path)
+        READING.add(path)
+        try:
+            data = super().get_data(path)
+        finally:
+            READING.discard(path)
         if sys._getframe(1).f_code.co_name == "get_code":
             self._imported(path, data)
         elif name := relative(path):  # it is read as text
@@ -82,18 +89,20 @@ class FromSource:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or spec.origin is None:
-            self._miss(name.rpartition(".")[2], [project.ROOT] if path is None else path)
-            return None
-        if relative(spec.origin) is None:
+        own = spec is not None and spec.origin is not None and relative(spec.origin) is not None
+        self._note_others(name.rpartition(".")[2], path, spec.origin if own else None)
+        if not own or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             return None
         spec.loader = SourceLoader(spec.loader.name, spec.loader.path, self._imported, self._asked)
         return spec
 
-    def _miss(self, name, folders):
-        files = (Path(folder, file) for folder in folders for file in (f"{name}.py", f"{name}/__init__.py"))
-        for missed in filter(None, map(relative, files)):
-            self._asked(missed + KIND)
+    def _note_others(self, name, folders, found):
+        """Whether there are files of the project that would be the module instead."""
+        for folder in [project.ROOT] if folders is None else folders:
+            package, module = Path(folder, name, "__init__.py"), Path(folder, f"{name}.py")
+            others = {package, module} if found is None else {package} - {Path(found)}
+            for file in filter(None, map(relative, others)):
+                self._asked(file + KIND)
 
 
 class Listener:
@@ -148,7 +157,10 @@ class Listener:
         @functools.wraps(look)
         def heard(*arguments, **more):
             path = arguments[0] if arguments else more.get("path", more.get("fd"))
-            self._hear("os.stat", (path, more.get("dir_fd")), sys._getframe(1))
+            if look.__name__ != "open":
+                self._hear("os.stat", (path, more.get("dir_fd")), sys._getframe(1))
+            elif more.get("dir_fd") is not None:  # of which the event says nothing
+                self._hear("os.open", (path, more["dir_fd"], arguments[1]), sys._getframe(1))
             return look(*arguments, **more)
 
         return heard
@@ -174,17 +186,25 @@ class Listener:
                 self._busy = False
 
     def _on_file(self, event, arguments, frame):
-        path = _path(*arguments) if event == "os.stat" else arguments[0]
-        path = "." if path is None else path
+        path = "." if arguments[0] is None else arguments[0]
+        if event in ("os.stat", "os.open"):
+            path = _path(*arguments[:2])
+        elif event == "sqlite3.connect":
+            path = _database(path)
+        elif isinstance(path, int) and event != "open":
+            path = _opened(path)
         if not isinstance(path, (str, bytes, os.PathLike)) or (name := self._name(path)) is None:
             return
-        if frame.f_code.co_filename.startswith("<frozen importlib") or _keeps_where_seeds_are_set(frame):
+        if _is_import(event, path, name, frame) or _keeps_where_seeds_are_set(frame):
             return
-        if event == "os.stat":
+        if event == "os.stat" and frame.f_code.co_filename.startswith("<frozen importlib"):
+            self._note(name)
+        elif event == "os.stat":
             self._note_look(name, frame)
         elif event == "sqlite3.connect":
-            self._note_database(name)
-        elif event != "open":
+            for file in (name, f"{name}-wal", f"{name}-journal"):
+                self._note(file)
+        elif event not in ("open", "os.open"):
             lists_names = event == "os.listdir" or _is_library(frame)
             self._note((name or ".") + (NAMES if lists_names else STATUSES))
         elif not arguments[2] & os.O_WRONLY and not (project.ROOT / name).is_dir():
@@ -201,11 +221,6 @@ class Listener:
         around = filter(None, (project.ROOT, sys.prefix, tempfile.tempdir))
         if not (asks_kind and any(Path(each).is_relative_to(project.ROOT / name) for each in around)):
             self._note(name + (KIND if asks_kind else STATUS))  # those are folders, whoever asks
-
-    def _note_database(self, name):
-        name = name.partition("?")[0]
-        for file in (name, f"{name}-wal", f"{name}-journal"):
-            self._note(file)
 
     @staticmethod
     def _name(path):
@@ -291,6 +306,22 @@ def _path(path, folder):
     if isinstance(path, int):
         return _opened(path)
     return Path(_opened(folder) or ".", os.fsdecode(path)) if folder is not None else path
+
+
+def _database(name):
+    """The file of a SQLite database, which may be named by an address."""
+    address = os.fsdecode(name) if isinstance(name, (str, bytes, os.PathLike)) else ""
+    return unquote(urlsplit(address).path) if address.startswith("file:") else address
+
+
+def _is_import(event, path, name, frame):
+    """Whether Python looks for a module, or a SourceLoader reads one, which it tells."""
+    if not frame.f_code.co_filename.startswith("<frozen importlib"):
+        return False
+    if event == "open":
+        return os.fsdecode(path) in READING
+    # Of a module that lies elsewhere, Python may read the bytecode alone.
+    return not (event == "os.stat" and name.startswith("/") and name.endswith(".py"))
 
 
 def _opened(number):

@@ -102,11 +102,16 @@ def _parts(file):
 def used(outcome: Outcome) -> tuple[Digests, dict[str, Module]]:
     """What an exhibit used: whole files by digest, and modules by the parts that decided its result."""
     files, modules = dict(outcome.files), dict[str, Module]()
-    counts = provenance.counted_heads(_mentioned(outcome)) if outcome.functions is not None else None
+    unchanged = all(digest(file) == whole for file, whole in outcome.modules.items())  # since it ran
+    by_parts = unchanged and outcome.functions is not None
+    counts = provenance.counted_heads(_mentioned(outcome)) if by_parts else None
     for file, whole in outcome.modules.items():
-        if counts and digest(file) == whole and (known := _parts(file)):  # it is what it was when it ran
+        if counts and (known := _parts(file)):
             ran = {"", *outcome.functions.get(file, ())}
-            parts = {name: known[name] for name in known if name in ran or counts(name)}
+            package = (
+                {provenance.HEADS} if file.endswith("__init__.py") else set()
+            )  # else a submodule is found
+            parts = {name: known[name] for name in known if name in ran | package or counts(name)}
             modules[file] = {"whole": whole, "parts": parts}
         else:
             files[file] = whole
@@ -121,7 +126,7 @@ def _mentioned(outcome):
         with contextlib.suppress(OSError, ValueError, SyntaxError):
             named = provenance.mentions((project.ROOT / file).read_text(encoding="utf-8"))
             ran = named if file == lab else {"", *outcome.functions.get(file, ())}
-            found.update(*(named.get(name, ()) for name in ran))
+            found.update({"__getattr__"} & set(ran), *(named.get(name, ()) for name in ran))
     return found
 
 
