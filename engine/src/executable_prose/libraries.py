@@ -1,6 +1,8 @@
 """The libraries whose versions decide what a project's code gives, and what its pages are."""
 
 import importlib.metadata
+import sys
+from pathlib import Path
 
 from executable_prose import project
 
@@ -16,6 +18,12 @@ def computing() -> dict[str, str]:
 def writing() -> dict[str, str]:
     """The versions of what makes pages."""
     return _versions(WRITE)
+
+
+def installed() -> list[str]:
+    """The names of all distributions with their versions, as their folders have them."""
+    folders = {Path(each) for each in sys.path if each.endswith("-packages")}
+    return sorted(path.name for folder in folders for path in folder.glob("*.dist-info"))
 
 
 def _versions(names):

@@ -177,7 +177,7 @@ EXHIBITS = {
     "a module from elsewhere on the path": ("elsewhere(m.__name__[9:])", beside),
     "a package that hides a module": ("m.__file__[-11:]", package_beside),
     "a database by its address": (
-        "sqlite3.connect(f'file:{m.DATA[:-3]}db?mode=ro', uri=True).execute('select sum(x) from t').fetchall()",
+        "sqlite3.connect(f'file:{m.DATA[:-3]}db?mode=ro', uri=True).execute('select * from t').fetchall()",
         another_row,
     ),
     "a file from an open folder": (
@@ -476,7 +476,9 @@ def test_a_result_belongs_to_the_kernels_that_somebody_has_chosen(monkeypatch):
 OWN = """
     import functools
     import os
+    import pkgutil
     import subprocess
+    from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from elsewhere.words import WORDS
@@ -485,6 +487,21 @@ OWN = """
     ROOT = Path(__file__).parent
     AT_IMPORT = (ROOT / "data/at_import.txt").read_text()
     VARIABLE_AT_IMPORT = os.environ.get("AT_IMPORT", "none")
+    EXISTS_AT_IMPORT = str((ROOT / "data/maybe.txt").exists())
+    HOME_AT_IMPORT = os.path.expandvars("$NEWS")
+    read = functools.cache(Path.read_text)
+    known = {}
+
+
+    def by_hand():
+        if "text" not in known:
+            known["text"] = (ROOT / "data/by_hand.txt").read_text()
+        return known["text"]
+
+
+    def in_a_thread():
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit((ROOT / "data/thread.txt").read_text).result()
 
 
     @functools.cache
@@ -506,6 +523,15 @@ OWN = """
         "names": lambda: str(len(list((ROOT / "data").iterdir()))),
         "program": lambda: subprocess.check_output(["cat", ROOT / "data/program.txt"], text=True),
         "bytecode": lambda: "one",
+        "existence at import": lambda: EXISTS_AT_IMPORT,
+        "library at import": lambda: HOME_AT_IMPORT,
+        "wrapped": lambda: read(ROOT / "data/wrapped.txt"),
+        "wrapped again": lambda: read(ROOT / "data/wrapped.txt"),
+        "by hand": by_hand,
+        "by hand again": by_hand,
+        "thread": in_a_thread,
+        "bytes": lambda: os.environb.get(b"NEWS", b"none").decode(),
+        "package data": lambda: pkgutil.get_data("elsewhere", "words.txt").decode(),
     }
 
 
@@ -524,9 +550,29 @@ SAID = (
         "kept",
         "kept again",
     ),
-    *("size", "existence", "names", "program", "bytecode"),
+    *("size", "existence", "names", "program", "bytecode", "existence at import", "library at import"),
+    *("wrapped", "wrapped again", "by hand", "by hand again", "thread", "bytes", "package data"),
 )
-DATA = ("data/at_import.txt", "data/kept.txt", "data/size.txt", "data/program.txt", ".ci/hidden.txt")
+DATA = (
+    *("data/at_import.txt", "data/kept.txt", "data/size.txt", "data/program.txt", ".ci/hidden.txt"),
+    *("data/wrapped.txt", "data/by_hand.txt", "data/thread.txt", "elsewhere/words.txt"),
+)
+
+
+OTHER_PAGES = ("extension", "hook", "handed-on")
+HOOK = """
+    from pathlib import Path
+
+    read = {}
+
+
+    def on_pre_build(**_):
+        read["text"] = Path("data/hook.txt").read_text()
+
+
+    def on_page_markdown(markdown, page, **_):
+        return markdown + (read["text"] if page.file.name == "handed-on" else "first")
+    """
 
 
 def test_what_makes_a_page_decides_it(tmp_path_factory):
@@ -539,8 +585,9 @@ def test_what_makes_a_page_decides_it(tmp_path_factory):
             "own.py": OWN,
             "elsewhere/words.py": "WORDS = 'one'\n",
         }
-        | {"hook.py": "def on_page_markdown(markdown, **_):\n    return markdown + 'first'\n"}
+        | {"hook.py": HOOK, "data/hook.txt": "one"}
         | {"docs/extension.md": "# Said\n\nTerm\n:   Meaning.\n", "docs/hook.md": "# Said\n"}
+        | {"docs/handed-on.md": "# Said\n", "elsewhere/__init__.py": ""}
         | dict.fromkeys((*DATA, "../outside.txt"), "one")
     )
     project.edit("mkdocs.yml", "  - def_list\n", "  - !ENV [EXTENSION, abbr]\n")
@@ -549,11 +596,11 @@ def test_what_makes_a_page_decides_it(tmp_path_factory):
     def built():
         done = project.build()
         assert done.code == 0, done.output
-        return {page: project.page(f"{Path(page).stem}/index.html") for page in [*pages, "extension", "hook"]}
+        return {page: project.page(f"{Path(page).stem}/index.html") for page in (*pages, *OTHER_PAGES)}
 
     before = built()
     project.environment |= {"NEWS": "two", "AT_IMPORT": "two", "EXTENSION": "def_list"}
-    project.write(dict.fromkeys((*DATA, "../outside.txt", "data/maybe.txt"), "another"))
+    project.write(dict.fromkeys((*DATA, "../outside.txt", "data/maybe.txt", "data/hook.txt"), "another"))
     project.write({"elsewhere/words.py": "WORDS = 'two'\n"})
     for file, old, new in (("own.py", '"one"', '"two"'), ("hook.py", "first", "other")):
         with same_time(project.root / file):
@@ -562,6 +609,39 @@ def test_what_makes_a_page_decides_it(tmp_path_factory):
     shutil.rmtree(project.root / ".cache")
     assert after == built()
     assert [page for page in before if before[page] == after[page]] == []
+
+
+WARNS = """
+    import logging
+
+    from executable_prose.registry import directive
+
+
+    @directive("warn")
+    def warn(page, argument, body):
+        logging.getLogger("mkdocs.plugins.own").warning("careful")
+        return []
+    """
+
+
+@pytest.mark.slow
+def test_a_page_that_stops_a_build_stops_the_next_one(tmp_path_factory):
+    files = FILES | {"own.py": WARNS, "docs/warns.md": "# Warns\n\n```warn\n```\n"}
+    project = Project(tmp_path_factory.mktemp("warns").resolve(), files=files)
+    project.write({"pyproject.toml": SETTINGS.format(additions="own")})
+    assert [project.build().code for _ in range(2)] == [1, 1]
+
+
+@pytest.mark.slow
+def test_two_pages_whose_names_are_alike_are_two(tmp_path_factory):
+    text = "# Alike\n\n[Home](%sindex.md)\n"
+    files = FILES | {"docs/a/b.md": text % "../", "docs/a.b.md": text % ""}
+    project = Project(tmp_path_factory.mktemp("alike").resolve(), files=files)
+    for _ in range(2):
+        assert project.build().code == 0
+        assert 'href="../../"' in project.page("a/b/index.html") and 'href="../"' in project.page(
+            "a.b/index.html"
+        )
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
@@ -110,11 +110,18 @@ class Listener:
 
     `files` holds their digests at that moment; None while nobody listens. A file that could not be opened
     because it is missing has no digest: it is a dependency all the same. Installed files are none.
-    `ran_program` says whether another program was started: nobody hears of what that reads.
+    `ran_program` says whether a program was started or a host was asked: nobody hears of what these read.
     """
 
     HEARD = ("open", "os.listdir", "os.scandir", "sqlite3.connect")
-    PROGRAMS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork")
+    PROGRAMS = (
+        "subprocess.Popen",
+        "os.system",
+        "os.posix_spawn",
+        "os.fork",
+        "socket.connect",
+        "socket.getaddrinfo",
+    )
 
     def __init__(self) -> None:
         self.files: Digests | None = None
@@ -143,15 +150,20 @@ class Listener:
     @contextlib.contextmanager
     def _looking(self):
         """Hear also of what Python tells nobody."""
-        modules = [os, sys.modules[os.name]]  # os has its functions from posix or nt
-        known = [(module, name, getattr(module, name)) for module in modules for name in LOOKS]
-        for module, name, look in known:
-            setattr(module, name, self._heard(look))
+        known = self.look()
         try:
             yield
         finally:
             for module, name, look in known:
                 setattr(module, name, look)
+
+    def look(self) -> list[tuple[ModuleType, str, Callable]]:
+        """Replace functions of os by some that are heard; return the originals."""
+        modules = [os, sys.modules[os.name]]  # os has its functions from posix or nt
+        known = [(module, name, getattr(module, name)) for module in modules for name in LOOKS]
+        for module, name, look in known:
+            setattr(module, name, self._heard(look))
+        return known
 
     def _heard(self, look):
         @functools.wraps(look)
@@ -173,7 +185,7 @@ class Listener:
         if event in self.HEARD:
             self._hear(event, arguments, sys._getframe(1))
         elif event in self.PROGRAMS and self._thread in (None, threading.get_ident()):
-            self.ran_program = True
+            self._on_program(sys._getframe(1))
 
     def _hear(self, event, arguments, frame):
         """Something of a file was asked in this frame."""
@@ -184,6 +196,9 @@ class Listener:
                 self._on_file(event, arguments, frame)
             finally:
                 self._busy = False
+
+    def _on_program(self, frame):
+        self.ran_program = True
 
     def _on_file(self, event, arguments, frame):
         path = "." if arguments[0] is None else arguments[0]
@@ -205,14 +220,14 @@ class Listener:
             for file in (name, f"{name}-wal", f"{name}-journal"):
                 self._note(file)
         elif event not in ("open", "os.open"):
-            lists_names = event == "os.listdir" or _is_library(frame)
+            lists_names = event == "os.listdir" or is_library(frame)
             self._note((name or ".") + (NAMES if lists_names else STATUSES))
         elif not arguments[2] & os.O_WRONLY and not (project.ROOT / name).is_dir():
             self._note(name)
 
     def _note_look(self, name, frame):
         asks_kind = False
-        while frame and _is_library(frame):
+        while frame and is_library(frame):
             asks_kind |= bool(ASK_KIND.fullmatch(frame.f_code.co_name))
             frame = frame.f_back
         asker = frame.f_globals.get("__name__", "") if frame else ""
@@ -332,7 +347,8 @@ def _opened(number):
     return None
 
 
-def _is_library(frame):
+def is_library(frame: FrameType) -> bool:
+    """Whether the frame is of a function of Python's library."""
     file = frame.f_code.co_filename
     return file.startswith(("<frozen ", LIBRARY)) and "-packages" not in file
 

@@ -95,10 +95,8 @@ class Warnings(logging.Filter):
     """What MkDocs says of links. It names a bad link's page but not its line: add it."""
 
     BAD_LINK = re.compile(r"Doc file '(?P<page>[^']+)' contains a(?:n \w+)? link '(?P<link>[^']+)'")
-    count = 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        self.count += 1
         if found := self.BAD_LINK.search(record.getMessage()):
             lab = f"{project.settings().labs}/{Path(found['page']).stem}.py"
             files = [f"docs/{found['page']}", *[lab] * (project.ROOT / lab).is_file()]
@@ -107,5 +105,15 @@ class Warnings(logging.Filter):
         return True
 
 
-WARNINGS = Warnings()
-logging.getLogger("mkdocs.structure.pages").addFilter(WARNINGS)
+class Count(logging.Handler):
+    """How many warnings MkDocs and its plugins have given."""
+
+    count = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
+
+
+WARNINGS = Count(logging.WARNING)
+logging.getLogger("mkdocs").addHandler(WARNINGS)
+logging.getLogger("mkdocs.structure.pages").addFilter(Warnings())

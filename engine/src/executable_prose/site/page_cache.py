@@ -9,8 +9,12 @@ import contextlib
 import functools
 import hashlib
 import json
+import locale
 import sys
+import time
+from pathlib import Path
 from typing import Any, TypedDict
+from urllib.parse import quote
 
 from markdown import Markdown
 
@@ -30,16 +34,16 @@ class Entry(TypedDict):
 
 
 def converted(text: str, md: Markdown) -> str:
-    """The HTML of a page's text. A page is not cached if MkDocs warns of it, or if it runs a program."""
+    """The HTML of a page's text, which is not cached if MkDocs warns, a program runs or a host is asked."""
     make = type(md).convert
     if not host.is_mkdocs(md):
         return make(md, text)
     mkdocs, page = host.MkDocs(md), md.page
     results = page.build.results
     page.build.host = mkdocs.links
-    file = project.ROOT / ".cache" / "pages" / f"{page.path().replace('/', '.')}.json"
-    python = [sys.version, list(sys.flags)]
-    key = _digest([text, python, _code(), mkdocs.settings(), str(project.settings())])
+    file = project.ROOT / ".cache" / "pages" / f"{quote(page.path(), safe='')}.json"
+    around = [sys.version, list(sys.flags), time.tzname, locale.setlocale(locale.LC_ALL), Path.cwd().name]
+    key = _digest([page.path(), text, around, _code(), mkdocs.settings(), str(project.settings())])
     if entry := _load(file, key, results):
         mkdocs.restore(entry["answers"])
         return entry["html"]
@@ -49,7 +53,8 @@ def converted(text: str, md: Markdown) -> str:
         html = make(md, text)
     files |= process.files()
     page.build.uses(files)
-    if host.WARNINGS.count == before and not listener.ran_program:
+    ran_program = listener.ran_program or process.OWN_READS.ran_program
+    if host.WARNINGS.count == before and not ran_program:
         files |= {name: results.digest(name) for name in _folders()}
         entry = Entry(
             key=key,
@@ -88,7 +93,7 @@ def _folders():
 def _code():
     """The state of what makes pages, as it is when this process makes the first."""
     files = sorted(project.ENGINE.rglob("*.py"))
-    return [libraries.writing(), [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]]
+    return [libraries.installed(), [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]]
 
 
 def _digest(value):

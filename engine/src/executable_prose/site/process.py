@@ -1,7 +1,8 @@
 """Inputs that every page depends on once this process has read them.
 
-These are the modules of the site's own code, as they were loaded; files that this code opened while it was
-imported, or in a function whose result `functools` caches; and environment variables that it read.
+These are the modules of the site's own code, as they were loaded, and whatever this code itself reads or
+looks up: it may keep that in a variable, for other pages. What it reads by way of the engine
+(`reading.parsed`, a listing, a result) counts for the page alone that it was read for.
 """
 
 import contextlib
@@ -10,32 +11,35 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from executable_prose import project
-from executable_prose.execution.recorder import Listener
+from executable_prose.execution.recorder import Listener, is_library
 from executable_prose.project import Digests, digest
 
 Variables = dict[str, str | None]  # environment variables with their values
 
 
-class CachedReads(Listener):
-    """Records files whose content the site's own code may keep in a variable or a cache."""
+class OwnReads(Listener):
+    """Records files that the site's own code opens, in any thread, and whether it starts a program."""
 
     def __init__(self) -> None:
         super().__init__()
         self._thread = None
 
     def _on_file(self, event: str, arguments: tuple, frame: FrameType) -> None:
-        if _may_be_cached(frame):
+        if _is_by_own_code(frame):
             super()._on_file(event, arguments, frame)
+
+    def _on_program(self, frame: FrameType) -> None:
+        self.ran_program |= _is_by_own_code(frame)
 
 
 class RecordedEnviron(dict):
     """The dictionary behind os.environ; it records which variables are read."""
 
-    by_site: set[str] = set()  # names that the site's own code has read and may have stored
+    by_site: set[str] = set()  # names that the site's own code has read
     by_page: set[str] | None = None  # names read while a page is converted
 
     def __getitem__(self, key: Any) -> Any:
@@ -47,29 +51,27 @@ class RecordedEnviron(dict):
         return super().__iter__()
 
     def _record(self, name):
-        frame = sys._getframe(2)
         if self.by_page is not None:
             self.by_page.add(name)
-            if not _may_be_cached(frame):
-                return
-        while frame and frame.f_code.co_filename.startswith("<frozen "):  # os, and collections.abc below it
-            frame = frame.f_back
-        if frame and _is_own(frame):
+        if _is_by_own_code(sys._getframe(2)):
             self.by_site.add(name)
 
 
-CACHED_READS = CachedReads()
+OWN_READS = OwnReads()
 LOADED: Digests = {}  # the site's own modules, each with the digest of the source that was loaded
 _SEEN: set[str] = set()  # names of modules that `files` has looked at
 
 
 def watch() -> None:
     """Record inputs from now on, and ignore the bytecode of the site's own modules: it may be outdated."""
-    if CACHED_READS.files is not None:
+    if OWN_READS.files is not None:
         return
-    CACHED_READS.hear()
-    CACHED_READS.files = {}
+    OWN_READS.hear()
+    OWN_READS.files = {}
+    OWN_READS.look()
     os.environ._data = RecordedEnviron(os.environ._data)  # type: ignore[attr-defined]
+    if os.supports_bytes_environ:
+        os.environb._data = os.environ._data  # type: ignore[attr-defined]
     original = importlib.machinery.SourceFileLoader.path_stats
 
     def path_stats(loader, path):
@@ -92,12 +94,12 @@ def recording_variables() -> Iterator[set[str]]:
 
 
 def files() -> Digests:
-    """Return the loaded modules and the files whose content they may have cached."""
+    """Return the loaded modules and the files that they have read."""
     for name in sys.modules.keys() - _SEEN:  # modules that were loaded before `watch` was called, too
         _SEEN.add(name)
         if file := project.ours(getattr(sys.modules[name], "__file__", None) or os.devnull):
             LOADED.setdefault(file, digest(file))
-    return LOADED | (CACHED_READS.files or {})
+    return LOADED | (OWN_READS.files or {})
 
 
 def variables(names: Iterable[str]) -> Variables:
@@ -106,35 +108,14 @@ def variables(names: Iterable[str]) -> Variables:
     return {name: known.get(name) if name else " ".join(sorted(known)) for name in names}
 
 
-def _may_be_cached(frame):
-    """Whether the site's own code is importing a module or filling a cache of functools."""
+def _is_by_own_code(frame):
+    """Whether the site's own code has called this, directly or by way of Python's library."""
     current: FrameType | None = frame
-    while current:
-        if _is_own(current) and _caches(current):
-            return True
+    while current and is_library(current):
         current = current.f_back
-    return False
-
-
-def _is_own(frame):
-    file = frame.f_code.co_filename
-    return file.startswith(str(project.ROOT)) and _is_own_file(file)
+    return bool(current) and _is_own_file(current.f_code.co_filename, project.ROOT)
 
 
 @functools.cache
-def _is_own_file(path):
-    return project.ours(path) is not None
-
-
-_CACHES: dict[CodeType, bool] = {}
-
-
-def _caches(frame):
-    """Whether the frame belongs to a module's top level or to a function with a cache of functools."""
-    code = frame.f_code
-    if code not in _CACHES:
-        found: Any = frame.f_globals
-        for part in code.co_qualname.split("."):
-            found = found.get(part) if found is frame.f_globals else getattr(found, part, None)
-        _CACHES[code] = code.co_name == "<module>" or hasattr(found, "cache_info")
-    return _CACHES[code]
+def _is_own_file(path, root):
+    return not path.startswith("<") and project.ours(path) is not None
