@@ -13,6 +13,7 @@ import math
 import os
 import re
 import sys
+import tempfile
 import traceback
 
 from executable_prose import project
@@ -24,7 +25,7 @@ from executable_prose.figures import svg
 from executable_prose.project import ours, relative
 
 PLAIN = {bool: bool, int: int.__int__, float: float.__float__, str: str.__str__}  # of classes of one's own
-ADDRESS = re.compile(r"[\w.<> ]{0,60} at 0x[0-9a-fA-F]{6,}")
+ADDRESS = re.compile(r"(?:<|&lt;)[\w.,:'() -]{1,80} at 0x[0-9a-fA-F]{6,}")
 WORDS = 2_000  # characters of what an exception says
 BITS = 4096  # of a whole number; Python writes none of more than 4,300 digits
 
@@ -128,7 +129,7 @@ def _plain(values):
 
 
 def _check_text(result):
-    """Refuse half of a pair that stands for one character in UTF-16, and where something lies in memory."""
+    """Refuse half of a pair that stands for one character in UTF-16, and places in memory or on the disk."""
     try:
         text = json.dumps(result, ensure_ascii=False)
         text.encode()
@@ -139,6 +140,11 @@ def _check_text(result):
             f"expected the same text in each run, got {address[0]!r}: an address in memory. Print what the "
             "object holds, or its name"
         )
+    for folder in map(str, (tempfile.gettempdir(), project.ROOT)):
+        if len(folder) > 1 and json.dumps(folder, ensure_ascii=False)[1:-1] in text:
+            raise ExhibitError(
+                f"expected the same text wherever the project lies, got {folder!r}: print the rest of it"
+            )
 
 
 def _explain(error, name):

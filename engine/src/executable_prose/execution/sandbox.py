@@ -79,6 +79,7 @@ def close(folder: str | Path, seconds: int) -> None:
         for name in os.environ.keys() - {*SET, "MPLCONFIGDIR"}:
             del os.environ[name]
     os.environ["TMPDIR"] = tempfile.tempdir
+    os.umask(0o022)
     sys.dont_write_bytecode = True
     trace = (Path(folder) / TRACE).open("w")
     faulthandler.enable(trace)

@@ -52,15 +52,17 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
     with temporary(f".{site.name}-", site.parent) as folder:
         _mark(folder)
         for _ in range(ATTEMPTS):
-            made, before = Path(tempfile.mkdtemp(dir=folder)), _stamps()
+            made, before = Path(tempfile.mkdtemp(dir=folder)), _states()
             if code := _whole(made, zensical, build):
                 return code
             if not (changed := _changed(before) or build.changed()):
                 _mark(made)
                 _swap(made, site, folder)
                 return 0
-            if loaded := sorted(process.LOADED.keys() & set(changed)):
-                sys.exit(f"{loaded[0]}, which the build runs, changed during the build: build again")
+            if read := sorted(process.files().keys() & set(changed)):  # this process may keep what it was
+                sys.exit(
+                    f"{read[0]}, which the site's own code is or reads, changed during the build: build again"
+                )
             print(
                 f"WARNING -  {changed[0]} changed during the build; building again",
                 file=sys.stderr,
@@ -93,34 +95,26 @@ def _whole(made, zensical, build):
     return 0
 
 
-def _stamps():
-    """Return time, size and inode of each file in a site's folders; `Build.changed` compares others."""
-    said, settings = project.configuration(), project.settings()
+def _states():
+    """Return the digests of the files that MkDocs reads and copies; `Build.changed` compares all others."""
+    said = project.configuration()
     theme = said.get("theme")
     templates = theme.get("custom_dir") if isinstance(theme, dict) else None
-    rooms = (project.DOCS.name, templates, *settings.rooms, settings.tests)
-    files = [
-        project.ROOT / name for name in (project.CONFIGURATION, "pyproject.toml", said.get("INHERIT")) if name
-    ]
-    for folder in filter(None, rooms):
-        for place, folders, names in os.walk(project.ROOT / folder):
-            folders[:] = [name for name in folders if name not in ("__pycache__", "node_modules")]
-            files += [Path(place, name) for name in names]
-    return {file: _stamp(file) for file in files}
+    names = [name for name in (project.CONFIGURATION, "pyproject.toml", said.get("INHERIT")) if name]
+    for folder in filter(None, (project.DOCS.name, templates)):
+        files = (path for path in (project.ROOT / folder).rglob("*") if path.is_file())
+        names += [path.relative_to(project.ROOT).as_posix() for path in files if not _is_hidden(path)]
+    return {name: project.digest(name) for name in names}
 
 
-def _stamp(file):
-    with contextlib.suppress(OSError):
-        state = file.stat()
-        return state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino
-    return None
+def _is_hidden(path):
+    return any(part.startswith(".") for part in path.relative_to(project.ROOT).parts)
 
 
 def _changed(before):
-    """Return the names of the files whose stamps differ now."""
-    now = _stamps()
-    files = [file for file in before.keys() | now.keys() if before.get(file) != now.get(file)]
-    return sorted(os.path.relpath(file, project.ROOT) for file in files)
+    """Return the names of the files whose digests differ now."""
+    now = _states()
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
 
 
 def _refuse(site, zensical=False):

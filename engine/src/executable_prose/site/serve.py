@@ -12,6 +12,7 @@ import contextlib
 import functools
 import html
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ from watchdog.utils.dirsnapshot import EmptyDirectorySnapshot
 from executable_prose import project
 from executable_prose.command import temporary
 from executable_prose.execution import results
-from executable_prose.site import assets, host, input_checks
+from executable_prose.site import assets, host, input_checks, process
 from executable_prose.site.shared import Build
 
 WATCH = 0.5  # seconds between two looks at the files
@@ -56,7 +57,7 @@ class Site:
             raise Abort(why)
         with self.lock:
             shared.results.invalidate()
-        self.results = shared.results
+        self.shared = shared
         config.watch += [str(folder) for folder in _folders() if folder.is_dir()]
         self.config = config.plugins.on_config(shared.into(config))
         self.config.plugins.on_pre_build(config=config)
@@ -159,6 +160,7 @@ class Server(LiveReloadServer):
     """MkDocs's server, which makes a page before it answers for it."""
 
     site: Site | None = None
+    again = False  # whether to start again once it has ended
 
     def __init__(self, builder: Callable[[], None], **how: Any) -> None:
         def rebuild():
@@ -176,11 +178,11 @@ class Server(LiveReloadServer):
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self):
-        """Make the site again when a file changes that an exhibit has read and that MkDocs does not watch."""
+        """Make the site again when a file changes that it is made of and that MkDocs does not watch."""
         known = {}
         while True:
             time.sleep(WATCH)
-            files = self.site.results.files() if self.site and self._watched_paths else {}
+            files = self.site.shared.files() | process.files() if self.site and self._watched_paths else {}
             now = {name: _state(name) for name in files if not self._is_watched(name)}
             new = [name for name in now.keys() - known.keys() if project.digest(name) != files[name]]
             if new or any(known.get(name, state) != state for name, state in now.items()):
@@ -217,7 +219,11 @@ class Server(LiveReloadServer):
 
     @classmethod
     def renew(cls, shared: Build, config: MkDocsConfig, **_: object) -> None:
-        """Every page is due again."""
+        """Every page is due again. Code that has changed needs another process."""
+        if changed := [name for name, known in process.files().items() if project.digest(name) != known]:
+            log.info(f"{changed[0]} changed, which the site's own code is or reads: starting again")
+            cls.again = True
+            raise KeyboardInterrupt
         before = cls.site  # kept until the next is there: Python 3.11 hands other threads what it takes apart
         if before:
             before.close()
@@ -227,13 +233,13 @@ class Server(LiveReloadServer):
 def _folders():
     """What decides pages besides docs/."""
     settings = project.settings()
-    rooms = (*settings.rooms, settings.tests, settings.additions.partition(".")[0])
+    rooms = (*settings.rooms, settings.tests)
     return [project.ROOT / room for room in rooms if room]
 
 
 def _state(name):
     """What of a file, or of what there is of it (see project.digest), is not the same after a change."""
-    if not name.endswith(("/", "?")):
+    if "//" not in name:
         with contextlib.suppress(OSError):
             state = (project.ROOT / name).stat()
             return state.st_mtime_ns, state.st_size, state.st_ino
@@ -249,12 +255,18 @@ def _refused(environ):
 
 def main(*arguments: str) -> None:
     """The command `serve`."""
+    process.watch()
     shared = Build(results.Results(lazy=True))
     serve.build, serve.LiveReloadServer = functools.partial(Server.renew, shared), Server  # type: ignore[misc, assignment]
     with temporary("serve-") as folder:
         tempfile.tempdir = str(folder)  # MkDocs leaves a site there when a signal comes early
         try:
             __main__.cli(["serve", *arguments])
+        except SystemExit:
+            if not Server.again:
+                raise
         finally:
             if Server.site:
                 Server.site.close()
+    if Server.again:
+        os.execv(sys.executable, [sys.executable, "-m", project.ENGINE.name, "serve", *arguments])

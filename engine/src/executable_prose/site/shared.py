@@ -1,6 +1,7 @@
 """What all pages of a build share."""
 
 import functools
+import threading
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -22,6 +23,7 @@ class Build:
         self.results = results or Results()
         self.listener = Listener()
         self.host: Any = None  # MkDocs's configuration and files, for pages that it leaves to a plugin
+        self.lock = threading.Lock()
         self._used: set[tuple[str, str | None]] = set()
 
     def begin(self) -> None:
@@ -31,7 +33,13 @@ class Build:
 
     def uses(self, files: Digests) -> None:
         """Record the digests that files had when they were used."""
-        self._used.update(files.items())
+        with self.lock:
+            self._used.update(files.items())
+
+    def files(self) -> Digests:
+        """Return the files that pages and results were made with, besides modules of exhibits."""
+        with self.lock:
+            return self.results.files() | dict(self._used)
 
     def changed(self) -> list[str]:
         """Return the files that differ from what this build used."""
