@@ -132,6 +132,13 @@ BOUND_AGAIN = {
     "except": "try:\n    pass\nexcept ValueError as scaled:\n    pass\n",
     "del": "del scaled\n",
     "augmented": "scaled += 1\n",
+    "everything": "from math import *\n",
+    "global": "def f():\n    global scaled\n    scaled = 1\n",
+    "walrus in a comprehension": "ALL = [(scaled := n) for n in (1, 2)]\n",
+    "walrus in a default": "def f(x=(scaled := 1)):\n    pass\n",
+    "walrus in a decorator": "@(scaled := abs)\ndef f():\n    pass\n",
+    "walrus in a base": "class A((scaled := list)):\n    pass\n",
+    "rest of a mapping": "match {}:\n    case {**scaled}:\n        pass\n",
 }
 
 
@@ -159,9 +166,35 @@ def test_a_name_of_another_scope_is_another_name(find, here):
         "scaled = 2; a = 1\n",
         "class A:\n    def scaled(x):\n# left\n        return x\n",
         'class A:\n    scaled = """\nleft\n"""\n',
+        'class A:\n    def scaled(x):\n        return """\n        one\n        """\n',
     ],
 )
 def test_what_cannot_be_cut_out_whole_is_not_listed(find, here, text):
     here.write({"snippets/a.py": text})
     with pytest.raises(symbols.SymbolError, match="cannot be listed by itself"):
         find("snippets/a.py", "A.scaled" if "class" in text else "scaled")
+
+
+@pytest.mark.parametrize(
+    ("text", "symbol", "listed"),
+    [
+        ("SCALE: float\nSCALE = 2.0\n", "SCALE", "SCALE = 2.0"),
+        ("@overload\ndef f(x: int): ...\n\n\ndef f(x):\n    pass\n", "f", "def f(x):\n    pass"),
+        (
+            "class A:\n    @property\n    def b(self):\n        pass\n\n"
+            "    @b.setter\n    def b(self, b):\n        pass\n",
+            "A.b",
+            "@property\ndef b(self):\n    pass",
+        ),
+        ("from math import *\n\nSCALE = 2.0\n", "SCALE", "SCALE = 2.0"),
+    ],
+)
+def test_what_has_one_value_at_a_time_is_listed(find, here, text, symbol, listed):
+    here.write({"snippets/a.py": text})
+    assert "\n".join(find("snippets/a.py", symbol).lines) == listed
+
+
+def test_a_file_in_another_encoding_is_not_listed(find, here):
+    here.write({"snippets/a.py": "# -*- coding: latin-1 -*-\nSCALE = 2.0\n"})
+    with pytest.raises(symbols.SymbolError, match=r"declares the encoding iso-8859-1: save it as UTF-8"):
+        find("snippets/a.py", "SCALE")

@@ -1,17 +1,12 @@
 """Find a symbol's source text in a Python file."""
 
 import ast
+import io
+import tokenize
 from typing import NamedTuple, TypedDict
 
 from executable_prose import project
 from executable_prose.execution.memo import cached
-
-# What has names of its own.
-SCOPES = (
-    *(ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef, ast.Lambda),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-)
-
 
 MOST = 5_000  # lines of a listing
 
@@ -72,6 +67,9 @@ def _text(file):
         text = "\0"
     if "\0" in text:
         raise SymbolError(f"{file} is no text in UTF-8: only text can be listed")
+    encoding = tokenize.detect_encoding(io.BytesIO(text.encode()).readline)[0]
+    if file.endswith(".py") and encoding not in ("utf-8", "utf-8-sig"):
+        raise SymbolError(f"{file} declares the encoding {encoding}: save it as UTF-8, without a declaration")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -96,8 +94,8 @@ def _refuse_what_cannot_be_listed(name, found, file):
         )
     if not found["alone"]:
         raise SymbolError(
-            f"{name!r} shares a line with other code, or a line of it stands further left than its first, "
-            f"so that it cannot be listed by itself (at {file}:{found['first']})"
+            f"{name!r} cannot be listed by itself: it shares a line with other code, or one of its lines or "
+            f"strings reaches further left than its first line (at {file}:{found['first']})"
         )
 
 
@@ -108,9 +106,24 @@ def table(text: str) -> dict[str, Symbol]:
 
 
 def _table(scope, lines):
-    body = getattr(scope, "body", [])
+    body = [node for node in getattr(scope, "body", []) if not _adds_to_another(node)]
     bound = _bound(body)
-    return {name: {**_entry(node, lines), "bound": bound[name]} for node in body for name in _names(node)}
+    stars = bound.get("*", [])  # imports of everything
+    return {
+        name: {
+            **_entry(node, lines),
+            "bound": bound[name] + [n for n in stars if n > node.lineno],
+        }
+        for node in body
+        for name in _names(node)
+    }
+
+
+def _adds_to_another(node):
+    """Whether a definition belongs to another of its name: an overload, or the setter of a property."""
+    decorators = [ast.unparse(each) for each in getattr(node, "decorator_list", [])]
+    setters = {f"{node.name}.{kind}" for kind in ("setter", "getter", "deleter")} if decorators else set()
+    return any(each.rpartition(".")[2] == "overload" or each in setters for each in decorators)
 
 
 def _entry(node, lines):
@@ -127,25 +140,51 @@ def _entry(node, lines):
 
 
 def _is_alone(node, block):
-    """Whether these lines, without their indentation, are this node: what is cut out is parsed again."""
+    """Whether these lines, without their indentation, are this node: what is listed is parsed again."""
     column = node.col_offset
     if not all(line[:column].isspace() for line in block if column and line.strip()):
         return False
+    listed = code_of("\n".join(line[column:] for line in block))
+    return listed is not None and listed == code_of(ast.unparse(node))
+
+
+def code_of(text: str) -> str | None:
+    """The syntax tree of a text as a string, without docstrings; None if it is not Python."""
     try:
-        body = ast.parse("\n".join(["if 1:", *block] if column else block)).body
+        tree = ast.parse(text)
     except SyntaxError:
-        return False
-    return [ast.dump(each) for each in (body[0].body if column else body)] == [ast.dump(node)]
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            del node.body[: ast.get_docstring(node) is not None]
+    return ast.dump(tree)
 
 
 def _bound(scope):
-    """The lines that give each name of a scope a value, under conditions and in loops, too."""
+    """The lines that give each name of a scope a value; imports of everything under "*"."""
     lines, nodes = {}, list(scope)
     for node in nodes:
         for name in _given(node):
             lines.setdefault(name, []).append(node.lineno)
-        nodes += [] if isinstance(node, SCOPES) else ast.iter_child_nodes(node)
+        nodes += _within(node)
     return {name: sorted(set(places)) for name, places in lines.items()}
+
+
+def _within(node):
+    """The nodes below one that can give a name of its scope a value."""
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return []
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        shared = {name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names}
+        stores = (each for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in shared)
+        return [*node.decorator_list, node.args, *filter(None, [node.returns]), *stores]
+    if isinstance(node, ast.ClassDef):
+        return [*node.decorator_list, *node.bases, *node.keywords]
+    if isinstance(node, ast.Lambda):
+        return [node.args]
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        return [each.target for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
+    return ast.iter_child_nodes(node)
 
 
 def _given(node):
@@ -153,6 +192,8 @@ def _given(node):
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
     if isinstance(node, ast.alias):
         return [(node.asname or node.name).partition(".")[0]]
+    if isinstance(node, ast.MatchMapping):
+        return [node.rest] if node.rest else []
     is_named = (
         ast.AsyncFunctionDef,
         ast.FunctionDef,

@@ -41,7 +41,12 @@ def listing(page: Page, file: str, symbol: str | None) -> Parts:
 
 
 def _in_brief(lines):
-    """Code with the first paragraph of each docstring."""
+    """Code with the first paragraph of each docstring, or whole if that would be other code."""
+    short = _shortened(lines)
+    return short if symbols.code_of("\n".join(short)) == symbols.code_of("\n".join(lines)) else lines
+
+
+def _shortened(lines):
     lines = lines.copy()
     documented = (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)
     nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, documented)]
