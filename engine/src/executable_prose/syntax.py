@@ -18,8 +18,13 @@ CLAIM = r"(?<!`)`#!claim\s+([^`]+?)\s*`(?!`)"
 MINUTES = "`#!minutes`"
 # What was meant to be one of these, and is none.
 NAMELESS = r"(?<!`)`(#!(?:val|value|claim|minute)s?(?:\s[^`]*)?)`(?!`)"
+# Code that names a language, which is not shown.
+CODE = (
+    r"(?<![`\\])(?P<ticks>`+)(?!`)(?:#!|:{3,})\s*(?P<word>[\w#.+-]*)(?P<more>\s[^`].*?|)(?<!`)(?P=ticks)(?!`)"
+)
 FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,})\s*(?P<kind>[\w-]*)(?P<rest>[^`]*)$")
 LISTING = re.compile(r'^(?P<indent>\s*)--8<--\s+"(?P<file>[^"@]+)(?:@(?P<symbol>[^"]+))?"\s*$')
+BRACED = re.compile(r"(?:\{\s*\.?)?([\w-]*)")  # the first word behind a fence, as others write it
 BOX = re.compile(r'^(?:\?\?\?\+?|!!!) +(?P<kind>[\w-]+)(?: +"(?P<title>.*)")?$')
 LISTED = "--8<--"  # the kind of a listing
 SHOWN = ("markdown", "md")  # fences that show how a directive is written
@@ -48,7 +53,9 @@ def blocks(lines: list[str], directives: Collection[str] = ()) -> Iterator[Block
     PageError: a fence that nothing closes, or one of the `directives` where it would be shown as it stands.
     """
     any_of = "|".join(directives)
-    misplaced = re.compile(rf"^\s*((>|[-*+]|\d+[.)])\s+)*(;*-+8<-+|(`{{3,}}|~{{3,}})\s*({any_of})\b)", re.I)
+    misplaced = re.compile(
+        rf"^\s*((>|[-*+:]|\d+[.)]|\[\^[^]]+\]:)\s+)*(;*-+8<-+|(`{{3,}}|~{{3,}})\s*({any_of})\b)", re.I
+    )
     number = 0
     while number < len(lines):
         block = at(lines, number)
@@ -107,10 +114,17 @@ def _check_place(block, misplaced):
 
 
 def _check_kind(block, directives):
-    if not block.kind or block.kind in directives:
+    if block.kind is None or block.kind in (*directives, LISTED):
         return
-    if near := difflib.get_close_matches(block.kind, directives, n=1, cutoff=0.8):
-        raise PageError(block.line, f"no directive is named {block.kind!r}; did you mean {near[0]!r}?")
+    kind = block.kind or BRACED.match(block.argument)[1]
+    if near := difflib.get_close_matches(kind.lower(), directives, n=1, cutoff=0.8):
+        if kind == near[0]:
+            raise PageError(block.line, f"a directive has no braces: write ```{kind}")
+        raise PageError(block.line, f"no directive is named {kind!r}; did you mean {near[0]!r}?")
+    if not any(line.strip() for line in block.body):
+        raise PageError(
+            block.line, f"nothing stands between these fences, and no directive is named {kind!r}"
+        )
 
 
 def exhibits(text: str) -> list[str]:

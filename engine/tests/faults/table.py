@@ -293,6 +293,246 @@ PROSE = {
     "ten megabytes": ({"docs/attempt.md": "# Trial\n\n" + "Words and words. " * 600_000},),
 }
 
+END = "`#!val lines.rising.end .2f`"
+SHOWN = " would be shown as it stands: "
+
+
+def headed(front):
+    return {"docs/attempt.md": f"---\n{front}\n---\n\n# Trial\n"}
+
+
+def left(text, shown, place=PLACE):
+    """Markup that nothing has made anything of, and what of it is named."""
+    return text, f"{place}{shown!r}{SHOWN}"
+
+
+MARKUP = {
+    "a value in a title": (headed(f"title: Ends at {END}"), "docs/attempt.md:2: in the title, ", "#!val"),
+    "a value in a description": (
+        headed(f"title: A\ndescription: At {END}"),
+        "attempt.md:3: in the description, ",
+    ),
+    "emphasis in a title": (headed('title: "**Bold**"'), "attempt.md:2: in the title, '**'" + SHOWN),
+    "code in a title": (headed('title: "The `scale`"'), "attempt.md:2: in the title, '`scale`'" + SHOWN),
+    "a link in a description": (
+        headed("description: See [it](index.md)"),
+        "attempt.md:2: in the description, ",
+    ),
+    "a key misspelt": (
+        headed("glosary: false"),
+        "docs/attempt.md:2: nothing reads 'glosary'; did you mean 'glossary'?",
+    ),
+    "a key in capitals": (
+        headed("title: A\nDescription: b"),
+        "attempt.md:3: nothing reads 'Description'",
+        "'description'",
+    ),
+    "a glossary that is neither": (
+        headed("glossary: flase"),
+        "attempt.md:2: glossary is true or false, got 'flase'",
+    ),
+    "keys of a site's own": (headed("title: A * b, x[0] and a_b\naside: true\nversions: 2\nhide: [toc]"),),
+    "a value in HTML": left(f"<div>\nIt is {END}.\n</div>\n", "`#!val", "docs/attempt.md:4: "),
+    "a value in a box of HTML": left(
+        f"<details><summary>A</summary>\n\nIt is {END}.\n\n</details>\n", "`#!val", "docs/attempt.md:5: "
+    ),
+    "emphasis in HTML": left("<div>\nSo **bold** it is.\n</div>\n", "**", "docs/attempt.md:4: "),
+    "a link in HTML": left("<p>See [it](index.md).</p>\n", "[it]("),
+    "code in HTML": left("<p>See `it`.</p>\n", "`it`"),
+    "a heading in HTML": left("<div>\n## Part\n</div>\n", "## P", "docs/attempt.md:4: "),
+    "a formula in HTML": left("<p>See $x^2$.</p>\n", "$x^2$"),
+    "a list in HTML": left("<div>\n- one\n- two\n</div>\n", "- one", "docs/attempt.md:4: "),
+    "a value in code by indentation": (
+        f"    It is {END}.\n",
+        PLACE,
+        "these lines are code, for they are indented by four columns: indent them less",
+    ),
+    "a claim in code by indentation, in a list": (
+        "- One\n\n        So `#!claim scaling-scales`.\n",
+        "docs/attempt.md:5: these lines are code",
+    ),
+    "a value in a diagram": (
+        fence("mermaid", DESCRIBED + f'  A["{END}"]\n'),
+        PLACE,
+        "a diagram shows ",
+        "as it stands: it holds no value and no claim",
+    ),
+    "a value between two backticks": (
+        f"It is `{END}`.\n",
+        PLACE,
+        "nothing is filled in; did you mean `#!val …`, in single backticks?",
+    ),
+    "a claim between two backticks": ("So ``#!claim scaling-scales``.\n", PLACE, "did you mean `#!claim …`"),
+    "a value in a formula": (f"Let $x = {END}$ be.\n", PLACE, SHOWN + "no formula is made here"),
+    "code in a formula": ("Let $`x`$ be.\n", PLACE, SHOWN + "no formula is made here"),
+    **{
+        f"a value by the name of {name}": (f"It is `{name} lines.rising.end .2f`.\n", PLACE, "`#!val …`")
+        for name in ("#!vla", "#!Val", "#! val", "#!vall", "#!VAL", ":::val")
+    },
+    "a claim by another name": ("So `#!clam scaling-scales`.\n", PLACE, "did you mean `#!claim …`"),
+    "minutes by another name": ("It takes `#!minuts`.\n", PLACE, "did you mean `#!minutes …`"),
+    "code of no language": (
+        "Call `#!pyhton f(x)`.\n",
+        PLACE,
+        "in '#!pyhton f(x)' 'pyhton' is no language, and would not be shown",
+    ),
+    "code of a language, and of none": ("`#!python f(x)`, `#!/bin/sh -e`, `#!important`, `` #!val a.b ``\n",),
+    "a value without backticks": left("It is #!val lines.rising.end.\n", "#!val"),
+    "an exhibit in braces": (
+        fence("{.exhibit lines.rising}"),
+        PLACE,
+        "a directive has no braces: write ```exhibit",
+    ),
+    "a lab in braces alone": (fence("{lab} scaling"), PLACE, "a directive has no braces: write ```lab"),
+    "an exhibit misspelt in braces": (fence("{ .exhbit a }"), PLACE, "did you mean 'exhibit'?"),
+    "an exhibit in capitals": (fence("Exhibit lines.rising"), PLACE, "did you mean 'exhibit'?"),
+    "a fence of nothing": (fence("figure lines.rising"), PLACE, "no directive is named 'figure'"),
+    "an exhibit in a definition": (
+        f"Term\n:   {FENCE}exhibit lines.rising\n    {FENCE}\n",
+        "docs/attempt.md:4: ",
+        "must stand on lines of its own",
+    ),
+    "an exhibit in a footnote": (
+        f"A[^1].\n\n[^1]: {FENCE}exhibit lines.rising\n",
+        ":5: ",
+        "on lines of its own",
+    ),
+    "a directive with colons": left("::: exhibit lines.rising\n", "::: e"),
+    "a directive of another kind": left(".. exhibit:: lines.rising\n", ".. exhibit::"),
+    "a block that is none": left("/// captoin\nWords.\n///\n", "///"),
+    "a template's sign": left("{% include 'a' %}\n", "{%"),
+    "a reference to nothing": left("See [text][nowhere].\n", "[text][nowhere]"),
+    "a reference to nothing by its text": left("See [text][].\n", "[text][]"),
+    "an image of nothing": left("See ![text][nowhere].\n", "![text][nowhere]"),
+    "a link with a blank": left("See [text] (index.md).\n", "[text] (index.md"),
+    "a link that is not closed": left("See [text](index.md.\n", "[text]("),
+    "a link with its parts exchanged": left("See (text)[index.md].\n", "(text)[index.md"),
+    "a footnote of nothing": left("So it is[^none].\n", "[^none]"),
+    "a footnote of nothing in a heading": left("## So it is[^none]\n", "[^none]"),
+    "a footnote of nothing in a caption": (
+        fence("exhibit lines.rising", "So it is[^none].\n"),
+        f"docs/attempt.md:4: '[^none]'{SHOWN}",
+    ),
+    "a footnote of nothing in a table": left(
+        "| a |\n|---|\n| b[^none] |\n", "[^none]", "docs/attempt.md:5: "
+    ),
+    "a definition after text": left("<p>A.\n[a]: index.md</p>\n", "[a]: index.m", "docs/attempt.md:4: "),
+    "emphasis never closed": left("So **bold it is.\n", "**"),
+    "emphasis with a blank": left("So ** bold** it is.\n", "** bold**"),
+    "emphasis over two paragraphs": left("So **bold\n\nit** is.\n", "**"),
+    "words struck out": left("So ~~not~~ it is.\n", "~~not~~"),
+    "a table of too few columns": left("| a | b |\n|--|\n| 1 | 2 |\n", "| a | b |"),
+    "a table without a second line": left("| a | b |\n| 1 | 2 |\n", "| a | b |"),
+    "a table after text": left(
+        "Text:\n| a | b |\n|---|---|\n| 1 | 2 |\n", "| a | b |", "docs/attempt.md:4: "
+    ),
+    "a list after text": left("Text:\n- one\n- two\n", "- one", "docs/attempt.md:4: "),
+    "a numbered list after text": left("Text:\n1. one\n2. two\n", "1. one", "docs/attempt.md:4: "),
+    "boxes to tick": left("- [ ] one\n- [x] two\n", "[ ]"),
+    "attributes of nothing": left("Text {: .class } goes on.\n", "{:"),
+    "a box misspelt": left('!!!"Title"\n    Text.\n', '!!!"'),
+    "a comment never closed": left("Text.\n\n<!-- And\n\nmore.\n", "<!--", "docs/attempt.md:5: "),
+    "HTML never closed": left('Text <b class="x and more.\n', '<b class="'),
+    "a sign that is none": ("One&nbps;two.\n", PLACE, "'&nbps;' would be shown as it stands"),
+    "a merge never ended": left("<<<<<<< HEAD\nOne.\n", "<<<<<<<"),
+    "an icon": left("So :material-check: it is.\n", ":material-check:"),
+    "words for a picture": left('<img alt="**A**" src="../assets/figures.css">\n', "**"),
+    "an element never closed": (
+        f"<div>\n\nSo **bold** it is {END}.\n",
+        PLACE,
+        "<div> is never closed, or too late: write </div> where it ends",
+    ),
+    "a box never closed": ("<details><summary>A</summary>\n\nText.\n", PLACE, "<details> is never closed"),
+    "an element never closed in a line": ("So <b>bold it is.\n", PLACE, "<b> is never closed"),
+    "an element closed in another paragraph": ("So <b>bold\n\nit</b> is.\n", PLACE, "<b> is never closed"),
+    "elements that cross": ("So <b><i>it</b></i> is.\n", PLACE, "<i> is never closed, or too late"),
+    "an element closed twice": ("So <b>it</b></b> is.\n", PLACE, "</b> closes no element"),
+    "a paragraph never closed": ("<p>Text.\n\nMore.\n", PLACE, "<p> is never closed"),
+    "an end of nothing": ("Text.\n\n</div>\n", "docs/attempt.md:5: </div> closes no element"),
+    "an element that closes itself": (
+        '<a id="x"/> Text.\n',
+        PLACE,
+        "<a/> opens an element that nothing closes",
+    ),
+    "what looks like an element": ("A List<int> it is.\n", PLACE, "<int> is never closed"),
+    "a page in HTML": (
+        '<p><a href="index.md">it</a></p>\n',
+        PLACE,
+        "the link 'index.md' leads to no page of the site",
+    ),
+    "a page in HTML in a line": (
+        'See <a href="index.md">it</a>.\n',
+        PLACE,
+        "the link 'index.md' leads to no page",
+    ),
+    "an image of nothing in HTML": (
+        '<p><img alt="a" src="none.png"></p>\n',
+        PLACE,
+        "'none.png' leads to no page",
+    ),
+    "an image of nothing in HTML in a line": (
+        'So <img alt="a" src="none.png">.\n',
+        PLACE,
+        "'none.png' leads to",
+    ),
+    "images of nothing": ('<img alt="a" srcset="none.png 1x">\n', PLACE, "the link 'none.png'"),
+    "a film of nothing": ('<video poster="none.png"></video>\n', PLACE, "the link 'none.png'"),
+    "an id of nothing in HTML": (
+        '<a href="#none">it</a>\n',
+        PLACE,
+        "the link '#none' leads to no id of this page",
+    ),
+    "a page out of the site in HTML": ('<a href="../../..">it</a>\n', PLACE, "leads to no page of the site"),
+    "a page from the root in HTML": ('<a href="/none/">it</a>\n', PLACE, "leads to no page of the site"),
+    "a folder in HTML": ('<a href="../labs/">it</a>\n', PLACE, "leads to no page of the site"),
+    "a link to nothing": ("See [it]().\n", PLACE, "the href of <a> is empty"),
+    "an image without a name": ('<img alt="a" src="">\n', PLACE, "the src of <img> is empty"),
+    "an address without a host": ("See [it](https:example.org).\n", PLACE, "names no host: write https://"),
+    "an address misspelt": ("See [it](htpps://example.org).\n", PLACE, "did you mean 'https'?"),
+    "an id of a listing": (
+        '## Highlight 1\n\n--8<-- "snippets/scale.py"\n',
+        f"{PLACE}the page has the id 'highlight-1' twice",
+    ),
+    "an id in HTML twice": ('<p id="a">A</p>\n\n<p id="a">B</p>\n', PLACE, "the id 'a' twice"),
+    "an id of a heading in HTML": ('## Part\n\n<p id="part">A</p>\n', "the id 'part' twice"),
+    "a figure twice": (
+        2 * (fence("exhibit lines.rising") + "\n"),
+        "docs/attempt.md:6: the page shows the figure of exhibit 'lines.rising' twice: link to the first",
+    ),
+    "signs that are text": (
+        "\\*\\*no bold\\*\\*, \\[text\\](index.md), \\`no code\\`, a\\_b, \\#!val, &#42;&#42;a&#42;&#42;, "
+        "&lt;!-- &amp;nbsp;\n\n"
+        "a ** b, 2**3, a * b * c, a lone *, 0.83** and 0.91*, ** p < 0.01, x[0](y), a[i][j], [0, 1], [0, 1)(x), "
+        "[Smith] [Jones], f(x)[0], [1] (see), |x| < |y|, a --> b, <-- c, a | b, 10:30:00, C:\\\\a, A & B, R&D\n\n"
+        "It costs $5 and $6, or $5–$10, US$ 5, $HOME and $PATH.\n\n"
+        "Wrapped, and then a dash\n- so - and then\n4. Then 1 or\nso. Well.\n\n"
+        "Really??? Yes!!! ... {a, b}, {1.5}, #1, # of heads, 50 % and {\n\n"
+        "| # heads | a \\| b | `x|y` |\n|---|:--:|--:|\n| - | -- | #!/bin/sh |\n\n"
+        f"$a[^2](x)_{{**}}$, It costs ${END[:0]}5.\n\n$$\nx[^1] | y\n$$\n",
+    ),
+    "signs in code": (
+        "`**bold**`, `[a](b)`, `[^1]`, `[a][b]`, ``a `b` c``, `#!python f(**x)`, `|---|`, <kbd>[</kbd>`](`, "
+        "<code>**a** [^1]</code>, <pre>| a |\n| b |</pre>\n\n"
+        f"{FENCE}python\nf(**x)  # [^1], [a](b) `#!x`\n{FENCE}\n\n    **a** [b](c) [^1]\n\n"
+        f"{FENCE}{FENCE}markdown\n{END} [a][b] [^1] <div>\n{FENCE}{FENCE}\n",
+    ),
+    "HTML that is whole": (
+        '<div markdown="1">\n\nSo **bold** it is, {end}.\n\n- one\n- two\n\n</div>\n\n'
+        '<ul><li>A<li>B</ul>\n\n<details markdown="1"><summary>A</summary>\n\nText.\n\n</details>\n\n'
+        'H<sub>2</sub>O<br>and<br/><img alt="" src="a.svg"> <a id="x"></a>[it](#x) <a href="#x">it</a> '
+        '<a href="..">home</a> <a href="../labs/scaling/#lab-scale">lab</a> <a href="./">here</a> '
+        '<a href="../assets/figures.css">a</a> <a href="mailto:a@example.org">a</a> <a href="#">up</a> '
+        '<svg viewBox="0 0 1 1"><path d="M0 0"/></svg> <!-- **a** [b](c) -->\n\n'
+        "<table><tr><td>**</td></tr></table>\n".replace("{end}", END),
+    ),
+}
+MARKUP["HTML that is whole"] = (
+    {
+        "docs/attempt/a.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>',
+        "docs/attempt.md": "# Trial\n\n" + MARKUP["HTML that is whole"][0].replace("{end}", END),
+    },
+)
+
 EXHIBITS = {
     "is a pipe": (
         {"exhibits/attempt.py": os.mkfifo},

@@ -13,13 +13,16 @@ from executable_prose.rendering import extension
 
 TABLE = {
     f"{kind}: {name}": line
-    for kind in ("DIRECTIVES", "PROSE", "EXHIBITS", "CLAIMS", "LITTER", "LABS", "CONFIGURATION")
+    for kind in ("DIRECTIVES", "PROSE", "MARKUP", "EXHIBITS", "CLAIMS", "LITTER", "LABS", "CONFIGURATION")
     for name, line in getattr(table, kind).items()
 }
 BY_DAY = (
     "DIRECTIVES: exhibit unknown",
     "PROSE: script",
     "PROSE: not UTF-8",
+    "MARKUP: a reference to nothing",
+    "MARKUP: an element never closed",
+    "MARKUP: signs that are text",
     "EXHIBITS: raises",
     "EXHIBITS: draws wider than a page",
     "CLAIMS: a test that is skipped",

@@ -16,11 +16,11 @@ from executable_prose.errors import BuildFault, TooLong, within
 from executable_prose.execution.outcome import Unavailable
 from executable_prose.registry import ADDED
 from executable_prose.rendering.directives import code
-from executable_prose.rendering.inline import ClaimMark, Marks, Minutes, Nameless, Value
+from executable_prose.rendering.inline import ClaimMark, Marks, Minutes, Nameless, UnknownCode, Value
 from executable_prose.rendering.maths import Dollars, Mathematics
 from executable_prose.rendering.page import Addresses, Page
 from executable_prose.rendering.prose import Made, Prose, unseen
-from executable_prose.rendering.trees import Ids, Links, Terms
+from executable_prose.rendering.trees import Indented, Terms
 from executable_prose.site import page_cache
 from executable_prose.site.shared import alone
 
@@ -56,14 +56,15 @@ class PageExtension(Extension):
         md.inlinePatterns.register(ClaimMark(syntax.CLAIM, md), "executable-claim", 194)
         md.inlinePatterns.register(Minutes(syntax.MINUTES, md), "executable-minutes", 193)
         md.inlinePatterns.register(Nameless(syntax.NAMELESS, md), "executable-nameless", 192)
+        md.inlinePatterns.register(UnknownCode(syntax.CODE, md), "executable-unknown-code", 191)
+        # Before indented code is highlighted (30).
+        md.treeprocessors.register(Indented(md), "executable-indented", 31)
         # With the table of contents, which gives headings their ids first, and before MkDocs, which
-        # collects what links may lead to: both have 5. Before links are resolved (0).
+        # collects what links may lead to: both have 5.
         md.treeprocessors.register(Terms(md), "executable-terms", 5)
-        md.treeprocessors.register(Ids(md), "executable-ids", 4)
-        md.treeprocessors.register(Links(md), "executable-links", 3)
         md.treeprocessors.register(Dollars(md), "executable-dollars", 2)
-        # Before what is kept from Markdown is put back (30).
-        md.postprocessors.register(Prose(md), "executable-prose", 35)
+        # After all that changes the page, before links are resolved and what was escaped is put back (0).
+        md.treeprocessors.register(Prose(md), "executable-prose", 0.5)
         md.postprocessors.register(Mathematics(md), "executable-math", -10)
         md.postprocessors.register(Marks(md), "executable-marks", -11)
         md.convert = functools.partial(_convert, md)

@@ -1,14 +1,18 @@
 """What stands within sentences: values, claims, the minutes."""
 
 import decimal
+import difflib
 import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 
+from markdown import Markdown
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.util import AtomicString
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
 
 from executable_prose import project
 from executable_prose.claims import ClaimError
@@ -106,7 +110,7 @@ class ClaimMark(InlineProcessor):
             raise BuildFault(
                 f"{self.md.page.where(match[0], match[1])}: no test holds the claim {match[1]!r}"
             )
-        statement = claims[match[1]].statement
+        statement = claims[match[1]].statement.replace("`", "")  # an attribute holds no code
         mark = ElementTree.Element(
             "a", {"class": "claim", "href": f"{self.md.page.to('claims.md')}#{match[1]}"}
         )
@@ -125,6 +129,40 @@ class Nameless(InlineProcessor):
     def handleMatch(self, match: re.Match[str], data: str) -> Placed:
         where, forms = self.md.page.where(match[0]), "#!val module.exhibit.key, #!claim id or #!minutes"
         raise BuildFault(f"{where}: {match[1].strip()!r} names nothing: expected {forms}")
+
+
+class UnknownCode(InlineProcessor):
+    """Refuse code that names its language by a word that is none: the word would not be shown."""
+
+    KNOWN = ("val", "claim", "minutes")
+
+    def __init__(self, pattern: str, md: Markdown) -> None:
+        super().__init__(pattern, md)
+        self.compiled_pattern = re.compile(pattern, re.S)
+
+    def handleMatch(  # type: ignore[override]
+        self, match: re.Match[str], data: str
+    ) -> tuple[None, None, None]:
+        if why := self._fault(match["word"], match["more"]):
+            code = match[0].strip("`").strip()
+            raise BuildFault(f"{self.md.page.where(match[0], code)}: in {code!r} {why}")
+        return None, None, None
+
+    def _fault(self, word, more):
+        if near := difflib.get_close_matches(word.lower(), self.KNOWN, n=1, cutoff=0.6):
+            if word not in self.KNOWN and _is_language(word):
+                return None
+            return f"nothing is filled in; did you mean `#!{near[0]} …`, in single backticks?"
+        if not more or (word and _is_language(word)):
+            return None
+        return f"{word!r} is no language, and would not be shown: name one, or put a blank first in ``…``"
+
+
+def _is_language(word):
+    try:
+        return bool(get_lexer_by_name(word))
+    except ClassNotFound:
+        return False
 
 
 class Marks(Postprocessor):

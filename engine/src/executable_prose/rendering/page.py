@@ -1,5 +1,6 @@
 """The page that is being converted: where it is, and on which line a piece of its text stands."""
 
+import difflib
 import functools
 import posixpath
 import re
@@ -13,9 +14,18 @@ from executable_prose import project, syntax
 from executable_prose.claims import Claim, registry
 from executable_prose.errors import BuildFault
 from executable_prose.execution.outcome import Result
+from executable_prose.rendering.leftovers import leftover
 
 if TYPE_CHECKING:
     from executable_prose.site.shared import Build
+
+
+# Keys of front matter: of MkDocs, Material and this engine; and those whose text is shown.
+KEYS = (
+    *("title", "description", "template", "icon", "status", "subtitle", "hide", "search", "tags", "date"),
+    *("authors", "comments", "social", "glossary"),
+)
+SPOKEN = ("title", "description", "subtitle")
 
 
 class Addresses(TypedDict):
@@ -61,8 +71,15 @@ class Page:
             where = f"docs/{self.path()}:{1 + next(n for n, each in enumerate(taken) if name in each)}"
             if name == "template":
                 raise BuildFault(f"{where}: all pages have the template overrides/main.html")
-            if name in ("title", "description") and not isinstance(value, str):
+            if name in SPOKEN and not isinstance(value, str):
                 raise BuildFault(f"{where}: the {name} is {value!r}, which is no text: put it in quotes")
+            if name in SPOKEN and (left := leftover(value)):
+                raise BuildFault(f"{where}: in the {name}, {left[1]}")
+            near = difflib.get_close_matches(str(name).lower(), KEYS, n=1, cutoff=0.8)
+            if near and name not in KEYS:
+                raise BuildFault(f"{where}: nothing reads {name!r}; did you mean {near[0]!r}?")
+            if name == "glossary" and not isinstance(value, bool):
+                raise BuildFault(f"{where}: glossary is true or false, got {value!r}")
 
     def _taken(self):
         """The lines that the builder has taken away at the front."""
@@ -135,6 +152,12 @@ class Page:
         # Zensical takes links for those of the source, and itself goes up from the folder of a page.
         folder = not self.path().endswith("index.md") and "zensical" not in sys.modules
         return "../" * (self.path().removesuffix("index.md").count("/") + folder)
+
+    def folder(self) -> str:
+        """The folder in which browsers, once the site is built, take this page for standing."""
+        if "zensical" in sys.modules:
+            return posixpath.dirname(self.path())
+        return self.path().removesuffix(".md").removesuffix("index")
 
     def to(self, target: str) -> str:
         """A link from this page to another file of docs/."""

@@ -1,15 +1,12 @@
-"""What is done to a page once Markdown has read it: terms of the glossary, and links that lead somewhere."""
+"""What is done to a page once Markdown has read it: terms are linked, values in code are refused."""
 
-import html
-import posixpath
 import re
 import xml.etree.ElementTree as ElementTree
-from urllib.parse import unquote
 
 from markdown.treeprocessors import Treeprocessor
-from markdown.util import AMP_SUBSTITUTE, AtomicString
+from markdown.util import AtomicString
 
-from executable_prose import glossary, project
+from executable_prose import glossary
 from executable_prose.errors import BuildFault
 
 
@@ -60,29 +57,15 @@ class Terms(Treeprocessor):
                 return
 
 
-class Ids(Treeprocessor):
-    """Refuse an id that the page has twice: links lead to the first alone."""
+class Indented(Treeprocessor):
+    """Refuse a value, a claim or the minutes in code that is code by its indentation alone."""
+
+    MARK = re.compile(r"`\s*#!\s*(?:val|claim|minute).*", re.I)
 
     def run(self, root: ElementTree.Element) -> None:
-        known: set[str] = set()
-        for element in root.iter():
-            name = element.get("id", "")
-            if name in known:
-                where = self.md.page.where(f"#{name}", name)
-                raise BuildFault(f"{where}: the page has the id {name!r} twice: give one of them another")
-            known |= {name} - {""}
-
-
-class Links(Treeprocessor):
-    """Refuse a link to a file that is not there; MkDocs itself says no line."""
-
-    def run(self, root: ElementTree.Element) -> None:
-        for element in root.iter():
-            link = element.get("href") or element.get("src") or ""
-            link = html.unescape(link.replace(AMP_SUBSTITUTE, "&"))
-            path = unquote(re.split("[?#]", link)[0])
-            if not path or re.match(r"[\w+.-]+:|/", path):
-                continue
-            if not (project.DOCS / posixpath.dirname(self.md.page.path()) / path).exists():
-                where = self.md.page.where(f"({link}", f"]: {link}", link)
-                raise BuildFault(f"{where}: the link {link!r} leads to no file of docs/")
+        for block in root.iter("pre"):
+            if found := self.MARK.search("".join(block.itertext())):
+                why = "these lines are code, for they are indented by four columns: indent them less"
+                raise BuildFault(
+                    f"{self.md.page.where(found[0])}: {why}, or show them in a ```markdown fence"
+                )

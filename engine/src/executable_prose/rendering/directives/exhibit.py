@@ -86,6 +86,8 @@ def _figure(page, name, result, source, caption):
             f"exhibit {name!r} draws a figure but has no docstring, whose first paragraph is the figure's"
             f" text alternative (at {source.file}:{source.first})"
         )
+    if not page.first(f"figure {name}"):
+        raise DirectiveError(f"the page shows the figure of exhibit {name!r} twice: link to the first")
     figure = described(result["figure"], source.says)
     if "live" not in result:
         return figure
