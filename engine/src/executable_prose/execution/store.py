@@ -122,7 +122,8 @@ def _mentioned(outcome):
     """The names that occur in the code that ran."""
     found = set[str]()
     lab = labs.file(outcome.name.removeprefix("lab-")) if outcome.name.startswith("lab-") else None
-    for file in filter(None, (*outcome.modules, lab)):
+    modules = outcome.modules.keys() - outcome.files.keys()  # the engine's own count whole
+    for file in filter(None, (*modules, lab)):
         with contextlib.suppress(OSError, ValueError, SyntaxError):
             named = provenance.mentions((project.ROOT / file).read_text(encoding="utf-8"))
             ran = named if file == lab else {"", *outcome.functions.get(file, ())}

@@ -79,9 +79,9 @@ class Prose(Treeprocessor):
                 self._refuse(why, f"#{name}", f'"{name}"', *words, name)
             names.add(name)
         for link in reader.links:
-            if why := links.fault(self.md.page, link, names | reader.names):
-                value = link.value or ")"
-                self._refuse(why, f"({value}", f"]: {value}", link.source, link.value)
+            if fault := links.fault(self.md.page, link, names | reader.names):
+                written = link.value or ")"
+                self._refuse(fault, f"({written}", f"]: {written}", link.source, link.value)
 
     def _feed(self, reader, text, raw):
         """Read a text with what Markdown has kept aside in it."""
