@@ -187,6 +187,7 @@ def test_what_cannot_be_cut_out_whole_is_not_listed(find, here, text):
             "@property\ndef b(self):\n    pass",
         ),
         ("from math import *\n\nSCALE = 2.0\n", "SCALE", "SCALE = 2.0"),
+        ("class A:\n    name: str\n", "A.name", "name: str"),
     ],
 )
 def test_what_has_one_value_at_a_time_is_listed(find, here, text, symbol, listed):

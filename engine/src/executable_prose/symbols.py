@@ -112,7 +112,7 @@ def _table(scope, lines):
     return {
         name: {
             **_entry(node, lines),
-            "bound": bound[name] + [n for n in stars if n > node.lineno],
+            "bound": bound.get(name, []) + [n for n in stars if n > node.lineno],
         }
         for node in body
         for name in _names(node)

@@ -503,7 +503,7 @@ MARKUP = {
         "\\*\\*no bold\\*\\*, \\[text\\](index.md), \\`no code\\`, a\\_b, \\#!val, "
         "&#42;&#42;a&#42;&#42;, &lt;!-- &amp;nbsp;\n\n"
         "a ** b, 2**3, a * b * c, a lone *, 0.83** and 0.91*, ** p < 0.01, a[i][j], [0, 1], [0, 1)(x), "
-        "[Smith] [Jones], f(x)[0], [1] (see), |x| < |y|, a --> b, <-- c, a | b, 10:30:00, C:\\\\a, A & B, R&D\n\n"
+        "[Smith] [Jones], f(x)[0], [1] (see), |x| < |y|, a --> b, <-- c, a | b, 10:30:00, C:\\\\a, A & B\n\n"
         "It costs $5 and $6, or $5–$10, US$ 5, $HOME and $PATH.\n\n"
         "Wrapped, and then a dash\n- so - and then\n4. Then 1 or\nso. Well.\n\n"
         "Really??? Yes!!! ... {a, b}, {1.5}, #1, # of heads, 50 % and {\n\n"
