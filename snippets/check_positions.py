@@ -2388,7 +2388,7 @@ def _counted(mask: Tensor | None, positions: Tensor) -> bool:
     return bool((positions == counted).all())
 
 
-def _written(text: str, code: int) -> int:
+def _print_report(text: str, code: int) -> int:
     """Write it out; the exit code, another one if nobody takes it."""
     try:
         if sys.stdout:
@@ -2429,7 +2429,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = [asdict(one) for one in findings]
     table = json.dumps(told, indent=1) if given.json else report(findings)
     code = int(any(one.verdict == "fails" for one in findings))
-    return _written(table + "\n", code)
+    return _print_report(table + "\n", code)
 
 
 if __name__ == "__main__":

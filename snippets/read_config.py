@@ -1231,7 +1231,7 @@ def _text(file: Path) -> str:
     return file.read_bytes().decode("utf-8-sig")
 
 
-def _written(text: str, code: int) -> int:
+def _print_calls(text: str, code: int) -> int:
     """Write it out; the exit code, another one if nobody takes it."""
     try:
         if sys.stdout:
@@ -1263,7 +1263,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     parts = read_config(text)
     code = int(not any(part.kind == "code" for part in parts))
-    return _written(printed(parts), code)
+    return _print_calls(printed(parts), code)
 
 
 TABLE = r'''

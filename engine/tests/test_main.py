@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shlex
 import subprocess
 import sys
 
@@ -157,7 +158,8 @@ SHELL = {
 @pytest.mark.parametrize("line", SHELL)
 def test_whatever_a_shell_does_with_a_command_ends_in_a_line_at_most(project, line):
     code, said = SHELL[line]
-    run = f"run='{sys.executable} -m {ENGINE}'; set -o pipefail; {line}"
+    command = f'run() {{ {shlex.quote(sys.executable)} -m {ENGINE} "$@"; }}'
+    run = f"{command}; set -o pipefail; {line.replace('$run', 'run')}"
     done = subprocess.run(
         ["bash", "-c", run], cwd=project.root, env=project.environment, capture_output=True, text=True
     )

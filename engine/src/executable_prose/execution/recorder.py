@@ -35,7 +35,7 @@ def compile_ahead() -> None:
     """Compile what exhibits import of the project, for the forks of this process."""
     settings = project.settings()
     for room in (settings.examples, *settings.sources):
-        for path in (project.ROOT / room).glob("*.py"):
+        for path in (project.ROOT / room).glob("[!.]*.py"):
             source = path.read_bytes()
             with contextlib.suppress(SyntaxError, ValueError):  # whose exhibit tells
                 COMPILED[str(path), source] = compile(source, str(path), "exec", dont_inherit=True)

@@ -31,7 +31,7 @@ LOWEST = 19  # the priority that leaves the processors to others
 def exhibit_names() -> list[str]:
     """Every exhibit, as module.function: public functions of the examples without _ in front."""
     names = []
-    for path in sorted((project.ROOT / project.settings().examples).glob("[!_]*.py")):
+    for path in sorted((project.ROOT / project.settings().examples).glob("[!_.]*.py")):
         with contextlib.suppress(SyntaxError):  # reported when one of its exhibits runs
             symbols = table(path.read_text(encoding="utf-8")).items()
             names += [
@@ -115,7 +115,7 @@ class Results:
         asked = [name for name in names if name not in self._current]
         if stale := self._load(asked):
             if not self._lazy:
-                pages = (path.read_text(encoding="utf-8") for path in sorted(project.DOCS.rglob("*.md")))
+                pages = (path.read_text(encoding="utf-8") for path in project.documents("*.md"))
             self._renew(stale, mermaid.undrawn(_diagrams(pages)), cached=len(asked) - len(stale))
         self._current.update(asked)
 
