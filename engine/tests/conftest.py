@@ -44,8 +44,7 @@ def move(monkeypatch, folder):
         places["ENGINE"] = folder / ENGINE
     for name, place in places.items():
         monkeypatch.setattr(project, name, place)
-    if process.OWN_READS.files is not None:
-        monkeypatch.setattr(process.OWN_READS, "files", {})
+    monkeypatch.setattr(process.OWN_READS, "files", {})  # as if this process were watched
     monkeypatch.setattr(process.OWN_READS, "ran_program", False)
     monkeypatch.setattr(process, "LOADED", {})
     monkeypatch.setattr(process, "_SEEN", {*sys.modules})

@@ -7,7 +7,7 @@ from engine.tests.conftest import StubResults, build_here
 from engine.tests.projects import BARE, REAL
 from executable_prose import libraries
 from executable_prose.execution.recorder import Listener
-from executable_prose.site import page_cache
+from executable_prose.site import page_cache, process
 
 FILES = {
     "docs/index.md": """
@@ -148,3 +148,11 @@ def test_what_another_thread_opens_is_not_the_pages(here, made):
         thread.join()
         (here.root / "docs/more.md").read_text()
     assert {name for name in files if not name.startswith(str(REAL))} == {"docs/more.md"}
+
+
+def test_a_process_that_nobody_watches_stores_no_page(here, made, monkeypatch):
+    """As `mkdocs build`: nobody knows what it had read before."""
+    (here.root / ".cache/pages/index.md.json").unlink()
+    monkeypatch.setattr(process.OWN_READS, "files", None)
+    assert made() == ALL
+    assert not (here.root / ".cache/pages/index.md.json").exists()

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from executable_prose import project
-from executable_prose.site import process
 
 if TYPE_CHECKING:
     from executable_prose.rendering.page import Page
@@ -89,7 +88,6 @@ def files(kind: type[Files]) -> type[Files]:
 
 def load(module: str) -> None:
     """Let a site's own module, which lies in the project, register what it adds."""
-    process.watch()
     if module:
         project.on_path()
         importlib.import_module(module)

@@ -34,13 +34,18 @@ class Entry(TypedDict):
 
 
 def converted(text: str, md: Markdown) -> str:
-    """The HTML of a page's text, which is not cached if MkDocs warns, a program runs or a host is asked."""
+    """The HTML of a page's text, which is not cached if MkDocs warns, a program runs or a host is asked.
+
+    Nor is it cached in a process that was not watched from its start, as `mkdocs build` is.
+    """
     make = type(md).convert
     if not host.is_mkdocs(md):
         return make(md, text)
     mkdocs, page = host.MkDocs(md), md.page
-    results = page.build.results
     page.build.host = mkdocs.links
+    if not process.is_watched():
+        return make(md, text)
+    results = page.build.results
     file = project.ROOT / ".cache" / "pages" / f"{quote(page.path(), safe='')}.json"
     around = [sys.version, list(sys.flags), time.tzname, locale.setlocale(locale.LC_ALL), Path.cwd().name]
     key = _digest([page.path(), text, around, _code(), mkdocs.settings(), str(project.settings())])

@@ -64,7 +64,7 @@ _SEEN: set[str] = set()  # names of modules that `files` has looked at
 
 def watch() -> None:
     """Record inputs from now on, and ignore the bytecode of the site's own modules: it may be outdated."""
-    if OWN_READS.files is not None:
+    if is_watched():
         return
     OWN_READS.hear()
     OWN_READS.files = {}
@@ -81,6 +81,11 @@ def watch() -> None:
         raise OSError("bytecode is not used")
 
     importlib.machinery.SourceFileLoader.path_stats = path_stats  # type: ignore[method-assign]
+
+
+def is_watched() -> bool:
+    """Return whether the inputs of this process are recorded."""
+    return OWN_READS.files is not None
 
 
 @contextlib.contextmanager
