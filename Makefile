@@ -16,7 +16,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test rounding nightly browser-test zensical method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -30,14 +30,14 @@ build: $(VENV)/site ## build the site into site/, strictly, and only if it is wh
 results: $(VENV)/site ## bring what exhibits, diagrams and labs give up to date
 	$(RUN) executable_prose results
 
-test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser and has not passed with this code
+test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) executable_prose results
-	$(RUN) pytest -m "not browser and not slow" --remember --numprocesses auto --dist loadfile
+	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 # Where floats are computed and printed, and how other processors round them: instructions, BLAS, threads.
-FLOATS := tests/exhibits tests/snippets tests/experiments tests/labs tests/census tests/docs tests/test_peers.py
+FLOATS := tests/exhibits tests/snippets tests/experiments tests/labs tests/docs tests/test_peers.py
 ROUNDINGS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=COMPATIBLE TEST_THREADS=2
 
 rounding: $(VENV)/test ## run some tests that compare floats with the arithmetic of another processor
@@ -62,8 +62,25 @@ nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slo
 	  env $$each $(RUN) pytest $(FLOATS) -m "not browser and not slow" --cold --numprocesses auto --dist loadfile; done
 	$(RUN) $(BROWSER) -m browser --cold
 
-method: ## begin a method, as in `make method NAME=fourier`: its files, and the list of what they lack
-	@$(PYTHON) tools/new_method.py $(NAME)
+CHECKS ?= test rounding browser-test
+APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+
+# The site as it is published: with links to its sources, which bring scripts and buttons of their own.
+ci: export REPOSITORY_URL ?= https://github.com/example/guide
+ci: export EDIT_URI ?= edit/main/docs/
+ci: export EXECUTE_NOTEBOOKS = true
+ci: export SITE_URL ?= https://example.github.io/guide/
+ci: ## what must pass before a change lands; needs Python, make, git and Node, or `make ci CHECKS=nightly`
+	$(PYTHON) tests/lines.py
+	$(MAKE) --jobs browsers $(VENV)/test tests/site/node_modules/.installed results
+	$(MAKE) $(CHECKS)
+
+browsers:
+	@command -v chromium || command -v google-chrome || { apt-get update -qq && $(APT) chromium >/dev/null; }
+	@case "$(CHECKS)" in *nightly*) command -v firefox || command -v firefox-esr || $(APT) firefox-esr >/dev/null;; esac
+
+method: ## list what a method still lacks, as in `make method NAME=fourier`
+	@$(PYTHON) tests/lacking.py $(NAME)
 
 goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
@@ -76,40 +93,49 @@ experiments: $(VENV)/test ## train again what is missing or was made by other co
 	$(RUN) experiments
 
 census: $(VENV)/test ## ask every model of the pinned transformers again what it does with positions; goes on where it was stopped
-	$(RUN) census
+	$(RUN) experiments.census
 
 bench: $(VENV)/test ## build times beside goals, page weights, and how fast the snippets are beside their peers
-	$(BIN)/python tools/bench
+	$(BIN)/python tests/bench
 
-notebooks: ## push the notebooks to their branch, as in `make notebooks REMOTE=origin`
-	@PYTHONPATH=engine/src $(PYTHON) -m tools.notebooks_branch "$(REMOTE)"
+notebooks: ## push the notebooks to a branch that Colab and Binder open: make notebooks REMOTE=https://...
+	rm -rf .cache/branch
+	PYTHONPATH=packages/executable-prose/src $(PYTHON) -m guide.notebooks .cache/branch
+	@cd .cache/branch && git init --quiet --initial-branch notebooks && git add . && \
+	  git -c user.name=build -c user.email=build@localhost commit --quiet --message Notebooks && \
+	  git push --quiet --force "$$REMOTE" notebooks
 
-tag: ## tag what is published by the newest date in CHANGES.md, as in `make tag REMOTE=origin`
-	@PYTHONPATH=engine/src $(PYTHON) -m tools.tag "$(REMOTE)"
+tag: ## tag this commit with the newest date in CHANGES.md, if no tag has it: make tag REMOTE=origin
+	@date=$$(sed -n 's/^## //p' CHANGES.md | head -n 1) && \
+	  { git ls-remote --exit-code --tags "$$REMOTE" "$$date" || git push "$$REMOTE" "HEAD:refs/tags/$$date"; }
 
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh
 
 mutants: $(VENV)/test ## change each snippet in small ways and see that a test notices each time
-	$(BIN)/python tools/mutants.py
+	$(BIN)/python tests/mutants.py
 
 TOOLS := $(BIN:$(VENV)/%=$(VENV)/tools/%)
 LOCK := $(TOOLS)/uv pip compile --quiet --universal --python-version 3.11.5 --generate-hashes --no-header --no-annotate \
   --no-emit-package torch --no-emit-package positional-encoding-guide --no-emit-package executable-prose
 
+LOCKS := requirements.lock requirements-test.lock tests/bench/requirements.lock .github/requirements.lock
+AUDIT := $(TOOLS)/pip-audit --disable-pip --no-deps
+
 lock: $(VENV)/tools/.installed ## write down all packages that are installed, with hashes, after a requirement changed
-	cat locks/site.txt locks/tests.txt > $(VENV)/lock.txt # versions stay where they may
+	cat requirements.lock requirements-test.lock > $(VENV)/lock.txt # versions stay where they may
 	$(LOCK) requirements.txt requirements-test.txt --output-file $(VENV)/lock.txt
-	$(LOCK) requirements.txt --constraint $(VENV)/lock.txt --output-file locks/site.txt
-	awk 'NR == FNR {site[$$0]; next} /^[^ ]/ {more = !($$0 in site)} more' locks/site.txt $(VENV)/lock.txt > locks/tests.txt
-	$(LOCK) tools/bench/requirements.txt --constraint $(VENV)/lock.txt --output-file locks/rivals.txt
-	printf '%s\n' pip-audit==2.10.1 uv==0.13.9 | $(LOCK) - --output-file locks/tools.txt
+	$(LOCK) requirements.txt --constraint $(VENV)/lock.txt --output-file requirements.lock
+	awk 'NR == FNR {site[$$0]; next} /^[^ ]/ {more = !($$0 in site)} more' requirements.lock $(VENV)/lock.txt > requirements-test.lock
+	$(LOCK) tests/bench/requirements.txt --constraint $(VENV)/lock.txt --output-file tests/bench/requirements.lock
+	printf '%s\n' pip-audit==2.10.1 uv==0.13.9 | $(LOCK) - --output-file .github/requirements.lock
 
 advisories: $(VENV)/tools/.installed ## ask whether anything known speaks against a package that is locked
-	$(TOOLS)/pip-audit --disable-pip --no-deps $(foreach lock,site tests rivals tools,--requirement locks/$(lock).txt)
+	$(AUDIT) $(foreach lock,$(LOCKS),--requirement $(lock))
 
-bill: $(VENV)/site ## write the bill of materials of what the site is built with beside it
-	$(BIN)/python tools/bill.py > site/bom.json
+bill: $(VENV)/tools/.installed ## write the bill of materials of what the site is built with beside it
+	-$(AUDIT) --requirement requirements.lock --format cyclonedx-json --output site/bom.json # fails on advisories
+	test -s site/bom.json
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
 	rm $(VENV)/site $(VENV)/test # whatever comes next installs what is locked
@@ -117,29 +143,29 @@ newest: $(VENV)/test ## test with the newest version of every package: what will
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 font: $(VENV)/test ## cut the fonts again (it needs npm)
-	$(RUN) tools.math_font
-	$(RUN) tools.text_fonts
+	$(RUN) guide.math_font
+	$(RUN) guide.text_fonts
 
 clean: ## remove what was built and cached; the environment stays
 	rm -rf site .cache
 
 # A mark is made last, so that an interrupted set-up starts again.
 # torch alone is not held to a hash: each system and each index has builds of its own.
-$(VENV)/site: requirements.txt locks/site.txt pyproject.toml engine/pyproject.toml
+$(VENV)/site: requirements.txt requirements.lock pyproject.toml packages/executable-prose/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python 3.11.5 or newer is needed; make PYTHON=... names another one")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --no-deps --require-hashes --requirement locks/site.txt
+	$(INSTALL) --no-deps --require-hashes --requirement requirements.lock
 	$(INSTALL) --no-build-isolation --requirement requirements.txt
 	touch $@
 
-$(VENV)/test: locks/tests.txt $(VENV)/site
-	$(INSTALL) --no-deps --require-hashes --requirement locks/tests.txt
+$(VENV)/test: requirements-test.lock $(VENV)/site
+	$(INSTALL) --no-deps --require-hashes --requirement requirements-test.lock
 	touch $@
 
 # What no code of ours imports, apart from what it does.
-$(VENV)/tools/.installed: locks/tools.txt $(VENV)/site
+$(VENV)/tools/.installed: .github/requirements.lock $(VENV)/site
 	$(BIN)/python -m venv $(VENV)/tools
-	$(TOOLS)/python -m pip install --disable-pip-version-check --no-deps --require-hashes --requirement locks/tools.txt
+	$(TOOLS)/python -m pip install --disable-pip-version-check --no-deps --require-hashes --requirement .github/requirements.lock
 	touch $@
 
 tests/site/node_modules/.installed: tests/site/package-lock.json

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from census.rows import row_of, words
+from experiments.census.rows import row_of, words
 
 
 def _list():

@@ -6,12 +6,13 @@ import itertools
 import json
 import tomllib
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
+from executable_prose.execution.provenance import changed
 
-from exhibits._code import code_of, print_what_changed
 from exhibits._drawing import name_lines
 from snippets.check_positions import check_rotation, report
 
@@ -173,27 +174,34 @@ def found_by():
 
 def power():
     """Of silent mutants of the guide's own files, how many a check finds."""
-    path = ROOT / "measurements" / "power.json"
+    path = ROOT / "experiments" / "results" / "power.json"
     known = json.loads(path.read_text("utf-8"))
     print("| File | Silent mutants | Found | By |\n|---|--:|--:|---|")
     for name, told in known.items():
         by = sorted(told["by"], key=lambda check: -told["by"][check])[:3]
         by = "<br>".join(f"`{check}`" for check in by) or "–"
         print(f"| `{name}.py` | {told['silent']} | {told['found']} | {by} |")
-    codes = {k: v for told in known.values() for k, v in told["code"].items()}
-    print_what_changed(codes, columns=4)
+    codes = (changed(told["code"]) for told in known.values())
+    _print_what_changed(sorted({*chain(*codes)}), columns=4)
     silent = sum(told["silent"] for told in known.values())
     found = sum(told["found"] for told in known.values())
     return {"silent": silent, "found": found, "files": len(known)}
 
 
+def _print_what_changed(files, columns):
+    """Print a row if files have other code than was measured."""
+    if files:
+        words = f"*measured before {', '.join(files)} changed*"
+        print(f"| {words} {'| ' * columns}")
+
+
 def alarms():
     """Every check that fails on a model of transformers, and what it is."""
-    measured = ROOT / "measurements" / "alarms.json"
+    measured = ROOT / "experiments" / "results" / "alarms.json"
     known = json.loads(measured.read_text("utf-8"))
     models = known["models"]
-    rows = tomllib.loads((ROOT / "measurements" / "alarms.toml").read_text())
-    asked = {k: v for k, v in models.items() if isinstance(v["told"], dict)}
+    rows = tomllib.loads((ROOT / "experiments" / "alarms.toml").read_text())
+    asked = {kind for kind, told in models.items() if isinstance(told, dict)}
     print("| Model | Check | What it is |\n|---|---|---|")
     kinds = Counter()
     for row in rows["alarm"]:
@@ -201,11 +209,7 @@ def alarms():
         names = ", ".join(row["models"])
         print(f"| {names} | {checks} | **{row['kind']}**: {row['why']} |")
         kinds[row["kind"]] += len(row["models"])
-    now = code_of(CHECKER)
-    older = sum({CHECKER: told[CHECKER]} != now for told in models.values())
-    if older:
-        words = f"*{older} of {len(models)} models were asked before"
-        print(f"| {words} {CHECKER} changed* | | |")
+    _print_what_changed(changed(known["code"]), columns=3)
     return {
         "tried": len(models),
         "asked": len(asked),

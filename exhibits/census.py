@@ -1,13 +1,13 @@
-"""What the page on the census shows, from measurements/census.json."""
+"""What the page on the census shows, from experiments/results/census.json."""
 
 from collections import Counter
 
 import matplotlib.pyplot as plt
 
-from census.checked import checked, interval
-from census.checked import sample as sample_of
-from census.joined import NEAR
-from census.rows import (
+from experiments.census.checked import checked, interval
+from experiments.census.checked import sample as sample_of
+from experiments.census.joined import NEAR
+from experiments.census.rows import (
     FIELDS,
     UNSURE,
     census,

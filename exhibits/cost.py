@@ -1,5 +1,5 @@
 """What the page on evidence shows of time and memory, from the kept
-measurements of experiments/cost.py and of tools/bench/speed.py.
+measurements of experiments/cost.py and of tests/bench/speed.py.
 """
 
 import json

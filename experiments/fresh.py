@@ -10,15 +10,14 @@ import sys
 
 from executable_prose import command, project
 from executable_prose.execution.provenance import changed
-from experiments.current import older
 from experiments.runs import made_with
 
-SPEED = "measurements/speed.json"
+SPEED = "experiments/results/speed.json"
 
 
 def cost():
     """The files that have changed since the costs of encodings were measured."""
-    return older(made_with("cost")[0]["code"])
+    return changed(made_with("cost")[0]["code"])
 
 
 def speed():

@@ -8,8 +8,8 @@ import html
 import io
 import json
 
-from census.rows import FIELDS, UNSURE, census, composites, digest, rows, words
 from executable_prose.registry import built, directive
+from experiments.census.rows import FIELDS, UNSURE, census, composites, digest, rows, words
 
 DATA = "data/census"
 SOURCE = "https://github.com/huggingface/transformers/blob/v{version}/src/{file}#L{line}"

@@ -12,7 +12,7 @@ from executable_prose import project, symbols
 from executable_prose.execution.provenance import changed
 from executable_prose.reading import parsed
 
-MEASUREMENTS = "measurements"
+MEASUREMENTS = "experiments/results"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
 
 

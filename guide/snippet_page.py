@@ -57,7 +57,7 @@ def _as_text(copy, file, body):
 
 def drop_in(snippet):
     """The code that puts a snippet into a known model, if there is some."""
-    file = f"drop_in/{snippet}.py"
+    file = f"snippets/in_a_model/{snippet}.py"
     return symbols.find(file) if (project.ROOT / file).is_file() else None
 
 

@@ -2115,7 +2115,7 @@ a_number = "a whole number"
 all_bare = "No layer rotates anything, though the file has a base."
 '''
 
-# From tools/configurations.py: what was asked of models and of stacks.
+# From experiments/configurations.py: what was asked of models and of stacks.
 MEASURED = r"""
 {
 "models": {

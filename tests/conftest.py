@@ -12,7 +12,6 @@ from hypothesis import settings
 
 sys.path.append(str(Path(__file__).resolve().parent))
 
-import remembered
 import shape_comments
 
 gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
@@ -27,15 +26,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("guide", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("guide")
-
-
-def pytest_addoption(parser):
-    parser.addoption("--remember", action="store_true", help="leave out what has passed with the same code")
-
-
-def pytest_configure(config):
-    if config.getoption("--remember"):
-        config.pluginmanager.register(remembered.Remembered())
 
 
 def pytest_collection_finish():

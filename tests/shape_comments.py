@@ -29,9 +29,7 @@ import re
 import sys
 import tokenize
 from functools import cache
-from pathlib import Path
 
-import remembered
 import torch
 
 SHAPES = re.compile(r"#\s*(\([^()]*\)(?:,\s*\([^()]*\))*)")
@@ -217,11 +215,10 @@ def instrument(source, path):
 class Loader(importlib.machinery.SourceFileLoader):
     def get_code(self, fullname):  # neither reads nor writes bytecode
         path = self.get_filename(fullname)
-        tree = remembered.noting(instrument(self.get_data(path).decode(), path), Path(path).stem)
+        tree = instrument(self.get_data(path).decode(), path)
         return compile(tree, path, "exec", dont_inherit=True)
 
     def exec_module(self, module):
-        module._remembered = remembered
         module._shapes = sys.modules[__name__]
         module._shapes_seen = {}
         super().exec_module(module)

@@ -1,4 +1,4 @@
-"""The files of drop_in/ put a snippet into a model that many know: it gives what it gave before.
+"""The files of snippets/in_a_model/ put a snippet into a model that many know: it gives what it gave before.
 
 Reference pages show them. Where no checkpoint has the method, the model is to give what our decoder gives.
 """
@@ -51,10 +51,10 @@ P_ROPES = [P_ROPE, P_ROPE | {"factor": 8.0}]
 
 @pytest.fixture
 def drop_in(request, monkeypatch):
-    """A file of drop_in/, whose snippets say whether they were asked."""
+    """A file of snippets/in_a_model/, whose snippets say whether they were asked."""
 
     def load(name):
-        module = importlib.import_module(f"drop_in.{name}")
+        module = importlib.import_module(f"snippets.in_a_model.{name}")
         for key, each in list(vars(module).items()):
             if getattr(each, "__module__", "").startswith("snippets."):
                 monkeypatch.setattr(module, key, Mock(wraps=each))

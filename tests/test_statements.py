@@ -6,7 +6,7 @@ import pytest
 
 from executable_prose.project import ROOT
 
-FILES = [path for of in ("tests", "engine/tests") for path in (ROOT / of).rglob("*.py")]
+FILES = [path for of in ("tests", "packages/executable-prose/tests") for path in (ROOT / of).rglob("*.py")]
 
 
 def unchecked(source):

@@ -19,7 +19,7 @@ def named(text):
 
 
 def test_every_named_version_of_transformers_is_the_pinned_one():
-    pins = (project.ROOT / "locks/tests.txt").read_text("utf-8")
+    pins = (project.ROOT / "requirements-test.lock").read_text("utf-8")
     wanted = re.search(r"^transformers==([\d.]+)", pins, re.M)[1]
     files = [file for place in PLACES for file in project.ROOT.glob(place)]
     found = {file.relative_to(project.ROOT).as_posix(): set(named(file.read_text("utf-8"))) for file in files}

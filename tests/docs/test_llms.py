@@ -69,7 +69,7 @@ def test_the_story_goes_from_chapter_to_chapter_and_has_an_icon_for_each():
     order = [each for each in every if each not in aside]
     after = [next((each for each in every[n:] if each in order), None) for n in range(1, len(every) + 1)]
     assert following == [[each.removeprefix("guide/") if each else "../index.md"] for each in after]
-    icons = (ROOT / "overrides/partials/story.html").read_text(encoding="utf-8")
+    icons = (ROOT / "guide/templates/partials/story.html").read_text(encoding="utf-8")
     assert re.findall(r'^  "([\w-]+)": "M', icons, re.M) == [Path(each).stem for each in order]
 
 

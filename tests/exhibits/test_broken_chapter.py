@@ -31,7 +31,7 @@ def test_every_entry_is_counted_by_its_check(printed, returned):
 
 
 def test_the_table_of_mutants_is_what_was_measured(printed, returned):
-    known = json.loads((ROOT / "measurements" / "power.json").read_text("utf-8"))
+    known = json.loads((ROOT / "experiments" / "results" / "power.json").read_text("utf-8"))
     rows = [row.split("|")[1:4] for row in printed("broken.power")[2:] if "`" in row]
     assert [(int(all_), int(found)) for _, all_, found in rows] == [
         (told["silent"], told["found"]) for told in known.values()

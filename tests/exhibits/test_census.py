@@ -5,10 +5,10 @@ import json
 import pytest
 import transformers
 
-from census.checked import checked
-from census.inputs import TOKENS
-from census.rows import CENSUS, row_of, rows, words
 from exhibits import census
+from experiments.census.checked import checked
+from experiments.census.inputs import TOKENS
+from experiments.census.rows import CENSUS, row_of, rows, words
 from snippets.check_positions import small
 
 MODELS = json.loads(CENSUS.read_text("utf-8"))["models"]

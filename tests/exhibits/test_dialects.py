@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from exhibits import dialects
+from experiments import dialect_outcomes as outcomes
+from experiments import dialects as tool
 from tests.exhibits.common import speeds
 from tests.peers import peer
-from tools import dialects as tool
 
-DATA, RESULTS = dialects.DATA, dialects._results()
+DATA, RESULTS = outcomes.DATA, outcomes.results()
 NAMES = [stack["name"] for stack in DATA["stack"]]
 CASES = {case["name"]: case for case in DATA["case"]}
 
@@ -23,7 +23,7 @@ def of(stack, case):
 
 
 def came(stack, case):
-    return dialects._came(of(stack, case))
+    return outcomes.outcome(of(stack, case))
 
 
 def version_5(**config):
@@ -57,7 +57,7 @@ def test_version_5_is_the_one_that_is_installed():
 
 
 def test_every_case_was_given_to_every_stack_and_has_a_name():
-    for stack in dialects.CASES:
+    for stack in outcomes.STACKS:
         assert list(RESULTS[stack.replace(" ", "-")]) == sorted(CASES)
         assert "other" not in {came(stack, case) for case in CASES}
     for case in DATA["own"]:
@@ -66,10 +66,10 @@ def test_every_case_was_given_to_every_stack_and_has_a_name():
 
 
 def test_names_of_meanings_are_apart():
-    known = dialects._meanings()
+    known = outcomes.meanings()
     for one, (angles, attention) in known.items():
         found = {"angles": angles.tolist(), "stretch": attention}
-        assert [name for name in known if dialects._equal(found, name)] == [one]
+        assert [name for name in known if outcomes.is_equal(found, name)] == [one]
     assert {case["means"] for case in DATA["case"]} <= known.keys()
 
 
@@ -125,7 +125,7 @@ def test_the_new_dictionary_is_unread_by_two():
     ],
 )
 def test_all_read_the_old_spelling(case):
-    assert {came(stack, case) for stack in dialects.CASES} == {CASES[case]["means"]}
+    assert {came(stack, case) for stack in outcomes.STACKS} == {CASES[case]["means"]}
 
 
 @pytest.mark.claim(
@@ -229,8 +229,8 @@ def cells_of(name, stack):
 
 
 def test_a_misspelt_base_is_passed_over_by_all():
-    assert {came(stack, "base misspelt") for stack in dialects.CASES} == {"base 10,000"}
-    assert not any(of(stack, "base misspelt")["warns"] for stack in dialects.CASES if stack != "llama.cpp")
+    assert {came(stack, "base misspelt") for stack in outcomes.STACKS} == {"base 10,000"}
+    assert not any(of(stack, "base misspelt")["warns"] for stack in outcomes.STACKS if stack != "llama.cpp")
 
 
 def test_spellings_of_llama_3_1_are_those_that_were_run():
@@ -249,7 +249,7 @@ def test_in_version_5_what_stands_outside_wins_over_inside_for_the_original_leng
     yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 500_000.0}
     inside = yarn | {"original_max_position_embeddings": 16384}
     both = version_5(rope_parameters=inside, original_max_position_embeddings=4096, rope_theta=10_000.0)
-    assert dialects._came(both) == "YaRN"
+    assert outcomes.outcome(both) == "YaRN"
 
 
 @pytest.mark.peer

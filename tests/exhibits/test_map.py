@@ -9,12 +9,12 @@ import torch
 import transformers
 from matplotlib.colors import to_hex
 
-from census.rows import row_of
 from executable_prose.project import ROOT
 from exhibits import map as the_map
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Method
 from exhibits._places import NOTHING, SIZES, place
+from experiments.census.rows import row_of
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import scaled_dot_product
 from snippets.rope import apply_rope, rope_frequencies, rope_tables

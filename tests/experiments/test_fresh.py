@@ -6,7 +6,7 @@ import pytest
 
 from executable_prose import project
 from executable_prose.execution import provenance
-from experiments import current, fresh
+from experiments import fresh
 
 SNIPPET = """
 def turned(x):
@@ -29,8 +29,7 @@ def timed(tmp_path, monkeypatch):
     parts = provenance.measured_parts(SNIPPET)
     ran = {"snippets/rope.py": {name: parts[name] for name in ("", "turned")}}
     ledger.write_text(json.dumps({"code": {"a turn": ran, "other work": {}}}))
-    code = {"snippets/rope.py": current.described(parts, ["turned"])}
-    monkeypatch.setattr(fresh, "made_with", lambda experiment: [{"code": code}])
+    monkeypatch.setattr(fresh, "made_with", lambda experiment: [{"code": ran}])
     monkeypatch.setattr(project, "ROOT", tmp_path)
 
     def edit(was, now):

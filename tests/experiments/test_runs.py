@@ -65,8 +65,8 @@ TRAIN = [sys.executable, "-m", "experiments", "--jobs", "1"]
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
     """A copy of the code that runs depend on, free to be changed, with an experiment of its own."""
-    for name in ("experiments", "snippets", "engine"):
-        ignored = shutil.ignore_patterns("results", "__pycache__")
+    for name in ("experiments", "snippets", "packages"):
+        ignored = shutil.ignore_patterns("results", "__pycache__", "tests")
         shutil.copytree(project.ROOT / name, tmp_path / name, ignore=ignored)
     (tmp_path / "experiments" / "toy.py").write_text(TOY)
     (tmp_path / "experiments" / "plan.toml").write_text(PLAN)
@@ -136,15 +136,15 @@ def test_a_result_belongs_to_the_code_that_ran_and_to_no_other(toy, file, was, n
 def test_a_new_encoding_runs_and_leaves_all_results_current(toy):
     assert stale_after(toy, "experiments/encodings.py", "def none(sizes)", NEW) == set()
     code = made(Run("toy", "fourier", 0), toy / "kept")["made_with"]["code"]
-    assert {"fourier", "make"} < set(code["experiments/encodings.py"].split())
+    assert {"fourier", "make"} < set(code["experiments/encodings.py"])
 
 
 def test_a_run_notes_all_that_it_ran_whatever_ran_before_it(toy):
     """Nothing that an earlier run imported or cached is used again."""
     first, *_, last = (made(run, toy / "kept")["made_with"]["code"] for run in runs.runs("toy")[::3])
     assert first == last
-    assert first["experiments/toy.py"].split()[1:] == ["Counts.up", "count", "run"]
-    assert not any(file.startswith("engine") for file in first)
+    assert list(first["experiments/toy.py"]) == ["", "Counts.up", "count", "run"]
+    assert not any(file.startswith("packages") for file in first)
 
 
 def test_a_worker_that_outlives_an_edit_says_which_code_it_ran(toy):
@@ -178,7 +178,7 @@ def test_a_result_is_current_for_its_code_and_its_sizes(toy):
     kept = made(run, toy)
     assert is_current(run, toy, {})
     assert not is_current(run, toy, {"pause": 0.1})
-    kept["made_with"]["code"]["experiments/toy.py"] = "other run"
+    kept["made_with"]["code"]["experiments/toy.py"] = {"run": "other"}
     run.keep(toy, kept)
     assert not is_current(run, toy, {})
 

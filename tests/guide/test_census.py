@@ -6,7 +6,7 @@ import re
 
 from bs4 import BeautifulSoup
 
-from census.rows import FIELDS, census, digest, rows
+from experiments.census.rows import FIELDS, census, digest, rows
 from guide import census as page
 
 

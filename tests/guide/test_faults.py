@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.tests.faults.built import check_fault, site  # noqa: F401
-from engine.tests.faults.table import FENCE, PLACE, fence
+from prose_testing.built import check_fault, site  # noqa: F401
+from prose_testing.faults import FENCE, PLACE, fence
 
 TABLE = {
     "changes in no known form": (

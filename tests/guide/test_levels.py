@@ -2,9 +2,9 @@
 
 import re
 
-from engine.tests.conftest import StubResults, build_here
-from engine.tests.projects import BARE
 from guide import levels
+from prose_testing.fixtures import StubResults, build_here
+from prose_testing.projects import BARE
 
 LEVEL = '??? level-basic "Basic"\n\n    '
 LEVELS = "\n".join(

@@ -42,7 +42,7 @@ def copied(site, results):
 def test_the_copy_of_a_file_has_its_code_its_model_its_peers_and_its_fixes(copied, file):
     text, name = copied(PAGES[file]), file.removeprefix("snippets/").removesuffix(".py")
     assert f"````python\n{heads.read(file).rstrip()}\n````\n" in text, "with each blank line"
-    model = project.ROOT / f"drop_in/{name}.py"
+    model = project.ROOT / f"snippets/in_a_model/{name}.py"
     assert ("## In a model\n" in text) == model.is_file()
     assert not model.is_file() or model.read_text("utf-8").rstrip() in text
     peers = text.partition("## Checked against\n")[2]

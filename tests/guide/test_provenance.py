@@ -6,12 +6,12 @@ import shutil
 
 import pytest
 
-from engine.tests.conftest import move
-from engine.tests.projects import REAL
 from executable_prose import project
 from executable_prose.execution import provenance, results
 from executable_prose.execution.process_pool import Worker
-from tools import mutants
+from executable_prose.project import ROOT
+from prose_testing.fixtures import move
+from tests import mutants
 
 SAMPLE = (
     "in_a_transformer.every_encoding",
@@ -24,7 +24,7 @@ SAMPLE = (
 
 @pytest.mark.parametrize("stem", ["learned", "alibi", pytest.param("rope", marks=pytest.mark.slow)])
 def test_a_mutant_changes_one_part_of_its_file(stem):
-    text = (REAL / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
+    text = (ROOT / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
     before = provenance.parts(text)
     some = itertools.islice(mutants.mutants_of(stem, text), 100)
     parts = [before.items() ^ provenance.parts(mutant.source).items() for mutant in some]
@@ -68,10 +68,10 @@ def names(request):
 def test_code_that_did_not_run_has_no_say(tmp_path, monkeypatch, which):
     """Each exhibit gives the same bytes although all that it did not run raises."""
     wanted = names(which)
-    for room in (*project.settings().rooms, "docs", "measurements"):  # the tour, and what was timed
-        shutil.copytree(REAL / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for room in (*project.settings().rooms, "docs"):  # where the tour is
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "requirements.txt"):
-        shutil.copy(REAL / file, tmp_path)
+        shutil.copy(ROOT / file, tmp_path)
     move(monkeypatch, tmp_path.resolve())
     worker = Worker()
     for outcome in list(worker.run(list(wanted))):

@@ -82,8 +82,8 @@ PEERS = '{"half": {"some_peer.halve": 3.2e-7, "some_peer.same": 0.0}}'
 def halving(here, soup):
     """A function that converts the reference page of a snippet."""
     ledgers = {
-        "measurements/peers.json": PEERS,
-        "measurements/speed.json": json.dumps(SPEED),
+        "experiments/results/peers.json": PEERS,
+        "experiments/results/speed.json": json.dumps(SPEED),
         "requirements-test.txt": "some-peer==1.2\n",
     }
     here.write({"snippets/half.py": SNIPPET, **ledgers})
@@ -169,7 +169,7 @@ def test_a_reference_names_the_peers_their_versions_and_the_largest_differences(
 
 
 def test_a_reference_without_peers_says_so(halving, here):
-    here.write({"measurements/peers.json": "{}"})
+    here.write({"experiments/results/peers.json": "{}"})
     html = halving()
     assert len(html.select("table")) == 1
     assert "with no implementation by others" in html.text
@@ -208,7 +208,7 @@ def test_a_reference_says_where_nothing_could_be_compiled(halving, here):
     says = "There was no C++ compiler, so nothing was compiled."
     assert says not in halving().text
     without = SPEED | {"machine": MACHINE | {"compiler": None}}
-    here.write({"measurements/speed.json": json.dumps(without)})
+    here.write({"experiments/results/speed.json": json.dumps(without)})
     assert says in halving().text
 
 
@@ -218,7 +218,7 @@ def has_speed(element):
 
 def test_a_reference_that_was_not_timed_has_no_speed(halving, here):
     assert halving().find(has_speed)
-    here.write({"measurements/speed.json": "{}"})
+    here.write({"experiments/results/speed.json": "{}"})
     assert not halving().find(has_speed)
 
 
@@ -236,13 +236,13 @@ HALF = "snippets/half.py"
             "snippets/idle.py has nothing that a reader could call",
         ),
         ("index.md", HALF, PEERS, f"the reference of {HALF} belongs on docs/reference/half.md"),
-        ("reference/half.md", HALF, "{", "measurements/peers.json cannot be read: Expecting"),
+        ("reference/half.md", HALF, "{", "experiments/results/peers.json cannot be read: Expecting"),
         ("reference/half.md", HALF, '{"half": {"who.x": 0}}', "requirements-test.txt pins no 'who'"),
     ],
 )
 def test_a_reference_that_cannot_be_made_is_refused(here, halving, refusal, path, file, ledger, message):
     halving()
-    here.write({"measurements/peers.json": ledger, "snippets/idle.py": "IDLE = 1\n"})
+    here.write({"experiments/results/peers.json": ledger, "snippets/idle.py": "IDLE = 1\n"})
     assert refusal(f"# Title\n\n```reference {file}\n```", path).startswith(f"docs/{path}:3: {message}")
 
 

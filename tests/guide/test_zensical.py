@@ -3,7 +3,7 @@
 import pytest
 from bs4 import BeautifulSoup
 
-from engine.tests.projects import MATERIAL, Project
+from prose_testing.projects import MATERIAL, Project
 
 LEVELS = "\n".join(
     f'??? level-{level} "{level.title()}"\n\n    Of it.\n\n    --8<-- "snippets/scale.py@scaled"\n'

@@ -12,9 +12,9 @@ import pytest
 import visits as visiting
 from budgets import Budget
 from built import BuiltSite
-from conftest import BASE
 from server import serve
 
+from conftest import BASE
 from executable_prose.site import csp
 
 pytestmark = pytest.mark.browser

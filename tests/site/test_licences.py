@@ -46,7 +46,7 @@ def test_every_file_is_ours_or_the_themes(built):
 def test_every_set_of_icons_is_named(built):
     sets = {"fontawesome": "Font Awesome", "material": "Material Design Icons"}
     config = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    parts = [path.read_text(encoding="utf-8") for path in (DOCS.parent / "overrides").rglob("*.html")]
+    parts = [path.read_text(encoding="utf-8") for path in (DOCS.parent / "guide/templates").rglob("*.html")]
     used = set(re.findall(r"\b(fontawesome|material|octicons|simple)/[\w-]+", "\n".join([config, *parts])))
     said = built.soup("licences/").select_one("article").get_text()
     assert used and all(sets[each] in said for each in used)

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import brotli
 import pytest
+
 from conftest import BASE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]

@@ -5,16 +5,17 @@ import shutil
 import pytest
 from bs4 import BeautifulSoup
 
-from engine.tests.projects import MATERIAL, REAL, Project
+from executable_prose.project import ROOT
+from prose_testing.projects import MATERIAL, Project
 
 ADDRESS = "https://github.com/example/guide"
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    theme = f"{MATERIAL}  custom_dir: overrides\n"
+    theme = f"{MATERIAL}  custom_dir: templates\n"
     trial = Project(tmp_path_factory.mktemp("source"), theme=theme, files={"docs/index.md": "# Home\n"})
-    shutil.copytree(REAL / "overrides", trial.root / "overrides")
+    shutil.copytree(ROOT / "guide/templates", trial.root / "templates")
     trial.environment |= {"REPOSITORY_URL": ADDRESS}
     done = trial.run("mkdocs", "build", "--strict")
     assert done.code == 0, done.output

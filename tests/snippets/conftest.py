@@ -1,7 +1,7 @@
 """The ledger of peers: how far each snippet is from implementations that nobody here wrote.
 
 A test that compares with one says so by the fixture `to_ledger`. What it finds is held against
-measurements/peers.json, which the reference pages show and `make goldens` writes anew.
+experiments/results/peers.json, which the reference pages show and `make goldens` writes anew.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-LEDGER = Path(__file__).resolve().parents[2] / "measurements" / "peers.json"
+LEDGER = Path(__file__).resolve().parents[2] / "experiments" / "results" / "peers.json"
 # Other processors round differently: four times what is written, or so many units in the last place of 1.
 SLACK, UNITS = 4, 32
 
@@ -43,7 +43,7 @@ def to_ledger(request, ledger):
         known[peer] = max(gap, known.get(peer, 0.0))
         if not rewriting:
             written = ledger.get(snippet, {})
-            assert peer in written, f"measurements/peers.json has no {peer!r}: `make goldens` writes it"
+            assert peer in written, f"{LEDGER.name} has no {peer!r}: `make goldens` writes it"
             floats = [x.dtype for x in (ours, theirs) if x.is_floating_point()]
             rounding = max((torch.finfo(dtype).eps for dtype in floats), default=0.0)
             allowed = max(SLACK * written[peer], UNITS * rounding)

@@ -1,4 +1,4 @@
-"""Every snippet stands alone, shows true examples, and lacks nothing that tools/new_method.py lists."""
+"""Every snippet stands alone, shows true examples, and lacks nothing that tests/lacking.py lists."""
 
 import ast
 import doctest
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.new_method import ALSO, lacking
+from tests.lacking import ALSO, lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path for path in (ROOT / "snippets").glob("*.py") if path.name != "__init__.py")

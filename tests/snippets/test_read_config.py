@@ -19,13 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from exhibits import dialects
+from experiments import configurations as asked
+from experiments import dialect_outcomes
 from snippets import check_positions
 from snippets.read_config import TABLE, printed, read_config, table
 from snippets.rope import rope_frequencies
 from tests.configurations import BROKEN, ROPES, changed, default, spelt
 from tests.peers import peer
-from tools import configurations as asked
 
 FILE = sys.modules[read_config.__module__].__file__
 ROWS = asked.known()["models"]
@@ -541,7 +541,7 @@ def test_what_it_says_of_stacks_is_what_was_measured():
     outcomes, rules = asked.known()["outcomes"], table()["rule"]
     assert outcomes == asked.outcomes()
     assert {rule["case"] for rule in rules if "case" in rule} == set(outcomes)
-    cases = {case["name"]: json.loads(case["config"]) for case in dialects.DATA["case"]}
+    cases = {case["name"]: json.loads(case["config"]) for case in dialect_outcomes.DATA["case"]}
     for name, came in outcomes.items():
         (rule, *_) = [rule for rule in rules if rule.get("case") == name]
         told = of(answer(**SMALL | cases[name]), "mind")
@@ -553,7 +553,7 @@ def test_what_it_says_of_stacks_is_what_was_measured():
 
 def test_every_key_of_the_page_on_dialects_is_known():
     known = {key for check in table()["value"] for key in check["keys"].split()}
-    for setting in dialects.DATA["setting"]:
+    for setting in dialect_outcomes.DATA["setting"]:
         (cell,) = [c for c in setting["cells"] if c["stack"] == "transformers 5"]
         named = re.findall(r"`(\w+)`", cell["key"]) if setting["part"] != "unknown" else []
         assert set(named) <= known | {"null"}, setting["name"]

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from experiments import configurations as asked
 from snippets import check_positions
 from snippets.read_config import read_config, table
 from tests.peers import peer
 from tests.site.test_read_config import by_the_page
-from tools import configurations as asked
 
 TABLE = Path(__file__).with_name("configurations.toml")
 GROUPS = ("typed", "released", "quoted")

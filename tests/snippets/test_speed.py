@@ -5,9 +5,9 @@ import json
 import pytest
 
 from executable_prose.project import ROOT
+from tests.bench import speed
 from tests.peers import turned
 from tests.peers.cases import HEADS, LARGE, cases
-from tools.bench import speed
 
 LEDGER = json.loads(speed.RESULTS.read_text(encoding="utf-8"))
 ROWS = LEDGER["rows"]

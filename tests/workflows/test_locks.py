@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SITE, TESTS = "requirements.lock", "requirements-test.lock"
+RIVALS, TOOLS = "tests/bench/requirements.lock", ".github/requirements.lock"
 
 
 def pinned(file):
@@ -21,9 +23,9 @@ def pinned(file):
 
 
 ASKED = [
-    ("requirements.txt", "site"),
-    ("requirements-test.txt", "tests"),
-    ("tools/bench/requirements.txt", "rivals"),
+    ("requirements.txt", SITE),
+    ("requirements-test.txt", TESTS),
+    ("tests/bench/requirements.txt", RIVALS),
 ]
 
 
@@ -31,27 +33,27 @@ ASKED = [
 def test_what_is_asked_for_is_locked(asked, lock):
     expected = pinned(asked)
     expected.pop("torch", None)
-    locked = pinned("locks/site.txt") | pinned(f"locks/{lock}.txt")
+    locked = pinned(SITE) | pinned(lock)
     assert expected.items() <= locked.items(), "a requirement changed: make lock"
 
 
 def test_the_tools_that_are_asked_for_are_locked():
     asked = re.findall(r"([\w-]+==[\d.]+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert asked and {tuple(each.split("==")) for each in asked} <= set(pinned("locks/tools.txt").items())
+    assert asked and {tuple(each.split("==")) for each in asked} <= set(pinned(TOOLS).items())
 
 
-@pytest.mark.parametrize("lock", ["tests", "rivals"])
+@pytest.mark.parametrize("lock", [TESTS, RIVALS])
 def test_the_tests_run_on_the_packages_of_the_site(lock):
     """Their lock names only what they have besides, or on more systems; that of rivals names all."""
-    site, tests = pinned("locks/site.txt"), pinned(f"locks/{lock}.txt")
+    site, tests = pinned(SITE), pinned(lock)
     assert {name: tests[name] for name in site.keys() & tests} == {
         name: site[name] for name in site.keys() & tests
     }, "make lock"
 
 
-@pytest.mark.parametrize("lock", ["site", "tests", "rivals", "tools"])
+@pytest.mark.parametrize("lock", [SITE, TESTS, RIVALS, TOOLS])
 def test_every_package_is_held_to_its_files(lock):
-    text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
+    text = (ROOT / lock).read_text(encoding="utf-8")
     packages = re.split(r"\n(?=\S)", text.strip())
     assert len(packages) > 20 and "torch==" not in [each[:7] for each in packages]
     assert [each for each in packages if not re.search(r"--hash=sha256:[0-9a-f]{64}", each)] == []

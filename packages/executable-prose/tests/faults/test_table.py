@@ -1,0 +1,68 @@
+"""Every fault of the table stops the build with its place and what to do, and harms neither site nor caches.
+
+All builds are made in this process by the code of the command `build`, with one process for exhibits.
+"""
+
+import re
+
+import pytest
+
+from executable_prose.rendering import extension
+from prose_testing import faults as table
+from prose_testing.built import check_fault
+
+TABLE = {
+    f"{kind}: {name}": line
+    for kind in ("DIRECTIVES", "PROSE", "MARKUP", "EXHIBITS", "CLAIMS", "LITTER", "LABS", "CONFIGURATION")
+    for name, line in getattr(table, kind).items()
+}
+BY_DAY = (
+    "DIRECTIVES: exhibit unknown",
+    "PROSE: script",
+    "PROSE: not UTF-8",
+    "MARKUP: a reference to nothing",
+    "MARKUP: an element never closed",
+    "MARKUP: signs that are text",
+    "EXHIBITS: raises",
+    "EXHIBITS: draws wider than a page",
+    "CLAIMS: a test that is skipped",
+    "LITTER: index.md~ beside pages",
+    "LABS: raises",
+)
+
+
+def parameters():
+    return [
+        pytest.param(*line[:1], line[1:], id=name, marks=[] if name in BY_DAY else pytest.mark.slow)
+        for name, line in TABLE.items()
+    ]
+
+
+@pytest.mark.parametrize(("changes", "words"), parameters())
+def test_a_fault_is_told_and_harms_nothing(site, capfd, changes, words):
+    check_fault(site, capfd, changes, words)
+
+
+def test_a_page_that_takes_too_long_is_told(site, capfd, monkeypatch):
+    monkeypatch.setattr(extension, "LIMIT", 1)
+    published, before = site.site(), site.apply(f"Text.\n\n{'[' * 60_000}\n")
+    try:
+        assert site.build()[0] == 1
+    finally:
+        site.restore(before)
+    said = "docs/attempt.md:5: this takes more than 1 seconds to read: simplify it, or take it apart"
+    assert said in "".join(capfd.readouterr())
+    assert site.site() == published
+
+
+def test_after_all_faults_the_site_is_as_it_was_and_nothing_runs(site, capfd):
+    published = site.site()
+    capfd.readouterr()
+    assert site.build() == (0, "")
+    assert not re.findall(r"^ +ran", capfd.readouterr().err, re.M)
+    assert site.site() == published
+    assert not list(site.root.glob(".site-*"))
+
+
+def test_the_table_has_at_least_sixty_lines():
+    assert len(TABLE) >= 60

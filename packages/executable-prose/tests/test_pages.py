@@ -1,0 +1,851 @@
+"""What a page can say, and what becomes of it."""
+
+import re
+from urllib.parse import unquote
+
+import pytest
+
+from executable_prose import registry
+from executable_prose.errors import BuildFault
+from executable_prose.figures import mermaid
+from executable_prose.figures.mermaid import DiagramError
+from executable_prose.rendering import extension
+from prose_testing.projects import EXHIBITS
+
+BOX = '??? note "A box"\n\n    '
+
+
+@pytest.fixture(autouse=True)
+def drawing(monkeypatch):
+    def render(source):
+        if "flowchart" not in source:
+            raise DiagramError("no flowchart")
+        return f"<svg>{len(source.splitlines())} lines</svg>"
+
+    monkeypatch.setattr(mermaid, "render", render)
+
+
+def placed(directive):
+    """The directive at the top of a page, in a box, in a box's list, in a list."""
+    indented = [directive.replace("\n", "\n" + " " * n) for n in (4, 8)]
+    return [
+        f"Before.\n\n{directive}\n\nAfter.",
+        f"Before.\n{directive}\nAfter.",
+        f"{BOX}Before.\n\n    {indented[0]}\n\n    After.",
+        f"{BOX}- Item.\n\n        {indented[1]}\n",
+        f"1.  Item.\n\n    {indented[0]}\n",
+    ]
+
+
+PLACES = ["plain", "without blank lines", "in a box", "in a list of a box", "in a list"]
+
+
+def everywhere(directive):
+    return pytest.mark.parametrize("text", placed(directive), ids=PLACES)
+
+
+# Exhibits
+
+
+@everywhere("```exhibit lines.rising\nThe **caption** of $x^2$,\nwith `#!val lines.rising.end .2f`.\n```")
+def test_an_exhibit_is_its_figure_with_caption_and_folded_code(soup, text):
+    html = soup(text)
+    assert html.select_one("svg.figure")["aria-label"] == "It rises."
+    caption = html.select_one("figure figcaption")
+    assert html.select_one("figure svg.figure")
+    assert caption.strong.text == "caption"
+    assert caption.math
+    assert caption.select_one("span.value").text == "0.62"
+    code = html.select_one("details.code")
+    assert not code.has_attr("open")
+    assert code.select_one("pre code").text == "def rising():\n    'It rises.'\n"
+    assert code.select_one(".place").text == "exhibits/lines.py, lines 1 to 2, link"
+    assert html.select_one(code.select_one(".place a")["href"]).name == "figure"
+    assert not html.find_all(string=re.compile("///|exhibit lines|```"))
+
+
+@everywhere("```exhibit words.spoken\n```")
+def test_an_exhibit_that_only_prints_is_what_it_printed_and_its_code(soup, text):
+    html = soup(text)
+    assert html.select_one(".printed pre code").text == "one < two\n  three\n"
+    assert "print('one < two')" in html.text
+    assert not html.select_one("svg")
+
+
+@pytest.mark.parametrize(
+    ("path", "up"), [("index.md", ""), ("guide/a.md", "../../"), ("labs/index.md", "../")]
+)
+def test_a_figure_offers_its_data_where_the_build_writes_them(soup, monkeypatch, path, up):
+    monkeypatch.setenv("TWINS", "true")
+    offered = soup("```exhibit lines.rising\nA caption.\n```", path).select(".place a")
+    assert offered[0]["href"] == f"{up}data/lines.rising.csv"
+
+
+def test_an_exhibit_without_a_caption_has_none(soup):
+    assert not soup("```exhibit lines.rising\n\n```").select("figcaption")
+
+
+def test_show_chooses_what_an_exhibit_shows(soup):
+    figure = soup("```exhibit lines.both show=figure\n```")
+    output = soup("```exhibit lines.both show=output\n```")
+    assert figure.select_one("svg.figure")
+    assert not figure.select_one(".printed")
+    assert output.select_one(".printed").text == "also printed\n"
+    assert not output.select_one("svg.figure")
+
+
+def test_a_printed_table_is_a_table(soup):
+    html = soup("```exhibit words.table show=table\nThe **caption**.\n```")
+    assert [cell.text for cell in html.select("table td")] == ["one", "2"]
+    assert html.select_one("td em")
+    assert html.select_one("figcaption").text.strip() == "The caption."
+    assert html.select_one("details.code pre code").text == "def table():\n    pass\n"
+
+
+def test_code_to_change_is_a_program_with_what_it_printed_and_one_script(soup):
+    names = ("words.spoken", "words.table")
+    html = soup("\n\n".join(f"```exhibit {name} show=editable\nThe **caption**.\n```" for name in names))
+    first, second = html.select("figure .editable")
+    assert [first.textarea.text, second.textarea.text] == ["print('one < two')", "pass"]
+    assert first.textarea["rows"] == "1"
+    assert first.select_one(".printed code").text == "one < two\n  three\n"
+    assert [each.text.strip() for each in html.select("figcaption")] == ["The caption."] * 2
+    assert [each["src"] for each in html.select("script")] == ["assets/editable.js"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("words.given show=editable", "exhibit 'words.given' is no program without its first line: 'return'"),
+        ("lines.falling", "unknown exhibit 'lines.falling'"),
+        ("words.spoken show=figure", "exhibit 'words.spoken' draws no figure"),
+        (
+            "lines.dumb",
+            "exhibit 'lines.dumb' draws a figure but has no docstring, whose first paragraph is the figure's"
+            " text alternative (at exhibits/lines.py:9)",
+        ),
+        ("lines.rising show=output", "exhibit 'lines.rising' prints nothing"),
+        ("words.spoken show=table", "exhibit 'words.spoken' prints no table: each line must begin with |"),
+        ("lines.rising show=all", "expected 'module.function'"),
+        ("lines.rising fold=yes", "expected 'module.function'"),
+        ("lines.rising output", "expected 'module.function'"),
+        ("", "expected 'module.function'"),
+    ],
+)
+def test_an_exhibit_that_cannot_be_shown_is_refused(refusal, argument, message):
+    assert refusal(f"# Title\n\n```exhibit {argument}\n```").startswith(f"docs/index.md:3: {message}")
+
+
+# Listings
+
+
+class Paged(registry.Files):
+    """Snippets have pages of their own, and name the site where they are handed out."""
+
+    def page(self, file):
+        return f"reference/{file[9:-3]}.md" if file.startswith("snippets/") else None
+
+    def handed_out(self, text, site):
+        return f"{text}  # from {site}"
+
+
+@pytest.fixture
+def paged(monkeypatch):
+    monkeypatch.setattr(registry.ADDED, "files", Paged())
+
+
+@everywhere('--8<-- "snippets/scale.py@scaled"')
+def test_a_listing_is_the_source_under_its_place(soup, text):
+    html = soup(text, "guide/scaling.md")
+    assert html.select_one("pre code").text == "def scaled(x):\n    return BASE * x\n"
+    place = html.select_one("p.place")
+    assert place.text == "snippets/scale.py, lines 4 to 5"
+    assert not place.a
+    assert html.select_one("pre .k, pre .kn"), "it is not highlighted"
+
+
+def test_of_a_docstring_a_listing_shows_the_first_paragraph(here, soup):
+    said = '    """All\n    of it.\n\n    Units.\n    """\n'
+    code = f'class Scale:\n{said}\n    def __call__(self, x):\n        """Brief."""\n        return x\n'
+    here.write({"snippets/scale.py": code})
+    html = soup('--8<-- "snippets/scale.py@Scale"')
+    short = said.replace('.\n\n    Units.\n    """', '."""')
+    assert html.select_one("pre code").text == code.replace(said, short)
+    assert html.select_one("p.place").text == "snippets/scale.py, lines 1 to 10; more in the docstring"
+
+
+def test_a_listing_of_a_file_is_the_whole_file(soup):
+    assert soup('--8<-- "snippets/scale.py"').select_one("pre code").text == EXHIBITS["snippets/scale.py"]
+
+
+@everywhere('--8<-- "snippets/scale.py@scaled"')
+def test_a_listing_is_linked_to_the_page_of_its_file_and_as_it_is_handed_out(paged, soup, text):
+    html = soup(text, "guide/scaling.md")
+    assert html.select_one("p.place a")["href"] == "../reference/scale.md"
+    assert html.select_one("pre code").text.endswith("return BASE * x  # from http://127.0.0.1:8000\n")
+    assert not soup('--8<-- "exhibits/words.py@spoken"').select("p.place a"), "it has no page"
+
+
+def test_on_its_own_page_a_file_is_there_to_download(paged, soup):
+    html = soup('--8<-- "snippets/scale.py"', "reference/scale.md")
+    link = html.select_one(".place a[download]")
+    assert html.select_one(".place").text == "snippets/scale.py, 5 lines, download"
+    assert link["download"] == "scale.py"
+    shown = html.select_one("pre code").text
+    assert unquote(link["href"].partition(",")[2]) == shown
+    assert shown == EXHIBITS["snippets/scale.py"].rstrip() + "  # from http://127.0.0.1:8000\n"
+
+
+def test_a_listing_of_a_file_that_lacks_its_page_is_refused(paged, here, refusal):
+    here.write({"snippets/new.py": "x = 1\n"})
+    message = "docs/index.md:3: the listing links to docs/reference/new.md, which is not there"
+    assert refusal('# Title\n\n--8<-- "snippets/new.py"') == message
+
+
+@pytest.mark.parametrize(
+    ("listing", "message"),
+    [
+        ('"snippets/scale.py@scalde"', "no symbol 'scalde' in snippets/scale.py; it has BASE, scaled"),
+        ('"snippets/none.py"', "no file snippets/none.py"),
+        ("snippets/scale.py", "'--8<-- snippets/scale.py' must stand on lines of its own"),
+        ('"snippets/scale.py" and more', "'--8<-- \"snippets/scale.py\" and more' must stand on lines"),
+    ],
+)
+def test_a_listing_that_cannot_be_made_is_refused(refusal, listing, message):
+    assert refusal(f"# Title\n\n--8<-- {listing}").startswith(f"docs/index.md:3: {message}")
+
+
+# Diagrams
+
+
+@everywhere("```mermaid\nflowchart LR\n  A --> B\n```")
+def test_a_diagram_is_drawn_in_its_place(soup, text):
+    html = soup(text)
+    assert html.select_one("div.diagram svg").text == "2 lines"
+    assert "flowchart" not in html.text
+
+
+def test_a_diagram_that_cannot_be_drawn_is_refused(refusal):
+    text = "# Title\n\n```mermaid\nflow\n```"
+    assert refusal(text) == "docs/index.md:3: the diagram cannot be drawn: no flowchart"
+
+
+# Claims
+
+
+def test_the_list_of_claims_says_where_each_is_stated_and_what_holds_it(here, soup):
+    here.write({"docs/guide/a.md": "Stated `#!claim it-doubles`."})
+    html = soup("# Claims\n\n```claims\n```\n", "claims.md")
+    assert html.select_one("#it-doubles")
+    assert html.strong.text == 'It "doubles" & more.'
+    assert html.select_one("p a")["href"] == "guide/a.md#states-it-doubles"
+    test = html.select_one("details.code")
+    assert test.summary.text == "test_a"
+    assert "tests/test_scale.py, line 2" in test.text
+    assert test.pre.text.endswith("def test_a(): pass\n")
+
+
+def test_a_claim_is_listed_under_each_chapter_and_its_tests_once(here, soup):
+    here.write({"docs/guide/a.md": "Stated `#!claim it-doubles`.", "docs/guide/b.md": "`#!claim it-doubles`"})
+    html = soup("# Claims\n\n```claims\n```\n", "claims.md")
+    assert html.select_one(".counted").text == "1 claims, 1 tests."
+    assert [heading.text[:-1] for heading in html.select("h2")] == ["guide/a.md", "guide/b.md"]
+    links = [link["href"] for link in html.select("p a")]
+    assert links == [
+        "guide/a.md#states-it-doubles",
+        "guide/b.md#states-it-doubles",
+        "#it-doubles",
+        "guide/b.md#states-it-doubles",
+    ]
+    assert len(html.select("details.code")) == 1
+
+
+def test_a_claim_that_no_page_states_is_refused(here, refusal):
+    message = "docs/claims.md:3: no page states the claim 'it-doubles' of tests/test_scale.py:2"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == message
+
+
+def test_a_claim_that_no_test_holds_is_refused_by_the_list_too(here, refusal):
+    here.write({"docs/guide/a.md": "Stated `#!claim it-doubles` `#!claim it-trebles`."})
+    message = "docs/claims.md:3: no test holds the claim 'it-trebles' of docs/guide/a.md"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == message
+
+
+def test_the_list_names_a_page_that_cannot_be_read_where_that_is_wrong(here, refusal):
+    here.write({"docs/guide/a.md": "# A\n\nStated `#!claim it-doubles`.\n\n```text\n"})
+    message = "docs/claims.md:3: docs/guide/a.md:5: the block that begins here is never closed"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == message
+
+
+def test_two_sentences_for_one_claim_are_refused(here, refusal):
+    other = EXHIBITS["tests/test_scale.py"].replace("more", "less")
+    here.write({"tests/test_zoom.py": other, "docs/guide/a.md": "Stated `#!claim it-doubles`."})
+    message = "tests/test_zoom.py:2 states claim 'it-doubles' in other words than tests/test_scale.py:2"
+    assert refusal("# Claims\n\n```claims\n```\n", "claims.md") == f"docs/claims.md:3: {message}"
+    assert refusal("# A\n\nText\n`#!claim it-doubles`.", "guide/a.md") == f"docs/guide/a.md:4: {message}"
+
+
+def inline(mark):
+    texts = [
+        f"A sentence {mark} ends.",
+        f"{BOX}A sentence {mark} ends.",
+        f"- An item {mark}",
+        f"| a | b |\n|---|---|\n| x | {mark} |\n",
+        f"{BOX}| a | b |\n    |---|---|\n    | x | {mark} |\n",
+        f"**bold {mark}**",
+        f"> quoted {mark}",
+        f'??? note "Titled {mark}"\n\n    Text.\n',
+        f"Note.[^1]\n\n[^1]: A note {mark}.\n",
+    ]
+    return pytest.mark.parametrize(
+        "text",
+        texts,
+        ids=["text", "box", "list", "table", "table of a box", "bold", "quote", "title", "note"],
+    )
+
+
+@inline("`#!claim it-doubles`")
+def test_a_claim_mark_links_to_the_claim(soup, text):
+    mark = soup(text, "guide/scaling.md").select_one("a.claim")
+    assert mark["href"] == "../claims.md#it-doubles"
+    assert mark["title"] == 'It "doubles" & more.'
+    assert mark["aria-label"] == 'Tested claim: It "doubles" & more.'
+    assert mark.text
+
+
+def test_a_claim_that_no_test_holds_is_refused(refusal):
+    text = "# Title\n\nText that\nstates `#!claim it-trebles`."
+    assert refusal(text) == "docs/index.md:4: no test holds the claim 'it-trebles'"
+
+
+# Values
+
+
+@inline("`#!val lines.rising.end .2f`")
+def test_a_value_is_the_number_as_the_page_wants_it(soup, text):
+    assert soup(text).select_one("span.value").text == "0.62"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("lines.rising.end", "0.61803"),
+        ("lines.rising.end .0f", "1"),
+        ("lines.rising.end +.1f", "+0.6"),
+        ("lines.rising.tiny .1e", "−2.5 × 10<sup>−7</sup>"),
+        ("lines.rising.tiny", "−2.5 × 10<sup>−7</sup>"),
+        ("lines.rising.tiny .0f", "0"),
+        ("lines.rising.big .1e", "1.5 × 10<sup>12</sup>"),
+        ("lines.rising.big ,.0f", "1,500,000,000,000"),
+        ("lines.rising.share .0%", "25%"),
+        ("lines.rising.count", "12"),
+        ("lines.rising.count 04d", "0012"),
+        ("lines.rising.yes", "True"),
+        ("words.spoken.method", "one-three"),
+        ("words.spoken.name", "e"),
+        ("lines.rising.end\n.2f", "0.62"),
+        ("lines.rising.end .2f down", "0.61"),
+        ("lines.rising.end .2f up", "0.62"),
+        ("lines.rising.end .0% down", "61%"),
+        ("lines.rising.end +.1f up", "+0.7"),
+        ("lines.rising.end\n.4f down", "0.6180"),
+        ("lines.rising.end .5f up", "0.61803"),
+        ("lines.rising.tiny .1f down", "−0.1"),
+        ("lines.rising.tiny .1f up", "0.0"),
+        ("lines.rising.tiny .0e down", "−3 × 10<sup>−7</sup>"),
+        ("lines.rising.tiny .0e up", "−2 × 10<sup>−7</sup>"),
+        ("lines.rising.big ,.0f up", "1,500,000,000,000"),
+        ("lines.rising.share .1f up", "0.3"),
+        ("lines.rising.share .0% down", "25%"),
+        ("lines.rising.count .0f up", "12"),
+    ],
+)
+def test_a_number_is_typeset_and_a_text_left_alone(soup, value, shown):
+    assert soup(f"It is `#!val {value}`.").select_one("span.value").decode_contents() == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (
+            "lines.rising.edn",
+            "exhibit 'lines.rising' returns no value 'edn'; it returns end, tiny, big, count, share, yes",
+        ),
+        ("lines.falling.end", "unknown exhibit 'lines.falling'"),
+        ("lines.both.end", "exhibit 'lines.both' returns no value 'end'; it returns none"),
+        (
+            "lines.rising.end .2q",
+            "value 'lines.rising.end' is 0.61803, which '.2q' cannot format: ",
+        ),
+        ("words.spoken.method .2f", "value 'words.spoken.method' is 'one-three', which '.2f' cannot format"),
+        (
+            "lines.rising.end up",
+            "value 'lines.rising.end' is 0.61803, which 'up' cannot format: expected the digits to keep "
+            "before 'up', as in '.2f up'",
+        ),
+        (
+            "lines.rising.end .2f above",
+            "value 'lines.rising.end' is 0.61803, which '.2f above' cannot format",
+        ),
+        ("lines.rising.end .2q up", "value 'lines.rising.end' is 0.61803, which '.2q up' cannot format"),
+        (
+            "words.spoken.method .2f up",
+            "value 'words.spoken.method' is 'one-three', which '.2f up' cannot format: only a finite number",
+        ),
+        (
+            "lines.rising.yes .0f down",
+            "value 'lines.rising.yes' is True, which '.0f down' cannot format: only a finite number",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_shown_is_refused(refusal, value, message):
+    assert refusal(f"# Title\n\nText\nand `#!val {value}`.").startswith(f"docs/index.md:4: {message}")
+
+
+@pytest.mark.parametrize(
+    "text", ["#!val", "#!value a.b.c", "#!claim", "#!claims it-doubles", "#!minutes 3", "#!minute"]
+)
+def test_a_value_or_a_claim_without_a_name_is_refused(refusal, text):
+    assert refusal(f"# Page\n\nIt is `{text}`.").startswith(
+        f"docs/index.md:3: {text!r} names nothing: expected #!val"
+    )
+
+
+def test_minutes_are_those_of_the_prose(soup):
+    text = "`#!minutes` minutes. " + "word " * 700
+    assert soup(text).text.startswith("4 minutes")
+    pasted = "\n\n```python\n" + "pasted = 1\n" * 500 + "```\n"
+    assert soup(text + pasted).text.startswith("4 minutes")
+
+
+def test_a_page_may_cite_a_claim_twice_and_is_linked_to_once(soup):
+    html = soup("First `#!claim it-doubles`, again `#!claim it-doubles`.")
+    assert [mark.get("id") for mark in html.select("a.claim")] == ["states-it-doubles", None]
+
+
+def test_a_mark_stays_with_the_word_before_it(soup):
+    marks = soup("It *doubles*.\n`#!claim it-doubles`, also $x$ `#!claim it-doubles`").select("a.claim")
+    assert [mark.previous_sibling for mark in marks] == [".\xa0", "\N{WORD JOINER}\xa0"]
+
+
+# Mathematics
+
+
+@pytest.mark.parametrize(
+    "text",
+    [r"Let $\frac{a}{b}$ be.", rf"{BOX}Let $\frac{{a}}{{b}}$ be.", r"| $\frac{a}{b}$ | b |" + "\n|--|--|"],
+)
+def test_a_formula_in_a_sentence_is_mathml(soup, text):
+    html = soup(text)
+    assert html.select_one("math mfrac")
+    assert html.math.get("display") != "block"
+    assert not html.find_all(string=re.compile(r"\\frac|\\\("))
+
+
+def test_what_touches_a_formula_stays_on_its_line(soup):
+    html = soup("Let ($a$, $b$), $c$-fold,\n$d$; *$e$*$f$ and\n$g$ be.")
+    assert [span.text for span in html.select("span.whole")] == ["(a,", "b),", "c-fold,", "d;"]
+    assert html.p.text == "Let (a, b), c-fold,\nd; ef and\ng be."
+
+
+@pytest.mark.parametrize("text", [t for t in placed("$$\n\\sum_{i<n} x_i\n$$") if "Before.\n$$" not in t])
+def test_a_formula_of_its_own_is_a_block(soup, text):
+    formula = soup(text).select_one("div.formula")
+    assert formula.math["display"] == "block"
+    assert formula.select_one("munderover, munder")
+    assert "<" in formula.math.text
+
+
+@pytest.mark.parametrize("tex", [r"\frca{a}{b}", r"\frac{a}", "x^{2", "{x}}", r"\left( x", "x_1_2"])
+@pytest.mark.parametrize("form", ["Let ${}$ be.", "{}- Let ${}$ be.".replace("{}-", "-"), "$$\n{}\n$$"])
+def test_bad_tex_is_refused(refusal, tex, form):
+    text = "# Title\n\n" + form.replace("{}", tex)
+    line = 4 if form.startswith("$$") else 3
+    assert refusal(text).startswith(f"docs/index.md:{line}: bad TeX in {tex!r}: character ")
+
+
+def test_a_price_is_no_formula(soup):
+    html = soup("It costs $5 or $6, and `$x$` and `$$` are code.\n\n    So is $$.\n")
+    assert not html.select("math")
+    assert [code.text for code in html.select("code")] == ["$x$", "$$", "So is $$.\n"]
+
+
+@pytest.mark.parametrize(
+    "formula", ["Text\n$$\nx\n$$", "Text $$\nx\n$$", "$$\nx\n$$\nText", "- Text\n  $$\n  x\n  $$"]
+)
+def test_a_formula_that_would_stay_tex_is_refused(refusal, formula):
+    line = 3 + formula.split("$$")[0].count("\n")
+    message = f"docs/index.md:{line}: $$ must begin and end a paragraph of its own"
+    assert refusal(f"# Page\n\n{formula}") == message
+
+
+# Boxes
+
+
+def test_other_details_are_left_alone(soup):
+    details = soup('# Page\n\n???+ note "Title"\n\n    Text.\n').details
+    assert details.has_attr("open")
+    assert not details.has_attr("id")
+
+
+# Links
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "[a](reference/scale.md)",
+        "[a](reference/scale.md#scale)",
+        '[a](reference/scale.md "a title")',
+        "[a](#page)",
+        "[a](https://example.org/none.md)",
+        "[a][b]\n\n[b]: reference/scale.md",
+        "<someone@example.org>",
+        "<https://example.org>",
+        "[a](with%20space.md)",
+        "[a](<with space.md>)",
+        "[a](/rooted/)",
+    ],
+)
+def test_a_link_that_leads_somewhere_is_left_alone(here, soup, link):
+    here.write({"docs/with space.md": "# Space\n"})
+    assert soup(f"# Page\n\nSee {link}").select_one("p a")["href"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "link"),
+    [
+        ("# Page\n\nText\nand [a](none.md).", 4, "none.md"),
+        ("# Page\n\nText\nand [a](none.md#there).", 4, "none.md#there"),
+        ('# Page\n\nText\nand [a](none.md "title").', 4, "none.md"),
+        ("# Page\n\n[a][b]\n\nnone\n\n[b]: none.md", 7, "none.md"),
+        ("# Page\n\n![a](none.png)", 3, "none.png"),
+        (f"# Page\n\n{BOX}[a](none.md)", 5, "none.md"),
+    ],
+)
+def test_a_link_to_no_file_is_refused(refusal, text, line, link):
+    assert refusal(text) == f"docs/index.md:{line}: the link {link!r} leads to no file of docs/"
+
+
+def test_links_are_relative_to_their_page(soup, refusal):
+    assert soup("[a](scale.md)", "reference/other.md").a["href"] == "scale.md"
+    assert "leads to no file" in refusal("[a](reference/scale.md)", "reference/other.md")
+
+
+# Fences
+
+
+@pytest.mark.parametrize("fence", ["````", "~~~"])
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "```exhibit no.such\ncaption\n```",
+        "```mermaid\nnonsense\n```",
+        '--8<-- "no/such/file.py"',
+        "`#!val no.such.value`",
+        "`#!claim no-such`",
+        "??? none\n\n    x",
+        r"$\nonsense$",
+    ],
+)
+def test_a_directive_inside_another_fence_is_left_alone(soup, fence, directive):
+    html = soup(f"# Page\n\n{fence}markdown\n{directive}\n{fence}\n\nAfter.")
+    assert html.select_one("pre code").text.strip() == directive
+    assert html.find("p", string="After.")
+
+
+@pytest.mark.parametrize("fence", ["```python", "```", "~~~text", "```exhibit lines.rising", "```` {.md}"])
+@pytest.mark.parametrize(
+    "directive",
+    ['--8<-- "snippets/scale.py"', '  -8<- "a.py"', ';--8<-- "a.py"', "--8<--", "~~~~ exhibit a.b\n~~~~"],
+)
+def test_a_directive_that_a_fence_would_show_as_text_is_refused(refusal, fence, directive):
+    line = directive.split("\n")[0].strip()
+    end = re.match("`+|~+", fence)[0]
+    text = refusal(f"# Page\n\n{fence}\nx\n{directive}\n{end}")
+    assert text.startswith(f"docs/index.md:5: {line!r} would be shown as it stands: take away the fence")
+
+
+def test_ordinary_fences_and_code_are_highlighted_as_ever(soup):
+    code = "`#!python f()` and ```three ticks``` in a line\n\n```ticks``` first"
+    html = soup(f"```python\ndef f(): pass\n```\n\nand {code}")
+    assert html.select_one(".highlight .k").text == "def"
+    assert [code.text for code in html.select("p code")] == ["f()", "three ticks", "ticks"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["```exhibit lines.rising\ncaption", "```python\nx = 1", "````\n```\n", f"{BOX}```mermaid\n    x\n\ny"],
+)
+def test_a_fence_that_never_closes_is_refused(refusal, text):
+    line = 3 + text.split("```")[0].count("\n")
+    message = f"docs/index.md:{line}: the block that begins here is never closed"
+    assert refusal(f"# Page\n\n{text}") == message
+
+
+@pytest.mark.parametrize("marker", ["> ", "- ", "1. ", "* - "])
+@pytest.mark.parametrize(
+    "directive", ["```exhibit lines.rising\n```", '--8<-- "snippets/scale.py"', "~~~ claims\n~~~"]
+)
+def test_a_directive_that_markdown_would_show_as_text_is_refused(refusal, marker, directive):
+    text = refusal(f"# Page\n\n{marker}{directive}")
+    assert text.startswith("docs/index.md:3: ")
+    assert "must stand on lines of its own" in text
+
+
+# Prose
+
+REFUSED = {
+    "<script>x()</script>": "no <script>: what a page does stands in a script of docs/assets",
+    "A <script src='/x.js'></script> within.": "no <script>",
+    "<!-- <script>x()</script> -->": "no <script>",
+    "<!-- --!><script>x()</script> -->": "no <script>",
+    "<style>p { color: red }</style>": "no <style>: how a page looks stands in a style sheet of docs/assets",
+    '<link rel="stylesheet" href="https://example.org/x.css">': "no <link>",
+    '<iframe src="https://example.org"></iframe>': "no <iframe>: link to it",
+    '<object data="x.svg"></object>': "no <object>",
+    '<base href="https://example.org/">': "no <base>",
+    '<p onclick="x()">y</p>': "no event handler, it has onclick=: let a script of docs/assets listen",
+    'A <b OnMouseOver="x()">word</b>.': "no event handler, it has onmouseover=",
+    "Text.\n{: onclick='x()' }": "no event handler, it has onclick=",
+    '<div markdown onclick="x()">\n\nText.\n\n</div>': "no event handler",
+    "[a](javascript:x())": "no address that runs a script, it has 'javascript:x()'",
+    "[a](java&#115;cript:x())": "no address that runs a script",
+    '<a href="&#1; java\nscript:x()">a</a>': "no address that runs a script",
+    "[a](data:text/html,<b>)": "no page within a link, it has 'data:text/html",
+    "<map><area alt='a' href=' DATA:text/html,b'></map>": "no page within a link",
+    "A \x1b[1m word.": "no sign that nobody sees, it has U+001B (a control character): write it",
+    "A \u202e word.": "no sign that nobody sees, it has U+202E (RIGHT-TO-LEFT OVERRIDE)",
+    "A &#x2067; word.": "it has U+2067 (RIGHT-TO-LEFT ISOLATE)",
+    "`x = 1 \u2066`": "it has U+2066",
+    "```python\nx = 1  # \u2069\n```": "it has U+2069",
+    '<p title="a&#8238;b">c</p>': "it has U+202E",
+    "![a](https://example.org/a.png)": "no <img> from another host, it has 'https://example.org/a.png': put",
+    "![a](//example.org/a.png)": "no <img> from another host",
+    '<img alt="a" src="\\\\example.org/a.png">': "no <img> from another host",
+    '<img alt="a" srcset="assets/a.png 1x, https://example.org/a.png 2x">': "no <img> from another host",
+    "<video src='http://example.org/a.mp4'></video>": "no <video> from another host",
+    "<svg><use href='https://example.org/a.svg#a'/></svg>": "no <use> from another host",
+    "<svg><image xlink:href='//example.org/a.svg'/></svg>": "no <image> from another host",
+    '<form action="https://example.org"><button>a</button></form>': "no <form> from another host",
+    '<p style="background: url(https://example.org/a.png)">a</p>': "no style that loads, it has style=",
+    "Text.\n{: style='background: URL(//example.org)' }": "no style that loads",
+    '??? note "A box"\n    <script>x()</script>': "no <script>",
+    "| a |\n|---|\n| <b onclick='x()'>c</b> |": "no event handler",
+    "```exhibit lines.rising\nA <b onclick='x()'>word</b>.\n```": "no event handler",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_prose_may_not_hold_is_refused_with_its_line(refusal, text):
+    shown = "Code: `<script>`, `onclick=`.\n\n```html\n<script>x()</script> onclick javascript:x()\n```"
+    said = refusal(f"# Page\n\n{shown}\n\n{text}")
+    line = int(re.match(r"docs/index\.md:(\d+): prose may hold ", said)[1])
+    assert REFUSED[text] in said
+    assert 9 <= line <= 9 + text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`<script>x()</script>` and ``<p onclick='x()'>``",
+        "```html\n<script>x()</script>\n<img src='https://example.org/a.png' onerror='x()'>\n```",
+        "    <script>x()</script>",
+        "[a](https://example.org) and <https://example.org> and <a@example.org>",
+        '[a](https://example.org "javascript: on = 1")',
+        '<p title="url(https://example.org) on javascript:x()">a</p>',
+        '<details markdown="1"><summary>On scripts</summary>\n\nText.\n\n</details>',
+        '<img alt="one" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">',
+        "$a_{on} < b$ and a script, < b on=1 >",
+        "\u05d0\u200f, e\u0301, \u200d, \ufb01, \u4e2d",
+        "`[a](data:text/html,b)` and `&#x202e;`",
+        '--8<-- "exhibits/words.py"',
+        "```exhibit lines.rising\n```",
+    ],
+)
+def test_prose_that_shows_or_names_such_things_is_left_alone(soup, text):
+    assert soup(f"# Page\n\n{text}").text
+
+
+@pytest.mark.parametrize("sign", ["\x00", "\x07", "\x1b", "\x9f", "\u202a", "\u202e", "\u2066", "\u2069"])
+@pytest.mark.parametrize(
+    "text", ["```exhibit a.b\n```", "`#!val a.b.word`", "```exhibit a.b show=table\n```"]
+)
+def test_what_nobody_sees_is_refused_in_what_exhibits_give(here, page, text, sign):
+    here.write({"exhibits/a.py": "def b():\n    pass\n"})
+    given = {"output": f"| a{sign} |\n|---|\n", "values": {"word": f"a{sign}"}}
+    with pytest.raises(BuildFault, match=rf"^docs/index\.md:3: .* may hold no sign .*U\+{ord(sign):04X}"):
+        page(f"# Page\n\n{text}\n", a__b=given)
+
+
+def test_what_a_printed_table_holds_is_refused_with_the_line_of_its_directive(here, page):
+    here.write({"exhibits/a.py": "def b():\n    pass\n"})
+    given = {"output": "| a |\n|---|\n| <script>x()</script> |\n"}
+    with pytest.raises(BuildFault, match=r"^docs/index\.md:5: prose may hold no <script>"):
+        page("# Page\n\nText.\n\n```exhibit a.b show=table\n```\n", a__b=given)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## One {: #same }\n\n## Two {: #same }",
+        "## One {: #same }\n\nText.\n{: #same }",
+    ],
+)
+def test_an_id_that_a_page_has_twice_is_refused(refusal, text):
+    assert re.match(
+        r"docs/index\.md:3: the page has the id 'same.*' twice: give", refusal(f"# Page\n\n{text}")
+    )
+
+
+def test_headings_of_the_same_words_have_ids_of_their_own(soup):
+    assert {each["id"] for each in soup("# A\n\n## A\n\n## A\n").select("[id]")} == {"a", "a_1", "a_2"}
+
+
+@pytest.mark.parametrize(
+    ("front", "message"),
+    [
+        ("---\n---\n", "1: this front matter is not `name: value` in YAML: no second line of --- ends it"),
+        ("---\ntitle: x\n", "1: this front matter is not `name: value` in YAML: no second line of --- ends"),
+        ("---\njust words\n---\n", "1: this front matter is not `name: value` in YAML: it is str"),
+        (
+            "---\ntitle: a: b\n---\n",
+            "2: this front matter is not `name: value` in YAML: mapping values are not",
+        ),
+        ("---\ntitle: x\n\tsub: y\n---\n", "3: this front matter is not `name: value` in YAML: mapping"),
+        ("---\ndate: 2024-13-99\n---\n", "1: this front matter is not `name: value` in YAML: month must be"),
+        ("\n---\ntitle: x\n---\n", "2: this front matter is not `name: value` in YAML"),
+        ("---\nhide: [toc]\ntitle: 3\n---\n", "3: the title is 3, which is no text: put it in quotes"),
+        ("---\ntemplate: a.html\n---\n", "2: all pages have the theme's template main.html"),
+        ("Note: a thing\n", "1: 'Note: a thing' would be taken for front matter and not be shown"),
+    ],
+)
+def test_front_matter_that_would_be_shown_or_lost_is_refused(refusal, front, message):
+    assert refusal(f"{front}\n# Page\n").startswith(f"docs/index.md:{message}")
+
+
+# Lines
+
+
+FRONT = "---\ntitle: x\ndescription: y\n---\n"
+
+
+@pytest.mark.parametrize(
+    "front",
+    ["", FRONT, FRONT + "\n\n", "---\ntitle: x\n...\n", "\n\n\n", "---\ntitle: x\n---   \n"],
+    ids=["none", "front matter", "and blank lines", "dots", "blank lines", "trailing spaces"],
+)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "```exhibit no.such\n```",
+        "`#!val no.such.value`",
+        "`#!claim none`",
+        "[a](none.md)",
+        r"$\nonsense$",
+        "```py",
+    ],
+    ids=["exhibit", "value", "claim", "link", "formula", "fence"],
+)
+def test_the_line_named_is_the_line_of_the_file(here, page, front, wrong):
+    text = f"{front}# Page\n\nText.\n\n{wrong}\n"
+    line = 1 + text[: text.index(wrong)].count("\n")
+    with pytest.raises(BuildFault, match=rf"^docs/index\.md:{line}: "):
+        page(text)
+
+
+def test_the_first_line_of_a_mark_that_is_broken_over_lines_is_named(refusal):
+    assert refusal("# Page\n\n- x\n- y `#!val\n  no.such.value`").startswith("docs/index.md:")
+    assert refusal("# Page\n\ny `#!val\nno.such.value`").startswith("docs/index.md:3:")
+
+
+def test_the_page_is_named_where_it_lies(refusal):
+    assert refusal("`#!claim none`", "guide/deep/page.md").startswith("docs/guide/deep/page.md:1: ")
+
+
+def test_without_a_page_the_build_says_so(here):
+    import markdown
+
+    here.write({"docs/index.md": "x"})
+    with pytest.raises(BuildFault, match="this page is of no builder that is known"):
+        markdown.markdown("`#!claim none`", extensions=[extension.PageExtension()])
+
+
+# The glossary
+
+GLOSSARY = """# Glossary
+
+Query, queries
+:   What a [token](index.md) *asks*,
+    in $d$ numbers.
+
+Attention head, head
+:   One of several.
+"""
+
+
+@pytest.fixture
+def explained(here, soup):
+    """A function that converts a page of a guide with a glossary, and lists its links to terms."""
+    here.write({"docs/glossary.md": GLOSSARY, "docs/guide/b.md": "# Another\n", "docs/index.md": "# Home\n"})
+    return lambda text: [(a.text, a["href"], a["title"]) for a in soup(text, "guide/a.md").select("a.term")]
+
+
+def test_a_term_is_linked_to_its_meaning_where_it_first_stands(explained):
+    query = "../glossary.md#query", "What a token asks, in d numbers."
+    head = "../glossary.md#attention-head", "One of several."
+    found = explained("Two queries and *Query* one.\n\n- A **head**, attention heads and the query.")
+    assert found == [("queries", *query), ("head", *head)]
+
+
+def test_the_longest_term_is_found(explained):
+    assert [text for text, *_ in explained("An attention head.")] == ["attention head"]
+
+
+def test_each_section_explains_its_terms_itself(explained):
+    text = "A query.\n\n## One\n\nA query.\n\n### Part\n\nQueries.\n\n## Two\n\nQueries."
+    assert [text for text, *_ in explained(text)] == ["query", "query", "Queries"]
+
+
+def test_titles_of_others_hold_no_word_of_ours(here, soup):
+    here.write({"docs/glossary.md": GLOSSARY, "docs/index.md": "x"})
+    text = "*A query.* 2024"
+    assert soup(text, "papers.md").select("a.term")
+    assert not soup(f"---\nglossary: false\n---\n{text}", "papers.md").select("a.term")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A query",
+        "| A query |\n|---|\n| x |",
+        "A `query`.",
+        "[A query](b.md)",
+        "    a query",
+        "Inquery, querying, key-query, query-key.",
+        "$query$",
+    ],
+)
+def test_what_is_no_word_of_a_sentence_is_left_alone(explained, text):
+    assert explained(text) == []
+
+
+def test_all_terms_of_a_sentence_are_found_and_its_text_is_kept(here, soup):
+    here.write({"docs/glossary.md": GLOSSARY})
+    html = soup("A query, *a head*, and **no** query or head.", "guide/a.md")
+    assert html.p.text == "A query, a head, and no query or head."
+    assert [a.text for a in html.select("a.term")] == ["query", "head"]
+
+
+def test_the_glossary_itself_has_an_id_for_each_term(here, soup):
+    here.write({"docs/index.md": "# Home\n"})
+    html = soup(GLOSSARY, "glossary.md")
+    assert [(term["id"], term.text) for term in html.select("dt")] == [
+        ("query", "Query"),
+        ("attention-head", "Attention head"),
+    ]
+    assert not html.select("a.term")
+
+
+def test_without_a_glossary_nothing_is_linked(soup):
+    assert not soup("A query.").select("a.term")

@@ -1,0 +1,3 @@
+"""A folder that the engine takes for the project, as its own tests have one."""
+
+from prose_testing.fixtures import additions, here  # noqa: F401
