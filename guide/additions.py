@@ -9,7 +9,6 @@ from guide import (  # noqa: F401
     changes,
     changes_page,
     config_page,
-    copies,
     files_page,
     heads,
     register,
@@ -20,11 +19,10 @@ from guide import (  # noqa: F401
 
 @built
 def write(site):
-    """All files to copy in one archive; for programs, what became of copies: changes.xml, snippets.json."""
+    """Write all files to copy in one archive, and a feed of what changed in them."""
     address = heads.address(os.environ.get("SITE_URL", ""))
     try:
         changes.write(site, address)
         (site / files_page.NAME).write_bytes(files_page.archive(heads.files(), address))
     except changes.ChangesError as error:
         raise BuildFault(str(error)) from None
-    copies.write(site)

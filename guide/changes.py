@@ -1,4 +1,4 @@
-"""CHANGES.md: what changed in the files that people copy, for a page, a feed and snippets.json."""
+"""CHANGES.md: what changed in the files that people copy, for a page and a feed."""
 
 import re
 import uuid
@@ -12,7 +12,7 @@ FILE = "CHANGES.md"
 FEED = "changes.xml"
 TITLE = "Changes to the files that people copy"
 AUTHOR = "The contributors to the executable guide to positional encoding"
-KINDS = ("Fixed", "Changed", "Added", "Same")
+KINDS = ("Fixed", "Changed", "Added", "Same", "Removed")
 DAY = re.compile(r"## (\d{4}-\d\d-\d\d)")
 ENTRY = re.compile(rf"- (?P<kind>{'|'.join(KINDS)}) (?P<names>\w+\.py(?:, \w+\.py)*): (?P<words>.+)")
 ATOM = "http://www.w3.org/2005/Atom"

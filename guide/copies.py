@@ -1,6 +1,6 @@
-"""The versions of each file to copy, and snippets.json, by which guide/check.py tells them apart.
+"""When the code of each file to copy last changed.
 
-    python -m guide.copies     write into the head of each file when its code last changed
+    python -m guide.copies     write that into the head of each file
 
 That is the author's date of the commit in which the code became what it is. Comments, docstrings and layout
 do not count.
@@ -8,25 +8,20 @@ do not count.
 
 import argparse
 import contextlib
-import json
 import re
 import subprocess
 import sys
 import time
 
 from executable_prose import command, project
-from executable_prose.execution.memo import cached
-from guide import changes, check
-from guide.heads import CHECK, GUIDE, HEAD, files, read
+from executable_prose.execution.provenance import parts
+from guide.heads import GUIDE, HEAD, files, read
 
-LIST = "snippets.json"
 CHANGE = re.compile(r":\S+ \S+ \S+ (?P<blob>\w+) \w\t(?P<file>.+)")  # as Git writes it
-
-digest = cached(check.digest)
 
 
 def versions():
-    """Of each file the digests of its code and when it became so, the newest first, as Git knows them.
+    """Return the versions of each file's code and their dates, the newest first, as Git knows them.
 
     Nothing without Git, and nothing of a history that is cut off: who began it is not known.
     """
@@ -36,7 +31,7 @@ def versions():
             return {}
         date, changed, ours = "", [], files()
         log = ("log", "--reverse", "--no-renames", "--format=%as", "--raw", "--no-abbrev", "--diff-filter=AM")
-        for line in _git(*log, "--", "snippets", CHECK).splitlines():
+        for line in _git(*log, "--", "snippets").splitlines():
             if change := CHANGE.match(line):
                 if change["file"] in ours:
                     changed.append((date, change["file"], change["blob"]))
@@ -45,10 +40,10 @@ def versions():
         texts = _texts(dict.fromkeys(blob for *_, blob in changed))
         for date, file, blob in changed:
             known = found.setdefault(file, [])
-            with contextlib.suppress(check.Untold):
-                code, before = digest(texts[blob]), known[0] if known else {"digest": "", "date": ""}
-                if code != before["digest"]:  # no date is before that of older code
-                    known.insert(0, {"digest": code, "date": max(date, before["date"])})
+            with contextlib.suppress(SyntaxError):
+                code, before = parts(texts[blob]), known[0] if known else {"code": None, "date": ""}
+                if code != before["code"]:  # no date is before that of older code
+                    known.insert(0, {"code": code, "date": max(date, before["date"])})
     return found
 
 
@@ -73,38 +68,11 @@ def _git(*command, given=None, text=True):
 def dates():
     """When the code of each file last changed: today, if nobody has committed it yet."""
     known = versions()
-    return {file: _date(digest(read(file)), known.get(file)) for file in files()}
+    return {file: _date(parts(read(file)), known.get(file)) for file in files()}
 
 
 def _date(code, known):
-    return known[0]["date"] if known and known[0]["digest"] == code else time.strftime("%Y-%m-%d")
-
-
-def write(site):
-    (site / LIST).write_text(text(), "utf-8")
-
-
-def text():
-    """snippets.json, of the same bytes for the same history."""
-    known, listed = versions(), {}
-    for file in files():
-        code = read(file)
-        if head := HEAD.match(code):
-            now = {"digest": digest(code), "date": head["date"]}
-            name = file.rpartition("/")[2]
-            fixed = [{"date": each.date, "words": each.words} for each in changes.fixed(name)]
-            listed[name] = {
-                "path": file,
-                "versions": [now, *_earlier(now, known.get(file, []))],
-                "fixed": fixed,
-            }
-    return json.dumps({"from": GUIDE, "files": listed}, indent=1) + "\n"
-
-
-def _earlier(now, known):
-    """Code that has come back is new."""
-    seen = {now["digest"]}
-    return [each for each in known if not (each["digest"] in seen or seen.add(each["digest"]))]
+    return known[0]["date"] if known and known[0]["code"] == code else time.strftime("%Y-%m-%d")
 
 
 def main():

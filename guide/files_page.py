@@ -1,4 +1,4 @@
-"""```files```: every snippet, by where it enters, and all with check.py and their versions as one archive."""
+"""```files```: every snippet, by where it enters, and all as one archive."""
 
 import io
 import zipfile
@@ -6,7 +6,7 @@ import zipfile
 from executable_prose import symbols
 from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
-from guide import copies, heads
+from guide import heads
 from guide import reference as known
 
 NAME = "snippets.zip"
@@ -23,8 +23,7 @@ def files(page, argument, body):
     if not page.addresses["data"]:
         return parts
     return [
-        f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>. '
-        f'Their versions: <a href="{page.up()}{copies.LIST}">{copies.LIST}</a>.</p>',
+        f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>.</p>',
         *parts,
     ]
 
@@ -32,7 +31,7 @@ def files(page, argument, body):
 @files.as_text
 def _told(copy, argument, body):
     """Each file with its page and what it is."""
-    made = [f"One archive of all: on [the page](files.md). Their versions: [{copies.LIST}]({copies.LIST})."]
+    made = ["One archive of all: on [the page](files.md)."]
     for title, names in known.groups().items():
         listed = ((name, known.sentence(f"snippets/{name}.py")) for name in names)
         made += [
@@ -45,14 +44,11 @@ def _told(copy, argument, body):
 
 
 def archive(files, site):
-    """A zip of files as the site hands them out and of the list of their versions.
-
-    Of the same history it has the same bytes, wherever and whenever it is made.
-    """
+    """A zip of files as the site hands them out; its bytes are the same wherever and whenever it is made."""
     made = io.BytesIO()
     texts = {file.rpartition("/")[2]: heads.handed_out(heads.read(file), site) for file in sorted(files)}
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
-        for name, text in (texts | {copies.LIST: copies.text()}).items():
+        for name, text in texts.items():
             entry = zipfile.ZipInfo(f"snippets/{name}")  # of 1980
             entry.create_system, entry.external_attr = 3, 0o644 << 16  # as on Unix
             entry.compress_type = zipfile.ZIP_DEFLATED

@@ -8,7 +8,6 @@ import re
 from executable_prose import project, registry
 
 GUIDE = "The executable guide to positional encoding"
-CHECK = "guide/check.py"  # which is copied, too
 HEAD = re.compile(r"\A# SPDX-License-Identifier: 0BSD\n# From (?P<origin>.+), (?P<date>\d{4}-\d\d-\d\d)\n")
 ADDRESS = re.compile(r"https://[!-~]+/")
 
@@ -16,13 +15,11 @@ ADDRESS = re.compile(r"https://[!-~]+/")
 def files():
     """Every file that is there to be copied."""
     found = sorted((project.ROOT / "snippets").glob("[!_]*.py"))
-    return [f"snippets/{path.name}" for path in found] + [CHECK] * (project.ROOT / CHECK).is_file()
+    return [f"snippets/{path.name}" for path in found]
 
 
 def reference_page(file):
     """The page that shows a whole file to copy, relative to docs/."""
-    if file == CHECK:
-        return "files.md"
     return f"reference/{file.removeprefix('snippets/').removesuffix('.py')}.md"
 
 
@@ -31,7 +28,7 @@ class Copied(registry.Files):
     """Snippets have pages of their own, and what is to be copied names the site."""
 
     def page(self, file):
-        return reference_page(file) if file.startswith("snippets/") or file == CHECK else None
+        return reference_page(file) if file in files() else None
 
     def handed_out(self, text, site):
         return handed_out(text, site)

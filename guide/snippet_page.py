@@ -22,7 +22,7 @@ def reference(page, file, body):
         snippet = file.removeprefix("snippets/").removesuffix(".py")
         peers = known.peers(snippet)
         machine, rows = known.speed(snippet)
-        page.top = fixed(snippet, page.to("files.md"))
+        page.top = fixed(snippet, page.to("changes.md"))
     except (symbols.SymbolError, known.LedgerError, changes.ChangesError) as error:
         raise DirectiveError(str(error)) from None
     if page.path() != heads.reference_page(file):
@@ -48,7 +48,7 @@ def _as_text(copy, file, body):
     """The file with what its page says beside it."""
     snippet = file.removeprefix("snippets/").removesuffix(".py")
     machine, rows = known.speed(snippet)
-    made = [*copy.plain(fixed(snippet, "../files.md")), "", *copy.code(symbols.find(file)), ""]
+    made = [*copy.plain(fixed(snippet, "../changes.md")), "", *copy.code(symbols.find(file)), ""]
     if model := drop_in(snippet):
         made += ["## In a model", "", DROP_IN, "", *copy.code(model), ""]
     made += ["## Checked against", "", *compared(known.peers(snippet)), ""]
@@ -61,8 +61,8 @@ def drop_in(snippet):
     return symbols.find(file) if (project.ROOT / file).is_file() else None
 
 
-def fixed(snippet, files):
-    """What stands below the title, of copies that give wrong numbers; `files` is the page of all files."""
+def fixed(snippet, changes_page):
+    """What stands below the title, of copies that give wrong numbers; `changes_page` lists all changes."""
     if not (entries := changes.fixed(f"{snippet}.py")):
         return []
     return [
@@ -70,7 +70,7 @@ def fixed(snippet, files):
         "",
         *(f"    - {each.date}: {each.words}" for each in entries),
         "",
-        f"    [check.py]({files}#is-my-copy-current) tells whether yours is one of them.",
+        f"    The first lines of a copy have its date. [Changes]({changes_page}) lists what it lacks.",
     ]
 
 

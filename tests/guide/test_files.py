@@ -2,8 +2,6 @@
 
 import io
 import re
-import subprocess
-import sys
 import time
 import zipfile
 from types import SimpleNamespace
@@ -12,7 +10,7 @@ import pytest
 
 from executable_prose import project
 from executable_prose.rendering.directives.code import DirectiveError
-from guide import copies, heads
+from guide import heads
 from guide.files_page import archive, files
 
 SNIPPETS = sorted(f"snippets/{path.name}" for path in (project.ROOT / "snippets").glob("[!_]*.py"))
@@ -69,9 +67,8 @@ def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(m
 def test_the_archive_holds_the_files_as_they_are_handed_out_and_its_bytes_never_change(monkeypatch, site):
     made = archive(heads.files(), site)
     with zipfile.ZipFile(io.BytesIO(made)) as packed:
-        assert packed.namelist() == ["snippets/check.py", *SNIPPETS, "snippets/snippets.json"]
-        assert packed.read("snippets/snippets.json").decode() == copies.text()
-        for file, name in zip(sorted(heads.files()), packed.namelist()[:-1], strict=True):
+        assert packed.namelist() == SNIPPETS
+        for file, name in zip(sorted(heads.files()), packed.namelist(), strict=True):
             text = packed.read(name).decode()
             assert text == heads.read(file).replace(f"From {heads.GUIDE}", f"From {site or heads.GUIDE}", 1)
     monkeypatch.setattr(time, "time", lambda: 2e9)
@@ -79,21 +76,9 @@ def test_the_archive_holds_the_files_as_they_are_handed_out_and_its_bytes_never_
     assert archive(reversed(heads.files()), site) == made
 
 
-def test_the_archive_is_enough_to_tell_its_own_copies(tmp_path):
-    with zipfile.ZipFile(io.BytesIO(archive(heads.files(), ""))) as packed:
-        packed.extractall(tmp_path)
-    command = [sys.executable, "-I", "check.py", "rope.py", "check.py", "--against", copies.LIST]
-    done = subprocess.run(command, cwd=tmp_path / "snippets", capture_output=True, text=True, check=True)
-    assert [line.partition(",")[0] for line in done.stdout.splitlines()] == [
-        "rope.py: current",
-        "check.py: current",
-    ]
-
-
 def test_the_page_leads_to_the_archive():
     link, *_ = files.shown(PAGE, "", [])
     assert '<a href="../snippets.zip">' in link
-    assert '<a href="../snippets.json">' in link
 
 
 def test_a_file_that_is_in_the_navigation_and_not_there_is_refused(monkeypatch):

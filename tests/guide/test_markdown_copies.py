@@ -7,9 +7,9 @@ import pytest
 
 from executable_prose import project
 from executable_prose.site import markdown_copies
-from guide import changes, copies, heads, reference
+from guide import changes, heads, reference
 
-SNIPPETS = [file for file in heads.files() if file != heads.CHECK]
+SNIPPETS = heads.files()
 PAGES = {
     file: project.DOCS / file.replace("snippets", "reference").replace(".py", ".md") for file in SNIPPETS
 }
@@ -52,7 +52,7 @@ def test_the_copy_of_a_file_has_its_code_its_model_its_peers_and_its_fixes(copie
     fixes = changes.fixed(f"{name}.py")
     assert ("copies from before give wrong numbers" in text) == bool(fixes)
     assert all(f"- {fix.date}: {fix.words}" in text for fix in fixes)
-    assert not fixes or "[check.py](../../files/#is-my-copy-current)" in text
+    assert not fixes or "[Changes](../../changes/) lists" in text
 
 
 def test_the_copy_of_all_files_names_each_with_what_it_is_and_links_to_it(copied):
@@ -61,13 +61,13 @@ def test_the_copy_of_all_files_names_each_with_what_it_is_and_links_to_it(copied
     assert sorted(f"snippets/{name}" for name, *_ in listed) == sorted(SNIPPETS)
     for name, page, says in listed:
         assert name == f"{page}.py" and says == reference.sentence(f"snippets/{name}")
-    assert f"[{copies.LIST}](../{copies.LIST})" in text and "```files" not in text
+    assert "```files" not in text
 
 
 def test_in_one_file_of_all_pages_links_go_from_the_root(site, results):
     markdown_copies.write(site, results)
     whole = (site / "llms-full.txt").read_text("utf-8")
-    assert f"[{copies.LIST}]({copies.LIST})" in whole and "- [rope.py](reference/rope/): " in whole
+    assert "- [rope.py](reference/rope/): " in whole
     assert "\n\n\n" in whole, "listings keep their blank lines"
 
 

@@ -128,7 +128,7 @@ def test_a_docstring_s_own_code_keeps_its_lines(halving, here):
 
 def test_a_reference_says_of_copies_what_was_fixed_since_below_its_title(halving, here, soup):
     assert not halving().select(".warning")
-    here.write({"docs/files.md": "# Files\n\n## Is my copy current?\n"})
+    here.write({"docs/changes.md": "# Changes\n"})
     here.write(
         {"CHANGES.md": "## 2026-02-02\n\n- Fixed half.py: it gave `x`.\n- Fixed other.py: not this.\n"}
     )
@@ -137,7 +137,7 @@ def test_a_reference_says_of_copies_what_was_fixed_since_below_its_title(halving
     box = html.select_one("details.warning")
     assert box.summary.text == "Fixed on 2026-02-02: copies from before give wrong numbers"
     assert [item.text for item in box.select("li")] == ["2026-02-02: it gave x."]
-    assert box.select_one("p a")["href"] == "../files.md#is-my-copy-current"
+    assert box.select_one("p a")["href"] == "../changes.md"
     assert not {"open"} & set(box.attrs)
 
 
@@ -255,12 +255,6 @@ def test_a_listing_is_linked_to_the_page_of_its_snippet(soup, before):
     assert html.select_one("p.place").text == "snippets/scale.py, lines 4 to 5"
     assert html.select_one("p.place a")["href"] == "../reference/scale.md"
     assert not soup('--8<-- "exhibits/words.py@spoken"').select("p.place a")
-
-
-def test_check_py_is_linked_to_the_page_of_all_files(here, soup):
-    here.write({heads.CHECK: "x = 1\n", "docs/files.md": "# Files\n"})
-    assert soup(f'--8<-- "{heads.CHECK}"').select_one("p.place a")["href"] == "files.md"
-    assert soup(f'--8<-- "{heads.CHECK}"', "files.md").select_one("p.place a[download='check.py']")
 
 
 def test_a_listing_of_a_snippet_that_lacks_its_page_is_refused(here, refusal):

@@ -19,7 +19,7 @@ LISTS = {
     "sitemap.xml",
     "sitemap.xml.gz",
 }
-LISTS |= {"data/broken.json", "data/census.json", "snippets.json", "snippets.zip"}
+LISTS |= {"data/broken.json", "data/census.json", "snippets.zip"}
 
 
 def digest(file):
