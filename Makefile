@@ -16,7 +16,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test packages rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -35,6 +35,9 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) ruff format --check .
 	$(RUN) executable_prose results
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
+
+packages: $(VENV)/test ## run the tests of the engine and of the checker alone
+	$(RUN) pytest packages -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 # Where floats are computed and printed, and how other processors round them: instructions, BLAS, threads.
 FLOATS := tests/exhibits tests/snippets tests/experiments tests/labs tests/docs tests/test_peers.py

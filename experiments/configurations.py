@@ -3,11 +3,11 @@
     python experiments/configurations.py            each model type that is known here, again
     python experiments/configurations.py qwen3      some, beside those that are there
 
-It writes MEASURED in snippets/read_config.py: a row for each model type that reads text by RoPE, ALiBi, T5's
-buckets or a learned table, and for each case of docs/dialects.toml what stacks made of it. A class is
-asked: its configuration is built with and without a key, a small random model of it runs, and the function
-that turns its q and k is given unit vectors. A type stays out, with the reason on stderr, where the calls
-that read_config.py prints for it do not turn as it does.
+It writes MEASURED in the package's config.py, which `make dates` copies into snippets/: a row for each model
+type that reads text by RoPE, ALiBi, T5's buckets or a learned table, and for each case of docs/dialects.toml
+what stacks made of it. A class is asked: its configuration is built with and without a key, a small random
+model of it runs, and the function that turns its q and k is given unit vectors. A type stays out, with the
+reason on stderr, where the calls that read_config.py prints for it do not turn as it does.
 """
 
 import ast
@@ -38,7 +38,7 @@ from snippets.check_positions import constant_input, read_layers, small
 from snippets.decoding import visible
 
 ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "snippets" / "read_config.py"
+FILE = ROOT / "packages" / "check-positions" / "src" / "check_positions" / "config.py"
 CENSUS = ROOT / "experiments" / "results" / "census.json"
 BLOCK = re.compile(r'(?<=\nMEASURED = r"""\n).*?(?=\n""")', re.S)
 TOKENS, QUERY, KEY = 48, 3, 1  # apart by less than half a turn of the fastest pair

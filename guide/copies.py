@@ -1,6 +1,6 @@
 """When the code of each file to copy last changed.
 
-    python -m guide.copies     write that into the head of each file
+    python -m guide.copies     write that into the head of each file, and make the copies of packages anew
 
 That is the author's date of the commit in which the code became what it is. Comments, docstrings and layout
 do not count.
@@ -17,6 +17,11 @@ from executable_prose import command, project
 from executable_prose.execution.provenance import parts
 from guide.heads import GUIDE, HEAD, files, read
 
+PACKAGE = "packages/check-positions/src/check_positions"
+SOURCES = {  # of files to copy that are modules of a package
+    "snippets/check_positions.py": f"{PACKAGE}/checker.py",
+    "snippets/read_config.py": f"{PACKAGE}/config.py",
+}
 CHANGE = re.compile(r":\S+ \S+ \S+ (?P<blob>\w+) \w\t(?P<file>.+)")  # as Git writes it
 
 
@@ -79,6 +84,10 @@ def main():
     """Write into each head when its code last changed; a file without one gets one."""
     if not versions():
         sys.exit("expected the whole history of a Git repository: git fetch --unshallow, or clone it")
+    for file, source in SOURCES.items():
+        if (project.ROOT / source).is_file():
+            head = HEAD.match(read(file))
+            (project.ROOT / file).write_text((head[0] if head else "") + read(source), "utf-8", newline="\n")
     for file, date in dates().items():
         text = HEAD.sub("", read(file))
         head = f"# SPDX-License-Identifier: 0BSD\n# From {GUIDE}, {date}\n"

@@ -1,0 +1,47 @@
+"""Is my positional code right, and which calls does a config.json describe?"""
+
+from check_positions.checker import (
+    AttentionWatch,
+    Finding,
+    FromTransformers,
+    Layer,
+    Rotation,
+    assert_positions,
+    check_attention,
+    check_layers,
+    check_model,
+    check_module,
+    check_rotation,
+    check_start,
+    check_transformers,
+    configured_frequencies,
+    read_layers,
+    read_rotation,
+    read_scaling,
+    report,
+)
+from check_positions.config import Part, printed, read_config
+
+__all__ = [
+    "AttentionWatch",
+    "Finding",
+    "FromTransformers",
+    "Layer",
+    "Part",
+    "Rotation",
+    "assert_positions",
+    "check_attention",
+    "check_layers",
+    "check_model",
+    "check_module",
+    "check_rotation",
+    "check_start",
+    "check_transformers",
+    "configured_frequencies",
+    "printed",
+    "read_config",
+    "read_layers",
+    "read_rotation",
+    "read_scaling",
+    "report",
+]

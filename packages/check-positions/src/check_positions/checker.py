@@ -1,0 +1,2434 @@
+"""Is my positional code right? Checks for a rotation, an attention, a model.
+
+A check asks one question whose answer is known and gives a Finding: what was
+asked, expected and found, within which tolerance, where it first went wrong,
+and what mostly causes that. Its verdict is one of
+
+    passes, fails
+    reads       a property that was read off; there is no right answer
+    no promise  it differs, and nothing promised that it would not
+    no power    it could not have failed here, or could not run, and says why
+
+Hand over what you have: rotate(x, positions) to check_rotation; attend(q, k, v,
+query_positions, key_positions) to check_attention; a model to check_model, its
+maker to check_start. report(findings) is a table, assert_positions(findings)
+raises with the same words. From a shell, for models of transformers,
+
+    python check_positions.py transformers:path-or-config.json [--json]
+
+builds a small random one from its configuration, or loads a folder that has
+weights, and exits with 1 where something fails.
+
+Tolerances: eps is the rounding of float32, in which tables of angles are made,
+or of a coarser dtype that is asked about. A turn by p radians is right to 4 p
+eps. The logits of a model are right to 16 times what they change by when each
+weight moves by one rounding, and when the batch grows.
+
+Source: arXiv:2104.09864, section 3.2.2 (a rotation, its pairs and frequencies).
+arXiv:2309.00071v2, section 3.4, and modeling_rope_utils.py in
+github.com/huggingface/transformers at v5.23.0 (the kinds of scaling). The
+questions are of this guide's own making.
+"""
+
+import argparse
+import copy
+import importlib
+import inspect
+import json
+import math
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+EPS = 1.1920928955078125e-07  # of float32, 2^-23
+NO_CACHE = "the model gives no cache"
+EVERY = 1_000  # heads: more than any configuration has
+LARGEST = 400_000_000  # weights of a model that is built with all its heads
+LAYERS = (
+    r"(num_hidden_layers|n_layers?|num_layers|depth|num_blocks|"
+    r"num_hidden_groups|(num_)?(encoder|decoder|text|vision|pred)_layers|"
+    r"num_(encoder|decoder|block)_layers|(encoder|decoder)_num_hidden_layers)"
+)
+HEADS = (
+    r"((num_)?(encoder_|decoder_|global_)?attention_heads|n_heads?|num_heads|"
+    r"num_(encoder|decoder)_attention_heads)"
+)
+KEY_HEADS = r"((\w+_)?num_(global_)?key_value_heads|num_kv_heads|n_head_kv)"
+WIDTH = r"(hidden_size|d_model|n_embd|embed_dim|hidden_dim|dim|emb_dim)"
+NEAR = (
+    "sliding_window",
+    "sliding_window_size",
+    "local_attention",
+    "index_topk",
+    "attention_chunk_size",
+    "window_size",
+)
+MOST = (  # of what has one of these names
+    (r"(\w+_)?vocab_size\w*", 512),
+    (r"\w*(num|n)_(\w+_)?experts", 4),
+    (r"\w*(experts_per_tok|moe_top_?k)\w*|top_k|moe_k", 2),
+    (r"n_group|topk_group|num_expert_group", 1),
+    (r"frames_per_clip", 4),
+    (r"(mamba_)?chunk_size", 16),
+    (r"\w*(intermediate|ffn_dim|ffn_hidden)\w*", 128),
+    (r"\w*(d_ff|n_inner|mlp_dim|d_inner)\w*", 128),
+)
+ROUTER = r"\w*experts_per_tok\w*|n_group|topk_group|num_expert_group"
+MIXERS = (  # how much wider than the model, heads, their width, their groups
+    ("mamba_expand", "mamba_n_heads", "mamba_d_head", "mamba_n_groups"),
+    ("mamba_expand", "n_mamba_heads", "mamba_headdim", "mamba_ngroups"),
+    ("expand", "num_heads", "head_dim", "n_groups"),
+)
+
+CHECKS = """
+finite: Are all values finite?
+    a row that sees no key, or memory that was never filled
+input_kept: Does the call leave x as it was?
+    an operation in place, such as mul_
+same_twice: Does it give the same twice?
+    dropout left on, or a cache whose key is incomplete
+norm_kept: Are lengths the same at all positions?
+    a table in one layout and a swap in the other
+one_layout: Are both channels of each pair turned by one angle?
+    repeat where repeat_interleave belongs, or the reverse
+precise_angles: Are late angles right?
+    angles or positions in half precision: .to(dtype) or autocast before sin and
+    cos
+offsets_alone: Do scores depend on offsets alone?
+    a table in one layout and a swap in the other, or a position that is
+    clamped, restarted or rounded
+place_alone: Is a token turned alike alone and among others?
+    positions counted from 0 in each call, or a table that was kept from another
+    length
+reaches: Are there so many positions?
+    a table with fewer rows, or one whose first rows are not for positions
+longest: Does a late token leave early ones as they are turned?
+float64: Does it run on a device without float64?
+    frequencies in float64: make them on the CPU, move float32
+as_configured: Is it the rotation of its configuration?
+    a key of the configuration that is not read, or read twice; weights that
+    were converted without their layout
+adds_up: Do the weights of a query add up to 1?
+    a sink that the kernel does not know
+hidden_keys: Which keys does a token see?
+    a window that counts the token itself on one side only, or a causal mask
+    from the top left
+rows_alone: Do the last queries alone have the weights that they have among all?
+    a mask or a bias counted from the first key, not from the query's position
+bias: What do positions add to the scores?
+order: Does order change anything?
+begins: Where do the model's own positions begin?
+no_peeking: Are logits free of what comes later?
+    a mask that is not causal, or counts from the wrong corner
+alone_in_batch: Is a row beside one with padding as alone?
+    something that is decided for a whole batch, such as any() of a mask
+alone_as_padded: Is a row with padding on its left as alone?
+    positions that count the padding, or a mask without it
+padded_as_steps: Is it as alone token by token, too?
+    a mask or positions that forget the padding once there is a cache
+alone_as_packed: Is a text behind another, with positions from 0, as alone?
+    positions that restart without a mask between documents
+moved_as_here: Does moving all positions by 100 change nothing?
+    positions that are ignored, or a table
+whole_as_steps: Is a text read token by token as in one pass?
+    positions restarted with the cache, read while its layers grow, or keys
+    turned twice
+whole_as_chunks: Is a text read in chunks as in one pass?
+    a mask without the cache's offset
+past_limits: Is a prompt beyond every limit read in chunks as in one pass?
+    a window or a selection that differs with a cache
+saved_and_loaded: Has a model that loads a checkpoint all its numbers?
+    numbers that are drawn anew in each model, and not in the checkpoint
+started_on_meta: Has one that was built on meta, and emptied, all its numbers?
+    numbers made in __init__ that are not in the checkpoint: register them, or
+    make them again
+layers_as_configured: Is the rotation of each layer that of its configuration?
+    a key of the configuration that is not read, or that belongs to layers of
+    another kind
+model: What is asked?
+"""  # what each asks, and what mostly causes it where it fails
+
+
+class Rotate(Protocol):
+    """x, (1, heads, tokens, dim), and positions, (tokens), to the like of x."""
+
+    def __call__(self, x: Tensor, positions: Tensor, /) -> Tensor: ...
+
+
+class Attend(Protocol):
+    """q, k, v, (1, heads, tokens, dim), and both positions to the like of q."""
+
+    def __call__(
+        self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, /
+    ) -> Tensor: ...
+
+
+class Model(Protocol):
+    """ids, mask, positions and cache, as check_model has them, to logits."""
+
+    def __call__(
+        self,
+        ids: Tensor,
+        mask: Tensor | None,
+        positions: Tensor | None,
+        cache: Any,
+        /,
+    ) -> tuple[Tensor, Any]: ...
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A check's answer, in words. tolerance is that of what was compared."""
+
+    check: str
+    verdict: str
+    asked: str
+    expected: str
+    found: str
+    tolerance: float | None = None
+    where: str = ""
+    cause: str = ""
+
+    def __str__(self) -> str:
+        told = f"{self.verdict}: {self.check}: {self.asked} {self.found}"
+        if self.verdict != "fails":
+            return told
+        told += f"; expected {self.expected}"
+        if self.tolerance is not None:
+            told += f" within {self.tolerance:.1e}"
+        told += f"; first {self.where}" if self.where else ""
+        return told + (f". Mostly {self.cause}" if self.cause else "")
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """What was read off a rotation of (dim) channels.
+
+    kind is "turns", "adds", "ignores" its positions, or "neither". pairs are
+    the channels that meet, (pairs, 2), frequencies radians per position of the
+    first and of the second of each, (pairs, 2), errors what these may be off
+    by, (pairs). factor is what lengths are multiplied by. settings spells the
+    scaling as transformers 5 does. What turns by less than unseen a position
+    was not seen to turn. normed is whether a norm stands before or after the
+    rotation; where it is RMSNorm or an L2 norm, with or without gains, all else
+    is of the rotation inside it.
+    """
+
+    kind: str
+    dim: int
+    layout: str
+    pairs: Tensor
+    frequencies: Tensor
+    errors: Tensor
+    factor: float
+    settings: Mapping[str, Any]
+    unseen: float = 0.0
+    normed: bool = False
+
+    def __str__(self) -> str:
+        if self.kind != "turns":
+            hidden = "a norm, and inside it what is not linear"
+            return hidden if self.normed else self.kind
+        turned = 2 * len(self.pairs)
+        told = "a norm around the rotation, inside it " * self.normed
+        told += f"{self.layout} layout, {turned} of {self.dim} channels, "
+        told += ", ".join(f"{k} {v:.6g}" if isinstance(v, float) else
+                          f"{v}" for k, v in self.settings.items())  # fmt: skip
+        return told + (f", lengths times {self.factor:.4g}"
+                       if abs(self.factor - 1) > 1e-4 else "")  # fmt: skip
+
+
+# --- a rotation
+
+
+def check_rotation(
+    rotate: Rotate,
+    dim: int,
+    *,
+    rotate_keys: Rotate | None = None,
+    settings: Mapping[str, Any] | None = None,
+    layout: str | None = None,
+    length: int | None = None,
+    float64: bool = True,
+) -> list[Finding]:
+    """Findings on rotate(x, positions), a rotation of q and k or an encoding.
+
+    It is given x, (1, heads, tokens, dim), and positions, (tokens,) int64, and
+    returns the like of x. rotate_keys is another for keys, where they have one.
+    settings and layout ("half" or "interleaved") are what should be found, the
+    first as rope_parameters of transformers 5. length is how many positions
+    there must be; if it is not given, 131,072 are tried. float64 is whether the
+    device has it; mps has not.
+
+    >>> def rotate(x, positions):
+    ...     angles = positions[:, None] * 10_000 ** -(torch.arange(8) / 8)
+    ...     a, b = x.chunk(2, dim=-1)
+    ...     cos, sin = angles.cos(), angles.sin()
+    ...     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+    >>> findings = check_rotation(rotate, dim=16)
+    >>> {f.check for f in findings if f.verdict == "fails"}
+    set()
+    >>> print(read_rotation(rotate, dim=16))
+    half layout, 16 of 16 channels, default, rope_theta 10000
+
+    ValueError: what rotate raises, in a call that it should take; another shape
+    than x's; settings or a layout that are not known; a length below 64.
+    """
+    if length is not None and length < 64:
+        raise ValueError(f"length must be 64 or more, got {length}")
+    if layout not in (None, "half", "interleaved"):
+        raise ValueError(f"layout must be half or interleaved, got {layout}")
+    findings = _plain_faults(rotate, dim)
+    rotate, keys = _on_copies(rotate), _on_copies(rotate_keys or rotate)
+    if not float64:
+        findings += [_without_float64(rotate, dim)]
+    if any(f.check == "finite" and f.verdict == "fails" for f in findings):
+        return findings
+    tried = length or 131_072
+    longest = _longest(rotate, dim, tried, length is not None)
+    steady = _steady(rotate, dim, tried)
+    reach = min(1024, steady)
+    read = read_rotation(rotate, dim, tried)
+    told = _finding("reading", "reads", f"is: {read}")
+    if read.kind == "turns":
+        inside = (read.normed and _without_norm(rotate, dim)) or rotate
+        findings += [told, _norm_kept(rotate, dim, bool(rotate_keys), reach)]
+        findings += [_one_layout(inside, read)]
+        findings += _precise_angles(inside, read, tried, steady)
+    elif read.kind == "adds":
+        said = "adds a vector to x, which never promised to keep offsets alone"
+        findings += [_finding("reading", "reads", said)]
+    else:
+        findings += [told]
+    findings += [_offsets_alone(rotate, keys, read, reach)]
+    findings += [_place_alone(rotate, dim), *longest]
+    if settings is not None or layout is not None:
+        findings += [_as_configured(read, settings, layout)]
+    return findings
+
+
+def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
+    """What rotate(x, positions) does, read off its values below length.
+
+    Values at 1,024 and before it show all frequencies but those too low to be
+    seen there, which are read further out if there are positions and early
+    tokens rotate the same next to late ones. Of a rotation whose frequencies
+    depend on the longest position, as dynamic NTK and LongRoPE, those of short
+    texts are read. If the lengths of x do not matter, because a norm stands
+    before or after the rotation, the rotation inside it is read. Shapes and
+    errors as check_rotation.
+    """
+    length = _steady(rotate, dim, length)
+    positions = torch.tensor([0, *(2**n for n in range(11) if 2**n < length)])
+    turns, added = _matrices(rotate, dim, positions)
+    scale = float(turns[0].abs().max())
+    same = float((turns - turns[0]).abs().max()) <= 8 * EPS * scale
+    moves = float((added - added[0]).abs().max())
+    none = torch.empty(0, 2, dtype=torch.int64)
+    if same or not _linear(rotate, dim):
+        normed = not same and _is_normed(rotate, dim)
+        inside = _without_norm(rotate, dim) if normed else None
+        if inside is not None:
+            return replace(read_rotation(inside, dim, length), normed=True)
+        kind = "adds" if moves > 8 * EPS and same else "neither"
+        kind = "ignores" if same and moves <= 8 * EPS else kind
+        return Rotation(kind, dim, "none", none, none, none, scale, {},
+                        normed=normed)  # fmt: skip
+    positions, turns = _further(rotate, dim, length, positions, turns)
+    pairs = _pairs(turns)
+    if not len(pairs):
+        return Rotation("neither", dim, "none", none, none, none, scale, {})
+    factor = float(turns[0].diagonal()[pairs].mean())
+    factor = factor if factor > EPS * scale else scale
+    frequencies, errors = _frequencies(turns / factor, pairs, positions)
+    unseen = 16 * EPS / int(positions[-1])
+    return _rotation(dim, pairs, frequencies, errors, factor, unseen)
+
+
+def _steady(rotate: Rotate, dim: int, length: int) -> int:
+    """How far positions of a call may go and leave early tokens as they are.
+
+    length, or the largest power of two from 64 on; length if it is refused.
+    """
+    x, early = _random(1, 2, 9, dim), torch.arange(9)
+    before = _turn(rotate, x, early)[0, :, :-1]
+    slack = 64 * EPS * float(x.abs().max())
+    for span in (length, *(2**n for n in range(40, 5, -1) if 2**n < length)):
+        late = early.clone()
+        late[-1] = span - 1
+        try:
+            beside = _turn(rotate, x, late)[0, :, :-1]
+        except ValueError:
+            return length
+        if float((before - beside).abs().max()) <= slack:
+            return span
+    return min(length, 64)
+
+
+def _is_normed(rotate: Rotate, dim: int) -> bool:
+    """Does x, in any length, give the same?"""
+    x, at = _random(1, 2, 5, dim), torch.arange(5)
+    short, long = _turn(rotate, x, at), _turn(rotate, 1024 * x, at)
+    size = float(short.abs().max())
+    return size > 0 and float((short - long).abs().max()) <= 1e-3 * size
+
+
+def _without_norm(rotate: Rotate, dim: int) -> Rotate | None:
+    """The rotation inside RMSNorm, or an L2 norm, and its gains, if it is one.
+
+    x is made long, so that the small number in the root does not count.
+    """
+
+    def inside(x: Tensor, positions: Tensor) -> Tensor:
+        size = x.float().square().mean(-1, keepdim=True).sqrt()
+        out = rotate(1024 * x, positions)
+        return (out * size.to(out.dtype)).where(size > 0, 0)
+
+    here, _ = _matrices(inside, dim, torch.tensor([0]))
+    gains = here[0].diagonal().float()
+
+    def alone(x: Tensor, positions: Tensor) -> Tensor:
+        return inside(x / gains.to(x.dtype), positions)
+
+    return alone if bool((gains != 0).all()) and _linear(alone, dim) else None
+
+
+def _further(
+    rotate: Rotate, dim: int, length: int, positions: Tensor, turns: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Positions and what they multiply x by, with later ones where they fit."""
+    last = int(positions[-1])
+    late = torch.tensor(
+        [last << n for n in range(7) if last << n <= length // 2]
+    )
+    try:
+        more, _ = _matrices(rotate, dim, late)
+    except ValueError:
+        return positions, turns
+    if float((more[0] - turns[-1]).abs().max()) > 16 * EPS * float(turns.max()):
+        return positions, turns
+    return torch.cat([positions, late[1:]]), torch.cat([turns, more[1:]])
+
+
+def _rotation(
+    dim: int,
+    pairs: Tensor,  # (pairs, 2)
+    frequencies: Tensor,  # (pairs, 2)
+    errors: Tensor,  # (pairs)
+    factor: float,
+    unseen: float,
+) -> Rotation:
+    layout = _layout(pairs)
+    apart = int(pairs[0, 1] - pairs[0, 0]) if layout == "half" else None
+    settings = read_scaling(frequencies[:, 0], dim, errors, apart, unseen)
+    return Rotation("turns", dim, layout, pairs, frequencies, errors, factor,
+                    settings, unseen)  # fmt: skip
+
+
+def read_scaling(
+    frequencies: Tensor,  # (pairs)
+    dim: int,
+    errors: Tensor | None = None,  # (pairs)
+    apart: int | None = None,
+    unseen: float = 0.0,
+) -> dict[str, Any]:
+    """The known kind of scaling that gives these frequencies, as settings.
+
+    dim is that of a head; where 2 * pairs is less, the rest never turns. errors
+    are what each may be off by, apart how far the channels of a pair are apart
+    in the half layout; what turns by less than unseen may be missing. rope_type
+    is "unknown" if no known one gives them; that is so of LongRoPE's, where
+    each pair has its own factor. NTK's is another base.
+
+    >>> read_scaling(1e4 ** -torch.arange(0, 1, 1 / 16), 32)["rope_theta"]
+    10000.0
+    """
+    w = frequencies.double().abs()
+    error = 8 * EPS * w if errors is None else errors
+    pairs = len(w)
+    found: dict[str, Any] = {"rope_type": "unknown"}
+    known = (error < 0.01 * w).nonzero()[:, 0]
+    if len(known) < 2:
+        return found
+    wide, share = 2 * (apart or pairs), 2 * pairs / dim
+    if _is_base(w, error):
+        even, slope = _even(w, error)
+        base, full = _base(slope, wide), _base(slope, dim)
+        hidden = float(even[-1]) * math.exp(-slope) <= unseen
+        if apart is None and hidden and _is_round(full):
+            wide, base = dim, full
+        proportional = wide == dim and not hidden
+        if apart is None:
+            proportional = _is_round(full) and not _is_round(base)
+        if 2 * pairs < dim and proportional:
+            return {"rope_type": "proportional", "rope_theta": full,
+                    "partial_rotary_factor": share}  # fmt: skip
+        found = {"rope_type": "default", "rope_theta": base}
+        slower = float(1 / w[0])
+        if abs(slower - 1) > 64 * EPS:
+            found["rope_type"], found["factor"] = "linear", _rounded(slower)
+    else:
+        found = _ramped(w[: int(known[-1]) + 1], wide)
+    if wide < dim:
+        found["partial_rotary_factor"] = wide / dim
+    return found
+
+
+def configured_frequencies(
+    settings: Mapping[str, Any], dim: int
+) -> tuple[Tensor, float]:
+    """What rope_parameters of transformers 5 ask of a head of dim channels.
+
+    The frequencies in radians per position, (pairs,), float64, and the factor
+    of cosines and sines, for texts up to the original length. Keys that are
+    null count as absent.
+
+    >>> settings = {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}
+    >>> configured_frequencies(settings, 4)
+    (tensor([0.5000, 0.0500], dtype=torch.float64), 1.0)
+
+    ValueError: a rope_type that is not known; a key that it needs.
+    """
+    given = {k: v for k, v in settings.items() if v is not None}
+    kind = given.get("rope_type", given.get("type", "default"))
+    share = given.get("partial_rotary_factor", 1.0)
+    wide = dim if kind == "proportional" else int(dim * share)
+    turned = (int(dim * share) + 1) // 2
+    m = torch.arange(turned, dtype=torch.float64)
+    base = _needed(given, "rope_theta")
+    if kind == "dynamic" and given.get("alpha"):  # HunYuan's, for all lengths
+        base = base * given["alpha"] ** (wide / (wide - 2))
+    w = base ** (-2 * m / wide)  # (pairs)
+    if kind in ("default", "dynamic"):
+        return w, 1.0
+    if kind in ("linear", "proportional"):
+        default = 1.0 if kind == "proportional" else None
+        return w / _needed(given, "factor", default), 1.0
+    if kind == "longrope":
+        return w / torch.tensor(_needed(given, "short_factor")).double(), (
+            given.get("attention_factor") or _longrope_factor(given)
+        )
+    factor = _needed(given, "factor")
+    turns = _needed(given, "original_max_position_embeddings") * w / math.tau
+    if kind == "llama3":
+        low = _needed(given, "low_freq_factor")
+        high = _needed(given, "high_freq_factor")
+        kept = ((turns - low) / max(high - low, 1e-9)).clamp(0, 1)
+        return w * kept + w / factor * (1 - kept), 1.0
+    if kind == "yarn":
+        kept = 1 - _yarn_ramp(given, turns, m)
+        return w * kept + w / factor * (1 - kept), _yarn_factor(given, factor)
+    raise ValueError(f"rope_type must be a known one, got {kind!r}")
+
+
+def _needed(given: Mapping[str, Any], key: str, default: Any = None) -> Any:
+    if given.get(key, default) is None:
+        raise ValueError(f"settings must have {key}, got {sorted(given)}")
+    return given.get(key, default)
+
+
+def _longrope_factor(given: Mapping[str, Any]) -> float:
+    factor = given.get("factor", 1.0)
+    original = _needed(given, "original_max_position_embeddings")
+    return math.sqrt(1 + math.log(max(factor, 1)) / math.log(original))
+
+
+def _yarn_factor(given: Mapping[str, Any], factor: float) -> float:
+    if "attention_factor" in given:
+        return float(given["attention_factor"])
+
+    def scale(of: float) -> float:
+        return 0.1 * of * math.log(factor) + 1 if factor > 1 else 1.0
+
+    if given.get("mscale") and given.get("mscale_all_dim"):
+        return scale(given["mscale"]) / scale(given["mscale_all_dim"])
+    return scale(1)
+
+
+def _yarn_ramp(given: Mapping[str, Any], turns: Tensor, m: Tensor) -> Tensor:
+    """How much each pair is slowed, from 0 to 1."""
+    logs = turns.log()
+    step = (logs[0] - logs[-1]) / max(len(m) - 1, 1)
+    low = (logs[0] - math.log(given.get("beta_fast") or 32)) / step
+    high = (logs[0] - math.log(given.get("beta_slow") or 1)) / step
+    if given.get("truncate", True):
+        low, high = low.floor(), high.ceil()
+    low, high = low.clamp(min=0), high.clamp(max=2 * len(m) - 1)
+    return ((m - low) / (high - low).clamp(min=0.001)).clamp(0, 1)
+
+
+# --- what is asked of a rotation
+
+
+def _plain_faults(rotate: Rotate, dim: int) -> list[Finding]:
+    x = _random(1, 2, 5, dim)
+    before, positions = x.clone(), torch.tensor([0, 1, 2, 5, 9])
+    once = _turn(rotate, x, positions)
+    kept = bool((x == before).all())
+    twice = _turn(rotate, before.clone(), positions)
+    same = bool(((once == twice) | ~once.isfinite()).all())
+    return [
+        _plain("finite", bool(once.isfinite().all())),
+        _plain("input_kept", kept),
+        _plain("same_twice", same),
+    ]
+
+
+def _norm_kept(rotate: Rotate, dim: int, scales: bool, reach: int) -> Finding:
+    x = _random(1, 4, 1, dim)
+    positions = torch.tensor([0, 1, 2, 3, 7, reach // 10, reach - 1])
+    out = _turn(rotate, x.expand(1, 4, 7, dim).contiguous(), positions)
+    norms = out.double().norm(dim=-1) / x.double().norm(dim=-1)  # (1, 4, 7)
+    places = [("vector", range(4)), ("position", positions.tolist())]
+    here = norms[..., :1].expand_as(norms)
+    found = _compare("norm_kept", here[0], norms[0], 16 * EPS, places)
+    if found.verdict == "fails" and scales:
+        said = "they are not; queries and keys have rotations of their own"
+        return _finding("norm_kept", "no promise", said)
+    return found
+
+
+def _one_layout(rotate: Rotate, read: Rotation) -> Finding:
+    positions = torch.tensor([0, 1, 2, 3, 5, 8, 13])
+    turns, _ = _matrices(rotate, read.dim, positions)
+    a, b = read.pairs.unbind(-1)
+    first = torch.stack([turns[:, a, a], -turns[:, a, b]], -1)
+    second = torch.stack([turns[:, b, b], turns[:, b, a]], -1)
+    pairs = [tuple(pair) for pair in read.pairs.tolist()]
+    places = [("position", positions.tolist()), ("channels", pairs)]
+    places += [("of cos and sin", ["cos", "sin"])]
+    found = _compare("one_layout", first, second, 32 * EPS, places)
+    if found.verdict == "passes":
+        return found
+    table, swap = _table_layout(read), read.layout
+    said = "no: " + found.found
+    if table not in (swap, "own"):
+        said += f"; the table is in the {table} layout, the swap {swap}"
+    return replace(found, expected="one angle", found=said)
+
+
+def _table_layout(read: Rotation) -> str:
+    """Which layout has the frequencies, channel by channel?"""
+    table = torch.zeros(read.dim, dtype=torch.float64)
+    table[read.pairs] = read.frequencies.abs()
+    table = table[: 2 * len(read.pairs)]
+    layouts = {
+        "half": table.unflatten(0, (2, -1)),
+        "interleaved": table.unflatten(0, (-1, 2)).mT,
+    }
+    same = (n for n, (a, b) in layouts.items()
+            if bool(((a - b).abs() <= 1e-3 * a).all()))  # fmt: skip
+    return next(same, "own")
+
+
+def _offsets_alone(
+    rotate: Rotate, keys: Rotate, read: Rotation, reach: int
+) -> Finding:
+    """One query and one key, all places: one score for each offset?"""
+    q, k = _random(1, 1, 1, read.dim, seed=1), _random(1, 1, 1, read.dim)
+    here = torch.arange(12)
+    made = []
+    shifts = [0, 1, reach // 10, reach - 12]
+    for shift in shifts:
+        x = q.expand(1, 1, 12, -1).contiguous()
+        y = k.expand(1, 1, 12, -1).contiguous()
+        turned = _turn(rotate, x, here + shift), _turn(keys, y, here + shift)
+        made.append((turned[0].double() @ turned[1].double().mT)[0, 0])
+    scores = torch.stack(made)  # (shifts, queries, keys)
+    if read.kind == "adds":
+        return _finding("offsets_alone", "no promise", "no: it adds a vector")
+    diagonals = torch.stack([
+        torch.stack([s.diagonal(-n)[0] for n in range(-11, 12)]) for s in scores
+    ])  # fmt: skip
+    if float((diagonals[0] - diagonals[0, 11]).abs().max()) < 64 * EPS:
+        said = "every offset gives one score"
+        return _finding("offsets_alone", "no power", said)
+    i, j = here[:, None], here[None, :]
+    expected = diagonals[0][(i - j) + 11].expand_as(scores)
+    size = float(q.double().norm() * k.double().norm()) * read.factor**2
+    fastest = float(read.frequencies.abs().max()) if len(read.pairs) else 1.0
+    tolerance = size * EPS * (16 + 4 * reach * fastest)
+    places: list[tuple[str, Sequence[int]]] = [("all moved by", shifts)]
+    places += [("query at", range(12)), ("key at", range(12))]
+    return _compare("offsets_alone", expected, scores, tolerance, places)
+
+
+def _place_alone(rotate: Rotate, dim: int) -> Finding:
+    """A token by itself, at the position that it has among others."""
+    x, positions = _random(1, 2, 40, dim), torch.arange(3, 43)
+    whole = _turn(rotate, x, positions)[0]
+    if float((whole - x[0]).abs().max()) == 0:
+        said = "it leaves all tokens as they are"
+        return _finding("place_alone", "no power", said)
+    alone = [
+        _turn(rotate, x[:, :, n : n + 1].contiguous(), positions[n : n + 1])
+        for n in range(40)
+    ]
+    places = [("head", range(2)), ("position", positions.tolist())]
+    places += [("channel", range(dim))]
+    here, there = whole.double(), torch.cat(alone, 2)[0].double()
+    tolerance = 64 * EPS * float(x.abs().max())
+    return _compare("place_alone", here, there, tolerance, places)
+
+
+def _longest(
+    rotate: Rotate, dim: int, length: int, promised: bool
+) -> list[Finding]:
+    """Do early tokens turn as before when a late one is, or was, in a call?"""
+    x, early = _random(1, 2, 9, dim), torch.arange(9)
+    late = early.clone()
+    late[-1] = length - 1
+    before = _turn(rotate, x, early)[0, :, :-1].double()
+    try:
+        beside = _turn(rotate, x, late)[0, :, :-1].double()
+    except ValueError as error:
+        verdict = "fails" if promised else "no power"
+        said = f"no: {length - 1} is refused: {error.__cause__}"
+        asked = f"Are there {length} positions?"
+        return [_finding("reaches", verdict, said, asked=asked)]
+    after = _turn(rotate, x, early)[0, :, :-1].double()
+    slack = 64 * EPS * float(x.abs().max())
+    places = [("head", range(2)), ("position", range(8))]
+    places += [("channel", range(dim))]
+    asked = "Are early tokens turned alike before a call with a late one "
+    same = _compare("same_twice", before, after, slack, places,
+                    asked + "and after?")  # fmt: skip
+    gap, verdict = float((before - beside).abs().max()), "passes"
+    said = f"yes, to {gap:.1e}"
+    if not gap <= slack:
+        said, verdict = f"no, they change by {gap:.2g}", "no promise"
+        said += ": cache keys before they are turned"
+    return [same, _finding("longest", verdict, said, tolerance=slack)]
+
+
+class _NoFloat64(TorchDispatchMode):
+    """As a device without float64: making one raises."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.dtype == torch.float64:
+            raise TypeError(f"{function} makes float64")
+        return made
+
+
+def _without_float64(rotate: Rotate, dim: int) -> Finding:
+    try:
+        with _NoFloat64():  # type: ignore[no-untyped-call]
+            _turn(rotate, _random(1, 2, 5, dim), torch.arange(5))
+    except ValueError as error:
+        return _finding("float64", "fails", f"no: {error.__cause__}")
+    return _finding("float64", "passes", "yes")
+
+
+def _precise_angles(
+    rotate: Rotate, read: Rotation, length: int, steady: int
+) -> Iterator[Finding]:
+    """Against the angles that short positions gave, in three ways."""
+    late = [n for n in (255, 256, 257, 65_535, 65_536, 65_537) if n < steady]
+    at = torch.tensor(late or [steady - 2, steady - 1])
+    left = f"; beyond {steady - 1} frequencies depend on the longest position"
+    left = left if steady < length else ""
+    half = torch.bfloat16
+    a, b = read.pairs.unbind(-1)
+    w = read.frequencies[:, 0].double()
+    angles = at[:, None] * w  # (positions, pairs)
+    want = torch.stack([angles.cos(), angles.sin()], -1)
+    for name, dtype, autocast in (
+        ("float32", torch.float32, False),
+        ("bfloat16", half, False),
+        ("autocast to bfloat16", torch.float32, True),
+    ):
+        say = partial(_finding, "precise_angles",
+                      asked=f"Are late angles right in {name}?")  # fmt: skip
+        try:
+            with torch.autocast("cpu", half, enabled=autocast):
+                turns, _ = _matrices(rotate, read.dim, at, dtype)
+        except ValueError as error:
+            why = error.__cause__ or error
+            yield say("no power", f"it was not taken: {why}")
+            continue
+        got = torch.stack([turns[:, a, a], -turns[:, a, b]], -1)
+        got = got / got.norm(dim=-1, keepdim=True).clamp(min=1e-9)
+        eps = EPS if name == "float32" else torch.finfo(half).eps
+        slack = 4 * EPS * w.abs() + read.errors
+        tolerance = 4 * eps + at[:, None] * slack  # (positions, pairs)
+        usable = tolerance < 0.5
+        gap = (got - want).abs().amax(-1)
+        wrong = ~(gap <= tolerance) & usable
+        worst = float(gap.where(usable, 0).max())
+        if not bool(wrong.any()):
+            said = f"cosines are off by {worst:.1e} at most{left}"
+            yield say("passes", said, tolerance=4 * eps)
+            continue
+        n, pair = (int(n) for n in wrong.nonzero()[0])
+        channels = tuple(read.pairs[pair].tolist())
+        yield say("fails", f"no: a cosine or sine is off by {worst:.2g}",
+                  where=f"at position {at[n]}, channels {channels}",
+                  tolerance=float(tolerance[n, pair]))  # fmt: skip
+
+
+def _as_configured(
+    read: Rotation, settings: Mapping[str, Any] | None, layout: str | None
+) -> Finding:
+    if read.normed and read.kind != "turns":
+        said = "a norm hides what is inside it, which is not linear"
+        return _finding("as_configured", "no power", said)
+    wrong = []
+    if layout is not None and read.layout not in (layout, "either"):
+        wrong.append(f"the layout is {read.layout}, not {layout}")
+    if settings is not None:
+        asked = configured_frequencies(settings, read.dim)
+        wrong += _unlike(read, settings, *asked)
+    if not wrong:
+        said = f"yes: {read}"
+        if read.normed:
+            said += "; a factor of lengths cannot be told from a norm's gains"
+        return _finding("as_configured", "passes", said)
+    said = f"no: {'; '.join(wrong)}. Read off: {read}"
+    want = ", ".join(f"{k} {v}" for k, v in (settings or {}).items())
+    want = want or str(layout)
+    return _finding("as_configured", "fails", said, expected=want)
+
+
+def _unlike(
+    read: Rotation, settings: Mapping[str, Any], w: Tensor, factor: float
+) -> list[str]:
+    """What differs from settings, their frequencies and factor, in words.
+
+    Pairs that only one side has count if they turn fast enough to be seen.
+    """
+    if read.kind != "turns":
+        return [f"it {read.kind}, and does not turn"]
+    w, have = w[w != 0], read.frequencies[:, 0].abs()
+    both = min(len(w), len(have))
+    surplus = bool((have > 4 * read.errors)[both:].any())
+    if surplus or bool((w[both:] > read.unseen).any()):
+        return [f"{len(have)} pairs turn, not {len(w)}"]
+    kind = settings.get("rope_type", settings.get("type"))
+    apart = int(read.pairs[0, 1] - read.pairs[0, 0])
+    want = read.dim // 2 if kind == "proportional" else len(w)
+    if read.layout == "half" and apart != want:
+        return [f"the channels of a pair are {apart} apart, not {want}"]
+    gap, slack = (have[:both] - w[:both]).abs(), 16 * EPS * w[:both]
+    off = gap > slack + 2 * read.errors[:both]
+    said = []
+    if bool(off.any()):
+        n = int(off.nonzero()[0])
+        said = [f"pair {n} turns by {have[n]:.6g} a position, not {w[n]:.6g}"]
+    if not read.normed and abs(read.factor / factor - 1) > 64 * EPS:
+        said += [f"lengths are times {read.factor:.6g}, not {factor:.6g}"]
+    return said
+
+
+# --- reading a rotation
+
+
+def _matrices(
+    rotate: Rotate,
+    dim: int,
+    positions: Tensor,  # (positions)
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Tensor, Tensor]:
+    """What multiplies x, (positions, out, in), and what is added to it."""
+    eye = torch.eye(dim + 1, dim, dtype=dtype)  # the last row is 0
+    x = eye[None, :, None].expand(1, dim + 1, len(positions), dim)
+    out = _turn(rotate, x.contiguous(), positions)[0].double()
+    return (out[:-1] - out[-1]).permute(1, 2, 0), out[-1]
+
+
+def _linear(rotate: Rotate, dim: int) -> bool:
+    x, y = _random(1, 2, 5, dim), _random(1, 2, 5, dim, seed=1)
+    at = torch.arange(5)
+    apart = _turn(rotate, x, at) + _turn(rotate, y, at)
+    gap = apart - _turn(rotate, x + y, at) - _turn(rotate, 0 * x, at)
+    return float(gap.abs().max()) < 256 * EPS
+
+
+def _pairs(turns: Tensor) -> Tensor:
+    """The channels that meet, each with one other: (pairs, 2)."""
+    met = turns.abs().amax(0)
+    met = torch.maximum(met, met.mT).fill_diagonal_(0) > 8 * EPS
+    alone = met.sum(-1) == 1
+    partner = met.int().argmax(-1)
+    found = [
+        (a, int(b))
+        for a, b in enumerate(partner)
+        if alone[a] and a < b and alone[b]
+    ]
+    return torch.tensor(found, dtype=torch.int64).reshape(-1, 2)
+
+
+def _layout(pairs: Tensor) -> str:
+    a, b = pairs.unbind(-1)
+    step, each = int((b - a)[0]), a.diff()
+    if bool((b - a != step).any()):
+        return "own"
+    if len(pairs) == 1 and step == 1:
+        return "either"
+    if step >= len(pairs) and bool((each == 1).all()):
+        return "half"
+    return "interleaved" if step == 1 and bool((each == 2).all()) else "own"
+
+
+def _frequencies(
+    turns: Tensor,  # (positions, out, channels)
+    pairs: Tensor,  # (pairs, 2)
+    positions: Tensor,  # (positions): 0, 1, 2, 4, ...
+) -> tuple[Tensor, Tensor]:
+    """Radians per position of both channels, and relative errors.
+
+    Each doubling tells the angle of the one before to half its error, as long
+    as it agrees with that; from where it does not, nothing more is read. Beyond
+    1,024 only what has not turned by a radian is.
+    """
+    a, b = pairs.unbind(-1)
+    sin = torch.stack([-turns[:, a, b], turns[:, b, a]], -1)
+    cos = torch.stack([turns[:, a, a], turns[:, b, b]], -1)
+    angles = torch.atan2(sin, cos)  # (positions, pairs, 2)
+    w, reach = angles[1], torch.ones_like(angles[1])
+    going = torch.ones_like(w, dtype=torch.bool)
+    for angle, p in zip(angles[2:], positions[2:].tolist(), strict=True):
+        told = w * p
+        unwrapped = angle + math.tau * ((told - angle) / math.tau).round()
+        going = going & ((unwrapped - told).abs() < 0.01 + 8 * EPS * told.abs())
+        going = going & ((told.abs() < 1) | (p <= 1024))
+        w = (unwrapped / p).where(going, w)
+        reach = reach.where(~going, float(p))
+    return w, (4 * EPS * (w.abs() + 1 / reach)).amax(-1)
+
+
+def _even(w: Tensor, error: Tensor) -> tuple[Tensor, float]:
+    """The same step from each to the next, by the two that are known best."""
+    known = (error < 0.01 * w).nonzero()[:, 0]
+    first, last = int(known[0]), int(known[-1])
+    slope = float((w[first] / w[last]).log()) / (last - first)
+    m = torch.arange(len(w), dtype=torch.float64) - first
+    return w[first] * torch.exp(-slope * m), slope
+
+
+def _base(slope: float, dim: int) -> float:
+    return _rounded(math.exp(slope * dim / 2))
+
+
+def _is_base(w: Tensor, error: Tensor) -> bool:
+    """Is each frequency the same multiple of the one before?"""
+    even, _ = _even(w, error)
+    known = error < 0.01 * w
+    ends = (error / w)[known][[0, -1]].sum()
+    return bool(((w - even).abs() <= 2 * (error + ends * even)).all())
+
+
+def _rounded(x: float) -> float:
+    """To four digits where that is what rounding leaves open."""
+    near = float(f"{x:.4g}")
+    return near if abs(x / near - 1) < 2e-4 else x
+
+
+def _is_round(x: float) -> bool:
+    return abs(x / float(f"{x:.2g}") - 1) < 1e-3
+
+
+def _ramped(w: Tensor, wide: int) -> dict[str, Any]:
+    """YaRN's or Llama 3's: fast pairs kept, slow ones slower by one factor."""
+    unknown: dict[str, Any] = {"rope_type": "unknown"}
+    pairs = len(w)
+    slope = float((w[0] / w[1].clamp(min=1e-30)).log())
+    plain = w[0] * torch.exp(-slope * torch.arange(pairs, dtype=torch.float64))
+    ratio = w / plain
+    factor = 1 / float(ratio[-1])
+    if not factor > 1 or bool((ratio > 1 + 1e-3).any()):
+        return unknown
+    kept = (ratio - 1 / factor) / (1 - 1 / factor)
+    inner = (kept > 1e-3) & (kept < 1 - 1e-3)
+    if int(inner.sum()) < 3 or abs(float(w[0]) - 1) > 1e-3:
+        return unknown
+    if bool(inner[-2]):
+        return unknown  # who knows where the ramp would end?
+    base = _base(slope, wide)
+    known = {"rope_theta": base, "factor": _rounded(factor)}
+    index = inner.nonzero()[:, 0].double()
+    for kind, x in (("yarn", index), ("llama3", plain[inner])):
+        a, b = _line(x, kept[inner])
+        if float((a * x + b - kept[inner]).abs().max()) < 2e-3:
+            found = {"rope_type": kind, **known}
+            if kind == "llama3":
+                high = 1 - 1 / b
+                found["high_freq_factor"] = _rounded(high)
+                original = a * math.tau * (high - 1)
+                found["original_max_position_embeddings"] = _rounded(original)
+            return found
+    return unknown
+
+
+def _line(x: Tensor, y: Tensor) -> tuple[float, float]:
+    a = float(
+        ((x - x.mean()) * (y - y.mean())).sum() / (x - x.mean()).square().sum()
+    )
+    return a, float(y.mean() - a * x.mean())
+
+
+# --- an attention
+
+
+def check_attention(
+    attend: Attend,
+    dim: int,
+    heads: int = 2,
+    *,
+    causal: bool | None = None,
+    window: int | None = None,
+    sinks: bool | None = None,
+    slopes: Sequence[float] | None = None,
+    length: int = 64,
+) -> list[Finding]:
+    """Findings on attend(q, k, v, query_positions, key_positions).
+
+    It is given q, k and v, (1, heads, tokens, dim), positions, (tokens,) int64,
+    and returns the like of q. Its weights are read from values that are 1 in
+    one place. causal, window (how many keys a token sees, itself counted),
+    sinks (whether a row may add up to less than 1) and slopes (what each head
+    takes off for a step back, as ALiBi) are what should be found; what is not
+    given is only read off. length is how many keys there are.
+
+    >>> def attend(q, k, v, query_positions, key_positions):
+    ...     steps = query_positions[:, None] - key_positions
+    ...     scores = (q @ k.mT - steps / 8).masked_fill(steps < 0, -torch.inf)
+    ...     return scores.softmax(-1) @ v
+    >>> findings = check_attention(attend, dim=8, causal=True)
+    >>> [f.found for f in findings if f.check == "hidden_keys"]
+    ['causal, and all keys before a token']
+
+    ValueError: what attend raises, in a call that it should take; another shape
+    than q's.
+    """
+    q, k = (_random(1, heads, length, dim, seed=n) for n in (0, 1))
+    here = torch.arange(length)
+    weights = _weights(attend, q, k, here, here)  # (heads, queries, keys)
+    finite = _plain("finite", bool(weights.isfinite().all()))
+    if finite.verdict == "fails":
+        return [finite]
+    twice = _weights(attend, q, k, here, here)
+    return [
+        finite,
+        _plain("same_twice", bool((weights == twice).all())),
+        _adds_up(weights, sinks),
+        _hidden_keys(weights, causal, window),
+        _rows_alone(attend, q, k, weights),
+        _kept_when_moved(attend, q, k, weights),
+        _bias(attend, heads, dim, slopes),
+    ]
+
+
+def _weights(
+    attend: Attend, q: Tensor, k: Tensor, i: Tensor, j: Tensor
+) -> Tensor:
+    """Weights, (heads, queries, keys), a block of values at a time."""
+    heads, dim = q.shape[1], q.shape[-1]
+    want = tuple(q.shape)
+    columns = []
+    for block in torch.eye(len(j)).split(dim, dim=1):
+        v = torch.nn.functional.pad(block, (0, dim - block.shape[1]))
+        v = v.expand(1, heads, -1, -1).contiguous()  # (1, heads, keys, dim)
+        given = f"q {want}, k and v {tuple(k.shape)} and their positions"
+        try:
+            out = attend(q.clone(), k.clone(), v, i, j)
+        except Exception as error:
+            said = f"attend must take {given}; it raised {_told(error)}"
+            raise ValueError(said) from error
+        have = tuple(out.shape) if isinstance(out, Tensor) else type(out)
+        if have != want:
+            raise ValueError(f"attend must return {want}, got {have}")
+        columns.append(out[0].double()[..., : block.shape[1]])
+    return torch.cat(columns, -1)
+
+
+def _adds_up(weights: Tensor, sinks: bool | None) -> Finding:
+    least = float(weights.sum(-1).min())
+    held, said = least < 1 - 1e-4, "yes"
+    if held:
+        said = f"no, to {least:.3g} at least: a sink has the rest"
+    if sinks is None:
+        return _finding("adds_up", "reads", said)
+    verdict = "passes" if sinks == held else "fails"
+    want, cause = ("less than 1, for its sinks", None) if sinks else ("1", "")
+    return _finding("adds_up", verdict, said, expected=want, tolerance=1e-4,
+                    cause=cause)  # fmt: skip
+
+
+def _hidden_keys(
+    weights: Tensor, causal: bool | None, window: int | None
+) -> Finding:
+    """Which keys have no weight at all?"""
+    seen = (weights > 0).any(0)  # (queries, keys)
+    n = len(seen)
+    steps = torch.arange(n)[:, None] - torch.arange(n)
+    ahead = bool(seen[steps < 0].any())
+    back = steps.where(seen, -n).max().item() + 1
+    ahead_most = -steps.where(seen, n).min().item()
+    rule = (steps < back) & (steps >= -max(ahead_most, 0))
+    said = "sees ahead" if ahead else "causal"
+    said += ", and all keys before a token" if back >= n else (
+        f", a window of {back} keys, the token among them")  # fmt: skip
+    if not bool((seen == rule).all()):
+        i, j = (int(x) for x in (seen != rule).nonzero()[0])
+        hides = "shows" if seen[i, j] else "hides"
+        said += f", but for query {i}, from which it {hides} key {j}"
+    wanted, wrong = [], False
+    if causal is not None:
+        wanted.append("causal" if causal else "keys ahead")
+        wrong |= causal == ahead
+    if window is not None:
+        wanted.append(f"a window of {window} keys")
+        if window >= n:
+            said += f"; {n} keys do not reach beyond a window of {window}"
+            return _finding("hidden_keys", "no power", said)
+        wrong |= back != window
+    if not wanted:
+        return _finding("hidden_keys", "reads", said)
+    wrong |= not bool((seen == rule).all())
+    verdict, want = "fails" if wrong else "passes", " and ".join(wanted)
+    return _finding("hidden_keys", verdict, said, expected=want)
+
+
+def _rows_alone(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
+    """The last queries against all keys, as with a cache."""
+    n = q.shape[-2]
+    at = torch.arange(n)
+    alone = [_weights(attend, q[..., m:, :].contiguous(), k, at[m:], at)[:, :1]
+             for m in (n - 5, n - 1)]  # fmt: skip
+    here = whole[:, (n - 5, n - 1)]
+    places = [("head", range(len(whole))), ("query", (n - 5, n - 1))]
+    places += [("key", range(n))]
+    there = torch.cat(alone, 1)
+    return _compare("rows_alone", here, there, 64 * EPS, places)
+
+
+def _kept_when_moved(
+    attend: Attend, q: Tensor, k: Tensor, weights: Tensor
+) -> Finding:
+    """Do weights stay when all positions move?"""
+    asked = "Do weights stay when all positions move?"
+    heads, n, dim = q.shape[1:]
+    at, shifts = torch.arange(n), (1, 100, 1000)
+    mixed = _weights(attend, q, k, at, at.flip(0))
+    if float((mixed - weights).abs().max()) < 64 * EPS:
+        said = "keys may trade places, and no weight changes"
+        return _finding("offsets_alone", "no power", said, asked=asked)
+    moved = [_weights(attend, q, k, at + s, at + s) for s in shifts]
+    size = float(q.norm(dim=-1).max() * k.norm(dim=-1).max())
+    tolerance = EPS * (16 + 4 * (1000 + n)) * size / dim**0.5
+    places = [("moved by", shifts), ("head", range(heads))]
+    places += [("query", range(n)), ("key", range(n))]
+    there = torch.stack(moved)
+    found = _compare("offsets_alone", weights.expand_as(there), there,
+                     tolerance, places, asked)  # fmt: skip
+    if found.verdict == "fails" and (said := _temperature(weights, moved[-1])):
+        return _finding("offsets_alone", "no promise", said, asked=asked)
+    return found
+
+
+def _temperature(here: Tensor, there: Tensor) -> str:
+    """Are the scores of each row the old ones, times one number?"""
+    seen = here > 0
+    if not bool((seen == (there > 0)).all()):
+        return ""
+    rows = []
+    for weights in (here, there):
+        scores = weights.where(seen, 1).log()
+        mean = scores.sum(-1, keepdim=True) / seen.sum(-1, keepdim=True)
+        rows.append((scores - mean).masked_fill(~seen, 0))
+    a, b = rows
+    ratio = (a * b).sum(-1) / a.square().sum(-1).clamp(min=1e-12)
+    left = (b - ratio[..., None] * a).abs().amax(-1)
+    many = seen.sum(-1) > 2
+    if float(left[many].max()) > 1e-2 * float(b.abs().max()):
+        return ""
+    most = float(ratio[many].max())
+    return (
+        "no: a row's scores are multiplied by a number that depends on its "
+        f"position, {most:.4g} times as large 1000 further on"
+    )
+
+
+def _bias(
+    attend: Attend, heads: int, dim: int, slopes: Sequence[float] | None
+) -> Finding:
+    """What the scores are where contents say nothing."""
+    if slopes is not None:
+        return _slopes(attend, dim, slopes)
+    at, zero = torch.arange(24), torch.zeros(1, heads, 24, dim)
+    weights = _weights(attend, zero, zero, at, at)[:, -1]  # (heads, keys)
+    seen = weights > 0
+    scores = weights.where(seen, 1).log()
+    said = []
+    for row, shown in zip(scores, seen, strict=True):
+        steps = row[shown].diff()
+        if not len(steps) or float(steps.abs().max()) < 1e-4:
+            said.append("nothing")
+        elif float((steps - steps.mean()).abs().max()) < 1e-4:
+            said.append(f"{float(steps.mean()):.3g} less for each step back")
+        else:
+            said.append(f"{float(row[shown][0] - row[shown][-1]):.3g} at the "
+                        "farthest, beside the nearest")  # fmt: skip
+    told = "; ".join(f"head {n}: {what}" for n, what in enumerate(said))
+    same = len(set(said)) == 1
+    return _finding("bias", "reads", said[0] if same else told)
+
+
+def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
+    """Is the score of each step back less by the slope of its head?"""
+    asked = "Does each head take its slope off for a step back?"
+    heads, at = len(slopes), torch.arange(24)
+    zero = torch.zeros(1, heads, 24, dim)
+    scores = _weights(attend, zero, zero, at, at)[:, -1].log()
+    want = torch.tensor(slopes).double()[:, None] * (at - 23)
+    places = [("head", range(heads)), ("key", range(24))]
+    got = scores - scores[:, -1:]
+    slack = 64 * EPS * (1 + float(want.abs().max()))
+    return _compare("bias", want, got, slack, places, asked=asked)
+
+
+# --- a model
+
+
+def check_model(
+    model: Model,
+    vocabulary: int | Tensor,
+    *,
+    weights: Iterable[Tensor] = (),
+    causal: bool = True,
+    pads: bool | None = True,
+    packs: bool | None = None,
+    moves: bool | None = None,
+    limits: Mapping[str, int] | None = None,
+    longest: int = 1024,
+) -> list[Finding]:
+    """Findings on model(ids, mask, positions, cache) -> (logits, cache).
+
+    ids and positions are (batch, tokens) int64, mask is (batch, keys) bool,
+    False for padding, logits are (batch, tokens, ...). Mask and positions are
+    None where the model shall know them by itself. cache is None at first, then
+    what the model gave, which may be None for a model without one. vocabulary
+    is a number of tokens, or those to use. weights are what it has learned;
+    they are moved by a rounding, and put back, to learn how much that changes.
+
+    pads, packs and moves say whether the model promises that a row with padding
+    on its left, and a text packed behind another, with positions from 0, are as
+    alone, and that moving all positions changes nothing; where None, it is read
+    off. limits names windows, top-k and
+    original lengths: a prompt goes beyond each that is below longest.
+
+    >>> table = torch.randn(9, 9, generator=torch.Generator().manual_seed(0))
+    >>> def model(ids, mask, positions, cache):  # of bigrams
+    ...     return table[ids], cache
+    >>> findings = check_model(model, vocabulary=9)
+    >>> findings[-1].verdict, findings[-1].found
+    ('no power', 'tokens may trade places, and no logit changes')
+
+    ValueError: logits of another shape; fewer than 8 tokens in vocabulary.
+    """
+    tokens = vocabulary
+    if isinstance(tokens, int):
+        tokens = torch.arange(tokens)
+    if len(tokens) < 8:
+        raise ValueError(f"vocabulary must have 8 tokens, got {len(tokens)}")
+    order = torch.randperm(len(tokens), generator=_seeded(0))
+    ids = tokens[order[:24]][None]
+    whole, _ = _logits(model, ids)
+    finite = bool(whole.isfinite().all())
+    findings = [_plain("finite", finite, asked="Are all logits finite?")]
+    if not finite:
+        return findings
+    twice, _ = _logits(model, ids)
+    findings += [_plain("same_twice", bool((whole == twice).all()))]
+    noise = _noise(model, ids, whole, weights)
+    batch, found = _in_batch(model, ids, whole)
+    findings += found
+    noise = 16 * max(noise, batch)
+    case = _Case(model, ids, tokens, whole, noise, causal)
+    swapped = ids.clone()
+    swapped[0, [0, 1]] = ids[0, [1, 0]]
+    effect = (_logits(model, swapped)[0] - whole)[0, 2:].abs().max().item()
+    if effect <= case.tolerance:
+        said = "tokens may trade places, and no logit changes"
+        return [*findings, _finding("order", "no power", said)]
+    findings += [_begins(case)]
+    told = findings[-1].found.removeprefix("at ")
+    case = replace(case, begin=int(told) if told.isdigit() else 0)
+    asks = {"alone_in_batch": _alone_in_batch, "alone_as_padded": _padded,
+            "alone_as_packed": _packed, "moved_as_here": _moved}  # fmt: skip
+    if causal:
+        asks = {"no_peeking": _no_peeking, **asks, "whole_as_steps": _steps,
+                "whole_as_chunks": _chunks}  # fmt: skip
+    promises = {_padded: pads, _packed: packs, _moved: moves}
+    for check, ask in asks.items():
+        try:
+            found = ask(case)
+        except ValueError as error:
+            asked = "It could not run:"
+            found = [_finding(check, "no power", str(error), asked=asked)]
+        findings += [_promised(f, promises.get(ask, True)) for f in found]
+    if causal and limits:
+        findings += [_past_limits(case, limits, longest)]
+    return findings
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A model, a text, ids (1, tokens), and its logits, whole (1, tokens, ...).
+
+    tokens are those of the vocabulary, begin is the model's own first position.
+    """
+
+    model: Model
+    ids: Tensor
+    tokens: Tensor
+    whole: Tensor
+    tolerance: float
+    causal: bool
+    begin: int = 0
+
+    def positions(self, mask: Tensor) -> Tensor:
+        """Those of the tokens that count; padding has that of the first."""
+        return self.begin + (mask.cumsum(1) - 1).clamp(min=0)
+
+    def agrees(self, check: str, want: Tensor, got: Tensor) -> Finding:
+        places = [("token", range(got.shape[1])), ("logit", range(9**9))]
+        want, got = want.flatten(2), got.flatten(2)
+        told = _compare(check, want[0], got[0], self.tolerance, places)
+        gap = float((want - got).abs().max())
+        if told.verdict == "passes" or not gap <= 16 * self.tolerance:
+            return told
+        said = f"off by {gap:.1e}, which rounding may do; it was seen to do "
+        said += f"{self.tolerance / 16:.1e}"
+        return _finding(check, "no power", said, tolerance=self.tolerance)
+
+
+def _promised(found: Finding, promise: bool | None) -> Finding:
+    if found.verdict not in ("passes", "fails") or promise:
+        return found
+    plain = replace(found, expected="", where="", cause="")
+    if found.verdict == "passes":
+        return replace(plain, verdict="reads")
+    said = f"no, which was not promised: {found.found}"
+    return replace(plain, verdict="no promise", found=said)
+
+
+def _logits(
+    model: Model,
+    ids: Tensor,
+    mask: Tensor | None = None,
+    positions: Tensor | None = None,
+    cache: Any = None,
+) -> tuple[Tensor, Any]:
+    """The model's, in float64, with its cache."""
+    given = f"ids {tuple(ids.shape)}"
+    for name, each in (("mask", mask), ("positions", positions)):
+        given += f", {name} {None if each is None else tuple(each.shape)}"
+    given += ", a cache" if cache is not None else ", no cache"
+    try:
+        with torch.no_grad():
+            made = model(ids, mask, positions, cache)
+    except Exception as error:
+        said = f"model must take {given}; it raised {_told(error)}"
+        raise ValueError(said) from error
+    if not isinstance(made, tuple) or len(made) != 2:
+        got = type(made).__name__
+        raise ValueError(f"model must return (logits, cache), got {got}")
+    logits, cache = made
+    have = tuple(logits.shape)
+    if have[:2] != tuple(ids.shape) or len(have) < 3:
+        want = (*ids.shape, "...")
+        raise ValueError(f"logits must be {want} for {given}, got {have}")
+    return logits.double(), cache
+
+
+def _in_batch(
+    model: Model, ids: Tensor, whole: Tensor
+) -> tuple[float, list[Finding]]:
+    """How much logits change in a batch of equal texts; a finding if it fails.
+
+    The model is given no mask and no positions.
+    """
+    try:
+        batch, _ = _logits(model, ids.repeat(3, 1))
+    except ValueError as error:
+        asked = "It could not run a batch of three texts:"
+        found = _finding("alone_in_batch", "no power", str(error), asked=asked)
+        return 0.0, [found]
+    return float((batch[0] - whole[0]).abs().max()), []
+
+
+def _noise(
+    model: Model, ids: Tensor, whole: Tensor, weights: Iterable[Tensor]
+) -> float:
+    """How much logits are seen to change by rounding, each weight's too."""
+    weights = [w for w in weights if w.is_floating_point()]
+    kept = [w.detach().clone() for w in weights]
+    made = _seeded(3)
+    with torch.no_grad():
+        for w in weights:
+            way = torch.randint(0, 2, w.shape, generator=made) * 2 - 1
+            w.mul_(1 + torch.finfo(w.dtype).eps * way.to(w.dtype))
+        moved, _ = _logits(model, ids)
+        for w, old in zip(weights, kept, strict=True):
+            w.copy_(old)
+    least = EPS * float(whole.abs().max())
+    return max(least, float((moved - whole).abs().max()))
+
+
+def _in_parts(
+    case: _Case,
+    ids: Tensor,
+    sizes: Sequence[int],
+    told: bool,
+    mask: Tensor | None = None,
+) -> Tensor | None:
+    """The logits of a text read in parts; None if there is no cache."""
+    mask = torch.ones_like(ids).bool() if mask is None else mask
+    positions = case.positions(mask)
+    cache, done, made = None, 0, []
+    for size in sizes:
+        part = ids[:, done : done + size]
+        at = positions[:, done : done + size] if told else None
+        seen = mask[:, : done + size]
+        logits, cache = _logits(case.model, part, seen, at, cache)
+        made.append(logits)
+        done += size
+        if cache is None:
+            return None
+    return torch.cat(made, 1)
+
+
+def _cached(
+    case: _Case, check: str, sizes: Sequence[int], told: bool
+) -> list[Finding]:
+    got = _in_parts(case, case.ids, sizes, told)
+    if got is None:
+        return [_finding(check, "no power", NO_CACHE)]
+    return [case.agrees(check, case.whole, got)]
+
+
+def _steps(case: _Case) -> list[Finding]:
+    n = case.ids.shape[1]
+    return _cached(case, "whole_as_steps", [n // 2] + [1] * (n - n // 2), False)
+
+
+def _chunks(case: _Case) -> list[Finding]:
+    n = case.ids.shape[1]
+    sizes = [5] * (n // 5) + [n % 5] * (n % 5 > 0)
+    return _cached(case, "whole_as_chunks", sizes, True)
+
+
+def _no_peeking(case: _Case) -> list[Finding]:
+    other = case.ids.clone()
+    other[0, -1] = case.ids[0, 0]
+    got = _logits(case.model, other)[0][:, :-1]
+    return [case.agrees("no_peeking", case.whole[:, :-1], got)]
+
+
+def _alone_in_batch(case: _Case) -> list[Finding]:
+    """A row of all tokens beside, and behind, one with padding on its left."""
+    rows, mask = _left_padded(case)
+    both, _ = _logits(case.model, rows, mask, case.positions(mask))
+    rows, mask = rows.flip(0), mask.flip(0)
+    back, _ = _logits(case.model, rows, mask, case.positions(mask))
+    got = torch.cat([both[:1], back[1:]])
+    found = [case.agrees("alone_in_batch", case.whole, x[None]) for x in got]
+    return [next((f for f in found if f.verdict == "fails"), found[0])]
+
+
+def _padded(case: _Case) -> list[Finding]:
+    rows, mask = _left_padded(case)
+    short = int((~mask[1]).sum())
+    alone, _ = _logits(case.model, case.ids[:, short:])
+    both, _ = _logits(case.model, rows, mask, case.positions(mask))
+    found = [case.agrees("alone_as_padded", alone, both[1:, short:])]
+    half = case.ids.shape[1] // 2
+    parts = [half] + [1] * (case.ids.shape[1] - half)
+    steps = _in_parts(case, rows, parts, True, mask) if case.causal else None
+    if steps is not None:
+        got = steps[1:, short:]
+        found += [case.agrees("padded_as_steps", alone, got)]
+    return found
+
+
+def _left_padded(case: _Case) -> tuple[Tensor, Tensor]:
+    """A whole row and one that lacks its first quarter, and their mask."""
+    n = case.ids.shape[1]
+    short = n // 4
+    pad = case.ids[:, -1:].expand(1, short)
+    rows = torch.cat([case.ids, torch.cat([pad, case.ids[:, short:]], 1)])
+    mask = torch.ones(2, n, dtype=torch.bool)
+    mask[1, :short] = False
+    return rows, mask
+
+
+def _begins(case: _Case) -> Finding:
+    """With which first position are given positions the model's own?"""
+    at = torch.arange(case.ids.shape[1])[None]
+    for begin in range(4):
+        try:
+            got, _ = _logits(case.model, case.ids, None, begin + at)
+        except ValueError as error:
+            return _finding("begins", "no power", str(error))
+        if float((got - case.whole).abs().max()) <= case.tolerance:
+            return _finding("begins", "reads", f"at {begin}")
+    said = "given positions from 0, 1, 2 or 3 all change the logits"
+    return _finding("begins", "no promise", said)
+
+
+def _packed(case: _Case) -> list[Finding]:
+    n = case.ids.shape[1]
+    first = n // 3
+    alone, _ = _logits(case.model, case.ids[:, first:])
+    at = torch.cat([torch.arange(first), torch.arange(n - first)])[None]
+    at = at + case.begin
+    got = _logits(case.model, case.ids, None, at)[0][:, first:]
+    return [case.agrees("alone_as_packed", alone, got)]
+
+
+def _moved(case: _Case) -> list[Finding]:
+    mixed = torch.arange(case.ids.shape[1]).flip(0)[None] + case.begin
+    got, _ = _logits(case.model, case.ids, None, mixed)
+    if float((got - case.whole).abs().max()) <= case.tolerance:
+        said = "the model gives the same for positions in reverse"
+        return [_finding("moved_as_here", "no power", said)]
+    at = torch.arange(case.ids.shape[1])[None] + case.begin + 100
+    got, _ = _logits(case.model, case.ids, None, at)
+    return [case.agrees("moved_as_here", case.whole, got)]
+
+
+def _past_limits(
+    case: _Case, limits: Mapping[str, int], longest: int
+) -> Finding:
+    """One pass beside chunks, over a prompt longer than what it crosses."""
+    crossed = {k: v for k, v in limits.items() if v + 8 <= longest}
+    beyond = [f"{k} {v}" for k, v in limits.items() if k not in crossed]
+    left = f"; not crossed: {', '.join(beyond)}" if beyond else ""
+    if not crossed:
+        said = f"no prompt of {longest} tokens crosses {', '.join(beyond)}"
+        return _finding("past_limits", "no power", said)
+    n = max(crossed.values()) + 8
+    pick = torch.randint(0, len(case.tokens), (1, n), generator=_seeded(5))
+    ids = case.tokens[pick]
+    try:
+        whole, _ = _logits(case.model, ids)
+        sizes = [n - 8, 1, 1, 1, 5]
+        got = _in_parts(case, ids, sizes, True)
+    except ValueError as error:
+        return _finding("past_limits", "no power", str(error))
+    if got is None:
+        return _finding("past_limits", "no power", NO_CACHE)
+    found = case.agrees("past_limits", whole, got)
+    names = ", ".join(f"{k} {v}" for k, v in crossed.items())
+    said = f"{found.found}, by {n} tokens across {names}{left}"
+    return replace(found, found=said)
+
+
+# --- how a model starts
+
+
+def check_start(
+    build: Callable[[], nn.Module],
+    initialize: Callable[[nn.Module], Any] | None = None,
+) -> list[Finding]:
+    """Findings on a module that is built twice, and built on the meta device.
+
+    The second takes the state dict of the first; so does one that was built on
+    meta, emptied by to_empty, filled with nan where memory has no numbers yet,
+    and given to initialize, what its library has for that, if any. All numbers
+    must then be those of the first, those of no checkpoint too.
+
+    >>> class Rotary(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         w = 1 / torch.arange(1.0, 5)
+    ...         self.register_buffer("inv_freq", w, persistent=False)
+    >>> [f.verdict for f in check_start(Rotary)]
+    ['passes', 'fails']
+
+    ValueError: build raises, or gives no module.
+    """
+    try:
+        first, second = build(), build()
+    except Exception as error:
+        said = f"build must give a module; it raised {_told(error)}"
+        raise ValueError(said) from error
+    if not isinstance(first, nn.Module):
+        got = type(first).__name__
+        raise ValueError(f"build must give a module, got {got}")
+    saved = first.state_dict()
+    second.load_state_dict(saved)
+    findings = [_numbers("saved_and_loaded", first, second, saved)]
+    try:
+        with torch.device("meta"):
+            empty = build()
+        empty = empty.to_empty(device="cpu")
+        _fill(empty)
+        if initialize is not None:
+            initialize(empty)
+    except Exception as error:
+        said = f"it cannot be: {_told(error)}"
+        return [*findings, _finding("started_on_meta", "no power", said)]
+    empty.load_state_dict(saved)
+    return [*findings, _numbers("started_on_meta", first, empty, saved)]
+
+
+def _fill(module: nn.Module) -> None:
+    """nan, or the largest number, where memory has none yet."""
+    with torch.no_grad():
+        for each in (*module.parameters(), *module.buffers()):
+            if each.is_floating_point() or each.is_complex():
+                each.fill_(torch.nan)
+            elif each.dtype != torch.bool:
+                each.fill_(torch.iinfo(each.dtype).max)
+
+
+def _numbers(
+    check: str, want: nn.Module, got: nn.Module, saved: Iterable[str]
+) -> Finding:
+    have = dict([*got.named_parameters(), *got.named_buffers()])
+    wrong = []
+    for name, each in (*want.named_parameters(), *want.named_buffers()):
+        there = have.get(name)
+        if (
+            there is None
+            or there.shape != each.shape
+            or not bool(
+                ((there == each) | (there != there) & (each != each)).all()
+            )
+        ):
+            wrong.append(name)
+    if not wrong:
+        return _finding(check, "passes", "yes")
+    said = f"no: {', '.join(wrong[:3])}" + " and more" * (len(wrong) > 3)
+    said += ", of no checkpoint" if set(wrong) - set(saved) else ""
+    return _finding(check, "fails", said, where=wrong[0])
+
+
+# --- the rotation in each layer
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What the queries of one attention do when contents stay and places move.
+
+    kind is "turns", "turns on axes" (not by one number a position), "adds",
+    "scales" (a temperature), "still" or "neither"; rotation is that of the
+    first kind alone, without pairs too slow to be seen. queries are (tokens,
+    dim), those of the first head; scores are (2, heads, tokens, keys), of two
+    contents, as a softmax takes them, None where a kernel hides them. path is
+    that of the attention in the model.
+    """
+
+    kind: str
+    queries: Tensor
+    rotation: Rotation | None = None
+    scores: Tensor | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        return str(self.rotation) if self.rotation else self.kind
+
+
+class AttentionWatch(TorchFunctionMode):
+    """Keeps what each attention that runs was seen to do, in seen, as tuples.
+
+    Each has the path of its module, q, (..., queries, dim), and the scores,
+    (..., queries, keys), which end in a column more where there is a sink. It
+    sees scaled_dot_product_attention, whose scores stay hidden (None), and the
+    product that a softmax takes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = ""
+        self.seen: list[tuple[str, Tensor, Tensor | None]] = []
+        self._products: list[tuple[Tensor, torch.Size]] = []
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        if name == "scaled_dot_product_attention":
+            q = (args[0] if args else kwargs["query"]).detach()
+            self.seen.append((self.path, q, None))
+        out = function(*args, **kwargs)
+        if name in ("matmul", "__matmul__", "bmm") and out.ndim > 2:
+            self._products.append((args[0].detach(), out.shape))
+        if name == "baddbmm":
+            q = args[1] if len(args) > 1 else kwargs["batch1"]
+            self._products.append((q.detach(), out.shape))
+        if name == "einsum" and out.ndim > 2:
+            q = _summed_queries(*args)
+            if q is not None:
+                self._products.append((q.detach(), out.shape))
+        del self._products[:-6]
+        if name == "softmax" and out.ndim > 2:
+            given = args[0] if args else kwargs["input"]
+            made = [q for q, shape in self._products if _fits(shape, out.shape)]
+            if made:
+                self.seen.append((self.path, made[-1], given.detach()))
+        return out
+
+
+def _summed_queries(equation: str, *factors: Any) -> Tensor | None:
+    """What stands before the keys of an einsum, (..., queries, dim)."""
+    if "->" not in equation:
+        return None
+    given, made = equation.replace(" ", "").split("->")
+    names = given.split(",")
+    tensors = factors[0] if isinstance(factors[0], (list, tuple)) else factors
+    summed = [n for n in names[0] if n in names[-1] and n not in made]
+    if len(names) != 2 or "." in equation or len(summed) != 1:
+        return None
+    axes = [n for n in made if n in names[0]] + summed
+    if axes[-2:-1] != [made[-2]] or len(axes) != len(names[0]):
+        return None
+    return torch.einsum(f"{names[0]}->{''.join(axes)}", tensors[0])
+
+
+def _fits(product: torch.Size, scores: torch.Size) -> bool:
+    """Can these be the scores of that product, with or without a sink?"""
+    sunk = torch.Size([*product[:-1], product[-1] + 1])
+    if product[-2] != scores[-2]:
+        return False
+    return product.numel() == scores.numel() or sunk == scores
+
+
+def read_layers(model: nn.Module, run: Callable[[int], Any]) -> list[Layer]:
+    """What each attention does with positions, in the order in which they run.
+
+    run(token) runs the model over 32 tokens or more, all of them the same. What
+    enters a module with Attention in its class's name is made the same at all
+    places, so that nothing but the attention itself can tell them apart.
+    """
+    seen = []
+    for token in (3, 5):
+        watch = AttentionWatch()
+        with _alike(model, watch), torch.no_grad(), watch:
+            run(token)
+        seen.append(watch.seen)
+    layers = []
+    for (path, *a), (_, *b) in zip(*seen, strict=True):
+        q, r = (each[0].flatten(0, -3)[0].double() for each in (a, b))
+        scores = None
+        if a[1] is not None and b[1] is not None and a[1].shape == b[1].shape:
+            scores = torch.stack([a[1].flatten(0, -3), b[1].flatten(0, -3)])
+        layers.append(replace(_layer(q, r), scores=scores, path=path))
+    return layers
+
+
+@contextmanager
+def _alike(model: nn.Module, watch: AttentionWatch) -> Iterator[None]:
+    """All places of what enters an attention are those of the middle one."""
+
+    names = ("hidden_states", "hidden_state", "query", "key", "value", "x")
+
+    def flat(x: Any, shape: Any = None) -> Any:
+        floats = isinstance(x, Tensor) and x.is_floating_point()
+        known = floats and x.ndim in (2, 3, 4)
+        if not known or shape not in (None, x.shape):
+            return x
+        places = x.flatten(0, -2)  # whatever stands first
+        return places[len(places) // 2].expand_as(x).contiguous()
+
+    def hook(path: str, module: nn.Module, args: Any, kwargs: Any) -> Any:
+        watch.path = path
+        kwargs = {k: flat(v) if k in names else v for k, v in kwargs.items()}
+        shape = getattr(args[0], "shape", None) if args else None
+        return tuple(flat(x, shape) for x in args), kwargs
+
+    hooks: list[Any] = []
+    inside: list[str] = []
+    for path, module in model.named_modules():
+        name = type(module).__name__
+        outer = not any(path.startswith(each) for each in inside)
+        if outer and ("Attention" in name or "Attn" in name):
+            named = partial(hook, path)
+            hooks += [module.register_forward_pre_hook(named, with_kwargs=True)]
+            inside += [path + "."]
+    try:
+        yield
+    finally:
+        for each in hooks:
+            each.remove()
+
+
+def _layer(a: Tensor, b: Tensor) -> Layer:
+    """From the queries of two contents, (tokens, dim) each."""
+    size = float(a.abs().max()) or 1.0
+    slack = 1e-5 * size
+    if float((a - a[0]).abs().max()) <= slack:
+        return Layer("still", a)
+    if float(((a - b) - (a - b)[0]).abs().max()) <= slack:
+        return Layer("adds", a)
+    length = a.norm(dim=-1, keepdim=True)
+    if float((a / length - a[0] / length[0]).abs().max()) <= 1e-5:
+        return Layer("scales", a)
+    pairs = _turning(a)
+    if pairs is None:
+        return Layer("neither", a)
+    x, y = a[:, pairs].unbind(-1)  # (tokens, pairs)
+    angles = torch.atan2(y, x)
+    steps = angles.diff(dim=0)
+    steps = steps - math.tau * (steps / math.tau).round()
+    w = steps.mean(0)
+    even = (steps - w).abs().amax(0) <= 1e-4
+    if not bool(even.all()):
+        return Layer("turns on axes", a)
+    radius = (x.square() + y.square()).sqrt().mean(0)
+    noise = 4 * EPS * (1 + size / radius.clamp(min=1e-9))
+    errors = noise * (w.abs() + 1 / len(a))
+    first = int(w.abs().argmax())
+    last = first + _turned(w.abs()[first:], errors[first:])
+    pairs, errors = pairs[first:last], errors[first:last]
+    both, dim = w[first:last, None].expand(-1, 2), a.shape[-1]
+    unseen = 4 * float((noise / len(a)).max())
+    return Layer("turns", a, _rotation(dim, pairs, both, errors, 1.0, unseen))
+
+
+def _turned(w: Tensor, errors: Tensor) -> int:
+    """How many pairs turn: do the last, too slow to be seen, stand still?"""
+    seen = int((w > 4 * errors).sum())
+    if seen in (0, 1, len(w)) or int((errors < 0.01 * w).sum()) < 2:
+        return len(w)
+    even, _ = _even(w, errors)
+    return seen if bool(even[seen] > 8 * errors[seen]) else len(w)
+
+
+def _turning(q: Tensor) -> Tensor | None:
+    """Pairs of channels that keep their length; at one end of a head first."""
+    dim, size = q.shape[-1], float(q.abs().max())
+    moves = (q - q.mean(0)).abs().amax(0) > 1e-5 * size
+    at = moves.nonzero()[:, 0]
+    if not len(at):  # not a number
+        return None
+    for turned in range(dim - dim % 2, 0, -2):
+        for begin in dict.fromkeys((0, dim - turned)):
+            if at[0] < begin or at[-1] >= begin + turned:
+                continue
+            first = begin + torch.arange(turned // 2)
+            for pairs in (
+                torch.stack([first, first + turned // 2], -1),
+                torch.stack([2 * first - begin, 2 * first - begin + 1], -1),
+            ):
+                length = q[:, pairs].norm(dim=-1)
+                if float((length - length[0]).abs().max()) <= 2e-5 * size:
+                    return pairs
+    squares = q[:, at].square()
+    sums = squares[:, :, None] + squares[:, None]  # (tokens, moving, moving)
+    kept = (sums - sums[0]).abs().amax(0) <= 4e-5 * size**2
+    met = kept.fill_diagonal_(False).sum(-1)
+    return at[kept.triu().nonzero()] if bool((met == 1).all()) else None
+
+
+def check_layers(
+    layers: Sequence[Layer], settings: Sequence[Mapping[str, Any] | None]
+) -> list[Finding]:
+    """Findings on read_layers beside what is configured, a mapping a layer.
+
+    settings are rope_parameters of transformers 5, None for a layer that turns
+    nothing by its configuration, empty where that says nothing.
+
+    ValueError: settings for another number of layers.
+    """
+    if len(layers) != len(settings):
+        raise ValueError(
+            f"settings must be {len(layers)}, one a layer, got {len(settings)}"
+        )
+    strange = "queries depend on their place by no rotation and no added vector"
+    say = partial(_finding, "layers_as_configured")
+    wrong: list[tuple[int, str]] = []
+    bare: list[int] = []
+    unread: list[int] = []
+    for n, (layer, want) in enumerate(zip(layers, settings, strict=True)):
+        if layer.kind == "neither":
+            wrong.append((n, strange))
+        elif layer.rotation is None:
+            (bare if layer.kind == "still" and want else unread).append(n)
+        elif want is None:
+            wrong.append((n, f"turns: {layer}"))
+        elif said := _unlike_known(layer.rotation, want):
+            wrong.append((n, said))
+    if wrong:
+        n, said = wrong[0]
+        told = f"no, in layers {', '.join(str(n) for n, _ in wrong)}: {said}"
+        why = _known("norm_kept")[1] if said == strange else None
+        return [say("fails", told, where=f"layer {n}", cause=why)]
+    findings = []
+    read = [n for n in range(len(layers)) if n not in (*bare, *unread)]
+    if read:
+        kinds = sorted({str(layers[n]) for n in read})
+        findings += [say("passes", f"yes: {'; '.join(kinds)}")]
+    if bare:
+        which = ", ".join(map(str, bare))
+        told = "turn nothing, which their configuration does not say"
+        findings += [say("no promise", f"layers {which} {told}")]
+    if unread:
+        which = ", ".join(map(str, unread))
+        told = ", ".join(sorted({layers[n].kind for n in unread}))
+        told = f"no rotation to compare in layers {which}: {told}"
+        findings += [say("reads", told)]
+    return findings
+
+
+def _unlike_known(read: Rotation, want: Mapping[str, Any]) -> str:
+    try:
+        w, _ = configured_frequencies(want, read.dim)
+    except ValueError:
+        return ""  # nothing said, or of no kind that is known here
+    return "; ".join(_unlike(read, want, w, 1.0))
+
+
+# --- shared by all checks
+
+
+def report(findings: Sequence[Finding]) -> str:
+    """The findings as a table, those that fail first.
+
+    >>> print(report([Finding("finite", "passes", "Finite?", "yes", "yes")]))
+    passes      finite                Finite? yes
+    1 passes
+    """
+    order = ["fails", "passes", "reads", "no promise", "no power"]
+    lines = []
+    for one in sorted(findings, key=lambda f: order.index(f.verdict)):
+        told = str(one).split(": ", 2)[2]
+        head = f"{one.verdict:12}{one.check:22}"
+        lines += textwrap.wrap(head + told, 78, subsequent_indent=" " * 12)
+    counts = [(sum(f.verdict == v for f in findings), v) for v in order]
+    return "\n".join([*lines, ", ".join(f"{n} {v}" for n, v in counts if n)])
+
+
+def assert_positions(findings: Sequence[Finding]) -> None:
+    """AssertionError, with the words of all findings that fail.
+
+    >>> assert_positions([Finding("finite", "passes", "Finite?", "yes", "yes")])
+    """
+    failed = [str(one) for one in findings if one.verdict == "fails"]
+    if failed:
+        raise AssertionError("\n".join(failed))
+
+
+def _known(check: str) -> tuple[str, str]:
+    """What a check asks, and what mostly causes it where it fails."""
+    told = CHECKS.partition(f"\n{check}: ")[2]
+    asked, *cause = re.split(r"\n(?! )", told)[0].split("\n")
+    return asked, " ".join(line.strip() for line in cause)
+
+
+def _finding(
+    check: str,
+    verdict: str,
+    found: str,
+    *,
+    asked: str = "",
+    expected: str = "yes",
+    tolerance: float | None = None,
+    where: str = "",
+    cause: str | None = None,
+) -> Finding:
+    """With what CHECKS says; what is expected is told of a verdict alone."""
+    question, why = _known(check)
+    expected = expected if verdict in ("passes", "fails") else ""
+    why = (why if cause is None else cause) if verdict == "fails" else ""
+    return Finding(check, verdict, asked or question, expected, found,
+                   tolerance, where, why)  # fmt: skip
+
+
+def _plain(check: str, right: bool, asked: str = "") -> Finding:
+    verdict, said = ("passes", "yes") if right else ("fails", "no")
+    return _finding(check, verdict, said, asked=asked)
+
+
+def _compare(
+    check: str,
+    expected: Tensor,
+    found: Tensor,
+    tolerance: float,
+    places: Sequence[tuple[str, Sequence[Any]]],
+    asked: str = "",
+) -> Finding:
+    """Are two tensors equal? places names each axis and what stands there."""
+    gap = (expected - found).abs()
+    wrong = ~(gap <= tolerance)
+    if not bool(wrong.any()):
+        said = f"yes, to {float(gap.max()):.1e}"
+        return _finding(check, "passes", said, tolerance=tolerance, asked=asked)
+    at = tuple(int(n) for n in wrong.nonzero()[0])
+    pairs = zip(places, at, strict=True)
+    where = ", ".join(f"{name} {values[n]}" for (name, values), n in pairs)
+    want = f"{float(expected[at]):.4g}"
+    said = f"{float(found[at]):.4g} in place of {want}"
+    return _finding(check, "fails", said, expected=want, tolerance=tolerance,
+                    where=where, asked=asked)  # fmt: skip
+
+
+def _on_copies(rotate: Rotate) -> Rotate:
+    return lambda x, positions: rotate(x.clone(), positions.clone())
+
+
+def _told(error: BaseException | None) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
+
+
+def _turn(rotate: Rotate, x: Tensor, positions: Tensor) -> Tensor:
+    want, many, most = tuple(x.shape), len(positions), int(positions.max())
+    given = f"x {want}, (batch, heads, tokens, dim), and positions ({many},)"
+    given += f" up to {most}"
+    try:
+        out = rotate(x, positions)
+    except Exception as error:
+        said = f"rotate must take {given}; it raised {_told(error)}"
+        raise ValueError(said) from error
+    have = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+    if have != want:
+        raise ValueError(f"rotate must return {want} for {given}, got {have}")
+    return out
+
+
+def _random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=_seeded(seed))
+
+
+def _seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# --- models of transformers, which is imported only here
+
+
+class FromTransformers:
+    """A model of transformers as check_model calls one."""
+
+    def __init__(self, model: nn.Module, without_cache: str = ""):
+        """without_cache is why it runs without a cache alone, if it does."""
+        self.model = model.eval()
+        taken = inspect.signature(model.forward).parameters
+        self.takes_positions = "position_ids" in taken
+        self.gives_cache = "past_key_values" in taken or "cache_params" in taken
+        self.without_cache = without_cache
+
+    def __call__(
+        self, ids: Tensor, mask: Tensor | None, positions: Tensor | None,
+        cache: Any,
+    ) -> tuple[Tensor, Any]:  # fmt: skip
+        given: dict[str, Any] = {"input_ids": ids}
+        if mask is not None:
+            given["attention_mask"] = mask.long()
+        if self.takes_positions and positions is not None:
+            given["position_ids"] = positions
+        elif positions is not None and not _counted(mask, positions):
+            raise ValueError("it takes no position ids")
+        if cache is not None:
+            given["past_key_values"] = cache
+        if self.gives_cache:
+            given["use_cache"] = not self.without_cache
+        out = self.model(**given)
+        logits = out.logits if "logits" in out else out[0]
+        return logits, out.get("past_key_values")
+
+
+def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
+    """Findings on the model of a folder or a config.json.
+
+    A folder with weights is loaded as it is. From a configuration alone a model
+    is built with random weights and few layers, narrow ones, whose heads keep
+    their width and whose positions all their settings but for windows, chunks
+    and top-k, which shrink to 8 so that short prompts cross them.
+
+    ValueError: no configuration there; a model_type that is not known; one that
+    cannot be built.
+    """
+    wanted = f"{source} must be a folder with a config.json, or such a file"
+    if not Path(source).exists():
+        raise ValueError(f"{wanted}; there is none")
+    transformers = importlib.import_module("transformers")
+    try:
+        config = transformers.AutoConfig.from_pretrained(source)
+    except Exception as error:
+        known = f"{wanted}, of a model that is known: {error}"
+        raise ValueError(known) from error
+    folder = Path(source)
+    torch.manual_seed(seed)
+    kind, causal = model_class(config)
+    if getattr(config, "is_encoder_decoder", False) and not causal:
+        raise ValueError(f"{kind.__name__} must be a decoder or an encoder; it "
+                         "is both, for which there are no checks")  # fmt: skip
+    if folder.is_dir() and any(folder.glob("*.safetensors")):
+        model = kind.from_pretrained(folder, attn_implementation="eager")
+        return check_module(model, causal)
+    with _one_thread():
+        model, made = _small_model(kind, config)
+        findings = [_asked_of(model, config, causal)]
+        findings += check_module(model, causal)
+        build, initialize = lambda: kind(copy.deepcopy(made)), kind.init_weights
+        return findings + check_start(build, initialize)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Many threads wait for each other longer than a small model runs."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
+    """A small model that runs, and its configuration.
+
+    With few heads, or, where sizes do not fit each other then, with all of
+    them, unless that is too large.
+
+    ValueError: neither can be built and run.
+    """
+    failed: list[str] = []
+    reads, text = getattr(kind, "config_class", None), config.get_text_config()
+    if reads and isinstance(text, reads) and not isinstance(config, reads):
+        config = text
+    for heads in (4, EVERY):
+        done = "be built"
+        try:
+            made = small(config, heads=heads)
+            if heads == EVERY and _size(kind, made) > LARGEST:
+                break
+            model = kind(copy.deepcopy(made))
+            enliven(model)
+            done = "run, small and with random weights"
+            if "input_ids" in inspect.signature(model.forward).parameters:
+                called = FromTransformers(model, _why_no_caching(model))
+                _logits(called, 10 + torch.arange(24)[None])
+            return model, made
+        except Exception as error:
+            cause = error.__cause__ or error
+            said = f"{kind.__name__} must {done}, it raised {_told(cause)}"
+            failed.append(said)
+            if isinstance(error, MemoryError) or "allocate" in str(error):
+                break
+    raise ValueError(failed[0])
+
+
+def _why_no_caching(model: Any) -> str:
+    """What it raises with a cache; nothing if it raises nothing."""
+    called = FromTransformers(model)
+    try:
+        _logits(called, 10 + torch.arange(24)[None])
+    except ValueError as error:
+        return _told(error.__cause__ or error) * called.gives_cache
+    return ""
+
+
+def _size(kind: Any, config: Any) -> int:
+    """How many numbers the weights are, without making them."""
+    with torch.device("meta"):
+        return sum(w.numel() for w in kind(copy.deepcopy(config)).parameters())
+
+
+def _asked_of(model: Any, given: Any, causal: bool) -> Finding:
+    """What was built in place of the model that is meant."""
+    given, made = given.get_text_config(), model.config.get_text_config()
+    said = f"a small random {type(model).__name__}"
+    for name in NEAR:
+        was, now = _value(given, name), _value(made, name)
+        said += f", {name} {now} in place of {was}" if was != now else ""
+    said += "" if causal else "; no cache and no order of reading is asked for"
+    return _finding("model", "reads", said)
+
+
+def check_module(model: Any, causal: bool) -> list[Finding]:
+    """Findings on a model of transformers: its logits, and its layers."""
+    config = model.config.get_text_config()
+    findings = []
+    if "input_ids" in inspect.signature(model.forward).parameters:
+        vocabulary = torch.arange(10, min(config.vocab_size, 300))
+        called = FromTransformers(model, _why_no_caching(model))
+        pads = called.takes_positions or None
+        findings = check_model(
+            called, vocabulary, weights=model.parameters(), causal=causal,
+            pads=pads, limits=_limits(config),
+        )  # fmt: skip
+        if called.without_cache:
+            said = f"with a cache it raised {called.without_cache}"
+            findings = [replace(f, found=said) if f.found == NO_CACHE else f
+                        for f in findings]  # fmt: skip
+    try:
+        layers = read_layers(model, lambda n: model(**constant_input(model, n)))
+    except Exception as error:
+        said = f"it did not run: {_told(error)}"
+        return [*findings, _finding("layers_as_configured", "no power", said)]
+    return findings + check_layers(layers, _settings(config, len(layers)))
+
+
+def enliven(model: nn.Module, scale: float = 3.0) -> None:
+    """Larger weights, so that attention prefers some keys to others.
+
+    As they are drawn, weights are so small that all keys get nearly the same,
+    and order hardly changes a logit.
+    """
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim > 1 and weight.shape[-1] > 1:
+                weight.mul_(scale)
+            if weight.ndim > 1 and _same_everywhere(weight):
+                weight.normal_(0, 0.5)
+
+
+def _same_everywhere(weight: Tensor) -> bool:
+    """As zeros are, and what SAM draws, with a deviation of 1e-10."""
+    flat = weight.flatten()
+    return bool(((flat - flat[:1]).abs() < 1e-6).all())
+
+
+def small(config: Any, layers: int = 6, heads: int = 4) -> Any:
+    """A copy with few layers and heads, small tables, windows of 8."""
+    config = copy.deepcopy(config)
+    given = {k: v for k, v in vars(config).items() if not k.startswith("_")}
+    changed = _narrow(given, heads) | _short(given, layers)
+    for name in getattr(type(config), "sub_configs", None) or {}:
+        if getattr(config, name, None) is not None:
+            changed[name] = small(getattr(config, name), layers, heads)
+    for name in ("attn", "experts"):
+        changed[f"_{name}_implementation_internal"] = "eager"
+    for name, value in changed.items():
+        object.__setattr__(config, name, value)
+    return config
+
+
+def _short(given: Mapping[str, Any], layers: int) -> dict[str, Any]:
+    """Fewer layers, and whatever is listed for each of them."""
+    deep = {k: v for k, v in given.items()
+            if re.fullmatch(LAYERS, k) and type(v) is int}  # fmt: skip
+    changed: dict[str, Any] = {k: min(v, layers) for k, v in deep.items()}
+    for name, value in given.items():
+        if isinstance(value, (list, tuple)) and len(value) in deep.values():
+            changed[name] = type(value)(_one_of_each(value, layers))
+    return changed
+
+
+def _one_of_each(values: Sequence[Any], many: int) -> Sequence[Any]:
+    """The first, and one of every kind among them where there is room."""
+    kept = list(values[:many])
+    lost = [v for v in values[many:] if v not in kept]
+    return [*kept[:-1], lost[0]] if lost else kept
+
+
+def _narrow(given: Mapping[str, Any], heads: int) -> dict[str, Any]:
+    """Fewer heads of the old width, smaller tables, experts and windows."""
+    changed: dict[str, Any] = {}
+    whole = {k: v for k, v in given.items() if type(v) is int and v > 0}
+    named = [v for k, v in whole.items() if re.fullmatch(HEADS, k)]
+    many = max(named, default=0)
+    widths = {k: v for k, v in whole.items() if re.fullmatch(WIDTH, k)}
+    known = (*MOST, ("|".join(NEAR), 8))
+    patch = given.get("patch_size")
+    pictures = 6 * (patch if isinstance(patch, int) else 16)
+    words = [v for k, v in whole.items() if re.fullmatch(MOST[0][0], k)]
+    few = min(words, default=MOST[0][1]) < 500
+    routed = any(re.fullmatch(MOST[1][0], k) for k in whole)
+    for name, value in given.items():
+        if routed and value is None and re.fullmatch(ROUTER, name):
+            changed[name] = 2 if "tok" in name else 1
+    for name, value in whole.items():
+        if re.search(r"(token_id|token_index)$", name) and value > 400:
+            own = sum(map(ord, name))  # texts have no token below 10
+            if not few:
+                changed[name] = 400 + own % 100
+            elif value >= min(words):
+                changed[name] = own % 10
+        elif name in ("image_size", "crop_size"):
+            changed[name] = value if value <= 256 else pictures
+        else:
+            most = [n for how, n in known if re.fullmatch(how, name)]
+            changed |= {name: min(value, most[0])} if most else {}
+    if many > heads and widths:
+        kept = heads
+        for name, value in whole.items():
+            if re.fullmatch(HEADS, name):
+                changed[name] = kept
+            elif re.fullmatch(KEY_HEADS, name):
+                changed[name] = kept if value == many else min(value, kept // 2)
+        head = given.get("head_dim") or max(widths.values()) // many
+        changed |= {name: kept * int(head) for name in widths}
+        changed |= _mixers(whole, whole | changed)
+    return changed
+
+
+def _mixers(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
+    """Heads of Mamba 2, whose widths together are a multiple of the model's."""
+    for expand, heads, wide, groups in MIXERS:
+        if not {expand, heads, wide, "hidden_size"} <= old.keys():
+            continue
+        if old[heads] * old[wide] != old[expand] * old["hidden_size"]:
+            continue
+        total = new[expand] * new["hidden_size"]
+        fits = total % old[wide] == 0
+        many = total // old[wide] if fits else math.gcd(total, 8)
+        shared = math.gcd(many, old.get(groups, 1))
+        return {heads: many, wide: total // many, groups: shared}
+    return {}
+
+
+def model_class(config: Any) -> tuple[Any, bool]:
+    """The class with logits, if there is one, and whether it is causal.
+
+    ValueError: transformers knows no model for such a configuration.
+    """
+    auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    for name, causal in (
+        ("MODEL_FOR_MASKED_LM_MAPPING", False),
+        ("MODEL_FOR_CAUSAL_LM_MAPPING", True),
+        ("MODEL_MAPPING", False),
+    ):
+        try:
+            kind = getattr(auto, name)[type(config)]
+        except KeyError:
+            continue
+        causal = causal and getattr(config, "is_decoder", True)
+        return (kind[0] if isinstance(kind, tuple) else kind), causal
+    raise ValueError(f"no model is known for a {type(config).__name__}")
+
+
+def _limits(config: Any) -> dict[str, int]:
+    """Every length beyond which something changes."""
+    found = {k: _value(config, k) for k in NEAR}
+    given = getattr(config, "rope_parameters", None) or {}
+    for each in (given, *(v for v in given.values() if isinstance(v, dict))):
+        original = each.get("original_max_position_embeddings")
+        found["original_max_position_embeddings"] = original
+    return {k: v for k, v in found.items() if isinstance(v, int)}
+
+
+def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
+    """What the configuration says of the rotation of each layer."""
+    if _value(config, "position_embedding_type") == "nope":
+        return [None] * layers
+    given = getattr(config, "rope_parameters", None)
+    kinds = getattr(config, "layer_types", None) or [None] * layers
+    used = getattr(config, "no_rope_layers", None) or [1] * layers
+    if len(kinds) != layers or len(used) != layers:
+        kinds, used = [None] * layers, [1] * layers
+    nested = any(isinstance(v, dict) for v in (given or {}).values())
+    if nested and not any(kind in (given or {}) for kind in kinds):
+        return [{}] * layers  # its keys are no kinds of layers
+    try:
+        parts = [
+            getattr(config, f"qk_{k}_head_dim", None) or 0
+            for k in ("rope", "nope")
+        ]
+    except Exception:  # each layer has its own
+        return [{}] * layers
+    found: list[Mapping[str, Any] | None] = []
+    for kind, turns in zip(kinds, used, strict=True):
+        one = given.get(kind) if given and nested else given
+        bare = not turns or (nested and kind and one is None)
+        found.append(None if bare else dict(one or {}))
+        if found[-1] and all(parts):
+            share = {"partial_rotary_factor": parts[0] / sum(parts)}
+            found[-1] = {**found[-1], **share}
+    return found
+
+
+def _value(config: Any, name: str) -> Any:
+    """None, too, where each layer has its own and there is none for all."""
+    try:
+        return getattr(config, name, None)
+    except Exception:
+        return None
+
+
+def constant_input(model: Any, token: int) -> dict[str, Any]:
+    """Inputs of one value at all places, another for another token.
+
+    ValueError: the model reads neither ids nor pictures.
+    """
+    name = getattr(model, "main_input_name", "input_ids")
+    config = model.config
+    dtype = next(model.parameters()).dtype
+    if name == "input_ids":
+        return {name: torch.full((1, 48), 10 + token)}
+    if name not in ("pixel_values", "pixel_values_videos"):
+        raise ValueError(f"it wants {name}, for which there is no input here")
+    size: Any = getattr(config, "image_size", 0) or config.crop_size
+    size = size if isinstance(size, int) else size[0]
+    shape: tuple[int, ...] = (3, size, size)
+    colour = torch.randn(3, 1, 1, generator=_seeded(token)).to(dtype)
+    if name == "pixel_values_videos":
+        frames = getattr(config, "num_frames", 4)
+        shape = (getattr(config, "frames_per_clip", frames), *shape)
+    return {name: colour.expand(1, *shape).contiguous()}
+
+
+def _counted(mask: Tensor | None, positions: Tensor) -> bool:
+    """Are these the positions that the mask alone tells?"""
+    if mask is None:
+        mask = torch.ones_like(positions).bool()
+    counted = (mask.cumsum(1) - 1).clamp(min=0)[:, -positions.shape[1] :]
+    return bool((positions == counted).all())
+
+
+def _print_report(text: str, code: int) -> int:
+    """Write it out; the exit code, another one if nobody takes it."""
+    try:
+        if sys.stdout:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    except OSError as error:
+        # Python tries once more in the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if isinstance(error, BrokenPipeError):
+            return 141
+        sys.stderr.write(
+            f"check_positions.py: cannot write: {error.strerror}\n"
+        )
+        return 2
+    return code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; 1 where something fails, 2 where nothing could be asked."""
+    about = "Are the positions of a model right?"
+    parser = argparse.ArgumentParser("check_positions.py", description=about)
+    wanted = "transformers:FOLDER or transformers:config.json"
+    parser.add_argument("model", help=wanted)
+    parser.add_argument("--json", action="store_true", help="findings as JSON")
+    given = parser.parse_args(arguments)
+    library, _, source = given.model.partition(":")
+    if library != "transformers" or not source:
+        parser.error(f"model must begin with transformers:, got {given.model}")
+    try:
+        findings = check_transformers(source)
+    except (
+        Exception
+    ) as error:  # whatever transformers raises of a configuration
+        known = isinstance(error, ValueError | ImportError)
+        why = f"{error}" if known else f"{type(error).__name__}: {error}"
+        sys.stderr.write(f"check_positions.py: {why}\n")
+        return 2
+    told = [asdict(one) for one in findings]
+    table = json.dumps(told, indent=1) if given.json else report(findings)
+    code = int(any(one.verdict == "fails" for one in findings))
+    return _print_report(table + "\n", code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
