@@ -8,7 +8,7 @@ import torch
 from executable_prose import Live, Slider
 from torch.nn.functional import scaled_dot_product_attention
 
-from exhibits import _same_bytes
+from exhibits import _loss_by_context
 from exhibits._drawing import name_lines
 from experiments.language import CONTEXTS
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
@@ -118,12 +118,12 @@ def out_of_earshot():
     ax.set_yticks([0, 7], ["poor ears", "good ears"])
     ax.set_xticks([0, count], ["first word", "you"])
     ax.tick_params(length=0)
-    chances = _same_bytes.chances("ALiBi")["ALiBi"]
+    chances = _loss_by_context.chances("ALiBi")["ALiBi"]
     return fig, {
         "words": count,
         "share": SHARE,
         "most": reach.max(),
-        "near": chances[CONTEXTS.index(_same_bytes.NEAR)],
+        "near": chances[CONTEXTS.index(_loss_by_context.NEAR)],
         "far": chances[-1],
     }
 

@@ -4,8 +4,8 @@ import torch
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 
-from exhibits._both import both
-from exhibits._small import (
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import (
     DIM,
     WIDTH,
     angles,
@@ -31,7 +31,7 @@ def padding_counted():
     def check(place):
         return check_server(place, lambda places: table[places.clamp(min=0)])
 
-    return both(broken, mended, check, finds="alone_as_padded")
+    return compare(broken, mended, check, finds="alone_as_padded")
 
 
 def one_padded_row_for_all():
@@ -45,7 +45,7 @@ def one_padded_row_for_all():
 
     mended = own  # it counts for itself, patches, padding and all
 
-    return both(broken, mended, check_server, finds="alone_in_batch")
+    return compare(broken, mended, check_server, finds="alone_in_batch")
 
 
 def one_row_of_new_tokens():
@@ -67,7 +67,7 @@ def one_row_of_new_tokens():
 
     broken, mended = attends(kernel), attends(turned)
 
-    return both(broken, mended, check_decoder, finds="padded_as_steps")
+    return compare(broken, mended, check_decoder, finds="padded_as_steps")
 
 
 def chunks_counted_from_the_padding():
@@ -86,7 +86,7 @@ def chunks_counted_from_the_padding():
     broken = chunked(lambda memory: torch.arange(memory.length)[None])
     mended = chunked(lambda memory: memory.places)
 
-    return both(broken, mended, check_decoder, finds="alone_as_padded")
+    return compare(broken, mended, check_decoder, finds="alone_as_padded")
 
 
 def window_and_one():
@@ -105,7 +105,7 @@ def window_and_one():
     def check(attend):
         return check_attention(attend, DIM, causal=True, window=window)
 
-    return both(broken, mended, check, finds="hidden_keys")
+    return compare(broken, mended, check, finds="hidden_keys")
 
 
 def indexer_in_the_parents_layout():
@@ -122,7 +122,7 @@ def indexer_in_the_parents_layout():
     def check(rotate):
         return check_rotation(rotate, DIM, layout="interleaved")
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def indexer_in_two_layouts():
@@ -146,7 +146,7 @@ def indexer_in_two_layouts():
         return check_decoder(attend, limits={"top-k": top})
 
     broken, mended = sparse("interleaved"), sparse("half")
-    return both(broken, mended, check, finds="past_limits")
+    return compare(broken, mended, check, finds="past_limits")
 
 
 def sinks_the_kernel_lacks():
@@ -165,7 +165,7 @@ def sinks_the_kernel_lacks():
     def check(attend):
         return check_attention(attend, DIM, causal=True, sinks=True)
 
-    return both(broken, mended, check, finds="adds_up")
+    return compare(broken, mended, check, finds="adds_up")
 
 
 def causal_from_the_top_left():
@@ -180,7 +180,7 @@ def causal_from_the_top_left():
     def check(attend):
         return check_attention(attend, DIM, causal=True)
 
-    return both(broken, mended, check, finds="rows_alone")
+    return compare(broken, mended, check, finds="rows_alone")
 
 
 def causal_from_the_top_left_in_torch():
@@ -194,7 +194,7 @@ def causal_from_the_top_left_in_torch():
     def check(attend):
         return check_attention(attend, DIM, causal=True)
 
-    return both(broken, mended, check, finds="rows_alone")
+    return compare(broken, mended, check, finds="rows_alone")
 
 
 def causal_only_without_a_cache():
@@ -212,7 +212,7 @@ def causal_only_without_a_cache():
         cache[layer] = kept = cache[layer].plus(k, v, places, real)
         return look(q, kept, visible(kept, q.shape[2]))
 
-    return both(broken, mended, check_decoder, finds="whole_as_chunks")
+    return compare(broken, mended, check_decoder, finds="whole_as_chunks")
 
 
 def table_kept_without_its_offset():
@@ -229,7 +229,7 @@ def table_kept_without_its_offset():
     def check(rotate):
         return check_rotation(rotate, DIM)
 
-    return both(broken, mended, check, finds="place_alone")
+    return compare(broken, mended, check, finds="place_alone")
 
 
 def drafts_one_ahead():
@@ -242,4 +242,4 @@ def drafts_one_ahead():
     def mended(ids, real, memory):  # runs, then adds one
         return counted(ids, real, memory)
 
-    return both(broken, mended, check_server, finds="whole_as_steps")
+    return compare(broken, mended, check_server, finds="whole_as_steps")

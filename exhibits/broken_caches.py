@@ -3,8 +3,8 @@
 import torch
 from torch.nn.functional import logsigmoid, pad
 
-from exhibits._both import both
-from exhibits._small import (
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import (
     DIM,
     angles,
     behind,
@@ -27,7 +27,7 @@ def chunk_takes_the_last_places():
         begin = memory.length
         return prompt[begin : begin + ids.shape[1]].expand(ids.shape)
 
-    return both(broken, mended, check_server, finds="whole_as_chunks")
+    return compare(broken, mended, check_server, finds="whole_as_chunks")
 
 
 def length_of_the_first_layer():
@@ -43,7 +43,7 @@ def length_of_the_first_layer():
     broken = asking(lambda layer: 0)  # it has grown when the others ask
     mended = asking(lambda layer: layer)
 
-    return both(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, mended, check_decoder, finds="whole_as_steps")
 
 
 def query_after_the_cache_grew():
@@ -60,7 +60,7 @@ def query_after_the_cache_grew():
         q = turned(q, here)
         return look(q, cache[layer])
 
-    return both(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, mended, check_decoder, finds="whole_as_steps")
 
 
 def offset_is_what_is_left():
@@ -79,7 +79,7 @@ def offset_is_what_is_left():
     broken = windowed(lambda memory: memory.length)
     mended = windowed(lambda memory: memory.next_place)
 
-    return both(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, mended, check_decoder, finds="whole_as_steps")
 
 
 def delta_lost_in_decoding():
@@ -93,7 +93,7 @@ def delta_lost_in_decoding():
 
     mended = placed
 
-    return both(broken, mended, check_server, finds="whole_as_steps")
+    return compare(broken, mended, check_server, finds="whole_as_steps")
 
 
 def gates_of_new_tokens():
@@ -113,7 +113,7 @@ def gates_of_new_tokens():
     broken = forgetting(lambda new, kept: new)  # nothing fades before them
     mended = forgetting(lambda new, kept: kept)
 
-    return both(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, mended, check_decoder, finds="whole_as_steps")
 
 
 def chunk_reused_where_it_was():
@@ -129,7 +129,7 @@ def chunk_reused_where_it_was():
         return check_rotation(turned, DIM, rotate_keys=rotate_keys)
 
     turned_keys, plain_keys = {}, {}
-    return both(broken, mended, check, finds="offsets_alone")
+    return compare(broken, mended, check, finds="offsets_alone")
 
 
 def moved_by_another_rope():
@@ -148,7 +148,7 @@ def moved_by_another_rope():
     def check(rotate):
         return check_rotation(rotate, DIM)
 
-    return both(broken, mended, check, finds="offsets_alone")
+    return compare(broken, mended, check, finds="offsets_alone")
 
 
 def shift_turns_what_never_turned():
@@ -167,7 +167,7 @@ def shift_turns_what_never_turned():
     def check(rotate):
         return check_rotation(rotate, DIM)
 
-    return both(broken, mended, check, finds="offsets_alone")
+    return compare(broken, mended, check, finds="offsets_alone")
 
 
 def shifts_that_add_up():
@@ -186,4 +186,4 @@ def shifts_that_add_up():
     def check(rotate):
         return check_rotation(rotate, DIM, length=4096)
 
-    return both(broken, mended, check, finds="offsets_alone")
+    return compare(broken, mended, check, finds="offsets_alone")

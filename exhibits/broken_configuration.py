@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from exhibits._both import both
-from exhibits._small import angles, turned, turned_by
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import angles, turned, turned_by
 from snippets.check_positions import check_layers, check_rotation, read_layers
 from snippets.rope import rope_frequencies
 
@@ -51,7 +51,7 @@ def base_moved_in_version_5():
             found += check_rotation(rotate, 16, settings=settings)
         return found
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def old_default_wins():
@@ -76,7 +76,7 @@ def old_default_wins():
     def check(rotate):
         return check_rotation(rotate, 16, settings=config["rope_parameters"])
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def kind_under_another_key():
@@ -98,7 +98,7 @@ def kind_under_another_key():
     def check(rotate):
         return check_rotation(rotate, 16, settings=scaling)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def share_never_read():
@@ -116,7 +116,7 @@ def share_never_read():
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def share_taken_twice():
@@ -135,7 +135,7 @@ def share_taken_twice():
     def check(rotate):
         return check_rotation(rotate, 64, settings={"rope_theta": 10_000.0})
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def share_by_the_width_of_the_head():
@@ -152,7 +152,7 @@ def share_by_the_width_of_the_head():
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def halved_once_a_layer():
@@ -174,7 +174,7 @@ def halved_once_a_layer():
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return both(kept.rotate, made.rotate, check, finds="as_configured")
+    return compare(kept.rotate, made.rotate, check, finds="as_configured")
 
 
 def proportional_taken_for_partial():
@@ -195,7 +195,7 @@ def proportional_taken_for_partial():
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings, layout="half")
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def _check_four(turns):
@@ -222,7 +222,7 @@ def rotation_hangs_on_the_window():
     def mended(layer):
         return config["layer_types"][layer] == "sliding"
 
-    return both(broken, mended, _check_four, finds="layers_as_configured")
+    return compare(broken, mended, _check_four, finds="layers_as_configured")
 
 
 def rotation_where_there_is_none():
@@ -238,7 +238,7 @@ def rotation_where_there_is_none():
     def mended(layer):
         return config["no_rope_layers"][layer] == 1
 
-    return both(broken, mended, _check_four, finds="layers_as_configured")
+    return compare(broken, mended, _check_four, finds="layers_as_configured")
 
 
 def rows_counted_from_two():
@@ -255,4 +255,4 @@ def rows_counted_from_two():
 
     broken = config["max_position_embeddings"]
     mended = config["max_position_embeddings"] - 2
-    return both(broken, mended, check_up_to, finds="reaches")
+    return compare(broken, mended, check_up_to, finds="reaches")

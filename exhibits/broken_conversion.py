@@ -2,8 +2,8 @@
 
 import torch
 
-from exhibits._both import both
-from exhibits._small import angles, turned
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import angles, turned
 from snippets.check_positions import check_rotation
 
 
@@ -30,7 +30,7 @@ def table_and_swap():
     def mended(x, positions):
         return rotate(x, positions, lambda a: a.repeat_interleave(2, dim=-1))
 
-    return both(broken, mended, _check, finds="one_layout")
+    return compare(broken, mended, _check, finds="one_layout")
 
 
 def swap_and_table():
@@ -44,7 +44,7 @@ def swap_and_table():
     def mended(x, positions):
         return rotate(x, positions, "interleaved")
 
-    return both(broken, mended, _check, finds="one_layout")
+    return compare(broken, mended, _check, finds="one_layout")
 
 
 def swap_left_in_halves():
@@ -58,7 +58,7 @@ def swap_left_in_halves():
         swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1)
         return x * angle.cos() + swapped.flatten(-2) * angle.sin()
 
-    return both(broken, mended, _check, finds="offsets_alone")
+    return compare(broken, mended, _check, finds="offsets_alone")
 
 
 def one_module_inherits():
@@ -83,7 +83,7 @@ def one_module_inherits():
             return angles(positions, dim).repeat_interleave(2, dim=-1)
 
     broken, mended = SpeechThatInherits().rotate, Speech().rotate
-    return both(broken, mended, _check, finds="one_layout")
+    return compare(broken, mended, _check, finds="one_layout")
 
 
 def unpermuted_weights():
@@ -100,7 +100,7 @@ def unpermuted_weights():
     def check(rotate):
         return check_rotation(rotate, 16, layout="interleaved")
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def permuted_by_other_heads():
@@ -122,7 +122,7 @@ def permuted_by_other_heads():
     def check(rotate):
         return check_rotation(rotate, 32, layout="interleaved")
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def permuted_the_other_way():
@@ -143,7 +143,7 @@ def permuted_the_other_way():
     def check(rotate):
         return check_rotation(rotate, 16, layout="interleaved")
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def products_never_added():
@@ -160,4 +160,4 @@ def products_never_added():
         out = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1)
         return out.flatten(-2)
 
-    return both(broken, mended, _check, finds="offsets_alone")
+    return compare(broken, mended, _check, finds="offsets_alone")

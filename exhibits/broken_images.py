@@ -5,9 +5,14 @@ import math
 import torch
 from torch.nn.functional import interpolate
 
-from exhibits._both import both
-from exhibits._images import check_grid, check_ids, check_prompt, check_table
-from exhibits._small import DIM, angles, frequencies, turned
+from exhibits._broken_and_mended import compare
+from exhibits._image_checks import (
+    check_grid,
+    check_ids,
+    check_prompt,
+    check_table,
+)
+from exhibits._toy_decoder import DIM, angles, frequencies, turned
 from snippets.check_positions import check_rotation
 
 
@@ -35,7 +40,7 @@ def patches_as_text():
     def mended(grid):
         return _grid(*grid)
 
-    return both(broken, mended, check_ids, finds="axes_named")
+    return compare(broken, mended, check_ids, finds="axes_named")
 
 
 def blocks_for_turns():
@@ -55,7 +60,7 @@ def blocks_for_turns():
     def check(rotate):
         return check_grid(rotate, DIM, turns)
 
-    return both(broken, mended, check, finds="axes_apart")
+    return compare(broken, mended, check, finds="axes_apart")
 
 
 def x_for_y():
@@ -67,7 +72,7 @@ def x_for_y():
         t, y, x = _grid(*grid)
         return torch.stack((t, y, x))
 
-    return both(broken, mended, check_ids, finds="axes_named")
+    return compare(broken, mended, check_ids, finds="axes_named")
 
 
 def picture_split_in_batches():
@@ -82,7 +87,7 @@ def picture_split_in_batches():
         found = _grid(*grid)
         return torch.cat(found.split(batch, dim=1), 1)
 
-    return both(broken, mended, check_ids, finds="axes_named")
+    return compare(broken, mended, check_ids, finds="axes_named")
 
 
 def seconds_cut_too_early():
@@ -96,7 +101,7 @@ def seconds_cut_too_early():
         t, y, x = _grid(*grid)
         return torch.stack(((t * seconds * steps_a_second).long(), y, x))
 
-    return both(broken, mended, check_ids, finds="distinct")
+    return compare(broken, mended, check_ids, finds="distinct")
 
 
 def one_grid_for_many_frames():
@@ -122,7 +127,7 @@ def one_grid_for_many_frames():
     def check(ids):
         return [f for f in check_ids(ids) if f.check == "distinct"]
 
-    return both(broken, mended, check, finds="distinct")
+    return compare(broken, mended, check, finds="distinct")
 
 
 def words_behind_a_film():
@@ -140,7 +145,7 @@ def words_behind_a_film():
     broken = by(lambda grid: max(grid[1:]))  # as of a picture: rows, columns
     mended = by(max)
 
-    return both(broken, mended, check_prompt, finds="one_behind_another")
+    return compare(broken, mended, check_prompt, finds="one_behind_another")
 
 
 def the_start_stretched_too():
@@ -162,7 +167,7 @@ def the_start_stretched_too():
     broken = by(lambda t, start: t * interval)
     mended = by(lambda t, start: (t - start) * interval + start)
 
-    return both(broken, mended, check_prompt, finds="one_behind_another")
+    return compare(broken, mended, check_prompt, finds="one_behind_another")
 
 
 def image_positions_in_bfloat16():
@@ -181,7 +186,7 @@ def image_positions_in_bfloat16():
     def check(rotate):
         return check_rotation(rotate, DIM, length=66_000)
 
-    return both(broken, mended, check, finds="precise_angles")
+    return compare(broken, mended, check, finds="precise_angles")
 
 
 def size_from_a_scale():
@@ -195,7 +200,7 @@ def size_from_a_scale():
     def check(resize):
         return check_table(resize, (14, 14))
 
-    return both(broken, mended, check, finds="right_size")
+    return compare(broken, mended, check, finds="right_size")
 
 
 def a_table_taken_to_be_square():
@@ -210,7 +215,7 @@ def a_table_taken_to_be_square():
     def check(resize):
         return check_table(resize, (4, 9))
 
-    return both(broken, mended, check, finds="axes_kept")
+    return compare(broken, mended, check, finds="axes_kept")
 
 
 def resized_another_way():
@@ -226,4 +231,4 @@ def resized_another_way():
     def check(resize):
         return check_table(resize, (14, 14), like=trained)
 
-    return both(broken, mended, check, finds="as_trained")
+    return compare(broken, mended, check, finds="as_trained")

@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from exhibits._both import both
-from exhibits._small import (
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import (
     angles,
     check_decoder,
     look,
@@ -44,7 +44,7 @@ def scaling_parsed_and_never_read():
         settings = {"rope_theta": 500_000.0} | scaling
         return check_rotation(rotate, 32, settings=settings)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def factor_left_out_of_full_layers():
@@ -62,7 +62,7 @@ def factor_left_out_of_full_layers():
     def check(rotate):
         return check_rotation(rotate, 16, settings=full)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def factor_in_layers_with_a_window():
@@ -88,7 +88,7 @@ def factor_in_layers_with_a_window():
     def check(rotate):
         return check_rotation(rotate, 16, settings=own)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def positions_doubled():
@@ -106,7 +106,7 @@ def positions_doubled():
     def check(rotate):
         return check_rotation(rotate, 16, settings=settings)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def length_scaled_twice():
@@ -125,7 +125,7 @@ def length_scaled_twice():
 
     broken = config["max_position_embeddings"] * config["factor"]
     mended = config["max_position_embeddings"]
-    return both(broken, mended, check_up_to, finds="precise_angles")
+    return compare(broken, mended, check_up_to, finds="precise_angles")
 
 
 def length_after_for_length_before():
@@ -151,7 +151,7 @@ def length_after_for_length_before():
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def attention_factor_not_passed_on():
@@ -181,7 +181,7 @@ def attention_factor_not_passed_on():
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def long_factors_at_every_length():
@@ -210,7 +210,7 @@ def long_factors_at_every_length():
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings, length=4096)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def factors_switched_in_the_middle():
@@ -232,7 +232,7 @@ def factors_switched_in_the_middle():
     broken = two_tables(lambda positions: int(positions.max()) >= original)
     mended = two_tables(lambda positions: True)  # it may become that long
 
-    return both(broken, mended, check_decoder, finds="whole_as_chunks")
+    return compare(broken, mended, check_decoder, finds="whole_as_chunks")
 
 
 def base_of_the_moment():
@@ -255,7 +255,7 @@ def base_of_the_moment():
     broken = ntk(lambda positions: int(positions.max()) + 1)  # at each step
     mended = ntk(lambda positions: longest)  # one for the whole answer
 
-    return both(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, mended, check_decoder, finds="whole_as_steps")
 
 
 def dynamic_for_one_length():
@@ -277,7 +277,7 @@ def dynamic_for_one_length():
     def check(rotate):
         return check_rotation(rotate, 16, settings=settings, length=original)
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def kept_from_the_longest_prompt():
@@ -298,4 +298,4 @@ def kept_from_the_longest_prompt():
     def check(rotate):
         return check_rotation(rotate, 16, length=2 * original)
 
-    return both(broken, mended, check, finds="same_twice")
+    return compare(broken, mended, check, finds="same_twice")

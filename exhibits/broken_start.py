@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from exhibits._both import both
-from exhibits._small import angles, frequencies, turned
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import angles, frequencies, turned
 from snippets.check_positions import check_rotation, check_start
 
 
@@ -28,7 +28,7 @@ def frequencies_in_no_checkpoint():
             return turned(x, positions, lambda p, _: p[..., None].float() * w)
 
     broken, mended = _Rotary, MadeWhenUsed
-    return both(broken, mended, check_start, finds="started_on_meta")
+    return compare(broken, mended, check_start, finds="started_on_meta")
 
 
 def restored_by_a_name_that_has_gone():
@@ -49,7 +49,7 @@ def restored_by_a_name_that_has_gone():
     def check(restore):
         return check_start(Rotary, initialize=restore)
 
-    return both(broken, mended, check, finds="started_on_meta")
+    return compare(broken, mended, check, finds="started_on_meta")
 
 
 def buffer_that_follows_the_model():
@@ -65,7 +65,7 @@ def buffer_that_follows_the_model():
     def check(rotate):
         return check_rotation(rotate, 16, settings={"rope_theta": 10_000.0})
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def positions_like_the_frequencies():
@@ -87,7 +87,7 @@ def positions_like_the_frequencies():
     def check(r):
         return check_rotation(r, 16, length=70_000)
 
-    return both(broken, mended, check, finds="precise_angles")
+    return compare(broken, mended, check, finds="precise_angles")
 
 
 def arange_under_a_patch():
@@ -113,7 +113,7 @@ def arange_under_a_patch():
     def check(r):
         return check_rotation(r, 16, length=70_000)
 
-    return both(broken, mended, check, finds="precise_angles")
+    return compare(broken, mended, check, finds="precise_angles")
 
 
 def table_drawn_anew():
@@ -141,7 +141,7 @@ def table_drawn_anew():
             return self.words(ids) + waves()[: ids.shape[-1]]
 
     broken, mended = Drawn, MadeWhenUsed
-    return both(broken, mended, check_start, finds="saved_and_loaded")
+    return compare(broken, mended, check_start, finds="saved_and_loaded")
 
 
 def float64_where_there_is_none():
@@ -159,4 +159,4 @@ def float64_where_there_is_none():
     def check(r):
         return check_rotation(r, 16, float64=False)
 
-    return both(broken, mended, check, finds="float64")
+    return compare(broken, mended, check, finds="float64")

@@ -2,8 +2,8 @@
 
 import torch
 
-from exhibits._both import both
-from exhibits._small import (
+from exhibits._broken_and_mended import compare
+from exhibits._toy_decoder import (
     VOCABULARY,
     angles,
     decoder,
@@ -41,7 +41,7 @@ def angles_under_autocast():
             angle = positions.float()[:, None] @ w[None]
         return turned(x, positions, lambda p, _: angle)
 
-    return both(broken, mended, _check, finds="precise_angles")
+    return compare(broken, mended, _check, finds="precise_angles")
 
 
 def angles_in_tf32():
@@ -58,7 +58,7 @@ def angles_in_tf32():
         w = frequencies(x.shape[-1])
         return turned(x, positions, lambda p, _: p.float()[:, None] * w)
 
-    return both(broken, mended, _check, finds="precise_angles")
+    return compare(broken, mended, _check, finds="precise_angles")
 
 
 def axis_of_the_heads():
@@ -77,7 +77,7 @@ def axis_of_the_heads():
     def check(rotate):
         return check_rotation(rotate, 16, settings={"rope_theta": 10_000.0})
 
-    return both(broken, mended, check, finds="as_configured")
+    return compare(broken, mended, check, finds="as_configured")
 
 
 def packed_and_only_reset():
@@ -89,7 +89,7 @@ def packed_and_only_reset():
         return look(q, memory, visible(memory, q.shape[2]) & own)
 
     broken, mended = decoder(), decoder(attend=apart)
-    return both(broken, mended, _check_packed, finds="alone_as_packed")
+    return compare(broken, mended, _check_packed, finds="alone_as_packed")
 
 
 def axes_taken_for_documents():
@@ -110,7 +110,7 @@ def axes_taken_for_documents():
         return attend
 
     broken, mended = decoder(attend=apart(2)), decoder(attend=apart(0))
-    return both(broken, mended, _check_packed, finds="whole_as_steps")
+    return compare(broken, mended, _check_packed, finds="whole_as_steps")
 
 
 def each_piece_from_the_first_row():
@@ -134,4 +134,4 @@ def each_piece_from_the_first_row():
     def mended(x, positions):
         return rotate(x, positions, lambda begin, n: slice(begin, begin + n))
 
-    return both(broken, mended, _check, finds="place_alone")
+    return compare(broken, mended, _check, finds="place_alone")

@@ -11,7 +11,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits import _same_bytes, regimes
+from exhibits import _loss_by_context, regimes
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Sizes, attend
 from exhibits._models import listed, said
@@ -90,7 +90,7 @@ def _xpos_reach():
 
 def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
-    values, costs, away = {}, _same_bytes.costs(), _away()
+    values, costs, away = {}, _loss_by_context.costs(), _away()
     costs = {key: each.mean().item() for key, each in costs.items()}
     print(
         "| Method, paper | Enters | Learned | Moved | Longest | Length "
@@ -129,9 +129,9 @@ def matrix():
         "steps": STEPS,
         "xpos_reach": _xpos_reach(),
         "trained": language.TRAINED,
-        "near": _same_bytes.NEAR,
-        "long": _same_bytes.LONG,
-        "seeds": len(_same_bytes.costs()["none"]),
+        "near": _loss_by_context.NEAR,
+        "long": _loss_by_context.LONG,
+        "seeds": len(_loss_by_context.costs()["none"]),
     }
 
 

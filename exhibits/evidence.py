@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import torch
 from executable_prose import Choice, Live
 
-from exhibits import _same_bytes, cost
+from exhibits import _loss_by_context, cost
 from exhibits._drawing import COLORS, spaced
-from exhibits._same_bytes import LONG, NEAR
+from exhibits._loss_by_context import LONG, NEAR
 from experiments import language as models
 from experiments import tasks as puzzles
 from experiments import teaching
@@ -210,7 +210,7 @@ def table():
     and the head of its column to the test.
     """
     right, known = _accuracies(), _known()
-    read = [_same_bytes.losses(before) for before in (NEAR, PAST, LONG)]
+    read = [_loss_by_context.losses(before) for before in (NEAR, PAST, LONG)]
     far = {name: loss.mean() for name, loss in read[-1].items()}
     learned = {
         name: results[0]["encoding_parameters"]
@@ -259,14 +259,14 @@ def _sizes():
         "near": NEAR,
         "past": PAST,
         "long": LONG,
-        "level": len(_same_bytes.level()),
-        "little": _same_bytes.LITTLE,
+        "level": len(_loss_by_context.level()),
+        "little": _loss_by_context.LITTLE,
     }
 
 
 def _main_results():
     """By how much the others beat none within, each in its worst seed."""
-    near = _same_bytes.losses(NEAR)
+    near = _loss_by_context.losses(NEAR)
     gains = [(near["none"] - near[n]).min() for n in near if n != "none"]
     return {"least_gain": min(gains), "most_gain": max(gains)}
 
@@ -371,7 +371,7 @@ def level():
     losses = _losses()
     falls = [
         (_band(losses[name], "within") - _band(losses[name], "far")).mean()
-        for name in _same_bytes.level()
+        for name in _loss_by_context.level()
     ]
     return {"least_fall": min(falls), "most_fall": max(falls)}
 
@@ -381,7 +381,7 @@ def variants():
 
     Each beside RoPE or xPos as they are, on the same bytes.
     """
-    near, far = _same_bytes.losses(NEAR), _same_bytes.losses(LONG)
+    near, far = _loss_by_context.losses(NEAR), _loss_by_context.losses(LONG)
     kept = {
         method: [result["far"] for result in results]
         for method, results in load("variants").items()
@@ -808,7 +808,7 @@ def boots():
     and fall a little. Needles begin beside the best, and fall far below bare
     feet where the short path has ended.
     """
-    chances = _same_bytes.chances(*_same_bytes.losses(NEAR))
+    chances = _loss_by_context.chances(*_loss_by_context.losses(NEAR))
     best = max(chances, key=lambda name: chances[name][-1])
     lines = {
         best: ("the best boots", "C2", 1, "top"),

@@ -7,9 +7,9 @@ import matplotlib.pyplot as plt
 import torch
 from executable_prose import Live, Order
 
-from exhibits import _same_bytes
+from exhibits import _loss_by_context
 from exhibits._drawing import COLORS
-from exhibits._same_bytes import LONG, NEAR
+from exhibits._loss_by_context import LONG, NEAR
 from experiments import language, variants
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
@@ -125,7 +125,8 @@ def past_the_end():
     far above it. Bands: the seeds.
     """
     read = {
-        before: _same_bytes.losses(before) for before in language.CONTEXTS
+        before: _loss_by_context.losses(before)
+        for before in language.CONTEXTS
     }
     trained = language.TRAINED
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
@@ -139,7 +140,7 @@ def past_the_end():
         ax.plot([*read], seeds.mean(1), color=color, lw=2.5)
         ax.fill_between([*read], low, high, color=color, alpha=0.25, lw=0)
         ax.text(1.1 * min(read), high[0] + 0.05, label, color=color)
-    counting = _same_bytes.counting().mean().item()
+    counting = _loss_by_context.counting().mean().item()
     ax.axhline(counting, color="gray", ls="--")
     ax.text(1.1 * min(read), counting + 0.04, "counting", color="gray")
     ax.set_xscale("log", base=2)

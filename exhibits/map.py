@@ -1,7 +1,7 @@
 """What the map shows: where each method acts, found by running it.
 
 Nothing is said of a method here but its users; its name and its chapter stand
-with what it does, in _methods.py, and _places.py asks what that is.
+with what it does, in _methods.py, and _where_it_acts.py asks what that is.
 """
 
 import math
@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from exhibits._methods import METHODS
-from exhibits._places import (
+from exhibits._where_it_acts import (
     ACTS,
     BEFORE,
     BETWEEN,

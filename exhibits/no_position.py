@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import torch
 from executable_prose import Live, Slider
 
-from exhibits import _same_bytes, evidence
+from exhibits import _loss_by_context, evidence
 from exhibits._drawing import name_lines
 from snippets.attention import SelfAttention, attention
 from snippets.block import Block, Encoding, additive_mask
@@ -78,12 +78,12 @@ def bare():
     of the others are far behind it, and two more beside it.
     """
     read = {
-        "practised length": _same_bytes.NEAR,
-        "far beyond": _same_bytes.LONG,
+        "practised length": _loss_by_context.NEAR,
+        "far beyond": _loss_by_context.LONG,
     }
     fig, ax = plt.subplots(figsize=(4.4, 1.8))
     for row, before in enumerate(read.values()):
-        losses = _same_bytes.losses(before)
+        losses = _loss_by_context.losses(before)
         at = {n: 100 * (-each.mean()).exp() for n, each in losses.items()}
         none = at.pop("none")
         ax.scatter([*at.values()], [-row] * len(at), color="gray")

@@ -436,12 +436,12 @@ def _has(encoding, values, length, dim, heads):
 
 def _properties(dim=32, heads=2, seed=0):
     """For each encoding of the guide, what it has of WANTED."""
-    from exhibits import _same_bytes
+    from exhibits import _loss_by_context
     from experiments.encodings import switch
     from snippets.shaw import ShawTables
 
     torch.manual_seed(seed)
-    length, level, table = FAR, _same_bytes.level(), {}
+    length, level, table = FAR, _loss_by_context.level(), {}
     for name, make in switch(dim, heads, length, CLIP).items():
         encoding = make().requires_grad_(False)
         for parameter in encoding.parameters():

@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.functional import scaled_dot_product_attention as attend
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from exhibits import _same_bytes
+from exhibits import _loss_by_context
 from exhibits._drawing import name_lines
 from experiments.language import CONTEXTS, TRAINED
 from snippets.rope import (
@@ -84,7 +84,7 @@ def past_practice():
     With needles it is higher as far as the texts of the practice went, and
     falls far below the other line beyond.
     """
-    chances = _same_bytes.chances("RoPE", "none")
+    chances = _loss_by_context.chances("RoPE", "none")
     fig, ax = plt.subplots(figsize=(4.4, 2.3))
     ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
     for name, color in (("none", "black"), ("RoPE", "C1")):
@@ -96,7 +96,7 @@ def past_practice():
     ax.set_xticks([0, TRAINED, 512, CONTEXTS[-1]])
     return fig, {
         "trained": TRAINED,
-        "near": chances["RoPE"][CONTEXTS.index(_same_bytes.NEAR)],
+        "near": chances["RoPE"][CONTEXTS.index(_loss_by_context.NEAR)],
         "far": chances["RoPE"][-1],
         "none": chances["none"][-1],
         "longest": CONTEXTS[-1],

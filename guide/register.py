@@ -20,7 +20,7 @@ from executable_prose.rendering.directives.code import DirectiveError
 FILE = "docs/broken/register.toml"
 DATA = "data/broken.json"
 CHECKER = "reference/check_positions.md"
-OWN = "exhibits/_images.py"  # has the checks that the checker lacks
+OWN = "exhibits/_image_checks.py"  # has the checks that the checker lacks
 STAGES = {  # each has a page, docs/broken/<stage>.md, in the order in which one meets them
     "conversion": "When weights are converted",
     "configuration": "When a configuration is read",

@@ -118,7 +118,7 @@ def test_what_is_known_of_each_fault_is_written_down():
 )
 @pytest.mark.parametrize("name", SAID)
 def test_each_fault_is_found_by_its_check_and_nothing_is_once_mended(name, printed):
-    """An exhibit raises if its check passes what is broken, or any fails what is mended: see _both.py."""
+    """An exhibit raises if its check passes what is broken, or any fails what is mended: see `compare`."""
     text = " ".join(" ".join(printed(name)).split())
     checks = {entry.check for entry in ENTRIES if entry.exhibit == name} or {"rows_alone"}
     (check,) = checks
@@ -127,17 +127,17 @@ def test_each_fault_is_found_by_its_check_and_nothing_is_once_mended(name, print
 
 
 def test_both_refuses_what_is_not_found_and_what_is_not_mended():
-    from exhibits._both import both
+    from exhibits._broken_and_mended import compare
     from snippets.check_positions import Finding
 
     def check(code):
         return [Finding(name, "fails", "Is it?", "yes", "no: never") for name in code]
 
-    both(["one", "other"], [], check, finds="one")
+    compare(["one", "other"], [], check, finds="one")
     with pytest.raises(ValueError, match="one must find the fault, and other does"):
-        both(["other"], [], check, finds="one")
+        compare(["other"], [], check, finds="one")
     with pytest.raises(ValueError, match="nothing may fail once mended, but fails: other"):
-        both(["one"], ["other"], check, finds="one")
+        compare(["one"], ["other"], check, finds="one")
 
 
 # The rows
@@ -191,7 +191,7 @@ def test_what_explains_it_is_there(entry):
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
 def test_the_check_is_one_of_the_checkers_or_of_the_page(entry):
-    own = {"exhibits/_images.py"} if entry.stage == "images" else set()
+    own = {"exhibits/_image_checks.py"} if entry.stage == "images" else set()
     files = {"snippets/check_positions.py"} | own
     names = {
         node.value

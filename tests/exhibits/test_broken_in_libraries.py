@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from executable_prose.project import DOCS, ROOT
-from exhibits._images import check_prompt
-from exhibits._small import DIM
+from exhibits._image_checks import check_prompt
+from exhibits._toy_decoder import DIM
 from snippets.check_positions import check_attention, check_model, check_rotation, check_start, read_layers
 from tests.peers import peer
 

@@ -9,7 +9,7 @@ import torch
 from matplotlib.colors import to_hex
 
 from executable_prose.project import DOCS
-from exhibits import _same_bytes, chains, evidence, regimes
+from exhibits import _loss_by_context, chains, evidence, regimes
 from exhibits import cost as price
 from experiments import language, runs, tasks, variants
 from experiments.intervals import compare
@@ -46,23 +46,23 @@ def test_the_seeds_of_a_chosen_line_have_its_colour_and_no_other_line_has():
 @pytest.fixture(scope="module")
 def near():
     """For each encoding the loss of the same bytes of each seed, with 64 bytes before them."""
-    return _same_bytes.losses(64)
+    return _loss_by_context.losses(64)
 
 
 @pytest.fixture(scope="module")
 def far():
-    return _same_bytes.losses(1008)
+    return _loss_by_context.losses(1008)
 
 
 @pytest.fixture(scope="module")
 def costs():
-    return _same_bytes.costs()
+    return _loss_by_context.costs()
 
 
 def test_what_length_costs_is_told_of_the_same_bytes():
-    assert _same_bytes.NEAR + language.FAR <= language.TRAINED < 2 * _same_bytes.NEAR + language.FAR
-    assert max(language.CONTEXTS) == _same_bytes.LONG
-    told, values = _same_bytes.costs(), evidence.context()[1]
+    assert _loss_by_context.NEAR + language.FAR <= language.TRAINED < 2 * _loss_by_context.NEAR + language.FAR
+    assert max(language.CONTEXTS) == _loss_by_context.LONG
+    told, values = _loss_by_context.costs(), evidence.context()[1]
     for name, cost in told.items():
         kept = runs.load("language")[name]
         means = [[sum(run["far"][n]) / len(run["far"][n]) for n in ("64", "1008")] for run in kept]
@@ -87,10 +87,10 @@ def test_every_encoding_helps_within(bands, near):
     "average over the seeds, and by at most 0.022 in any seed, with every encoding and with none",
 )
 def test_near_text_is_nearly_all():
-    falls = {name: -cost.mean().item() for name, cost in _same_bytes.costs(16).items()}
+    falls = {name: -cost.mean().item() for name, cost in _loss_by_context.costs(16).items()}
     gains = {name: -fall for name, fall in falls.items()}
     assert len(gains) == 15 and 0.018 < max(gains.values()) <= 0.019
-    assert all((_same_bytes.costs(16)[name] <= 0.022).all() for name in gains)
+    assert all((_loss_by_context.costs(16)[name] <= 0.022).all() for name in gains)
     assert evidence.context()[1]["near_gain"] == pytest.approx(max(gains.values()), abs=1e-5)
 
 
@@ -102,7 +102,7 @@ def test_near_text_is_nearly_all():
 )
 def test_eight_encodings_stay_level(costs):
     assert {*LEVEL, *RISING, *BROKEN} == set(costs)
-    assert _same_bytes.level() == set(LEVEL) and _same_bytes.LITTLE == 0.06
+    assert _loss_by_context.level() == set(LEVEL) and _loss_by_context.LITTLE == 0.06
     for name, cost in costs.items():
         assert (cost <= 0.06).all() if name in LEVEL else (cost >= 0.1).all(), name
     assert all((costs[name] < 0.55 * costs["none"]).all() for name in LEVEL)  # about half
@@ -198,7 +198,7 @@ def test_length_costs_the_model_without_positions_less_than_five_encodings_and_i
 
 
 def test_sinusoids_break_at_once_and_rope_a_little_later():
-    at_once, later = _same_bytes.costs(128), _same_bytes.costs(256)
+    at_once, later = _loss_by_context.costs(128), _loss_by_context.costs(256)
     assert (at_once["sinusoidal"] > 0.4).all()
     assert (at_once["RoPE"] < 0.03).all() and (later["RoPE"] > 0.4).all()
 
@@ -373,7 +373,7 @@ def test_what_was_run_is_counted_over_all_that_the_pages_show(monkeypatch):
     shown = {(module, name) for module, name in shown if module in modules}
     shown.remove(("evidence", "provenance"))
     read = set()
-    for module in (*modules.values(), _same_bytes):
+    for module in (*modules.values(), _loss_by_context):
         for name in ("load", "made_with"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, noting(getattr(runs, name), read))

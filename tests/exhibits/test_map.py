@@ -13,7 +13,7 @@ from executable_prose.project import ROOT
 from exhibits import map as the_map
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Method
-from exhibits._places import NOTHING, SIZES, place
+from exhibits._where_it_acts import NOTHING, SIZES, place
 from experiments.census.rows import row_of
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import scaled_dot_product

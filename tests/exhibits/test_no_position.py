@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from exhibits import _same_bytes, evidence, no_position
+from exhibits import _loss_by_context, evidence, no_position
 from experiments.intervals import compare
 from snippets.attention import SelfAttention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
@@ -197,7 +197,7 @@ def test_a_bowl_pales_as_one_over_the_place():
 )
 def test_with_no_marks_a_program_is_last_at_its_length_and_beats_two_far_beyond():
     _, values = no_position.bare()
-    near, kept = _same_bytes.losses(64), evidence._far()
+    near, kept = _loss_by_context.losses(64), evidence._far()
     assert all((near[name] < near["none"]).all() for name in near.keys() - {"none"})
     found = {name: compare(kept["none"][-1], kept[name][-1]).better() for name in kept.keys() - {"none"}}
     assert {name for name, better in found.items() if better} == {"RoPE", "sinusoidal"}

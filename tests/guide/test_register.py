@@ -107,7 +107,7 @@ def test_an_entry_tells_all_that_its_row_has(rows):
 
 def test_a_check_of_the_page_says_so(rows):
     rows(ROW.replace('"finite"', '"own_check"'))
-    assert "`own_check` of this page, from `exhibits/_images.py`" in "\n".join(shown("a-fault")[0])
+    assert "`own_check` of this page, from `exhibits/_image_checks.py`" in "\n".join(shown("a-fault")[0])
 
 
 def test_the_index_has_each_entry_with_what_its_filter_asks_for(rows):

@@ -3,7 +3,7 @@
 import textwrap
 
 
-def both(broken, mended, check, finds):
+def compare(broken, mended, check, finds):
     """Print the findings on both.
 
     check takes either and gives findings. The one named by finds must fail

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from exhibits._small import turned
+from exhibits._toy_decoder import turned
 from snippets.check_positions import Finding
 
 
