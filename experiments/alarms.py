@@ -30,14 +30,14 @@ MORE = ("inkling2", "vjepa2")  # which are in no mapping below
 SECONDS, MEMORY = 90, 12 * 2**30
 
 
-def types():
+def model_types():
     """Every model type with logits over a vocabulary, or that looks at pictures, once."""
     names = [modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES]
     names.append(modeling_auto.MODEL_FOR_IMAGE_MAPPING_NAMES)
     return sorted({*MORE, *(kind for mapping in names for kind in mapping)})
 
 
-def checked(kind):
+def verdicts(kind):
     """The verdict of each check on one type."""
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
@@ -49,9 +49,9 @@ def checked(kind):
     return verdicts | {one.check: "fails" for one in findings if one.verdict == "fails"}
 
 
-def ask(kind):
+def check_in_process(kind):
     """The findings, or why there are none."""
-    return fenced(checked, kind, SECONDS, MEMORY)
+    return fenced(verdicts, kind, SECONDS, MEMORY)
 
 
 def main(names):
@@ -60,12 +60,12 @@ def main(names):
     if names and {key: known[key] for key in head} != head:
         raise SystemExit(f"{CHECKER} or transformers has changed since the others were checked: check all")
     models = known.get("models", {})
-    for kind in tqdm(names or types(), unit="model"):
-        models[kind] = ask(kind)
+    for kind in tqdm(names or model_types(), unit="model"):
+        models[kind] = check_in_process(kind)
     lines = [f"  {json.dumps(kind)}: {json.dumps(told)}" for kind, told in sorted(models.items())]
     start = json.dumps(head, indent=1).removesuffix("\n}") + ',\n "models": {\n'
     RESULT.write_text(start + ",\n".join(lines) + "\n }\n}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    run(lambda: main(arguments.names(__doc__, "model_type", types())))
+    run(lambda: main(arguments.names(__doc__, "model_type", model_types())))

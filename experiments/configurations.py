@@ -31,7 +31,7 @@ from transformers import CONFIG_MAPPING
 
 from executable_prose import command
 from experiments import arguments, dialect_outcomes
-from experiments.census.joined import joined
+from experiments.census.joined import join_facts
 from experiments.census.reachable import class_of
 from snippets import read_config
 from snippets.check_positions import constant_input, read_layers, small
@@ -280,7 +280,7 @@ def row(kind, census):
     package = type(config).__module__.split(".")[-2]
     if package != kind:
         found["file"] = package
-    facts = {name: fact["value"] for name, fact in joined(census).items()}
+    facts = {name: fact["value"] for name, fact in join_facts(census).items()}
     model = built(kind, **GIVEN.get(kind, {}))
     calls = turning(model)
     if not calls:
@@ -659,7 +659,7 @@ def rotations(census):
     """Model types by what the census measured: the layout of a rotation, or what there is in place of one."""
     made = {}
     for kind, found in census.items():
-        facts = {} if "parts" in found else {name: f["value"] for name, f in joined(found).items()}
+        facts = {} if "parts" in found else {name: f["value"] for name, f in join_facts(found).items()}
         if found.get("measured", {}).get("reads") != "text" or facts.get("rotation") not in ("yes", "no"):
             continue
         what = next(iter(facts["layout"]), "") if facts["rotation"] == "yes" else _instead(facts)
@@ -757,7 +757,7 @@ def write(found):
 def candidates(census):
     """Types that rotate and may read text, or that are of another family that is known here."""
     for kind, found in sorted(census.items()):
-        facts = joined(found) if "parts" not in found else {}
+        facts = join_facts(found) if "parts" not in found else {}
         rotates = facts.get("rotation", {}).get("value") == "yes" or kind in SWITCHES
         alone = CONFIG_MAPPING[kind].model_type == kind  # no other name of a type
         if kind in FAMILIES or (

@@ -67,12 +67,12 @@ def _joined(text):
         number += 1 + line.count("\v")
 
 
-def fixed(name):
+def fixes_of(name):
     """What was fixed in a file, the newest first."""
     return [each for each in entries() if each.kind == "Fixed" and name in each.names]
 
 
-def place(name):
+def page_of(name):
     """The page of a file, relative to docs/ and without the end of its name."""
     page = f"reference/{name.removesuffix('.py')}"
     return page if (project.DOCS / f"{page}.md").is_file() else "files"
@@ -107,7 +107,7 @@ def _feed(found, site):
         add(entry, "category", term=each.kind)
         add(entry, "content", each.words, type="text")
         if site:
-            add(entry, "link", rel="alternate", type="text/html", href=f"{site}{place(each.names[0])}/")
+            add(entry, "link", rel="alternate", type="text/html", href=f"{site}{page_of(each.names[0])}/")
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

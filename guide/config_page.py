@@ -59,7 +59,7 @@ def config(page, argument, body):
 
 
 @config.as_text
-def _told(copy, argument, body):
+def _as_text(copy, argument, body):
     return [
         "The page itself has a box for a config.json; `python read_config.py config.json` prints the same."
     ]

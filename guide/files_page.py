@@ -7,7 +7,7 @@ from executable_prose import symbols
 from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
 from guide import heads
-from guide import reference as known
+from guide import reference as stored
 
 NAME = "snippets.zip"
 
@@ -16,9 +16,9 @@ NAME = "snippets.zip"
 def files(page, argument, body):
     """The archive, where the build writes it; then a table for each group."""
     try:
-        groups = known.groups()
+        groups = stored.groups()
         parts = [[f"## {title}", "", *_table(page, names)] for title, names in groups.items()]
-    except (symbols.SymbolError, known.LedgerError) as error:
+    except (symbols.SymbolError, stored.ResultsError) as error:
         raise DirectiveError(str(error)) from None
     if not page.addresses["data"]:
         return parts
@@ -29,11 +29,11 @@ def files(page, argument, body):
 
 
 @files.as_text
-def _told(copy, argument, body):
+def _as_text(copy, argument, body):
     """Each file with its page and what it is."""
     made = ["One archive of all: on [the page](files.md)."]
-    for title, names in known.groups().items():
-        listed = ((name, known.sentence(f"snippets/{name}.py")) for name in names)
+    for title, names in stored.groups().items():
+        listed = ((name, stored.sentence(f"snippets/{name}.py")) for name in names)
         made += [
             "",
             f"## {title}",
@@ -66,8 +66,8 @@ def _table(page, names):
 
 def _cells(page, name):
     file = f"snippets/{name}.py"
-    what = f"[{name}.py]({page.to(heads.reference_page(file))})<br>{known.sentence(file)}"
-    packages = {peer.partition(".")[0].replace("_", "-") for peer, *_ in known.peers(name)}
+    what = f"[{name}.py]({page.to(heads.reference_page(file))})<br>{stored.sentence(file)}"
+    packages = {peer.partition(".")[0].replace("_", "-") for peer, *_ in stored.peers(name)}
     against = ", ".join(sorted(packages)) or "its definition"
     against = f"<span>{against}</span>"  # where no word is one of the glossary's
     return what, str(len(symbols.find(file).lines)), against, *_speed(name)
@@ -75,7 +75,7 @@ def _cells(page, name):
 
 def _speed(name):
     """The fewest copies of any work, and the range of all work beside the fastest that does the same."""
-    rows = _held(known.speed(name)[1])
+    rows = _held(stored.speed(name)[1])
     if not rows:
         return "–", "–"
     copies = min(row["copies"]["forward"] for row in rows)

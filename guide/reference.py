@@ -1,6 +1,6 @@
 """What is known of a snippet beyond its text: its calls, its peers and its speed.
 
-The calls are read from the file itself, the differences to peers and the speeds from ledgers
+The calls are read from the file itself, the differences to peers and the speeds from stored results
 that the tests keep (`make goldens`, `make bench`). A speed that is older than its code says so.
 """
 
@@ -12,12 +12,12 @@ from executable_prose import project, symbols
 from executable_prose.execution.provenance import changed
 from executable_prose.reading import parsed
 
-MEASUREMENTS = "experiments/results"
+RESULTS = "experiments/results"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
 
 
-class LedgerError(Exception):
-    """A ledger lacks what the page needs; the message says what."""
+class ResultsError(Exception):
+    """The stored results lack what the page needs; the message says what."""
 
 
 def calls(file):
@@ -65,7 +65,7 @@ def sentence(file):
 
 def peers(snippet):
     """(implementation, version, largest difference) for each peer that the tests compare it with."""
-    known = _ledger("peers.json").get(snippet, {})
+    known = _results("peers.json").get(snippet, {})
     return [(name, _version(name.partition(".")[0]), gap) for name, gap in sorted(known.items())]
 
 
@@ -75,7 +75,7 @@ def speed(snippet):
     Of the peers a row has those that are fastest in a column, of all and of those that do the same. `older`
     has what has changed since the row was measured.
     """
-    known = _ledger("speed.json")
+    known = _results("speed.json")
     rows = [row for row in known.get("rows", ()) if row["snippet"] == snippet]
     return known.get("machine"), [
         row | {"peers": _fastest(row), "older": changed(known["code"][row["what"]], "snippets")}
@@ -99,12 +99,12 @@ def _version(package):
     pins = parsed(str, project.ROOT / "requirements-test.txt")
     pinned = re.search(rf"^{re.sub('[_-]', '[_-]', package)}==(\S+)", pins, re.M | re.I)
     if not pinned:
-        raise LedgerError(f"requirements-test.txt pins no {package!r}, which {MEASUREMENTS}/peers.json names")
+        raise ResultsError(f"requirements-test.txt pins no {package!r}, which {RESULTS}/peers.json names")
     return pinned[1]
 
 
-def _ledger(name):
+def _results(name):
     try:
-        return parsed(json.loads, project.ROOT / MEASUREMENTS / name)
+        return parsed(json.loads, project.ROOT / RESULTS / name)
     except (OSError, ValueError) as error:
-        raise LedgerError(f"{MEASUREMENTS}/{name} cannot be read: {error}") from None
+        raise ResultsError(f"{RESULTS}/{name} cannot be read: {error}") from None

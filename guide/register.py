@@ -100,7 +100,7 @@ def register(page, asked, body):
 
 
 @register.as_text
-def _told(copy, asked, body):
+def _as_text(copy, asked, body):
     if asked:
         entry = _find(asked)
         return [f"## {entry.title}", *_facts(entry, lambda page: page)[1:]]

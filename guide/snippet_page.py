@@ -7,9 +7,9 @@ from executable_prose import project, symbols
 from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError, box, highlighted, placed
 from guide import changes, heads
-from guide import reference as known
+from guide import reference as stored
 
-DROP_IN = "How it gets into a known model. A test does so to a small one and compares what it gives."
+IN_A_MODEL = "How it gets into a known model. A test does so to a small one and compares what it gives."
 UNSEARCHED = "data-search-exclude"
 KEPT = {"anew": "nothing", "held": "tables"}
 
@@ -20,26 +20,26 @@ def reference(page, file, body):
     try:
         source = symbols.find(file)
         snippet = file.removeprefix("snippets/").removesuffix(".py")
-        peers = known.peers(snippet)
-        machine, rows = known.speed(snippet)
-        page.top = fixed(snippet, page.to("changes.md"))
-    except (symbols.SymbolError, known.LedgerError, changes.ChangesError) as error:
+        peers = stored.peers(snippet)
+        machine, rows = stored.speed(snippet)
+        page.top = warning_of_fixes(snippet, page.to("changes.md"))
+    except (symbols.SymbolError, stored.ResultsError, changes.ChangesError) as error:
         raise DirectiveError(str(error)) from None
     if page.path() != heads.reference_page(file):
         raise DirectiveError(f"the reference of {file} belongs on docs/{heads.reference_page(file)}")
     parts = [["## What it offers"]]
-    if not (calls := list(known.calls(file))):
+    if not (calls := list(stored.calls(file))):
         raise DirectiveError(f"{file} has nothing that a reader could call")
     for name, signature, said in calls:
         signature = box(page, "highlight", highlighted(signature))
         parts += [[f"### `{name}` {{: .call }}"], signature]
-        parts += [_told(page, method, *paragraphs) for method, paragraphs in said]
+        parts += [_docstring(page, method, *paragraphs) for method, paragraphs in said]
     parts += [["## The file"], *placed(page, source)]
-    if model := drop_in(snippet):
-        parts += [["## In a model", "", DROP_IN], *placed(page, model)]
-    parts += [["## Checked against"], compared(peers)]
+    if model := in_a_model(snippet):
+        parts += [["## In a model", "", IN_A_MODEL], *placed(page, model)]
+    parts += [["## Checked against"], peer_table(peers)]
     if rows:
-        parts += [["## Speed"], timed(machine, rows)]
+        parts += [["## Speed"], speed_table(machine, rows)]
     return parts
 
 
@@ -47,23 +47,23 @@ def reference(page, file, body):
 def _as_text(copy, file, body):
     """The file with what its page says beside it."""
     snippet = file.removeprefix("snippets/").removesuffix(".py")
-    machine, rows = known.speed(snippet)
-    made = [*copy.plain(fixed(snippet, "../changes.md")), "", *copy.code(symbols.find(file)), ""]
-    if model := drop_in(snippet):
-        made += ["## In a model", "", DROP_IN, "", *copy.code(model), ""]
-    made += ["## Checked against", "", *compared(known.peers(snippet)), ""]
-    return made + (["## Speed", "", *copy.plain(timed(machine, rows))] if rows else [])
+    machine, rows = stored.speed(snippet)
+    made = [*copy.plain(warning_of_fixes(snippet, "../changes.md")), "", *copy.code(symbols.find(file)), ""]
+    if model := in_a_model(snippet):
+        made += ["## In a model", "", IN_A_MODEL, "", *copy.code(model), ""]
+    made += ["## Checked against", "", *peer_table(stored.peers(snippet)), ""]
+    return made + (["## Speed", "", *copy.plain(speed_table(machine, rows))] if rows else [])
 
 
-def drop_in(snippet):
+def in_a_model(snippet):
     """The code that puts a snippet into a known model, if there is some."""
     file = f"snippets/in_a_model/{snippet}.py"
     return symbols.find(file) if (project.ROOT / file).is_file() else None
 
 
-def fixed(snippet, changes_page):
+def warning_of_fixes(snippet, changes_page):
     """What stands below the title, of copies that give wrong numbers; `changes_page` lists all changes."""
-    if not (entries := changes.fixed(f"{snippet}.py")):
+    if not (entries := changes.fixes_of(f"{snippet}.py")):
         return []
     return [
         f'??? warning "Fixed on {entries[0].date}: copies from before give wrong numbers"',
@@ -74,7 +74,7 @@ def fixed(snippet, changes_page):
     ]
 
 
-def _told(page, method, sentence, *rest):
+def _docstring(page, method, sentence, *rest):
     """A docstring, whole; only its sentence is for the search."""
     name = f"<code>{method}</code>: " if method else ""
     rest = "".join(_paragraph(page, text) for text in rest)
@@ -94,14 +94,14 @@ def _flowing(text):
     return html.escape(" ".join(text.split()))
 
 
-def compared(peers):
+def peer_table(peers):
     """Who a snippet is checked against, in lines of Markdown."""
     if not peers:
         return [
             "The tests compare it with no implementation by others. They hold it to its definition, "
             "written out in plain Python."
         ]
-    rows = [f"| `{name}` | {version} | {_gap(gap)} |" for name, version, gap in peers]
+    rows = [f"| `{name}` | {version} | {_difference(gap)} |" for name, version, gap in peers]
     return [
         "These implementations were written by others. Beside each stands the largest difference that "
         "the tests found. One that works in float32 differs by its rounding.",
@@ -112,7 +112,7 @@ def compared(peers):
     ]
 
 
-def timed(machine, rows):
+def speed_table(machine, rows):
     """How fast a snippet is, in lines of Markdown."""
     lines = [f"| {' | '.join(cells)} |" for row in rows for cells in _speeds(row)]
     return [
@@ -149,7 +149,7 @@ def _speeds(row):
         own = [""] * len(own)
 
 
-def _gap(number):
+def _difference(number):
     if number == 0:
         return "none"
     digits, _, power = f"{number:.0e}".partition("e")

@@ -22,7 +22,7 @@ def story(page, argument, body):
 
 
 @story.as_text
-def _told(copy, argument, body):
+def _as_text(copy, argument, body):
     return _filled(argument, body)
 
 

@@ -53,7 +53,7 @@ from executable_prose.project import digest, relative  # noqa: E402
 from experiments.arguments import check  # noqa: E402
 
 CACHE = ROOT / ".cache" / "mutants"
-LEDGER = ROOT / "experiments" / "results" / "surviving_mutants.txt"
+SURVIVORS = ROOT / "experiments" / "results" / "surviving_mutants.txt"
 EXAMPLES = "tests/snippets/test_every_snippet.py::test_the_examples_in_docstrings_give_what_they_show"
 ENOUGH = 0.95
 RULES = {  # changes that no test can notice, and why not
@@ -87,14 +87,14 @@ def difference(before, after):
     """The words that differ, in brackets within their line; comments are left out."""
     texts = (re.sub(r"  #.*", "", text) for text in (before, after))
     was, now = (re.findall(r"[\w.]+|[<>=!*/]+|\W", text) for text in texts)
-    start = alike(was, now)
-    end = alike(was[start:][::-1], now[start:][::-1])
+    start = common_length(was, now)
+    end = common_length(was[start:][::-1], now[start:][::-1])
     head, tail = "".join(was[:start]).rpartition("\n")[2], "".join(was[len(was) - end :]).partition("\n")[0]
     was, now = (" ".join("".join(words[start : len(words) - end]).split()) for words in (was, now))
     return f"{head}[{was} → {now}]{tail}".strip()
 
 
-def alike(some, others):
+def common_length(some, others):
     """How many words are the same until one is not."""
     return sum(itertools.takewhile(bool, map(operator.eq, some, others)))
 
@@ -227,7 +227,7 @@ def fork(stem, source, order, answer, limit):
             options += ["-p", f"no:{unused}"]
         with Opened().listening() as opened:
             code = pytest.main([*options, *what], plugins=[plugin])
-        ours, others = loaded()
+        ours, others = loaded_modules()
         used = opened | {file: digest(file) for file in ours}
         said = {"failed": plugin.failed, "seconds": plugin.seconds, "loaded": others, "used": used}
         answer.write_text(json.dumps(said))
@@ -241,7 +241,7 @@ class Opened(Listener):
     HEARD = ("open",)
 
 
-def loaded():
+def loaded_modules():
     """What is imported: the files of ours, and the names of all other modules."""
     modules = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
     ours = {file for path in modules.values() if path and (file := relative(path))}
@@ -262,7 +262,7 @@ def baseline(stem, source, folder):
     return said["seconds"], said["used"]
 
 
-def killers(stem, mutants, seconds, earlier, folder, jobs, tell):
+def find_killers(stem, mutants, seconds, earlier, folder, jobs, tell):
     """For each mutant what killed it: a test, "import", "time", a signal, or "" if it lives."""
     limit = 30 + 5 * sum(seconds.values())
     running, outcomes, waiting = {}, {}, list(reversed(mutants))
@@ -331,7 +331,7 @@ def write_cache(stem, used, outcomes, earlier):
     part.replace(CACHE / f"{stem}.json")
 
 
-def mutants_met(stem, folder, jobs):
+def outcomes_of(stem, folder, jobs):
     """Every mutant of a snippet and what killed it."""
     source = (ROOT / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
     mutants = list(mutants_of(stem, source))
@@ -346,7 +346,7 @@ def mutants_met(stem, folder, jobs):
             if sys.stderr.isatty():
                 print(f"\r{stem} {len(outcomes)} of {len(unknown)}\033[K", end="\r", file=sys.stderr)
 
-        known = {**known, **killers(stem, unknown, seconds, earlier, folder, jobs, tell)}
+        known = {**known, **find_killers(stem, unknown, seconds, earlier, folder, jobs, tell)}
     return [(mutant, known[mutant.key]) for mutant in mutants]
 
 
@@ -362,17 +362,17 @@ def survivors(outcomes):
 def verdict(outcomes, known):
     """What is wrong, line by line, given [(mutant, what killed it)] and a Counter of known survivors."""
     for line in sorted((survivors(outcomes) - known).elements()):
-        yield f"survives, and is not in {LEDGER.name}: {line}"
+        yield f"survives, and is not in {SURVIVORS.name}: {line}"
     alive = sum(not killer for _, killer in outcomes)
     if alive > (1 - ENOUGH) * len(outcomes):
         yield f"{alive} of {len(outcomes)} survive, more than {1 - ENOUGH:.0%}"
 
 
-def read_ledger():
-    return Counter(LEDGER.read_text(encoding="utf-8").splitlines())
+def read_survivors():
+    return Counter(SURVIVORS.read_text(encoding="utf-8").splitlines())
 
 
-def accepted(known, found, stems):
+def updated_lines(known, found, stems):
     """The lines of a ledger in which the survivors of these snippets are those found."""
     others = [line for line in known.elements() if re.match(r"\w+", line)[0] not in stems]
     return sorted([*others, *found.elements()])
@@ -382,7 +382,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("snippets", nargs="*", help="all of them if none is named")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--accept", action="store_true", help=f"write what survives into {LEDGER.name}")
+    parser.add_argument("--accept", action="store_true", help=f"write what survives into {SURVIVORS.name}")
     arguments = parser.parse_args()
     if arguments.jobs < 1:
         parser.error(f"--jobs must be at least 1, got {arguments.jobs}")
@@ -397,7 +397,7 @@ def main():
         for stem in stems:
             start = time.perf_counter()
             try:
-                tested = outcomes[stem] = mutants_met(stem, Path(folder), arguments.jobs)
+                tested = outcomes[stem] = outcomes_of(stem, Path(folder), arguments.jobs)
             except TestsFail as error:
                 print(error, flush=True)
                 wrong.append(str(error))
@@ -405,12 +405,12 @@ def main():
             print(f"{stem:<16}{share(tested)}{time.perf_counter() - start:>8.0f} s", flush=True)
     tested = [*itertools.chain(*outcomes.values())]
     print(f"\n{'all':<16}{share(tested)}\n")
-    lines = accepted(read_ledger(), survivors(tested), outcomes)
+    lines = updated_lines(read_survivors(), survivors(tested), outcomes)
     if arguments.accept:
-        LEDGER.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    for line in (read_ledger() - Counter(lines)).elements():
+        SURVIVORS.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    for line in (read_survivors() - Counter(lines)).elements():
         print(f"survives no more, which --accept notes: {line}")
-    wrong += verdict(tested, read_ledger())
+    wrong += verdict(tested, read_survivors())
     print("\n".join(wrong))
     raise SystemExit(bool(wrong))
 

@@ -151,17 +151,17 @@ def decoder(file):
 FILES = {f.__name__: f for f in (rope, xpos, rope_scaling, alibi, t5_bias, decoding)}
 
 
-def loaded(source):
+def load_module(source):
     module = types.ModuleType("mutant")
     exec(compile(source, "mutant.py", "exec"), vars(module))
     return module
 
 
-def seen(stem, source):
+def run_checks(stem, source):
     """What each way of calling a file gives, and which checks fail on it; None where something raised."""
     given, failed = [], []
     try:
-        for call, check in FILES[stem](loaded(source)):
+        for call, check in FILES[stem](load_module(source)):
             kept, raised = [], []
 
             def keep(*arguments, call=call, kept=kept, raised=raised):
@@ -182,7 +182,7 @@ def seen(stem, source):
     return given, failed
 
 
-def same(some, others):
+def same_outputs(some, others):
     """Are these calls' results equal, but for rounding?"""
     return all(
         len(a) == len(b) and all(x.shape == y.shape and close(x, y) for x, y in zip(a, b, strict=True))
@@ -194,16 +194,16 @@ def close(x, y):
     return torch.allclose(x.double(), y.double(), rtol=1e-6, atol=1e-6, equal_nan=True)
 
 
-def measured(stem):
+def count_detected(stem):
     """How many mutants are silent, how many of them are found and by which checks, and what is not found."""
     source = (ROOT / "snippets" / f"{stem}.py").read_text(encoding="utf-8")
-    right, failed = seen(stem, source)
+    right, failed = run_checks(stem, source)
     if failed:
         raise SystemExit(f"{stem}.py itself must pass; {', '.join(failed)} fail")
     silent, by, missed = 0, Counter(), []
     for mutant in tqdm(list(mutants_of(stem, source)), desc=stem, leave=False):
-        told = seen(stem, mutant.source)
-        if told is None or (same(right, told[0]) and not told[1]):
+        told = run_checks(stem, mutant.source)
+        if told is None or (same_outputs(right, told[0]) and not told[1]):
             continue
         silent += 1
         by.update(set(told[1]))
@@ -217,7 +217,7 @@ def main(stems):
     known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
     for stem in stems or FILES:
         code = code_of(dict.fromkeys(("snippets/check_positions.py", f"snippets/{stem}.py")))
-        known[stem] = {"code": code, **measured(stem)}
+        known[stem] = {"code": code, **count_detected(stem)}
         RESULT.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from executable_prose import project
 from tests import mutants
-from tests.mutants import LEDGER, Mutant, accepted, difference, mutants_of, verdict
+from tests.mutants import SURVIVORS, Mutant, difference, mutants_of, updated_lines, verdict
 
 
 def mutant(change="a [+ → -] b", number=1):
@@ -96,13 +96,13 @@ def test_a_mutant_is_the_same_when_lines_around_it_move():
 def test_what_is_accepted_takes_the_place_of_what_was_known_of_these_snippets():
     known = Counter(["rope.turn: b", "rope: c", "alibi.bias: a", "alibi.bias: a"])
     found = Counter(["rope.turn: d", "rope.turn: d"])
-    assert accepted(known, found, ["rope", "shaw"]) == ["alibi.bias: a"] * 2 + ["rope.turn: d"] * 2
-    assert accepted(known, Counter(), []) == sorted(known.elements())
+    assert updated_lines(known, found, ["rope", "shaw"]) == ["alibi.bias: a"] * 2 + ["rope.turn: d"] * 2
+    assert updated_lines(known, Counter(), []) == sorted(known.elements())
 
 
 def test_the_ledger_is_as_it_is_written_and_knows_snippets_alone():
-    known = mutants.read_ledger()
-    assert LEDGER.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in sorted(known.elements()))
+    known = mutants.read_survivors()
+    assert SURVIVORS.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in sorted(known.elements()))
     snippets = {path.stem for path in (mutants.ROOT / "snippets").glob("*.py")}
     assert {line.partition(".")[0] for line in known} <= snippets
     assert all(re.fullmatch(r"[\w.]+: .*\[.* → .*\].*", line) for line in known)

@@ -29,7 +29,7 @@ from executable_prose import command
 from executable_prose.execution.provenance import code_of
 from experiments.census.declared import declared, parts
 from experiments.census.fenced import fenced
-from experiments.census.joined import joined
+from experiments.census.joined import join_facts
 from experiments.census.measured import NotMeasuredError, filled, measured
 from experiments.census.reachable import class_of, lines_of, reachable, switches
 
@@ -45,12 +45,12 @@ READING = ("experiments/census/declared.py", "experiments/census/reachable.py")
 SECONDS, MEMORY = 120, 12 * 2**30
 
 
-def row(config):
+def measure_row(config):
     """What the three witnesses say of a configuration; "why" where it could not be measured.
 
     "filled": the keys that the configuration leaves empty, and with which it could be measured.
     """
-    found = read(config)
+    found = describe(config)
     if "class" not in found:
         return found
     cls = class_of(config)
@@ -66,7 +66,7 @@ def row(config):
     return found
 
 
-def read(config):
+def describe(config):
     """What needs no model: the parts of a composite, or what is declared and reachable, and where."""
     if made_of := parts(config):
         return {"parts": made_of}
@@ -81,47 +81,47 @@ def read(config):
     return found | ({"switches": on} if on else {})
 
 
-def of_type(kind):
-    return row(transformers.CONFIG_MAPPING[kind]())
+def measure_type(kind):
+    return measure_row(transformers.CONFIG_MAPPING[kind]())
 
 
-def read_type(kind):
-    return read(transformers.CONFIG_MAPPING[kind]())
+def describe_type(kind):
+    return describe(transformers.CONFIG_MAPPING[kind]())
 
 
-def of_source(source):
+def measure_source(source):
     """The row of a type, a folder or a config.json. ValueError: there is none of them."""
     named = {kind.lower(): kind for kind in CONFIG_MAPPING_NAMES}
     if source.lower() in named:
-        return fenced(of_type, named[source.lower()], SECONDS, MEMORY)
+        return fenced(measure_type, named[source.lower()], SECONDS, MEMORY)
     if not Path(source).exists():
         near = [kind for kind in CONFIG_MAPPING_NAMES if kind.startswith(source.lower()[:4])]
         raise ValueError(
             f"{source} must be a model type of transformers, or a folder with a config.json; near: {near[:5]}"
         )
-    return fenced(row, transformers.AutoConfig.from_pretrained(source), SECONDS, MEMORY)
+    return fenced(measure_row, transformers.AutoConfig.from_pretrained(source), SECONDS, MEMORY)
 
 
-def quiet():
+def silence_warnings():
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
 
 
-def make_all(again=()):
+def measure_all(again=()):
     """Every model type, each in its own process; what the same code measured in the same library stays.
 
     again: types that are measured once more while all others count as measured by the code as it is.
     """
     head = {"transformers": transformers.__version__, "code": code_of(dict.fromkeys((*MEASURING, *READING)))}
-    models = {kind: row for kind, row in kept(head, bool(again)).items() if kind not in again}
+    models = {kind: row for kind, row in reusable_rows(head, bool(again)).items() if kind not in again}
     left = {kind: None for kind in sorted(CONFIG_MAPPING_NAMES) if kind not in models}
-    for kind, _, row in asked(of_type, left):
+    for kind, _, row in in_processes(measure_type, left):
         models[kind] = row if isinstance(row, dict) else {"why": row}
         write(head, models)
 
 
-def kept(head, trusted=False):
+def reusable_rows(head, trusted=False):
     """Rows of the file whose models were measured as they would be now, read anew if reading has changed.
 
     trusted: rows count as measured so, whatever has changed in the code that measures.
@@ -133,14 +133,14 @@ def kept(head, trusted=False):
     if all(same[len(MEASURING) :]):
         return known["models"]
     models = {}
-    for kind, old, found in asked(read_type, known["models"]):
+    for kind, old, found in in_processes(describe_type, known["models"]):
         found = found if isinstance(found, dict) else {}
         models[kind] = found | {name: old[name] for name in ("measured", "filled", "why") if name in old}
     write(head, models)
     return models
 
 
-def asked(function, kinds):
+def in_processes(function, kinds):
     """(name, what kinds holds of it, what function says of it or why it cannot), on all cores, with a bar."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda kind: fenced(function, kind, SECONDS, MEMORY), kinds)
@@ -153,11 +153,11 @@ def write(head, models):
     RESULT.write_text(begin + ",\n".join(lines) + "\n }\n}\n", encoding="utf-8")
 
 
-def told(found):
+def format_row(found):
     """The facts of one row, a line each, with witness and agreement."""
     second = {True: ", a second agrees", False: ", a second does not agree", None: ""}
     lines = [f"{found.get('class')}, {found.get('file')} line {found.get('line')}"]
-    for name, fact in joined(found).items():
+    for name, fact in join_facts(found).items():
         lines.append(f"{name:12} {fact['value']!s:40} {fact['witness']}{second[fact['agrees']]}")
     if "filled" in found:
         lines.append(f"measured with keys that the configuration leaves empty: {found['filled']}")
@@ -179,19 +179,21 @@ def main(arguments=None):
         )
     if given.json and not given.model:
         parser.error("--json must stand beside a model, whose row it prints")
-    quiet()
+    silence_warnings()
     if given.model is None:
-        make_all(given.again)
+        measure_all(given.again)
         return 0
     try:
-        found = of_source(given.model)
+        found = measure_source(given.model)
     except (ValueError, OSError) as error:
         sys.stderr.write(f"census: {error}\n")
         return 2
     found = found if isinstance(found, dict) else {"why": found}
     if "parts" in found:
         found["why"] = f"it is made of {', '.join(found['parts'])}: ask for these"
-    sys.stdout.write((json.dumps(found | {"facts": joined(found)}) if given.json else told(found)) + "\n")
+    sys.stdout.write(
+        (json.dumps(found | {"facts": join_facts(found)}) if given.json else format_row(found)) + "\n"
+    )
     return int("why" in found)
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 
-from experiments.census.joined import alike
+from experiments.census.joined import are_close
 from experiments.census.rows import RESULTS, UNSURE, row_of
 
 Z = 1.96  # of a normal distribution, for 95 of 100
@@ -21,7 +21,7 @@ def checked():
         for name, read in given["read"].items():
             if name in row.facts:
                 stated = row.value(name)
-                right = None if stated in UNSURE else alike(stated, read)
+                right = None if stated in UNSURE else are_close(stated, read)
                 found.setdefault(name, []).append((kind, stated, read, right))
             elif read not in ("no", []):  # left out because nothing turns, or nothing attends
                 found.setdefault(name, []).append((kind, "left out", read, None))

@@ -7,7 +7,7 @@ ALONE = ("context", "window")
 NEAR = 0.02  # a large base is read off few slow pairs, and a share is cut to whole pairs
 
 
-def joined(row):
+def join_facts(row):
     """{fact: {"value", "witness", "agrees"}}; agrees is None where one witness alone speaks.
 
     What is measured stands before what is declared, but for windows and temperatures, which may begin beyond
@@ -83,7 +83,7 @@ def _first(name, measured, declared):
         return _fact("unknown" if said is None else said, "none" if said is None else "declared")
     if said is None:
         return _fact(seen, "measured")
-    agrees = alike(seen, said)
+    agrees = are_close(seen, said)
     return _fact(said if agrees else seen, "measured", agrees)
 
 
@@ -92,7 +92,7 @@ def _less(seen, said):
     return set(seen) < set(said) if isinstance(seen, list) else seen == "no"
 
 
-def alike(seen, said):
+def are_close(seen, said):
     """Is each thing that was measured said, and the reverse? A number may be off by what measuring is."""
     if not isinstance(seen, list) or not isinstance(said, list):
         return seen == said

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from executable_prose.reading import parsed
-from experiments.census.joined import joined
+from experiments.census.joined import join_facts
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 CENSUS, DATES = RESULTS / "census.json", RESULTS / "model_dates.json"
@@ -106,7 +106,7 @@ def _row(kind, given, wholes, dates):
         kind=kind,
         reads=measured.get("reads", "unknown"),
         layers=measured.get("layers"),
-        facts=joined(given),
+        facts=join_facts(given),
         seen=measured,
         said=given.get("declared", {}),
         cls=given.get("class"),

@@ -36,7 +36,7 @@ def test_each_explanation_says_what_it_is():
 
 def test_the_models_are_those_of_the_pinned_library():
     assert KNOWN["transformers"] == transformers.__version__, "make it again: python experiments/alarms.py"
-    assert set(KNOWN["models"]) >= set(alarms.types())
+    assert set(KNOWN["models"]) >= set(alarms.model_types())
 
 
 def test_many_were_asked():
@@ -46,11 +46,11 @@ def test_many_were_asked():
 
 @pytest.mark.parametrize("kind", ["llama", pytest.param("vjepa2", marks=pytest.mark.slow), "moshi"])
 def test_a_model_gets_the_verdicts_that_are_kept(kind):
-    assert alarms.ask(kind) == TOLD[kind]
+    assert alarms.check_in_process(kind) == TOLD[kind]
 
 
 def test_a_model_that_cannot_be_built_says_why():
-    assert "no_such_model" in alarms.ask("no_such_model")
+    assert "no_such_model" in alarms.check_in_process("no_such_model")
 
 
 def test_mutants_of_one_file_are_found_as_is_kept():
@@ -58,7 +58,7 @@ def test_mutants_of_one_file_are_found_as_is_kept():
     assert kept.keys() == power.FILES.keys()
     assert all(told["found"] + len(told["missed"]) == told["silent"] for told in kept.values())
     kept["alibi"].pop("code")
-    assert power.measured("alibi") == kept["alibi"]
+    assert power.count_detected("alibi") == kept["alibi"]
 
 
 def test_a_file_that_fails_by_itself_is_refused(monkeypatch):
@@ -66,4 +66,4 @@ def test_a_file_that_fails_by_itself_is_refused(monkeypatch):
     broken = source.replace("-steps / below", "-2 * steps / below")
     assert broken != source
     monkeypatch.setattr(power, "ROOT", ROOT)
-    assert power.seen("alibi", broken)[1], "the checker has to see the wrong slopes"
+    assert power.run_checks("alibi", broken)[1], "the checker has to see the wrong slopes"

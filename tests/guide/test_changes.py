@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 
 from executable_prose.errors import BuildFault
 from guide import changes, copies, heads
-from guide.changes_page import listed
+from guide.changes_page import as_markdown
 
 SITE = "https://someone.github.io/guide/"
 ATOM = f"{{{changes.ATOM}}}"
@@ -91,8 +91,8 @@ def test_entries_are_read_with_lines_that_go_on(written):
         ("2026-02-02", "Added", ["half.py"], "two."),
         ("2026-01-01", "Same", ["half.py"], "three."),
     ]
-    assert [each.words for each in changes.fixed("other.py")] == ["one goes on, and on."]
-    assert changes.fixed("none.py") == []
+    assert [each.words for each in changes.fixes_of("other.py")] == ["one goes on, and on."]
+    assert changes.fixes_of("none.py") == []
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_the_page_has_each_entry_below_its_date_and_leads_to_its_files(written, 
 
 def test_the_plain_list_has_the_same_entries(written):
     written()
-    assert [line for lines in listed("`{}`".format) for line in lines if line] == [
+    assert [line for lines in as_markdown("`{}`".format) for line in lines if line] == [
         "## 2026-02-02",
         "- **Fixed** `half.py`, `other.py`: one goes on, and on.",
         "- **Added** `half.py`: two.",

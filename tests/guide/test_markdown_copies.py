@@ -49,7 +49,7 @@ def test_the_copy_of_a_file_has_its_code_its_model_its_peers_and_its_fixes(copie
     assert all(f"| `{peer}` | {version} |" in peers for peer, version, _ in reference.peers(name))
     assert reference.peers(name) or "with no implementation by others" in peers
     assert ("## Speed\n" in text) == bool(reference.speed(name)[1])
-    fixes = changes.fixed(f"{name}.py")
+    fixes = changes.fixes_of(f"{name}.py")
     assert ("copies from before give wrong numbers" in text) == bool(fixes)
     assert all(f"- {fix.date}: {fix.words}" in text for fix in fixes)
     assert not fixes or "[Changes](../../changes/) lists" in text

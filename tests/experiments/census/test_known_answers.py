@@ -3,8 +3,8 @@
 import pytest
 import transformers
 
-from experiments.census.__main__ import of_type, quiet, row
-from experiments.census.joined import joined
+from experiments.census.__main__ import measure_row, measure_type, silence_warnings
+from experiments.census.joined import join_facts
 
 ROTATES = {"rotation": "yes", "added": "no", "biased": "no", "in_score": "no", "sinks": "no"}
 STANDS = {"rotation": "no", "sinks": "no", "in_score": "no"}
@@ -89,8 +89,8 @@ KINDS = [pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else []) fo
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_census_finds_what_a_reader_finds(kind):
-    quiet()
-    facts = joined(of_type(kind))
+    silence_warnings()
+    facts = join_facts(measure_type(kind))
     assert {name: facts[name]["value"] for name in KNOWN[kind]} == KNOWN[kind]
 
 
@@ -110,12 +110,12 @@ HYBRIDS = [
 @pytest.mark.parametrize(("kind", "given", "rotation"), HYBRIDS)
 def test_a_hybrid_is_measured_as_it_is_configured(kind, given, rotation):
     """The switch decides, and not the default base that the configuration has with either value."""
-    quiet()
-    found = row(transformers.CONFIG_MAPPING[kind](**given))
+    silence_warnings()
+    found = measure_row(transformers.CONFIG_MAPPING[kind](**given))
     assert found["declared"].get("rotation", "no") == ("yes" if kind != "olmo_hybrid" else rotation)
-    assert joined(found)["rotation"]["value"] == rotation
-    assert joined(found)["rotation"]["witness"] == "measured"
+    assert join_facts(found)["rotation"]["value"] == rotation
+    assert join_facts(found)["rotation"]["witness"] == "measured"
 
 
 def test_a_composite_names_its_parts_and_has_no_facts():
-    assert of_type("qwen3_vl") == {"parts": ["qwen3_vl_text", "qwen3_vl_vision"]}
+    assert measure_type("qwen3_vl") == {"parts": ["qwen3_vl_text", "qwen3_vl_vision"]}

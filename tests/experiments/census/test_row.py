@@ -10,7 +10,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from executable_prose.execution.provenance import code_of
 from experiments.census.__main__ import MEASURING, READING, RESULT, main
 from experiments.census.declared import declared
-from experiments.census.joined import joined
+from experiments.census.joined import join_facts
 from experiments.census.measured import NotMeasuredError, filled, measured
 from experiments.census.reachable import switches
 
@@ -67,7 +67,7 @@ def test_the_command_says_what_it_lacks(tmp_path, capsys):
 
 def test_a_witness_who_disagrees_is_heard():
     row = {"measured": {"rotation": "yes", "base": [1e4]}, "declared": {"rotation": "yes", "base": [1e6]}}
-    facts = joined(row)
+    facts = join_facts(row)
     assert facts["base"] == {"value": [1e4], "witness": "measured", "agrees": False}
     assert facts["rotation"]["agrees"] is True
     assert facts["layout"] == {"value": "unknown", "witness": "none", "agrees": None}
@@ -84,15 +84,15 @@ def test_a_witness_who_disagrees_is_heard():
     ],
 )
 def test_a_declared_rotation_needs_a_source_that_makes_it(others, rotation):
-    fact = joined({"declared": {"rotation": "yes", "base": [1e4]}} | others)["rotation"]
+    fact = join_facts({"declared": {"rotation": "yes", "base": [1e4]}} | others)["rotation"]
     assert (fact["value"], fact["witness"]) == rotation
 
 
 def test_a_declared_share_above_one_is_disputed():
     row = {"declared": {"rotation": "yes", "share": [4.0]}, "reachable": {"rotation": ["rotary_emb"]}}
-    assert joined(row)["share"] == {"value": "disputed", "witness": "declared", "agrees": False}
+    assert join_facts(row)["share"] == {"value": "disputed", "witness": "declared", "agrees": False}
     row["declared"]["share"] = [0.5, 1.0]
-    assert joined(row)["share"]["value"] == [0.5, 1.0]
+    assert join_facts(row)["share"]["value"] == [0.5, 1.0]
 
 
 class MadeRotaryEmbedding:
@@ -157,14 +157,14 @@ def test_a_model_that_cannot_be_measured_says_why():
 
 def test_digits_that_measuring_has_not_are_no_disagreement():
     row = {"measured": {"base": [9_920_000.0, 9_940_000.0]}, "declared": {"base": [10_000_000.0]}}
-    assert joined(row)["base"] == {"value": [10_000_000.0], "witness": "measured", "agrees": True}
+    assert join_facts(row)["base"] == {"value": [10_000_000.0], "witness": "measured", "agrees": True}
     row["declared"]["base"] = [10_000_000.0, 20_000.0]
-    assert joined(row)["base"]["agrees"] is False
+    assert join_facts(row)["base"]["agrees"] is False
 
 
 def test_layers_are_compared_exactly():
     row = {"measured": {"bare": [99]}, "declared": {"bare": [100]}}
-    assert joined(row)["bare"] == {"value": [99], "witness": "measured", "agrees": False}
+    assert join_facts(row)["bare"] == {"value": [99], "witness": "measured", "agrees": False}
 
 
 def test_a_window_or_a_temperature_beyond_the_text_is_believed_of_the_configuration():
@@ -172,52 +172,55 @@ def test_a_window_or_a_temperature_beyond_the_text_is_believed_of_the_configurat
         "measured": {"windows": [0], "temperature": "no"},
         "declared": {"windows": [0, 2], "temperature": "yes"},
     }
-    assert joined(row)["windows"] == {"value": [0, 2], "witness": "declared", "agrees": None}
-    assert joined(row)["temperature"] == {"value": "yes", "witness": "declared", "agrees": None}
+    assert join_facts(row)["windows"] == {"value": [0, 2], "witness": "declared", "agrees": None}
+    assert join_facts(row)["temperature"] == {"value": "yes", "witness": "declared", "agrees": None}
 
 
 def test_that_there_is_no_window_rests_on_two_witnesses_or_on_a_source_that_names_none():
     seen, named = {"measured": {"windows": []}}, {"reachable": {"windows": ["local_attention"]}}
-    assert joined(seen)["windows"] == {"value": [], "witness": "measured", "agrees": None}
-    assert joined(seen | named)["windows"]["value"] == "unknown"
-    assert joined(seen | named | {"declared": {"windows": []}})["windows"]["agrees"] is True
-    assert "windows" not in joined({"measured": {"reads": "pictures", "windows": []}})
+    assert join_facts(seen)["windows"] == {"value": [], "witness": "measured", "agrees": None}
+    assert join_facts(seen | named)["windows"]["value"] == "unknown"
+    assert join_facts(seen | named | {"declared": {"windows": []}})["windows"]["agrees"] is True
+    assert "windows" not in join_facts({"measured": {"reads": "pictures", "windows": []}})
 
 
 def test_windows_that_should_have_been_seen_or_stand_in_layers_of_no_known_kind_are_disputed():
     narrowed = {"measured": {"windows": []}, "declared": {"windows": [0], "window": 128}}
     other = {"measured": {"windows": [0]}, "declared": {"other_kinds": ["compressed_sparse_attention"]}}
-    assert joined(narrowed)["windows"]["value"] == joined(other)["windows"]["value"] == "disputed"
+    assert join_facts(narrowed)["windows"]["value"] == join_facts(other)["windows"]["value"] == "disputed"
 
 
 @pytest.mark.parametrize("name", ["sinks", "temperature"])
 def test_what_is_not_seen_and_named_in_the_source_is_unknown(name):
-    assert joined({"measured": {name: "no"}})[name]["value"] == "no"
-    assert joined({"measured": {name: "no"}, "reachable": {name: ["s_aux"]}})[name]["value"] == "unknown"
+    assert join_facts({"measured": {name: "no"}})[name]["value"] == "no"
+    assert join_facts({"measured": {name: "no"}, "reachable": {name: ["s_aux"]}})[name]["value"] == "unknown"
 
 
 def test_weights_that_the_source_reorders_pair_neighbours():
     row = {"measured": {"rotation": "yes", "layout": ["half"]}, "reachable": {"reordered": ["x"]}}
-    assert joined(row)["reordered"] == {"value": "yes", "witness": "source", "agrees": None}
-    assert "reordered" not in joined(row | {"declared": {"reordered": "no"}})
-    assert "reordered" not in joined({**row, "measured": {"rotation": "yes", "layout": ["interleaved"]}})
+    assert join_facts(row)["reordered"] == {"value": "yes", "witness": "source", "agrees": None}
+    assert "reordered" not in join_facts(row | {"declared": {"reordered": "no"}})
+    assert "reordered" not in join_facts({**row, "measured": {"rotation": "yes", "layout": ["interleaved"]}})
 
 
 def test_what_moves_as_by_no_rotation_is_disputed_where_one_is_spoken_of():
     moved = {"measured": {"rotation": "unlike one"}}
-    assert joined(moved)["rotation"]["value"] == "unknown"
+    assert join_facts(moved)["rotation"]["value"] == "unknown"
     for spoken in ({"declared": {"rotation": "yes"}}, {"reachable": {"rotation": ["rotary_emb"]}}):
         fact = {"value": "disputed", "witness": "measured alone", "agrees": False}
-        assert joined(moved | spoken)["rotation"] == fact
+        assert join_facts(moved | spoken)["rotation"] == fact
 
 
 def test_what_has_no_attention_has_no_other_facts_but_those_declared():
     row = {"measured": {"attention": "no", "added": "unknown"}, "declared": {"context": 9}}
-    assert {name: fact["value"] for name, fact in joined(row).items()} == {"attention": "no", "context": 9}
+    assert {name: fact["value"] for name, fact in join_facts(row).items()} == {
+        "attention": "no",
+        "context": 9,
+    }
 
 
 def test_a_head_with_parts_for_rows_and_columns_has_no_share():
-    facts = joined({"measured": {"rotation": "yes", "layout": ["axes"]}})
+    facts = join_facts({"measured": {"rotation": "yes", "layout": ["axes"]}})
     assert "share" not in facts and facts["layout"]["value"] == ["axes"]
 
 
@@ -250,12 +253,12 @@ def test_shares_that_a_configuration_says():
 
 
 def test_what_is_added_or_biased_needs_two_witnesses():
-    alone = joined({"measured": {"biased": "linear", "added": "no"}, "reachable": {}})
+    alone = join_facts({"measured": {"biased": "linear", "added": "no"}, "reachable": {}})
     assert alone["biased"]["value"] == "disputed"
     assert alone["added"] == {"value": "no", "witness": "measured", "agrees": True}
-    both = joined({"measured": {"biased": "linear"}, "reachable": {"biased": ["alibi"]}})
+    both = join_facts({"measured": {"biased": "linear"}, "reachable": {"biased": ["alibi"]}})
     assert both["biased"] == {"value": "linear", "witness": "measured and source", "agrees": True}
 
 
 def test_a_model_that_turns_nothing_has_no_layout():
-    assert "layout" not in joined({"measured": {"rotation": "no"}})
+    assert "layout" not in join_facts({"measured": {"rotation": "no"}})
