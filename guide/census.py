@@ -64,7 +64,7 @@ def table(page, argument, body):
         '<div class="register many" data-search-exclude>'
         f'<p class="counted" data-filter="A model, a class, a word" {data}>{len(rows())} models,'
         f" by what they read.</p>{''.join(parts)}</div>",
-        _twins(page),
+        _downloads(page),
     ]
 
 
@@ -78,7 +78,7 @@ def fields(page, argument, body):
     """The data and its dictionary, a list."""
     lists = ["".join(f"<li><code>{name}</code>: {html.escape(said)}</li>" for name, said in each.items())
              for each in (OF_A_ROW, FIELDS)]  # fmt: skip
-    return [_twins(page), f"<p>Of a row:</p><ul>{lists[0]}</ul><p>Facts:</p><ul>{lists[1]}</ul>"]
+    return [_downloads(page), f"<p>Of a row:</p><ul>{lists[0]}</ul><p>Facts:</p><ul>{lists[1]}</ul>"]
 
 
 @fields.as_text
@@ -94,7 +94,7 @@ def write(site):
     (site / f"{DATA}.csv").write_text(_spreadsheet(), encoding="utf-8")
 
 
-def _twins(page):
+def _downloads(page):
     links = " and ".join(f'<a href="{page.up()}{DATA}.{kind}">{kind.upper()}</a>' for kind in ("json", "csv"))
     return f"<p>For programs: all of it as {links}.</p>"
 

@@ -1,4 +1,4 @@
-"""The table of all models, and its twins for programs."""
+"""The table of all models, and its data for programs."""
 
 import csv
 import json
@@ -47,7 +47,7 @@ def test_each_choice_finds_a_row_and_each_row_can_be_chosen():
     assert "qwen3" not in {row.a["id"] for row in narrowed}
 
 
-def test_the_twins_hold_what_the_table_holds(tmp_path):
+def test_the_data_hold_what_the_table_holds(tmp_path):
     page.write(tmp_path)
     told = json.loads((tmp_path / "data/census.json").read_text("utf-8"))
     assert (told["transformers"], told["digest"]) == (census()["transformers"], digest())

@@ -76,7 +76,7 @@ def test_an_exhibit_that_only_prints_is_what_it_printed_and_its_code(soup, text)
     ("path", "up"), [("index.md", ""), ("guide/a.md", "../../"), ("labs/index.md", "../")]
 )
 def test_a_figure_offers_its_data_where_the_build_writes_them(soup, monkeypatch, path, up):
-    monkeypatch.setenv("TWINS", "true")
+    monkeypatch.setenv("FIGURE_DATA", "true")
     offered = soup("```exhibit lines.rising\nA caption.\n```", path).select(".place a")
     assert offered[0]["href"] == f"{up}data/lines.rising.csv"
 

@@ -50,7 +50,7 @@ markdown_extensions:
   - executable_prose:
       repository: !ENV [REPOSITORY_URL, ""]
       site: !ENV [SITE_URL, "http://127.0.0.1:8000/"]
-      data: !ENV [TWINS, false]
+      data: !ENV [FIGURE_DATA, false]
 {after}validation:
   omitted_files: warn
   absolute_links: warn

@@ -203,7 +203,8 @@ def _tidy(site):
 def _environment():
     """The same sources give the same bytes: the site's date is that of the last commit.
 
-    Pages may link to their twins, and nbconvert need not try each of its ways to export.
+    Pages may link to their Markdown copies and to the data of figures, and nbconvert need not try each of its
+    ways to export.
     """
     git = ["git", "-C", str(project.ROOT), "log", "-1", "--format=%ct"]
     try:
@@ -213,8 +214,9 @@ def _environment():
     if not date and (project.ROOT / ".git").exists() and "SOURCE_DATE_EPOCH" not in os.environ:
         undated = "Git does not tell that of the last commit; SOURCE_DATE_EPOCH sets one"
         print(f"WARNING -  the site bears the date 1970-01-01: {undated}", file=sys.stderr)
-    ours = {"SOURCE_DATE_EPOCH": date or "0", "TWINS": "true", "NBCONVERT_DISABLE_CONFIG_EXPORTERS": "1"}
-    return ours | os.environ
+    added = dict.fromkeys(("MARKDOWN_COPIES", "FIGURE_DATA"), "true")
+    ours = {"SOURCE_DATE_EPOCH": date or "0", "NBCONVERT_DISABLE_CONFIG_EXPORTERS": "1"}
+    return ours | added | os.environ
 
 
 def _swap(made, site, folder):
