@@ -60,8 +60,12 @@ def _wide(load):
 
 
 def _weighs(load):
+    """A tall window, so that few steps bring into view what is loaded when it is seen."""
+    size = load.page.page.viewport_size
+    load.page.page.set_viewport_size(size | {"height": 10 * size["height"]})
     load.page.ask("scrollToEnd")
     load.page.settle()
+    load.page.page.set_viewport_size(size)
     return checks.weight(load.page, budget_for(load.path))
 
 
