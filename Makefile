@@ -131,14 +131,13 @@ lock: $(VENV)/tools/.installed ## write down all packages that are installed, wi
 	$(LOCK) requirements.txt --constraint $(VENV)/lock.txt --output-file requirements.lock
 	awk 'NR == FNR {site[$$0]; next} /^[^ ]/ {more = !($$0 in site)} more' requirements.lock $(VENV)/lock.txt > requirements-test.lock
 	$(LOCK) tests/bench/requirements.txt --constraint $(VENV)/lock.txt --output-file tests/bench/requirements.lock
-	printf '%s\n' pip-audit==2.10.1 uv==0.13.9 | $(LOCK) - --output-file .github/requirements.lock
+	printf '%s\n' cyclonedx-bom==7.5.0 pip-audit==2.10.1 uv==0.13.9 | $(LOCK) - --output-file .github/requirements.lock
 
 advisories: $(VENV)/tools/.installed ## ask whether anything known speaks against a package that is locked
 	$(AUDIT) $(foreach lock,$(LOCKS),--requirement $(lock))
 
 bill: $(VENV)/tools/.installed ## write the bill of materials of what the site is built with beside it
-	-$(AUDIT) --requirement requirements.lock --format cyclonedx-json --output site/bom.json # fails on advisories
-	test -s site/bom.json
+	$(TOOLS)/cyclonedx-py requirements --output-reproducible --output-file site/bom.json requirements.lock
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
 	rm $(VENV)/site $(VENV)/test # whatever comes next installs what is locked
