@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from executable_prose.rendering import extension
 from prose_testing import faults as table
 from prose_testing.built import check_fault
 
@@ -41,18 +40,6 @@ def parameters():
 @pytest.mark.parametrize(("changes", "words"), parameters())
 def test_a_fault_is_told_and_harms_nothing(site, capfd, changes, words):
     check_fault(site, capfd, changes, words)
-
-
-def test_a_page_that_takes_too_long_is_told(site, capfd, monkeypatch):
-    monkeypatch.setattr(extension, "LIMIT", 1)
-    published, before = site.site(), site.apply(f"Text.\n\n{'[' * 60_000}\n")
-    try:
-        assert site.build()[0] == 1
-    finally:
-        site.restore(before)
-    said = "docs/attempt.md:5: this takes more than 1 seconds to read: simplify it, or take it apart"
-    assert said in "".join(capfd.readouterr())
-    assert site.site() == published
 
 
 def test_after_all_faults_the_site_is_as_it_was_and_nothing_runs(site, capfd):

@@ -12,7 +12,7 @@ from markdown.extensions import Extension
 from markdown.preprocessors import Preprocessor
 
 from executable_prose import project, registry, syntax
-from executable_prose.errors import BuildFault, TooLong, within
+from executable_prose.errors import BuildFault
 from executable_prose.execution.outcome import Unavailable
 from executable_prose.registry import ADDED
 from executable_prose.rendering.directives import code
@@ -23,8 +23,6 @@ from executable_prose.rendering.prose import Made, Prose, unseen
 from executable_prose.rendering.trees import Indented, Terms
 from executable_prose.site import page_cache
 from executable_prose.site.shared import alone
-
-LIMIT = 60  # processor seconds to read a page
 
 
 class PageExtension(Extension):
@@ -74,12 +72,10 @@ def _convert(md, text):
     page = md.page
     page.build.results.visit(page.path(), text)
     try:
-        with within(LIMIT):
-            return page_cache.converted(text, md)
-    except (RecursionError, TooLong) as error:
-        nested = isinstance(error, RecursionError)
-        why = "this is nested too deep" if nested else f"this takes more than {LIMIT} seconds to read"
-        raise BuildFault(f"{page.where(*_read(error))}: {why}: simplify it, or take it apart") from None
+        return page_cache.converted(text, md)
+    except RecursionError as error:
+        why = "this is nested too deep: simplify it, or take it apart"
+        raise BuildFault(f"{page.where(*_read(error))}: {why}") from None
 
 
 def _read(error):
