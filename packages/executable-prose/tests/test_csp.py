@@ -7,10 +7,10 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
-from executable_prose import labs
+from executable_prose import input_checks, labs
 from executable_prose.errors import BuildFault
 from executable_prose.rendering.directives.lab import offer
-from executable_prose.site import csp, input_checks
+from executable_prose.site import csp
 from prose_testing.fixtures import StubResults, build_here
 from prose_testing.projects import MATERIAL
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from executable_prose import claims, libraries, project, symbols
-from executable_prose.execution import memo, provenance
+from executable_prose import claims, libraries, memo, project, symbols
+from executable_prose.execution import provenance
 from executable_prose.figures import mermaid
 from executable_prose.rendering.directives import code
 

@@ -9,7 +9,6 @@ from executable_prose import registry
 from executable_prose.errors import BuildFault
 from executable_prose.figures import mermaid
 from executable_prose.figures.mermaid import DiagramError
-from executable_prose.rendering import extension
 from prose_testing.projects import EXHIBITS
 
 BOX = '??? note "A box"\n\n    '
@@ -768,7 +767,7 @@ def test_without_a_page_the_build_says_so(here):
 
     here.write({"docs/index.md": "x"})
     with pytest.raises(BuildFault, match="this page is of no builder that is known"):
-        markdown.markdown("`#!claim none`", extensions=[extension.PageExtension()])
+        markdown.markdown("`#!claim none`", extensions=["executable_prose"])
 
 
 # The glossary

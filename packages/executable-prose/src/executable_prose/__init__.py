@@ -26,5 +26,6 @@ def __getattr__(name):
 def makeExtension(**settings: object) -> object:
     """The Markdown extension, by the name that Python-Markdown looks for."""
     from executable_prose.rendering.extension import PageExtension
+    from executable_prose.site.shared import alone
 
-    return PageExtension(**settings)
+    return PageExtension(**settings | {"build": settings.get("build") or alone()})

@@ -9,10 +9,9 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from executable_prose import collection, project, syntax
-from executable_prose.execution.memo import cached
+from executable_prose import collection, input_checks, project, syntax
+from executable_prose.memo import cached
 from executable_prose.reading import parsed
-from executable_prose.site import input_checks
 
 
 class Test(NamedTuple):

@@ -5,7 +5,7 @@ import fnmatch
 from pathlib import Path
 
 from executable_prose import project, symbols
-from executable_prose.execution.memo import cached
+from executable_prose.memo import cached
 
 SKIPS = ("skip", "skipif", "xfail", "importorskip")  # of pytest
 SKIPS_OF_UNITTEST = ("skipIf", "skipUnless", "skipTest", "expectedFailure")

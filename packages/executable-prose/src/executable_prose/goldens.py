@@ -8,7 +8,7 @@ import math
 import re
 from pathlib import Path
 
-from executable_prose.execution.outcome import Result
+from executable_prose.outcome import Result
 
 HEADING = "=== "  # of an exhibit's part in its module's file
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from executable_prose.execution.outcome import Result, Value
+    from executable_prose.outcome import Result, Value
 
 Gives = Callable[[str], "Result"]
 

@@ -15,17 +15,13 @@ registers its own:
 import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from executable_prose import project
 
-if TYPE_CHECKING:
-    from executable_prose.rendering.page import Page
-    from executable_prose.site.markdown_copies import Copy
-
 Parts = Sequence[str | list[str]]  # HTML as text, Markdown as lists of lines
-Shown = Callable[["Page", str, list[str]], Parts]
-Told = Callable[["Copy", str, list[str]], list[str]]
+Shown = Callable[[Any, str, list[str]], Parts]  # of a Page, the argument and the body
+Told = Callable[[Any, str, list[str]], list[str]]  # of a Copy, the same two
 Built = Callable[[Path], object]  # of the folder of a site once its pages are made
 
 

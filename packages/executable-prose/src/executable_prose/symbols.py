@@ -6,7 +6,7 @@ import tokenize
 from typing import NamedTuple, TypedDict
 
 from executable_prose import project
-from executable_prose.execution.memo import cached
+from executable_prose.memo import cached
 
 MOST = 5_000  # lines of a listing
 

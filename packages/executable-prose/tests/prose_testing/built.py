@@ -6,8 +6,9 @@ import os
 
 import pytest
 
+from executable_prose import input_checks
 from executable_prose.execution import results
-from executable_prose.site import build, input_checks
+from executable_prose.site import build
 from executable_prose.site.shared import Build
 from prose_testing.fixtures import move
 from prose_testing.lab import PROJECT

@@ -17,9 +17,9 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.utils import meta
 
-from executable_prose import project
+from executable_prose import memo, outcome, project
 from executable_prose.errors import BuildFault
-from executable_prose.execution import memo, outcome, results
+from executable_prose.execution import results
 from executable_prose.registry import ADDED, Files
 from executable_prose.rendering import directives  # noqa: F401
 from executable_prose.site import process

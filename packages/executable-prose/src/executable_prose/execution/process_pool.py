@@ -24,7 +24,7 @@ from typing import TextIO
 from executable_prose import project
 from executable_prose.command import ENDED
 from executable_prose.execution import sandbox
-from executable_prose.execution.outcome import Outcome, Unavailable, definition
+from executable_prose.outcome import Outcome, Unavailable, definition
 
 LIMIT = 600  # seconds one exhibit may take
 REST = 10  # seconds its process may take to end once it has answered

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from executable_prose import project
-from executable_prose.execution.memo import cached
+from executable_prose.memo import cached
 
 Code = dict[str, dict[str, str]]  # by file, by part: the digest
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

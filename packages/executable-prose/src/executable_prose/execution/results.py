@@ -16,12 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tqdm import tqdm
 
-from executable_prose import labs, project, syntax
-from executable_prose.execution.outcome import Outcome, Result, Unavailable
+from executable_prose import input_checks, labs, project, syntax
 from executable_prose.execution.process_pool import Worker
 from executable_prose.execution.store import Entry, Snapshot, environment, load, store, stored, used
 from executable_prose.figures import mermaid
-from executable_prose.site import input_checks
+from executable_prose.outcome import Outcome, Result, Unavailable
 from executable_prose.symbols import table
 
 BACKGROUND = "--background"

@@ -17,11 +17,11 @@ import tempfile
 import traceback
 
 from executable_prose import project
-from executable_prose.execution.outcome import CellError, ExhibitError, Outcome, definition
 from executable_prose.execution.recorder import Recorder
 from executable_prose.execution.sandbox import MEMORY, OUTPUT, Printed, Refused
 from executable_prose.execution.seeds import seed
 from executable_prose.figures import svg
+from executable_prose.outcome import CellError, ExhibitError, Outcome, definition
 from executable_prose.project import ours, relative
 
 PLAIN = {bool: bool, int: int.__int__, float: float.__float__, str: str.__str__}  # of classes of one's own
@@ -37,7 +37,7 @@ def run(name: str) -> Outcome:
         lab = name.removeprefix("lab-")
         if lab != name:
             # Not above: no exhibit depends on how labs are made.
-            from executable_prose.labs.execute import rehearsed
+            from executable_prose.execution.run_lab import rehearsed
 
             outcome.result = rehearsed(lab, recorder)
         else:

@@ -21,8 +21,8 @@ from typing import TypedDict
 
 from executable_prose import labs, libraries, project
 from executable_prose.execution import provenance
-from executable_prose.execution.outcome import Outcome, Result, Unavailable
 from executable_prose.execution.sandbox import KERNELS
+from executable_prose.outcome import Outcome, Result, Unavailable
 from executable_prose.project import Digests, digest
 
 ENTRIES = 4  # of each exhibit, so that an edit taken back finds its result again

@@ -35,7 +35,7 @@ from executable_prose.figures.svg import LIVE, MAPS, FigureError, to_svg
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from executable_prose.execution.outcome import Result
+    from executable_prose.outcome import Result
 
 EVALUATOR = "graph.js"
 DTYPES = {torch.float64: "f8", torch.float32: "f4", torch.int64: "i8", torch.int32: "i4", torch.bool: "b1"}

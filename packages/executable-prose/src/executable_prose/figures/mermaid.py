@@ -7,7 +7,7 @@ import html
 import re
 from collections.abc import Iterable
 
-from executable_prose.execution.memo import cached
+from executable_prose.memo import cached
 
 SETTINGS = {
     "htmlLabels": False,

@@ -13,7 +13,7 @@ from markdown.preprocessors import Preprocessor
 
 from executable_prose import project, registry, syntax
 from executable_prose.errors import BuildFault
-from executable_prose.execution.outcome import Unavailable
+from executable_prose.outcome import Unavailable
 from executable_prose.registry import ADDED
 from executable_prose.rendering.directives import code
 from executable_prose.rendering.inline import ClaimMark, Marks, Minutes, Nameless, UnknownCode, Value
@@ -21,8 +21,6 @@ from executable_prose.rendering.maths import Dollars, Mathematics
 from executable_prose.rendering.page import Addresses, Page
 from executable_prose.rendering.prose import Made, Prose, unseen
 from executable_prose.rendering.trees import Indented, Terms
-from executable_prose.site import page_cache
-from executable_prose.site.shared import alone
 
 
 class PageExtension(Extension):
@@ -46,7 +44,7 @@ class PageExtension(Extension):
             raise BuildFault(str(error)) from None
         repository, site = ((self.getConfig(name) or "").rstrip("/") for name in ("repository", "site"))
         addresses = Addresses(repository=repository, site=site, data=self.getConfig("data"))
-        md.page = Page(md, addresses, self.getConfig("build") or alone())
+        md.page = Page(md, addresses, self.getConfig("build"))
         # Before the fences of SuperFences (25), after normalized white space (30).
         md.preprocessors.register(Directives(md), "executable-directives", 28)
         # Before inline code (190).
@@ -72,7 +70,7 @@ def _convert(md, text):
     page = md.page
     page.build.results.visit(page.path(), text)
     try:
-        return page_cache.converted(text, md)
+        return page.build.converted(text, md)
     except RecursionError as error:
         why = "this is nested too deep: simplify it, or take it apart"
         raise BuildFault(f"{page.where(*_read(error))}: {why}") from None

@@ -17,7 +17,7 @@ from pygments.util import ClassNotFound
 from executable_prose import project
 from executable_prose.claims import ClaimError
 from executable_prose.errors import BuildFault
-from executable_prose.execution.outcome import Result, Unavailable
+from executable_prose.outcome import Result, Unavailable
 from executable_prose.rendering.page import Page
 from executable_prose.rendering.prose import unseen
 

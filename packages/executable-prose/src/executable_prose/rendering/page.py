@@ -6,18 +6,18 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 from markdown import Markdown
 
 from executable_prose import project, syntax
 from executable_prose.claims import Claim, registry
 from executable_prose.errors import BuildFault
-from executable_prose.execution.outcome import Result
+from executable_prose.outcome import Result
 from executable_prose.rendering.leftovers import leftover
 
 if TYPE_CHECKING:
-    from executable_prose.site.shared import Build
+    from executable_prose.execution.results import Results
 
 
 # Keys of front matter: of MkDocs, Material and this engine; and those whose text is shown.
@@ -34,10 +34,19 @@ class Addresses(TypedDict):
     data: bool  # whether the build writes the data of figures
 
 
+class Build(Protocol):
+    """What a page needs of the build that it belongs to."""
+
+    results: "Results"
+
+    def converted(self, text: str, md: Markdown) -> str:
+        """Return the HTML of a page's text, which may be stored."""
+
+
 class Page:
     """The page being converted: where it is, and on which line a piece of its text stands."""
 
-    def __init__(self, md: Markdown, addresses: Addresses, build: "Build") -> None:
+    def __init__(self, md: Markdown, addresses: Addresses, build: Build) -> None:
         self.addresses = addresses
         self.build = build
         self._md = md

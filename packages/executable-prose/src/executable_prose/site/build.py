@@ -25,12 +25,12 @@ import click
 from mkdocs.commands import build as mkdocs
 from mkdocs.config import load_config
 
-from executable_prose import project, registry
+from executable_prose import input_checks, project, registry
 from executable_prose.command import temporary
 from executable_prose.errors import BuildFault
-from executable_prose.execution.outcome import Unavailable
 from executable_prose.execution.results import exhibit_names
-from executable_prose.site import assets, csp, input_checks, markdown_copies, process, social_cards, styles
+from executable_prose.outcome import Unavailable
+from executable_prose.site import assets, csp, markdown_copies, process, social_cards, styles
 from executable_prose.site.shared import Build
 
 ATTEMPTS = 3  # to build from one state of the project

@@ -14,7 +14,7 @@ from nbformat.v4 import new_output
 
 from executable_prose import labs, project
 from executable_prose.errors import BuildFault
-from executable_prose.execution.outcome import Unavailable
+from executable_prose.outcome import Unavailable
 from executable_prose.rendering.directives.code import described, highlighted
 from executable_prose.rendering.directives.lab import offer
 from executable_prose.rendering.page import Addresses

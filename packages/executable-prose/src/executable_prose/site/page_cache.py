@@ -13,15 +13,18 @@ import locale
 import sys
 import time
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import quote
 
 from markdown import Markdown
 
 from executable_prose import libraries, project
-from executable_prose.execution.outcome import Unavailable
+from executable_prose.outcome import Unavailable
 from executable_prose.project import Digests
 from executable_prose.site import host, process
+
+if TYPE_CHECKING:
+    from executable_prose.site.shared import Build
 
 
 class Entry(TypedDict):
@@ -33,7 +36,7 @@ class Entry(TypedDict):
     answers: dict[str, Any]  # of MkDocs
 
 
-def converted(text: str, md: Markdown) -> str:
+def converted(text: str, md: Markdown, build: "Build") -> str:
     """The HTML of a page's text, which is not cached if MkDocs warns, a program runs or a host is asked.
 
     Nor is it cached in a process that was not watched from its start, as `mkdocs build` is.
@@ -42,10 +45,10 @@ def converted(text: str, md: Markdown) -> str:
     if not host.is_mkdocs(md):
         return make(md, text)
     mkdocs, page = host.MkDocs(md), md.page
-    page.build.host = mkdocs.links
+    build.host = mkdocs.links
     if not process.is_watched():
         return make(md, text)
-    results = page.build.results
+    results = build.results
     file = project.ROOT / ".cache" / "pages" / f"{quote(page.path(), safe='')}.json"
     around = [sys.version, list(sys.flags), time.tzname, locale.setlocale(locale.LC_ALL), Path.cwd().name]
     key = _digest([page.path(), text, around, _code(), mkdocs.settings(), str(project.settings())])
@@ -53,11 +56,11 @@ def converted(text: str, md: Markdown) -> str:
         mkdocs.restore(entry["answers"])
         return entry["html"]
     before = host.WARNINGS.count
-    listener = page.build.listener
+    listener = build.listener
     with listener.listening() as files, process.recording_variables() as names:
         html = make(md, text)
     files |= process.files()
-    page.build.uses(files)
+    build.uses(files)
     ran_program = listener.ran_program or process.OWN_READS.ran_program
     if host.WARNINGS.count == before and not ran_program:
         files |= {name: results.digest(name) for name in _folders()}

@@ -35,10 +35,10 @@ from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingEmitter
 from watchdog.utils.dirsnapshot import EmptyDirectorySnapshot
 
-from executable_prose import project
+from executable_prose import input_checks, project
 from executable_prose.command import temporary
 from executable_prose.execution import results
-from executable_prose.site import assets, host, input_checks, process
+from executable_prose.site import assets, host, process
 from executable_prose.site.shared import Build
 
 WATCH = 0.5  # seconds between two looks at the files

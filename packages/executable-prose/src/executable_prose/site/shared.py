@@ -4,12 +4,14 @@ import functools
 import threading
 from typing import Any
 
+from markdown import Markdown
 from mkdocs.config.defaults import MkDocsConfig
 
 from executable_prose import project
 from executable_prose.execution.recorder import Listener
 from executable_prose.execution.results import Results, Seen
 from executable_prose.project import Digests
+from executable_prose.site import page_cache
 
 
 class Build:
@@ -45,6 +47,10 @@ class Build:
         """Return the files that differ from what this build used."""
         now = Seen()
         return sorted({name for name, found in self._used | self.results.states() if now[name] != found})
+
+    def converted(self, text: str, md: Markdown) -> str:
+        """Return the HTML of a page's text, made or as it is stored."""
+        return page_cache.converted(text, md, self)
 
     def into(self, config: MkDocsConfig) -> MkDocsConfig:
         """Hand this build to the pages of a configuration of MkDocs."""

@@ -11,8 +11,8 @@ from pygments.lexers import PythonLexer
 from pygments.token import Name, Operator, Punctuation, Text
 
 from executable_prose import project, symbols
-from executable_prose.execution.memo import cached
-from executable_prose.execution.outcome import Given, Result
+from executable_prose.memo import cached
+from executable_prose.outcome import Given, Result
 from executable_prose.registry import ADDED, Parts
 from executable_prose.rendering.page import Page
 

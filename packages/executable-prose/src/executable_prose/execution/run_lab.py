@@ -7,10 +7,10 @@ import types
 from typing import TYPE_CHECKING
 
 from executable_prose import labs, project
-from executable_prose.execution.outcome import CellError, ExhibitError, Result
 from executable_prose.execution.sandbox import Printed
 from executable_prose.execution.seeds import seed
 from executable_prose.figures import svg
+from executable_prose.outcome import CellError, ExhibitError, Result
 
 if TYPE_CHECKING:
     from executable_prose.execution.recorder import Recorder
