@@ -25,7 +25,7 @@ Prose.
 
 
 def read(text, directives=()):
-    return list(syntax.blocks(text.split("\n"), directives))
+    return list(syntax.checked(text, directives) if directives else syntax.blocks(text))
 
 
 def refusal(text):

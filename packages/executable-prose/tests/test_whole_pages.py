@@ -72,6 +72,7 @@ def test_a_page_is_made_once_and_is_the_same_again(here, made, log):
     ("file", "was", "becomes", "concerned"),
     [
         ("docs/plain.md", "Text.", "Other text.", {"plain.md"}),
+        ("docs/plain.md", "# Plain", "---\nglossary: false\n---\n\n# Plain", {"plain.md"}),
         ("tests/shown.py", "1", "2", {"more.md"}),
         ("tests/test_it.py", "It doubles.", "It trebles.", {"index.md"}),
         (

@@ -7,7 +7,7 @@ within what a fence says of itself, stand values, claims and the minutes, as cod
 import difflib
 import functools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import yaml
@@ -47,34 +47,45 @@ class Block(NamedTuple):
     body: list[str] = []
 
 
-def blocks(lines: list[str], directives: Collection[str] = ()) -> Iterator[Block]:
-    """The blocks of a page or of a part of it, in order; every line of prose is one.
+@functools.lru_cache(maxsize=128)
+def blocks(text: str) -> tuple[Block, ...]:
+    """The blocks of a page, in order; every line of prose is one. Several ask for them.
 
-    PageError: a fence that nothing closes, or one of the `directives` where it would be shown as it stands.
+    PageError: a fence that nothing closes.
+    """
+    return tuple(_blocks(text.split("\n")))
+
+
+def _blocks(lines):
+    number = 0
+    while number < len(lines):
+        block = at(lines, number)
+        yield block
+        number += len(block.lines)
+
+
+def checked(text: str, directives: Collection[str]) -> Iterator[Block]:
+    """The blocks of a page, in order.
+
+    PageError: also for one of the `directives` where it would be shown as it stands.
     """
     any_of = "|".join(directives)
     misplaced = re.compile(
         rf"^\s*((>|[-*+:]|\d+[.)]|\[\^[^]]+\]:)\s+)*(;*-+8<-+|(`{{3,}}|~{{3,}})\s*({any_of})\b)", re.I
     )
-    number = 0
-    while number < len(lines):
-        block = at(lines, number)
-        if directives:
-            _check_place(block, misplaced)
-            _check_kind(block, directives)
+    try:
+        found: Iterable[Block] = blocks(text)
+    except PageError:  # what is wrong above it is told first
+        found = _blocks(text.split("\n"))
+    for block in found:
+        _check_place(block, misplaced)
+        _check_kind(block, directives)
         yield block
-        number += len(block.lines)
 
 
 def at(lines: list[str], number: int) -> Block:
     """The block that begins with the line of this number, from 0."""
     return _fence(lines, number) or _listing(lines, number) or Block(None, number + 1, [lines[number]])
-
-
-@functools.lru_cache(maxsize=128)
-def _read(text):
-    """The blocks of a whole page, which several ask for."""
-    return tuple(blocks(text.split("\n")))
 
 
 def _fence(lines, start):
@@ -167,9 +178,9 @@ def front_matter_fault(text: str) -> tuple[int, str]:
 
 
 def _of(text, kind):
-    return [block for block in _read(text) if block.kind == kind]
+    return [block for block in blocks(text) if block.kind == kind]
 
 
 def _prose(text):
-    spoken = (block for block in _read(text) if block.kind in (None, *SPEAKING))
+    spoken = (block for block in blocks(text) if block.kind in (None, *SPEAKING))
     return "\n".join(line for block in spoken for line in block.body or block.lines)

@@ -68,7 +68,8 @@ class PageExtension(Extension):
 
 def _convert(md, text):
     page = md.page
-    page.build.results.visit(page.path(), text)
+    page.begin(normal := "\n".join(md.preprocessors["normalize_whitespace"].run(text.split("\n"))))
+    page.build.results.visit(page.path(), normal)
     try:
         return page.build.converted(text, md)
     except RecursionError as error:
@@ -88,10 +89,10 @@ class Directives(Preprocessor):
     """Replace each directive by the HTML that it stands for."""
 
     def run(self, lines: list[str]) -> list[str]:
-        self.md.page.begin(lines)
-        made: list[str] = []
+        text, made = "\n".join(lines), list[str]()
+        self.md.page.check_front_matter(text)
         try:
-            for block in syntax.blocks(lines, ADDED.directives):
+            for block in syntax.checked(text, ADDED.directives):
                 made += self._made(block) or block.lines
         except syntax.PageError as error:
             line, why = error.args

@@ -31,8 +31,7 @@ class Minutes(InlineProcessor):
     """How long the page takes to read, prose only, at 200 words a minute."""
 
     def handleMatch(self, match: re.Match[str], data: str) -> Placed:
-        text = (project.DOCS / self.md.page.path()).read_text(encoding="utf-8")
-        return str(Page.minutes(text)), match.start(0), match.end(0)
+        return str(Page.minutes(self.md.page.text)), match.start(0), match.end(0)
 
 
 class Value(InlineProcessor):

@@ -52,7 +52,8 @@ class Page:
         self._md = md
         self._ids = 0
         self._named: set[str] = set()
-        self._lines = 0
+        self.text = ""  # of its file
+        self._taken: list[str] = []  # the lines at its front that the builder has taken away
         self._files: list[str] = []
         self._brought: list[tuple[int, str]] = []  # text that directives have brought, and on which line
         self.shown: dict[str, Result] = {}  # exhibit or lab -> result
@@ -61,16 +62,20 @@ class Page:
     @functools.cached_property
     def said(self) -> dict[str, Any]:
         """What the page says of itself at its top."""
-        text = (project.DOCS / self.path()).read_text(encoding="utf-8")
-        return syntax.front_matter(text)[0]
+        return syntax.front_matter(self.text)[0]
 
-    def begin(self, lines: list[str]) -> None:
-        """Remember how many lines there are: the builder has taken some away at the front."""
-        self._lines = len("\n".join(lines).rstrip().split("\n"))
-        if lines[0].rstrip() == "---":
-            line, why = syntax.front_matter_fault("\n".join(lines))
+    def begin(self, text: str) -> None:
+        """Read the page's file, of which the builder hands over `text`."""
+        self.text = (project.DOCS / self.path()).read_text(encoding="utf-8")
+        lines = self.text.rstrip().split("\n")
+        self._taken = lines[: len(lines) - len(text.rstrip().split("\n"))]
+
+    def check_front_matter(self, text: str) -> None:
+        """Refuse front matter that cannot be read, that nothing reads, or that `text` begins with still."""
+        if text.split("\n")[0].rstrip() == "---":
+            line, why = syntax.front_matter_fault(text)
             raise BuildFault(f"{self.at(line)}: this front matter is not `name: value` in YAML: {why}")
-        taken = self._taken()
+        taken = self._taken
         if taken and re.match(r"\s*[\w-]+:", taken[0]):
             raise BuildFault(
                 f"docs/{self.path()}:1: {taken[0]!r} would be taken for front matter and not be shown: "
@@ -89,11 +94,6 @@ class Page:
                 raise BuildFault(f"{where}: nothing reads {name!r}; did you mean {near[0]!r}?")
             if name == "glossary" and not isinstance(value, bool):
                 raise BuildFault(f"{where}: glossary is true or false, got {value!r}")
-
-    def _taken(self):
-        """The lines that the builder has taken away at the front."""
-        lines = (project.DOCS / self.path()).read_text(encoding="utf-8").rstrip().split("\n")
-        return lines[: len(lines) - self._lines]
 
     @functools.cached_property
     def claims(self) -> dict[str, Claim]:
@@ -139,7 +139,7 @@ class Page:
 
     def at(self, line: int) -> str:
         """The place of a line counted, from 1, in what the builder handed over."""
-        return f"docs/{self.path()}:{line + len(self._taken())}"
+        return f"docs/{self.path()}:{line + len(self._taken)}"
 
     def where(self, *texts: str) -> str:
         """The place where a piece of the page's text, the first that is there, first stands."""

@@ -51,7 +51,7 @@ def converted(text: str, md: Markdown, build: "Build") -> str:
     results = build.results
     file = project.ROOT / ".cache" / "pages" / f"{quote(page.path(), safe='')}.json"
     around = [sys.version, list(sys.flags), time.tzname, locale.setlocale(locale.LC_ALL), Path.cwd().name]
-    key = _digest([page.path(), text, around, _code(), mkdocs.settings(), str(project.settings())])
+    key = _digest([page.path(), page.text, text, around, _code(), mkdocs.settings(), str(project.settings())])
     if entry := _load(file, key, results):
         mkdocs.restore(entry["answers"])
         return entry["html"]
