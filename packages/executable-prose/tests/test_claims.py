@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from executable_prose import claims
+from executable_prose import claims, input_checks
+from executable_prose.site import serve
 
 HELD = """
     import pytest
@@ -44,6 +45,20 @@ def test_a_claim_is_the_sentence_of_every_test_that_holds_it(here):
         ("test_order", "tests/a/test_one.py", 7),
         ("TestAll.test_again", "tests/test_two.py", 7),
     ]
+
+
+def test_tests_may_be_a_folder_or_a_list_of_folders(here):
+    here.write({"tests/test_one.py": HELD, "packages/more/tests/test_two.py": IN_A_CLASS})
+    for line, files in {
+        'tests = "packages/more/tests"': ["packages/more/tests/test_two.py"],
+        'tests = ["tests", "packages"]': ["packages/more/tests/test_two.py", "tests/test_one.py"],
+        'tests = ["packages", "packages/more"]': ["packages/more/tests/test_two.py"],
+    }.items():
+        here.write({"pyproject.toml": f"[tool.executable_prose]\n{line}\n"})
+        assert [test.file for test in claims.registry()["order-is-lost"].tests] == files
+        assert {here.root / file for file in files} <= set(input_checks._found(input_checks._read()))
+        watched = [folder for folder in serve._folders() if folder.is_dir()]
+        assert all(any(map((here.root / file).is_relative_to, watched)) for file in files)
 
 
 def test_other_marks_are_no_claims(here):

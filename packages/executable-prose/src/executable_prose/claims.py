@@ -36,7 +36,8 @@ class ClaimError(Exception):
 def registry() -> dict[str, Claim]:
     """Every claim that a test holds, by id."""
     claims: dict[str, Claim] = {}
-    for path in sorted((project.ROOT / project.settings().tests).rglob("test_*.py")):
+    folders = [project.ROOT / folder for folder in project.settings().tests]
+    for path in sorted({path for folder in folders for path in folder.rglob("test_*.py")}):
         file = path.relative_to(project.ROOT).as_posix()
         text = path.read_text(encoding="utf-8")
         for id, statement, name, line in _marked(file, text):

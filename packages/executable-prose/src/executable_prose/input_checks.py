@@ -71,7 +71,8 @@ def _read():
     """What is read as text."""
     settings = project.settings()
     code = [f"{room}/*.py" for room in settings.rooms]
-    return (*READ, *code, f"{settings.labs}/*.toml", f"{settings.tests}/**/test_*.py")
+    tests = [f"{folder}/**/test_*.py" for folder in settings.tests]
+    return (*READ, *code, f"{settings.labs}/*.toml", *tests)
 
 
 def _found(patterns):

@@ -55,7 +55,7 @@ class Settings:
     sources: tuple[str, ...] = ()  # folders of the code that these run
     libraries: tuple[str, ...] = ()  # installed packages whose versions decide what is computed
     labs: str = "labs"
-    tests: str = "tests"  # of those that hold claims
+    tests: tuple[str, ...] = ("tests",)  # folders of those that hold claims
     additions: str = ""  # a module that registers what pages can say besides
     cards: tuple[str, ...] = ("**/*.md",)  # pages that have a picture of their own for those who link to them
     notebooks: Notebooks = Notebooks()
@@ -92,11 +92,17 @@ def _tool(file, changed):
 
 
 def _made(kind, values):
-    known = {each.name for each in fields(kind)}
-    if strange := sorted(values.keys() - known):
+    known = {each.name: each.default for each in fields(kind)}
+    if strange := sorted(values.keys() - known.keys()):
         what = f"expected {', '.join(sorted(known))} in [tool.{ENGINE.name}], got {', '.join(strange)}"
         raise SettingsError(f"pyproject.toml: {what}")
-    return kind(**{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()})
+    lists = {name for name, default in known.items() if isinstance(default, tuple)}
+    return kind(**{name: _listed(each) if name in lists else each for name, each in values.items()})
+
+
+def _listed(names):
+    """What a project lists; one name stands for a list of one."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def pages_in_order() -> list[tuple[str, tuple[str, ...]]]:

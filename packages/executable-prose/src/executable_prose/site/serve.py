@@ -233,7 +233,7 @@ class Server(LiveReloadServer):
 def _folders():
     """What decides pages besides docs/."""
     settings = project.settings()
-    rooms = (*settings.rooms, settings.tests)
+    rooms = (*settings.rooms, *settings.tests)
     return [project.ROOT / room for room in rooms if room]
 
 
