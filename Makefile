@@ -49,7 +49,7 @@ rounding: $(VENV)/test ## run some tests that compare floats with the arithmetic
 
 # A test waits for its browser for a third of the time: one process more than there are processors.
 PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
-BROWSER := pytest tests/site tests/workflows --numprocesses $(PROCESSES) --dist worksteal --reruns 1 -r fER
+BROWSER := pytest tests/site tests/workflows packages/check-positions --numprocesses $(PROCESSES) --dist worksteal --reruns 1 -r fER
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
 	$(RUN) $(BROWSER) -m "browser and not slow"
@@ -87,7 +87,7 @@ method: ## list what a method still lacks, as in `make method NAME=fourier`
 
 goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
-	$(RUN) pytest tests/snippets -m peer --rewrite-goldens
+	$(RUN) pytest tests/snippets packages/check-positions -m peer --rewrite-goldens
 
 dates: $(VENV)/site ## write into the head of each snippet when its code last changed
 	$(RUN) guide.copies

@@ -17,6 +17,7 @@ import shape_comments
 gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
 
 shape_comments.install("snippets")
+shape_comments.install("check_positions")
 
 # Several workers with threads of their own would wait for one another; one nightly variant has two.
 torch.set_num_threads(int(os.environ.get("TEST_THREADS", 1)))

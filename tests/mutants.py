@@ -51,6 +51,7 @@ sys.path.insert(0, str(ROOT))
 from executable_prose.execution.recorder import Listener  # noqa: E402
 from executable_prose.project import digest, relative  # noqa: E402
 from experiments.arguments import check  # noqa: E402
+from guide.copies import SOURCES  # noqa: E402
 
 CACHE = ROOT / ".cache" / "mutants"
 SURVIVORS = ROOT / "experiments" / "results" / "surviving_mutants.txt"
@@ -156,8 +157,12 @@ class TestsFail(Exception):
 class Mutated:
     """A pytest plugin: the snippet is this source, and its tests run in this order."""
 
-    def __init__(self, path, source, order):
-        self.path = path
+    def __init__(self, stem, source, order):
+        file = f"snippets/{stem}.py"
+        self.stem = stem
+        self.paths = {
+            ROOT / each for each in (file, SOURCES.get(file, file))
+        }  # a copy, and what it is copied from
         self.source = source
         self.order = order
         self.failed = ""
@@ -168,7 +173,7 @@ class Mutated:
         read = loader.get_data
 
         def get_data(this, path):
-            return self.source.encode() if Path(path) == self.path else read(this, path)
+            return self.source.encode() if Path(path) in self.paths else read(this, path)
 
         loader.get_data = get_data
         from hypothesis import Phase, settings
@@ -178,7 +183,7 @@ class Mutated:
         settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items):
-        items[:] = [item for item in items if snippet_of(item) in (None, self.path.stem)]
+        items[:] = [item for item in items if snippet_of(item) in (None, self.stem)]
         items.sort(key=lambda item: self.order.get(item.nodeid, 0))
 
     def pytest_collectreport(self, report):
@@ -220,7 +225,7 @@ def fork(stem, source, order, answer, limit):
         import torch
 
         torch.set_num_threads(1)
-        plugin = Mutated(ROOT / "snippets" / f"{stem}.py", source, order)
+        plugin = Mutated(stem, source, order)
         what = [*map(str, tests_of(stem)), f"{EXAMPLES}[{stem}]"]
         options = ["-x", "-q", "--tb=no"]
         for unused in ("cacheprovider", "faulthandler", "unraisableexception", "xdist"):
@@ -299,6 +304,8 @@ def imported(file):
 def tests_of(stem):
     """The test file of that name, or all that import the snippet if there is none; and of its family."""
     folder = ROOT / "tests" / "snippets"
+    if f"snippets/{stem}.py" in SOURCES:
+        return sorted((ROOT / "packages" / "check-positions" / "tests").glob("test_*.py"))
     files = sorted(folder.glob("test_*.py"))
     own = [path for path in files if path.stem == f"test_{stem}"]
     own = own or [path for path in files if stem in imported(path)]

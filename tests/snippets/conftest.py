@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-LEDGER = Path(__file__).resolve().parents[2] / "experiments" / "results" / "peers.json"
+ROOT = Path(__file__).resolve().parents[2]
+LEDGER = ROOT / "experiments" / "results" / "peers.json"
 # Other processors round differently: four times what is written, or so many units in the last place of 1.
 SLACK, UNITS = 4, 32
 
@@ -67,6 +68,7 @@ def pytest_sessionfinish(session):
 
 def rewritten(written, found):
     """The ledger with what was found; of snippets that were not compared it keeps what it has."""
-    here = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    folders = (Path(__file__).parent, ROOT / "packages" / "check-positions" / "tests")
+    here = {path.stem for folder in folders for path in folder.glob("test_*.py")}
     kept = {s: known for s, known in written.items() if f"test_{s}" in here}
     return kept | {s: {p: float(f"{gap:.1e}") for p, gap in known.items()} for s, known in found.items()}

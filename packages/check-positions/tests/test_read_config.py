@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
+from check_positions import checker as check_positions
+from check_positions.config import TABLE, printed, read_config, table
 from experiments import configurations as asked
 from experiments import dialect_outcomes
-from snippets import check_positions
-from snippets.read_config import TABLE, printed, read_config, table
 from snippets.rope import rope_frequencies
 from tests.configurations import BROKEN, ROPES, changed, default, spelt
 from tests.peers import peer

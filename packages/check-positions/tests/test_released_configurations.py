@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pytest
 import torch
 
+from check_positions import checker as check_positions
+from check_positions.config import read_config, table
 from experiments import configurations as asked
-from snippets import check_positions
-from snippets.read_config import read_config, table
 from tests.peers import peer
 from tests.site.test_read_config import by_the_page
 
@@ -372,10 +372,10 @@ def _other(value):
 
 @pytest.mark.claim(
     "add-right-or-says-what-is-unknown",
-    "For each configuration in tests/snippets/configurations.toml, of released models and variants of them, "
-    "read_config.py prints calls that rotate random queries and keys, hide keys and scale scores as is right "
-    "for that model; or it says that nothing rotates, where that is right; or its calls are comments and it "
-    "names what is unknown.",
+    "For each configuration in packages/check-positions/tests/configurations.toml, of released models and "
+    "variants of them, read_config.py prints calls that rotate random queries and keys, hide keys and scale "
+    "scores as is right for that model; or it says that nothing rotates, where that is right; or its calls "
+    "are comments and it names what is unknown.",
 )
 @pytest.mark.parametrize("case", every())
 def test_the_answer_is_right_or_says_what_it_does_not_know(case):
@@ -384,8 +384,8 @@ def test_the_answer_is_right_or_says_what_it_does_not_know(case):
 
 @pytest.mark.claim(
     "add-names-positional-keys",
-    "In each configuration in tests/snippets/configurations.toml, every positional key that is set is named "
-    "in the answer of read_config.py, or the answer is another where its value is.",
+    "In each configuration in packages/check-positions/tests/configurations.toml, every positional key that "
+    "is set is named in the answer of read_config.py, or the answer is another where its value is.",
 )
 @pytest.mark.parametrize("case", every())
 def test_no_key_of_positions_is_passed_over_in_silence(case):

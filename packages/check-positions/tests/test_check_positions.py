@@ -6,8 +6,7 @@ import math
 import pytest
 import torch
 
-from snippets.alibi import alibi_bias, alibi_slopes
-from snippets.check_positions import (
+from check_positions.checker import (
     Finding,
     assert_positions,
     check_attention,
@@ -17,6 +16,8 @@ from snippets.check_positions import (
     read_scaling,
     report,
 )
+from findings import failing, one, proportional, turning, verdicts
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
     llama3,
@@ -45,39 +46,6 @@ SCALED = {  # settings beyond base and share, frequencies of a width and a base,
     ),
 }
 SIZES = [(16, 100.0), (64, 1e4), (64, 1e9), (128, 5e5), (128, 1e9), (256, 1e6)]
-
-
-def turning(frequencies, layout="half", factor=1.0):
-    """A right rotation."""
-
-    def rotate(x, positions):
-        cos, sin = rope_tables(positions, frequencies)
-        return apply_rope(x, cos * factor, sin * factor, layout)
-
-    return rotate
-
-
-def proportional(dim, base, share):
-    """Frequencies of all pairs of a head, of which the last ones stand still."""
-    w = rope_frequencies(dim, base)
-    return w * (torch.arange(dim // 2) < int(share * dim) // 2)
-
-
-def verdicts(findings):
-    """The verdicts of each check, in one string where there are several."""
-    told = {}
-    for each in findings:
-        told[each.check] = ", ".join([*filter(None, [told.get(each.check)]), each.verdict])
-    return told
-
-
-def failing(findings):
-    return {each.check for each in findings if each.verdict == "fails"}
-
-
-def one(findings, check):
-    (found,) = [each for each in findings if each.check == check]
-    return found
 
 
 # --- what is read off

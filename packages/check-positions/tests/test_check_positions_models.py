@@ -12,9 +12,8 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from snippets import check_positions
-from snippets.block import Decoder, Encoding
-from snippets.check_positions import (
+from check_positions import checker as check_positions
+from check_positions.checker import (
     Layer,
     check_layers,
     check_model,
@@ -24,10 +23,11 @@ from snippets.check_positions import (
     read_layers,
     small,
 )
+from findings import failing, one, proportional, turning, verdicts
+from snippets.block import Decoder, Encoding
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
 from tests.snippets.common import refused
-from tests.snippets.test_check_positions import failing, one, proportional, turning, verdicts
 
 VOCABULARY = 40
 
