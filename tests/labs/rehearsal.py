@@ -42,6 +42,7 @@ class Rehearsal:
         solutions = [cell for cell in self.cells if cell.tag == "solution" and f"def {step}" in cell.text]
         (cell,) = [cell for cell in solutions if was in cell.text]
         assert cell.text.count(was) == 1
+        torch.manual_seed(0)
         self._run(cell.text.replace(was, now), cell.line)
         said = []
         for check in self.cells:

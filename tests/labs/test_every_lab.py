@@ -73,37 +73,30 @@ def test_every_check_says_what_the_starter_lacks(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "mistake"),
-    [
-        pytest.param(name, mistake, id=f"{name}-{mistake[0]}-{number}")
-        for name in LABS
-        for number, mistake in enumerate(mistakes(name), 1)
-    ],
+    ("name", "step"),
+    [pytest.param(name, step, id=f"{name}-{step}") for name in LABS for step in read(labs.mistakes(name))],
 )
-def test_a_mistake_is_told_from_the_solution_and_from_all_others(solved, name, mistake):
-    step, was, now, says = mistake
+def test_every_mistake_is_told_from_the_solution_and_from_all_others(solved, subtests, name, step):
+    listed = [mistake for mistake in mistakes(name) if mistake[0] == step]
+    assert listed
+    for _, was, now, says in listed:
 
-    def named(said):
-        return " ".join(says.split()) in said and "Two things." not in said
+        def named(said, words=" ".join(says.split())):
+            return words in said and "Two things." not in said
 
-    said = solved(name).with_mistake(was, now, step, named)
-    assert said and named(said[-1]), said
+        with subtests.test(mistake=now):
+            said = solved(name).with_mistake(was, now, step, named)
+            assert said and named(said[-1]), f"{says!r} expected, not {said}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "answer"),
-    [
-        pytest.param(name, answer, id=f"{name}-{number}")
-        for name in LABS
-        for number, answer in enumerate(wrong(name), 1)
-    ],
-)
-def test_no_wrong_answer_passes(solved, name, answer):
-    was, now, says = answer
-    words = " ".join(says.split())
-    said = solved(name).with_mistake(was, now, until=lambda said: words in said)
-    assert said and words in said[-1], said
+@every_lab
+def test_no_wrong_answer_passes(solved, subtests, name):
+    for was, now, says in wrong(name):
+        words = " ".join(says.split())
+        with subtests.test(answer=now):
+            said = solved(name).with_mistake(was, now, until=lambda said, words=words: words in said)
+            assert said and words in said[-1], f"{words!r} expected, not {said}"
 
 
 def test_most_wrong_answers_get_words():
