@@ -3,8 +3,6 @@
 import re
 from decimal import Decimal
 
-import pytest
-
 from executable_prose.project import DOCS
 from executable_prose.rendering.inline import BOUND, formatted
 from executable_prose.syntax import VALUE
@@ -74,17 +72,17 @@ def unsafe(text, result):
             yield f"{text.count(chr(10), 0, match.start()) + 1}: {says}"
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.stem)
-def test_a_bound_is_rounded_to_its_safe_side(path, gives):
+def test_a_bound_is_rounded_to_its_safe_side(gives):
     shown = re.compile(r"^( *)````markdown.*?^\1````", re.M | re.S)  # how a directive is written
-    text = shown.sub(lambda fence: "\n" * fence[0].count("\n"), path.read_text(encoding="utf-8"))
-    faults = [f"docs/{path.relative_to(DOCS)}:{fault}" for fault in unsafe(text, gives)]
+    faults = []
+    for path in sorted(DOCS.rglob("*.md")):
+        text = shown.sub(lambda fence: "\n" * fence[0].count("\n"), path.read_text(encoding="utf-8"))
+        faults += [f"docs/{path.relative_to(DOCS)}:{fault}" for fault in unsafe(text, gives)]
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize(
-    ("sentence", "side"),
-    [
+def test_a_bound_is_told_by_its_words(subtests):
+    for sentence, side in [
         ("It is at least V.", "down"),
         ("It differs by more than V nats.", "down"),
         ("No model comes above V, which is little.", "up"),
@@ -110,16 +108,16 @@ def test_a_bound_is_rounded_to_its_safe_side(path, gives):
         ("It is at least as good. Then it is V.", None),
         ("At least the first, which is V.", None),
         ("It is V.", None),
-    ],
-)
-def test_a_bound_is_told_by_its_words(sentence, side):
-    before, _, after = sentence.partition("V")
-    assert safe_side(before, after) == side
+    ]:
+        with subtests.test(sentence=sentence):
+            before, _, after = sentence.partition("V")
+            assert safe_side(before, after) == side
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
+def test_a_bound_on_the_wrong_side_would_be_found(subtests):
+    values = {"c": 1.2966, "share": 0.125, "big": 1234.6, "minus": -1.35}
+    values |= {"tiny": 3.3e-16, "count": 96, "name": "e"}
+    for line, fault in [
         (
             "at least `#!val a.b.c .2f`",
             "2: '…Title at least 1.30 …' shows 1.30 for 1.2966, on the wrong side: write `#!val a.b.c "
@@ -137,17 +135,7 @@ def test_a_bound_is_told_by_its_words(sentence, side):
         ("at most `#!val a.b.count`", None),
         ("at most `#!val a.b.name`", None),
         ("`#!val a.b.c .2f`", None),
-    ],
-)
-def test_a_bound_on_the_wrong_side_would_be_found(line, fault):
-    values = {
-        "c": 1.2966,
-        "share": 0.125,
-        "big": 1234.6,
-        "minus": -1.35,
-        "tiny": 3.3e-16,
-        "count": 96,
-        "name": "e",
-    }
-    faults = list(unsafe(f"Title\n{line}\n", lambda exhibit: {"values": values}))
-    assert len(faults) == bool(fault) and all(fault in each for each in faults)
+    ]:
+        with subtests.test(line=line):
+            faults = list(unsafe(f"Title\n{line}\n", lambda exhibit: {"values": values}))
+            assert len(faults) == bool(fault) and all(fault in each for each in faults)

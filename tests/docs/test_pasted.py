@@ -28,24 +28,42 @@ SHOWN = re.compile(r"^```(?:python\n(.*?)^```|exhibit (\w+)\.(\w+) show=code)$",
 PAGES = [page for page in sorted((DOCS / "reference").glob("*.md")) if SHOWN.search(page.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_shows(page, tmp_path):
+# Each page in a process of its own, which need not import torch again; prints how each ended.
+EACH_APART = """
+import os, runpy, sys
+import torch
+for page in sys.argv[1:]:
+    if not os.fork():
+        os.dup2(os.open(f"{page}.out", os.O_WRONLY | os.O_CREAT), 1)
+        os.dup2(os.open(f"{page}.err", os.O_WRONLY | os.O_CREAT), 2)
+        sys.path[0] = "."
+        runpy.run_path(f"{page}.txt", run_name="__main__")
+        sys.exit()
+    print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+"""
+
+
+def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_shows(subtests, tmp_path):
     for file in (ROOT / "snippets").glob("[!_]*.py"):
         shutil.copy(file, tmp_path)
-    pasted, prints = "", ""
-    for code, module, function in SHOWN.findall(page.read_text("utf-8")):
-        pasted += code
-        if function:
-            source = symbols.find(f"exhibits/{module}.py", function)
-            pasted += "\n".join([*source.lines, f"{function}()", ""])
-            prints += goldens.read(GOLDENS, module)[f"{module}.{function}"]
-    assert "snippets" not in pasted, "a reader has the files, not the package"
-    (tmp_path / "pasted.py").write_text(pasted, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "pasted.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == prints
+    prints = dict.fromkeys(PAGES, "")
+    for page in PAGES:
+        pasted = ""
+        for code, module, function in SHOWN.findall(page.read_text("utf-8")):
+            pasted += code
+            if function:
+                source = symbols.find(f"exhibits/{module}.py", function)
+                pasted += "\n".join([*source.lines, f"{function}()", ""])
+                prints[page] += goldens.read(GOLDENS, module)[f"{module}.{function}"]
+        (tmp_path / f"{page.stem}.txt").write_text(pasted, encoding="utf-8")
+    command = [sys.executable, "-c", EACH_APART, *(page.stem for page in PAGES)]
+    ends = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    for page, end in zip(PAGES, ends, strict=True):
+        with subtests.test(page=page.stem):
+            pasted = (tmp_path / f"{page.stem}.txt").read_text("utf-8")
+            assert "snippets" not in pasted, "a reader has the files, not the package"
+            assert end == "0", (tmp_path / f"{page.stem}.err").read_text("utf-8")
+            assert (tmp_path / f"{page.stem}.out").read_text("utf-8") == prints[page]
 
 
 @pytest.fixture(scope="module")
@@ -149,34 +167,30 @@ def asking(code):
     return [call for call in calls if getattr(call.func, "id", "") in ASK]
 
 
-@pytest.mark.parametrize("where", [where for where, code in PASTED.items() if asking(code)])
-def test_code_for_pasting_asks_for_the_base_and_says_that_a_wrong_one_gives_no_error(where):
-    for call in asking(PASTED[where]):
-        assert "base" in [given.arg for given in call.keywords], ast.unparse(call)
-    assert "# Base and layout are the checkpoint's: a wrong one gives no error" in PASTED[where]
+def test_code_for_pasting_asks_for_the_base_and_says_that_a_wrong_one_gives_no_error(subtests):
+    for where in [where for where, code in PASTED.items() if asking(code)]:
+        with subtests.test(where=where):
+            for call in asking(PASTED[where]):
+                assert "base" in [given.arg for given in call.keywords], ast.unparse(call)
+            assert "# Base and layout are the checkpoint's: a wrong one gives no error" in PASTED[where]
 
 
-@pytest.mark.parametrize("function", WITHOUT_BASE)
-def test_the_files_ask_for_the_base(function):
-    with pytest.raises(TypeError, match="'base'"):
-        function(*WITHOUT_BASE[function])
+def test_the_files_ask_for_the_base(subtests):
+    for function, given in WITHOUT_BASE.items():
+        with subtests.test(function=function), pytest.raises(TypeError, match="'base'"):
+            function(*given)
 
 
-@pytest.mark.parametrize(
-    "where", [where for where in PASTED if not where.split("/")[1].startswith(NO_ENCODING)]
-)
-def test_code_for_pasting_an_encoding_ends_in_attention(where):
-    match ast.parse(PASTED[where]).body[-1]:
-        case ast.Assign([ast.Name("output")], ast.Call(ast.Name("scaled_dot_product_attention"))):
-            return
-        case ast.ImportFrom() if (
-            where == "reference/sinusoidal-0"
-        ):  # of the function that the page shows below
-            return
-        case last:
-            pytest.fail(
-                f"{where} ends in {ast.unparse(last)}, not in output = scaled_dot_product_attention(...)"
-            )
+def test_code_for_pasting_an_encoding_ends_in_attention(subtests):
+    for where, code in PASTED.items():
+        if where.split("/")[1].startswith(NO_ENCODING):
+            continue
+        with subtests.test(where=where):
+            last = ast.unparse(ast.parse(code).body[-1])
+            if where == "reference/sinusoidal-0":  # imports the function that the page shows below
+                assert last.startswith("from ")
+            else:
+                assert last.startswith("output = scaled_dot_product_attention(")
 
 
 def test_the_answer_for_yarn_is_gpt_oss_of_transformers_by_the_keys_that_it_names():
@@ -197,11 +211,12 @@ def test_the_answer_for_yarn_is_gpt_oss_of_transformers_by_the_keys_that_it_name
     )
 
 
-@pytest.mark.parametrize("chapter", ANSWERS)
-def test_an_answer_fits_its_box_and_links_to_all_files_that_it_takes(chapter):
-    text, code = (DOCS / "guide" / f"{chapter}.md").read_text("utf-8"), ANSWERS[chapter]
-    before = text.partition("```python")[0]
-    taken = {node.module for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)}
-    for file in taken - {"torch.nn.functional"}:
-        assert f"[`{file}.py`](../reference/{file}.md)" in before
-    assert max(map(len, code.splitlines())) <= 80
+def test_an_answer_fits_its_box_and_links_to_all_files_that_it_takes(subtests):
+    for chapter in ANSWERS:
+        with subtests.test(chapter=chapter):
+            text, code = (DOCS / "guide" / f"{chapter}.md").read_text("utf-8"), ANSWERS[chapter]
+            before = text.partition("```python")[0]
+            taken = {node.module for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)}
+            for file in taken - {"torch.nn.functional"}:
+                assert f"[`{file}.py`](../reference/{file}.md)" in before
+            assert max(map(len, code.splitlines())) <= 80

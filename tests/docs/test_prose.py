@@ -3,7 +3,6 @@
 import re
 import tomllib
 
-import pytest
 import textstat
 import yaml
 
@@ -53,9 +52,9 @@ def typed_numbers(path):
     return [f"{path.name}:{n}: {line.strip()}" for n, line in lines if re.search(r"\d", NAMES.sub("", line))]
 
 
-@pytest.mark.parametrize("path", [p for p in PAGES if p.name != "bibliography.md"], ids=lambda p: p.stem)
-def test_no_number_in_a_sentence_is_typed(path):
-    assert typed_numbers(path) == [], "make it a value of an exhibit: `#!val module.function.key`"
+def test_no_number_in_a_sentence_is_typed():
+    typed = [line for path in PAGES if path.name != "bibliography.md" for line in typed_numbers(path)]
+    assert typed == [], "make it a value of an exhibit: `#!val module.function.key`"
 
 
 def test_a_typed_number_would_be_found(tmp_path):
@@ -64,12 +63,13 @@ def test_a_typed_number_would_be_found(tmp_path):
     assert typed_numbers(page) == ["page.md:1: The norm is 8."]
 
 
-@pytest.mark.parametrize("path", [p for p in PAGES if p.name != "index.md"], ids=lambda p: p.stem)
-def test_a_page_has_a_title_and_a_description_for_search(path):
-    front = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), flags=re.S)
-    said = yaml.safe_load(front[1])  # MkDocs itself passes over what is no YAML
-    assert said["title"]
-    assert len(said["description"].split()) >= 5
+def test_a_page_has_a_title_and_a_description_for_search(subtests):
+    for path in [p for p in PAGES if p.name != "index.md"]:
+        with subtests.test(page=path.stem):
+            front = re.match(r"---\n(.*?)\n---\n", path.read_text(encoding="utf-8"), flags=re.S)
+            said = yaml.safe_load(front[1])  # MkDocs itself passes over what is no YAML
+            assert said["title"]
+            assert len(said["description"].split()) >= 5
 
 
 def levels(path):
@@ -78,11 +78,6 @@ def levels(path):
     names = "|".join(f'{level} "{name}' for level, name in LEVELS.items())
     block = re.compile(rf"^\?\?\?\+? level-({names}): [^\"]+\"\n((?:(?:    .*)?\n)+)", re.M)
     return [(match[1].split()[0], match[2]) for match in block.finditer(text)]
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_a_chapter_tells_its_idea_at_all_four_levels_in_order(path):
-    assert [level for level, _ in levels(path)] == list(LEVELS)
 
 
 # Title, first sentence, perhaps the answer with its code; the story; what it mends and what one needs; and no
@@ -97,25 +92,20 @@ HEAD = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_a_chapter_is_led_into_once(path):
-    text = path.read_text(encoding="utf-8")
-    assert HEAD.match(text[text.index("\n# ") + 1 :])
+def test_a_chapter_is_led_into_once_and_tells_its_idea_at_all_four_levels_in_order(subtests):
+    """And no sentence waits for what a fold hides."""
+    for path in CHAPTERS:
+        with subtests.test(chapter=path.stem):
+            text = path.read_text(encoding="utf-8")
+            assert HEAD.match(text[text.index("\n# ") + 1 :])
+            assert [level for level, _ in levels(path)] == list(LEVELS)
+            assert not re.findall(r".*:\n\s*\?\?\? .*", text)
 
 
 def plain(text):
     """The sentences of a level without directives, formulas and marks."""
     text = re.sub(r"```\w+.*?$|```|`#![^`]+`|\*\*?", "", text, flags=re.M)
     return re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", text)
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_the_layman_level_reads_easily_and_holds_no_formula_and_no_code(path):
-    text = dict(levels(path))["layman"]
-    assert "$" not in text
-    assert "show=code" not in text and "--8<--" not in text
-    grade = textstat.flesch_kincaid_grade(" ".join(plain(text).split()))
-    assert grade <= 9, f"Reading level: {path.name} in plain words at US grade {grade:.1f}, wanted 9 or below"
 
 
 # Words of the trade that a newcomer cannot know.
@@ -138,34 +128,38 @@ def in_plain_words(path):
     return plain(re.sub(r"^---.*?^---$|\[[^\]]+\]\([^)]*\)", "", text, flags=re.M | re.S))
 
 
-@pytest.mark.parametrize("path", [DOCS / "index.md", *CHAPTERS], ids=lambda p: p.stem)
-def test_a_word_of_the_glossary_in_plain_words_has_a_plain_meaning(path):
+def test_a_word_of_the_glossary_in_plain_words_has_a_plain_meaning(subtests):
     words, forms = glossary.pattern(glossary.terms())
-    for word in words.finditer(in_plain_words(path)):
-        meaning = forms[word[1].lower()].plain
-        assert not JARGON.findall(meaning), f"{word[1]}: {meaning!r}"
-        assert textstat.flesch_kincaid_grade(meaning) <= 9, f"Reading level: {word[1]}: {meaning!r}"
+    for path in [DOCS / "index.md", *CHAPTERS]:
+        with subtests.test(page=path.stem):
+            for word in words.finditer(in_plain_words(path)):
+                meaning = forms[word[1].lower()].plain
+                assert not JARGON.findall(meaning), f"{word[1]}: {meaning!r}"
+                assert textstat.flesch_kincaid_grade(meaning) <= 9, f"Reading level: {word[1]}: {meaning!r}"
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_the_layman_level_holds_no_word_of_the_trade_that_the_glossary_lacks(path):
+def test_the_layman_level_reads_easily_without_formulas_code_and_words_that_the_glossary_lacks(subtests):
     words, _ = glossary.pattern(glossary.terms())
-    used = JARGON.findall(plain(dict(levels(path))["layman"]))
-    assert [word for word in used if not words.search(word)] == []
+    for path in CHAPTERS:
+        with subtests.test(chapter=path.stem):
+            text = dict(levels(path))["layman"]
+            assert "$" not in text
+            assert "show=code" not in text and "--8<--" not in text
+            assert [word for word in JARGON.findall(plain(text)) if not words.search(word)] == []
+            grade = textstat.flesch_kincaid_grade(" ".join(plain(text).split()))
+            assert grade <= 9, f"Reading level: US grade {grade:.1f} in plain words, wanted 9 or below"
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_no_level_repeats_a_sentence_of_another(path):
-    seen = {}
-    for level, text in levels(path):
-        for sentence in re.split(r"(?<=[.?!:])\s+", " ".join(plain(text).split())):
-            if len(sentence.split()) >= 5:
-                assert seen.setdefault(sentence, level) == level, f"{seen[sentence]} says it too: {sentence}"
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_no_sentence_waits_for_what_a_fold_hides(path):
-    assert not re.findall(r".*:\n\s*\?\?\? .*", path.read_text(encoding="utf-8"))
+def test_no_level_repeats_a_sentence_of_another(subtests):
+    for path in CHAPTERS:
+        with subtests.test(chapter=path.stem):
+            seen = {}
+            for level, text in levels(path):
+                for sentence in re.split(r"(?<=[.?!:])\s+", " ".join(plain(text).split())):
+                    if len(sentence.split()) >= 5:
+                        assert seen.setdefault(sentence, level) == level, (
+                            f"{seen[sentence]} says it too: {sentence}"
+                        )
 
 
 def test_every_claim_is_held_by_a_test_and_stated_on_a_page():
@@ -201,11 +195,13 @@ def test_a_paper_that_was_on_arxiv_earlier_says_so():
         assert f"first on arXiv in {year}" in entry, id
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
-def test_where_a_chapter_lists_its_papers_it_says_when_each_was_first(path):
-    for row in re.findall(r"^\| Papers? \|.*$", path.read_text(encoding="utf-8"), flags=re.M):
-        for id, year in first_years().items():
-            assert f"bibliography.md#{id})" not in row or f"#{id}) (first in {year})" in row, id
+def test_where_a_chapter_lists_its_papers_it_says_when_each_was_first():
+    first, lacking = first_years(), []
+    for path in CHAPTERS:
+        for row in re.findall(r"^\| Papers? \|.*$", path.read_text(encoding="utf-8"), flags=re.M):
+            named = [id for id in first if f"bibliography.md#{id})" in row]
+            lacking += [f"{path.name}: {id}" for id in named if f"#{id}) (first in {first[id]})" not in row]
+    assert lacking == []
 
 
 def test_where_the_table_of_methods_names_a_paper_it_says_when_it_was_first():

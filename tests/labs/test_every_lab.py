@@ -80,8 +80,9 @@ def test_every_mistake_is_told_from_the_solution_and_from_all_others(solved, sub
     listed = [mistake for mistake in mistakes(name) if mistake[0] == step]
     assert listed
     for _, was, now, says in listed:
+        words = " ".join(says.split())
 
-        def named(said, words=" ".join(says.split())):
+        def named(said, words=words):
             return words in said and "Two things." not in said
 
         with subtests.test(mistake=now):
