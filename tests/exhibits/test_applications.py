@@ -9,6 +9,7 @@ import pytest
 from exhibits import applications
 from experiments import dates, runs, translator
 from experiments.current import is_current
+from tests.rows import each_of
 
 READS = ("sinusoidal", "learned", "RoPE", "RoPE in the encoder only", "T5", "Shaw", "ALiBi")
 BLIND = ("none", "RoPE in the decoder only")
@@ -75,9 +76,7 @@ def test_at_most_one_of_a_mirrored_pair_is_right(kept):
     "Of the dates of 1950 to 2049, a function of the bag of German tokens translates right at most 5.3 % of "
     "the short ones, 8.7 % of the medium, 33.7 % of the long and 80.5 % of the full ones.",
 )
-@pytest.mark.parametrize(
-    ("style", "share"), [("short", 0.053), ("medium", 0.087), ("long", 0.337), ("full", 0.805)]
-)
+@each_of(("style", "share"), [("short", 0.053), ("medium", 0.087), ("long", 0.337), ("full", 0.805)])
 def test_a_bag_has_one_right_answer_at_most(style, share, written):
     both = written[style]
     assert len({english for _, english in both}) == len(both)  # so no answer serves two dates
@@ -134,7 +133,7 @@ def test_what_is_wrong_without_positions_is_a_date_all_the_same(kept, written):
     assert len(well_formed) > 24 and sum(well_formed) > 0.8 * len(well_formed)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "style", "is_one"),
     [
         ("4/3/26", "short", True),

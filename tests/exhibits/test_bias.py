@@ -8,6 +8,7 @@ import torch
 from exhibits import bias
 from snippets.alibi import alibi_bias, alibi_slopes
 from tests.peers import peer
+from tests.rows import each_of
 
 
 def test_the_penalty_takes_the_first_place_from_a_far_word():
@@ -107,8 +108,8 @@ def test_the_released_slopes_are_steeper_at_the_top_and_share_some_with_the_form
     "also for a float32 model; with sdpa it adds this divided by the root of the head's width, with eager "
     "twice that.",
 )
-@pytest.mark.parametrize(("attention", "times"), [("sdpa", 1), ("eager", 2)])
-@pytest.mark.parametrize(("heads", "width"), [(4, 8), (8, 16)])
+@each_of(("attention", "times"), [("sdpa", 1), ("eager", 2)])
+@each_of(("heads", "width"), [(4, 8), (8, 16)])
 def test_falcon_has_alibi_rounded_and_divided_and_eager_has_it_twice(heads, width, attention, times):
     falcon = peer("transformers.models.falcon.modeling_falcon")
     made = falcon.build_alibi_tensor(torch.ones(1, 600, dtype=torch.int64), heads, torch.float32)[:, 0]

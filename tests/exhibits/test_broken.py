@@ -15,6 +15,7 @@ from executable_prose.execution.results import exhibit_names
 from executable_prose.project import DOCS, ROOT
 from guide import register
 from tests.exhibits.common import speeds
+from tests.rows import each_of
 
 ENTRIES = register.entries()
 IDS = [entry.id for entry in ENTRIES]
@@ -116,7 +117,7 @@ def test_what_is_known_of_each_fault_is_written_down():
     "Of each entry of the register the check that it names fails on the broken code, and no check that is "
     "asked fails on the mended code.",
 )
-@pytest.mark.parametrize("name", SAID)
+@each_of("name", SAID)
 def test_each_fault_is_found_by_its_check_and_nothing_is_once_mended(name, printed):
     """An exhibit raises if its check passes what is broken, or any fails what is mended: see `compare`."""
     text = " ".join(" ".join(printed(name)).split())
@@ -151,8 +152,8 @@ def test_there_are_as_many_as_it_takes_and_each_stage_has_some():
     )
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_a_row_has_what_a_reader_needs(entry):
+@each_of("entry", ENTRIES, ids=lambda entry: entry.id)
+def test_a_row_has_what_a_reader_needs_and_threads_with_names_and_dates_in_order(entry):
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", entry.id)
     assert entry.exhibit.startswith(f"broken_{entry.stage}.") and entry.exhibit in exhibit_names()
     assert len(entry.title) <= 66 and entry.libraries
@@ -160,16 +161,12 @@ def test_a_row_has_what_a_reader_needs(entry):
         assert words.endswith((".", "?")) and words.count("`") % 2 == 0, words
     assert all(message == message.strip() and message for message in entry.messages)
     assert entry.threads or "no thread" in entry.stands
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_threads_have_names_and_dates_in_order(entry):
     dates = [date.fromisoformat(thread["date"]) for thread in entry.threads]
     assert dates == sorted(dates) and all(date(2019, 1, 1) < each < date(2026, 11, 30) for each in dates)
     assert all(set(thread) <= {"name", "date", "version"} for thread in entry.threads)
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+@each_of("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_a_library_is_named_by_a_thread_or_by_the_text(entry):
     told = " ".join(" ".join(thread.values()) for thread in entry.threads)
     told += f" {entry.title} {entry.symptom} {entry.hides} {entry.cause} {entry.fix} {entry.stands}"
@@ -180,7 +177,7 @@ def test_a_library_is_named_by_a_thread_or_by_the_text(entry):
     assert [name for name in entry.libraries if letters(name) not in letters(told)] == []
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
+@each_of("entry", ENTRIES, ids=lambda entry: entry.id)
 def test_what_explains_it_is_there(entry):
     page, _, anchor = entry.learn.partition("#")
     text = (DOCS / page).read_text("utf-8")
@@ -189,23 +186,21 @@ def test_what_explains_it_is_there(entry):
     assert not anchor or anchor in slugs | set(re.findall(r"\{[^}]*#([\w-]+)", text)), entry.learn
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=IDS)
-def test_the_check_is_one_of_the_checkers_or_of_the_page(entry):
-    own = {"exhibits/_image_checks.py"} if entry.stage == "images" else set()
-    files = {"snippets/check_positions.py"} | own
-    names = {
-        node.value
-        for file in files
-        for node in ast.walk(ast.parse((ROOT / file).read_text("utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    assert entry.check in names
+def test_each_check_is_one_of_the_checkers_or_of_the_page():
+    def words(file):
+        nodes = ast.walk(ast.parse((ROOT / file).read_text("utf-8")))
+        return {node.value for node in nodes if isinstance(node, ast.Constant)}
+
+    checkers = words("snippets/check_positions.py")
+    of_images = checkers | words("exhibits/_image_checks.py")
+    for entry in ENTRIES:
+        assert entry.check in (of_images if entry.stage == "images" else checkers), entry.id
 
 
 # The pages
 
 
-@pytest.mark.parametrize("stage", register.STAGES)
+@each_of("stage", register.STAGES)
 def test_a_page_has_the_entries_of_its_stage_each_above_its_exhibit(stage):
     text = (DOCS / "broken" / f"{stage}.md").read_text("utf-8")
     shown = re.findall(r"^```register (\S+)\n```\n\n```exhibit (\S+) show=code$", text, re.M)

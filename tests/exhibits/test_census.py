@@ -10,6 +10,7 @@ from experiments.census.checked import checked
 from experiments.census.inputs import TOKENS
 from experiments.census.rows import CENSUS, row_of, rows, words
 from snippets.check_positions import small
+from tests.rows import each_of
 
 MODELS = json.loads(CENSUS.read_text("utf-8"))["models"]
 LEAVES = {kind: row for kind, row in MODELS.items() if "parts" not in row}
@@ -52,7 +53,7 @@ def test_each_condition_of_a_rotation_has_a_line(printed, returned):
         assert measured is None or by_default == {"yes": "it does", "no": "it does not"}[measured], kind
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("kind", "mark"),
     [
         *[(kind, "turns") for kind in ("llama", "gptj", "smollm3", "gpt_oss")],

@@ -18,6 +18,7 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import dynamic_ntk, longrope
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
+from tests.rows import each_of
 
 ROOT = Path(__file__).parents[2]
 DATA = tomllib.loads((ROOT / "docs" / "guide" / "choosing.toml").read_text(encoding="utf-8"))
@@ -51,7 +52,7 @@ def dates(kind):
     "Each line of the table of models is measured in the pinned version of transformers, no fact of it is "
     "disputed, and the code behind each note stands there.",
 )
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model["name"])
+@each_of("model", MODELS, ids=lambda model: model["name"])
 def test_a_model_does_what_its_line_says(model, library):
     row = model["row"]
     assert row.measured and row.value("attention") == "yes"
@@ -267,8 +268,8 @@ def test_the_rows_of_the_figure_begin_and_end_as_its_text_says():
     "scores if no key turns, and those of a part that turns may be added; if the keys turn, the best one "
     "misses by more than a tenth.",
 )
-@pytest.mark.parametrize(("width", "rank", "tokens"), [(16, 4, 20), (64, 16, 40), (128, 32, 100)])
-@pytest.mark.parametrize("seed", range(5))
+@each_of(("width", "rank", "tokens"), [(16, 4, 20), (64, 16, 40), (128, 32, 100)])
+@each_of("seed", range(5))
 def test_a_rotation_cannot_be_moved_to_the_query(width, rank, tokens, seed):
     torch.manual_seed(seed)
     values = choosing.absorbed(width, rank, tokens)

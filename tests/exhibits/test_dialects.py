@@ -12,6 +12,7 @@ from experiments import dialect_outcomes as outcomes
 from experiments import dialects as tool
 from tests.exhibits.common import speeds
 from tests.peers import peer
+from tests.rows import each_of
 
 DATA, RESULTS = outcomes.DATA, outcomes.results()
 NAMES = [stack["name"] for stack in DATA["stack"]]
@@ -40,7 +41,7 @@ def library():
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("case", tool.cases_of("transformers-5"), ids=lambda case: case["name"])
+@each_of("case", tool.cases_of("transformers-5"), ids=lambda case: case["name"])
 def test_the_installed_version_does_what_was_kept(case):
     peer("transformers").utils.logging.set_verbosity_warning()  # a test of the census may have silenced it
     kept, now = of("transformers 5", case["name"]), tool.outcome(tool.by_transformers, case)
@@ -114,7 +115,7 @@ def test_the_new_dictionary_is_unread_by_two():
     "transformers 4 does, mean the same angles and the same attention factor, within two in a thousand, "
     "in transformers 4.57.6 and 5.23.0, vLLM 0.33.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570.",
 )
-@pytest.mark.parametrize(
+@each_of(
     "case",
     [
         "base outside, as transformers 4 writes it",
@@ -149,7 +150,7 @@ def test_an_original_length_outside():
     "`mscale_all_dim` of 1 each change what a Llama with YaRN means in transformers 5.23.0, and leave a "
     "Llama in llama.cpp at 0c1e570 as without them, without a warning.",
 )
-@pytest.mark.parametrize(
+@each_of(
     "setting",
     ["`beta_fast` 8", "`truncate` false", "`attention_factor` 1", "`mscale` and `mscale_all_dim` 1"],
 )

@@ -8,6 +8,7 @@ from matplotlib.colors import same_color
 
 from exhibits._drawing import COLORS, centred, name_lines, spaced
 from experiments.runs import load
+from tests.rows import each_of
 
 
 def test_labels_keep_their_distance_and_their_order():
@@ -20,7 +21,7 @@ def test_every_method_has_one_colour():
     assert COLORS.keys() == load("language").keys()
 
 
-@pytest.mark.parametrize("scale", ["linear", "log"])
+@each_of("scale", ["linear", "log"])
 def test_each_line_has_its_name_in_its_colour_and_no_two_names_touch(scale):
     figure, ax = plt.subplots()
     for color, end in (("C0", 2.0), ("C1", 2.01), ("C2", 900.0)):

@@ -15,6 +15,7 @@ from snippets.sinusoidal_2d import axial_sinusoids, grid_places
 from snippets.vit_table import CONVENTIONS
 from tests.exhibits.common import numbers
 from tests.peers import peer
+from tests.rows import each_of
 
 
 def test_two_squares_stand_between_those_that_touch():
@@ -38,7 +39,7 @@ def test_axial_makes_a_cross_and_golden_directions_none():
     "Products of the sinusoids of two axes, by their pairs, are the scores of two vectors of equal channels "
     "that axial RoPE of the same base turns, by their channels.",
 )
-@pytest.mark.parametrize("patch", [(0, 0), (7, 9), (14, 3)])
+@each_of("patch", [(0, 0), (7, 9), (14, 3)])
 def test_two_sinusoids_make_the_same_cross(patch):
     places = grid_places((15, 15), start=0).flatten(0, 1)
     options = {"order": (0, 1), "layout": "sin_cos", "base": 100}
@@ -54,7 +55,7 @@ def test_heads_have_tables_of_their_own(printed, returned):
     assert printed("images.by_heads") == ["(5, 9, 8)"]
 
 
-@pytest.mark.parametrize(("name", "time"), [("wan", 44), ("flux", 16)])
+@each_of(("name", "time"), [("wan", 44), ("flux", 16)])
 def test_the_slowest_pair_of_time_of_who_makes_films(name, time, returned):
     slowest = 2 * math.pi * 10_000 ** ((time - 2) / time)
     assert returned("images.makers")[name] == pytest.approx(slowest)
@@ -69,7 +70,7 @@ def test_what_the_page_prints_of_a_prompt(printed, returned):
     assert row == [0, 1, 2, 3, 3, 3, 4, 4, 4, 6, 7] and column == [0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("kind", images.PROMPTS)
+@each_of("kind", images.PROMPTS)
 def test_only_the_film_differs_by_where_text_goes_on(kind):
     live, words = images.prompts()[-1], images.PROMPTS[kind][-1]
     made = {after: live.function(kind, after) for after in ("largest", "space")}
@@ -127,7 +128,7 @@ def test_far_places_fall_together(returned):
     "shares, and those of sinusoids that are added change. If columns are cut off at the right, scores stay "
     "where places are counted and change where they are shares.",
 )
-@pytest.mark.parametrize("seed", range(3))
+@each_of("seed", range(3))
 def test_what_moves_and_cuts_change(seed):
     torch.manual_seed(seed)
     values = images.moved()

@@ -11,6 +11,7 @@ from exhibits import in_plain_python
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.rows import each_of
 
 ROUNDED = 0.005 + 1e-9  # to two places
 PROGRAMS = dict(inspect.getmembers(in_plain_python, inspect.isfunction))
@@ -56,7 +57,7 @@ def test_alibi(numbers):
     assert (weights - biased.double().softmax(-1)).abs().max() <= ROUNDED
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each_of("name", PROGRAMS)
 def test_a_program_imports_math_alone_and_is_short(name):
     tree = ast.parse(inspect.getsource(PROGRAMS[name]))
     imported = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from executable_prose import goldens
 from executable_prose.execution.results import exhibit_names
 from executable_prose.figures.svg import standalone
@@ -13,9 +11,11 @@ from tests.exhibits.common import GOLDENS
 PICTURE = ROOT / ".github" / "who-bit-whom.svg"
 
 
-@pytest.mark.parametrize("name", exhibit_names())
-def test_an_exhibit_gives_what_the_ledger_says(name, golden):
-    golden(name, GOLDENS)
+def test_exhibits_give_what_the_ledger_says(golden, subtests):
+    assert exhibit_names()
+    for name in exhibit_names():
+        with subtests.test(name):
+            golden(name, GOLDENS)
 
 
 def test_the_ledger_has_the_parts_of_exhibits_and_nothing_else(request):

@@ -19,6 +19,7 @@ from executable_prose.figures import live_graph
 from executable_prose.figures.live_html import FIELD, fill
 from executable_prose.project import ROOT
 from tests.docs.test_prose import CHAPTERS, JARGON, levels
+from tests.rows import each_of
 
 STOPS = 6  # at random, besides the ends, for each choice
 NEAR = {"rtol": 2e-5, "atol": 2e-4}  # pages count in float64, the code mostly in float32
@@ -110,7 +111,7 @@ def test_code_is_offered_but_in_plain_words_and_on_the_first_screen():
     "The code that a live figure offers runs beside the copied files, and gives the numbers of its sentence "
     "and the lines, bars or cells of its picture, at the ends of every control and at stops between.",
 )
-@pytest.mark.parametrize("name", LIVE)
+@each_of("name", LIVE)
 def test_the_code_gives_what_the_sentence_says_and_the_picture_shows(name, copies):
     live = exhibited(name)
     if name in PLAIN:
@@ -149,7 +150,7 @@ def test_the_code_gives_what_the_sentence_says_and_the_picture_shows(name, copie
             )
 
 
-@pytest.mark.parametrize("name", LIVE)
+@each_of("name", LIVE)
 def test_a_bound_in_its_words_is_rounded_outwards(name):
     live = exhibited(name)
     wrong = []
@@ -162,7 +163,7 @@ def test_a_bound_in_its_words_is_rounded_outwards(name):
     assert not wrong, f"expected ' up' or ' down' after the digits, got {wrong}"
 
 
-@pytest.mark.parametrize("name", [name for name in LIVE if name in PLAIN])
+@each_of("name", [name for name in LIVE if name in PLAIN])
 def test_in_plain_words_a_figure_has_one_control_and_says_in_plain_words_what_is_seen(name):
     live = exhibited(name)
     (control,) = live.controls.values()

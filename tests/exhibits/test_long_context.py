@@ -15,6 +15,7 @@ from experiments.runs import load
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import ntk_aware, yarn_attention_factor
 from tests.peers import peer
+from tests.rows import each_of
 
 METHODS = ("unchanged", "interpolation", "ntk_aware", "by_parts", "yarn")
 
@@ -146,7 +147,7 @@ def rotary(kind, dim, base, **parameters):
     "with neither by 0.1 ln s + 1; the code of DeepSeek-V3 multiplies scores by the square of "
     "0.1 `mscale_all_dim` ln s + 1.",
 )
-@pytest.mark.parametrize("factor", [4.0, 16.0, 40.0])
+@each_of("factor", [4.0, 16.0, 40.0])
 def test_equal_mscales_leave_no_temperature_but_in_the_code_of_deepseek(factor):
     yarn = {"factor": factor, "original_max_position_embeddings": 4096}
     assert rotary("yarn", 64, 1e4, **yarn)[1] == pytest.approx(yarn_attention_factor(factor))
@@ -185,9 +186,9 @@ def test_the_models_said_to_use_yarn_use_it_so():
     "p-RoPE, made by setting all but the fastest share of a RoPE's frequencies to zero, is the rope type "
     "`proportional` of transformers within float32, for heads 16 to 512 wide and shares from a tenth to one.",
 )
-@pytest.mark.parametrize("dim", [16, 64, 96, 128, 512])
-@pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.75, 1.0])
-@pytest.mark.parametrize("base", [1e4, 1e6])
+@each_of("dim", [16, 64, 96, 128, 512])
+@each_of("share", [0.1, 0.25, 0.5, 0.75, 1.0])
+@each_of("base", [1e4, 1e6])
 def test_p_rope_is_proportional(dim, share, base):
     theirs, factor = rotary("proportional", dim, base, partial_rotary_factor=share)
     assert factor == 1
@@ -217,8 +218,8 @@ def test_gemma_4_has_the_p_rope_that_the_page_says():
     "larger-base-is-ntk",
     "RoPE with a larger base b' in place of b is NTK-aware scaling by (b'/b)^((d-2)/d).",
 )
-@pytest.mark.parametrize("dim", [4, 64, 128, 512])
-@pytest.mark.parametrize("raised", [50_000, 500_000, 1e6, 1e7])
+@each_of("dim", [4, 64, 128, 512])
+@each_of("raised", [50_000, 500_000, 1e6, 1e7])
 def test_a_larger_base_is_ntk_aware_scaling(dim, raised):
     factor = (raised / 10_000) ** ((dim - 2) / dim)
     slowed = ntk_aware(rope_frequencies(dim, base=10_000), factor)
@@ -231,8 +232,8 @@ def test_a_larger_base_is_ntk_aware_scaling(dim, raised):
     "query with noise exceeds that of another key, on average, by twice the variance times the sum of the "
     "cosines of all pairs.",
 )
-@pytest.mark.parametrize("mean", [0.0, 1.5])
-@pytest.mark.parametrize("distance", [0, 1, 7, 400])
+@each_of("mean", [0.0, 1.5])
+@each_of("distance", [0, 1, 7, 400])
 def test_the_sum_of_cosines_is_the_mean_lead_of_a_similar_key(distance, mean):
     generator = torch.Generator().manual_seed(0)
     count, dim, spread = 50_000, 16, 0.7
@@ -256,7 +257,7 @@ def test_the_reach_is_where_the_sum_first_falls_below_zero():
         assert (sums[:-1] >= 0).all() and sums[-1] < 0
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("lowest", "highest", "length"),
     [(4250, 4350, 1024), (15_500, 16_500, 2048), (26_500, 27_500, 4096), (83_500, 84_500, 8192)],
 )
@@ -276,9 +277,7 @@ def test_who_was_trained_on_more_than_the_bound_by_every_distance_and_by_the_pap
     assert values["listed_reach"] < 1000 * values["listed_thousands"] == 32_000
 
 
-@pytest.mark.parametrize(
-    ("given", "whole"), [({}, True), ({"truncate": True}, True), ({"truncate": False}, False)]
-)
+@each_of(("given", "whole"), [({}, True), ({"truncate": True}, True), ({"truncate": False}, False)])
 def test_truncate_rounds_the_ends_of_the_ramp_and_is_the_default(given, whole):
     assert peer("transformers").GptOssConfig().rope_parameters["truncate"] is False
     scaling = {"factor": 8.0, "original_max_position_embeddings": 4096}
@@ -309,8 +308,8 @@ def test_the_critical_dimension_is_that_of_the_paper():
     "distance as at most W + (n - W) / G, rounded up to the next whole, near ones as they are, none before a "
     "nearer one; for n = 16,000, W = 1,024 and G = 5 all are below 4,096.",
 )
-@pytest.mark.parametrize(("window", "group"), [(1, 1), (8, 2), (12, 5), (1024, 5)])
-@pytest.mark.parametrize("tokens", [1, 13, 100, 16_000])
+@each_of(("window", "group"), [(1, 1), (8, 2), (12, 5), (1024, 5)])
+@each_of("tokens", [1, 13, 100, 16_000])
 def test_self_extend_asks_for_no_distance_beyond_its_bound(tokens, window, group):
     query, distance = tokens - 1, torch.arange(tokens)
     made = long_context._self_extend(distance, query, window, group)

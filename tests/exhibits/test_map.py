@@ -21,6 +21,7 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import shift_matrix, sinusoidal_encoding
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
 from tests.exhibits.common import numbers
+from tests.rows import each_of
 
 SEEDS = range(3)
 OFFSETS = (-907, -3, -1, 0, 1, 2, 17, 1024)
@@ -71,8 +72,8 @@ def found(method, axes=1):
     "method of the map changes the steps that its paper names, in the way and by what it names, and no "
     "other step.",
 )
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", METHODS)
+@each_of("seed", SEEDS)
+@each_of("name", METHODS)
 def test_a_method_is_found_where_its_paper_puts_it(name, seed):
     torch.manual_seed(seed)
     entry = METHODS[name]
@@ -176,13 +177,13 @@ MADE_UP = {
     "queries, take a share in the softmax, mix into the output, or gate by what stands between are found at "
     "their cells.",
 )
-@pytest.mark.parametrize("name", MADE_UP)
+@each_of("name", MADE_UP)
 def test_what_is_added_to_a_method_is_found(name):
     method, said = MADE_UP[name]
     assert found(method) == said
 
 
-@pytest.mark.parametrize("axis", [0, 1])
+@each_of("axis", [0, 1])
 def test_a_coordinate_that_changes_nothing_is_no_axis(axis):
     by_one = Method(add=lambda x, at: x + at[:, axis, None])
     assert found(by_one, axes=2) == ({"input": "add"}, "place")
@@ -271,7 +272,7 @@ def close(a, b, size=1e-9):
     "RoPE at position n is the exponential of n times one skew matrix, of rank two for each pair, and so "
     "turns by n and by m are the turn by n + m, also for positions below zero.",
 )
-@pytest.mark.parametrize("dim", [2, 8, 64])
+@each_of("dim", [2, 8, 64])
 def test_rope_is_the_exponential_of_a_skew_matrix(dim):
     step, x = the_map._turning(dim), torch.eye(dim, dtype=torch.float64)
     assert step.T.equal(-step) and torch.linalg.matrix_rank(step) == dim
@@ -290,7 +291,7 @@ def test_rope_is_the_exponential_of_a_skew_matrix(dim):
     " moved by the identity plus position times slope times one matrix whose square is zero, for all "
     "slopes of eight heads.",
 )
-@pytest.mark.parametrize("head", range(8))
+@each_of("head", range(8))
 def test_alibi_is_a_shear_of_two_channels(head):
     q, k = torch.randn(2, 16, dtype=torch.float64)
     slope = alibi_slopes(8)[head].double()
@@ -317,7 +318,7 @@ def test_what_the_page_shows_of_shears_is_alibi(printed):
     "depend on the offset alone, whether the matrix turns, shears, scales or does all at once; keys moved"
     " by matrices without that law have others.",
 )
-@pytest.mark.parametrize("kind", ["turns", "shears", "scales", "any"])
+@each_of("kind", ["turns", "shears", "scales", "any"])
 def test_moves_that_form_a_group_give_relative_scores(kind):
     step, (q, k) = steps()[kind], torch.randn(2, 8, dtype=torch.float64)
     for offset in OFFSETS[1:-1]:
@@ -365,7 +366,7 @@ def test_a_cached_key_is_moved_on_by_one_matrix():
     "Shears of all tokens after a key up to the query, each with a number of its own, add their sum to "
     "the score, in whatever order.",
 )
-@pytest.mark.parametrize("seed", SEEDS)
+@each_of("seed", SEEDS)
 def test_shears_of_tokens_on_the_way_add_up(seed):
     torch.manual_seed(seed)
     q, k = torch.randn(2, 8, dtype=torch.float64)
@@ -416,7 +417,7 @@ def test_how_far_vectors_grow_is_what_the_table_shows(printed, returned):
     "of n + m; and the matrix that takes a sinusoid's row to that of a later place changes the token with"
     " it.",
 )
-@pytest.mark.parametrize("seed", SEEDS)
+@each_of("seed", SEEDS)
 def test_rows_do_not_add_up_and_their_shift_moves_the_token(seed):
     torch.manual_seed(seed)
     x, at = torch.randn(16, dtype=torch.float64), torch.arange(64)

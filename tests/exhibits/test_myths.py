@@ -14,6 +14,7 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import position_interpolation, yarn
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_frequencies
 from tests.peers import peer
+from tests.rows import each_of
 
 
 @pytest.mark.claim(
@@ -33,7 +34,7 @@ def test_equal_steps_are_a_bad_test():
     "Moving a text to other positions changes the scores of a random table that is added, and not "
     "those of RoPE or Shaw.",
 )
-@pytest.mark.parametrize("seed", range(5))
+@each_of("seed", range(5))
 def test_a_shift_changes_absolute_scores_alone(seed):
     torch.manual_seed(seed)
     changes = myths.shifted_input()
@@ -112,7 +113,7 @@ def test_distinct_rows_hold_all_information(capsys):
     "Rows of a learned table beyond the longest text in training keep their first values under Adam "
     "without weight decay.",
 )
-@pytest.mark.parametrize("seed", range(3))
+@each_of("seed", range(3))
 def test_rows_beyond_the_longest_text_do_not_move(seed):
     torch.manual_seed(seed)
     values = myths.untouched_rows()
@@ -272,7 +273,7 @@ def test_what_the_order_myths_say():
     "turned back by the query's angle; then each value has turned by its distance. So it is in the attention "
     "of DeepSeek V4 in transformers 5.23.0, by moves of up to a thousand places.",
 )
-@pytest.mark.parametrize("seed", range(5))
+@each_of("seed", range(5))
 def test_turned_values_are_turned_back(seed):
     torch.manual_seed(seed)
     values = myths.values_turn()
@@ -378,8 +379,8 @@ def test_some_models_of_today_do_not_rotate(capsys):
     "padding fills whole ones. Nor do layers of Llama 4 in transformers 5.23.0 that have a temperature, for "
     "positions that leave the padding out.",
 )
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("pad", [1, 3, 4, 8, 1000])
+@each_of("seed", range(3))
+@each_of("pad", [1, 3, 4, 8, 1000])
 def test_left_padding_is_harmless_for_rope_alone(seed, pad):
     torch.manual_seed(seed)
     changes = myths.left_padding(pad)
@@ -433,7 +434,7 @@ def test_llama_4_hears_padding_by_its_temperature():
     "A text that is packed behind another and whose positions start at zero gives what it gives alone if a "
     "mask hides the other, and something else without.",
 )
-@pytest.mark.parametrize("seed", range(5))
+@each_of("seed", range(5))
 def test_positions_that_start_again_hide_no_text(seed):
     torch.manual_seed(seed)
     values = myths.packed_by_positions()

@@ -11,6 +11,7 @@ from experiments.intervals import compare
 from snippets.attention import SelfAttention
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
+from tests.rows import each_of
 
 
 @pytest.mark.claim(
@@ -30,8 +31,8 @@ def test_orders_show_from_the_second_layer_on():
     "without positions, and 24 different ones after two layers, or after a RoPE layer and one without "
     "positions.",
 )
-@pytest.mark.parametrize("layout", ["half", "interleaved"])
-@pytest.mark.parametrize(("width", "heads"), [(16, 4), (4, 1), (64, 2)])
+@each_of("layout", ["half", "interleaved"])
+@each_of(("width", "heads"), [(16, 4), (4, 1), (64, 2)])
 def test_orders_show_through_a_rope_layer_and_one_without(width, heads, layout):
     def rotate(x):
         tables = rope_tables(torch.arange(x.shape[-2]), rope_frequencies(x.shape[-1], base=10000), x.dtype)

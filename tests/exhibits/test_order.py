@@ -8,6 +8,7 @@ import torch
 from exhibits import order
 from snippets.attention import attention
 from tests.peers import peer
+from tests.rows import each_of
 
 
 @pytest.mark.claim(
@@ -44,7 +45,7 @@ def test_a_word_gets_another_sum_in_another_place():
     "properties of the table; those that are added tell copies of a token apart and change their scores "
     "under a shift, and of the others only Shaw's value table tells copies apart.",
 )
-@pytest.mark.parametrize(("dim", "heads", "seed"), [(32, 2, 0), (32, 2, 1), (64, 4, 2), (16, 2, 3)])
+@each_of(("dim", "heads", "seed"), [(32, 2, 0), (32, 2, 1), (64, 4, 2), (16, 2, 3)])
 def test_no_encoding_has_every_property(dim, heads, seed):
     table = order._properties(dim, heads, seed)
     has = {name: {key for key, value in row.items() if value} for name, row in table.items()}
@@ -64,7 +65,7 @@ def test_no_encoding_has_every_property(dim, heads, seed):
         assert order.properties()[1]["most"] == max(map(len, has.values())) == 6
 
 
-@pytest.mark.parametrize("sink", [-2.0, 0.0, 2.0])
+@each_of("sink", [-2.0, 0.0, 2.0])
 def test_the_weights_of_a_token_add_up_to_one_but_with_a_learned_sink_to_less(sink):
     """What the glossary says of gpt-oss."""
     attend = peer("transformers.models.gpt_oss.modeling_gpt_oss").eager_attention_forward

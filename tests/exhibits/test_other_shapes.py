@@ -15,6 +15,7 @@ from snippets.fourier import fourier_features
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
 from tests.exhibits.common import numbers
 from tests.peers import peer
+from tests.rows import each_of
 
 MODELS = "transformers.models"
 ROUNDED = {"rtol": 0, "atol": 1e-4}  # angles in float32, up to some thousand radians
@@ -150,7 +151,7 @@ def pi0(t):
     "version of transformers is the snippet's sinusoids, in the layout, the unit and with the base that the "
     "table names, up to the rounding of float32 angles.",
 )
-@pytest.mark.parametrize("model", [qwen, vibevoice, gradium, pi0])
+@each_of("model", [qwen, vibevoice, gradium, pi0])
 def test_timesteps_are_sinusoids(model):
     theirs, ours = model(torch.tensor([0.0, 0.001, 0.25, 0.5, 0.999, 1.0]))
     assert_close(ours, theirs, rtol=0, atol=2e-4)
@@ -288,7 +289,7 @@ WITNESSES = {
     "Each listed model that hears or forecasts has what the list says in its modeling file of the tested "
     "version of transformers.",
 )
-@pytest.mark.parametrize("name", other_shapes.LISTENERS)
+@each_of("name", other_shapes.LISTENERS)
 def test_listeners_are_as_their_code_has_them(name):
     assert peer("transformers").__version__ == "5.23.0", "look at the sentence again"
     WITNESSES[name]()

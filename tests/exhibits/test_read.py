@@ -14,6 +14,7 @@ from snippets.forgetting import forgetting_bias
 from snippets.relative_logits import relative_logits
 from tests.exhibits.common import numbers
 from tests.peers import peer
+from tests.rows import each_of
 
 
 def test_full_stops_count_sentences():
@@ -72,7 +73,7 @@ def test_gates_that_are_all_alike_are_alibi_and_the_decay_of_xpos():
     "than rounding, for all pairs of places in a text of eight; a replaced one changes FoX's and not "
     "Inkling's.",
 )
-@pytest.mark.parametrize("seed", range(3))
+@each_of("seed", range(3))
 def test_sums_do_not_know_the_order_of_what_they_sum(seed):
     torch.manual_seed(seed)
     tokens, dim = 8, 4
@@ -110,8 +111,8 @@ def test_the_table_of_what_lies_between_says_what_its_numbers_say():
     "what a recurrence gives that shrinks one matrix by each gate and adds the outer product of key and "
     "value; in float64, for one to fifty tokens and gates from almost zero to one.",
 )
-@pytest.mark.parametrize("tokens", [1, 2, 50])
-@pytest.mark.parametrize("least", [1e-9, 0.5, 1.0])
+@each_of("tokens", [1, 2, 50])
+@each_of("least", [1e-9, 0.5, 1.0])
 def test_a_gated_recurrence_is_forgetting_without_a_softmax(tokens, least):
     q, k, v = torch.randn(3, tokens, 5, dtype=torch.float64)
     gates = least + (1 - least) * torch.rand(tokens, dtype=torch.float64)
@@ -253,11 +254,11 @@ def test_the_table_of_hybrids_has_each_release_and_counts_those_that_rotate_noth
     "maximum, the sum and the mixture of a fused softmax, gives what CoPE's scores, a softmax and a product "
     "with the values give, to 1e-11 in float64; it never has more scores than one tile.",
 )
-@pytest.mark.parametrize(
+@each_of(
     ("tokens", "rows", "tile"),
     [(1, 1, 8), (301, 24, 32), (64, 300, 64), (100, 5, 7), (33, 1, 16), (40, 60, 100)],
 )
-@pytest.mark.parametrize("seed", range(3))
+@each_of("seed", range(3))
 def test_cope_fits_a_loop_over_tiles(tokens, rows, tile, seed):
     torch.manual_seed(seed)
     values = read.cope_in_tiles(tokens, 16, rows, tile)
@@ -286,8 +287,8 @@ def test_what_did_not_cross_over_is_in_no_modeling_file():
     "turned as at the first place of that window, with a larger base, and a query sees it if no token of "
     "the window is later.",
 )
-@pytest.mark.parametrize("kind", ["CSA", "HCA"])
-@pytest.mark.parametrize("tokens", [4, 14, 130, 300])
+@each_of("kind", ["CSA", "HCA"])
+@each_of("tokens", [4, 14, 130, 300])
 @torch.no_grad()
 def test_deepseek_v4_puts_a_summary_at_the_first_token_of_its_window(kind, tokens):
     folder = "transformers.models.deepseek_v4"

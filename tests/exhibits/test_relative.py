@@ -10,6 +10,7 @@ from exhibits import relative
 from exhibits.in_a_transformer import DOORS
 from experiments.encodings import switch
 from snippets.block import Decoder
+from tests.rows import each_of
 
 LENGTHS, DEPTHS, SEEDS = (2, 8, 33, 64), (1, 2, 4), (0, 1, 2)
 SETTINGS = list(itertools.product(LENGTHS, DEPTHS, SEEDS))
@@ -33,8 +34,8 @@ def rows(tokens, depth, seed, way, causal, marked=False):
     "rounding, with a number by distance, RoPE or Shaw's key table, causal or not, though the weights "
     "differ; with Shaw's value table, or with vectors added to the tokens, the rows differ.",
 )
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("tokens", "depth", "seed"), SETTINGS)
+@each_of("causal", [False, True])
+@each_of(("tokens", "depth", "seed"), SETTINGS)
 def test_copies_stay_copies_unless_positions_reach_what_is_summed(tokens, depth, seed, causal):
     for way in THROUGH_SCORES:
         made, weights = rows(tokens, depth, seed, way, causal)
@@ -49,8 +50,8 @@ def test_copies_stay_copies_unless_positions_reach_what_is_summed(tokens, depth,
     "With one other token before them, copies of one token get different rows from a number by distance "
     "and from RoPE, causal or not.",
 )
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("tokens", "depth", "seed"), [case for case in SETTINGS if case[0] > 2])
+@each_of("causal", [False, True])
+@each_of(("tokens", "depth", "seed"), [case for case in SETTINGS if case[0] > 2])
 def test_another_token_before_them_tells_copies_apart(tokens, depth, seed, causal):
     for way in ("a number", "RoPE"):
         assert relative._apart(rows(tokens, depth, seed, way, causal, marked=True)[0]) > 1e-3
@@ -61,7 +62,7 @@ def test_another_token_before_them_tells_copies_apart(tokens, depth, seed, causa
     "In the guide's decoder, which has networks and norms besides attention, of all settings of the switch "
     "only sinusoids and the learned table give copies of one token different rows.",
 )
-@pytest.mark.parametrize("name", switch(32, 2, 64, clip=16))
+@each_of("name", switch(32, 2, 64, clip=16))
 def test_in_the_decoder_only_added_vectors_tell_copies_apart(name):
     for tokens, depth, seed in SETTINGS:
         torch.manual_seed(seed)
@@ -94,7 +95,7 @@ def test_deberta_learns_what_its_versions_learn():
     "In one head with Shaw's key table, taught to say the token two places back, the row of that distance "
     "turns away from all others, which come to look alike, and is the only one that raises the score.",
 )
-@pytest.mark.parametrize("seed", range(4))
+@each_of("seed", range(4))
 def test_the_row_that_is_wanted_parts_from_the_others(seed):
     before, after, scores, right = relative._taught_two_back(80, seed)
     others = torch.arange(len(scores)) != 4

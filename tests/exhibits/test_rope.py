@@ -8,6 +8,7 @@ import torch
 from exhibits import evidence, rope
 from snippets.rope import rope_frequencies
 from tests.peers import peer
+from tests.rows import each_of
 
 
 def test_two_steps_apart_is_two_steps_apart_and_the_side_counts():
@@ -54,7 +55,7 @@ def test_three_queries_share_one_curve_over_the_offset():
     assert values["apart"] < 1e-12
 
 
-@pytest.mark.parametrize("base", [10.0, 10_000.0, 1_000_000.0])
+@each_of("base", [10.0, 10_000.0, 1_000_000.0])
 def test_equal_arrows_score_highest_at_distance_zero_and_opposite_ones_lowest(base):
     _, _, live = rope.own_score()
 
@@ -112,7 +113,7 @@ def test_gemma_stops_slow_pairs_in_its_layers_of_full_attention():
     "A head with one query and one key for all tokens, trained with RoPE on 64 positions to look five "
     "back, gives that token at least nine tenths of its weight up to position 511.",
 )
-@pytest.mark.parametrize("seed", range(3))
+@each_of("seed", range(3))
 def test_a_head_for_one_offset_goes_on_working(seed):
     torch.manual_seed(seed)
     values = rope.looks_back()

@@ -7,9 +7,10 @@ import torch
 
 from exhibits import sinusoidal
 from snippets.sinusoidal import sinusoidal_encoding
+from tests.rows import each_of
 
 
-@pytest.mark.parametrize("dim", [2, 64, 512])
+@each_of("dim", [2, 64, 512])
 def test_any_projection_of_an_appended_place_is_one_of_some_added_vector(dim):
     torch.manual_seed(0)
     words, places = torch.randn(2, 9, dim, dtype=torch.float64)
