@@ -23,6 +23,7 @@ from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, axis_frequencies
 from tests.exhibits.common import GOLDENS
 from tests.peers import peer
+from tests.rows import each_of
 
 SHOWN = re.compile(r"^```(?:python\n(.*?)^```|exhibit (\w+)\.(\w+) show=code)$", re.M | re.S)
 PAGES = [page for page in sorted((DOCS / "reference").glob("*.md")) if SHOWN.search(page.read_text("utf-8"))]
@@ -81,8 +82,8 @@ def within():
     "the window, decodes what it decodes with all of them, also beside padding on the left and with texts "
     "packed into the row; with one key fewer it does not.",
 )
-@pytest.mark.parametrize("sizes", [[1] * 9, [4, 1, 1, 1, 2], [9]])
-@pytest.mark.parametrize("window", [1, 2, 3, 8, 9, 20])
+@each_of("sizes", [[1] * 9, [4, 1, 1, 1, 2], [9]])
+@each_of("window", [1, 2, 3, 8, 9, 20])
 def test_a_layer_with_a_window_decodes_the_same_without_older_keys(within, window, sizes):
     documents = torch.tensor([[1] * 9, [0] * 3 + [1] * 6, [1] * 4 + [2] * 5])
     at, (q, k, v) = document_positions(documents), torch.randn(3, 3, 2, 9, 4).double()

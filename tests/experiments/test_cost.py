@@ -13,6 +13,7 @@ from executable_prose.project import ROOT
 from experiments import cost, measure
 from experiments.measure import peak_bytes, seconds
 from snippets.block import Encoding
+from tests.rows import each_of
 
 ADDED, TURNED = ["sinusoidal", "learned"], ["RoPE", "xPos"]
 LINEAR = ADDED + TURNED
@@ -43,8 +44,8 @@ def growth(part, name, length):
     "What sinusoids, learned tables, RoPE and xPos themselves do takes memory in proportion to the length: "
     "twice the length, twice the memory, within 2 in 100.",
 )
-@pytest.mark.parametrize("name", LINEAR)
-@pytest.mark.parametrize("length", [16, 100, LENGTH, 1000])
+@each_of("name", LINEAR)
+@each_of("length", [16, 100, LENGTH, 1000])
 def test_what_is_added_or_turned_takes_memory_in_proportion_to_the_length(name, length):
     assert growth("own", name, length) == pytest.approx(2, rel=0.02)
 
@@ -55,7 +56,7 @@ def test_what_is_added_or_turned_takes_memory_in_proportion_to_the_length(name, 
     "once texts are long: at least 3.1 and at most 4.1 times from 256 to 512 tokens, and at least 3.7 from "
     "500 to 1,000.",
 )
-@pytest.mark.parametrize("name", ["none", *QUADRATIC])
+@each_of("name", ["none", *QUADRATIC])
 def test_what_is_made_for_each_pair_takes_memory_by_the_square_of_the_length(name):
     assert 3.1 < growth("own", name, LENGTH) < 4.1
     assert 3.7 < growth("own", name, 500) < 4.1
@@ -98,7 +99,7 @@ def test_each_encoding_uses_the_doors_of_its_family():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", list(cost.ENCODINGS))
+@each_of("name", list(cost.ENCODINGS))
 def test_the_kernel_gives_what_attention_written_out_gives(name):
     ways = cost.Ways(name, 24)
     encoding, at = ways.encoding, ways.positions
@@ -113,7 +114,7 @@ def test_the_kernel_gives_what_attention_written_out_gives(name):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", list(cost.ENCODINGS))
+@each_of("name", list(cost.ENCODINGS))
 def test_decoding_gives_the_last_row_of_the_whole(name):
     ways = cost.Ways(name, 24)
     ways.x = torch.cat((ways.x, ways.token), 1)
@@ -124,7 +125,7 @@ def test_decoding_gives_the_last_row_of_the_whole(name):
     assert_close(ways.decoding(), whole[:, -1:], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", list(cost.ENCODINGS))
+@each_of("name", list(cost.ENCODINGS))
 def test_training_gives_a_gradient_for_everything_learned(name):
     ways = cost.Ways(name, 8)
     gradients = ways.training()

@@ -7,6 +7,7 @@ import pytest
 from executable_prose import project
 from executable_prose.execution import provenance
 from experiments import fresh
+from tests.rows import each_of
 
 SNIPPET = """
 def turned(x):
@@ -48,7 +49,7 @@ def test_timings_of_the_code_as_it_is_are_published(timed, capsys, was, now):
     assert "every timing" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("was", "now", "name"),
     [
         ("return x", "return -x", "turned"),

@@ -12,6 +12,7 @@ from experiments.encodings import make
 from experiments.generator import TRAINED, generate, pick, read, show, words
 from experiments.runs import load, plan
 from snippets.block import Decoder, Encoding
+from tests.rows import each_of
 
 VOCABULARY, ROWS = 11, 12  # ROWS of the learned table
 every_encoding = pytest.mark.parametrize("name", plan()["language"]["methods"])
@@ -68,7 +69,7 @@ class Fixed:
     "greedy, and sampled with the same random numbers.",
 )
 @every_encoding
-@pytest.mark.parametrize(("rows", "tokens"), [(1, 1), (2, 3), (3, ROWS - 4)])
+@each_of(("rows", "tokens"), [(1, 1), (2, 3), (3, ROWS - 4)])
 def test_a_cache_writes_what_reading_everything_again_writes(name, rows, tokens):
     model, prompt = untrained(name), prompts(rows, tokens)
     for temperature in (0.0, 1.5):
@@ -96,7 +97,7 @@ def test_scores_from_a_cache_are_those_of_the_whole_text(name):
     "The generator reads the prompt, and then each token that it has written, but for the last, once: at "
     "the position where it stands in the text.",
 )
-@pytest.mark.parametrize(("rows", "tokens", "most"), [(2, 2, 4), (1, 1, 1), (3, 7, 20)])
+@each_of(("rows", "tokens", "most"), [(2, 2, 4), (1, 1, 1), (3, 7, 20)])
 def test_each_token_is_read_once_at_the_position_where_it_stands(rows, tokens, most):
     model = Fixed([0.0] * VOCABULARY)
     text = generate(model, prompts(rows, tokens), most, generator=seeded())
@@ -116,7 +117,7 @@ def test_each_token_is_read_once_at_the_position_where_it_stands(rows, tokens, m
     "At a temperature above zero the generator draws the next token with the chances softmax(scores / "
     "temperature); at zero it takes the one with the highest score.",
 )
-@pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0, 2.5, 100.0])
+@each_of("temperature", [0.05, 0.3, 1.0, 2.5, 100.0])
 def test_tokens_are_drawn_with_the_chances_of_their_scores(temperature):
     scores, draws = torch.tensor([1.0, 0.2, -0.5, 0.9]), 20_000
     drawn = pick(scores.expand(draws, 4), temperature, seeded())
@@ -157,7 +158,7 @@ def test_the_same_seed_writes_the_same_and_another_writes_another():
     "The generator writes at most as many tokens as it is told; a row that has written the end token "
     "holds nothing else from there on; and it stops early once every row has ended.",
 )
-@pytest.mark.parametrize("seed", range(3))
+@each_of("seed", range(3))
 def test_a_row_ends_at_the_end_token_and_all_stop_when_all_have_ended(seed):
     prompt = torch.zeros(40, 1, dtype=torch.int64)
     text = generate(Fixed([0.0, 0.0, 0.0]), prompt, 200, end=2, generator=seeded(seed))
@@ -180,7 +181,7 @@ def test_an_end_token_in_the_prompt_ends_nothing():
     assert text.tolist() == [[2, 2, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("most", [0, 1, 5])
+@each_of("most", [0, 1, 5])
 def test_it_writes_as_many_tokens_as_it_is_told(most):
     text = generate(untrained(), prompts(), most)
     assert text.shape == (2, 3 + most)
@@ -200,7 +201,7 @@ def test_a_learned_table_refuses_the_token_after_its_last_row():
             generate(model, prompts(2, tokens), ROWS + 2 - tokens)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("options", "message"),
     [
         ({"prompt": torch.tensor([1, 2])}, r"prompt must be int64 \(batch, tokens\), got torch.int64 \(2,\)"),

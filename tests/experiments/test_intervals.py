@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from experiments.intervals import SEEN, compare, could_be_seen, interval, quantile
+from tests.rows import each_of
 
 # how much seeds, files, and each seed with each file differ
 MIXES = [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0.13, 1, 0.5), (0.13, 1, 0), (0.3, 1, 0)]
@@ -31,7 +32,7 @@ def test_the_mean_counts_each_file_once_and_its_windows_together():
     assert interval(values[..., None].expand(-1, -1, -1, 2)) == pytest.approx(interval(values))
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 4, 57, 399])
+@each_of("freedom", [1, 2, 4, 57, 399])
 def test_the_quantile_is_that_of_students_t(freedom):
     within = mpmath.betainc(
         freedom / 2, 0.5, freedom / (freedom + quantile(freedom) ** 2), 1, regularized=True
@@ -39,7 +40,7 @@ def test_the_quantile_is_that_of_students_t(freedom):
     assert float(within) == pytest.approx(0.95, abs=1e-5)
 
 
-@pytest.mark.parametrize(("seeds", "files"), [(1, 400), (400, 1), (3, 1)])
+@each_of(("seeds", "files"), [(1, 400), (400, 1), (3, 1)])
 def test_with_one_axis_it_is_that_of_students_t(seeds, files):
     values = torch.randn(seeds, files, dtype=torch.float64)
     mean, low, high = interval(values)
@@ -54,9 +55,9 @@ def test_with_one_axis_it_is_that_of_students_t(seeds, files):
     "seed differs with each file in its own way it is too wide, and holds it nearly always. The seeds of the "
     "data are normal.",
 )
-@pytest.mark.parametrize("files", [48, 58])
-@pytest.mark.parametrize("skewed", [False, True])
-@pytest.mark.parametrize("mix", MIXES)
+@each_of("files", [48, 58])
+@each_of("skewed", [False, True])
+@each_of("mix", MIXES)
 def test_the_interval_holds_the_mean_whichever_differs_more(mix, skewed, files):
     found = [interval(data(3, files, *mix, skewed)) for _ in range(1500)]
     held = sum(low < 0.5 < high for _, low, high in found) / 1500
@@ -83,9 +84,9 @@ def test_it_is_the_same_each_time():
     "better at most 7 times in 100, whichever differs more, seeds or files, and also where a few files are "
     "far off; of a thing with a single seed it never says better or worse, whatever the other has",
 )
-@pytest.mark.parametrize("files", [48, 58])
-@pytest.mark.parametrize("skewed", [False, True])
-@pytest.mark.parametrize("mix", MIXES)
+@each_of("files", [48, 58])
+@each_of("skewed", [False, True])
+@each_of("mix", MIXES)
 def test_of_two_that_are_alike_neither_is_called_better(mix, skewed, files):
     zero = torch.zeros(3, files, 1)
     told = [compare(zero, data(3, files, *mix, skewed) - 0.5).better() for _ in range(1500)]
@@ -98,7 +99,7 @@ def test_of_two_that_are_alike_neither_is_called_better(mix, skewed, files):
     "better at most 7 times in 100, whichever differs more, seeds or files, and also where a few files are "
     "far off; of a thing with a single seed it never says better or worse, whatever the other has",
 )
-@pytest.mark.parametrize(("seeds", "others"), [(1, 1), (1, 3), (3, 1)])
+@each_of(("seeds", "others"), [(1, 1), (1, 3), (3, 1)])
 def test_a_single_seed_gets_no_verdict(seeds, others):
     words = {True: "better", False: "worse", None: "alike"}
     for gain in (-5.0, 0.0, 5.0):  # far beyond any interval over files
@@ -140,7 +141,7 @@ def test_of_the_same_files_only_the_differences_count():
     assert compare(one, one + 0.1 + 0.01 * torch.randn(3, 1)).better() is True
 
 
-@pytest.mark.parametrize("mix", [(1.0, 0.0), (0.1, 1.0), (0.3, 1.0)])
+@each_of("mix", [(1.0, 0.0), (0.1, 1.0), (0.3, 1.0)])
 def test_a_gain_as_large_as_could_be_seen_is_seen_as_often_as_said(mix):
     """Data whose scatter is known, and a table that scatters just as they do."""
     by_seed, by_file = mix

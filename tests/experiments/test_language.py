@@ -9,6 +9,7 @@ import torch
 from experiments import corpus, language, regimes, shuffled, tasks, variants
 from experiments.runs import plan
 from snippets.xpos import xpos_decay
+from tests.rows import each_of
 
 METHODS = plan()["language"]["methods"]
 
@@ -148,7 +149,7 @@ def test_a_few_updates_show_who_fails_far_out(trained):
     assert rise["RoPE"] > rise["ALiBi"] + 0.05
 
 
-@pytest.mark.parametrize(("decoder", "trained"), [(language.decoder, 128), (tasks.decoder, 32)])
+@each_of(("decoder", "trained"), [(language.decoder, 128), (tasks.decoder, 32)])
 def test_xpos_fades_over_half_of_the_trained_length_as_in_its_paper(decoder, trained):
     at = torch.tensor([[0, trained // 2]])
     cos, sin = decoder("xPos", 0).encoding.tables(at)["query"]

@@ -1,12 +1,12 @@
 """What a patch changes in one layer of a model of chains, and what it leaves alone."""
 
-import pytest
 import torch
 
 from experiments import chains, layers, recent, regimes
 from experiments.chains import asked, asked_about
 from experiments.runs import plan
 from snippets.block import Encoding
+from tests.rows import each_of
 
 TEXTS = asked(1)[:, :80]
 METHODS = plan()["layers"]["methods"]
@@ -21,7 +21,7 @@ def above(model):
     return asked_about(model, TEXTS, "cpu")
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each_of("name", METHODS)
 def test_with_an_encoding_to_each_layer_a_model_says_what_it_said(name):
     whole = above(layers.begun(name, 0).eval())
     model = begun(name)
@@ -40,7 +40,7 @@ def test_models_begin_as_those_of_chains_and_of_recent():
             assert torch.equal(mine[key], value)
 
 
-@pytest.mark.parametrize(("name", "windows"), [("window and RoPE", True), ("RoPE and none", False)])
+@each_of(("name", "windows"), [("window and RoPE", True), ("RoPE and none", False)])
 def test_of_window_and_bare_layer_each_is_there_without_the_other(name, windows):
     first, second = (block.encoding for block in begun(name).blocks)
     at = torch.arange(80)[None]

@@ -5,6 +5,7 @@ import torch
 
 from experiments import chains, recent, recipes, regimes
 from experiments.runs import plan
+from tests.rows import each_of
 
 METHODS = [method.split(", ") for method in plan()["recipes"]["methods"]]
 AT = torch.arange(regimes.TRAINED)[None]
@@ -24,7 +25,7 @@ def test_each_method_is_one_of_chains_or_of_today_with_one_change():
         }
 
 
-@pytest.mark.parametrize(("name", "change"), METHODS)
+@each_of(("name", "change"), METHODS)
 def test_weights_begin_as_in_chains_but_for_those_of_the_encoding(name, change):
     model, plain = recipes.begun(name, change, 3), regimes.decoder("none", chains.STATES, 3)
     kept = {key.replace(".block.", "."): value for key, value in model.state_dict().items()}
@@ -32,7 +33,7 @@ def test_weights_begin_as_in_chains_but_for_those_of_the_encoding(name, change):
         assert torch.equal(kept[key], value)
 
 
-@pytest.mark.parametrize(("name", "change"), [("sinusoidal", "quiet"), ("learned", "loud")])
+@each_of(("name", "change"), [("sinusoidal", "quiet"), ("learned", "loud")])
 def test_what_is_added_is_as_loud_as_the_tokens_and_of_the_same_form(name, change):
     model, plain = recipes.begun(name, change, 0), regimes.decoder(name, chains.STATES, 0)
     tokens = (model.scale * model.tokens.weight).square().mean().sqrt().item()

@@ -12,6 +12,7 @@ from experiments import chains, ciphers, corpus, extensions, language, layers, r
 from experiments.encodings import make
 from experiments.runs import PLAN, plan
 from snippets.block import Encoding
+from tests.rows import each_of
 
 METHODS = plan()["chains"]["methods"]
 WITHOUT = ("none", "sinusoidal", "RoPE", "ALiBi", "xPos", "Sandwich")  # numbers to learn in the encoding
@@ -57,7 +58,7 @@ def test_no_other_chances_have_a_lower_loss_than_the_floor_and_the_floor_is_met(
     assert chains.above(best.log(), texts).abs().max() < 1e-6
 
 
-@pytest.mark.parametrize("seen", [2, 5, 30, 41])
+@each_of("seen", [2, 5, 30, 41])
 def test_a_count_of_the_last_states_is_that_of_a_text_that_begins_there(seen):
     texts = chains.draw(3, 41, seed=0)
     found = chains.counted(texts, seen)
@@ -159,7 +160,7 @@ def test_a_learned_table_gives_places_past_its_end_its_last_row():
     assert torch.equal(rows[0], encoding.table.table[3]) and torch.equal(rows[1], encoding.table.table[127])
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each_of("name", METHODS)
 def test_a_window_hides_what_stands_so_far_back_or_farther_and_nothing_else(name):
     encoding = regimes.clamped() if name == "learned" else make(name, 64, 4, 1024, 32)
     at = torch.arange(20)[None]
@@ -189,8 +190,8 @@ def test_a_window_as_long_as_the_text_changes_nothing_and_the_encoding_is_left_a
     "In the two layers of our models a window of n positions in each lets the output depend on the last 2n - "
     "1 states and on none before: tested for windows of 3 and 9 with each encoding that takes a window",
 )
-@pytest.mark.parametrize("window", [3, 9])
-@pytest.mark.parametrize("name", METHODS)
+@each_of("window", [3, 9])
+@each_of("name", METHODS)
 def test_what_two_layers_with_a_window_see(name, window):
     model, texts = regimes.decoder(name, chains.STATES, 0).double(), chains.asked(1)[:, :40]
     for each in model.parameters():

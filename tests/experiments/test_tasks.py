@@ -21,6 +21,7 @@ from experiments.tasks import (
     TICK,
     TICKS,
 )
+from tests.rows import each_of
 
 LETTER = range(LETTERS)
 ASKS_FOR = {ASK: MARK, ASK_OTHER: OTHER}
@@ -35,7 +36,7 @@ def drawn(task, rows, length):
     return zip(tokens.tolist(), answers.tolist(), strict=True)
 
 
-@pytest.mark.parametrize("length", [8, 9, 32])
+@each_of("length", [8, 9, 32])
 def test_copying_asks_for_the_text_again(length):
     half = length // 2
     for row, said in drawn(tasks.copying, 20, length):
@@ -44,7 +45,7 @@ def test_copying_asks_for_the_text_again(length):
         assert said == [NOTHING] * half + text
 
 
-@pytest.mark.parametrize("length", [8, 9, 16, 17, 32])
+@each_of("length", [8, 9, 16, 17, 32])
 def test_recall_asks_for_the_value_of_one_of_two_marks(length):
     places, asked, last = Counter(), Counter(), Counter()
     for row, said in drawn(tasks.recall, 600, length):
@@ -73,7 +74,7 @@ def test_who_takes_the_value_of_the_wrong_mark_in_recall_is_right_no_oftener_tha
     assert alike / len(rows) == pytest.approx(1 / LETTERS, abs=0.02)
 
 
-@pytest.mark.parametrize("length", [8, 24, 256])
+@each_of("length", [8, 24, 256])
 def test_counting_asks_for_the_ticks_since_the_reset(length):
     last, resets, earlier = Counter(), Counter(), 0
     for row, said in drawn(tasks.counting, 3000, length):

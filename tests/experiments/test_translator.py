@@ -9,6 +9,7 @@ from experiments import dates, translator
 from experiments.current import carry_out, is_current
 from experiments.dates import DAYS, END, LONGEST, PAD, START, STYLES
 from experiments.runs import Run, plan
+from tests.rows import each_of
 
 SENTENCES = ("03.04.26", "21. November 2026", "Samstag, 21. November 2026")
 ANSWERS = ("4/3/26", "November 21, 2026", "Saturday, November 21, 2026")
@@ -103,7 +104,7 @@ def test_a_batch_is_padded_on_the_right():
     assert (rows[0, 9], rows[0, 10], rows[1, 10]) == (END, PAD, END)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "message"),
     [
         ("3. Apfel 2026", r"'3. Apfel 2026' has unknown tokens \['Apfel'\]"),
@@ -124,7 +125,7 @@ def test_a_text_that_is_no_date_is_refused(text, message):
     "With every encoding, changing a token of the translation changes no score before it and some at it, and "
     "changing any token of the German text changes all of them.",
 )
-@pytest.mark.parametrize("method", EVERY)
+@each_of("method", EVERY)
 def test_no_token_to_come_is_seen(method):
     made = model(method)
     source = ids("Samstag, 21. November 2026")
@@ -155,7 +156,7 @@ def each_changed(row):
     "With every encoding, a text beside longer ones gets the scores and weights that it gets alone, up to "
     "rounding, whether the German text is padded on the right or on the left; padding gets no weight.",
 )
-@pytest.mark.parametrize("method", EVERY)
+@each_of("method", EVERY)
 def test_padding_changes_nothing(method):
     made, atol = model(method), 1e-5 if method == "Sandwich" else 1e-12  # Sandwich works in float32
     source, target = ids(*SENTENCES), ids(*ANSWERS, before=[START], after=[END])
@@ -181,8 +182,8 @@ def test_padding_changes_nothing(method):
     "Where the encoder has no positions, a German text and its reorderings get the same scores, up to "
     "rounding, whatever the weights and whether or not the decoder has positions.",
 )
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("seed", "german"), [*enumerate(SENTENCES)])
+@each_of("method", METHODS)
+@each_of(("seed", "german"), [*enumerate(SENTENCES)])
 def test_without_positions_in_the_encoder_order_is_lost(method, seed, german):
     made = model(method, seed)
     target = ids("Saturday, November 21, 2026", before=[START])
@@ -200,7 +201,7 @@ def test_without_positions_in_the_encoder_order_is_lost(method, seed, german):
     "Where all that the encoder has is a bias that is the same for both directions, as the symmetric ALiBi, "
     "KERPLE and Sandwich are, a text and the same text from its end get the same scores, up to rounding.",
 )
-@pytest.mark.parametrize("name", sorted(plan()["language"]["methods"]))
+@each_of("name", sorted(plan()["language"]["methods"]))
 def test_a_symmetric_bias_cannot_tell_a_text_from_its_mirror_image(name):
     target = ids("Saturday, November 21, 2026", before=[START])
     for seed, german in enumerate(("10.01.01", *SENTENCES)):
@@ -232,7 +233,7 @@ def slowly(made, german):
     "does for it alone, without padding and with all computed again at each step, but for ties within "
     "rounding.",
 )
-@pytest.mark.parametrize("method", EVERY)
+@each_of("method", EVERY)
 def test_translating_at_once_is_translating_one_by_one(method):
     made, known = model(method), dates.vocabulary()
     for part in (made.readers, made.writers, made.looks):

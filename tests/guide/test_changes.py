@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 from executable_prose.errors import BuildFault
 from guide import changes, copies, heads
 from guide.changes_page import as_markdown
+from tests.rows import each_of
 
 SITE = "https://someone.github.io/guide/"
 ATOM = f"{{{changes.ATOM}}}"
@@ -95,7 +96,7 @@ def test_entries_are_read_with_lines_that_go_on(written):
     assert changes.fixes_of("none.py") == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("was", "now", "says"),
     [
         ("- Added", "- Mended", "'## date' or '- Kind file.py: words', one of ('Fixed', 'Changed',"),

@@ -12,6 +12,7 @@ from executable_prose import labs, project, symbols
 from executable_prose.execution import provenance
 from executable_prose.site import markdown_copies
 from guide import changes, copies, heads
+from tests.rows import each_of
 
 SITE = "https://someone.github.io/guide"
 HEAD = "# SPDX-License-Identifier: 0BSD\n# From The executable guide to positional encoding, {}\n"
@@ -173,7 +174,7 @@ def test_what_the_site_hands_out_names_the_site():
     assert named.split("\n")[2:] == text.split("\n")[2:]
 
 
-@pytest.mark.parametrize("site", ["", "http://127.0.0.1:8000/", "https://a b/", "https://a/\nimport os\n#"])
+@each_of("site", ["", "http://127.0.0.1:8000/", "https://a b/", "https://a/\nimport os\n#"])
 def test_an_address_that_others_cannot_use_is_not_named(site):
     text = heads.read("snippets/rope.py")
     assert heads.handed_out(text, site) == text

@@ -8,6 +8,7 @@ import pytest
 from executable_prose import project
 from executable_prose.site import markdown_copies
 from guide import changes, heads, reference
+from tests.rows import each_of
 
 SNIPPETS = heads.files()
 PAGES = {
@@ -38,7 +39,7 @@ def copied(site, results):
     return copied
 
 
-@pytest.mark.parametrize("file", SNIPPETS)
+@each_of("file", SNIPPETS)
 def test_the_copy_of_a_file_has_its_code_its_model_its_peers_and_its_fixes(copied, file):
     text, name = copied(PAGES[file]), file.removeprefix("snippets/").removesuffix(".py")
     assert f"````python\n{heads.read(file).rstrip()}\n````\n" in text, "with each blank line"

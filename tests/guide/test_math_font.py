@@ -4,12 +4,12 @@ import hashlib
 import re
 from io import BytesIO
 
-import pytest
 from fontTools.ttLib import TTFont
 from math_core import LatexToMathML
 
 from executable_prose.project import DOCS
 from guide.math_font import cut
+from tests.rows import each_of
 
 FONT = DOCS / "assets" / "math.woff2"
 RESERVED, PLANCK = "\U0001d455", "\u210e"  # italic h stands elsewhere, as Planck's constant
@@ -35,7 +35,7 @@ def test_the_font_keeps_its_licence():
     assert names[1] == "Guide Math"
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda p: p.stem)
+@each_of("path", PAGES, ids=lambda p: p.stem)
 def test_the_font_has_every_character_of_a_page_s_formulas(path):
     text = path.read_text(encoding="utf-8")
     formulas = re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", text, flags=re.S)

@@ -10,6 +10,7 @@ from fontTools.ttLib import TTFont
 
 from executable_prose.project import DOCS
 from guide.text_fonts import CHARACTERS, FACES
+from tests.rows import each_of
 
 ASSETS = DOCS / "assets"
 # Of the fonts that "Like Head" and "Like Text" take, or of some as wide: Times Bold and Helvetica.
@@ -21,7 +22,7 @@ def font(name):
     return TTFont(ASSETS / f"{name}.woff2")
 
 
-@pytest.mark.parametrize("name", FACES)
+@each_of("name", FACES)
 def test_a_face_keeps_its_licence_and_not_its_name(name):
     said = {record.nameID: str(record) for record in font(name)["name"].names}
     face = FACES[name]
@@ -33,7 +34,7 @@ def test_a_face_keeps_its_licence_and_not_its_name(name):
     assert "SIL OPEN FONT LICENSE Version 1.1" in licence
 
 
-@pytest.mark.parametrize("name", FACES)
+@each_of("name", FACES)
 def test_a_face_has_the_letters_and_weights_that_it_should(name):
     face, cut = FACES[name], font(name)
     assert not set(CHARACTERS) - set(cut.getBestCmap())
@@ -59,7 +60,7 @@ def width(of):
     return sum(of(letter) * count for letter, count in counts.items()) / counts.total()
 
 
-@pytest.mark.parametrize("name", FACES)
+@each_of("name", FACES)
 def test_until_a_face_has_come_letters_as_wide_and_lines_as_high_stand_there(name):
     metrics = Path(matplotlib.get_data_path(), "fonts", "afm", AWAITED[name]).read_text(encoding="latin-1")
     awaited = {int(code): int(w) / 1000 for code, w in re.findall(r"^C (\d+) ; WX (\d+)", metrics, re.M)}

@@ -4,6 +4,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from prose_testing.projects import MATERIAL, Project
+from tests.rows import each_of
 
 LEVELS = "\n".join(
     f'??? level-{level} "{level.title()}"\n\n    Of it.\n\n    --8<-- "snippets/scale.py@scaled"\n'
@@ -40,7 +41,7 @@ def pages(tmp_path_factory, additions):
     return pages
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "what", "count"),
     [
         ("index.html", "details.level-layman#the-idea-layman[open]", 1),

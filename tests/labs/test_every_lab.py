@@ -19,10 +19,11 @@ from executable_prose import labs
 from executable_prose.project import DOCS, ROOT, settings
 from tests.docs.test_prose import typed_numbers
 from tests.labs.rehearsal import Rehearsal
+from tests.rows import each_of
 
 LABS = labs.names()
 HOME = "https://example.org/guide/"
-every_lab = pytest.mark.parametrize("name", LABS)
+every_lab = each_of("name", LABS)
 
 
 def read(path):
@@ -106,7 +107,7 @@ def test_most_wrong_answers_get_words():
     assert sum(bool(says) for *_, says in answers) >= 2 / 3 * len(answers)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "was", "now"),
     [
         (

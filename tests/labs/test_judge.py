@@ -9,6 +9,7 @@ import torch
 
 from labs import judge as judging
 from labs.judge import judge, right_and_wrong
+from tests.rows import each_of
 
 X = torch.tensor([1.0, -2.0, 3.0])
 CASES = {"three numbers": (X,), "a matrix": (torch.arange(6.0).reshape(2, 3),)}
@@ -81,7 +82,7 @@ def test_a_mistake_that_is_right_on_these_cases_is_not_blamed(said):
     )
 
 
-@pytest.mark.parametrize("nothing", [None, ..., (X, None), [...]])
+@each_of("nothing", [None, ..., (X, None), [...]])
 def test_nothing_returned(said, nothing):
     assert said(named(lambda x: nothing)) == (
         False,
@@ -146,7 +147,7 @@ def test_a_change_that_the_reference_makes_too_is_wanted(said):
     assert said(fill, fill)[0]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("yours", "words"),
     [
         (lambda x: (2 * x)[None], "returns the shape (1, 3); expected is (3,)."),
@@ -169,7 +170,7 @@ def test_the_first_difference_is_shown(said, yours, words):
     assert text.startswith(f"Not yet. For three numbers, `yours` {words}")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("right", "wrong", "words"),
     [
         (0.5, 0.25, "returns 0.25; expected is 0.5."),
@@ -220,7 +221,7 @@ def test_one_number_may_be_a_tensor_of_one_number(said):
     assert said(lambda: torch.tensor([0.5]), lambda: 0.5, {"nothing": ()}, [])[0]
 
 
-@pytest.mark.parametrize("right", [torch.tensor([0.0, math.inf, -math.inf, math.nan]), torch.zeros(2), X[:0]])
+@each_of("right", [torch.tensor([0.0, math.inf, -math.inf, math.nan]), torch.zeros(2), X[:0]])
 def test_infinities_and_zeros_are_compared_as_they_are(said, right):
     assert said(lambda: right.clone(), lambda: right, {"nothing": ()}, [])[0]
     if len(right):
@@ -252,7 +253,7 @@ def test_who_stops_as_a_mistake_does_hears_of_it(said):
     assert "stops: RuntimeError: " in words and words.endswith(" You square it.")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("yours", "words"),
     [
         (lambda x: -2 * x, "All numbers are -1 times what they should be."),
@@ -280,7 +281,7 @@ def test_what_all_differences_have_in_common_is_said(said, yours, words):
 TABLE = torch.arange(1.0, 25.0).reshape(2, 3, 4)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("index", "words"),
     [
         ((..., slice(1, None, 2)), "All that is wrong there has index 1, 3 on axis -1."),

@@ -5,9 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from experiments.census.fenced import fenced
+from tests.rows import each_of
 
 MEMORY = 8 * 2**30
 
@@ -33,7 +32,7 @@ def leaves(_):
     sys.exit(3)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("function", "told"),
     [
         (sleeps, "it took more than 1 seconds"),

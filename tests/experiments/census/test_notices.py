@@ -1,12 +1,12 @@
 """The census measures: a model whose code or numbers are changed gives another row."""
 
-import pytest
 import torch
 from transformers import LlamaConfig
 from transformers.models.llama import modeling_llama
 
 from experiments.census.measured import measured
 from experiments.census.streams import is_sinusoids
+from tests.rows import each_of
 
 
 def tiny(**changed):
@@ -24,7 +24,7 @@ def test_as_it_stands():
     assert (facts["layout"], facts["base"], facts["share"], facts["bare"]) == (["half"], [1e4], [1.0], [])
 
 
-@pytest.mark.parametrize("base", [500.0, 5e5])
+@each_of("base", [500.0, 5e5])
 def test_another_base(base):
     assert row(rope_parameters={"rope_type": "default", "rope_theta": base})["base"] == [base]
 

@@ -13,6 +13,7 @@ from experiments.census.declared import declared
 from experiments.census.joined import join_facts
 from experiments.census.measured import NotMeasuredError, filled, measured
 from experiments.census.reachable import switches
+from tests.rows import each_of
 
 CENSUS = json.loads(RESULT.read_text("utf-8"))
 
@@ -73,7 +74,7 @@ def test_a_witness_who_disagrees_is_heard():
     assert facts["layout"] == {"value": "unknown", "witness": "none", "agrees": None}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("others", "rotation"),
     [
         ({}, ("unknown", "none")),
@@ -118,7 +119,7 @@ def by_its_caller(config, use_rope):
     return MadeRotaryEmbedding(config) if use_rope else None
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("model", "given", "found"),
     [
         (always, {}, {}),
@@ -190,7 +191,7 @@ def test_windows_that_should_have_been_seen_or_stand_in_layers_of_no_known_kind_
     assert join_facts(narrowed)["windows"]["value"] == join_facts(other)["windows"]["value"] == "disputed"
 
 
-@pytest.mark.parametrize("name", ["sinks", "temperature"])
+@each_of("name", ["sinks", "temperature"])
 def test_what_is_not_seen_and_named_in_the_source_is_unknown(name):
     assert join_facts({"measured": {name: "no"}})[name]["value"] == "no"
     assert join_facts({"measured": {name: "no"}, "reachable": {name: ["s_aux"]}})[name]["value"] == "unknown"
@@ -228,7 +229,7 @@ def declares(**given):
     return declared(transformers.PretrainedConfig(**given)).get("windows")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("given", "windows"),
     [
         ({}, None),

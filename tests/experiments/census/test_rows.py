@@ -13,6 +13,7 @@ from experiments.census.checked import checked, interval, sample
 from experiments.census.inputs import constant_inputs, reads
 from experiments.census.rows import FIELDS, Row, composites, digest, plan, row_of, rows, words
 from tests.experiments.census.test_known_answers import KNOWN
+from tests.rows import each_of
 
 LATER = {  # answers that came after the sample was drawn
     *("mamba", "qwen3_vl_vision", "bros", "layoutlm", "layoutlmv3", "deepseek_v2", "falcon_h1"),
@@ -66,7 +67,7 @@ def made(**facts):
     return Row("x", "text", 4, whole, {}, {}, None, None, None, (), {}, "")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("facts", "said"),
     [
         ({"rotation": ("yes", "measured", None)}, ["rotates"]),
@@ -89,7 +90,7 @@ def test_each_mark(facts, said):
     assert words(made(**facts)) == said
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("numbers", "layers", "said"),
     [
         ([3, 7, 11], 12, "each 4th layer from number 3"),
@@ -192,7 +193,7 @@ def test_boxes_differ_from_token_to_token_while_contents_stay():
     assert len(constant_inputs(model, 3, boxes=False)["bbox"].unique()) == 1
 
 
-@pytest.mark.parametrize(("kind", "model", "shape"), INPUTS)
+@each_of(("kind", "model", "shape"), INPUTS)
 def test_an_input_is_the_same_at_all_places_and_another_for_another_token(kind, model, shape):
     a, b = (constant_inputs(model, token) for token in (3, 5))
     assert reads(a) == kind
