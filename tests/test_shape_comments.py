@@ -7,6 +7,8 @@ import pytest
 import shape_comments
 import torch
 
+from tests.rows import each_of
+
 
 def load(source):
     """The names that a file of this source would define, with its shape comments checked."""
@@ -20,7 +22,7 @@ def after(comment, value="torch.zeros(2, 3, 4)", given=""):
     load(f"def f({given}):\n    x = {value}  # {comment}\n    return x\n")["f"]()
 
 
-@pytest.mark.parametrize(
+@each_of(
     "comment",
     [
         "(2, 3, 4)",
@@ -41,7 +43,7 @@ def test_a_true_comment_passes(comment):
     after(comment)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "comment",
     [
         "(2, 3)",
@@ -177,7 +179,7 @@ def test_what_has_no_shape_fails():
         after("(2)", "3")
 
 
-@pytest.mark.parametrize(
+@each_of(
     "source",
     [
         "def f(x, y):  # (batch, dim)\n    return x\n",
@@ -193,7 +195,7 @@ def test_a_comment_that_nothing_would_check_stops_the_import(source):
         load(source)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "comment",
     [
         "(batch heads)",
@@ -234,6 +236,7 @@ def test_nested_functions_have_axes_of_their_own():
     )["f"]()
 
 
+@pytest.mark.slow
 def test_compiled_code_has_no_assertions_and_no_graph_break():
     f = load("def f(x):\n    y = x + 1  # (n, n)\n    return y\n")["f"]
     with pytest.raises(AssertionError):

@@ -2,9 +2,8 @@
 
 import ast
 
-import pytest
-
 from executable_prose.project import ROOT
+from tests.rows import each_of
 
 FILES = [path for of in ("tests", "packages/executable-prose/tests") for path in (ROOT / of).rglob("*.py")]
 
@@ -31,7 +30,7 @@ def test_no_test_compares_without_asserting():
     assert len(FILES) > 100 and found == {}
 
 
-@pytest.mark.parametrize("statement", ["a == b", "f(a) and a > b", "f(a) or b", "not a", "a - b"])
+@each_of("statement", ["a == b", "f(a) and a > b", "f(a) or b", "not a", "a - b"])
 def test_such_a_statement_is_found(statement):
     assert unchecked(f"def test():\n    x = 1\n    {statement}\n") == [3]
     assert unchecked(f"def test():\n    assert {statement}\n    f({statement})\n    x = {statement}\n") == []

@@ -24,6 +24,7 @@ def copied(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_notebooks_and_reference_pages_can_be_made_in_it(copied):
     load_config(str(copied / "mkdocs.yml"))
     assert all("pip install" in labs.notebook(name, False, "") for name in labs.names())
@@ -31,6 +32,7 @@ def test_notebooks_and_reference_pages_can_be_made_in_it(copied):
     assert any(reference.peers(name) for name in snippets)
 
 
+@pytest.mark.slow
 def test_an_edit_changes_one_function_and_nothing_else():
     for function in {function.file: function for function in builds.functions(project.ROOT)}.values():
         text = (project.ROOT / function.file).read_text(encoding="utf-8")

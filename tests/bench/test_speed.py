@@ -6,6 +6,7 @@ import torch
 from tests.bench import speed
 from tests.peers import Case, Way, learnable, outputs
 from tests.peers.turned import rope
+from tests.rows import each_of
 
 
 def case(*ways, layers=1):
@@ -31,7 +32,7 @@ class Making:
         return made + 1
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("story", "layers", "made", "used"),
     [("anew", 1, 2, 2), ("anew", 3, 6, 6), ("held", 1, 1, 2), ("held", 3, 2, 6)],
 )
@@ -67,7 +68,7 @@ def test_a_way_may_belong_to_one_story_and_what_is_held_leaves_nothing_out():
     assert coarse == {"coarse tables": "digits", "coarse": "digits"} and still == {"coarse": "digits"}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("theirs", "message"),
     [
         (torch.tensor([1.0, 2.1]), "work, other: 0.0"),
@@ -119,6 +120,7 @@ def test_a_row_has_the_ratio_to_each_peer_and_to_a_copy(monkeypatch):
 
 
 @pytest.mark.peer
+@pytest.mark.slow
 def test_the_code_of_a_piece_of_work_is_what_ran_of_it():
     ran = speed.code(rope("half"), (1, 2, 4))
     assert {"apply_rope", "rope_tables", "rope_frequencies", ""} <= set(ran["snippets/rope.py"])

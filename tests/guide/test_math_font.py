@@ -4,6 +4,7 @@ import hashlib
 import re
 from io import BytesIO
 
+import pytest
 from fontTools.ttLib import TTFont
 from math_core import LatexToMathML
 
@@ -22,6 +23,7 @@ def tables(font):
     return {tag: hashlib.sha256(font.getTableData(tag)).hexdigest() for tag in tags}
 
 
+@pytest.mark.slow
 def test_the_font_is_cut_from_its_source():
     buffer = BytesIO()
     cut().save(buffer)

@@ -69,6 +69,7 @@ KNOWN = {
 }
 
 
+@pytest.mark.slow
 def test_copies_and_data_of_all_pages_read_each_file_of_data_once(tmp_path):
     found = reads(AFTER_PAGES, tmp_path)
     assert found.keys() >= KNOWN
