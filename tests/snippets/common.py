@@ -11,7 +11,9 @@ NO_INTEGERS = (  # and what each is, in the words of the refusal
     (3, "int"),
     ([0, 1, 2], "list"),
     (torch.zeros(3), "torch.float32"),
+    (torch.zeros(3).half(), "torch.float16"),
     (torch.zeros(3).bfloat16(), "torch.bfloat16"),
+    (torch.zeros(3) + 0j, "torch.complex64"),
     (torch.ones(3) > 0, "torch.bool"),
     (torch.zeros(3, dtype=torch.uint16), "torch.uint16"),
 )

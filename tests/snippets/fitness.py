@@ -10,10 +10,12 @@ no sync     with all inputs on the device the host waits for none of its numbers
             stand-in, which fails at each operation that makes the host wait for CUDA
 """
 
+import importlib
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -41,6 +43,13 @@ class Case(NamedTuple):
     call: Callable  # takes tensors only, or nothing
     make: Callable  # from a size of the batch and a number of tokens to these tensors
     on_cpu: tuple[int, ...] = ()  # which of them stay there when the device has no float64
+
+
+def all_cases():
+    """The cases of all families."""
+    files = sorted(Path(__file__).with_name("families").glob("*.py"))
+    families = [importlib.import_module(f"tests.snippets.families.{file.stem}") for file in files]
+    return [case for family in families for case in family.CASES]
 
 
 def called(case):

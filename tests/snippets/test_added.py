@@ -103,11 +103,6 @@ def test_left_padding_and_packing_keep_every_token_at_its_position(method, paddi
     close(add(torch.cat(texts), packed_positions(documents)), torch.cat(alone))
 
 
-@every_method
-def test_no_tokens_are_no_trouble(method):
-    assert method.make()(torch.zeros(2, 0, DIM), torch.arange(0)).shape == (2, 0, DIM)
-
-
 # --- dtypes, devices, gradients, what is learned
 
 
@@ -129,33 +124,6 @@ def test_the_module_follows_the_device_of_the_embeddings(method):
     assert add(x, torch.arange(2, device="meta")).device.type == "meta"
     if not isinstance(getattr(add, "encode", None), torch.nn.Embedding):  # nn.Embedding moves nothing
         assert add(x, torch.arange(2)).device.type == "meta"
-
-
-@every_method
-def test_the_module_can_be_copied_saved_and_moved(method):
-    add, other, x, at = method.make(), method.make(), torch.randn(2, 5, DIM), torch.arange(5)
-    expected = add(x, at)
-    assert list(add.state_dict()) == [name for name, _ in add.named_parameters()] == method.learned
-    assert torch.equal(copy.deepcopy(add)(x, at), expected)
-    assert torch.equal(other(x, at), expected) == (not method.learned)
-    other.load_state_dict(add.state_dict())
-    assert torch.equal(other(x, at), expected)
-
-
-@every_method
-def test_gradients_reach_the_embeddings_and_all_that_is_learned(method):
-    add, x, at = (
-        method.make().double(),
-        random(2, 3, DIM).requires_grad_(),
-        torch.tensor([[0, 1, 1], [5, 1, 0]]),
-    )
-    names, values = zip(*add.named_parameters(), strict=True) if method.learned else ((), ())
-
-    def run(x, *values):
-        return torch.func.functional_call(add, dict(zip(names, values, strict=True)), (x, at))
-
-    few = [value.detach()[:9].requires_grad_() if len(value.shape) == 2 else value for value in values]
-    assert torch.autograd.gradcheck(run, (x, *few))
 
 
 # --- one layer for tokens and positions

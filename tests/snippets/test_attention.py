@@ -443,12 +443,6 @@ def test_output_and_weights_have_the_dtype_of_v(dtype):
         assert (output - expected).abs().max() < 16 * torch.finfo(dtype).eps
 
 
-def test_gradients():
-    q, k, v = (random(2, 3, 4).requires_grad_() for _ in range(3))
-    bias = random(3, 3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda *a: attention(*a, causal=True), (q, k, v, bias))
-
-
 @pytest.mark.slow
 def test_compiles_into_one_graph():
     torch.compiler.reset()

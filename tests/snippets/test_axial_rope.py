@@ -17,7 +17,7 @@ from snippets.axial_rope import (
 )
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
-from tests.snippets.common import EXACT, NO_INTEGERS, random, refusals, refused
+from tests.snippets.common import EXACT, random, refusals
 
 DIM, HEADS = 16, 3
 LAYOUTS = ("interleaved", "half", "half_by_axis")
@@ -492,9 +492,3 @@ def wrong():
 
 
 test_refuses = refusals(wrong)
-
-
-@pytest.mark.parametrize(("given", "name"), [each for each in NO_INTEGERS if each[1] != "torch.float32"])
-def test_refuses_places_that_do_not_count(given, name):
-    message = f"places must be a tensor of integers, float32 or float64, got {name}"
-    refused(message, axes_tables, given, torch.ones(2, 4))

@@ -10,14 +10,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.attention import attention
-from tests.snippets.common import COUNTING, NO_INTEGERS, refused
+from tests.snippets.common import refused
 from tests.snippets.families.biases import BIASES, HEADS
 
 WIDE, NARROW = torch.float64, (torch.float16, torch.bfloat16)
-LEARNED = {name: bias for name, bias in BIASES.items() if bias.learned}
 every_bias = pytest.mark.parametrize("bias", BIASES.values(), ids=BIASES)
 FIXED = {name: bias for name, bias in BIASES.items() if not bias.learned}
-every_learned = pytest.mark.parametrize("bias", LEARNED.values(), ids=LEARNED)
 
 
 @pytest.mark.claim(
@@ -31,19 +29,6 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bias):
     whole = made(positions, positions)
     for n in (*range(9), 100, 149):
         assert_close(made(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], **bias.near)
-
-
-@every_bias
-def test_rows_of_a_batch_may_have_positions_of_their_own(bias):
-    made = bias.make(HEADS, WIDE)
-    i, j = torch.randint(0, 300, (2, 3, 4)), torch.randint(0, 300, (2, 3, 7))
-    batch = made(i, j)
-    assert batch.shape == (2, 3, HEADS, 4, 7)
-    for a in range(2):
-        assert_close(made(i[a], j[a]), batch[a], **bias.near)
-        for b in range(3):
-            assert_close(made(i[a, b], j[a, b]), batch[a, b], **bias.near)
-            assert_close(made(i[a, [b]], j[a, [b]]), batch[a, [b]], **bias.near)
 
 
 @every_bias
@@ -94,17 +79,6 @@ def test_packed_texts_get_what_they_get_alone(bias):
 # --- gradients, dtypes, modules, devices
 
 
-@every_learned
-def test_gradients(bias):
-    made, i, j = bias.make(HEADS, WIDE), torch.tensor([4, 9, 40]), torch.arange(5)
-    names, values = zip(*made.named_parameters(), strict=True)
-
-    def of_parameters(*values):
-        return torch.func.functional_call(made, dict(zip(names, values, strict=True)), (i, j))
-
-    assert torch.autograd.gradcheck(of_parameters, values)
-
-
 @every_bias
 @pytest.mark.parametrize("dtype", NARROW)
 def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(bias, dtype):
@@ -114,35 +88,6 @@ def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(bias, dtype):
     made = narrow(i, j)
     assert made.dtype == dtype
     assert torch.equal(made, wide(i, j).to(dtype))
-
-
-@every_bias
-@pytest.mark.parametrize("dtype", COUNTING)
-def test_positions_of_any_integer_dtype_give_the_same(bias, dtype):
-    made = bias.make(HEADS, torch.float32)
-    i, j = torch.tensor([3, 100]), torch.tensor([127, 5, 0])
-    expected = made(i, j)
-    assert expected.dtype == torch.float32
-    for pair in ((i.to(dtype), j), (i, j.to(dtype)), (i.to(dtype), j.to(dtype))):
-        assert torch.equal(made(*pair), expected)
-
-
-@every_learned
-def test_the_module_can_be_copied_saved_and_moved(bias):
-    made, other = bias.make(HEADS, WIDE), bias.make(HEADS, WIDE)
-    i = torch.arange(70)
-    expected = made(i, i)
-    assert not torch.equal(other(i, i), expected)
-    other.load_state_dict(made.state_dict())
-    assert torch.equal(other(i, i), expected)
-    assert torch.equal(copy.deepcopy(made)(i, i), expected)
-    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == bias.learned
-    assert all(parameter.requires_grad for parameter in made.parameters())
-    nowhere = i.to("meta")
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(nowhere, nowhere)
-    made = made.to("meta")
-    assert made(i, i).is_meta and made(nowhere, nowhere).is_meta
 
 
 # --- what is refused
@@ -155,15 +100,6 @@ def test_refuses_too_few_heads(bias, heads):
     names, got = ("heads and hidden", f"{heads} and 32") if fire else ("heads", heads)
     refused(f"{names} must be at least 1, got {got}", lambda: bias.make(heads, WIDE)(at, at))
     assert bias.make(1, WIDE)(at, at).shape == (1, 2, 2)
-
-
-@every_bias
-@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
-def test_refuses_positions_that_do_not_count(bias, positions, got):
-    made = bias.make(HEADS, WIDE)
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    refused(message, made, positions, torch.arange(2))
-    refused(message, made, torch.arange(2), positions)
 
 
 @every_bias

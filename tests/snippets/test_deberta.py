@@ -343,13 +343,6 @@ def test_it_sees_both_directions_and_tells_them_apart():
 # --- dtypes, gradients, compilation, modules
 
 
-def test_gradients():
-    at = torch.tensor([0, 1, 5])
-    shapes = ((2, 2, 3, 4), (2, 2, 3, 4), (2, 6, 4), (2, 6, 4))
-    inputs = [random(*shape).requires_grad_() for shape in shapes]
-    assert torch.autograd.gradcheck(lambda *given: deberta_scores(*given, at, at), inputs)
-
-
 def test_layers_may_share_the_table():
     first, second = layer(), layer()
     second.table = first.table

@@ -1,6 +1,5 @@
 """Each word that a docstring says after «Fit for», for each file of a family."""
 
-import importlib
 import inspect
 import re
 import sys
@@ -9,12 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.snippets.fitness import CHECKS, SIZES, Waits, called, on_a_device, words
+from tests.snippets.fitness import CHECKS, SIZES, Waits, all_cases, called, on_a_device, words
 
-FAMILIES = [file.stem for file in sorted(Path(__file__).with_name("families").glob("*.py"))]
-CASES = [
-    case for name in FAMILIES for case in importlib.import_module(f"tests.snippets.families.{name}").CASES
-]
+CASES = all_cases()
 FILES = sorted({case.of.__module__ for case in CASES})
 SLOW = {"compile": pytest.mark.slow, "export": pytest.mark.slow}
 CLAIMED = [

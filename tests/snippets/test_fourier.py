@@ -3,7 +3,6 @@
 Its waves alone are those of SAM and LightGlue in Transformers. Nobody among the peers has the whole.
 """
 
-import copy
 import itertools
 import math
 
@@ -176,11 +175,6 @@ def test_groups_share_their_weights_and_do_not_meet():
 # --- gradients, dtypes, modules
 
 
-def test_gradients():
-    inputs = [random(3, 2).requires_grad_(), random(4, 2).requires_grad_()]
-    assert torch.autograd.gradcheck(fourier_features, inputs)
-
-
 def test_every_parameter_is_learned_and_saved():
     encode = layer()
     names = ["frequencies", "inner.bias", "inner.weight", "outer.bias", "outer.weight"]
@@ -213,16 +207,6 @@ def test_whole_numbers_are_places_like_any_other():
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64):
         at = torch.randint(0, 99, (5, 2))
         assert_close(encode(at.to(dtype)), encode(at.double()), **EXACT)
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    encode, x = layer(), random(2, 5, 2)
-    expected = encode(x)
-    assert torch.equal(copy.deepcopy(encode)(x), expected)
-    other = layer()
-    assert not torch.equal(other(x), expected)
-    other.load_state_dict(encode.state_dict())
-    assert torch.equal(other(x), expected)
 
 
 def test_no_places_are_no_trouble():

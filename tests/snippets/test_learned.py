@@ -364,14 +364,6 @@ def test_similarity_from_the_mean_row_ignores_scale_and_a_common_vector(seed, fa
 # --- added to token embeddings
 
 
-@pytest.mark.parametrize("dtype", WHOLE)
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    table = random(200, 3)
-    positions = torch.tensor([0, 100, 127])
-    made = learned_encoding(positions.to(dtype), table)
-    assert torch.equal(made, table[positions])
-
-
 def test_positions_may_stay_on_the_cpu():
     add = AddLearned(9, 4).to("meta")
     x = torch.zeros(2, 4, device="meta")

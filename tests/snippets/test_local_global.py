@@ -111,12 +111,6 @@ def test_offsets_that_are_clipped_first_never_reach_the_global_table():
 # --- gradients, dtypes, compilation, modules
 
 
-def test_gradients():
-    i, j = torch.tensor([0, 9, 4]), torch.arange(12)
-    inputs = [t.requires_grad_() for t in (random(3, 2), random(12, 2), random(5, 2), random(2, 2, 2))]
-    assert torch.autograd.gradcheck(lambda q, k, a, b: local_global_scores(q, k, a, b, i, j, 3), inputs)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_scores_have_the_dtype_of_q_and_positions_stay_exact(dtype):
     both, at = layer(1, 1, 300, 3).to(dtype), torch.tensor([0, 256, 257, 301, 302, 601, 602])

@@ -52,6 +52,36 @@ MORE = {
     "FourierEncoding": {"groups": 2},
     "RelativeLogits": {"most": 8.0},
 }
+# What a checkpoint has of each: names and shapes.
+SAVED = {
+    "SelfAttention": "project.weight (24, 8), merge.weight (8, 8)",
+    "ClippedBias": "table (9, 2)",
+    "CopeScores": "table (5, 8)",
+    "DebertaScores": "table (8, 8), project_key.weight (8, 8), project_query.weight (8, 8)",
+    "DebertaScores-terms": "table (8, 8), project_query.weight (8, 8)",
+    "Embed": "tokens.weight (11, 8), add.table (9, 8)",
+    "FireBias": "c (), L_multiplier (), mlp.0.weight (32, 1), mlp.0.bias (32,), "
+    "mlp.2.weight (2, 32), mlp.2.bias (2,)",
+    "ForgetGates": "weight (2, 8), bias (2,)",
+    "ForgetGates-channels-bias": "weight (6, 8), bias (6,)",
+    "FourierEncoding": "frequencies (3, 4), inner.weight (5, 6), inner.bias (5,), "
+    "outer.weight (8, 5), outer.bias (8,)",
+    "AddGated": "weight (8,), bias (), encode.weight (9, 8)",
+    "KerpleLog": "r1 (2,), r2 (2,)",
+    "KerplePower": "r1 (2,), r2 (2,)",
+    "AddLearned": "table (9, 8)",
+    "LocalGlobal": "local_table (5, 8), global_table (2, 3, 8)",
+    "PathTurns": "narrow.weight (32, 8), widen.weight (6, 32), strength.weight (2, 8), strength.bias (2,)",
+    "RelativeLogits": "bank (3, 5), project.weight (6, 8)",
+    "RelativeLogits-most": "bank (3, 5), scale (2, 3), project.weight (6, 8)",
+    "ShawTables": "key_table (7, 8), value_table (7, 8)",
+    "AddSinusoidal": "",
+    "SwinBias": "table (15, 2)",
+    "SwinV2Bias": "mlp.0.weight (512, 2), mlp.0.bias (512,), mlp.2.weight (2, 512)",
+    "T5Bias": "table (32, 2)",
+    "TransformerXLScores": "u (2, 4), v (2, 4), project.weight (8, 8)",
+    "AddGridTable": "table (7, 8)",
+}
 Way = namedtuple("Way", "kind options")
 
 
@@ -64,7 +94,13 @@ def found():
 
 
 WAYS = [Way(kind, more) for kind in found() for more in ({}, MORE.get(kind.__name__)) if more is not None]
-every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join([way.kind.__name__, *way.options]))
+
+
+def name_of(way):
+    return "-".join([way.kind.__name__, *way.options])
+
+
+every_way = pytest.mark.parametrize("way", WAYS, ids=name_of)
 
 
 def built(way):
@@ -136,6 +172,14 @@ def test_first_values_come_from_reset_parameters_in_the_order_of_building(way, m
         assert not same(made, expected)
         nn.init.normal_(made.tokens.weight, std=0.02)
     assert same(made, expected)
+
+
+def test_a_checkpoint_has_these_names_and_shapes():
+    ways = {name_of(way): built(way) for way in WAYS}
+    for name, saved in SAVED.items():
+        state = ways[name].state_dict()
+        assert ", ".join(f"{key} {tuple(value.shape)}" for key, value in state.items()) == saved
+        assert list(state) == [key for key, _ in ways[name].named_parameters()], "all of it is learned"
 
 
 @every_way

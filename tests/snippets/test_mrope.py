@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from snippets.mrope import Grid, mrope_positions, mrope_tables, pair_axes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
-from tests.snippets.common import EXACT, NO_INTEGERS, random, refusals, refused
+from tests.snippets.common import EXACT, random, refusals
 
 MODELS = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 SECTIONS = ([16, 24, 24], [24, 20, 20], [3, 2, 2], [2, 2, 2], [4, 0, 0], [1, 0, 1])
@@ -343,9 +343,3 @@ def wrong():
 
 
 test_refuses = refusals(wrong)
-
-
-@pytest.mark.parametrize(("given", "name"), [each for each in NO_INTEGERS if each[1] != "torch.float32"])
-def test_refuses_positions_that_do_not_count(given, name):
-    message = f"positions must be a tensor of integers, float32 or float64, got {name}"
-    refused(message, mrope_tables, given, torch.ones(2), torch.zeros(2, dtype=torch.int64))

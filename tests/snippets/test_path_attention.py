@@ -1,6 +1,5 @@
 """path_attention.py against its products, one by one, and beside RoPE. No pinned package has it."""
 
-import copy
 import math
 
 import pytest
@@ -415,40 +414,12 @@ def test_the_memory_it_takes_is_about_the_one_it_states(heads, tokens, dim):
     assert 8 < each < 10
 
 
-@pytest.mark.parametrize("block", [2, 64])
-def test_gradients(block):
-    given_tensors = [
-        x.requires_grad_() for x in (*tokens_of(5)[:3], 0.1 + 0.8 * torch.rand(HEADS, 5).double())
-    ]
-    cached = random(HEADS, 2, DIM).requires_grad_()
-    scores = lambda *given: path_scores(*given, block=block).exp()  # noqa: E731
-    assert torch.autograd.gradcheck(scores, (*given_tensors, cached))
-    keys = lambda *given: path_keys(*given, block=block)  # noqa: E731
-    assert torch.autograd.gradcheck(keys, (*given_tensors[1:], cached))
-
-
 def test_gradients_are_finite_without_a_direction():
     q, k, w, beta = tokens_of(5)
     w[:, 2] = 0
     w.requires_grad_()
     path_scores(q, k, w, beta).exp().sum().backward()
     assert w.grad.isfinite().all()
-
-
-def test_the_module_can_be_copied_saved_and_moved():
-    made, other = (filled(PathTurns(8, HEADS, DIM, rank=3)) for _ in range(2))
-    x = random(5, 8)
-    assert not torch.equal(made(x)[0], other(x)[0])
-    other.load_state_dict(made.state_dict())
-    assert all(map(torch.equal, other(x), made(x)))
-    assert all(map(torch.equal, copy.deepcopy(made)(x), made(x)))
-    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == {
-        "narrow.weight": (3, 8),
-        "widen.weight": (HEADS * DIM, 3),
-        "strength.weight": (HEADS, 8),
-        "strength.bias": (HEADS,),
-    }
-    assert all(each.is_meta for each in made.to("meta")(x.to("meta")))
 
 
 def test_inputs_are_not_written_to():

@@ -16,15 +16,12 @@ from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
 from snippets.shaw import shaw_scores
 from tests.peers import peer
 from tests.snippets.common import (
-    COUNTING,
     EXACT,
-    NO_INTEGERS,
     SEEDS,
     filled,
     places,
     random,
     refusals,
-    refused,
 )
 
 HEADS, PROFILES, EXTENT = 3, 4, 5
@@ -223,12 +220,6 @@ def test_heads_may_be_left_out():
         assert_close(relative_logits(head, bank, at, at), made, **EXACT)
 
 
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(queries, keys):
-    made = layer()(random(queries, 6), torch.arange(queries), torch.arange(keys))
-    assert made.shape == (HEADS, queries, keys)
-
-
 def test_in_attention_the_order_of_earlier_tokens_matters():
     made, x, at = layer(extent=9), random(6, 6), torch.arange(6)
     q, k, v = random(3, HEADS, 6, 4)
@@ -315,41 +306,11 @@ def test_autocast_gives_a_narrow_bias():
     assert_close(bias.float(), made(x, at, at), rtol=0.05, atol=0.05)
 
 
-@pytest.mark.parametrize("dtype", COUNTING)
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    (states, bank), at = states_and_bank(5, HEADS), torch.tensor([0, 100, 5, 7, 6])
-    expected = relative_logits(states, bank, at, at)
-    for pair in ((at.to(dtype), at), (at, at.to(dtype)), (at.to(dtype), at.to(dtype))):
-        assert torch.equal(relative_logits(states, bank, *pair), expected)
-
-
 def test_positions_that_are_given_are_not_written_to():
     (states, bank), i = states_and_bank(1, HEADS), torch.tensor([0])
     j = torch.arange(3)
     relative_logits(states, bank, i, j)
     assert torch.equal(i, torch.tensor([0])) and torch.equal(j, torch.arange(3))
-
-
-def test_gradients():
-    at = torch.tensor([0, 1, 5])
-    given = [each.requires_grad_() for each in states_and_bank(3, 2)]
-    assert torch.autograd.gradcheck(lambda *given: relative_logits(*given, at, at), given)
-    assert torch.autograd.gradcheck(lambda x: clip_norm(x, 1.0), random(4, 3).requires_grad_())
-
-
-@pytest.mark.parametrize("most", [None, 2.0])
-def test_the_module_can_be_copied_saved_and_moved(most):
-    made, other, x, at = layer(most=most), layer(most=most), random(5, 6), torch.arange(5)
-    expected = made(x, at, at)
-    assert not torch.equal(other(x, at, at), expected)
-    other.load_state_dict(made.state_dict())
-    assert torch.equal(other(x, at, at), expected)
-    shapes = {"project.weight": (HEADS * PROFILES, 6), "bank": (PROFILES, EXTENT)}
-    shapes |= {"scale": (HEADS, PROFILES)} if most else {}
-    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == shapes
-    with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-        made(x, at.to("meta"), at.to("meta"))
-    assert made.to("meta")(x.to("meta"), at, at).is_meta
 
 
 # --- what is refused, and in which words
@@ -392,13 +353,6 @@ def test_refuses():
         got = f"{tuple(i.shape)} and {tuple(j.shape)}"
         message = f"positions must be (..., queries) and (..., keys), got {got}"
         yield message, relative_logits, good, bank, i, j
-
-
-@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
-def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    for pair in ((positions, AT), (AT, positions)):
-        refused(message, relative_logits, *states_and_bank(3, HEADS), *pair)
 
 
 def test_the_smallest_bank_has_one_number():

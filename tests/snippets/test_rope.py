@@ -748,17 +748,6 @@ def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone(dim):
 
 
 @every_layout
-def test_gradients(layout):
-    x, frequencies = random(3, 7).requires_grad_(), rope_frequencies(4, base=10000).requires_grad_()
-
-    def turned(x, frequencies):
-        return turn(x, torch.tensor([0, 1, 5]), frequencies, layout)
-
-    assert torch.autograd.gradcheck(turned, (x, frequencies))
-    assert torch.autograd.gradgradcheck(turned, (x, frequencies))
-
-
-@every_layout
 def test_the_gradient_is_turned_back(layout):
     x, g, positions = random(5, 8).requires_grad_(), random(5, 8), torch.arange(5)
     (grad,) = torch.autograd.grad(rope(x, positions, layout), x, g)

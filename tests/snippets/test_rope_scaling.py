@@ -761,11 +761,6 @@ def test_frequencies_are_not_changed_in_place(method):
     assert torch.equal(w, rope_frequencies(64, base=10000))
 
 
-@of_frequencies
-def test_gradients_reach_learned_frequencies(method):
-    assert torch.autograd.gradcheck(method, rope_frequencies(16, base=10000).requires_grad_())
-
-
 # --- what is refused, and in which words
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets.attention import SelfAttention, attention
-from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, SEEDS, random, refused
+from tests.snippets.common import EXACT, SEEDS, random, refused
 from tests.snippets.families.scores import DIM, HEADS, SCORES, called
 
 PLACED = {name: scores for name, scores in SCORES.items() if scores.positions}
@@ -121,37 +121,12 @@ def test_each_key_head_serves_as_many_heads_in_order(scores, key_heads):
 
 
 @every_placed
-def test_rows_of_a_batch_may_have_positions_of_their_own_and_heads_share_them(scores):
-    made, (q, k) = scores.make(), vectors(5, 7, 2, 3)
-    i, j = torch.randint(0, 30, (2, 3, 5)), torch.randint(0, 30, (2, 3, 7))
-    batch = made(q, k, i, j)
-    for row in range(2):
-        assert_close(made(q[row], k[row], i[row], j[row]), batch[row], **EXACT)
-        for each in range(3):
-            alone = made(q[row, each], k[row, each], i[row, each], j[row, each])
-            assert_close(alone, batch[row, each], **EXACT)
-
-
-@every_placed
 def test_texts_of_a_batch_may_share_positions(scores):
     made, (q, k) = scores.make(), vectors(5, 7, 3)
     i, j = torch.randint(0, 30, (5,)), torch.randint(0, 30, (7,))
     expected = made(q, k, i.expand(3, 5), j.expand(3, 7))
     assert_close(made(q, k, i[None], j[None]), expected, **EXACT)
     assert_close(made(q, k, i, j), expected, **EXACT)
-
-
-@every_placed
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(scores, queries, keys):
-    made = scores.make()(*vectors(queries, keys), torch.arange(queries), torch.arange(keys))
-    assert made.shape == (HEADS, queries, keys)
-
-
-@every_score
-def test_a_batch_may_be_empty(scores):
-    score = called(scores, scores.make(), torch.arange(2, 7), torch.arange(7))
-    assert score(*vectors(5, 7, 0)).shape == (0, HEADS, 5, 7)
 
 
 # --- dtypes, modules, devices
@@ -170,37 +145,6 @@ def test_results_have_the_dtype_of_q(scores, dtype):
         assert result.dtype == dtype
         gaps = (result.double() - expected).abs() / (1 + expected.abs())
         assert gaps.max() < 64 * torch.finfo(dtype).eps
-
-
-@every_placed
-@pytest.mark.parametrize("dtype", COUNTING)
-def test_positions_of_any_integer_dtype_give_the_same(scores, dtype):
-    made, (q, k, v), at = scores.make(), random(3, HEADS, 5, DIM), torch.tensor([0, 100, 5, 7, 6])
-    expected = attend(scores, made, q, k, v, at, at)
-    for pair in ((at.to(dtype), at), (at, at.to(dtype)), (at.to(dtype), at.to(dtype))):
-        assert torch.equal(attend(scores, made, q, k, v, *pair), expected)
-
-
-@every_score
-def test_the_module_can_be_copied_saved_and_moved(scores):
-    made, other = scores.make(), scores.make()
-    at, (q, k, v) = torch.arange(5), random(3, HEADS, 5, DIM)
-    expected = attend(scores, made, q, k, v, at, at)
-    assert not torch.equal(attend(scores, other, q, k, v, at, at), expected)
-    other.load_state_dict(made.state_dict())
-    assert torch.equal(attend(scores, other, q, k, v, at, at), expected)
-    assert torch.equal(attend(scores, copy.deepcopy(made), q, k, v, at, at), expected)
-    assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == scores.learned
-    nowhere = at.to("meta")
-    if scores.positions:
-        with pytest.raises(NotImplementedError, match="meta"):  # nothing can be brought from there
-            made(q, k, nowhere, nowhere)
-    if hasattr(made, "values"):
-        with pytest.raises(NotImplementedError, match="meta"):
-            made.values(q @ k.mT, nowhere, nowhere)
-    made, q, k, v = made.to("meta"), q.to("meta"), k.to("meta"), v.to("meta")
-    for place in (at, nowhere):
-        assert attend(scores, made, q, k, v, place, place).is_meta
 
 
 # --- what is refused
@@ -251,17 +195,6 @@ def test_refuses_vectors_without_heads(scores):
     message = f"q must be (..., heads, queries, dim), got (5, {DIM})"
     at = torch.arange(5)
     refused(message, called(scores, scores.make(), at, at), random(5, DIM), random(5, DIM))
-
-
-@every_placed
-@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
-def test_refuses_positions_that_do_not_count(scores, positions, got):
-    made, at, (q, k) = scores.make(), torch.arange(3), vectors(3, 3)
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    for pair in ((positions, at), (at, positions)):
-        refused(message, made, q, k, *pair)
-        if hasattr(made, "values"):
-            refused(message, made.values, q @ k.mT, *pair)
 
 
 @every_placed

@@ -281,14 +281,6 @@ def test_many_small_weights_of_a_narrow_dtype_are_not_lost():
     assert seen.summed_in == torch.float32
 
 
-def test_gradients():
-    at = torch.tensor([0, 1, 5])
-    inputs = [random(*shape).requires_grad_() for shape in ((2, 3, 4), (2, 3, 4), (5, 4))]
-    assert torch.autograd.gradcheck(lambda *given: shaw_scores(*given, at, at), inputs)
-    inputs = [random(*shape).requires_grad_() for shape in ((2, 3, 3), (5, 4))]
-    assert torch.autograd.gradcheck(lambda *given: shaw_values(*given, at, at), inputs)
-
-
 # --- what is refused, and in which words
 
 

@@ -17,7 +17,7 @@ from snippets.decoding import KeyValueCache, kept, moved, visible
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinks import gate_by_sinks, places_to_keep, sink_softmax, window_with_first
 from tests.peers import peer
-from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, SEEDS, random, refusals, refused
+from tests.snippets.common import EXACT, SEEDS, random, refusals
 
 BATCH, HEADS, QUERIES, KEYS, DIM = 2, 3, 4, 6, 8
 HIDDEN = -math.inf
@@ -259,19 +259,6 @@ def test_a_query_that_sees_no_key_gets_zeros_and_finite_gradients():
     assert all(each.grad.isfinite().all() for each in inputs)
 
 
-def test_gradients():
-    scores, sinks = scores_and_sinks(hide=0, size=1.0)
-    output, logsumexp = random(BATCH, HEADS, QUERIES, 2), random(BATCH, HEADS, QUERIES)
-    each = random(BATCH, HEADS, QUERIES)
-    for function, inputs in (
-        (sink_softmax, (scores, sinks)),
-        (sink_softmax, (scores, each)),
-        (gate_by_sinks, (output, logsumexp, sinks)),
-        (gate_by_sinks, (output, logsumexp, each)),
-    ):
-        assert torch.autograd.gradcheck(function, [one.clone().requires_grad_() for one in inputs])
-
-
 @pytest.mark.parametrize("shape", [(1, HEADS, QUERIES), (BATCH, 1, QUERIES), (BATCH, HEADS, 1), (1, 1, 1)])
 def test_axes_of_sinks_may_be_1(shape):
     (scores, _), sinks = scores_and_sinks(), random(*shape)
@@ -353,22 +340,6 @@ def test_in_packed_rows_each_document_keeps_its_own_first_tokens():
     seen = window_with_first(at, at, 1, 1) & visible(at, at, of, of)
     alone = window_with_first(at[:4], at[:4], 1, 1)
     assert torch.equal(seen, torch.block_diag(alone, alone).bool())
-
-
-def test_texts_of_a_batch_may_have_positions_of_their_own():
-    i, j = torch.randint(0, 9, (2, 3)), torch.randint(0, 9, (2, 7))
-    made = window_with_first(i, j, 2, 1)
-    assert made.shape == (2, 3, 7)
-    for text in range(2):
-        assert torch.equal(made[text], window_with_first(i[text], j[text], 2, 1))
-
-
-@pytest.mark.parametrize("dtype", COUNTING)
-def test_positions_of_any_integer_dtype_give_the_same(dtype):
-    at = torch.tensor([0, 100, 5, 7, 6])
-    expected = window_with_first(at, at, 3, 2)
-    for pair in ((at.to(dtype), at), (at, at.to(dtype)), (at.to(dtype), at.to(dtype))):
-        assert torch.equal(window_with_first(*pair, 3, 2), expected)
 
 
 @pytest.mark.parametrize("keys", range(8))
@@ -460,10 +431,3 @@ def test_refuses():
     for numbers in ((-1, 0, 0), (0, -1, 0), (0, 0, -1)):
         got = "{}, {} and {}".format(*numbers)
         yield f"keys, first and last must be at least 0, got {got}", places_to_keep, *numbers
-
-
-@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
-def test_refuses_positions_that_do_not_count(positions, got):
-    message = f"positions must be tensors of uint8 or int8 to int64, got {got}"
-    for pair in ((positions, AT), (AT, positions)):
-        refused(message, window_with_first, *pair, 1, 1)

@@ -514,30 +514,6 @@ def test_refuses():
         yield "dtype must be a floating dtype, got torch.int64", function, at, 4, 10.0, torch.int64
 
 
-@refusals
-def test_refuses_positions_that_cannot_count():
-    no_positions = (
-        (10, "int"),
-        ([0, 1], "list"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.tensor([1j]), "torch.complex64"),
-        (torch.zeros(1).half(), "torch.float16"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
-    )
-    wanted = "must be a tensor of uint8, int8 to int64, float32 or float64, such as torch.arange(10)"
-    for positions, got in no_positions:
-        for function in ENCODINGS:
-            yield f"positions {wanted}, got {got}", function, positions, 4
-        yield f"offsets {wanted}, got {got}", shift_matrix, positions, 4
-        yield (
-            f"positions {wanted}, got {got}",
-            lambda x, at: AddSinusoidal(4)(x, at),
-            torch.zeros(1, 4),
-            positions,
-        )
-
-
 def test_the_base_of_the_paper_is_the_base_if_none_is_given():
     at = torch.arange(2000)
     for function in (*ENCODINGS, shift_matrix):

@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from snippets.swin_bias import SwinBias, SwinV2Bias, log_offsets, swin_bias, window_rows
 from snippets.vit_table import resize_table
 from tests.peers import peer
-from tests.snippets.common import COUNTING, NO_INTEGERS, SEEDS, filled, random, refusals, refused
+from tests.snippets.common import SEEDS, filled, random, refusals
 
 MODELS = "transformers.models"
 HEADS = 3
@@ -265,33 +265,6 @@ def test_the_bias_has_the_dtype_of_what_is_learned(dtype):
         )
 
 
-@pytest.mark.parametrize("dtype", COUNTING)
-def test_places_of_any_integer_dtype_give_the_same(dtype):
-    places, table = cells((3, 4)), table_of((3, 4))
-    expected = swin_bias(places, places, table, (3, 4))
-    for pair in (
-        (places.to(dtype), places),
-        (places, places.to(dtype)),
-        (places.to(dtype), places.to(dtype)),
-    ):
-        assert torch.equal(swin_bias(*pair, table, (3, 4)), expected)
-
-
-def test_windows_of_a_batch_may_have_places_of_their_own():
-    grid, table = (3, 4), table_of((3, 4))
-    queries, keys = torch.randint(0, 3, (2, 5, 4, 2)), torch.randint(0, 3, (2, 5, 6, 2))
-    made = swin_bias(queries, keys, table, grid)
-    assert made.shape == (2, 5, HEADS, 4, 6)
-    for a, b in itertools.product(range(2), range(5)):
-        assert torch.equal(made[a, b], swin_bias(queries[a, b], keys[a, b], table, grid))
-
-
-def test_there_may_be_no_query_and_no_key():
-    for queries, keys in ((0, 3), (3, 0), (0, 0)):
-        pair = torch.zeros(queries, 2).long(), torch.zeros(keys, 2).long()
-        assert SwinBias(HEADS, (2, 2))(*pair).shape == (HEADS, queries, keys)
-
-
 def test_a_pair_that_does_not_fit_has_a_row_that_no_table_has(monkeypatch):
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)  # where nothing may be compared
     apart = torch.tensor([[0, 0], [0, 2], [2, 0], [0, -2]])
@@ -307,18 +280,6 @@ def test_gradients():
     made = learned((2, 3))
     (made(places, places) * random(HEADS, 6, 6)).sum().backward()
     assert all(parameter.grad.abs().max() > 0 for parameter in made.parameters())
-
-
-def test_modules_can_be_copied_saved_and_moved():
-    places = cells((2, 3))
-    for kind in (SwinBias, SwinV2Bias):
-        made, other = filled(kind(HEADS, (2, 3))), filled(kind(HEADS, (2, 3)))
-        expected = made(places, places)
-        assert torch.equal(copy.deepcopy(made)(places, places), expected)
-        assert not torch.equal(other(places, places), expected)
-        other.load_state_dict(made.state_dict())
-        assert torch.equal(other(places, places), expected)
-        assert made.to("meta")(places, places).is_meta
 
 
 # --- what is refused, and in which words
@@ -378,13 +339,6 @@ def test_refuses():
 
 def test_an_axis_of_one_patch_needs_no_offset_to_measure_by():
     assert_close(log_offsets((1, 3), (1, 5)), log_offsets((1, 3), (9, 5)), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(("places", "got"), NO_INTEGERS)
-def test_refuses_places_that_do_not_count(places, got):
-    message = f"places must be tensors of uint8 or int8 to int64, got {got}"
-    for pair in ((places, cells((2, 3))), (cells((2, 3)), places)):
-        refused(message, window_rows, *pair, (2, 3))
 
 
 @pytest.mark.parametrize(("grid", "trained"), [((8, 8), None), ((24, 24), (12, 12)), ((1, 7), None)])

@@ -21,7 +21,7 @@ from snippets.temperature import (
     ssmax_temperature,
 )
 from tests.peers import peer
-from tests.snippets.common import COUNTING, EXACT, NO_INTEGERS, SEEDS, random, refusals, refused
+from tests.snippets.common import EXACT, SEEDS, random, refusals
 
 HEADS, DIM = 3, 8
 HIDDEN = -math.inf
@@ -436,26 +436,6 @@ def test_narrow_queries_are_multiplied_in_float32(dtype):
     assert not torch.equal(made, q * factors[:, None].to(dtype))
 
 
-def test_gradients():
-    q, factors, scale = random(HEADS, 4, 2), random(4), random(HEADS)
-    assert torch.autograd.gradcheck(scale_queries, [each.requires_grad_() for each in (q, factors)])
-    at = torch.tensor([0, 1, 30])
-    assert torch.autograd.gradcheck(lambda s: ssmax_temperature(at, s), scale.requires_grad_())
-
-
-@every_form
-@pytest.mark.parametrize("dtype", COUNTING)
-def test_positions_of_any_integer_dtype_give_the_same(form, dtype):
-    at = torch.tensor([0, 100, 5, 7, 127])
-    assert torch.equal(form(at.to(dtype)), form(at))
-
-
-@every_form
-def test_there_may_be_no_query(form):
-    assert form(torch.arange(0)).shape == (0,)
-    assert form(torch.zeros(2, 0).long()).shape == (2, 0)
-
-
 @every_form
 def test_positions_below_0_that_nobody_reads_count_as_0(form):
     at = torch.tensor([[-7, -1, 0, 3]])
@@ -512,9 +492,3 @@ def test_refuses():
         got = f"{wrong.dtype} {tuple(wrong.shape)}"
         want = "factors must be floating and (4,), (2, 4) or (2, 3, 4)"
         yield f"{want}, got {got}", scale_queries, q, wrong
-
-
-@every_form
-@pytest.mark.parametrize(("positions", "got"), NO_INTEGERS)
-def test_refuses_positions_that_do_not_count(form, positions, got):
-    refused(f"positions must be tensors of uint8 or int8 to int64, got {got}", form, positions)

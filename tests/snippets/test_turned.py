@@ -223,24 +223,6 @@ def test_left_padding_and_packing_give_what_each_text_gives_alone(pair, dim, tok
 
 
 @every_method
-@pytest.mark.parametrize(
-    ("positions", "got"),
-    [
-        (10, "int"),
-        ([0, 1], "list"),
-        (torch.tensor([True]), "torch.bool"),
-        (torch.zeros(1, dtype=torch.uint16), "torch.uint16"),
-        (torch.tensor([1j]), "torch.complex64"),
-        (torch.zeros(1).half(), "torch.float16"),
-        (torch.zeros(1).bfloat16(), "torch.bfloat16"),
-    ],
-)
-def test_refuses_positions_that_cannot_count(method, positions, got):
-    message = f"positions must be a tensor of uint8, int8 to int64, float32 or float64, got {got}"
-    refused(message, method.tables, positions, 4)
-
-
-@every_method
 @pytest.mark.parametrize("shape", [(), (2, 1, 4), (2, 3, 4), (1, 2, 3, 4)])
 def test_refuses_positions_that_have_an_axis_of_heads_or_none(method, shape):
     message = f"positions must be (tokens,) or (batch, tokens), got {shape}"

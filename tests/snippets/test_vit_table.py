@@ -1,6 +1,5 @@
 """vit_table.py against slow loops of each way to resize, and models of transformers that have it."""
 
-import copy
 import itertools
 import math
 from functools import partial
@@ -16,7 +15,7 @@ from torch.testing import assert_close
 from snippets import vit_table
 from snippets.vit_table import CONVENTIONS, AddGridTable, resize_table, table_rows
 from tests.peers import peer
-from tests.snippets.common import EXACT, NO_INTEGERS, SEEDS, filled, random, refusals, refused
+from tests.snippets.common import EXACT, SEEDS, filled, random, refusals
 
 MODELS = "transformers.models"
 GRIDS = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -470,15 +469,6 @@ def test_a_table_begins_as_that_of_vit():
     assert {name: tuple(value.shape) for name, value in made.state_dict().items()} == {"table": (401, 64)}
 
 
-def test_the_module_can_be_copied_saved_and_moved():
-    made, other, x = add(), add(), random(2, 7, 4)
-    expected = made(x)
-    assert torch.equal(copy.deepcopy(made)(x), expected) and not torch.equal(other(x), expected)
-    other.load_state_dict(made.state_dict())
-    assert torch.equal(other(x), expected)
-    assert made.to("meta")(x.to("meta"), (2, 3)).is_meta
-
-
 @every_convention
 @pytest.mark.parametrize(("old", "new"), [(14, 37), (37, 14), (64, 16), (3, 2), (1, 5), (5, 1)])
 def test_weights_of_cells_in_float32_as_on_other_devices_are_near_those_in_float64(convention, old, new):
@@ -517,16 +507,6 @@ def test_autocast_changes_no_bit(convention):
     with torch.autocast("cpu", torch.bfloat16):
         cast = made(x, (5, 5))
     assert torch.equal(cast, made(x, (5, 5)))
-
-
-@every_convention
-def test_gradients(convention):
-    table = random(13, 2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda table: resized(table, (3, 4), (5, 2), convention, 1), table)
-
-
-def test_there_may_be_no_place():
-    assert table_rows(torch.zeros(2, 0, 2).long(), (2, 3), extra=1).shape == (2, 0)
 
 
 # --- what is refused, and in which words
@@ -582,12 +562,6 @@ def test_refuses():
         ([2, -1], "columns must be 0 to 3, got -1 to -1"),
     ):
         yield got, lambda place: table_rows(torch.tensor(place), (3, 4), extra=0), place
-
-
-@pytest.mark.parametrize(("places", "got"), NO_INTEGERS)
-def test_refuses_places_that_do_not_count(places, got):
-    message = f"places must be a tensor of uint8 or int8 to int64, got {got}"
-    refused(message, table_rows, places, (3, 4), extra=0)
 
 
 def test_conventions_have_no_default():

@@ -202,7 +202,9 @@ CASES = [
     Case(decoding.flex_visible, masked, places),
     Case(decoding.flex_bias, scored, by_distance),
     Case(sinks.sink_softmax, sinks.sink_softmax, scores),
+    Case(sinks.sink_softmax, sinks.sink_softmax, lambda *n: (scores(*n)[0], summed(*n)[1])),
     Case(sinks.gate_by_sinks, sinks.gate_by_sinks, summed),
+    Case(sinks.gate_by_sinks, sinks.gate_by_sinks, lambda *n: (*summed(*n)[:2], torch.randn(HEADS))),
     Case(
         sinks.window_with_first,
         partial(sinks.window_with_first, window=3, first=2),

@@ -21,7 +21,7 @@ HEADS = 3
 class Bias(NamedTuple):
     snippet: str
     make: Callable  # of heads and dtype: what makes the bias of query and key positions
-    learned: dict = {}  # shapes by name, as a checkpoint has them
+    learned: bool = False
     causal: bool = False  # hides later keys itself
     near: dict = {"rtol": 0, "atol": 1e-12}  # how close a row made alone is
 
@@ -46,25 +46,15 @@ def sandwich(heads, dtype):
     return partial(sandwich_bias, heads=heads, dtype=dtype)
 
 
-FIRE = {
-    "c": (),
-    "L_multiplier": (),
-    "mlp.0.weight": (32, 1),
-    "mlp.0.bias": (32,),
-    "mlp.2.weight": (HEADS, 32),
-    "mlp.2.bias": (HEADS,),
-}
-PAIR = {"r1": (HEADS,), "r2": (HEADS,)}
-
 BIASES = {
     "alibi": Bias("alibi", alibi(alibi_bias), causal=True),
     "alibi symmetric": Bias("alibi", alibi(alibi_bias_symmetric)),
-    "t5": Bias("t5_bias", learned(T5Bias), {"table": (32, HEADS)}),
-    "t5 looking back": Bias("t5_bias", learned(T5Bias, bidirectional=False), {"table": (32, HEADS)}),
-    "clipped": Bias("clipped_bias", learned(ClippedBias, max_distance=4), {"table": (9, HEADS)}),
-    "kerple log": Bias("kerple", learned(KerpleLog), PAIR),
-    "kerple power": Bias("kerple", learned(KerplePower), PAIR),
-    "fire": Bias("fire", learned(FireBias, init_L=4.0), FIRE, causal=True),
+    "t5": Bias("t5_bias", learned(T5Bias), learned=True),
+    "t5 looking back": Bias("t5_bias", learned(T5Bias, bidirectional=False), learned=True),
+    "clipped": Bias("clipped_bias", learned(ClippedBias, max_distance=4), learned=True),
+    "kerple log": Bias("kerple", learned(KerpleLog), learned=True),
+    "kerple power": Bias("kerple", learned(KerplePower), learned=True),
+    "fire": Bias("fire", learned(FireBias, init_L=4.0), learned=True, causal=True),
     "sandwich": Bias("sandwich", sandwich, near={"rtol": 0, "atol": 2e-5}),  # sums in float32
 }
 

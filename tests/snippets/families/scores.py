@@ -26,7 +26,6 @@ HEADS, DIM = 6, 8
 class Scores(NamedTuple):
     snippet: str
     make: Callable  # a module for q and k of HEADS heads, each DIM wide
-    learned: dict  # shapes by name, as a checkpoint has them
     positions: bool = True  # takes those of queries and keys
     lends: bool = True  # k may lack leading axes of q, or have 1
 
@@ -50,20 +49,13 @@ def called(scores, made, i, j):
 
 
 WIDTH = HEADS * DIM
-DEBERTA = {"table": (8, WIDTH), **{f"project_{of}.weight": (WIDTH, WIDTH) for of in ("key", "query")}}
-XL = {"u": (HEADS, DIM), "v": (HEADS, DIM), "project.weight": (WIDTH, WIDTH)}
-
 SCORES = {
-    "shaw": Scores("shaw", filled(ShawTables, DIM, 2), dict.fromkeys(["key_table", "value_table"], (5, DIM))),
-    "deberta": Scores("deberta", filled(DebertaScores, WIDTH, HEADS, 4), DEBERTA, lends=False),
-    "deberta in buckets": Scores("deberta", filled(DebertaScores, WIDTH, HEADS, 4, 9), DEBERTA, lends=False),
-    "transformer-xl": Scores("transformer_xl", filled(TransformerXLScores, WIDTH, HEADS), XL, False, False),
-    "cope": Scores("cope", filled(CopeScores, DIM, 5), {"table": (5, DIM)}, positions=False),
-    "local and global": Scores(
-        "local_global",
-        filled(LocalGlobal, DIM, 2, 3, 3),
-        {"local_table": (5, DIM), "global_table": (2, 3, DIM)},
-    ),
+    "shaw": Scores("shaw", filled(ShawTables, DIM, 2)),
+    "deberta": Scores("deberta", filled(DebertaScores, WIDTH, HEADS, 4), lends=False),
+    "deberta in buckets": Scores("deberta", filled(DebertaScores, WIDTH, HEADS, 4, 9), lends=False),
+    "transformer-xl": Scores("transformer_xl", filled(TransformerXLScores, WIDTH, HEADS), False, False),
+    "cope": Scores("cope", filled(CopeScores, DIM, 5), positions=False),
+    "local and global": Scores("local_global", filled(LocalGlobal, DIM, 2, 3, 3)),
 }
 
 

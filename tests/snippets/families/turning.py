@@ -44,6 +44,11 @@ def heads_and_tables(batch, tokens):
     return torch.randn(batch, HEADS, tokens, WIDTH), *tables(positions(batch, tokens))
 
 
+def wider(batch, tokens):
+    """Heads of which only the first channels are rotated."""
+    return torch.randn(batch, HEADS, tokens, WIDTH + 3), *tables(positions(batch, tokens))
+
+
 def tokens_and_tables(batch, tokens):
     return torch.randn(batch, tokens, HEADS, WIDTH), *tables(torch.arange(tokens))
 
@@ -113,6 +118,7 @@ CASES = [
     Case(rope.apply_rope, at(rope.apply_rope, layout="half"), heads_and_tables),
     Case(rope.apply_rope, at(rope.apply_rope, layout="interleaved"), heads_and_tables),
     Case(rope.apply_rope, at(rope.apply_rope, layout="half", heads_axis=-2), tokens_and_tables),
+    *(Case(rope.apply_rope, at(rope.apply_rope, layout=layout), wider) for layout in ("half", "interleaved")),
     *(
         Case(convert, at(convert, heads=2), lambda batch, tokens: (torch.randn(16, tokens),))
         for convert in (rope.interleaved_to_half, rope.half_to_interleaved)

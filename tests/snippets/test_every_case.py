@@ -1,0 +1,205 @@
+"""What all functions and modules of families/ do alike, each tried as its cases there call it."""
+
+import copy
+import inspect
+import re
+from functools import partial
+
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.utils._pytree import tree_leaves, tree_map
+
+from tests.snippets.common import COUNTING, NO_INTEGERS
+from tests.snippets.fitness import SIZES, all_cases, called
+
+CASES = all_cases()
+
+
+def every(*but):
+    """A row for each case but these, named by its function and its number among those of the function."""
+    rows, seen = [], {}
+    for case in CASES:
+        name = case.of.__name__
+        seen[name] = seen.get(name, -1) + 1
+        row = f"{name}-{seen[name]}"
+        if name not in but and row not in but:
+            rows.append(pytest.param(case, id=row))
+    return pytest.mark.parametrize("case", rows)
+
+
+def integers(given):
+    """Which of the inputs are integers, by their index."""
+    return [n for n, each in enumerate(given) if not each.is_floating_point() and each.dtype != torch.bool]
+
+
+def replaced(given, n, other):
+    return *given[:n], other, *given[n + 1 :]
+
+
+def learned(call):
+    """The parameters of a module, all of which get other values than those it starts with."""
+    values = dict(call.named_parameters()) if isinstance(call, torch.nn.Module) else {}
+    for value in values.values():
+        torch.nn.init.uniform_(value, 0.1, 0.9)
+    return values
+
+
+# --- integers
+
+# The cache gives back the positions and documents it got; nn.Embedding takes no other tokens, and axes are
+# those of pair_axes.
+AS_GIVEN = "KeyValueCache", "kept", "moved", "write", "Decoder", "Embed", "mrope_tables"
+
+
+@every(*AS_GIVEN)
+def test_integers_of_any_dtype_give_the_same(case):
+    """Each input of integers alone, and all of them together."""
+    call, given = called(case), case.make(*SIZES[0])
+    for dtype in COUNTING:
+        limits = max(torch.iinfo(dtype).min, -128), min(torch.iinfo(dtype).max, 127)
+        whole = [each.clamp(*limits) if n in integers(given) else each for n, each in enumerate(given)]
+        expected = call(*whole)
+        for narrow in [[n] for n in integers(given)] + [integers(given)]:
+            made = call(*(each.to(dtype) if n in narrow else each for n, each in enumerate(whole)))
+            assert_close(made, expected, rtol=0, atol=0)
+
+
+# torch's own errors must do for these, as in test_fitness.py; the cache checks shapes alone
+UNCHECKED = ("Block", "Decoder", "document_positions", "Embed", "padded_positions", "packed_positions")
+UNCHECKED += "KeyValueCache", "kept", "moved", "write", "visible", "flex_visible", "flex_bias"
+UNCHECKED += "fourier_features", "FourierEncoding"
+FRACTIONS = ("rope_tables", "axes_tables", "mrope_tables", "xpos_tables", "sinusoidal_encoding")
+FRACTIONS += "sinusoidal_encoding_t2t", "shift_matrix", "AddSinusoidal", "AddGated", "axial_sinusoids"
+WORDS = {
+    False: r"(positions|places|offsets|distances) must be (a tensor|tensors) of uint8 or int8 to int64, got ",
+    True: r"(positions|places|offsets) must be a tensor of (uint8, int8 to int64|integers), float32 or "
+    r"float64(, such as torch.arange\(10\))?, got ",
+}
+
+
+@every(*UNCHECKED)
+def test_refuses_positions_that_do_not_count(case):
+    call, given = called(case), case.make(*SIZES[0])
+    fractions = case.of.__name__ in FRACTIONS
+    for wrong, got in (
+        *NO_INTEGERS,
+        (torch.zeros(3).half(), "torch.float16"),
+        (torch.zeros(3) + 0j, "torch.complex64"),
+    ):
+        for n in integers(given)[:1] if fractions else integers(given):
+            if not (fractions and got == "torch.float32"):
+                with pytest.raises(ValueError, match=f"^{WORDS[fractions]}{re.escape(got)}$"):
+                    call(*replaced(given, n, wrong))
+
+
+# --- gradients
+
+GRAPHS = "laplacian", "laplacian_encoding", "random_walk_encoding", "components"  # with symmetric weights
+
+
+@every(*GRAPHS, "alibi_bias")  # whose slopes are not learned
+def test_gradients_are_those_of_finite_differences(case):
+    """Of all inputs that have fractions and of all that is learned, in float64."""
+    call, given = called(case), case.make(*SIZES[0])
+    names, values = list(learned(call)), [value.detach().double() for value in learned(call).values()]
+    given = [each.double() if each.is_floating_point() else each for each in given]
+    if "dtype" in inspect.signature(call).parameters:
+        call = partial(call, dtype=torch.float64)
+
+    def run(*inputs):
+        learned, inputs = dict(zip(names, inputs[: len(names)], strict=True)), inputs[len(names) :]
+        made = torch.func.functional_call(call, learned, inputs) if names else call(*inputs)
+        made = [each.double() for each in tree_leaves(made) if each.is_floating_point()]
+        return tuple(each.masked_fill(each.isinf(), 0) for each in made)  # what is hidden has none
+
+    inputs = [each.requires_grad_() if each.is_floating_point() else each for each in (*values, *given)]
+    if any(each.requires_grad for each in inputs):
+        assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
+
+
+# --- sizes
+
+SCALINGS = "position_interpolation", "ntk_aware", "dynamic_ntk", "ntk_by_parts", "llama3", "yarn", "longrope"
+NEVER_EMPTY = (*GRAPHS, *SCALINGS, "proportional", "flex_visible", "flex_bias", "KeyValueCache", "Decoder")
+
+# These count keys from the end, of which there are as many as queries, or more.
+COUNTS_ROWS = "CopeScores", "cope_scores", "TransformerXLScores", "transformer_xl_scores", "relative_shift"
+COUNTS_ROWS += "wall_scores", "path_scores", "attention-1", "forgetting_bias-1"
+
+
+@every(*NEVER_EMPTY, "SelfAttention", "forgetting_bias-1", "padded_places")
+def test_there_may_be_no_text_and_no_token(case):
+    """The result is empty along the same axes that grow with texts and with tokens."""
+    call, ((batch, tokens), (batches, more)) = called(case), SIZES
+    one, other = (tree_leaves(call(*case.make(*known))) for known in SIZES)
+    for texts, each in ((0, tokens), (batch, 0), (0, 0)):
+        steps = {0: 0, batches - batch: texts - batch, more - tokens: each - tokens}
+        made = tree_leaves(call(*case.make(texts, each)))
+        for result, small, large in zip(made, one, other, strict=True):
+            expected = [n + steps[m - n] for n, m in zip(small.shape, large.shape, strict=True)]
+            assert list(result.shape) == expected
+
+
+@every(*NEVER_EMPTY, *COUNTS_ROWS, "kept", "write", "ShawTables")
+def test_there_may_be_no_key(case):
+    """Keys are the tokens of which there are two more than of others."""
+    call, (given, more) = called(case), (case.make(*known) for known in SIZES)
+    keys = [n + 2 for _, n in SIZES]
+
+    def none(tensors, larger):
+        """Without keys, along each axis that has as many as there are, here and in a larger batch."""
+        for one, other in zip(tensors, larger, strict=True):
+            shape = [0 if [n, m] == keys else n for n, m in zip(one.shape, other.shape, strict=True)]
+            yield one[tuple(map(slice, shape))]
+
+    made = tree_leaves(call(*none(given, more)))
+    expected = none(*(tree_leaves(call(*tensors)) for tensors in (given, more)))
+    assert [each.shape for each in made] == [each.shape for each in expected]
+
+
+NO_BATCH = "additive_mask", "Block", "Decoder", "flex_visible", "flex_bias", "random_signs", "relative_shift"
+ONE_BATCH = "rope_tables", "apply_rope", "xpos_tables", "apply_xpos"
+
+
+@every(*NO_BATCH)
+def test_each_text_of_a_batch_gets_what_it_gets_alone(case):
+    """So it is without an axis of texts, and in two batches at once."""
+    call, (first, second), larger = (
+        called(case),
+        (case.make(*SIZES[0]) for _ in range(2)),
+        case.make(*SIZES[1]),
+    )
+    texts = [
+        one.shape[:1] == SIZES[0][:1] and other.shape[:1] == SIZES[1][:1]
+        for one, other in zip(first, larger, strict=True)
+    ]
+    if not any(texts):
+        return
+    batch = call(*first)
+    if case.of.__name__ in ONE_BATCH:
+        whole = tree_map(lambda each: each[None], batch)
+    else:
+        pairs = zip(first, second, texts, strict=True)
+        whole = call(*(torch.stack(pair) if own else pair[0] for *pair, own in pairs))
+    for place in range(SIZES[0][0]):
+        alone = call(*(each[place] if own else each for each, own in zip(first, texts, strict=True)))
+        for one, of_batch, of_both in zip(*map(tree_leaves, (alone, batch, whole)), strict=True):
+            assert_close(one, of_batch[place], rtol=0, atol=1e-5)
+            assert_close(one, of_both[0, place], rtol=0, atol=1e-5)
+
+
+# --- modules
+
+
+@every()
+def test_a_module_can_be_copied_saved_and_moved(case):
+    if isinstance(case.of, type) and isinstance(called(case), torch.nn.Module):
+        made, other, given = called(case), called(case), case.make(*SIZES[0])
+        different = bool(learned(made)) + bool(learned(other))
+        expected = made(*given)
+        assert torch.equal(other(*given), expected) != bool(different)
+        other.load_state_dict(made.state_dict())
+        for same in (other, copy.deepcopy(made)):
+            assert torch.equal(same(*given), expected)
+        assert made.to("meta")(*(each.to("meta") for each in given)).is_meta
