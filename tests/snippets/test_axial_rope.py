@@ -426,16 +426,6 @@ def test_centres_are_the_middles_of_patches():
     assert patch_centres(3, 3).tolist()[0] == [1 / 3 - 1, 1 / 3 - 1]
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
-@every_layout
-def test_narrow_numbers_are_turned_in_float32(layout, dtype):
-    x, tables = random(6, DIM).to(dtype), axes_tables(cells(2, 3), kinds()["golden"])
-    made = turn_by_axes(x, *tables, layout)
-    assert made.dtype == dtype
-    if dtype != torch.float64:
-        assert torch.equal(made, turn_by_axes(x.float(), *tables, layout).to(dtype))
-
-
 # --- what it refuses
 
 

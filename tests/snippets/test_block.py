@@ -420,12 +420,6 @@ def test_refuses_the_past_of_a_decoder_with_another_number_of_layers(layers):
         decoder(ids, at + 4, torch.ones_like(at), past)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
-def test_scores_have_the_dtype_of_the_decoder(dtype):
-    decoder = Decoder(Encoding(), vocabulary=9, dim=8, heads=2, layers=1).to(dtype)
-    assert alone(decoder, torch.arange(3)).dtype == dtype
-
-
 def test_float16_scores_overflow_no_sooner_than_those_of_torch():
     q = torch.full((1, 1, 2, 32), 50.0, dtype=torch.float16)  # 80,000 before the scaling
     v, at = torch.randn(1, 1, 2, 32).half(), torch.arange(2)[None]

@@ -307,20 +307,6 @@ def test_transformers_counts_from_key_to_query_too():
 # --- what holds for every size
 
 
-@pytest.mark.claim(
-    "relative-methods-ignore-a-common-shift",
-    "Moving the positions of all queries and keys by the same number changes neither T5's bias nor "
-    "the clipped bias nor DeBERTa's scores, for fixed queries and keys.",
-)
-@settings(max_examples=15)
-@given(SEEDS, st.integers(-1000, 1000), st.sampled_from([None, 9]))
-def test_scores_depend_on_distances_only(seed, offset, max_distance):
-    torch.manual_seed(seed)
-    score, at = layer(span=4, max_distance=max_distance), torch.randint(0, 30, (7,))
-    q, k = heads_of(7), heads_of(7)
-    assert_close(score(q, k, at + offset, at + offset), score(q, k, at, at), **EXACT)
-
-
 @settings(max_examples=15)
 @given(SEEDS, st.integers(1, 5), st.integers(0, 1000))
 def test_beyond_the_span_every_distance_is_the_same(seed, span, farther):

@@ -1244,28 +1244,6 @@ def test_a_scale_of_zero_leaves_the_bias_alone():
     assert_close(scaled, (0.3 * q @ k.mT).softmax(-1) @ v, **EXACT)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_attend_keeps_the_dtype(dtype):
-    exact = random(3, 1, HEADS, 5, DIM)
-    at, documents = torch.arange(5), torch.ones(5, dtype=torch.int64)
-    seen = visible(at, at, documents, documents)
-    for bias in (None, alibi_bias(at, at, alibi_slopes(HEADS), dtype)):
-        made = attend(*exact.to(dtype), seen, bias)
-        expected = attend(*exact, seen, None if bias is None else bias.double())
-        assert made.dtype == dtype
-        assert (made - expected).abs().max() < 16 * torch.finfo(dtype).eps
-
-
-def test_nothing_leaves_the_device():
-    documents = torch.ones(2, 3, dtype=torch.int64, device="meta")
-    positions = document_positions(documents)
-    seen = visible(positions, positions, documents, documents)
-    x = torch.zeros(2, HEADS, 3, DIM, device="meta")
-    kept = KeyValueCache(x, x, positions, documents).extend(x, x, positions, documents)
-    made = attend(x, x, x, seen)
-    assert {t.device.type for t in (positions, seen, made, kept.k, kept.first(1).documents)} == {"meta"}
-
-
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 @pytest.mark.parametrize("biased", [False, True])
 def test_a_key_head_serves_its_query_heads_in_turn(key_heads, biased):

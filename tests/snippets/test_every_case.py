@@ -7,23 +7,26 @@ from functools import partial
 
 import pytest
 import torch
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
 from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves, tree_map
 
-from tests.snippets.common import COUNTING, NO_INTEGERS
+from tests.snippets.common import COUNTING, NO_INTEGERS, SEEDS
 from tests.snippets.fitness import SIZES, all_cases, called
 
 CASES = all_cases()
 
 
-def every(*but):
-    """A row for each case but these, named by its function and its number among those of the function."""
+def every(*but, only=()):
+    """A row for each case but these, or for those only, named by its function and by its number there."""
     rows, seen = [], {}
     for case in CASES:
         name = case.of.__name__
         seen[name] = seen.get(name, -1) + 1
         row = f"{name}-{seen[name]}"
-        if name not in but and row not in but:
+        if name not in but and row not in but and (not only or name in only):
             rows.append(pytest.param(case, id=row))
     return pytest.mark.parametrize("case", rows)
 
@@ -93,6 +96,49 @@ def test_refuses_positions_that_do_not_count(case):
                     call(*replaced(given, n, wrong))
 
 
+# What depends on the offsets of keys from queries alone.
+SHIFTS = ("alibi_bias", "alibi_bias_symmetric", "t5_bias", "T5Bias", "clipped_bias", "ClippedBias")
+SHIFTS += "kerple_log_bias", "kerple_power_bias", "KerpleLog", "KerplePower", "swin_bias", "SwinBias"
+SHIFTS += "SwinV2Bias", "shaw_scores", "shaw_values", "ShawTables", "deberta_scores", "DebertaScores"
+SHIFTS += "local_global_rows", "local_global_scores", "LocalGlobal", "relative_logits", "RelativeLogits"
+
+
+@pytest.mark.claim(
+    "alibi-depends-on-offset-only",
+    "Both forms of the ALiBi bias depend on the offset between query and key alone: moving all "
+    "positions by the same amount changes no number.",
+)
+@pytest.mark.claim(
+    "relative-methods-ignore-a-common-shift",
+    "Moving the positions of all queries and keys by the same number changes neither T5's bias nor "
+    "the clipped bias nor DeBERTa's scores, for fixed queries and keys.",
+)
+@pytest.mark.claim(
+    "relative-logits-know-distances-only",
+    "For fixed states, moving all positions by the same number changes relative logits by no bit.",
+)
+@pytest.mark.claim(
+    "shaw-depends-on-distance-only",
+    "With Shaw's tables, moving all positions by the same number changes neither weights nor output, "
+    "for fixed queries, keys and values.",
+)
+@pytest.mark.claim(
+    "swin-bias-knows-offsets-only",
+    "Moving all places by the same rows and columns changes no bit of either bias.",
+)
+@every(only=SHIFTS)
+@settings(max_examples=15)
+@drawn(SEEDS, st.lists(st.integers(-100_000, 100_000), min_size=2, max_size=2))
+def test_moving_all_positions_by_the_same_changes_nothing(case, seed, by):
+    """By as many rows as columns, or by more, where positions are places in a grid."""
+    torch.manual_seed(seed)
+    call, given = called(case), case.make(*SIZES[0])
+    learned(call)
+    by = torch.tensor(by if "swin" in case.of.__module__ else by[0])
+    moved = [each + by if n in integers(given) else each for n, each in enumerate(given)]
+    assert torch.equal(call(*moved), call(*given))
+
+
 # --- gradients
 
 GRAPHS = "laplacian", "laplacian_encoding", "random_walk_encoding", "components"  # with symmetric weights
@@ -116,6 +162,50 @@ def test_gradients_are_those_of_finite_differences(case):
     inputs = [each.requires_grad_() if each.is_floating_point() else each for each in (*values, *given)]
     if any(each.requires_grad for each in inputs):
         assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
+
+
+# --- dtypes
+
+TABLES = ("rope_tables", "axes_tables", "mrope_tables", "position_interpolation", "ntk_aware", "dynamic_ntk")
+TABLES += "ntk_by_parts", "llama3", "yarn", "longrope", "proportional"  # of frequencies, never narrow
+ROTATES = "apply_rope", "apply_xpos", "turn_by_axes"  # by tables that are never narrow
+WIDE = ("flex_bias", "alibi_bias", "alibi_bias_symmetric", "forgetting_bias", "ForgetGates", "path_keys")
+WIDE += "laplacian_encoding", "random_walk_encoding", "PathTurns"
+STEPS = ("scaled_dot_product", "attention", "SelfAttention", "attend", "Block", "Decoder", "SwinV2Bias")
+STEPS += "ShawTables", "DebertaScores", "TransformerXLScores", "CopeScores", "LocalGlobal", "shaw_scores"
+STEPS += "shaw_values", "RelativeLogits", "deberta_scores", "transformer_xl_scores", "cope_scores"
+STEPS += "local_global_scores", "AddSinusoidal", "gated_encoding", "AddGated", "FourierEncoding"
+STEPS += "AddGridTable", "ForgetGates", "PathTurns"  # each of which rounds
+
+
+def in_dtype(call, dtype):
+    return call.to(dtype) if isinstance(call, torch.nn.Module) else call
+
+
+def eps(dtype):
+    return torch.finfo(dtype).eps
+
+
+@every(*TABLES, "laplacian", "components")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_narrow_numbers_cost_their_own_rounding_and_no_more(case, dtype):
+    """The result is that of float32, rounded once, or in steps that add up to a few roundings."""
+    name, call, given = case.of.__name__, called(case), case.make(*SIZES[0])
+    wider = torch.float64 if dtype == torch.float32 else torch.float32
+    narrow = [each.to(dtype) if each.is_floating_point() else each for each in given]
+    if name in ROTATES:
+        narrow[1:] = given[1:]
+    if not (learned(call) or any(each.dtype == dtype for each in narrow)):
+        return
+    made = tree_leaves(in_dtype(call, dtype)(*narrow))
+    wide = [each.to(wider) if each.dtype == dtype else each for each in narrow]
+    expected = tree_leaves(in_dtype(call, wider)(*wide))
+    once = dtype != torch.float32 and name not in STEPS
+    for each, exact in zip(made, expected, strict=True):
+        if exact.is_floating_point():
+            assert each.dtype == (torch.float32 if name in WIDE else dtype)
+            close = {"rtol": 0, "atol": 0} if once else dict.fromkeys(["rtol", "atol"], 64 * eps(dtype))
+            assert_close(each, exact.to(each.dtype), **close)
 
 
 # --- sizes

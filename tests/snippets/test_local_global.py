@@ -60,12 +60,6 @@ def test_with_one_ring_it_is_shaw_with_another_order_of_rows():
 # --- what holds for every size
 
 
-@given(POSITIONS, POSITIONS, st.integers(-10_000, 10_000))
-def test_shifting_all_positions_changes_nothing(i, j, shift):
-    rows = local_global_rows(i, j, 2, 3, 3)
-    assert torch.equal(local_global_rows(i + shift, j + shift, 2, 3, 3), rows)
-
-
 @given(st.integers(0, 5), st.integers(1, 5), st.integers(1, 4))
 def test_near_offsets_have_rows_of_their_own_and_each_ring_holds_width_distances(window, width, rings):
     far = window + width * rings + 3

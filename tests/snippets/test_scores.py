@@ -1,6 +1,5 @@
 """What all scores of families/scores.py have in common; what is a method's own stands in its own file."""
 
-import copy
 import math
 
 import pytest
@@ -130,21 +129,6 @@ def test_texts_of_a_batch_may_share_positions(scores):
 
 
 # --- dtypes, modules, devices
-
-
-@every_score
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_results_have_the_dtype_of_q(scores, dtype):
-    made, at, (q, k, v) = scores.make(dtype), torch.arange(6), random(3, HEADS, 6, DIM).to(dtype)
-    wide = copy.deepcopy(made).double()
-    for function in (
-        lambda made, q, k, v: called(scores, made, at, at)(q, k).exp(),
-        lambda made, q, k, v: attend(scores, made, q, k, v, at, at),
-    ):
-        result, expected = function(made, q, k, v), function(wide, q.double(), k.double(), v.double())
-        assert result.dtype == dtype
-        gaps = (result.double() - expected).abs() / (1 + expected.abs())
-        assert gaps.max() < 64 * torch.finfo(dtype).eps
 
 
 # --- what is refused

@@ -163,23 +163,6 @@ def test_the_memory_that_scores_take_is_the_one_they_state_at_any_width(dim):
 
 
 @pytest.mark.claim(
-    "shaw-depends-on-distance-only",
-    "With Shaw's tables, moving all positions by the same number changes neither weights nor output, "
-    "for fixed queries, keys and values.",
-)
-@settings(max_examples=25)
-@given(
-    SEEDS, st.integers(-100_000, 100_000), st.integers(0, 40), st.sampled_from([1, 4, 7, 64]), st.booleans()
-)
-def test_scores_and_values_depend_on_distances_only(seed, offset, clip, dim, causal):
-    torch.manual_seed(seed)
-    shaw, at = tables(dim, clip), torch.randint(0, 30, (7,))
-    q, k, v = random(3, 2, 7, dim)
-    moved = self_attend(shaw, q, k, v, at + offset, causal=causal)
-    assert_close(moved, self_attend(shaw, q, k, v, at, causal=causal), **EXACT)
-
-
-@pytest.mark.claim(
     "shaw-clip",
     "With Shaw's tables, all keys at or beyond the clip on one side of a query share a row, and every "
     "nearer distance has a row of its own.",

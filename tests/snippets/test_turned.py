@@ -85,11 +85,6 @@ def test_positions_of_any_exact_dtype_give_the_same(method, dtype):
     assert all(map(torch.equal, made, method.tables(torch.arange(100), 8)))
 
 
-@every_method
-def test_tables_live_where_positions_do(method):
-    assert {table.device.type for table in method.tables(torch.arange(3, device="meta"), 8)} == {"meta"}
-
-
 # --- positions and the axis of heads
 
 

@@ -481,18 +481,6 @@ def test_weights_of_cells_in_float32_as_on_other_devices_are_near_those_in_float
 
 
 @every_convention
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_narrow_tables_are_resized_in_float32_and_rounded_once(convention, dtype):
-    table = table_of((4, 5), 1).to(dtype)
-    for to in ((7, 3), (2, 11)):
-        made = resized(table, (4, 5), to, convention, 1)
-        assert made.dtype == dtype
-        assert torch.equal(made, resized(table.float(), (4, 5), to, convention, 1).to(dtype))
-    wide = AddGridTable((4, 5), 3, extra=1, convention=convention)
-    assert wide(torch.zeros(7, 3, dtype=dtype), (2, 3)).dtype == dtype
-
-
-@every_convention
 def test_leading_axes_are_tables_of_their_own(convention):
     tables = random(2, 3, 13, 5)
     made = resized(tables, (3, 4), (4, 7), convention, 1)
