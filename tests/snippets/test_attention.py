@@ -443,21 +443,6 @@ def test_output_and_weights_have_the_dtype_of_v(dtype):
         assert (output - expected).abs().max() < 16 * torch.finfo(dtype).eps
 
 
-@pytest.mark.slow
-def test_compiles_into_one_graph():
-    torch.compiler.reset()
-    attend = layer(0)
-    cases = [
-        {},
-        {"causal": True, "bias": random(4, 5, 5)},
-        {"rotate": torch.neg, "score": nearness},
-    ]
-    compiled = torch.compile(attend, fullgraph=True, backend="aot_eager")
-    x = random(2, 5, 16)
-    for case in cases:
-        assert_close(compiled(x, **case), attend(x, **case), **EXACT)
-
-
 def test_the_layer_can_be_copied_saved_and_moved():
     attend, x = layer(0), random(2, 5, 16)
     expected = attend(x)

@@ -31,13 +31,6 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bias):
         assert_close(made(positions[[n]], positions[: n + 1]), whole[:, [n], : n + 1], **bias.near)
 
 
-@every_bias
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (3, 0), (0, 0)])
-def test_there_may_be_no_query_and_no_key(bias, queries, keys):
-    made = bias.make(HEADS, WIDE)
-    assert made(torch.arange(queries), torch.arange(keys)).shape == (HEADS, queries, keys)
-
-
 # --- in attention
 
 

@@ -216,7 +216,3 @@ def test_refuses():
         yield f"table must be (rows, 4), got {shape}", cope_scores, q, q, torch.zeros(shape)
     for dim, rows in ((0, 4), (4, 0), (-1, 4), (4, -1)):
         yield f"dim and rows must be at least 1, got {dim} and {rows}", CopeScores, dim, rows
-
-
-def test_the_smallest_table_has_one_number():
-    assert CopeScores(dim=1, rows=1).table.shape == (1, 1)

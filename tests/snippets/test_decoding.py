@@ -1279,42 +1279,6 @@ def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
     assert counters["stats"]["unique_graphs"] == 1
 
 
-@pytest.mark.slow
-def test_a_step_compiles_into_one_graph():
-    def step(q, k, v, positions, documents):
-        old = KeyValueCache(
-            k[..., :3, :], v[..., :3, :], document_positions(documents[:, :3]), documents[:, :3]
-        )
-        kept = old.extend(k[..., 3:, :], v[..., 3:, :], positions, documents[:, 3:]).first(5)
-        seen = visible(positions, kept.positions, documents[:, 3:], kept.documents)
-        bias = alibi_bias(positions, kept.positions, alibi_slopes(HEADS), q.dtype)
-        return attend(q, kept.k, kept.v, seen, bias), kept.positions
-
-    torch.compiler.reset()
-    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
-    for documents in ([[0, 1, 1, 1, 1, 1]], [[1, 1, 1, 1, 1, 1]]):
-        documents = torch.tensor(documents)
-        positions = document_positions(documents)[:, 3:]
-        q, k, v = random(1, HEADS, 3, DIM), random(1, HEADS, 6, DIM), random(1, HEADS, 6, DIM)
-        assert_close(compiled(q, k, v, positions, documents), step(q, k, v, positions, documents), **EXACT)
-
-
-@pytest.mark.slow
-def test_flex_mods_compile_into_one_graph():
-    documents = torch.tensor([[0, 1, 1, 1]])
-    positions = document_positions(documents)
-    row = random(HEADS, 4)
-
-    def mods(score, i, j):
-        seen = flex_visible(positions, positions, documents, documents)(0, 0, i, j)
-        return flex_bias(row, positions, positions)(score, 0, 1, i, j), seen
-
-    torch.compiler.reset()
-    compiled = torch.compile(mods, fullgraph=True, backend="aot_eager")
-    arguments = random(4, 4), torch.arange(4)[:, None], torch.arange(4)
-    assert_close(compiled(*arguments), mods(*arguments))
-
-
 # --- the cache keeps what it is given
 
 

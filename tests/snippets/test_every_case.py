@@ -231,21 +231,25 @@ def test_there_may_be_no_text_and_no_token(case):
             assert list(result.shape) == expected
 
 
-@every(*NEVER_EMPTY, *COUNTS_ROWS, "kept", "write", "ShawTables")
-def test_there_may_be_no_key(case):
+FLAT = "SelfAttention", "path_keys", "padded_places"
+
+
+@every(*NEVER_EMPTY, *COUNTS_ROWS, "kept", "write", "ShawTables", *FLAT)
+def test_there_may_be_no_key_with_or_without_queries(case):
     """Keys are the tokens of which there are two more than of others."""
-    call, (given, more) = called(case), (case.make(*known) for known in SIZES)
-    keys = [n + 2 for _, n in SIZES]
+    call, (given, more), (tokens, many) = called(case), (case.make(*n) for n in SIZES), [n for _, n in SIZES]
+    keys, queries = (tokens + 2, many + 2), (tokens, many)
+    for gone in ([keys], [keys, queries]):
 
-    def none(tensors, larger):
-        """Without keys, along each axis that has as many as there are, here and in a larger batch."""
-        for one, other in zip(tensors, larger, strict=True):
-            shape = [0 if [n, m] == keys else n for n, m in zip(one.shape, other.shape, strict=True)]
-            yield one[tuple(map(slice, shape))]
+        def none(tensors, larger, gone=gone):
+            """Empty along each axis that has as many as there are, here and in a larger batch."""
+            for one, other in zip(tensors, larger, strict=True):
+                sizes = zip(one.shape, other.shape, strict=True)
+                yield one[tuple(slice(0 if pair in gone else None) for pair in sizes)]
 
-    made = tree_leaves(call(*none(given, more)))
-    expected = none(*(tree_leaves(call(*tensors)) for tensors in (given, more)))
-    assert [each.shape for each in made] == [each.shape for each in expected]
+        made = tree_leaves(call(*none(given, more)))
+        expected = none(*(tree_leaves(call(*tensors)) for tensors in (given, more)))
+        assert [each.shape for each in made] == [each.shape for each in expected]
 
 
 NO_BATCH = "additive_mask", "Block", "Decoder", "flex_visible", "flex_bias", "random_signs", "relative_shift"

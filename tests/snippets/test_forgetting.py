@@ -12,7 +12,6 @@ from torch.testing import assert_close
 from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import attention, scaled_dot_product
-from snippets.decoding import document_positions, visible
 from snippets.forgetting import ForgetGates, forgetting_bias, wall_scores
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import apply_xpos, xpos_decay, xpos_tables
@@ -305,19 +304,6 @@ def test_the_gate_of_the_first_token_does_nothing():
     assert torch.equal(wall_scores(q, k, other), wall_scores(q, k, log_gates))
 
 
-@every_way
-def test_the_future_does_not_change_the_past(attends, channels):
-    tokens = random(3, HEADS, 7, DIM), gates(HEADS, 7, *channels)
-    (q, k, v), log_gates = tokens
-    known = attends(q, k, v, log_gates)
-    for n in range(1, 7):
-        other = [x.clone() for x in (q, k, v, log_gates)]
-        for x in other[:3]:
-            x[:, n:] = 9 * random(HEADS, 7 - n, DIM)
-        other[3][:, n:] -= 1.0
-        assert_close(attends(*other)[:, :n], known[:, :n], **EXACT)
-
-
 # --- decoding, padding, packing
 
 
@@ -349,36 +335,6 @@ def test_a_cache_may_keep_faded_keys_in_place_of_old_gates():
     for n in range(30):
         cached = torch.cat((cached * log_gates[:, [n]].exp(), k[:, [n]]), 1)
         assert_close(scaled_dot_product(q[:, [n]], cached), whole[:, [n], : n + 1], **EXACT)
-
-
-@pytest.mark.claim(
-    "forgetting-alone-padded-or-packed",
-    "With the keys of padding and of other documents hidden, each text gets from FoX and from Wall what "
-    "it gets alone, whatever the gates of the others.",
-)
-@every_way
-def test_padded_and_packed_texts_get_what_they_get_alone(attends, channels):
-    q, k, v = random(3, HEADS, 12, DIM)
-    log_gates = gates(HEADS, 12, *channels)
-    for documents in ([0] * 4 + [1] * 8, [1] * 8 + [0] * 4, [5] * 3 + [1] * 2 + [7] * 6 + [9], [1] * 12):
-        of = torch.tensor(documents)
-        at = document_positions(of)
-        made = attends(q, k, v, log_gates, ~visible(at, at, of, of))
-        for document in of.unique():
-            mine = of == document
-            alone = attends(*(x[:, mine] for x in (q, k, v, log_gates)))
-            assert_close(made[:, mine], alone, **EXACT)
-
-
-@every_way
-def test_padding_between_the_tokens_of_a_text_has_gates_of_one(attends, channels):
-    q, k, v = random(3, HEADS, 9, DIM)
-    log_gates, real = gates(HEADS, 9, *channels), torch.tensor([1, 1, 0, 0, 1, 0, 1, 1, 1]) > 0
-    alone = attends(*(x[:, real] for x in (q, k, v, log_gates)))
-    hidden = ~real.expand(9, 9)
-    assert (attends(q, k, v, log_gates, hidden)[:, real] - alone).abs().max() > 1e-3
-    log_gates[:, ~real] = 0
-    assert_close(attends(q, k, v, log_gates, hidden)[:, real], alone, **EXACT)
 
 
 @every_way
@@ -504,12 +460,6 @@ def test_gradients_are_finite_where_a_gate_is_closed():
     wall_scores(q, k, log_gates, block=2).exp().sum().backward()
     fox(log_gates[..., 0]).exp().sum().backward()
     assert log_gates.grad.isfinite().all()
-
-
-@pytest.mark.parametrize(("queries", "keys"), [(0, 3), (0, 0)])
-def test_there_may_be_no_query_and_no_key(queries, keys):
-    assert forgetting_bias(gates(HEADS, keys), queries).shape == (HEADS, queries, keys)
-    assert wall_scores(*vectors(queries, keys)).shape == (HEADS, queries, keys)
 
 
 def test_inputs_are_not_written_to():

@@ -397,34 +397,6 @@ def test_only_the_rows_that_were_used_get_a_gradient():
     assert add.table.grad[:, 0].tolist() == [2, 3, 0, 0, 0, 1, 0, 0, 0]
 
 
-@pytest.mark.claim(
-    "learned-decoding-equals-whole",
-    "Embedding a text token by token, each at its own position, gives exactly what embedding it whole gives.",
-)
-@pytest.mark.parametrize(("length", "dim"), [(1, 1), (9, 4), (60, 33)])
-def test_decoding_token_by_token_gives_what_the_whole_gives(length, dim):
-    x, add = random(2, length, dim), layer(length, dim)
-    whole = add(x, torch.arange(length))
-    steps = [add(x[:, [n]], torch.tensor([n])) for n in range(length)]
-    assert torch.equal(torch.cat(steps, dim=1), whole)
-
-
-@pytest.mark.claim(
-    "learned-padded-and-packed-as-alone",
-    "With positions that are counted from the first token of each text, left-padded and packed "
-    "tokens get exactly the vectors that they get alone.",
-)
-@given(st.integers(0, 40), st.lists(st.integers(1, 9), min_size=1, max_size=5))
-def test_left_padding_and_packing_keep_every_token_at_its_position(padding, lengths):
-    add, texts = layer(), [random(tokens, 4) for tokens in lengths]
-    alone = [add(text, torch.arange(len(text))) for text in texts]
-    mask = torch.tensor([0] * padding + [1] * lengths[0])
-    padded = add(torch.cat([random(padding, 4), texts[0]]), padded_positions(mask))
-    assert torch.equal(padded[padding:], alone[0])
-    documents = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
-    assert torch.equal(add(torch.cat(texts), packed_positions(documents)), torch.cat(alone))
-
-
 # --- one layer for tokens and positions
 
 
@@ -479,7 +451,3 @@ def test_refuses():
         wanted = f"must be a tensor of bool, uint8 or int8 to int64, got {got}"
         yield f"mask {wanted}", padded_positions, mask
         yield f"documents {wanted}", packed_positions, mask
-
-
-def test_the_smallest_table_has_one_number():
-    assert AddLearned(length=1, dim=1).table.shape == (1, 1)

@@ -14,8 +14,18 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
 import snippets
+from snippets.attention import SelfAttention
 from snippets.block import Decoder, Encoding
+from snippets.cope import CopeScores
+from snippets.deberta import DebertaScores
+from snippets.forgetting import ForgetGates
+from snippets.fourier import FourierEncoding
 from snippets.learned import AddLearned
+from snippets.path_attention import PathTurns
+from snippets.relative_logits import RelativeLogits
+from snippets.shaw import ShawTables
+from snippets.swin_bias import SwinBias, SwinV2Bias
+from snippets.transformer_xl import TransformerXLScores
 
 # What a module is made with: by the names of its parameters, and for some in one way more.
 GIVEN = {
@@ -180,6 +190,29 @@ def test_a_checkpoint_has_these_names_and_shapes():
         state = ways[name].state_dict()
         assert ", ".join(f"{key} {tuple(value.shape)}" for key, value in state.items()) == saved
         assert list(state) == [key for key, _ in ways[name].named_parameters()], "all of it is learned"
+
+
+# The smallest sizes that are taken, and what the parameters have in all.
+SMALLEST = {
+    "attention": (lambda: SelfAttention(1, 1), 4),
+    "block": (lambda: Decoder(Encoding(), vocabulary=5, dim=1, heads=1, layers=2), 49),
+    "cope": (lambda: CopeScores(dim=1, rows=1), 1),
+    "deberta": (lambda: DebertaScores(1, 1, 1), 4),
+    "forgetting": (lambda: ForgetGates(dim=1, heads=1, channels=1), 2),
+    "fourier": (lambda: FourierEncoding(1, 1, 2, 1, 1.0, 1), 6),
+    "learned": (lambda: AddLearned(length=1, dim=1), 1),
+    "path_attention": (lambda: PathTurns(dim=1, heads=1, width=1, rank=1), 4),
+    "relative_logits": (lambda: RelativeLogits(dim=1, heads=1, profiles=1, extent=1), 2),
+    "shaw": (lambda: ShawTables(dim=1, clip=0), 2),
+    "swin": (lambda: SwinBias(1, (2, 2)), 9),
+    "swin v2": (lambda: SwinV2Bias(1, (2, 2), hidden=1), 4),
+    "transformer_xl": (lambda: TransformerXLScores(2, 1), 8),
+}
+
+
+@pytest.mark.parametrize(("make", "numbers"), SMALLEST.values(), ids=SMALLEST)
+def test_the_smallest_module_has_so_many_numbers(make, numbers):
+    assert sum(parameter.numel() for parameter in make().parameters()) == numbers
 
 
 @every_way

@@ -11,7 +11,6 @@ from torch.testing import assert_close
 
 from experiments.measure import peak_bytes
 from snippets.attention import attention, scaled_dot_product
-from snippets.decoding import document_positions, visible
 from snippets.path_attention import PathTurns, path_keys, path_scores
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.snippets.common import EXACT, SEEDS, filled, random, refusals
@@ -236,18 +235,6 @@ def test_what_stands_before_a_text_changes_nothing(seed, before, tokens, block):
     assert_close(path_scores(*every, block=block)[:, before:, before:], text, **EXACT)
 
 
-def test_the_future_does_not_change_the_past():
-    q, k, w, beta = tokens_of(7)
-    v, others = random(HEADS, 7, DIM), tokens_of(7)
-    known = attends(q, k, v, w, beta)
-    for n in range(1, 7):
-        other = [x.clone() for x in (q, k, w, beta)]
-        for x, new in zip(other, others, strict=True):
-            x[:, n:] = new[:, n:]
-        made = attends(other[0], other[1], v, other[2], other[3])
-        assert_close(made[:, :n], known[:, :n], **EXACT)
-
-
 # --- decoding, padding, packing
 
 
@@ -280,33 +267,6 @@ def test_keys_that_are_dropped_leave_no_gap():
     cached = path_keys(*old)[:, kept]
     made = path_scores(*part(every, slice(6, 9)), cached)
     assert_close(made, whole[:, 6:, [*kept, 6, 7, 8]], **EXACT)
-
-
-@pytest.mark.claim(
-    "path-alone-padded-or-packed",
-    "With the keys of padding and of other documents hidden, each text gets from PaTH what it gets alone.",
-)
-def test_padded_and_packed_texts_get_what_they_get_alone():
-    q, k, w, beta = tokens_of(12)
-    v = random(HEADS, 12, DIM)
-    for documents in ([0] * 4 + [1] * 8, [1] * 8 + [0] * 4, [5] * 3 + [1] * 2 + [7] * 6 + [9], [1] * 12):
-        of = torch.tensor(documents)
-        at = document_positions(of)
-        made = attends(q, k, v, w, beta, ~visible(at, at, of, of))
-        for document in of.unique():
-            mine = of == document
-            alone = attends(*(x[:, mine] for x in (q, k, v, w, beta)))
-            assert_close(made[:, mine], alone, **EXACT)
-
-
-def test_padding_between_the_tokens_of_a_text_has_no_strength():
-    q, k, w, beta = tokens_of(9)
-    v, real = random(HEADS, 9, DIM), torch.tensor([1, 1, 0, 0, 1, 0, 1, 1, 1]) > 0
-    alone = attends(*(x[:, real] for x in (q, k, v, w, beta)))
-    hidden = ~real.expand(9, 9)
-    assert (attends(q, k, v, w, beta, hidden)[:, real] - alone).abs().max() > 1e-3
-    beta[:, ~real] = 0
-    assert_close(attends(q, k, v, w, beta, hidden)[:, real], alone, **EXACT)
 
 
 def test_each_key_head_serves_as_many_heads_in_order():

@@ -279,7 +279,3 @@ def test_refuses():
     yield message, shaw_values, torch.zeros(3, 3), torch.tensor(0.0), at, at
     for dim, clip in ((0, 1), (-1, 1), (4, -1)):
         yield f"dim must be 1 or more and clip 0 or more, got {dim} and {clip}", ShawTables, dim, clip
-
-
-def test_the_smallest_tables_have_one_number():
-    assert ShawTables(dim=1, clip=0).key_table.shape == (1, 1)

@@ -259,11 +259,6 @@ def test_gradients():
 # --- what is refused, and in which words
 
 
-def test_one_head_and_one_hidden_channel_are_enough():
-    assert SwinBias(1, (2, 2)).table.shape == (9, 1)
-    assert SwinV2Bias(1, (2, 2), hidden=1).table().shape == (9, 1)
-
-
 @refusals
 def test_refuses():
     places = cells((2, 3))

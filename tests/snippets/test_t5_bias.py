@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from torch.nn.attention.flex_attention import flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
@@ -270,15 +269,6 @@ def test_a_causal_table_hides_nothing_until_it_is_masked():
     assert (attention(q, k, v, bias)[1] > 0).all()
     _, weights = attention(q, k, v, bias, causal=True)
     assert torch.equal(weights, weights.tril())
-
-
-@pytest.mark.filterwarnings("ignore:flex_attention called")
-def test_flex_attention_gets_the_same_from_table_and_buckets():
-    q, k, v = torch.randn(3, 2, 3, 16, 8)
-    module, i = filled(T5Bias(3)).float(), torch.arange(16)
-    table, bucket = module.table.detach(), t5_buckets(i - i[:, None])
-    made = flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + table[bucket[i, j], h])
-    assert_close(made, attention(q, k, v, module(i, i).detach())[0])
 
 
 # --- memory

@@ -105,13 +105,17 @@ def by_distance(batch, tokens):
 class Attends(nn.Module):
     """SelfAttention: its output and, as one, its weights."""
 
-    def __init__(self):
+    def __init__(self, **options):
         super().__init__()
-        self.attention = attention.SelfAttention(HEADS * WIDTH, HEADS)
+        self.attention, self.options = attention.SelfAttention(HEADS * WIDTH, HEADS), options
 
     def forward(self, x):
-        output, weights = self.attention(x)
+        output, weights = self.attention(x, **self.options)
         return torch.cat((output, weights.transpose(-2, -3).flatten(-2)), -1)
+
+
+def nearness(q, k):
+    return -(q[..., None, :] - k[..., None, :, :]).square().sum(-1)
 
 
 class OneBlock(nn.Module):
@@ -189,7 +193,10 @@ CASES = [
     Case(attention.scaled_dot_product, attention.scaled_dot_product, lambda *n: vectors(*n, HEADS)[:2]),
     Case(attention.attention, attention.attention, lambda *n: (*vectors(*n, HEADS), biased(*n)[-1])),
     Case(attention.attention, partial(attention.attention, causal=True), lambda *n: vectors(*n, HEADS)),
-    Case(attention.SelfAttention, Attends, lambda *n: inputs(*n)[:1]),
+    *(
+        Case(attention.SelfAttention, partial(Attends, **options), lambda *n: inputs(*n)[:1])
+        for options in ({}, {"causal": True}, {"rotate": torch.neg, "score": nearness})
+    ),
     Case(decoding.document_positions, decoding.document_positions, documents),
     Case(decoding.visible, decoding.visible, places),
     Case(decoding.visible, partial(decoding.visible, causal=False, window=3), places),
