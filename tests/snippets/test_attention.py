@@ -456,13 +456,6 @@ def test_the_layer_can_be_copied_saved_and_moved():
     assert [part.device.type for part in meta] == ["meta", "meta"]
 
 
-@pytest.mark.parametrize("leading", [(), (2,), (2, 3), (0,)])
-def test_the_layer_takes_any_leading_shape(leading):
-    output, weights = layer(0)(random(*leading, 5, 16))
-    assert output.shape == (*leading, 5, 16)
-    assert weights.shape == (*leading, 4, 5, 5)
-
-
 # --- what is refused, and in which words
 
 

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves, tree_map
 
+from snippets.graph_positions import laplacian, laplacian_encoding
+from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.vit_table import AddGridTable, resize_table
 from tests.snippets.common import COUNTING, NO_INTEGERS, SEEDS
 from tests.snippets.fitness import SIZES, all_cases, called
 
@@ -281,6 +284,47 @@ def test_each_text_of_a_batch_gets_what_it_gets_alone(case):
         for one, of_batch, of_both in zip(*map(tree_leaves, (alone, batch, whole)), strict=True):
             assert_close(one, of_batch[place], rtol=0, atol=1e-5)
             assert_close(one, of_both[0, place], rtol=0, atol=1e-5)
+
+
+# --- what a call leaves behind
+
+
+@every("write")  # into the cache that it is given
+def test_no_input_is_written_to(case):
+    call, given = called(case), case.make(*SIZES[0])
+    before = [each.clone() for each in given]
+    first = call(*given)
+    assert all(map(torch.equal, given, before))
+    assert_close(call(*given), first, rtol=0, atol=0, equal_nan=True)
+
+
+# What checkpoints decide, and no default can guess: a function with what else it takes, and its options.
+CONVENTIONS = [
+    (partial(laplacian, torch.ones(3, 3) - torch.eye(3)), {"normalized": True}),
+    (partial(laplacian_encoding, torch.ones(3, 3) - torch.eye(3), 1), {"normalized": True, "skip": "first"}),
+    (
+        partial(axial_sinusoids, torch.zeros(3, 2), 8),
+        {"order": (1, 0), "layout": "sin_cos", "base": 20.0},
+    ),
+    (partial(grid_places, (2, 2)), {"start": 0}),
+    (
+        partial(resize_table, torch.zeros(13, 2), (3, 4), (2, 2)),
+        {"convention": "bicubic", "extra": 1},
+    ),
+    (partial(AddGridTable, (3, 4), 2, extra=1), {"convention": "bicubic"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "options"),
+    CONVENTIONS,
+    ids=lambda given: getattr(getattr(given, "func", None), "__name__", "options"),
+)
+def test_conventions_have_no_default(call, options):
+    call(**options)
+    for name in options:
+        with pytest.raises(TypeError, match=name):
+            call(**{key: value for key, value in options.items() if key != name})
 
 
 # --- modules

@@ -507,15 +507,6 @@ def test_signs_are_drawn_where_the_generator_is_and_else_where_the_vectors_are(m
     assert drawn == ["meta", "cpu", "cpu"]
 
 
-def test_what_is_given_is_not_written_to():
-    a = weighted(2, 6)
-    before = a.clone()
-    vectors = encoded(a, 2)[1]
-    kept = vectors.clone()
-    walks(a, 3), components(a), random_signs(vectors)
-    assert torch.equal(a, before) and torch.equal(vectors, kept)
-
-
 def test_walks_have_gradients_by_weights():
     torch.manual_seed(1)
     half = (random(4, 4).abs() + 0.1).requires_grad_()
@@ -594,11 +585,3 @@ def test_refuses():
     for vectors in (torch.zeros(3), torch.tensor(0.0), torch.zeros(3, 2).long()):
         got = f"{vectors.dtype} {tuple(vectors.shape)}"
         yield f"vectors must be floating and (..., nodes, k), got {got}", random_signs, vectors
-
-
-def test_conventions_have_no_default():
-    for given_ in ({"normalized": True}, {"skip": "first"}, {}):
-        with pytest.raises(TypeError, match="required keyword-only"):
-            laplacian_encoding(ring(4), 1, **given_)
-    with pytest.raises(TypeError, match="required keyword-only"):
-        laplacian(ring(4))

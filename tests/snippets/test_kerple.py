@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
@@ -242,24 +241,6 @@ def test_layers_may_share_a_module(kind):
 
 
 # --- memory, modes
-
-
-@pytest.mark.parametrize("heads", [4, 8])
-def test_the_memory_it_takes_is_the_one_it_states(heads):
-    i, j, r1, r2 = torch.arange(256), torch.arange(320), *torch.rand(2, heads)
-    learned = r1.clone().requires_grad_(), r2.clone().requires_grad_()
-    for function, r, each in (
-        (kerple_log_bias, (r1, r2), 4 * heads + 4),
-        (kerple_log_bias, learned, 12 * heads + 4),
-        (kerple_power_bias, (r1, r2), 8 * heads + 4),
-        (kerple_power_bias, learned, 8 * heads + 4),
-    ):
-        peak = peak_bytes(lambda f=function, r=r: f(i, j, *r)) / (256 * 320)
-        assert each - 1 < peak < 1.02 * each
-    given = torch.ones(heads, 256, 320)
-    for function, each in ((kerple_log_bias, 20 * heads + 4), (kerple_power_bias, 25 * heads + 8)):
-        peak = peak_bytes(lambda f=function: torch.autograd.grad(f(i, j, *learned), learned, given))
-        assert each - 1 < peak / (256 * 320) < 1.02 * each
 
 
 @pytest.mark.parametrize("function", BOTH)

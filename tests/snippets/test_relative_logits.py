@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from experiments.measure import peak_bytes
 from snippets.attention import attention, scaled_dot_product
 from snippets.clipped_bias import clipped_bias
 from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
@@ -189,18 +188,6 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole():
         assert_close(one, whole[..., [n], : n + 1], **EXACT)
 
 
-def test_texts_of_a_batch_may_have_positions_of_their_own():
-    made, x = layer(), random(2, 3, 6)
-    i, j = torch.randint(0, 9, (2, 3)), torch.randint(0, 9, (2, 7))
-    batch = made(x, i, j)
-    assert batch.shape == (2, HEADS, 3, 7)
-    for text in range(2):
-        assert_close(batch[text], made(x[text], i[text], j[text]), **EXACT)
-        shared = made(x, i[text], j[text])
-        assert_close(made(x, i[[text]], j[[text]]), shared, **EXACT)
-        assert_close(shared[text], batch[text], **EXACT)
-
-
 def test_heads_may_be_left_out():
     (states, bank), at = states_and_bank(5, HEADS), torch.arange(5)
     for head, made in zip(states, relative_logits(states, bank, at, at), strict=True):
@@ -259,17 +246,6 @@ def test_a_vector_of_zeros_stays_and_has_a_gradient():
 # --- memory
 
 
-@pytest.mark.parametrize("heads", [2, 8])
-@pytest.mark.parametrize("extent", [3, 64])
-def test_the_memory_it_takes_is_the_one_it_states(heads, extent):
-    queries, keys = 256, 320
-    states, bank = torch.randn(heads, queries, PROFILES), torch.randn(PROFILES, extent)
-    i, j = torch.arange(queries), torch.arange(keys)
-    stated = (4 * heads + 8) * queries * keys + 4 * heads * (extent + 1) * queries
-    peak = peak_bytes(lambda: relative_logits(states, bank, i, j))
-    assert 0.9 * stated < peak < 1.02 * stated
-
-
 # --- dtypes, gradients, modules
 
 
@@ -279,13 +255,6 @@ def test_autocast_gives_a_narrow_bias():
         bias = made(x, at, at)
     assert bias.dtype == torch.bfloat16
     assert_close(bias.float(), made(x, at, at), rtol=0.05, atol=0.05)
-
-
-def test_positions_that_are_given_are_not_written_to():
-    (states, bank), i = states_and_bank(1, HEADS), torch.tensor([0])
-    j = torch.arange(3)
-    relative_logits(states, bank, i, j)
-    assert torch.equal(i, torch.tensor([0])) and torch.equal(j, torch.arange(3))
 
 
 # --- what is refused, and in which words

@@ -322,12 +322,6 @@ def test_a_shift_by_nothing_changes_nothing():
     assert torch.equal(shift_matrix(torch.tensor(0), 6), torch.eye(6))
 
 
-def test_shifts_come_in_batches():
-    batch = shift([[0, 1, -2], [3, 4, 5]], 6)
-    assert torch.equal(batch[1, 2], shift(5, 6))
-    assert torch.equal(batch[0, 2], shift(-2, 6))
-
-
 @pytest.mark.claim(
     "sinusoidal-steps-have-equal-length-not-equal-direction",
     "Steps PE(p + k) - PE(p) by the same k have the same length at every p but none of the 100 after the "

@@ -483,12 +483,3 @@ def test_refuses():
     for shape in ((), (3, 0)):
         message = f"places must be (..., axes), got {shape}"
         yield message, lambda wrong: axial_sinusoids(wrong, 8, **DETR), torch.zeros(shape)
-
-
-@pytest.mark.parametrize("option", ["order", "layout", "base"])
-def test_conventions_have_no_default(option):
-    given = {name: value for name, value in DETR.items() if name != option}
-    with pytest.raises(TypeError, match=option):
-        axial_sinusoids(torch.zeros(3, 2), 8, **given)
-    with pytest.raises(TypeError, match="start"):
-        grid_places((2, 2))

@@ -443,13 +443,6 @@ def test_positions_below_0_that_nobody_reads_count_as_0(form):
     assert torch.equal(made, form(at.clamp(min=0))) and made.isfinite().all()
 
 
-@every_form
-def test_positions_that_are_given_are_not_written_to(form):
-    at = torch.arange(9)
-    form(at)
-    assert torch.equal(at, torch.arange(9))
-
-
 # --- what is refused, and in which words
 
 

@@ -481,15 +481,6 @@ def test_weights_of_cells_in_float32_as_on_other_devices_are_near_those_in_float
 
 
 @every_convention
-def test_leading_axes_are_tables_of_their_own(convention):
-    tables = random(2, 3, 13, 5)
-    made = resized(tables, (3, 4), (4, 7), convention, 1)
-    assert made.shape == (2, 3, 29, 5)
-    for a, b in itertools.product(range(2), range(3)):
-        assert_close(made[a, b], resized(tables[a, b], (3, 4), (4, 7), convention, 1), **EXACT)
-
-
-@every_convention
 def test_autocast_changes_no_bit(convention):
     made, x = AddGridTable((4, 4), 8, extra=1, convention=convention), torch.randn(2, 26, 8)
     with torch.autocast("cpu", torch.bfloat16):
@@ -550,12 +541,3 @@ def test_refuses():
         ([2, -1], "columns must be 0 to 3, got -1 to -1"),
     ):
         yield got, lambda place: table_rows(torch.tensor(place), (3, 4), extra=0), place
-
-
-def test_conventions_have_no_default():
-    with pytest.raises(TypeError, match="convention"):
-        resize_table(torch.zeros(13, 2), (3, 4), (2, 2), extra=1)
-    with pytest.raises(TypeError, match="extra"):
-        resize_table(torch.zeros(13, 2), (3, 4), (2, 2), convention="bicubic")
-    with pytest.raises(TypeError, match="convention"):
-        AddGridTable((3, 4), 2, extra=1)
