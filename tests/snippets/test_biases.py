@@ -15,7 +15,6 @@ from tests.snippets.families.biases import BIASES, HEADS
 
 WIDE, NARROW = torch.float64, (torch.float16, torch.bfloat16)
 every_bias = pytest.mark.parametrize("bias", BIASES.values(), ids=BIASES)
-FIXED = {name: bias for name, bias in BIASES.items() if not bias.learned}
 
 
 @pytest.mark.claim(
@@ -103,10 +102,3 @@ def test_refuses_positions_that_would_have_to_be_stretched(bias, queries, keys):
     message = f"positions must be (..., queries) and (..., keys), got {queries} and {keys}"
     positions = torch.zeros(queries).long(), torch.zeros(keys).long()
     refused(message, bias.make(HEADS, WIDE), *positions)
-
-
-@pytest.mark.parametrize("bias", FIXED.values(), ids=FIXED)
-@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64])
-def test_refuses_a_dtype_without_fractions(bias, dtype):
-    at = torch.arange(2)
-    refused(f"dtype must be a floating dtype, got {dtype}", bias.make(HEADS, dtype), at, at)

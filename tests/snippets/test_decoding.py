@@ -172,6 +172,10 @@ def test_the_whole_text_at_once_is_attention_as_it_is_defined(name):
     "With any encoding of the guide, decoding with a cache in which each key keeps its position gives "
     "what the whole text gives at once, in whichever pieces the tokens come.",
 )
+@pytest.mark.claim(
+    "cope-decodes-with-a-cache",
+    "One or more new queries against cached keys get from CoPE what the whole text gets.",
+)
 @every_method
 @pytest.mark.parametrize("pieces", [[7], [1] * 7, [4, 1, 1, 1], [3, 4], [1, 2, 4], [1], [5, 1, 6], [1] * 12])
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(name, pieces):

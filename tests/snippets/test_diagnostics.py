@@ -518,22 +518,6 @@ def test_a_wrong_sign_and_a_forgotten_mask_show_in_every_head(heads, tokens):
     assert (even[:, :tokens] == 0).all()
 
 
-def test_a_wrong_sign_and_a_forgotten_mask_show():
-    right = weights_of(alibi_bias(PLACES, PLACES, alibi_slopes(4)))[0]
-    swapped = weights_of((-0.25 * -STEPS.float()).masked_fill(~CAUSAL, -math.inf))
-    forgotten = weights_of(alibi_bias_symmetric(PLACES, PLACES, alibi_slopes(4)))[0]
-    back, reach = slice(32, 36), 32
-    mass, even = attention_mass(right, STEPS, CAUSAL, reach)
-    assert (mass / even)[back].min() > 1
-    assert mass[:reach].sum() == 0
-    mass, even = attention_mass(swapped, STEPS, CAUSAL, reach)
-    assert (mass / even)[back].max() < 1
-    assert (mass / even)[-1] > 1
-    mass, even = attention_mass(forgotten, STEPS, CAUSAL, reach)
-    assert mass[:reach].sum() > 0.3
-    assert even[:reach].sum() == 0
-
-
 @pytest.mark.claim(
     "diagnostics-equal-weights-by-distance",
     "With a causal mask over n tokens, equal weights put (H(n) - H(d)) / n of their mass on the keys d "

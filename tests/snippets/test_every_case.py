@@ -211,6 +211,17 @@ def test_narrow_numbers_cost_their_own_rounding_and_no_more(case, dtype):
             assert_close(each, exact.to(each.dtype), **close)
 
 
+@every("additive_mask")  # which adds to a bias of its own dtype
+def test_refuses_a_dtype_without_fractions(case):
+    call, given = called(case), case.make(*SIZES[0])
+    if "dtype" in inspect.signature(case.call).parameters:
+        tables = case.of.__name__.endswith("_tables")  # whose angles are lost in narrow numbers
+        wanted = "float32 or float64" if tables else "a floating dtype"
+        for dtype in (torch.int64, torch.bool, torch.complex64, *[torch.bfloat16] * tables):
+            with pytest.raises(ValueError, match=f"^dtype must be {wanted}, got {dtype}$"):
+                call(*given, dtype=dtype)
+
+
 # --- sizes
 
 SCALINGS = "position_interpolation", "ntk_aware", "dynamic_ntk", "ntk_by_parts", "llama3", "yarn", "longrope"

@@ -483,9 +483,6 @@ def test_refuses():
         yield f"log_gates must be 0 or less, got {got}", wall_scores, q, k, wrong
     for queries in (-1, 6):
         yield f"queries must be 0 to 5, got {queries}", forgetting_bias, log_gates[..., 0], queries
-    for dtype in (torch.int64, torch.complex64):
-        message = f"dtype must be a floating dtype, got {dtype}"
-        yield message, forgetting_bias, log_gates[..., 0], None, dtype
     yield "6 queries need as many keys, got 5", wall_scores, torch.zeros(2, 6, 4), k, log_gates
     yield "k must be as wide as q, 4, got 3", wall_scores, q, k[..., :3], log_gates
     many = torch.zeros(2, 5, 6, 3, 4)  # two axes before the heads, which are six

@@ -574,14 +574,6 @@ def test_refuses():
     yield message, lambda: encoded(good, 1, skip="none")
     for steps in (0, -3):
         yield f"steps must be at least 1, got {steps}", random_walk_encoding, good, steps
-    for dtype in (torch.int64, torch.bool):
-        message = f"dtype must be a floating dtype, got {dtype}"
-        yield message, random_walk_encoding, good, 2, dtype
-        yield (
-            message,
-            lambda dtype: laplacian_encoding(good, 1, normalized=True, skip="first", dtype=dtype),
-            dtype,
-        )
     for vectors in (torch.zeros(3), torch.tensor(0.0), torch.zeros(3, 2).long()):
         got = f"{vectors.dtype} {tuple(vectors.shape)}"
         yield f"vectors must be floating and (..., nodes, k), got {got}", random_signs, vectors

@@ -32,22 +32,6 @@ def attend(scores, made, q, k, v, i, j, **options):
 # --- decoding, padding, packing
 
 
-@pytest.mark.claim(
-    "cope-decodes-with-a-cache",
-    "One or more new queries against cached keys get from CoPE what the whole text gets.",
-)
-@every_score
-def test_decoding_with_a_cache_gives_the_rows_of_the_whole(scores):
-    made, at, (q, k, v) = scores.make(), torch.arange(9), random(3, HEADS, 9, DIM)
-    whole = attend(scores, made, q, k, v, at, at, causal=True)
-    for new in (1, 2, 3, 6):
-        for keys in range(new, 10):
-            now = slice(keys - new, keys)
-            place = at[now], at[:keys]
-            part = attend(scores, made, q[:, now], k[:, :keys], v[:, :keys], *place, causal=True)
-            assert_close(part, whole[:, now], **EXACT)
-
-
 @every_score
 @pytest.mark.parametrize("causal", [False, True])
 def test_left_padding_changes_nothing(scores, causal):

@@ -504,8 +504,6 @@ def test_refuses():
         for function in ENCODINGS:
             yield message, partial(function, layout=layout), at, 4
         yield message, AddSinusoidal, 4, 10.0, layout
-    for function in (*ENCODINGS, shift_matrix):
-        yield "dtype must be a floating dtype, got torch.int64", function, at, 4, 10.0, torch.int64
 
 
 def test_the_base_of_the_paper_is_the_base_if_none_is_given():

@@ -65,11 +65,6 @@ def speeds(batch, tokens):
     return (torch.rand(tokens).sort(descending=True).values,)
 
 
-def at(function, **options):
-    """A function of tensors, with the rest of what it takes."""
-    return lambda *tensors: function(*tensors, **options)
-
-
 def gate(batch, tokens):
     sizes = batch, tokens, WIDTH
     return torch.randn(sizes), torch.randn(sizes), torch.randn(WIDTH), torch.randn(())
@@ -115,12 +110,15 @@ CASES = [
         lambda *sizes: (*row(*sizes), rope.rope_frequencies(WIDTH, base=10000)),
         (0, 1),
     ),
-    Case(rope.apply_rope, at(rope.apply_rope, layout="half"), heads_and_tables),
-    Case(rope.apply_rope, at(rope.apply_rope, layout="interleaved"), heads_and_tables),
-    Case(rope.apply_rope, at(rope.apply_rope, layout="half", heads_axis=-2), tokens_and_tables),
-    *(Case(rope.apply_rope, at(rope.apply_rope, layout=layout), wider) for layout in ("half", "interleaved")),
+    Case(rope.apply_rope, partial(rope.apply_rope, layout="half"), heads_and_tables),
+    Case(rope.apply_rope, partial(rope.apply_rope, layout="interleaved"), heads_and_tables),
+    Case(rope.apply_rope, partial(rope.apply_rope, layout="half", heads_axis=-2), tokens_and_tables),
     *(
-        Case(convert, at(convert, heads=2), lambda batch, tokens: (torch.randn(16, tokens),))
+        Case(rope.apply_rope, partial(rope.apply_rope, layout=layout), wider)
+        for layout in ("half", "interleaved")
+    ),
+    *(
+        Case(convert, partial(convert, heads=2), lambda batch, tokens: (torch.randn(16, tokens),))
         for convert in (rope.interleaved_to_half, rope.half_to_interleaved)
     ),
     Case(
@@ -135,7 +133,7 @@ CASES = [
     *(
         Case(
             axial_rope.turn_by_axes,
-            at(axial_rope.turn_by_axes, layout=layout),
+            partial(axial_rope.turn_by_axes, layout=layout),
             lambda batch, tokens: (
                 torch.randn(batch, HEADS, tokens, WIDTH),
                 *axial_rope.axes_tables(
@@ -156,12 +154,12 @@ CASES = [
         ),
         (0, 1, 2),
     ),
-    Case(xpos.xpos_tables, at(xpos.xpos_tables, dim=WIDTH, role="key", centre=0), rows, (0,)),
-    Case(xpos.xpos_tables, at(xpos.xpos_tables, dim=WIDTH, role="query", centre=3), row, (0,)),
+    Case(xpos.xpos_tables, partial(xpos.xpos_tables, dim=WIDTH, role="key", centre=0), rows, (0,)),
+    Case(xpos.xpos_tables, partial(xpos.xpos_tables, dim=WIDTH, role="query", centre=3), row, (0,)),
     Case(xpos.apply_xpos, xpos.apply_xpos, heads_and_tables),
-    Case(xpos.apply_xpos, at(xpos.apply_xpos, heads_axis=-2), tokens_and_tables),
+    Case(xpos.apply_xpos, partial(xpos.apply_xpos, heads_axis=-2), tokens_and_tables),
     *(
-        Case(function, at(function, **options), speeds)
+        Case(function, partial(function, **options), speeds)
         for function, options in (
             (rope_scaling.position_interpolation, {"factor": 4}),
             (rope_scaling.ntk_aware, {"factor": 4}),
@@ -174,18 +172,18 @@ CASES = [
     ),
     Case(
         rope_scaling.longrope,
-        at(rope_scaling.longrope, original_length=64, length=128),
+        partial(rope_scaling.longrope, original_length=64, length=128),
         lambda *sizes: (*speeds(*sizes), *speeds(*sizes), *speeds(*sizes)),
     ),
     *(
-        Case(function, at(function, dim=WIDTH, layout=layout), rows, (0,))
+        Case(function, partial(function, dim=WIDTH, layout=layout), rows, (0,))
         for function, layout in (
             (sinusoidal.sinusoidal_encoding, "interleaved"),
             (sinusoidal.sinusoidal_encoding, "cos_sin"),
             (sinusoidal.sinusoidal_encoding_t2t, "sin_cos"),
         )
     ),
-    Case(sinusoidal.shift_matrix, at(sinusoidal.shift_matrix, dim=WIDTH), rows, (0,)),
+    Case(sinusoidal.shift_matrix, partial(sinusoidal.shift_matrix, dim=WIDTH), rows, (0,)),
     added(partial(sinusoidal.AddSinusoidal, WIDTH), on_cpu=(1,)),
     added(partial(sinusoidal.AddSinusoidal, WIDTH, layout="cos_sin"), vectors_and_row, (1,)),
     Case(
@@ -212,7 +210,7 @@ CASES = [
     *(
         Case(
             sinusoidal_2d.axial_sinusoids,
-            at(sinusoidal_2d.axial_sinusoids, dim=WIDTH, order=(1, 0), layout=layout, base=1e4),
+            partial(sinusoidal_2d.axial_sinusoids, dim=WIDTH, order=(1, 0), layout=layout, base=1e4),
             lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)),),
             (0,),
         )
@@ -221,7 +219,7 @@ CASES = [
     *(
         Case(
             sinusoidal_2d.padded_places,
-            at(sinusoidal_2d.padded_places, start=1, span=span),
+            partial(sinusoidal_2d.padded_places, start=1, span=span),
             lambda batch, tokens: (torch.rand(batch, tokens, 3) > 0.5,),
             (0,),
         )
@@ -229,13 +227,13 @@ CASES = [
     ),
     Case(
         vit_table.table_rows,
-        at(vit_table.table_rows, grid=(9, 9), extra=1),
+        partial(vit_table.table_rows, grid=(9, 9), extra=1),
         lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)),),
     ),
     *(
         Case(
             vit_table.resize_table,
-            at(vit_table.resize_table, grid=(3, 4), to=(2, 8), convention=convention, extra=1),
+            partial(vit_table.resize_table, grid=(3, 4), to=(2, 8), convention=convention, extra=1),
             lambda batch, tokens: (torch.randn(batch, 13, tokens),),
         )
         for convention in vit_table.CONVENTIONS
