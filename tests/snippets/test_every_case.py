@@ -142,6 +142,21 @@ def test_moving_all_positions_by_the_same_changes_nothing(case, seed, by):
     assert torch.equal(call(*moved), call(*given))
 
 
+@every(only=FRACTIONS)
+def test_positions_may_be_floats_and_have_gradients(case):
+    """The first input of integers; whole numbers give the same whatever their dtype."""
+    call, given = called(case), case.make(*SIZES[0])
+    at, expected = integers(given)[0], call(*given)
+    for dtype in (torch.float32, torch.float64):
+        made = call(*replaced(given, at, given[at].to(dtype)))
+        assert_close(made, expected, rtol=0, atol=0)
+    if "dtype" in inspect.signature(call).parameters:
+        exact = partial(call, dtype=torch.float64)
+        positions = (9 * torch.rand_like(given[at], dtype=torch.float64)).requires_grad_()
+        at_positions = lambda positions: exact(*replaced(given, at, positions))  # noqa: E731
+        assert torch.autograd.gradcheck(at_positions, positions, fast_mode=True)
+
+
 # --- gradients
 
 GRAPHS = "laplacian", "laplacian_encoding", "random_walk_encoding", "components"  # with symmetric weights
@@ -295,6 +310,19 @@ def test_each_text_of_a_batch_gets_what_it_gets_alone(case):
         for one, of_batch, of_both in zip(*map(tree_leaves, (alone, batch, whole)), strict=True):
             assert_close(one, of_batch[place], rtol=0, atol=1e-5)
             assert_close(one, of_both[0, place], rtol=0, atol=1e-5)
+
+
+@every()
+def test_any_memory_layout_gives_the_same(case):
+    """Axes that lie in another order, or with room between the numbers."""
+    call, given = called(case), case.make(*SIZES[0])
+    expected = call(*given)
+    for n, each in enumerate(given):
+        if each.ndim:
+            turned = each.movedim(0, -1).contiguous().movedim(-1, 0)
+            apart = torch.stack((each, each), -1)[..., 1]
+            for same in (turned, apart):
+                assert_close(call(*replaced(given, n, same)), expected, rtol=1e-5, atol=1e-5)
 
 
 # --- what a call leaves behind

@@ -145,14 +145,6 @@ def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(dtype):
     assert (made - exact).abs().max() <= torch.finfo(dtype).eps / 2
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float32]
-)
-def test_positions_of_any_exact_dtype_give_the_same(dtype):
-    made = sinusoidal_encoding(torch.arange(9).to(dtype), 8)
-    assert torch.equal(made, encode(range(9), 8).float())
-
-
 def test_fractional_positions_lie_between_whole_ones():
     assert encode(0.5, 2).tolist() == pytest.approx([math.sin(0.5), math.cos(0.5)])
 
@@ -468,12 +460,6 @@ def test_rows_of_a_table_that_was_made_once_lose_no_bit(encoding, dtype):
 
 
 # --- gradients
-
-
-@pytest.mark.parametrize("function", [sinusoidal_encoding, sinusoidal_encoding_t2t, shift_matrix])
-def test_gradients_reach_fractional_positions(function):
-    positions = torch.tensor([0.3, 5.7], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda p: function(p, 6, 10.0, torch.float64), positions)
 
 
 # --- what is refused, and in which words

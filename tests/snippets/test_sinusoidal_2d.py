@@ -418,11 +418,6 @@ def test_waves_of_far_places_are_right_to_the_last_digits():
     assert made.tolist() == pytest.approx([math.sin(10**9), math.cos(10**9), 0, 1], abs=1e-12)
 
 
-def test_gradients_reach_places():
-    places = random(3, 2).requires_grad_()
-    assert torch.autograd.gradcheck(lambda places: exact(places, 8, **DETR), places)
-
-
 # --- what is refused, and in which words
 
 
