@@ -1,7 +1,9 @@
-"""Llama of transformers attends by attention.py, which also gives the weights of each head.
+"""Llama of transformers attends by attention.py, which also gives the weights
+of each head.
 
-A model of transformers calls the attention that its configuration names, and hands it a mask to add to the
-scores: 0, or the least number of its dtype where a key is hidden.
+A model of transformers calls the attention that its configuration names, and
+hands it a mask to add to the scores: 0, or the least number of its dtype where
+a key is hidden.
 """
 
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -11,9 +13,8 @@ from snippets.attention import attention
 
 
 def attend(layer, q, k, v, mask, **_):
-    groups = (
-        q.shape[1] // k.shape[1]
-    )  # of queries, to each head of keys and values
+    # queries for each head of keys and values
+    groups = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
     output, weights = attention(q, k, v, bias=mask)
     return output.transpose(1, 2), weights

@@ -1,7 +1,8 @@
 """DINOv3 of transformers gets its rotation from axial_rope.py.
 
-Places are the centres of patches, and the model leaves class and register tokens as they are. transformers
-has each pair's cosine in both halves of the channels.
+Places are the centres of patches, and the model leaves class and register
+tokens as they are. transformers has each pair's cosine in both halves of the
+channels.
 """
 
 import math

@@ -1,7 +1,8 @@
 """GPT-2 of transformers scores by cope.py, and has no other positions.
 
-No checkpoint has CoPE's table: it is learned with the rest, one for each layer. A model of transformers
-calls the attention that its configuration names. Rows must be of one length: padding is not hidden.
+No checkpoint has CoPE's table: it is learned with the rest, one for each
+layer. A model of transformers calls the attention that its configuration
+names. Rows must be of one length: padding is not hidden.
 """
 
 import torch

@@ -1,7 +1,8 @@
 """DeBERTa-v3 of transformers gets its terms of distance from deberta.py.
 
-The rows are deberta.encoder.rel_embeddings.weight of its checkpoint, after the norm of
-deberta.encoder.LayerNorm, projected by query_proj and key_proj of each layer, which its share_att_key asks.
+The rows are deberta.encoder.rel_embeddings.weight of its checkpoint, after the
+norm of deberta.encoder.LayerNorm, projected by query_proj and key_proj of each
+layer, which its share_att_key asks.
 """
 
 import math
@@ -24,19 +25,16 @@ def terms_of(attention):
     )
 
     def terms(q, k, relative_pos, rows, scale_factor):
-        q, k = (
-            q.unflatten(0, (-1, heads)),
-            k.unflatten(0, (-1, heads)),
-        )  # (batch, heads, tokens, dim)
+        # (batch, heads, tokens, dim)
+        q, k = q.unflatten(0, (-1, heads)), k.unflatten(0, (-1, heads))
         key_rows, query_rows = (
             project(rows).unflatten(-1, (heads, -1)).transpose(0, 1)
             for project in (attention.key_proj, attention.query_proj)
         )
         queries, keys = torch.arange(q.shape[-2]), torch.arange(k.shape[-2])
         scores = deberta_scores(q, k, key_rows, query_rows, queries, keys, most)
-        content = (
-            q @ k.mT / math.sqrt(scale_factor * q.shape[-1])
-        )  # which the model adds itself
+        # which the model adds itself
+        content = q @ k.mT / math.sqrt(scale_factor * q.shape[-1])
         return (scores - content).flatten(0, 1)
 
     return terms

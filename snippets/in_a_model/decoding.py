@@ -1,6 +1,8 @@
-"""Llama of transformers reads packed rows as decoding.py has them: documents end to end, none sees another.
+"""Llama of transformers reads packed rows as decoding.py has them: documents
+end to end, none sees another.
 
-Give the model what this returns beside its ids: positions that begin again, and a mask of four axes.
+Give the model what this returns beside its ids: positions that begin again,
+and a mask of four axes.
 """
 
 from snippets.decoding import document_positions, visible

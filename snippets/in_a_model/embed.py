@@ -1,7 +1,9 @@
-"""GPT-2 of transformers gets all that enters its first layer from embed.py and learned.py.
+"""GPT-2 of transformers gets all that enters its first layer from embed.py and
+learned.py.
 
-The tables are transformer.wte.weight and transformer.wpe.weight of its checkpoint. Give the model what
-this returns as inputs_embeds, in place of ids; what it would add for positions is then 0.
+The tables are transformer.wte.weight and transformer.wpe.weight of its
+checkpoint. Give the model what this returns as inputs_embeds, in place of ids;
+what it would add for positions is then 0.
 """
 
 import torch

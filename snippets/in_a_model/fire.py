@@ -1,7 +1,9 @@
-"""GPT-2 of transformers gets its bias from fire.py, and has no other positions.
+"""GPT-2 of transformers gets its bias from fire.py, and has no other
+positions.
 
-No checkpoint has it: what the bias learns is learned with the rest. A model of transformers adds a mask
-of four axes to its scores as it is, so that the bias, which hides later keys, can be the mask.
+No checkpoint has it: what the bias learns is learned with the rest. A model of
+transformers adds a mask of four axes to its scores as it is, so that the bias,
+which hides later keys, can be the mask.
 """
 
 import torch

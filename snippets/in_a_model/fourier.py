@@ -1,7 +1,8 @@
-"""ViT of transformers knows the row and the column of each patch by fourier.py, in place of a table.
+"""ViT of transformers knows the row and the column of each patch by
+fourier.py, in place of a table.
 
-The table is vit.embeddings.position_embeddings of its checkpoint, whose first row, of the class token, which
-has no place, stays. The rest is learned anew.
+The table is vit.embeddings.position_embeddings of its checkpoint, whose first
+row, of the class token, which has no place, stays. The rest is learned anew.
 """
 
 import torch
@@ -15,9 +16,8 @@ def put_into(model, **sizes):
     rows, columns = torch.meshgrid(
         torch.arange(side), torch.arange(side), indexing="ij"
     )
-    coordinates = (
-        torch.stack((rows, columns), -1).flatten(0, 1).float()
-    )  # (patches, 2)
+    # (patches, 2)
+    coordinates = torch.stack((rows, columns), -1).flatten(0, 1).float()
     first = embeddings.position_embeddings[:, :1].detach()
     embeddings.fourier = FourierEncoding(
         axes=2, dim=model.config.hidden_size, **sizes

@@ -1,7 +1,9 @@
-"""GPT-2 of transformers adds to each token as much of its sinusoid as gated_encoding.py lets through.
+"""GPT-2 of transformers adds to each token as much of its sinusoid as
+gated_encoding.py lets through.
 
-No checkpoint has the gate: it is learned with the rest. Give the model what this returns as
-inputs_embeds, in place of ids; what it would add for positions is then 0.
+No checkpoint has the gate: it is learned with the rest. Give the model what
+this returns as inputs_embeds, in place of ids; what it would add for positions
+is then 0.
 """
 
 import functools

@@ -1,4 +1,5 @@
-"""GPT-2 of transformers gets its positions from learned.py, which refuses one that has no row.
+"""GPT-2 of transformers gets its positions from learned.py, which refuses one
+that has no row.
 
 The table is transformer.wpe.weight of its checkpoint.
 """

@@ -1,8 +1,8 @@
 """GPT-2 of transformers scores by local_global.py, and has no other positions.
 
-No checkpoint has the two tables: they are learned with the rest, here by all layers together. A model of
-transformers calls the attention that its configuration names. Rows must be of one length: padding is not
-hidden.
+No checkpoint has the two tables: they are learned with the rest, here by all
+layers together. A model of transformers calls the attention that its
+configuration names. Rows must be of one length: padding is not hidden.
 """
 
 import torch

@@ -1,7 +1,9 @@
-"""Qwen2-VL or Qwen3-VL of transformers gets the rotation of its text part from mrope.py.
+"""Qwen2-VL or Qwen3-VL of transformers gets the rotation of its text part from
+mrope.py.
 
-The layout is "chunks" in Qwen2-VL and Qwen2.5-VL, "interleaved" in Qwen3-VL. transformers has positions as
-(3, batch, tokens), and each pair's cosine in both halves of the channels.
+The layout is "chunks" in Qwen2-VL and Qwen2.5-VL, "interleaved" in Qwen3-VL.
+transformers has positions as (3, batch, tokens), and each pair's cosine in
+both halves of the channels.
 """
 
 import torch

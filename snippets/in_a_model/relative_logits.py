@@ -1,8 +1,9 @@
 """Inkling-2 of transformers gets its bias from relative_logits.py.
 
-In a layer of your own, RelativeLogits takes three tensors of each self_attn: r_proj.weight,
-rel_logits_proj.proj and rel_l2_clip.scale. In layers without a window the model multiplies the states,
-between the two calls, by its number for long texts.
+In a layer of your own, RelativeLogits takes three tensors of each self_attn:
+r_proj.weight, rel_logits_proj.proj and rel_l2_clip.scale. In layers without a
+window the model multiplies the states, between the two calls, by its number
+for long texts.
 """
 
 from snippets.relative_logits import clip_norm, relative_logits

@@ -1,7 +1,9 @@
-"""Llama of transformers turns its q and k by rope.py, with the checkpoint as it is.
+"""Llama of transformers turns its q and k by rope.py, with the checkpoint as
+it is.
 
-Its q_proj and k_proj lie in the layout half. The angles are float64 now; tables are made once for all
-layers, as before. Any other Llama in the process needs it put in too.
+Its q_proj and k_proj lie in the layout half. The angles are float64 now;
+tables are made once for all layers, as before. Any other Llama in the process
+needs it put in too.
 """
 
 from transformers.models.llama import modeling_llama

@@ -1,8 +1,9 @@
-"""Llama of transformers, stretched or with p-RoPE, gets its frequencies from rope_scaling.py.
+"""Llama of transformers, stretched or with p-RoPE, gets its frequencies from
+rope_scaling.py.
 
-They are in no checkpoint. What config.json says in rope_scaling, called rope_parameters since, goes to
-llama3, yarn and proportional by other names. With mscale, as DeepSeek has it, YaRN's attention factor is
-another.
+They are in no checkpoint. What config.json says in rope_scaling, called
+rope_parameters since, goes to llama3, yarn and proportional by other names.
+With mscale, as DeepSeek has it, YaRN's attention factor is another.
 """
 
 from snippets.rope import rope_frequencies

@@ -1,7 +1,9 @@
-"""GPT-2 of transformers gets its bias from sandwich.py, and has no other positions.
+"""GPT-2 of transformers gets its bias from sandwich.py, and has no other
+positions.
 
-Nothing of it is learned, and no checkpoint has it. A model of transformers adds a mask of four axes to its
-scores as it is, so that the bias can be the mask, where it hides later keys.
+Nothing of it is learned, and no checkpoint has it. A model of transformers
+adds a mask of four axes to its scores as it is, so that the bias can be the
+mask, where it hides later keys.
 """
 
 import torch

@@ -1,7 +1,8 @@
 """Wav2Vec2-BERT of transformers gets its relative keys from shaw.py.
 
-The table of each layer is self_attn.distance_embedding.weight of its checkpoint. It clips later keys
-sooner than earlier ones: those that it clips share the last row.
+The table of each layer is self_attn.distance_embedding.weight of its
+checkpoint. It clips later keys sooner than earlier ones: those that it clips
+share the last row.
 """
 
 import torch

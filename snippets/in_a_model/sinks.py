@@ -1,7 +1,9 @@
-"""gpt-oss of transformers attends by sinks.py, with the sinks of its checkpoint.
+"""gpt-oss of transformers attends by sinks.py, with the sinks of its
+checkpoint.
 
-A model of transformers calls the attention that its configuration names. It hands it each layer's sinks as
-s_aux, and a mask to add to the scores: 0, or the least number of its dtype where a key is hidden.
+A model of transformers calls the attention that its configuration names. It
+hands it each layer's sinks as s_aux, and a mask to add to the scores: 0, or
+the least number of its dtype where a key is hidden.
 """
 
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -11,9 +13,8 @@ from snippets.sinks import sink_softmax
 
 
 def attend(layer, q, k, v, mask, scaling, s_aux, **_):
-    groups = (
-        q.shape[1] // k.shape[1]
-    )  # of queries, to each head of keys and values
+    # queries for each head of keys and values
+    groups = q.shape[1] // k.shape[1]
     k, v = (x.repeat_interleave(groups, 1) for x in (k, v))
     weights = sink_softmax(q @ k.mT * scaling + mask, s_aux)
     return (weights @ v).transpose(1, 2), weights

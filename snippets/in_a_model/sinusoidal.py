@@ -1,7 +1,8 @@
 """Marian of transformers gets its positions from sinusoidal.py, of any length.
 
-It adds them in the layout sin_cos, the same in its encoder and in its decoder. A checkpoint's
-model.encoder.embed_positions.weight and model.decoder.embed_positions.weight hold that very table.
+It adds them in the layout sin_cos, the same in its encoder and in its decoder.
+A checkpoint's model.encoder.embed_positions.weight and
+model.decoder.embed_positions.weight hold that very table.
 """
 
 import torch

@@ -1,6 +1,7 @@
 """Swin of transformers gets its bias from swin_bias.py.
 
-Its tables are relative_position_bias_table in relative_position_bias of each attention, as SwinBias has them.
+Its tables are relative_position_bias_table in relative_position_bias of each
+attention, as SwinBias has them.
 """
 
 import torch

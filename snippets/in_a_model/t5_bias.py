@@ -1,8 +1,11 @@
-"""T5 of transformers gets its bias from t5_bias.py, made by offset before and not for each token.
+"""T5 of transformers gets its bias from t5_bias.py, made by offset before and
+not for each token.
 
-The tables are encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight of its checkpoint, and
-the same of its decoder. Put it in after training: the bias by offset is made once and does not follow the
-table, and a second step of training would find its graph gone.
+The tables are
+encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight of its
+checkpoint, and the same of its decoder. Put it in after training: the bias by
+offset is made once and does not follow the table, and a second step of
+training would find its graph gone.
 """
 
 import torch
@@ -12,9 +15,8 @@ from snippets.t5_bias import t5_bias, t5_by_offset
 
 def put_into(model):
     for stack, bidirectional in ((model.encoder, True), (model.decoder, False)):
-        attention = (
-            stack.block[0].layer[0].SelfAttention
-        )  # its bias serves all layers
+        # its bias serves all layers
+        attention = stack.block[0].layer[0].SelfAttention
         table, most = (
             attention.relative_attention_bias.weight,
             attention.relative_attention_max_distance,

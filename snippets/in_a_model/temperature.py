@@ -1,7 +1,8 @@
-"""Ministral 3 of transformers gets the factors of its queries from temperature.py.
+"""Ministral 3 of transformers gets the factors of its queries from
+temperature.py.
 
-The model multiplies its queries by what this returns, in its own dtype. Any other Ministral 3 in the process
-takes it too.
+The model multiplies its queries by what this returns, in its own dtype. Any
+other Ministral 3 in the process takes it too.
 """
 
 from transformers.models.ministral3 import modeling_ministral3

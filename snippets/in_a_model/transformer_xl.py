@@ -1,7 +1,7 @@
 """XLNet of transformers, from left to right, scores by transformer_xl.py.
 
-In each layer of its checkpoint r is W, r_w_bias is u and r_r_bias is v. XLNet has a row more than there
-are distances, the first.
+In each layer of its checkpoint r is W, r_w_bias is u and r_r_bias is v. XLNet
+has a row more than there are distances, the first.
 """
 
 from snippets.transformer_xl import transformer_xl_scores
@@ -14,12 +14,10 @@ def put_into(model):
 
 def core_of(attention):
     def core(q, k, v, rows, **_):
-        q, k, v = (
-            x.permute(1, 2, 0, 3) for x in (q, k, v)
-        )  # (batch, heads, tokens, dim)
-        rows = rows[1:, 0].transpose(
-            0, 1
-        )  # (heads, keys, dim), the same for each text
+        # (batch, heads, tokens, dim)
+        q, k, v = (x.permute(1, 2, 0, 3) for x in (q, k, v))
+        # (heads, keys, dim), the same for each text
+        rows = rows[1:, 0].transpose(0, 1)
         scores = transformer_xl_scores(
             q, k, rows, attention.r_w_bias, attention.r_r_bias
         )

@@ -1,6 +1,8 @@
-"""ViT of transformers gets its table, for pictures of any size, from vit_table.py.
+"""ViT of transformers gets its table, for pictures of any size, from
+vit_table.py.
 
-The table is vit.embeddings.position_embeddings of its checkpoint. transformers resizes it as "bicubic" does.
+The table is vit.embeddings.position_embeddings of its checkpoint. transformers
+resizes it as "bicubic" does.
 """
 
 from snippets.vit_table import resize_table

@@ -1,8 +1,10 @@
-"""A decoder of x-transformers with rotary_xpos turns and scales its q and k by xpos.py.
+"""A decoder of x-transformers with rotary_xpos turns and scales its q and k by
+xpos.py.
 
-Nothing of it is in a checkpoint. x-transformers hands on angles and one scale, which it inverts for keys:
-here that pair stands for the tables of both. The centre cancels, so that any may be chosen. Other models of
-the library in the process must be without rotary positions.
+Nothing of it is in a checkpoint. x-transformers hands on angles and one scale,
+which it inverts for keys: here that pair stands for the tables of both. The
+centre cancels, so that any may be chosen. Other models of the library in the
+process must be without rotary positions.
 """
 
 from x_transformers import x_transformers

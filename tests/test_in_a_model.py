@@ -50,7 +50,7 @@ P_ROPES = [P_ROPE, P_ROPE | {"factor": 8.0}]
 
 
 @pytest.fixture
-def drop_in(request, monkeypatch):
+def in_a_model(request, monkeypatch):
     """A file of snippets/in_a_model/, whose snippets say whether they were asked."""
 
     def load(name):
@@ -91,10 +91,10 @@ def given(model):
 @pytest.mark.parametrize(
     ("name", "ropes"), [("rope", [LLAMA_2]), ("rope_scaling", [LLAMA_3, *YARNS, *P_ROPES])]
 )
-def test_llama_gives_what_it_gave(name, ropes, drop_in, monkeypatch):
+def test_llama_gives_what_it_gave(name, ropes, in_a_model, monkeypatch):
     modeling = peer("transformers.models.llama.modeling_llama")
     monkeypatch.setattr(modeling, "apply_rotary_pos_emb", modeling.apply_rotary_pos_emb)
-    put = drop_in(name)
+    put = in_a_model(name)
     for rope in ropes:
         model = made("LlamaForCausalLM", **LLAMA, rope_parameters=rope)
         before, rotary = given(model), model.model.rotary_emb
@@ -105,20 +105,20 @@ def test_llama_gives_what_it_gave(name, ropes, drop_in, monkeypatch):
         assert_close(given(model), before)
 
 
-def test_llama_attends_as_it_did(drop_in):
+def test_llama_attends_as_it_did(in_a_model):
     model = made("LlamaForCausalLM", **LLAMA)
     before = given(model)
-    drop_in("attention").put_into(model)
+    in_a_model("attention").put_into(model)
     assert_close(given(model), before)
     weights = model(IDS, output_attentions=True).attentions[0]
     assert_close(weights.sum(-1), torch.ones(2, HEADS, TOKENS))
 
 
 @torch.no_grad()
-def test_packed_documents_give_in_llama_what_they_give_alone(drop_in):
+def test_packed_documents_give_in_llama_what_they_give_alone(in_a_model):
     model = made("LlamaForCausalLM", **LLAMA)
     documents = torch.tensor([[0] * 5 + [1] * 7])
-    packed = model(IDS[:1], **drop_in("decoding").packed(documents)).logits
+    packed = model(IDS[:1], **in_a_model("decoding").packed(documents)).logits
     alone = torch.cat([model(IDS[:1, :5]).logits, model(IDS[:1, 5:]).logits], 1)
     assert_close(packed, alone)
 
@@ -127,37 +127,37 @@ def gpt():
     return made("GPT2LMHeadModel", **GPT2)
 
 
-def test_gpt2_gives_what_it_gave_and_refuses_a_position_without_a_row(drop_in):
+def test_gpt2_gives_what_it_gave_and_refuses_a_position_without_a_row(in_a_model):
     model = gpt()
     before = given(model)
-    drop_in("learned").put_into(model)
+    in_a_model("learned").put_into(model)
     assert_close(given(model), before, rtol=0, atol=0)
     with pytest.raises(ValueError, match="0 to 63, got 60 to 71"):
         model(IDS, position_ids=torch.arange(TOKENS)[None] + 60)
 
 
 @torch.no_grad()
-def test_gpt2_gives_of_embedded_words_what_it_gave_of_words(drop_in):
+def test_gpt2_gives_of_embedded_words_what_it_gave_of_words(in_a_model):
     model = gpt()
     expected = model(IDS).logits
-    embed = drop_in("embed").put_into(model)
+    embed = in_a_model("embed").put_into(model)
     assert_close(model(inputs_embeds=embed(IDS, torch.arange(TOKENS))).logits, expected)
 
 
-def test_marian_gives_what_it_gave(drop_in):
+def test_marian_gives_what_it_gave(in_a_model):
     heads = {"encoder_attention_heads": HEADS, "decoder_attention_heads": HEADS}
     model = made("MarianMTModel", **MARIAN, **heads, decoder_start_token_id=0)
     before = seq2seq(model)
     for stack in (model.model.encoder, model.model.decoder):
         stack.embed_positions.weight.data.zero_()
-    drop_in("sinusoidal").put_into(model)
+    in_a_model("sinusoidal").put_into(model)
     assert_close(seq2seq(model), before)
 
 
-def test_t5_gives_what_it_gave(drop_in):
+def test_t5_gives_what_it_gave(in_a_model):
     model = made("T5ForConditionalGeneration", **T5, decoder_start_token_id=0)
     before = seq2seq(model)
-    drop_in("t5_bias").put_into(model)
+    in_a_model("t5_bias").put_into(model)
     assert_close(seq2seq(model), before)
 
 
@@ -179,51 +179,51 @@ def bloom_gives(model):
 
 @pytest.mark.parametrize("heads", [4, 3])
 @torch.no_grad()
-def test_bloom_gives_what_it_gave(heads, drop_in):
+def test_bloom_gives_what_it_gave(heads, in_a_model):
     model = made("BloomForCausalLM", **SIZES, hidden_size=12 * heads, n_layer=2, n_head=heads)
     before = model(IDS).logits, model(IDS, attention_mask=PADDED).logits[PADDED.bool()], in_parts(model)
-    drop_in("alibi").put_into(model)
+    in_a_model("alibi").put_into(model)
     after = model(IDS).logits, model(IDS, attention_mask=PADDED).logits[PADDED.bool()], in_parts(model)
     assert_close(after, before)
 
 
 @torch.no_grad()
-def test_deberta_gives_what_it_gave(drop_in):
+def test_deberta_gives_what_it_gave(in_a_model):
     terms = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "share_att_key": True}
     distances = {"position_buckets": 8, "max_position_embeddings": 16, "norm_rel_ebd": "layer_norm"}
     model = made("DebertaV2ForMaskedLM", **BERT, **terms, **distances)
     before = model(IDS).logits
-    drop_in("deberta").put_into(model)
+    in_a_model("deberta").put_into(model)
     assert_close(model(IDS).logits, before)
 
 
 @torch.no_grad()
-def test_inkling_2_gives_what_it_gave(drop_in):
+def test_inkling_2_gives_what_it_gave(in_a_model):
     model = made("Inkling2ForCausalLM", **INKLING, unpadded_vocab_size=WORDS, rel_l2_clip_threshold=2.0)
     for layer in model.model.layers:
         nn.init.normal_(layer.self_attn.rel_logits_proj.proj)
         nn.init.normal_(layer.self_attn.r_proj.weight, std=0.5)  # so that some states are clipped
     before = given(model)
-    drop_in("relative_logits").put_into(model)
+    in_a_model("relative_logits").put_into(model)
     assert_close(given(model), before)
     model.model.layers[0].self_attn.rel_logits_proj.proj.zero_()
     assert (model(IDS).logits - before[0]).abs().max() > 1e-3  # it is heard
 
 
 @torch.no_grad()
-def test_gpt_oss_gives_what_it_gave(drop_in):
+def test_gpt_oss_gives_what_it_gave(in_a_model):
     model = made("GptOssForCausalLM", **GPT_OSS, rope_parameters=LLAMA_2)
     for layer in model.model.layers:
         nn.init.normal_(layer.self_attn.sinks)
     before = given(model)
-    drop_in("sinks").put_into(model)
+    in_a_model("sinks").put_into(model)
     assert_close(given(model), before)
     model.model.layers[0].self_attn.sinks.fill_(5.0)
     assert (model(IDS).logits - before[0]).abs().max() > 1e-4  # it is heard
 
 
 @torch.no_grad()
-def test_ministral_3_gives_what_it_gave(drop_in, monkeypatch):
+def test_ministral_3_gives_what_it_gave(in_a_model, monkeypatch):
     modeling = peer("transformers.models.ministral3.modeling_ministral3")
     monkeypatch.setattr(modeling, "get_llama_4_attn_scale", modeling.get_llama_4_attn_scale)
     rope = LLAMA_2 | {"llama_4_scaling_beta": 2.0, "original_max_position_embeddings": 4}
@@ -231,14 +231,14 @@ def test_ministral_3_gives_what_it_gave(drop_in, monkeypatch):
     for layer in model.model.layers:
         nn.init.normal_(layer.self_attn.q_proj.weight)  # so that scores differ
     before = given(model)
-    drop_in("temperature").put_into(model)
+    in_a_model("temperature").put_into(model)
     assert_close(given(model), before)
     model.config.rope_parameters["llama_4_scaling_beta"] = 0.0
     assert (model(IDS).logits - before[0]).abs().max() > 1e-4  # it is heard
 
 
 @torch.no_grad()
-def test_wav2vec2_bert_gives_what_it_gave(drop_in, monkeypatch):
+def test_wav2vec2_bert_gives_what_it_gave(in_a_model, monkeypatch):
     modeling = peer("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
     name = "_apply_relative_key_position_encoding"
     monkeypatch.setattr(modeling, name, getattr(modeling, name))
@@ -247,49 +247,49 @@ def test_wav2vec2_bert_gives_what_it_gave(drop_in, monkeypatch):
     model = made("Wav2Vec2BertModel", **BERT, **clips, **widths, position_embeddings_type="relative_key")
     sound = torch.randn(2, 20, 10, generator=torch.Generator().manual_seed(1))
     before = model(sound).last_hidden_state
-    drop_in("shaw").put_into(model)
+    in_a_model("shaw").put_into(model)
     assert_close(model(sound).last_hidden_state, before)
 
 
 @torch.no_grad()
-def test_xlnet_gives_what_it_gave(drop_in):
+def test_xlnet_gives_what_it_gave(in_a_model):
     model = made("XLNetLMHeadModel", **XLNET)
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.2)
     before = model(IDS).logits
-    drop_in("transformer_xl").put_into(model)
+    in_a_model("transformer_xl").put_into(model)
     assert_close(model(IDS).logits, before)
 
 
 @torch.no_grad()
-def test_x_transformers_gives_what_it_gave(drop_in, monkeypatch):
+def test_x_transformers_gives_what_it_gave(in_a_model, monkeypatch):
     library = peer("x_transformers.x_transformers")
     monkeypatch.setattr(library, "apply_rotary_pos_emb", library.apply_rotary_pos_emb)
     torch.manual_seed(0)
     layers = library.Decoder(dim=64, depth=2, heads=2, rotary_xpos=True, rotary_emb_dim=64)
     model = library.TransformerWrapper(num_tokens=WORDS, max_seq_len=64, attn_layers=layers).eval()
     before = model(IDS)
-    drop_in("xpos").put_into(model)
+    in_a_model("xpos").put_into(model)
     assert_close(model(IDS), before)
 
 
 @torch.no_grad()
-def test_vit_takes_what_fourier_features_give_for_its_table(drop_in):
+def test_vit_takes_what_fourier_features_give_for_its_table(in_a_model):
     sizes, image = BERT | {"image_size": 12, "patch_size": 4}, torch.randn(2, 3, 12, 12)
     model, plain = (made("ViTForImageClassification", **sizes) for _ in range(2))
-    drop_in("fourier").put_into(model, features=16, hidden=8, gamma=2.0)
+    in_a_model("fourier").put_into(model, features=16, hidden=8, gamma=2.0)
     places = torch.cartesian_prod(torch.arange(3), torch.arange(3))
     plain.vit.embeddings.position_embeddings[0, 1:] = model.vit.embeddings.fourier(places)
     assert_close(model(image).logits, plain(image).logits)
 
 
 @torch.no_grad()
-def test_vit_gives_of_pictures_of_any_size_what_it_gave(drop_in):
+def test_vit_gives_of_pictures_of_any_size_what_it_gave(in_a_model):
     model = made("ViTForImageClassification", **BERT, image_size=12, patch_size=4)
     nn.init.normal_(model.vit.embeddings.position_embeddings)
     pictures = [torch.randn(2, 3, *size) for size in ((12, 12), (20, 20), (8, 28))]
     before = [model(picture, interpolate_pos_encoding=True).logits for picture in pictures]
-    drop_in("vit_table").put_into(model, "bicubic")
+    in_a_model("vit_table").put_into(model, "bicubic")
     after = [model(picture, interpolate_pos_encoding=True).logits for picture in pictures]
     assert_close(after, before)
     model.vit.embeddings.position_embeddings[0, 1:].zero_()
@@ -299,7 +299,7 @@ def test_vit_gives_of_pictures_of_any_size_what_it_gave(drop_in):
 
 
 @torch.no_grad()
-def test_swin_gives_what_it_gave(drop_in):
+def test_swin_gives_what_it_gave(in_a_model):
     sizes = {"image_size": 48, "patch_size": 2, "embed_dim": 16, "window_size": 3}
     model = made("SwinForImageClassification", **sizes, depths=[2, 2], num_heads=[2, 4])
     for name, parameter in model.named_parameters():
@@ -307,7 +307,7 @@ def test_swin_gives_what_it_gave(drop_in):
             nn.init.normal_(parameter)
     picture = torch.randn(2, 3, 48, 48, generator=torch.Generator().manual_seed(1))
     before = model(picture).logits
-    drop_in("swin_bias").put_into(model)
+    in_a_model("swin_bias").put_into(model)
     assert_close(model(picture).logits, before)
     for stage in model.swin.encoder.layers:
         stage.blocks[0].attention.relative_position_bias.relative_position_bias_table.zero_()
@@ -315,12 +315,12 @@ def test_swin_gives_what_it_gave(drop_in):
 
 
 @torch.no_grad()
-def test_dinov3_gives_what_it_gave(drop_in):
+def test_dinov3_gives_what_it_gave(in_a_model):
     sizes = {"image_size": 16, "patch_size": 4, "hidden_size": 32, "intermediate_size": 48}
     model = made("DINOv3ViTModel", **sizes, num_hidden_layers=2, num_attention_heads=2)
     pictures = [torch.randn(2, 3, *size) for size in ((16, 16), (8, 28), (4, 4))]
     before = [model(picture).last_hidden_state for picture in pictures]
-    drop_in("axial_rope").put_into(model)
+    in_a_model("axial_rope").put_into(model)
     after = [model(picture).last_hidden_state for picture in pictures]
     assert_close(after, before)
     model.rope_embeddings.forward = lambda picture: (torch.ones(28 // 2, 16), torch.zeros(28 // 2, 16))
@@ -335,7 +335,7 @@ QWEN |= {"num_attention_heads": 2, "num_key_value_heads": 1}
     ("name", "layout", "sections"), [("Qwen2VL", "chunks", [2, 3, 3]), ("Qwen3VL", "interleaved", [4, 2, 2])]
 )
 @torch.no_grad()
-def test_qwen_vl_gives_what_it_gave(name, layout, sections, drop_in):
+def test_qwen_vl_gives_what_it_gave(name, layout, sections, in_a_model):
     library = peer("transformers")
     rope = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": sections}
     text = QWEN | {"rope_parameters": rope} | ({"head_dim": 16} if name == "Qwen3VL" else {})
@@ -349,7 +349,7 @@ def test_qwen_vl_gives_what_it_gave(name, layout, sections, drop_in):
     ids = prompt.T[:, None].expand(3, len(IDS), TOKENS)
     asked = (lambda: model(IDS).logits, lambda: model(IDS, position_ids=ids).logits)
     before = [each() for each in asked]
-    drop_in("mrope").put_into(model, layout)
+    in_a_model("mrope").put_into(model, layout)
     assert_close([each() for each in asked], before)
     swapped = model(IDS, position_ids=ids[[0, 2, 1]]).logits
     assert (swapped - before[1]).abs().max() > 1e-4  # it is heard
@@ -372,10 +372,10 @@ def agree(ours, logits):
 
 @pytest.mark.parametrize("name", ["kerple", "fire", "clipped_bias"])
 @torch.no_grad()
-def test_gpt2_with_a_learned_bias_is_our_decoder_with_it(name, drop_in):
+def test_gpt2_with_a_learned_bias_is_our_decoder_with_it(name, in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    logits = drop_in(name).put_into(model, *[3] * (name == "clipped_bias"))
+    logits = in_a_model(name).put_into(model, *[3] * (name == "clipped_bias"))
     for parameter in model.bias.parameters():
         parameter.uniform_(0.1, 0.9)
     encoding.bias = lambda queries, keys: model.bias(queries, keys)
@@ -383,28 +383,28 @@ def test_gpt2_with_a_learned_bias_is_our_decoder_with_it(name, drop_in):
 
 
 @torch.no_grad()
-def test_gpt2_with_sandwich_is_our_decoder_with_it(drop_in):
+def test_gpt2_with_sandwich_is_our_decoder_with_it(in_a_model):
     encoding = Encoding()
     encoding.bias = lambda queries, keys: sandwich_bias(queries, keys, HEADS)
     ours, model = as_decoder(encoding)
-    agree(ours, drop_in("sandwich").put_into(model)(IDS))
+    agree(ours, in_a_model("sandwich").put_into(model)(IDS))
 
 
 @torch.no_grad()
-def test_gpt2_with_a_gate_is_our_decoder_with_it(drop_in):
+def test_gpt2_with_a_gate_is_our_decoder_with_it(in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    embed = drop_in("gated_encoding").put_into(model)
+    embed = in_a_model("gated_encoding").put_into(model)
     model.gate.weight.normal_()
     encoding.embed = lambda x, positions: model.gate(x, positions)
     agree(ours, model(inputs_embeds=embed(IDS, torch.arange(TOKENS))).logits)
 
 
 @torch.no_grad()
-def test_gpt2_with_cope_is_our_decoder_with_it(drop_in):
+def test_gpt2_with_cope_is_our_decoder_with_it(in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    drop_in("cope").put_into(model, rows=5)
+    in_a_model("cope").put_into(model, rows=5)
     learned = CopeScores(DIM // HEADS, 5)
     learned.table.normal_()
     for block in model.transformer.h:
@@ -414,10 +414,10 @@ def test_gpt2_with_cope_is_our_decoder_with_it(drop_in):
 
 
 @torch.no_grad()
-def test_gpt2_with_local_and_global_rows_is_our_decoder_with_them(drop_in):
+def test_gpt2_with_local_and_global_rows_is_our_decoder_with_them(in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    drop_in("local_global").put_into(model, window=2, width=3, rings=2)
+    in_a_model("local_global").put_into(model, window=2, width=3, rings=2)
     tables = model.transformer.h[0].attn.tables
     for table in tables.parameters():
         table.normal_()
