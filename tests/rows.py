@@ -6,35 +6,39 @@ import inspect
 import torch
 
 
-def each_of(names, rows, ids=repr):
+def each_of(names, rows, ids=str):
     """Try a test with each of these rows, as pytest.mark.parametrize would: here they are its subtests.
 
-    A row starts with the same random numbers as every test. Fixtures are made once for all rows.
+    A row starts with the same random numbers as every test. Fixtures are made once for all rows. Of two
+    such lists every pair is tried.
 
     names  of the arguments: "one, other" or ("one", "other")
     rows   a value for one name, a tuple for several
     ids    a function of such a row that says which it is
     """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    rows = list(rows)
-    assert rows, "a test without rows tries nothing"
+    cases = [(dict(zip(names, row if len(names) > 1 else [row], strict=True)), ids(row)) for row in rows]
+    assert cases, "a test without rows tries nothing"
 
     def decorate(test):
-        asked = inspect.signature(test).parameters
-        nested = "subtests" in asked
+        bare, within = getattr(test, "tried_with", (test, [({}, "")]))
+        pairs = [(mine | inner, f"{word} {more}".strip()) for mine, word in cases for inner, more in within]
+
+        asked = inspect.signature(bare).parameters
+        subtest = inspect.Parameter("subtests", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
         @functools.wraps(test)
         def tried(subtests, **fixtures):
-            if nested:
+            if "subtests" in asked:
                 fixtures["subtests"] = subtests
-            for row in rows:
-                given = zip(names, row if len(names) > 1 else [row], strict=True)
-                with subtests.test(ids(row)):
+            for row, words in pairs:
+                with subtests.test(words):
                     torch.default_generator.manual_seed(0)
-                    test(**dict(given), **fixtures)
+                    bare(**row, **fixtures)
 
-        of_all = {"subtests": inspect.Parameter("subtests", inspect.Parameter.POSITIONAL_OR_KEYWORD)} | asked
-        tried.__signature__ = inspect.Signature([of_all[name] for name in of_all if name not in names])
+        kept = [asked[name] for name in asked if name not in pairs[0][0]]
+        tried.__signature__ = inspect.Signature(kept if "subtests" in asked else [subtest, *kept])
+        tried.tried_with = bare, pairs
         return tried
 
     return decorate

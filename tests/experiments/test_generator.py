@@ -271,12 +271,8 @@ def test_windows_are_read_at_their_positions_and_judged_by_the_next_byte():
     assert_close(found, -scores.log_softmax(-1).gather(-1, window[:, 1:, None])[..., 0])
 
 
-def test_models_differ_in_nothing_but_the_encoding():
-    plain, other = (generator.decoder(name, 1).state_dict() for name in ("none", "learned"))
-    assert other.pop("encoding.add.table").shape == (TRAINED, generator.DIM)
-    assert plain.keys() == other.keys()
-    assert all(torch.equal(plain[key], other[key]) for key in plain)
-    assert not torch.equal(plain["tokens.weight"], generator.decoder("none", 2).tokens.weight)
+def test_the_table_ends_where_training_does():
+    assert generator.decoder("learned", 1).encoding.add.table.shape == (TRAINED, generator.DIM)
 
 
 @pytest.mark.parametrize("method", ["learned", "ALiBi"])

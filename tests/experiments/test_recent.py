@@ -8,9 +8,7 @@ from experiments.runs import plan
 from snippets.block import Encoding
 from snippets.forgetting import forgetting_bias
 from snippets.rope import rope_frequencies
-from tests.rows import each_of
 
-METHODS = [name for name in plan()["recent"]["methods"] if not name.endswith(regimes.LONG)]
 TEXTS = chains.asked(2)[:, :200]
 
 
@@ -25,14 +23,6 @@ def changed(model, place, texts=TEXTS):
     other = texts.clone()
     other[:, place] = (other[:, place] + 1) % chains.STATES
     return (scores(model, texts) - scores(model, other)).abs().amax((0, -1)) > 1e-6
-
-
-@each_of("name", METHODS)
-def test_all_begin_as_the_models_of_chains_but_for_their_encoding(name):
-    plain, model = regimes.decoder("none", chains.STATES, 3), recent.begun(name, 3)
-    kept = {key.replace(".block.", "."): value for key, value in model.state_dict().items()}
-    for key, value in plain.state_dict().items():
-        assert torch.equal(kept[key], value)
 
 
 def test_a_window_is_in_the_first_layer_and_no_positions_in_the_second():

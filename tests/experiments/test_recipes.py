@@ -25,14 +25,6 @@ def test_each_method_is_one_of_chains_or_of_today_with_one_change():
         }
 
 
-@each_of(("name", "change"), METHODS)
-def test_weights_begin_as_in_chains_but_for_those_of_the_encoding(name, change):
-    model, plain = recipes.begun(name, change, 3), regimes.decoder("none", chains.STATES, 3)
-    kept = {key.replace(".block.", "."): value for key, value in model.state_dict().items()}
-    for key, value in plain.state_dict().items():
-        assert torch.equal(kept[key], value)
-
-
 @each_of(("name", "change"), [("sinusoidal", "quiet"), ("learned", "loud")])
 def test_what_is_added_is_as_loud_as_the_tokens_and_of_the_same_form(name, change):
     model, plain = recipes.begun(name, change, 0), regimes.decoder(name, chains.STATES, 0)

@@ -5,14 +5,6 @@ import torch
 from experiments import language, teaching
 
 
-def test_outside_the_encoding_the_weights_are_those_of_every_encoding():
-    plain = language.decoder("none", 1).state_dict()
-    for name in teaching.ENCODINGS:
-        made = {k: v for k, v in teaching.decoder(name, 1).state_dict().items() if "encoding" not in k}
-        assert made.keys() == plain.keys()
-        assert all(torch.equal(made[key], plain[key]) for key in plain)
-
-
 def test_the_rings_reach_as_far_as_the_clip_of_the_others():
     table = teaching.near_and_far().scores
     at = torch.tensor([teaching.CLIP + 100])

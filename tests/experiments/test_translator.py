@@ -267,18 +267,6 @@ def test_what_is_written_ends_at_the_first_end():
     assert said == ["4" * (LONGEST - 1), "4/"]
 
 
-def test_every_method_begins_with_the_same_weights():
-    def shared(method):
-        named = translator.translator(method, 1).state_dict().items()
-        return {name: each for name, each in named if not name.startswith(("source.", "target."))}
-
-    first = shared("none")
-    for method in METHODS:
-        assert all(torch.equal(each, first[name]) for name, each in shared(method).items())
-    other = translator.translator("none", 2).tokens.weight
-    assert not torch.equal(first["tokens.weight"], other)
-
-
 def test_looks_are_shares_of_one_hundred_percent():
     found = translator.looks(model("RoPE").float(), "3. April 2026", "April 3, 2026", "cpu")
     assert found["source"] == ["3", ".", " ", "April", " ", "2", "0", "2", "6"]
