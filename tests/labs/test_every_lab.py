@@ -23,7 +23,7 @@ from tests.rows import each_of
 
 LABS = labs.names()
 HOME = "https://example.org/guide/"
-every_lab = each_of("name", LABS)
+every_lab = pytest.mark.parametrize("name", LABS)
 
 
 def read(path):
