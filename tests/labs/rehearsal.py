@@ -37,16 +37,16 @@ class Rehearsal:
     def with_mistake(self, was, now, step="", until=lambda said: False):
         """What the checks that do not pass say with a mistake in the one solution that has these words.
 
-        The last is the first of which `until` is true.
+        The last is the first of which `until` is true. Only checks below the solution can tell.
         """
         solutions = [cell for cell in self.cells if cell.tag == "solution" and f"def {step}" in cell.text]
         (cell,) = [cell for cell in solutions if was in cell.text]
         assert cell.text.count(was) == 1
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         self._run(cell.text.replace(was, now), cell.line)
         said = []
         for check in self.cells:
-            if check.tag == "check":
+            if check.tag == "check" and check.line > cell.line:
                 self._run(check.text, check.line)
                 said += [] if self.names["passed"] else [" ".join(self.printed[-1].split())]
                 if said and until(said[-1]):
