@@ -57,14 +57,9 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("text", ALIKE.values(), ids=ALIKE)
-def test_comments_docstrings_and_layout_are_no_change(text):
-    assert provenance.parts(text) == provenance.parts(CODE)
-
-
-@pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
-def test_code_is_a_change(text):
-    assert provenance.parts(text) != provenance.parts(CODE)
+def test_code_is_a_change_and_comments_docstrings_and_layout_are_none():
+    assert [kind for kind, text in ALIKE.items() if provenance.parts(text) != provenance.parts(CODE)] == []
+    assert [kind for kind, text in OTHER.items() if provenance.parts(text) == provenance.parts(CODE)] == []
 
 
 # The history
@@ -97,14 +92,23 @@ def days(file="snippets/half.py"):
     return [each["date"] for each in copies.versions().get(file, [])]
 
 
-def test_the_versions_of_a_file_are_those_of_its_code_by_the_author_s_dates(written):
-    written("X = 1\n", "2026-01-01")
-    written("X = 1  # words\n", "2026-01-02")
-    written("X = 2\n", "2026-01-03")
-    written('"""Words."""\nX = 2\n', "2026-01-04")
+# Days of January 2026 with what was committed; the days of its versions, the newest first.
+HISTORIES = {
+    "words are no version": ({1: "X = 1\n", 2: "X = 1  # X\n", 3: "X = 2\n", 4: '"""W"""\nX = 2\n'}, [3, 1]),
+    "code that has come back": ({1: "X = 1\n", 2: "X = 2\n", 3: "X = 1\n"}, [3, 2, 1]),
+    "a date before that of older code": ({2: "X = 1\n", 1: "X = 2\n"}, [2, 2]),
+    "text that was no Python": ({1: "X = 1\n", 2: "X = (\n", 3: "X = 1\n"}, [1]),
+}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_the_versions_of_a_file_are_those_of_its_code_by_the_author_s_dates(written, history):
+    texts, versions = HISTORIES[history]
+    for day, text in texts.items():
+        written(text, f"2026-01-0{day}")
     written("Y = 1\n", "2026-01-05", "snippets/other.py")
-    assert days() == ["2026-01-03", "2026-01-01"]
-    assert copies.dates() == {"snippets/half.py": "2026-01-03", "snippets/other.py": "2026-01-05"}
+    assert days() == [f"2026-01-0{day}" for day in versions]
+    assert copies.dates() == {"snippets/half.py": days()[0], "snippets/other.py": "2026-01-05"}
 
 
 def test_code_that_nobody_has_committed_is_of_today(written):
@@ -113,25 +117,6 @@ def test_code_that_nobody_has_committed_is_of_today(written):
     assert copies.dates() == {"snippets/half.py": "2026-01-01"}
     written("X = 2\n")
     assert copies.dates() == {"snippets/half.py": TODAY}
-
-
-def test_code_that_has_come_back_is_of_the_day_when_it_did(written):
-    for day, text in enumerate(("X = 1\n", "X = 2\n", "X = 1\n"), 1):
-        written(text, f"2026-01-0{day}")
-    assert days() == ["2026-01-03", "2026-01-02", "2026-01-01"]
-
-
-def test_no_date_is_before_that_of_older_code(written):
-    written("X = 1\n", "2026-01-02")
-    written("X = 2\n", "2026-01-01")
-    assert days() == ["2026-01-02", "2026-01-02"]
-
-
-def test_text_that_was_no_python_is_no_version(written):
-    written("X = 1\n", "2026-01-01")
-    written("X = (\n", "2026-01-02")
-    written("X = 1\n", "2026-01-03")
-    assert days() == ["2026-01-01"]
 
 
 def test_a_history_that_is_cut_off_or_of_others_is_none(written, here, tmp_path_factory, monkeypatch):

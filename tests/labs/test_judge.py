@@ -44,34 +44,30 @@ def named(function, name="yours"):
     return function
 
 
-def test_what_is_right_is_right(said):
-    assert said(twice) == (True, "Right. `twice` agrees with the reference: three numbers; a matrix.")
+@each_of(
+    ("yours", "words"),
+    [
+        (twice, "Right. `twice` agrees with the reference: three numbers; a matrix."),
+        (lambda x: x + 0, "Not yet. You return x itself."),
+        (lambda x: x * x, "Not yet. You square x."),
+        (lambda x: (x + x).sum(), "Not yet. You add up."),
+        (lambda x: x.double(), "Not yet. You return x itself."),  # whatever its dtype
+        (  # a mistake must fit every case
+            lambda x: x if x.ndim == 1 else 2 * x,
+            "Not yet. For three numbers, `yours` returns 1 at index [0]; expected is 2. 3 of 3 numbers "
+            "differ. Right so far: a matrix. All numbers are 0.5 times what they should be.",
+        ),
+    ],
+)
+def test_what_is_right_is_right_and_a_typical_mistake_is_named(said, yours, words):
+    yours = yours if yours is twice else named(yours)
+    assert said(yours) == (yours is twice, words)
 
 
 def test_rounding_is_right(said):
     assert said(lambda x: x * 2 * (1 + 1e-6))[0]
     assert not said(lambda x: x * 2 * (1 + 1e-3))[0]
     assert said(lambda x: x * 2 * (1 + 1e-3), tolerance=1e-2)[0]
-
-
-def test_a_typical_mistake_is_named(said):
-    assert said(lambda x: x + 0) == (False, "Not yet. You return x itself.")
-    assert said(lambda x: x * x) == (False, "Not yet. You square x.")
-    assert said(lambda x: (x + x).sum()) == (False, "Not yet. You add up.")
-
-
-def test_a_typical_mistake_is_named_whatever_its_dtype(said):
-    assert said(lambda x: x.double()) == (False, "Not yet. You return x itself.")
-
-
-def test_a_mistake_must_fit_every_case(said):
-    def yours(x):
-        return x if x.ndim == 1 else 2 * x
-
-    assert said(yours)[1] == (
-        "Not yet. For three numbers, `yours` returns 1 at index [0]; expected is 2. 3 of 3 numbers differ. "
-        "Right so far: a matrix. All numbers are 0.5 times what they should be."
-    )
 
 
 def test_a_mistake_that_is_right_on_these_cases_is_not_blamed(said):
@@ -90,32 +86,29 @@ def test_nothing_returned(said, nothing):
     )
 
 
-def test_an_error_is_explained_with_its_line(said):
-    def yours(x):
+def test_an_error_is_explained_with_the_line_of_the_function(said):
+    def below(x):
+        return x[9]
+
+    def multiplies(x):
         y = x @ x
         return y @ y
 
-    verdict, words = said(yours)
-    assert not verdict
-    assert words.startswith("Not yet. For three numbers, `yours` stops: RuntimeError: ")
-    assert words.endswith("It happens in the line `return y @ y`.")
-
-
-def test_an_error_without_words_is_explained(said):
-    def yours(x):
+    def raises(x):
         raise KeyError
 
-    assert "stops: KeyError: no more is said. It happens in the line `raise KeyError`." in said(yours)[1]
+    def calls(x):
+        return below(x)
 
-
-def test_an_error_below_the_function_is_laid_to_the_line_of_the_function(said):
-    def helper(x):
-        return x[9]
-
-    def yours(x):
-        return helper(x)
-
-    assert said(yours)[1].endswith("It happens in the line `return helper(x)`.")
+    for yours, error, line in (
+        (multiplies, "RuntimeError: ", "return y @ y"),
+        (raises, "KeyError: no more is said.", "raise KeyError"),
+        (calls, "IndexError: ", "return below(x)"),
+    ):
+        verdict, words = said(yours)
+        assert not verdict
+        assert words.startswith(f"Not yet. For three numbers, `{yours.__name__}` stops: {error}")
+        assert words.endswith(f"It happens in the line `{line}`.")
 
 
 def test_a_function_that_changes_its_input_is_told_so(said):
@@ -213,12 +206,9 @@ def test_results_may_be_numbers_text_and_collections(said, right, wrong, words):
     assert text == f"Not yet. For nothing given, `yours` {words}"
 
 
-def test_a_dictionary_may_be_an_ordered_one(said):
-    assert said(lambda: OrderedDict(q=X), lambda: {"q": X}, {"nothing": ()}, [])[0]
-
-
-def test_one_number_may_be_a_tensor_of_one_number(said):
-    assert said(lambda: torch.tensor([0.5]), lambda: 0.5, {"nothing": ()}, [])[0]
+def test_a_dictionary_may_be_an_ordered_one_and_a_number_a_tensor_of_one(said):
+    for yours, right in ((OrderedDict(q=X), {"q": X}), (torch.tensor([0.5]), 0.5)):
+        assert said(lambda yours=yours: yours, lambda right=right: right, {"nothing": ()}, [])[0]
 
 
 @each_of("right", [torch.tensor([0.0, math.inf, -math.inf, math.nan]), torch.zeros(2), X[:0]])
