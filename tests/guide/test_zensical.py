@@ -1,9 +1,9 @@
 """What this site adds is the same from Zensical, which succeeds Material for MkDocs."""
 
 import pytest
-from bs4 import BeautifulSoup
 
 from prose_testing.projects import MATERIAL, Project
+from prose_testing.successor import Both
 from tests.rows import each_of
 
 LEVELS = "\n".join(
@@ -21,24 +21,8 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory, additions):
-    """A function that gives a page of both sites, parsed."""
-    project = Project(tmp_path_factory.mktemp("zensical"), MATERIAL, files=FILES, additions=additions)
-    for command in (["mkdocs", "build", "--strict", "--site-dir", "mkdocs-site"], ["zensical", "build"]):
-        done = project.run(*command)
-        assert done.code == 0, done.output
-
-    def pages(name):
-        for site in ("mkdocs-site", "site"):
-            # Zensical reads this mark itself, and Material's search plugin does.
-            text = (
-                project.page(name, site)
-                .replace(' data-search-exclude=""', "")
-                .replace(" data-search-exclude", "")
-            )
-            yield BeautifulSoup(text, "html.parser").select_one("article, main")
-
-    return pages
+def both(tmp_path_factory, additions):
+    return Both(Project(tmp_path_factory.mktemp("zensical"), MATERIAL, files=FILES, additions=additions))
 
 
 @each_of(
@@ -52,7 +36,5 @@ def pages(tmp_path_factory, additions):
         ("changes/index.html", "li:has(> strong)", 1),
     ],
 )
-def test_a_page_has_the_same_from_both(pages, name, what, count):
-    mkdocs, zensical = (page.select(what) for page in pages(name))
-    assert len(mkdocs) == count
-    assert [str(element) for element in mkdocs] == [str(element) for element in zensical]
+def test_a_page_has_the_same_from_both(both, name, what, count):
+    both.check(what, count, page=name)

@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from bs4 import BeautifulSoup
 
 from prose_testing.projects import FILES, MATERIAL, Project
+from prose_testing.successor import Both
 
 WALK = """
     # %% [markdown]
@@ -29,30 +29,14 @@ PAGE += '\n## The idea\n\n??? note "A line"\n\n    It rises.\n'
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    return Project(
-        tmp_path_factory.mktemp("zensical"), MATERIAL, files=FILES | NOTEBOOKS | {"docs/index.md": PAGE}
-    )
+def both(tmp_path_factory):
+    files = FILES | NOTEBOOKS | {"docs/index.md": PAGE}
+    return Both(Project(tmp_path_factory.mktemp("zensical"), MATERIAL, files=files))
 
 
-@pytest.fixture(scope="module")
-def sites(project):
-    """A function that gives a page of both sites, parsed."""
-    for command in (["mkdocs", "build", "--strict", "--site-dir", "mkdocs-site"], ["zensical", "build"]):
-        done = project.run(*command)
-        assert done.code == 0, done.output
-
-    def pages(name="index.html"):
-        for site in ("mkdocs-site", "site"):
-            # Zensical reads this mark itself, and Material's search plugin does.
-            text = (
-                project.page(name, site)
-                .replace(' data-search-exclude=""', "")
-                .replace(" data-search-exclude", "")
-            )
-            yield BeautifulSoup(text, "html.parser").select_one("article, main")
-
-    return pages
+@pytest.fixture
+def project(both):
+    return both.project
 
 
 @pytest.mark.parametrize(
@@ -70,27 +54,22 @@ def sites(project):
         ("details.note", 2),
     ],
 )
-def test_a_page_has_the_same_from_both(sites, what, count):
-    mkdocs, zensical = (page.select(what) for page in sites())
-    assert mkdocs
-    assert count is None or len(mkdocs) == count
-    assert [str(element) for element in mkdocs] == [str(element) for element in zensical]
+def test_a_page_has_the_same_from_both(both, what, count):
+    both.check(what, count)
 
 
-def test_the_list_of_claims_is_the_same_from_both(sites):
-    mkdocs, zensical = sites("claims/index.html")
-    assert mkdocs.select_one("#scaling-scales")
-    assert zensical.select_one("#scaling-scales")
-    assert [str(e) for e in mkdocs.select("details")] == [str(e) for e in zensical.select("details")] != []
+def test_the_list_of_claims_is_the_same_from_both(both):
+    assert all(page.select_one("#scaling-scales") for page in both.pages("claims/index.html"))
+    both.check("details", page="claims/index.html")
 
 
-def test_without_the_plugin_a_link_to_a_notebook_leads_to_its_source(project, sites):
-    _, page = sites("walk/index.html")
+def test_without_the_plugin_a_link_to_a_notebook_leads_to_its_source(both, project):
+    _, page = both.pages("walk/index.html")
     assert page.find("a", string="Read it")["href"] == "../notebooks/walk.py"
     assert (project.root / "site/notebooks/walk.py").is_file()
 
 
-def test_an_edited_snippet_reaches_the_page(project, sites):
+def test_an_edited_snippet_reaches_the_page(project):
     project.edit("snippets/scale.py", "2.0", "3.0")
     try:
         done = project.run("zensical", "build")
@@ -108,7 +87,7 @@ def test_an_edited_snippet_reaches_the_page(project, sites):
         ("```mermaid\nflowchart LR\n```", "the diagram cannot be drawn"),
     ],
 )
-def test_an_error_stops_it_with_page_line_and_cause(project, sites, text, message):
+def test_an_error_stops_it_with_page_line_and_cause(project, text, message):
     page = project.root / "docs" / "trial.md"
     page.write_text(f"---\ntitle: Trial\n---\n\n# Trial\n\n{text}\n")
     try:
