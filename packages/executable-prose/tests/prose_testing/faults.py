@@ -6,6 +6,7 @@ Text alone is that of docs/attempt.md, whose third line it is.
 """
 
 import os
+import re
 from functools import partial
 
 PLACE = "docs/attempt.md:3: "
@@ -50,7 +51,7 @@ DIRECTIVES = {
     "exhibit without a name": (fence("exhibit"), PLACE, "expected 'module.function'"),
     "exhibit unknown": (fence("exhibit lines.risin"), PLACE, "did you mean 'lines.rising'?"),
     "exhibit of no module": (fence("exhibit none.rising"), PLACE, "no file exhibits/none.py"),
-    "exhibit shown in no known way": (fence("exhibit lines.rising show=all"), PLACE, "show=table, got"),
+    "exhibit shown in no known way": (fence("exhibit lines.rising show=all"), PLACE, "show=editable, got"),
     "exhibit that prints nothing": (fence("exhibit lines.rising show=output"), PLACE, "prints nothing"),
     "exhibit that draws nothing": (fence("exhibit words.spoken show=figure"), PLACE, "draws no figure"),
     "exhibit never closed": (f"{FENCE}exhibit lines.rising\n", PLACE, "never closed"),
@@ -295,6 +296,10 @@ PROSE = {
 
 END = "`#!val lines.rising.end .2f`"
 SHOWN = " would be shown as it stands: "
+NEWLINE = "\n"
+NO_YAML = "this front matter is not `name: value` in YAML"
+# Code of what prose may not hold.
+NAMED = "Code: `<script>`, `onclick=`.\n\n```html\n<script>x()</script> onclick javascript:x()\n```\n\n"
 
 
 def headed(front):
@@ -532,6 +537,207 @@ MARKUP["HTML that is whole"] = (
         "docs/attempt.md": "# Trial\n\n" + MARKUP["HTML that is whole"][0].replace("{end}", END),
     },
 )
+
+# What a page is refused for while it is read, besides what stands above: no site is built for these.
+PAGES = {
+    "code to change that is no program": (
+        fence("exhibit words.given show=editable"),
+        f"{PLACE}exhibit 'words.given' is no program without its first line: 'return'",
+    ),
+    "a figure without words": (
+        fence("exhibit lines.dumb"),
+        f"{PLACE}exhibit 'lines.dumb' draws a figure but has no docstring, whose first paragraph is the "
+        "figure's text alternative (at exhibits/lines.py:9)",
+    ),
+    "a table that is none": (
+        fence("exhibit words.spoken show=table"),
+        f"{PLACE}exhibit 'words.spoken' prints no table: each line must begin with |",
+    ),
+    "an exhibit with a strange option": (
+        fence("exhibit lines.rising fold=yes"),
+        f"{PLACE}expected 'module.function'",
+    ),
+    "an exhibit with a word too many": (
+        fence("exhibit lines.rising output"),
+        f"{PLACE}expected 'module.function'",
+    ),
+    "a symbol misspelt": (
+        '--8<-- "snippets/scale.py@scalde"\n',
+        f"{PLACE}no symbol 'scalde' in snippets/scale.py; it has BASE, scaled",
+    ),
+    "a listing with more behind it": (
+        '--8<-- "snippets/scale.py" and more\n',
+        f"{PLACE}'--8<-- \"snippets/scale.py\" and more' must stand on lines",
+    ),
+    "a claim in a second line": (
+        "Text that\nstates `#!claim it-trebles`.\n",
+        "docs/attempt.md:4: no test holds the claim 'it-trebles'",
+    ),
+    "minutes without their end": ("It is `#!minute`.\n", f"{PLACE}'#!minute' names nothing: expected #!val"),
+    **{
+        f"the value {name}": (f"Text\nand `#!val {name}`.\n", f"docs/attempt.md:4: {message}")
+        for name, message in {
+            "lines.rising.edn": (
+                "exhibit 'lines.rising' returns no value 'edn'; it returns end, tiny, big, count, share, yes"
+            ),
+            "lines.both.end": "exhibit 'lines.both' returns no value 'end'; it returns none",
+            "lines.rising.end .2q": "value 'lines.rising.end' is 0.61803, which '.2q' cannot format: ",
+            "words.spoken.method .2f": (
+                "value 'words.spoken.method' is 'one-three', which '.2f' cannot format"
+            ),
+            "lines.rising.end up": (
+                "value 'lines.rising.end' is 0.61803, which 'up' cannot format: expected the digits to keep "
+                "before 'up', as in '.2f up'"
+            ),
+            "lines.rising.end .2f above": (
+                "value 'lines.rising.end' is 0.61803, which '.2f above' cannot format"
+            ),
+            "lines.rising.end .2q up": "value 'lines.rising.end' is 0.61803, which '.2q up' cannot format",
+            "words.spoken.method .2f up": (
+                "value 'words.spoken.method' is 'one-three', which '.2f up' cannot format: only a finite "
+                "number"
+            ),
+            "lines.rising.yes .0f down": (
+                "value 'lines.rising.yes' is True, which '.0f down' cannot format: only a finite number"
+            ),
+        }.items()
+    },
+    **{
+        f"bad TeX {tex} in {form!r}": (
+            form.replace("TEX", tex),
+            f"docs/attempt.md:{4 if form.startswith('$$') else 3}: bad TeX in {tex!r}: character ",
+        )
+        for tex in (r"\frca{a}{b}", r"\frac{a}", "x^{2", "{x}}", r"\left( x", "x_1_2")
+        for form in ("Let $TEX$ be.", "- Let $TEX$ be.", "$$\nTEX\n$$")
+    },
+    **{
+        f"a formula that would stay TeX: {text!r}": (
+            text,
+            f"docs/attempt.md:{line}: $$ must begin and end a paragraph of its own",
+        )
+        for text, line in (
+            *(("Text\n$$\nx\n$$", 4), ("Text $$\nx\n$$", 3)),
+            *(("$$\nx\n$$\nText", 3), ("- Text\n  $$\n  x\n  $$", 4)),
+        )
+    },
+    **{
+        f"a link to no file: {text!r}": (
+            text,
+            f"docs/attempt.md:{line}: the link {target!r} leads to no file of docs/",
+        )
+        for text, line, target in (
+            ("Text\nand [a](none.md).", 4, "none.md"),
+            ("Text\nand [a](none.md#there).", 4, "none.md#there"),
+            ('Text\nand [a](none.md "title").', 4, "none.md"),
+            ("[a][b]\n\nnone\n\n[b]: none.md", 7, "none.md"),
+            ("![a](none.png)", 3, "none.png"),
+            ('??? note "A box"\n\n    [a](none.md)', 5, "none.md"),
+        )
+    },
+    **{
+        f"{directive!r} within {first!r}": (
+            f"{first}\nx\n{directive}\n{re.match('`+|~+', first)[0]}",
+            f"docs/attempt.md:5: {directive.split(NEWLINE)[0].strip()!r}{SHOWN}take away the fence",
+        )
+        for first in ("```python", "```", "~~~text", "```exhibit lines.rising", "```` {.md}")
+        for directive in (
+            *('--8<-- "snippets/scale.py"', '  -8<- "a.py"', ';--8<-- "a.py"', "--8<--"),
+            "~~~~ exhibit a.b\n~~~~",
+        )
+    },
+    **{
+        f"never closed: {text!r}": (
+            text,
+            f"docs/attempt.md:{line}: the block that begins here is never closed",
+        )
+        for text, line in (
+            ("```python\nx = 1", 3),
+            ("````\n```\n", 3),
+            ('??? note "A box"\n\n    ```mermaid\n    x\n\ny', 5),
+        )
+    },
+    **{
+        f"{directive!r} behind {marker!r}": (f"{marker}{directive}", PLACE, "must stand on lines of its own")
+        for marker in ("> ", "- ", "1. ", "* - ")
+        for directive in ("```exhibit lines.rising\n```", '--8<-- "snippets/scale.py"', "~~~ claims\n~~~")
+    },
+    "an id of a heading and of a paragraph": (
+        "## One {: #same }\n\nText.\n{: #same }\n",
+        f"{PLACE}the page has the id 'same",
+        "' twice: give",
+    ),
+    **{
+        f"front matter {front!r}": ({"docs/attempt.md": f"{front}\n# Trial\n"}, f"docs/attempt.md:{said}")
+        for front, said in {
+            "---\n---\n": f"1: {NO_YAML}: no second line of --- ends it",
+            "---\njust words\n---\n": f"1: {NO_YAML}: it is str",
+            "---\ntitle: x\n\tsub: y\n---\n": f"3: {NO_YAML}: mapping",
+            "---\ndate: 2024-13-99\n---\n": f"1: {NO_YAML}: month must be",
+            "\n---\ntitle: x\n---\n": f"2: {NO_YAML}",
+            "---\nhide: [toc]\ntitle: 3\n---\n": "3: the title is 3, which is no text: put it in quotes",
+            "Note: a thing\n": "1: 'Note: a thing' would be taken for front matter and not be shown",
+        }.items()
+    },
+    **{
+        f"prose with {text!r}": (f"{NAMED}{text}", f"docs/attempt.md:{line}: prose may hold ", words)
+        for line, rows in {
+            9: {
+                "<script>x()</script>": "no <script>: what a page does stands in a script of docs/assets",
+                "A <script src='/x.js'></script> within.": "no <script>",
+                "<!-- <script>x()</script> -->": "no <script>",
+                "<!-- --!><script>x()</script> -->": "no <script>",
+                "<style>p { color: red }</style>": (
+                    "no <style>: how a page looks stands in a style sheet of docs/assets"
+                ),
+                '<link rel="stylesheet" href="https://example.org/x.css">': "no <link>",
+                '<iframe src="https://example.org"></iframe>': "no <iframe>: link to it",
+                '<object data="x.svg"></object>': "no <object>",
+                '<base href="https://example.org/">': "no <base>",
+                '<p onclick="x()">y</p>': (
+                    "no event handler, it has onclick=: let a script of docs/assets listen"
+                ),
+                'A <b OnMouseOver="x()">word</b>.': "no event handler, it has onmouseover=",
+                '<div markdown onclick="x()">\n\nText.\n\n</div>': "no event handler",
+                "[a](javascript:x())": "no address that runs a script, it has 'javascript:x()'",
+                "[a](java&#115;cript:x())": "no address that runs a script",
+                '<a href="&#1; java\nscript:x()">a</a>': "no address that runs a script",
+                "[a](data:text/html,<b>)": "no page within a link, it has 'data:text/html",
+                "<map><area alt='a' href=' DATA:text/html,b'></map>": "no page within a link",
+                "A \x1b[1m word.": "no sign that nobody sees, it has U+001B (a control character): write it",
+                "A \u202e word.": "no sign that nobody sees, it has U+202E (RIGHT-TO-LEFT OVERRIDE)",
+                "A &#x2067; word.": "it has U+2067 (RIGHT-TO-LEFT ISOLATE)",
+                "`x = 1 \u2066`": "it has U+2066",
+                '<p title="a&#8238;b">c</p>': "it has U+202E",
+                "![a](https://example.org/a.png)": (
+                    "no <img> from another host, it has 'https://example.org/a.png': put"
+                ),
+                "![a](//example.org/a.png)": "no <img> from another host",
+                '<img alt="a" src="\\\\example.org/a.png">': "no <img> from another host",
+                '<img alt="a" srcset="assets/a.png 1x, https://example.org/a.png 2x">': (
+                    "no <img> from another host"
+                ),
+                "<video src='http://example.org/a.mp4'></video>": "no <video> from another host",
+                "<svg><use href='https://example.org/a.svg#a'/></svg>": "no <use> from another host",
+                "<svg><image xlink:href='//example.org/a.svg'/></svg>": "no <image> from another host",
+                '<form action="https://example.org"><button>a</button></form>': "no <form> from another host",
+                '<p style="background: url(https://example.org/a.png)">a</p>': (
+                    "no style that loads, it has style="
+                ),
+            },
+            10: {
+                "Text.\n{: onclick='x()' }": "no event handler, it has onclick=",
+                "```python\nx = 1  # \u2069\n```": "it has U+2069",
+                "Text.\n{: style='background: URL(//example.org)' }": "no style that loads",
+                '??? note "A box"\n    <script>x()</script>': "no <script>",
+                "```exhibit lines.rising\nA <b onclick='x()'>word</b>.\n```": "no event handler",
+            },
+            11: {
+                "| a |\n|---|\n| <b onclick='x()'>c</b> |": "no event handler",
+            },
+        }.items()
+        for text, words in rows.items()
+    },
+}
 
 EXHIBITS = {
     "is a pipe": (
