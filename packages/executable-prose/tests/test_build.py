@@ -107,34 +107,14 @@ def test_an_edited_constant_changes_what_uses_it_and_nothing_else(house, site):
 
 
 FENCE = "```"
-# One for each way by which an exception could be swallowed: a fence, a sentence, a postprocessor, and what
-# MkDocs says itself. The messages are held in test_pages.py and test_run_exhibit.py, without building.
-WRONG = {
-    "an exhibit that raises": (
-        {"exhibits/bad.py": "def one():\n    raise RuntimeError('out of\\nluck')\n"},
-        f"{FENCE}exhibit bad.one\n{FENCE}",
-        "exhibit 'bad.one' failed: RuntimeError: out of luck (at exhibits/bad.py:2)",
-    ),
-    "an unknown value": (
-        {},
-        "It is `#!val lines.rising.start`.",
-        "exhibit 'lines.rising' returns no value 'start'; it returns end, tiny",
-    ),
-    "bad TeX": ({}, r"Let $\frac{a}$ be.", "bad TeX in '\\\\frac{a}'"),
-    "a link to no heading": (
-        {},
-        "See [it](reference/scale.md#nowhere).",
-        "Doc file 'attempt.md' contains a link 'reference/scale.md#nowhere', but the doc 'reference/scale.md'"
-        " does not contain an anchor '#nowhere'.",
-    ),
-}
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_one_message_with_page_line_and_cause_stops_the_build(house, wrong):
-    files, text, cause = WRONG[wrong]
-    before = house.site()
-    house.write(files | {"docs/attempt.md": f"---\ntitle: Trial\n---\n\n# Trial\n\nText.\n\n{text}\n"})
+def test_one_message_with_page_line_and_cause_stops_the_build(house):
+    """The table of faults is tried without a process of its own."""
+    before, cause = house.site(), "exhibit 'bad.one' failed: RuntimeError: out of luck (at exhibits/bad.py:2)"
+    house.write({"exhibits/bad.py": "def one():\n    raise RuntimeError('out of\\nluck')\n"})
+    front = "---\ntitle: Trial\n---\n\n# Trial\n\nText.\n\n"
+    house.write({"docs/attempt.md": f"{front}{FENCE}exhibit bad.one\n{FENCE}\n"})
     done = house.build()
     assert done.code != 0
     assert f" docs/attempt.md:9: {cause}" in done.output

@@ -143,31 +143,31 @@ DOUBLED = """
     """
 
 
-@pytest.mark.parametrize(
-    ("was", "becomes"),
-    [
-        ('"""x, scaled."""', '"""Another sentence."""'),
-        ("return SCALE * x", "return (SCALE *  x)  # a comment"),
-        ("SCALE = 2.0", "# a comment\n\n\nSCALE = 2.0"),
-    ],
-)
-def test_comments_docstrings_and_layout_run_nothing(ask, files, was, becomes):
-    files.edit("snippets/scale.py", was, becomes)
-    assert ask() == set()
+SCALE, WORDS = "snippets/scale.py", "exhibits/words.py"
+# An edit, and the exhibits that run for it. What importing a module executes counts for all who import it.
+EDITS = {
+    "a docstring": (SCALE, '"""x, scaled."""', '"""Another sentence."""', set()),
+    "layout and a comment": (SCALE, "return SCALE * x", "return (SCALE *  x)  # a comment", set()),
+    "lines above": (SCALE, "SCALE = 2.0", "# a comment\n\n\nSCALE = 2.0", set()),
+    "a file that no exhibit uses": ("snippets/lonely.py", "imports", "reads", set()),
+    "an exhibit": (WORDS, "seven", "six", {"words.spoken"}),
+    "a parameter": (SCALE, "def scaled(x):", "def scaled(x, y=1):", {"lines.rising"}),
+    "a call in a module": (SCALE, "SCALE = 2.0", "SCALE = 2.0\nprint()", {"lines.rising"}),
+    "a method's parameter": (
+        SCALE,
+        "def __init__(self, by):",
+        "def __init__(self, by, other=None):",
+        {"lines.rising"},
+    ),
+    "a class": (SCALE, "class Scale:", "class Scale:\n    new = 1", {"lines.rising"}),
+}
 
 
-@pytest.mark.parametrize(
-    ("was", "becomes"),
-    [
-        ("def scaled(x):", "def scaled(x, y=1):"),
-        ("SCALE = 2.0", "SCALE = 2.0\nprint()"),
-        ("def __init__(self, by):", "def __init__(self, by, other=None):"),
-        ("class Scale:", "class Scale:\n    new = 1"),
-    ],
-)
-def test_what_importing_executes_counts_for_all_who_import(ask, files, was, becomes):
-    files.edit("snippets/scale.py", was, becomes)
-    assert ask() == {"lines.rising"}
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edit_runs_the_exhibits_that_it_concerns(ask, files, name):
+    *edit, ran = EDITS[name]
+    files.edit(*edit)
+    assert ask() == ran
 
 
 def test_an_edit_of_the_same_size_at_the_same_moment_is_an_edit(known, ask, files):
@@ -181,15 +181,9 @@ def test_an_edit_of_the_same_size_at_the_same_moment_is_an_edit(known, ask, file
         assert value(known, "lines.rising.end") == float(number)
 
 
-def test_a_file_that_no_exhibit_uses_may_change(ask, files):
-    files.edit("snippets/lonely.py", "imports", "reads")
-    files.write(
-        {
-            "snippets/new.py": "x = 1\n",
-            "exhibits/new.md": "",
-            "executable_prose/rendering/extension.py": "# other\n",
-        }
-    )
+def test_new_files_that_no_exhibit_uses_run_nothing(ask, files):
+    files.write({"snippets/new.py": "x = 1\n", "exhibits/new.md": ""})
+    files.write({"executable_prose/rendering/extension.py": "# other\n"})
     assert ask() == set()
 
 
@@ -201,23 +195,12 @@ def test_edited_settings_run_nothing(ask, files):
     assert ask() == set(), "what runs looks up where things are, and does not depend on it"
 
 
-def test_an_edited_exhibit_file_runs_its_exhibits(ask, files):
-    files.edit("exhibits/words.py", "seven", "six")
-    assert ask() == {"words.spoken"}
-
-
 def test_what_draws_is_used_by_all(known, ask, files):
     files.edit("executable_prose/figures/svg.py", "font.size", "font.size")
     assert ask() == set()
     files.edit("executable_prose/figures/svg.py", '"class": "figure"', '"class": "drawing"')
     assert ask() == set(results.exhibit_names())
     assert 'class="drawing"' in known.get("lines.rising")["figure"]
-
-
-def test_a_file_that_an_exhibit_opens_is_used(known, ask, files):
-    files.write({"exhibits/data/note.txt": "two"})
-    assert ask() == {"reader.a_file"}
-    assert value(known, "reader.a_file.text") == "two"
 
 
 def test_a_folder_that_an_exhibit_lists_is_used(known, ask, files):
@@ -229,11 +212,16 @@ def test_a_folder_that_an_exhibit_lists_is_used(known, ask, files):
     assert value(known, "reader.a_folder.count") == 1
 
 
-def test_a_file_that_an_exhibit_looked_for_is_used_once_it_is_there(known, ask, files):
-    assert value(known, "reader.perhaps.text") == "none"
-    files.write({"exhibits/data/maybe.txt": "some"})
-    assert ask() == {"reader.perhaps", "reader.a_folder"}
-    assert value(known, "reader.perhaps.text") == "some"
+@pytest.mark.parametrize(
+    ("file", "exhibit", "before", "others"),
+    [("note", "reader.a_file", "one", set()), ("maybe", "reader.perhaps", "none", {"reader.a_folder"})],
+    ids=["a file that it opens", "a file that was not there"],
+)
+def test_a_file_that_an_exhibit_asks_for_is_used(known, ask, files, file, exhibit, before, others):
+    assert value(known, f"{exhibit}.text") == before
+    files.write({f"exhibits/data/{file}.txt": "some"})
+    assert ask() == {exhibit, *others}
+    assert value(known, f"{exhibit}.text") == "some"
 
 
 def test_a_file_outside_the_project_is_used(known, ask, files):

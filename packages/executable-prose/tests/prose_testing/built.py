@@ -10,6 +10,7 @@ from executable_prose import input_checks
 from executable_prose.execution import results
 from executable_prose.site import build
 from executable_prose.site.shared import Build
+from prose_testing.faults import PLACE
 from prose_testing.fixtures import move
 from prose_testing.lab import PROJECT
 from prose_testing.projects import Project
@@ -93,6 +94,7 @@ def check_fault(site, capfd, changes, words):
     assert code == bool(words), said
     assert [word for word in words if " ".join(word.split()) not in said] == [], said
     assert "Traceback" not in said
+    assert PLACE not in words or said.count(PLACE) == 1, said
     assert kept.items() <= site.kept().items()
     if code:
         assert site.site() == published
