@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prose_testing.projects import Project
+from prose_testing.projects import SETTINGS, Project
 
 SECONDS = 3  # instead of ten minutes
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
@@ -117,6 +117,8 @@ def project(tmp_path_factory):
         "exhibits/a.py": f"{IMPORTS}\n{HELPERS}{made}",
         "exhibits/__init__.py": "",
         "snippets/kept.txt": "kept",
+        # What is named here is imported once, and not by each exhibit anew.
+        "pyproject.toml": SETTINGS.format(additions="").replace('"numpy"', '"numpy", "urllib.request"'),
     }
     return Project(tmp_path_factory.mktemp("held").resolve(), files=files)
 

@@ -70,7 +70,7 @@ def read_pages():
                 yield pytest.param(text, words, id=name)
 
 
-@pytest.mark.parametrize(("text", "words"), read_pages())
+@pytest.mark.parametrize(("text", "words"), list(read_pages()))
 def test_a_page_is_refused_while_it_is_read(soup, text, words):
     with pytest.raises(BuildFault) if words else contextlib.nullcontext() as fault:
         soup(text, "attempt.md")
