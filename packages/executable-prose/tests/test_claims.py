@@ -7,6 +7,8 @@ import pytest
 
 from executable_prose import claims, input_checks
 from executable_prose.site import serve
+from prose_testing import faults
+from prose_testing.projects import FILES
 
 HELD = """
     import pytest
@@ -76,6 +78,17 @@ def test_two_sentences_for_one_claim_are_refused(here):
 def test_a_claim_that_is_not_two_literals_is_refused(here, arguments):
     here.write({"tests/test_one.py": f"\n@pytest.mark.claim({arguments})\ndef test_a(): pass\n"})
     assert refusal(claims.registry) == "tests/test_one.py:2: a claim takes an id and a sentence, as literals"
+
+
+@pytest.mark.parametrize("name", faults.CLAIMS)
+def test_a_test_that_never_runs_holds_no_claim(here, name):
+    files, *words = faults.CLAIMS[name]
+    here.write(files | {"tests/test_scale.py": FILES["tests/test_scale.py"]})
+    if words:
+        said = refusal(claims.registry)
+        assert [word for word in words if word not in said] == [], said
+    else:
+        assert len(claims.registry()["scaling-scales"].tests) > 1
 
 
 def test_a_test_file_that_cannot_be_read_is_named(here):
