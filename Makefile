@@ -85,7 +85,7 @@ browsers:
 method: ## list what a method still lacks, as in `make method NAME=fourier`
 	@$(PYTHON) tests/lacking.py $(NAME)
 
-goldens: $(VENV)/test ## rewrite the ledgers: what exhibits give, how far snippets are from peers, llms.txt
+goldens: $(VENV)/test ## store anew what exhibits give, how far snippets are from peers, and llms.txt
 	$(RUN) pytest tests/exhibits tests/docs/test_llms.py --rewrite-goldens
 	$(RUN) pytest tests/snippets packages/check-positions -m peer --rewrite-goldens
 

@@ -1,4 +1,4 @@
-"""What tests of exhibits know numbers by: the ledger, and formulas written out, one number at a time."""
+"""What tests of exhibits know numbers by: golden files, and formulas written out, one number at a time."""
 
 import math
 import re

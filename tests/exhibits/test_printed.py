@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 
 
 def test_what_an_exhibit_prints_or_returns_is_read_by_a_test(gives):
-    """The ledger is not one: it keeps what was given, whether true or not."""
-    tests = (path for path in HERE.glob("*.py") if path.name != "test_ledger.py")
+    """A golden file is not one: it stores what was given, whether true or not."""
+    tests = (path for path in HERE.glob("*.py") if path.name != "test_goldens.py")
     read = set(re.findall(r"\b\w+\.\w+\b", "".join(path.read_text("utf-8") for path in tests)))
     given = [name for name in exhibit_names() if gives(name)["output"] or gives(name)["values"]]
     assert [name for name in given if name not in read] == []

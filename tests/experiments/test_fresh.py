@@ -23,13 +23,13 @@ def other():
 @pytest.fixture
 def timed(tmp_path, monkeypatch):
     """A function that edits a snippet of which a piece of work and the cost of encodings were timed."""
-    snippet, ledger = tmp_path / "snippets" / "rope.py", tmp_path / fresh.SPEED
-    for path in (snippet, ledger):
+    snippet, timings = tmp_path / "snippets" / "rope.py", tmp_path / fresh.SPEED
+    for path in (snippet, timings):
         path.parent.mkdir(parents=True)
     snippet.write_text(SNIPPET)
     parts = provenance.measured_parts(SNIPPET)
     ran = {"snippets/rope.py": {name: parts[name] for name in ("", "turned")}}
-    ledger.write_text(json.dumps({"code": {"a turn": ran, "other work": {}}}))
+    timings.write_text(json.dumps({"code": {"a turn": ran, "other work": {}}}))
     monkeypatch.setattr(fresh, "made_with", lambda experiment: [{"code": ran}])
     monkeypatch.setattr(project, "ROOT", tmp_path)
 

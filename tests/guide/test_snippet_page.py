@@ -81,12 +81,12 @@ PEERS = '{"half": {"some_peer.halve": 3.2e-7, "some_peer.same": 0.0}}'
 @pytest.fixture
 def halving(here, soup):
     """A function that converts the reference page of a snippet."""
-    ledgers = {
+    results = {
         "experiments/results/peers.json": PEERS,
         "experiments/results/speed.json": json.dumps(SPEED),
         "requirements-test.txt": "some-peer==1.2\n",
     }
-    here.write({"snippets/half.py": SNIPPET, **ledgers})
+    here.write({"snippets/half.py": SNIPPET, **results})
     return lambda: soup("Prose.\n\n```reference snippets/half.py\n```", "reference/half.md")
 
 
@@ -226,7 +226,7 @@ HALF = "snippets/half.py"
 
 
 @pytest.mark.parametrize(
-    ("path", "file", "ledger", "message"),
+    ("path", "file", "results", "message"),
     [
         ("reference/half.md", "snippets/none.py", PEERS, "no file snippets/none.py"),
         (
@@ -240,9 +240,9 @@ HALF = "snippets/half.py"
         ("reference/half.md", HALF, '{"half": {"who.x": 0}}', "requirements-test.txt pins no 'who'"),
     ],
 )
-def test_a_reference_that_cannot_be_made_is_refused(here, halving, refusal, path, file, ledger, message):
+def test_a_reference_that_cannot_be_made_is_refused(here, halving, refusal, path, file, results, message):
     halving()
-    here.write({"experiments/results/peers.json": ledger, "snippets/idle.py": "IDLE = 1\n"})
+    here.write({"experiments/results/peers.json": results, "snippets/idle.py": "IDLE = 1\n"})
     assert refusal(f"# Title\n\n```reference {file}\n```", path).startswith(f"docs/{path}:3: {message}")
 
 

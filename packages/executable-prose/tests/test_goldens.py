@@ -1,4 +1,4 @@
-"""The ledger forgives rounding and nothing else."""
+"""A golden file forgives rounding and nothing else."""
 
 import pytest
 
@@ -20,11 +20,11 @@ from executable_prose.goldens import alike
         ("1 2", "1", False),
     ],
 )
-def test_the_ledger_forgives_rounding_and_nothing_else(old, new, same):
+def test_a_golden_file_forgives_rounding_and_nothing_else(old, new, same):
     assert alike(old, new) is same
 
 
-def test_the_ledger_is_written_where_more_than_rounding_changed(tmp_path):
+def test_a_golden_file_is_written_where_more_than_rounding_changed(tmp_path):
     result = {"output": "a line\n", "values": {"end": 2.0}}
     goldens.write(tmp_path, "lines.rising", result)
     goldens.write(tmp_path, "lines.falling", result)

@@ -19,5 +19,5 @@ def test_the_wave_is_odd(terms):
 
 
 @pytest.mark.parametrize("name", exhibit_names())
-def test_the_ledger(name, golden):
+def test_nothing_has_changed(name, golden):
     golden(name, Path(__file__).parent / "goldens")

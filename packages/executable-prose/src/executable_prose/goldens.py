@@ -1,4 +1,4 @@
-"""The ledger: what each exhibit prints and returns, kept in a file a module, for tests to compare with.
+"""Golden files: what each exhibit prints and returns, one file per module, for tests to compare with.
 
 Numbers with a point or a power of ten may differ by one in a thousand or by 1e-6, which covers another
 machine's arithmetic; whole numbers and all other text must be the same.
@@ -17,13 +17,13 @@ RELATIVE, ABSOLUTE = 1e-3, 1e-6
 
 
 def entry(result: Result) -> str:
-    """An exhibit's part of the ledger: what it printed, then its values by name."""
+    """An exhibit's part of a golden file: what it printed, then its values by name."""
     values = [f"{key} = {value!r}\n" for key, value in result["values"].items()]
     return result["output"] + ("---\n" if values else "") + "".join(values)
 
 
 def read(folder: Path, module: str) -> dict[str, str]:
-    """What a ledger has of each exhibit of a module, by the exhibit's name."""
+    """What the golden file of a module has, by the name of the exhibit."""
     file = folder / f"{module}.txt"
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     _, *found = re.split(rf"^{HEADING}(.+)\n", text, flags=re.MULTILINE)
@@ -31,12 +31,12 @@ def read(folder: Path, module: str) -> dict[str, str]:
 
 
 def page(parts: dict[str, str]) -> str:
-    """A module's file of a ledger."""
+    """The text of a module's golden file."""
     return "".join(f"{HEADING}{name}\n{part}" for name, part in sorted(parts.items()))
 
 
 def write(folder: Path, name: str, result: Result) -> None:
-    """Put what an exhibit gives into a ledger."""
+    """Store what an exhibit gives in the golden file of its module."""
     module = name.partition(".")[0]
     folder.mkdir(parents=True, exist_ok=True)
     known, now = read(folder, module), entry(result)

@@ -1,11 +1,11 @@
-"""For tests of a project: the mark of claims, what exhibits give, and the ledger that they are compared with.
+"""For tests of a project: the mark of claims, what exhibits give, and golden files to compare that with.
 
 @pytest.mark.claim("doubling-doubles", "Doubling doubles.")
 def test_doubling(returned):
     assert returned("chapter.exhibit")["end"] == 2.0
 
 @pytest.mark.parametrize("name", exhibit_names())
-def test_the_ledger(name, golden):
+def test_nothing_has_changed(name, golden):
     golden(name, Path(__file__).parent / "goldens")
 """
 
@@ -23,7 +23,7 @@ Gives = Callable[[str], "Result"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite-goldens", action="store_true", help="write the ledgers in goldens/ anew")
+    parser.addoption("--rewrite-goldens", action="store_true", help="write the golden files anew")
     parser.addoption("--cold", action="store_true", help="believe no cache of what exhibits give")
 
 
@@ -87,7 +87,7 @@ def returned(gives: Gives) -> "Callable[[str], dict[str, Value]]":
 
 @pytest.fixture(scope="session")
 def golden(gives: Gives, request: pytest.FixtureRequest) -> Callable[[str, Path], None]:
-    """A function that compares what an exhibit gives with the ledger in a folder, or writes it there."""
+    """A function that compares what an exhibit gives with a golden file in a folder, or writes it there."""
     from executable_prose import goldens
 
     def golden(name, folder):
@@ -97,6 +97,6 @@ def golden(gives: Gives, request: pytest.FixtureRequest) -> Callable[[str, Path]
         known = goldens.read(folder, module)
         assert name in known, f"{folder.name}/{module}.txt has no {name}: --rewrite-goldens writes it"
         changed = goldens.differences(known[name], goldens.entry(gives(name)))
-        assert not changed, f"{name} gives {changed}; if that is right, write the ledger by --rewrite-goldens"
+        assert not changed, f"{name} gives {changed}; if that is right, --rewrite-goldens stores it"
 
     return golden

@@ -1,4 +1,4 @@
-"""The ledger: what every exhibit prints and returns is what is committed in goldens/, a file a chapter."""
+"""Every exhibit prints and returns what is committed in goldens/, one file per chapter."""
 
 import re
 
@@ -11,14 +11,14 @@ from tests.exhibits.common import GOLDENS
 PICTURE = ROOT / ".github" / "who-bit-whom.svg"
 
 
-def test_exhibits_give_what_the_ledger_says(golden, subtests):
+def test_exhibits_give_what_the_golden_files_say(golden, subtests):
     assert exhibit_names()
     for name in exhibit_names():
         with subtests.test(name):
             golden(name, GOLDENS)
 
 
-def test_the_ledger_has_the_parts_of_exhibits_and_nothing_else(request):
+def test_the_golden_files_have_the_parts_of_exhibits_and_nothing_else(request):
     for file in GOLDENS.iterdir():
         known = goldens.read(GOLDENS, file.stem)
         now = goldens.page({name: part for name, part in known.items() if name in exhibit_names()})
