@@ -1,6 +1,5 @@
 """attention.py against its formula and torch's own, and what attention knows of order."""
 
-import copy
 import math
 from functools import partial
 
@@ -441,19 +440,6 @@ def test_output_and_weights_have_the_dtype_of_v(dtype):
         assert output.dtype == weights.dtype == dtype
         expected = attention(*exact, bias, causal=True)[0]
         assert (output - expected).abs().max() < 16 * torch.finfo(dtype).eps
-
-
-def test_the_layer_can_be_copied_saved_and_moved():
-    attend, x = layer(0), random(2, 5, 16)
-    expected = attend(x)
-    assert_close(copy.deepcopy(attend)(x), expected)
-    other = layer(1)
-    other.load_state_dict(attend.state_dict())
-    assert_close(other(x), expected)
-    assert sorted(attend.state_dict()) == ["merge.weight", "project.weight"]
-    assert attend.to(torch.bfloat16)(x.bfloat16(), causal=True)[0].dtype == torch.bfloat16
-    meta = attend.to("meta")(x.to("meta").bfloat16(), causal=True)
-    assert [part.device.type for part in meta] == ["meta", "meta"]
 
 
 # --- what is refused, and in which words

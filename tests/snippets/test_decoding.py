@@ -1344,11 +1344,6 @@ def test_values_may_be_of_another_width_than_keys():
     assert kept.extend(kept.k, kept.v, positions, documents).v.shape == (1, HEADS, 6, 5)
 
 
-def test_a_cache_needs_no_batch():
-    kept = KeyValueCache(random(HEADS, 3, DIM), random(HEADS, 3, DIM), torch.arange(3), torch.arange(3))
-    assert kept.first(2).k.shape == (HEADS, 2, DIM)
-
-
 @pytest.mark.parametrize("leading", [(), (2, 3)])
 def test_a_cache_may_have_any_leading_axes(leading):
     k, at = random(*leading, HEADS, 3, DIM), torch.arange(3).expand(*leading, 3)
