@@ -136,8 +136,8 @@ def lacking_in_tests(name, root):
     if not every:
         yield f"{file}: no test imports snippets.{name}"
     text = read(own)
-    if "to_ledger(" in text and name not in json.loads(read(root / "experiments" / "results" / "peers.json")):
-        yield f"{file}: the ledger of peers does not have it; `make goldens`"
+    if "same_as(" in text and name not in json.loads(read(root / "experiments" / "results" / "peers.json")):
+        yield f"{file}: peers.json does not have it; `make goldens`"
     stated = "".join(map(read, (root / "docs").rglob("*.md")))
     for id in dict.fromkeys(re.findall(r'mark\.claim\(\s*"([\w-]+)"', text)):
         if f"#!claim {id}`" not in stated:

@@ -380,7 +380,7 @@ def read_survivors():
 
 
 def updated_lines(known, found, stems):
-    """The lines of a ledger in which the survivors of these snippets are those found."""
+    """The lines of the stored list in which the survivors of these snippets are those found."""
     others = [line for line in known.elements() if re.match(r"\w+", line)[0] not in stems]
     return sorted([*others, *found.elements()])
 

@@ -95,7 +95,7 @@ DAMAGES = [
     (CODE, "return", "return (", f"{CODE}:21: '(' was never closed"),
     (TEST, "snippets.waves", "snippets.rope", f"{TEST}: no test imports snippets.waves"),
     (TEST, "waves-end", "waves-never-end", f"{TEST}: no page states its claim; write `#!claim waves-nev"),
-    (TEST, "\n\n", "\n\nto_ledger()\n", f"{TEST}: the ledger of peers does not have it"),
+    (TEST, "\n\n", "\n\nsame_as()\n", f"{TEST}: peers.json does not have it"),
     (REFERENCE, "snippets/waves.py", "snippets/rope.py", "docs/reference/waves.md: has to show the file"),
     ("mkdocs.yml", "reference/waves.md", "reference/wave.md", "mkdocs.yml: `nav` has to name"),
     ("docs/llms.txt", "reference/waves/", "waves/", "docs/llms.txt: does not list"),

@@ -100,7 +100,7 @@ def test_what_is_accepted_takes_the_place_of_what_was_known_of_these_snippets():
     assert updated_lines(known, Counter(), []) == sorted(known.elements())
 
 
-def test_the_ledger_is_as_it_is_written_and_knows_snippets_alone():
+def test_the_list_of_survivors_is_as_it_is_written_and_knows_snippets_alone():
     known = mutants.read_survivors()
     assert SURVIVORS.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in sorted(known.elements()))
     snippets = {path.stem for path in (mutants.ROOT / "snippets").glob("*.py")}

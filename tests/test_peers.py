@@ -1,4 +1,4 @@
-"""Comparisons with others: skipped only where these are not installed, and kept in a ledger."""
+"""Comparisons with others: skipped only where these are not installed, and stored."""
 
 import runpy
 
@@ -28,7 +28,7 @@ def test_no_test_skips_in_another_way():
     assert not found
 
 
-def test_the_ledger_keeps_what_was_not_compared_and_forgets_what_is_gone():
+def test_stored_differences_keep_what_was_not_compared_and_forget_what_is_gone():
     rewritten = runpy.run_path(str(ROOT / "tests" / "snippets" / "conftest.py"))["rewritten"]
     written = {"rope": {"a.b": 1e-9}, "alibi": {"a.c": 0.0, "a.gone": 0.5}, "no_such_snippet": {"a.d": 0.0}}
     now = rewritten(written, {"alibi": {"a.c": 1.26e-9}})

@@ -52,7 +52,7 @@ def whisper(tokens, dim, base):
 class Sinusoids(NamedTuple):
     """Who has a table of sinusoids, and which of the snippet's two it is."""
 
-    where: str  # as the ledger calls it
+    where: str  # as peers.json calls it
     ours: Callable
     table: Callable  # (tokens, dim, base), all sines first
     takes_base: bool = False

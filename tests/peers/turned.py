@@ -103,7 +103,7 @@ def xpos_x_transformers(dim):
 
 
 class Library(NamedTuple):
-    """Who has RoPE: what pages call it, what the ledger does, its layout, and how to make one."""
+    """Who has RoPE: what pages call it, what peers.json does, its layout, and how to make one."""
 
     name: str
     where: str

@@ -1,6 +1,6 @@
-"""The ledger of peers: how far each snippet is from implementations that nobody here wrote.
+"""How far each snippet is from its peers, the implementations that nobody here wrote.
 
-A test that compares with one says so by the fixture `to_ledger`. What it finds is held against
+A test that compares with one says so by the fixture `same_as`. The difference that it finds is compared with
 experiments/results/peers.json, which the reference pages show and `make goldens` writes anew.
 """
 
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
-LEDGER = ROOT / "experiments" / "results" / "peers.json"
+STORED = ROOT / "experiments" / "results" / "peers.json"
 # Other processors round differently: four times what is written, or so many units in the last place of 1.
 SLACK, UNITS = 4, 32
 
@@ -20,37 +20,37 @@ FOUND = {}  # snippet, peer: the largest difference in this run
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if "to_ledger" in getattr(item, "fixturenames", ()):
+        if "same_as" in getattr(item, "fixturenames", ()):
             item.add_marker("peer")
 
 
 @pytest.fixture
-def ledger():
-    return json.loads(LEDGER.read_text(encoding="utf-8"))
+def stored():
+    return json.loads(STORED.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
-def to_ledger(request, ledger):
-    """A function (peer, ours, theirs) that holds the largest difference against the ledger.
+def same_as(request, stored):
+    """A function (peer, ours, theirs) that compares the largest difference with the stored one.
 
     peer is the dotted name of what was compared, from its package on.
     """
     snippet = request.module.__name__.rpartition(".")[2].removeprefix("test_")
     rewriting = request.config.getoption("--rewrite-goldens")
 
-    def to_ledger(peer, ours, theirs):
+    def same_as(peer, ours, theirs):
         gap = largest(ours.double(), theirs.double())
         known = FOUND.setdefault(snippet, {})
         known[peer] = max(gap, known.get(peer, 0.0))
         if not rewriting:
-            written = ledger.get(snippet, {})
-            assert peer in written, f"{LEDGER.name} has no {peer!r}: `make goldens` writes it"
+            written = stored.get(snippet, {})
+            assert peer in written, f"{STORED.name} has no {peer!r}: `make goldens` writes it"
             floats = [x.dtype for x in (ours, theirs) if x.is_floating_point()]
             rounding = max((torch.finfo(dtype).eps for dtype in floats), default=0.0)
             allowed = max(SLACK * written[peer], UNITS * rounding)
-            assert gap <= allowed, f"{peer}: {gap:.1e} apart, {written[peer]:.1e} in the ledger"
+            assert gap <= allowed, f"{peer}: {gap:.1e} apart, {written[peer]:.1e} stored"
 
-    return to_ledger
+    return same_as
 
 
 def largest(ours, theirs):
@@ -61,13 +61,13 @@ def largest(ours, theirs):
 
 def pytest_sessionfinish(session):
     if session.config.getoption("--rewrite-goldens") and FOUND:
-        written = json.loads(LEDGER.read_text(encoding="utf-8"))
+        written = json.loads(STORED.read_text(encoding="utf-8"))
         text = json.dumps(rewritten(written, FOUND), indent=2, sort_keys=True)
-        LEDGER.write_text(text + "\n", encoding="utf-8")
+        STORED.write_text(text + "\n", encoding="utf-8")
 
 
 def rewritten(written, found):
-    """The ledger with what was found; of snippets that were not compared it keeps what it has."""
+    """The stored differences with what was found; of snippets that were not compared it keeps what it has."""
     folders = (Path(__file__).parent, ROOT / "packages" / "check-positions" / "tests")
     here = {path.stem for folder in folders for path in folder.glob("test_*.py")}
     kept = {s: known for s, known in written.items() if f"test_{s}" in here}

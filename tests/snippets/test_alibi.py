@@ -96,7 +96,7 @@ def test_every_entry_is_its_formula(heads, queries):
 # --- other libraries
 
 
-def test_agrees_with_x_transformers(to_ledger):
+def test_agrees_with_x_transformers(same_as):
     module = peer("x_transformers.x_transformers")
     for heads in (1, 2, 3, 8, 12, 20, 40):
         theirs = module.AlibiPositionalBias(heads)
@@ -104,7 +104,7 @@ def test_agrees_with_x_transformers(to_ledger):
         slopes = alibi_slopes(heads)
         ours, expected = alibi_bias_symmetric(i, j, slopes), theirs.forward_custom_pos(i, j)
         assert torch.equal(ours, expected)
-        to_ledger("x_transformers.AlibiPositionalBias", ours, expected)
+        same_as("x_transformers.AlibiPositionalBias", ours, expected)
         i, j = torch.arange(4, 7), torch.arange(7)
         assert torch.equal(alibi_bias_symmetric(i, j, slopes), theirs(3, 7))
 
@@ -142,7 +142,7 @@ def mpt(heads, tokens):
 )
 @pytest.mark.parametrize("peer", [bloom, mpt])
 @pytest.mark.parametrize("heads", [1, 2, 3, 4, 6, 8, 12, 16, 20, 40])
-def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to_ledger):
+def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, same_as):
     theirs, positions = peer(heads, 50), torch.arange(50)
     assert theirs.shape == (heads, 1, 50)
     ours = alibi_bias(positions, positions, alibi_slopes(heads))
@@ -151,7 +151,7 @@ def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, to
     assert_close((ours + shift)[seen], theirs.expand_as(ours)[seen], rtol=1e-5, atol=1e-6)
     hidden = theirs.masked_fill(~seen, -INF)
     assert_close(ours.softmax(-1), hidden.softmax(-1), rtol=0, atol=2e-6)
-    to_ledger(f"transformers.models.{peer.__name__} (its softmax)", ours.softmax(-1), hidden.softmax(-1))
+    same_as(f"transformers.models.{peer.__name__} (its softmax)", ours.softmax(-1), hidden.softmax(-1))
     for tokens in (1, 50, 300):
         positions, content = torch.arange(tokens), torch.randn(heads, tokens, tokens)
         ours = alibi_bias(positions, positions, alibi_slopes(heads))

@@ -245,11 +245,11 @@ PEERS = {
         if name != "llama4" or sides != (4, 9)  # whose pictures are square
     ],
 )
-def test_agrees_with_models_of_transformers(name, rows, columns, to_ledger):
+def test_agrees_with_models_of_transformers(name, rows, columns, same_as):
     x = torch.randn(HEADS, rows * columns, DIM)
     theirs, ours = PEERS[name](x, rows, columns)
     assert_close(ours, theirs, rtol=0, atol=1e-5)
-    to_ledger(f"transformers.models.{name}.modeling_{name} (vision)", ours, theirs)
+    same_as(f"transformers.models.{name}.modeling_{name} (vision)", ours, theirs)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_what_no_layer_changes_is_asked_once_per_call():
     assert decoder.encoding.count == {"tables": 1, "bias": 1, "query": 5, "key": 5}
 
 
-def test_agrees_with_gpt2(to_ledger):
+def test_agrees_with_gpt2(same_as):
     modeling = peer("transformers.models.gpt2.modeling_gpt2")
     config = modeling.GPT2Config(
         vocab_size=64, n_positions=64, n_embd=DIM, n_layer=2, n_head=HEADS, activation_function="gelu"
@@ -123,7 +123,7 @@ def test_agrees_with_gpt2(to_ledger):
         expected = theirs(ids, attention_mask=documents, position_ids=at).logits
     made, _ = ours(ids, at, documents)
     keep = documents.bool()
-    to_ledger("transformers.models.gpt2.modeling_gpt2.GPT2LMHeadModel", made[keep], expected[keep])
+    same_as("transformers.models.gpt2.modeling_gpt2.GPT2LMHeadModel", made[keep], expected[keep])
 
 
 def test_tokens_in_and_out_share_one_matrix():

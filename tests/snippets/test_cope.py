@@ -104,12 +104,12 @@ def test_the_table_starts_at_zero_and_then_adds_nothing(queries, keys, dim, dtyp
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 64])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (9, 9), (4, 30)])
-def test_agrees_with_x_transformers(queries, keys, rows, to_ledger):
+def test_agrees_with_x_transformers(queries, keys, rows, same_as):
     score = layer(rows=rows)
     q, k = random(2, 3, queries, 4), random(2, 3, keys, 4)
     expected = cope_peer(score.table, heads=3)(q, k)
     assert_close(score(q, k), expected, **EXACT)
-    to_ledger("x_transformers.CoPE", score(q, k), expected)
+    same_as("x_transformers.CoPE", score(q, k), expected)
 
 
 @pytest.mark.claim(

@@ -187,13 +187,13 @@ def test_buckets_rise_to_the_last_and_stay_there(half, more):
 @pytest.mark.parametrize(
     ("span", "max_distance"), [(256, 512), (4, 4), (8, 50), (32, 128), (64, 512), (256, 1024)]
 )
-def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_distance, to_ledger):
+def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_distance, same_as):
     modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
     distances = torch.arange(1 - max_distance, max_distance)
     expected = modeling.make_log_bucket_position(distances, span, max_distance).long()
     made = log_buckets(distances, span, max_distance)
     assert torch.equal(made, expected)
-    to_ledger("transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position", made, expected)
+    same_as("transformers.models.deberta_v2.modeling_deberta_v2.make_log_bucket_position", made, expected)
 
 
 @pytest.mark.claim(
@@ -245,7 +245,7 @@ def transformers_layer(span, buckets, share=False, terms=("c2p", "p2c")):
     ("span", "buckets", "tokens"),
     [(3, -1, 13), (20, -1, 1), (20, -1, 60), (30, 8, 13), (30, 8, 30), (40, 4, 40), (512, 256, 512)],
 )
-def test_scores_agree_with_transformers(span, buckets, tokens, share, to_ledger):
+def test_scores_agree_with_transformers(span, buckets, tokens, share, same_as):
     theirs = transformers_layer(span, buckets, share)
     rows = buckets if buckets > 0 else span
     table = random(2 * rows, 8)
@@ -262,7 +262,7 @@ def test_scores_agree_with_transformers(span, buckets, tokens, share, to_ledger)
     at, far = torch.arange(tokens), span if buckets > 0 else None
     made = deberta_scores(q, k, key_rows, query_rows, at, at, far)
     assert_close(made, expected, **NEAR)
-    to_ledger("transformers.models.deberta_v2.modeling_deberta_v2.DisentangledSelfAttention", made, expected)
+    same_as("transformers.models.deberta_v2.modeling_deberta_v2.DisentangledSelfAttention", made, expected)
 
 
 @pytest.mark.claim(

@@ -954,16 +954,16 @@ def test_without_causal_packed_texts_see_all_of_themselves():
 # --- other libraries
 
 
-def test_agrees_with_the_positions_of_transformers(to_ledger):
+def test_agrees_with_the_positions_of_transformers(same_as):
     utils = peer("transformers.generation.utils")
     mask = (torch.arange(9) >= torch.tensor([[0], [3], [8]])).long()
     self = types.SimpleNamespace(config=types.SimpleNamespace(is_encoder_decoder=False))
     theirs = utils.GenerationMixin._prepare_position_ids_for_generation(self, mask, {"attention_mask": mask})
     ours = document_positions(mask)
-    to_ledger("transformers.generation.utils.GenerationMixin", ours * mask, theirs * mask)
+    same_as("transformers.generation.utils.GenerationMixin", ours * mask, theirs * mask)
 
 
-def test_agrees_with_the_document_mask_of_attention_gym(to_ledger):
+def test_agrees_with_the_document_mask_of_attention_gym(same_as):
     masks = peer("attn_gym.masks")
     document_mask = peer("attn_gym.masks.document_mask")
     lengths = [3, 1, 5, 2]
@@ -973,7 +973,7 @@ def test_agrees_with_the_document_mask_of_attention_gym(to_ledger):
     positions = document_positions(documents)
     i, j = torch.arange(11)[:, None], torch.arange(11)
     ours = visible(positions, positions, documents, documents)
-    to_ledger("attn_gym.masks.generate_doc_mask_mod", ours, theirs(0, 0, i, j))
+    same_as("attn_gym.masks.generate_doc_mask_mod", ours, theirs(0, 0, i, j))
 
 
 @pytest.mark.claim(
@@ -983,7 +983,7 @@ def test_agrees_with_the_document_mask_of_attention_gym(to_ledger):
     "transformers hands to FlashAttention, say how many keys there are on a side beside the token.",
 )
 @pytest.mark.parametrize("window", [1, 2, 5, 40])
-def test_windows_are_those_of_transformers(window, to_ledger):
+def test_windows_are_those_of_transformers(window, same_as):
     masks = peer("transformers.masking_utils")
     at, documents = torch.arange(20), torch.zeros(20, dtype=torch.int64)
     i, j = at[:, None], at
@@ -992,7 +992,7 @@ def test_windows_are_those_of_transformers(window, to_ledger):
         (False, masks.sliding_window_bidirectional_mask_function(window - 1)),
     ):
         ours = visible(at, at, documents, documents, causal, window)
-        to_ledger("transformers.masking_utils (sliding windows)", ours, torch.as_tensor(theirs(0, 0, i, j)))
+        same_as("transformers.masking_utils (sliding windows)", ours, torch.as_tensor(theirs(0, 0, i, j)))
         if causal:
             assert torch.equal(ours.sum(-1), (at + 1).clamp(max=window))
     flash = peer("transformers.modeling_flash_attention_utils")

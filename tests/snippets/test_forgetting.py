@@ -121,7 +121,7 @@ def test_gates_begin_as_open_as_the_docstring_says():
 )
 @pytest.mark.parametrize("tokens", [1, 2, 9, 60])
 @pytest.mark.parametrize("heads", [1, 5])
-def test_agrees_with_x_transformers(heads, tokens, to_ledger):
+def test_agrees_with_x_transformers(heads, tokens, same_as):
     theirs = peer("x_transformers.x_transformers").DataDependentAlibi(dim=8, heads=heads).double()
     made, x = ForgetGates(8, heads, bias=5.0).double(), random(2, tokens, 8)
     linear = theirs.to_forget_gates[0]
@@ -131,7 +131,7 @@ def test_agrees_with_x_transformers(heads, tokens, to_ledger):
     seen = torch.ones(tokens, tokens).tril() > 0
     bias, expected = fox(made(x)), theirs(x)
     assert_close(bias[..., seen], expected[..., seen], **EXACT)
-    to_ledger("x_transformers.DataDependentAlibi", bias[..., seen], expected[..., seen])
+    same_as("x_transformers.DataDependentAlibi", bias[..., seen], expected[..., seen])
 
 
 @pytest.mark.filterwarnings("ignore:flex_attention called")

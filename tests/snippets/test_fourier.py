@@ -66,7 +66,7 @@ def test_every_channel_is_its_formula(seed, shape):
         assert_close(made[place], torch.tensor(expected, dtype=torch.float64), **EXACT)
 
 
-def test_its_waves_are_those_of_segment_anything(to_ledger):
+def test_its_waves_are_those_of_segment_anything(same_as):
     sam = peer("transformers.models.sam.modeling_sam")
     config = peer("transformers").SamVisionConfig(num_pos_feats=8, scale=3.0)
     theirs = sam.SamPositionalEmbedding(config).double()
@@ -75,10 +75,10 @@ def test_its_waves_are_those_of_segment_anything(to_ledger):
     frequencies = 2 * math.pi * theirs.positional_embedding.detach().mT
     made, expected = fourier_features(2 * at - 1, frequencies), torch.cat([cos, sin], -1) / 4
     assert_close(made, expected, rtol=0, atol=1e-14)
-    to_ledger("transformers.models.sam.modeling_sam.SamPositionalEmbedding", made, expected)
+    same_as("transformers.models.sam.modeling_sam.SamPositionalEmbedding", made, expected)
 
 
-def test_its_waves_are_those_of_lightglue(to_ledger):
+def test_its_waves_are_those_of_lightglue(same_as):
     lightglue = peer("transformers.models.lightglue.modeling_lightglue")
     config = lightglue.LightGlueConfig(descriptor_dim=64, num_attention_heads=4)
     theirs = lightglue.LightGluePositionalEncoder(config).double()
@@ -87,7 +87,7 @@ def test_its_waves_are_those_of_lightglue(to_ledger):
     made = fourier_features(at, theirs.projector.weight)
     expected = torch.cat([cos[..., ::2], sin[..., ::2]], -1) / 4
     assert_close(made, expected, rtol=0, atol=1e-14)
-    to_ledger("transformers.models.lightglue.modeling_lightglue.LightGluePositionalEncoder", made, expected)
+    same_as("transformers.models.lightglue.modeling_lightglue.LightGluePositionalEncoder", made, expected)
 
 
 # --- what its products know of two places

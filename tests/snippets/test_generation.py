@@ -84,14 +84,14 @@ def test_chances_are_the_definition(temperature, top_k, top_p):
 
 
 @pytest.mark.parametrize(("temperature", "top_k", "top_p"), SETTINGS)
-def test_chances_are_those_of_transformers(temperature, top_k, top_p, to_ledger):
+def test_chances_are_those_of_transformers(temperature, top_k, top_p, same_as):
     module = peer("transformers.generation.logits_process")
     scores = vectors(1, ROWS, WORDS) * 3
     theirs = module.TemperatureLogitsWarper(temperature)(None, scores)
     theirs = module.TopKLogitsWarper(top_k)(None, theirs) if top_k else theirs
     theirs = module.TopPLogitsWarper(top_p)(None, theirs) if top_p < 1 else theirs
     name = "transformers.generation.logits_process.TopPLogitsWarper"
-    to_ledger(name, next_chances(scores, temperature, top_k, top_p), theirs.softmax(-1))
+    same_as(name, next_chances(scores, temperature, top_k, top_p), theirs.softmax(-1))
 
 
 @given(st.integers(0, 99), st.sampled_from([0.3, 1.0, 4.0]), st.integers(1, 14), st.floats(0.01, 1.0))
@@ -336,7 +336,7 @@ def test_settings_and_generator_reach_every_token(options):
     assert_close(made.flatten().bincount(minlength=6) / 6000, expected, rtol=0, atol=0.02)
 
 
-def test_greedy_and_drawn_texts_are_those_of_transformers(to_ledger):
+def test_greedy_and_drawn_texts_are_those_of_transformers(same_as):
     torch.manual_seed(0)
     ours = Decoder(Learned(40, DIM), WORDS, DIM, HEADS, layers=2)
     torch.nn.init.normal_(ours.tokens.weight)
@@ -347,7 +347,7 @@ def test_greedy_and_drawn_texts_are_those_of_transformers(to_ledger):
         torch.manual_seed(1)
         made = generate(ours, ids, 12, MASK, **options)
         torch.manual_seed(1)
-        to_ledger(
+        same_as(
             "transformers.generation.utils.GenerationMixin.generate",
             made,
             theirs.generate(ids, **mask, **how),

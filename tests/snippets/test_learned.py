@@ -104,7 +104,7 @@ def test_transformers_starts_gpt2_with_twice_the_deviation():
     "Face Transformers give, up to one rounding of float64.",
 )
 @pytest.mark.parametrize(("length", "dim"), [(9, 4), (8, 1), (300, 64)])
-def test_agrees_with_gpt2(length, dim, to_ledger):
+def test_agrees_with_gpt2(length, dim, same_as):
     transformers = peer("transformers")
     config = transformers.GPT2Config(n_layer=0, n_positions=length, n_embd=dim, n_head=1, vocab_size=11)
     theirs = transformers.GPT2Model(config).double().eval()
@@ -118,7 +118,7 @@ def test_agrees_with_gpt2(length, dim, to_ledger):
     expected = theirs(ids, position_ids=positions).last_hidden_state
     made = Embed(theirs.wte, add)(ids, positions)
     assert_close(made, expected, rtol=0, atol=0)
-    to_ledger("transformers.models.gpt2.modeling_gpt2.GPT2Model", made, expected)
+    same_as("transformers.models.gpt2.modeling_gpt2.GPT2Model", made, expected)
 
 
 @pytest.mark.claim(
@@ -127,7 +127,7 @@ def test_agrees_with_gpt2(length, dim, to_ledger):
     "Face Transformers give, up to one rounding of float64.",
 )
 @pytest.mark.parametrize(("length", "dim"), [(9, 4), (8, 1), (300, 64)])
-def test_agrees_with_bert(length, dim, to_ledger):
+def test_agrees_with_bert(length, dim, same_as):
     modeling = peer("transformers.models.bert.modeling_bert")
     config = modeling.BertConfig(hidden_size=dim, vocab_size=11, max_position_embeddings=length)
     theirs = modeling.BertEmbeddings(config).double().eval()
@@ -138,7 +138,7 @@ def test_agrees_with_bert(length, dim, to_ledger):
     ids = torch.randint(0, 11, (2, length))
     made = Embed(theirs.word_embeddings, add)(ids, torch.arange(length))
     assert_close(made, theirs(input_ids=ids), rtol=0, atol=1e-15)
-    to_ledger("transformers.models.bert.modeling_bert.BertEmbeddings", made, theirs(input_ids=ids))
+    same_as("transformers.models.bert.modeling_bert.BertEmbeddings", made, theirs(input_ids=ids))
 
 
 @pytest.mark.claim(
@@ -147,7 +147,7 @@ def test_agrees_with_bert(length, dim, to_ledger):
     "p + 2, and padding on the left has row 1.",
 )
 @pytest.mark.parametrize(("length", "dim", "padding"), [(9, 4, 2), (3, 1, 1), (300, 64, 40)])
-def test_opt_keeps_two_rows_more_and_gives_padding_the_second(length, dim, padding, to_ledger):
+def test_opt_keeps_two_rows_more_and_gives_padding_the_second(length, dim, padding, same_as):
     modeling = peer("transformers.models.opt.modeling_opt")
     theirs = modeling.OPTLearnedPositionalEmbedding(length, dim).double()
     assert len(theirs.weight) == length + 2
@@ -157,7 +157,7 @@ def test_opt_keeps_two_rows_more_and_gives_padding_the_second(length, dim, paddi
     expected = theirs(mask)
     assert torch.equal(rows[mask.bool()], expected[mask.bool()])
     name = "transformers.models.opt.modeling_opt.OPTLearnedPositionalEmbedding"
-    to_ledger(name, rows[mask.bool()], expected[mask.bool()])
+    same_as(name, rows[mask.bool()], expected[mask.bool()])
     assert torch.equal(expected[0, :padding], theirs.weight[[1] * padding])
 
 

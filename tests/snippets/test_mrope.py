@@ -112,7 +112,7 @@ def their_positions(name, prompt, step=1.0):
 )
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("seed", range(40))
-def test_agrees_with_models_of_transformers(name, seed, to_ledger):
+def test_agrees_with_models_of_transformers(name, seed, same_as):
     step = (1.0, 2.0, 0.7, 25.0)[seed % 4] if name == "qwen2_5_vl" else 1.0
     prompt = drawn(seed, frames=1 if name == "qwen3_vl" else 7)
     prompt = [each if isinstance(each, int) else each._replace(step=step) for each in prompt]
@@ -120,7 +120,7 @@ def test_agrees_with_models_of_transformers(name, seed, to_ledger):
     ours = mrope_positions(prompt, merge=2, after="space")
     assert torch.equal(ours, theirs)
     assert delta == ours.max() + 1 - len(ours)
-    to_ledger(f"transformers.models.{name}.modeling_{name}.get_rope_index", ours, theirs)
+    same_as(f"transformers.models.{name}.modeling_{name}.get_rope_index", ours, theirs)
 
 
 def test_frames_of_qwen3_are_pictures_with_words_between():
@@ -164,14 +164,14 @@ def their_tables(name, at, sections, dim):
     [(name, sections) for name in MODELS[:2] for sections in ([16, 24, 24], [24, 20, 20], [2, 3, 3])]
     + [("qwen3_vl", sections) for sections in ([24, 20, 20], [4, 2, 2], [11, 11, 10])],
 )
-def test_tables_agree_with_models_of_transformers(name, sections, to_ledger):
+def test_tables_agree_with_models_of_transformers(name, sections, same_as):
     layout = "interleaved" if name == "qwen3_vl" else "chunks"
     at, dim = torch.randint(0, 1000, (2, 9, 3)), 2 * sum(sections)
     ours = mrope_tables(at, rope_frequencies(dim, 1e6), pair_axes(sections, layout))
     theirs = their_tables(name, at, sections, dim)
     for mine, other in zip(ours, theirs, strict=True):
         assert_close(mine, other, rtol=0, atol=1e-4)
-        to_ledger(f"transformers.models.{name}.modeling_{name} (tables)", mine, other)
+        same_as(f"transformers.models.{name}.modeling_{name} (tables)", mine, other)
 
 
 # --- what it is for

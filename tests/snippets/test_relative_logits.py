@@ -76,7 +76,7 @@ def test_a_bank_begins_small_and_a_scale_at_one():
 @pytest.mark.parametrize("name", ["inkling", "inkling2"])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (1, 30), (4, 9), (30, 30)])
 @pytest.mark.parametrize(("heads", "profiles", "extent"), [(1, 1, 1), (3, 4, 8), (2, 16, 100)])
-def test_agrees_with_inkling(name, queries, keys, heads, profiles, extent, to_ledger):
+def test_agrees_with_inkling(name, queries, keys, heads, profiles, extent, same_as):
     kind = f"{name.capitalize()}RelativeLogits"
     theirs = getattr(peer(f"transformers.models.{name}.modeling_{name}"), kind)(profiles, extent)
     states, bank = states_and_bank(queries, 2, heads, profiles=profiles, extent=extent)
@@ -84,12 +84,12 @@ def test_agrees_with_inkling(name, queries, keys, heads, profiles, extent, to_le
     i, j = torch.arange(keys - queries, keys), torch.arange(keys)
     made, expected = relative_logits(states, bank, i, j), theirs(states.transpose(1, 2), i, j)
     assert_close(made, expected, **EXACT)
-    to_ledger(f"transformers.models.{name}.modeling_{name}.{kind}", made, expected)
+    same_as(f"transformers.models.{name}.modeling_{name}.{kind}", made, expected)
 
 
 @pytest.mark.parametrize("most", [0.5, 8.0])
 @pytest.mark.parametrize("size", [0.1, 1.0, 100.0])
-def test_states_are_scaled_and_clipped_as_inkling_2_does(size, most, to_ledger):
+def test_states_are_scaled_and_clipped_as_inkling_2_does(size, most, same_as):
     made = layer(most=most).float()
     kind = peer("transformers.models.inkling2.modeling_inkling2").Inkling2ScaledL2Clip
     theirs, x = kind(HEADS, PROFILES, most), size * torch.randn(2, 5, 6)
@@ -97,7 +97,7 @@ def test_states_are_scaled_and_clipped_as_inkling_2_does(size, most, to_ledger):
     expected = theirs(made.project(x).unflatten(-1, (HEADS, PROFILES)))
     states = made.states(x).transpose(1, 2)
     assert_close(states, expected, rtol=1e-5, atol=1e-6)
-    to_ledger("transformers.models.inkling2.modeling_inkling2.Inkling2ScaledL2Clip", states, expected)
+    same_as("transformers.models.inkling2.modeling_inkling2.Inkling2ScaledL2Clip", states, expected)
 
 
 # --- its relatives

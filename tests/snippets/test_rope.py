@@ -183,13 +183,13 @@ every_library = pytest.mark.parametrize("library", ROPE, ids=[library.name for l
     "and to the rounding of their float32 angles for their own.",
 )
 @every_library
-def test_other_libraries_turn_alike_by_the_same_angles(library, to_ledger):
+def test_other_libraries_turn_alike_by_the_same_angles(library, same_as):
     for x, positions, width in cases(library):
         rotary, frequencies = library.rotary(x.shape[-1], library.base), rope_frequencies(width, library.base)
         expected = turned_by(rotary, x, rotary.exact(positions[..., None] * frequencies))
         made = turn(x, positions, frequencies, library.layout)
         assert_close(made, expected, **EXACT)
-        to_ledger(f"{library.where} (by our angles)", made, expected)
+        same_as(f"{library.where} (by our angles)", made, expected)
 
 
 @pytest.mark.claim(
@@ -199,7 +199,7 @@ def test_other_libraries_turn_alike_by_the_same_angles(library, to_ledger):
     "and to the rounding of their float32 angles for their own.",
 )
 @every_library
-def test_other_libraries_turn_alike_by_angles_of_their_own(library, to_ledger):
+def test_other_libraries_turn_alike_by_angles_of_their_own(library, same_as):
     for x, positions, width in cases(library):
         rotary = library.rotary(x.shape[-1], library.base)
         expected = turned_by(rotary, x, rotary.tables(x, positions))
@@ -207,7 +207,7 @@ def test_other_libraries_turn_alike_by_angles_of_their_own(library, to_ledger):
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (1e-6 + 6e-7 * positions[:, None, :, None]) * x.abs().max()
         assert ((expected - made).abs() <= accuracy).all()
-        to_ledger(f"{library.where} (by its own)", made, expected)
+        same_as(f"{library.where} (by its own)", made, expected)
 
 
 # --- what holds for every size

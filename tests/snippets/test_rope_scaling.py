@@ -524,20 +524,20 @@ FLOAT32 = {"rtol": 2e-6, "atol": 0}  # they work in float32
 )
 @every_setting
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
-def test_transformers_agrees(dim, base, factor, to_ledger):
+def test_transformers_agrees(dim, base, factor, same_as):
     w, original = rope_frequencies(dim, base), {"original_max_position_embeddings": 4096}
     theirs, attention_factor = hf("linear", dim, base, factor=factor)
     assert_close(position_interpolation(w, factor), theirs, **FLOAT32)
-    to_ledger("transformers.modeling_rope_utils (linear)", position_interpolation(w, factor), theirs)
+    same_as("transformers.modeling_rope_utils (linear)", position_interpolation(w, factor), theirs)
     assert attention_factor == 1
     for length in (100, 4096, 5000, 8192, 100_000):
         theirs, _ = hf("dynamic", dim, base, length, factor=factor)
         assert_close(dynamic_ntk(w, factor, 4096, length), theirs, **FLOAT32)
-        to_ledger("transformers.modeling_rope_utils (dynamic)", dynamic_ntk(w, factor, 4096, length), theirs)
+        same_as("transformers.modeling_rope_utils (dynamic)", dynamic_ntk(w, factor, 4096, length), theirs)
     for truncate in (True, False):
         theirs, attention_factor = hf("yarn", dim, base, factor=factor, truncate=truncate, **original)
         assert_close(yarn(w, factor, 4096, truncate=truncate), theirs, **FLOAT32)
-        to_ledger("transformers.modeling_rope_utils (yarn)", yarn(w, factor, 4096, truncate=truncate), theirs)
+        same_as("transformers.modeling_rope_utils (yarn)", yarn(w, factor, 4096, truncate=truncate), theirs)
         assert attention_factor == pytest.approx(yarn_attention_factor(factor))
     theirs, _ = hf("yarn", dim, base, factor=factor, beta_fast=20.0, beta_slow=3.0, **original)
     assert_close(yarn(w, factor, 4096, 20, 3), theirs, **FLOAT32)
@@ -545,7 +545,7 @@ def test_transformers_agrees(dim, base, factor, to_ledger):
         "llama3", dim, base, factor=factor, low_freq_factor=1.0, high_freq_factor=4.0, **original
     )
     assert_close(llama3(w, factor, 4096), theirs, **FLOAT32)
-    to_ledger("transformers.modeling_rope_utils (llama3)", llama3(w, factor, 4096), theirs)
+    same_as("transformers.modeling_rope_utils (llama3)", llama3(w, factor, 4096), theirs)
     assert attention_factor == 1
 
 
@@ -555,7 +555,7 @@ def test_transformers_agrees(dim, base, factor, to_ledger):
     "transformers within the rounding of float32 frequencies, where no ramp runs backwards.",
 )
 @every_setting
-def test_transformers_agrees_on_longrope(dim, base, to_ledger):
+def test_transformers_agrees_on_longrope(dim, base, same_as):
     w, short = rope_frequencies(dim, base), 1 + torch.rand(dim // 2)
     long = 1 + 40 * torch.rand(dim // 2)
     parameters = {
@@ -567,9 +567,7 @@ def test_transformers_agrees_on_longrope(dim, base, to_ledger):
     for length in (1, 4096, 4097, 100_000):
         theirs, attention_factor = hf("longrope", dim, base, length, **parameters)
         assert_close(longrope(w, short, long, 4096, length), theirs, **FLOAT32)
-        to_ledger(
-            "transformers.modeling_rope_utils (longrope)", longrope(w, short, long, 4096, length), theirs
-        )
+        same_as("transformers.modeling_rope_utils (longrope)", longrope(w, short, long, 4096, length), theirs)
         assert attention_factor == pytest.approx(longrope_attention_factor(32, 4096))
 
 
@@ -580,7 +578,7 @@ def test_transformers_agrees_on_longrope(dim, base, to_ledger):
 )
 @pytest.mark.parametrize(("dim", "base"), [(4, 10_000.0), (10, 500.0), (256, 1e7)])
 @pytest.mark.parametrize("length", [512, 131_072])
-def test_transformers_agrees_at_other_widths_and_lengths(dim, base, length, to_ledger):
+def test_transformers_agrees_at_other_widths_and_lengths(dim, base, length, same_as):
     w, original = rope_frequencies(dim, base), {"original_max_position_embeddings": length}
     llama = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
     for factor in (1.5, 64.0):
@@ -594,7 +592,7 @@ def test_transformers_agrees_at_other_widths_and_lengths(dim, base, length, to_l
             assert (
                 (ours - theirs).abs() <= 4e-7 * w
             ).all()  # float32: frequencies and shares on the ramp are rounded
-            to_ledger(f"transformers.modeling_rope_utils ({kind})", ours, theirs)
+            same_as(f"transformers.modeling_rope_utils ({kind})", ours, theirs)
 
 
 @pytest.mark.claim(
@@ -605,11 +603,11 @@ def test_transformers_agrees_at_other_widths_and_lengths(dim, base, length, to_l
 @every_setting
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.25, 0.29, 0.5, 0.7, 0.75, 1.0])
 @pytest.mark.parametrize("factor", [1.0, 8.0])
-def test_transformers_agrees_on_proportional(dim, base, share, factor, to_ledger):
+def test_transformers_agrees_on_proportional(dim, base, share, factor, same_as):
     theirs, attention_factor = hf("proportional", dim, base, partial_rotary_factor=share, factor=factor)
     ours = position_interpolation(proportional(rope_frequencies(dim, base), share), factor)
     assert_close(ours, theirs, **FLOAT32)
-    to_ledger("transformers.modeling_rope_utils (proportional)", ours, theirs)
+    same_as("transformers.modeling_rope_utils (proportional)", ours, theirs)
     assert attention_factor == 1
 
 
@@ -633,16 +631,16 @@ def test_released_models_have_p_rope_in_layers_that_see_the_whole_text(model, sh
 
 @every_setting
 @pytest.mark.parametrize("factor", [1.0, 4.0, 40.0])
-def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, to_ledger):
+def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, same_as):
     w = rope_frequencies(dim, base)
     module = peer("rotary_embedding_torch")
     theirs = module.RotaryEmbedding(dim, theta=base, theta_rescale_factor=factor).freqs.detach()
     assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
-    to_ledger("rotary_embedding_torch.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
+    same_as("rotary_embedding_torch.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
     module = peer("x_transformers.x_transformers")
     theirs = module.RotaryEmbedding(dim, base=base, base_rescale_factor=factor).inv_freq
     assert_close(ntk_aware(w, factor), theirs.double(), **FLOAT32)
-    to_ledger("x_transformers.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
+    same_as("x_transformers.RotaryEmbedding (NTK-aware)", ntk_aware(w, factor), theirs)
 
 
 @pytest.mark.claim(

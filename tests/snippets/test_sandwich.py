@@ -58,14 +58,14 @@ def test_is_the_dot_product_of_sinusoidal_encodings_scaled_per_head(dim, heads):
     assert_close(sandwich_bias(i, j, heads, dim).double(), expected, rtol=0, atol=accuracy(heads, dim))
 
 
-def test_agrees_with_attention_gym(to_ledger):
+def test_agrees_with_attention_gym(same_as):
     module = peer("attn_gym.mods")
     i, j = torch.randint(0, 60, (5,)), torch.randint(0, 60, (9,))
     for heads in (1, 3, 8, 12):
         modify = module.generate_sandwich_bias(heads, 60)
         theirs = modify(0.0, None, torch.arange(heads)[:, None, None], i[:, None], j)
         assert_close(sandwich_bias(i, j, heads), theirs, rtol=1e-4, atol=1e-4)
-        to_ledger("attn_gym.mods.generate_sandwich_bias", sandwich_bias(i, j, heads), theirs)
+        same_as("attn_gym.mods.generate_sandwich_bias", sandwich_bias(i, j, heads), theirs)
 
 
 # --- what holds for every size

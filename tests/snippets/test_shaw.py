@@ -91,13 +91,13 @@ def test_the_tables_have_two_rows_per_step_and_one_for_the_token_itself():
 )
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 7), (30, 30), (4, 9)])
 @pytest.mark.parametrize(("dim", "clip"), [(8, 1), (8, 3), (8, 8), (1, 0), (5, 2), (64, 50)])
-def test_agrees_with_wav2vec2_bert(queries, keys, dim, clip, to_ledger):
+def test_agrees_with_wav2vec2_bert(queries, keys, dim, clip, same_as):
     shaw = tables(dim, clip)
     q, k = random(2, 3, queries, dim), random(2, 3, keys, dim)
     expected = wav2vec2_bert(shaw.key_table, clip)(q, k)
     made = shaw(q, k, torch.arange(queries), torch.arange(keys)) - scaled_dot_product(q, k)
     assert_close(made, expected, **EXACT)
-    to_ledger("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert", made, expected)
+    same_as("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert", made, expected)
 
 
 # --- memory

@@ -113,7 +113,7 @@ def layer(sinks, groups=1):
 @pytest.mark.parametrize(("heads", "groups"), [(1, 1), (4, 1), (6, 3)])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (1, 30), (7, 20)])
 @pytest.mark.parametrize("name", ["gpt_oss", "granite_swa", "inkling2"])
-def test_attends_as_models_of_transformers(name, queries, keys, heads, groups, to_ledger):
+def test_attends_as_models_of_transformers(name, queries, keys, heads, groups, same_as):
     modeling = peer(f"transformers.models.{name}.modeling_{name}")
     q, k = random(2, heads, queries, DIM), random(2, heads // groups, keys, DIM)
     v, scale = torch.randn_like(k), DIM**-0.5
@@ -134,7 +134,7 @@ def test_attends_as_models_of_transformers(name, queries, keys, heads, groups, t
     made, gated = made @ v, by_gate(scores, v, sinks)
     assert_close(made, expected.transpose(1, 2), **near)
     assert_close(gated, expected.transpose(1, 2), **near)
-    to_ledger(
+    same_as(
         f"transformers.models.{name}.modeling_{name}.eager_attention_forward", made, expected.transpose(1, 2)
     )
 

@@ -106,7 +106,7 @@ GRIDS = (1, 1), (3, 5), (8, 2), (14, 14), (40, 30)
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dim", [4, 32, 256])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_agrees_with_detr(grid, dim, normalize, to_ledger):
+def test_agrees_with_detr(grid, dim, normalize, same_as):
     theirs = peer(f"{MODELS}.detr.modeling_detr").DetrSinePositionEmbedding
     options = {"normalize": normalize, "scale": TURN}
     shape = torch.Size((1, 3, *grid))
@@ -114,7 +114,7 @@ def test_agrees_with_detr(grid, dim, normalize, to_ledger):
     places = grid_places(grid, start=1, span=TURN if normalize else None)
     made = axial_sinusoids(places, dim, **DETR).movedim(-1, 0)[None]
     assert_close(made, expected, rtol=0, atol=1e-5)
-    to_ledger(f"{MODELS}.detr.modeling_detr.DetrSinePositionEmbedding", made, expected)
+    same_as(f"{MODELS}.detr.modeling_detr.DetrSinePositionEmbedding", made, expected)
 
 
 @pytest.mark.claim(
@@ -123,7 +123,7 @@ def test_agrees_with_detr(grid, dim, normalize, to_ledger):
     "transformers, to 1e-5.",
 )
 @pytest.mark.parametrize("sizes", [[(7, 9), (3, 9)], [(2, 4), (7, 1)]])
-def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger):
+def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, same_as):
     inside = torch.zeros(2, 7, 9, dtype=torch.bool)
     for picture, (rows, columns) in zip(inside, sizes, strict=True):
         picture[:rows, :columns] = True
@@ -148,7 +148,7 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger)
         made = axial_sinusoids(places, 32, **DETR | {"base": base}).movedim(-1, 1)
         shown = inside[:, None].expand(-1, 32, -1, -1)
         assert_close(made[shown], expected[shown], rtol=0, atol=1e-5)
-        to_ledger(f"{MODELS}.{name}", made[shown], expected[shown])
+        same_as(f"{MODELS}.{name}", made[shown], expected[shown])
 
 
 @pytest.mark.claim(
@@ -158,12 +158,12 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, to_ledger)
 )
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dim", [4, 64])
-def test_agrees_with_rt_detr_which_puts_rows_first(grid, dim, to_ledger):
+def test_agrees_with_rt_detr_which_puts_rows_first(grid, dim, same_as):
     theirs = peer(f"{MODELS}.rt_detr.modeling_rt_detr").RTDetrSinePositionEmbedding(embed_dim=dim)
     expected = theirs(grid[1], grid[0], device=torch.device("cpu"), dtype=torch.float32)[0]
     made = of_picture(grid, dim, **ROWS_FIRST)
     assert_close(made, expected, rtol=0, atol=1e-7)
-    to_ledger(f"{MODELS}.rt_detr.modeling_rt_detr.RTDetrSinePositionEmbedding", made, expected)
+    same_as(f"{MODELS}.rt_detr.modeling_rt_detr.RTDetrSinePositionEmbedding", made, expected)
 
 
 @pytest.mark.claim(
@@ -173,7 +173,7 @@ def test_agrees_with_rt_detr_which_puts_rows_first(grid, dim, to_ledger):
 )
 @pytest.mark.parametrize("side", [1, 2, 14])
 @torch.no_grad()
-def test_agrees_with_vit_mae_whose_encoder_and_decoder_put_columns_first(side, to_ledger):
+def test_agrees_with_vit_mae_whose_encoder_and_decoder_put_columns_first(side, same_as):
     """Of the models: the function that they call puts rows first, and they swap the halves."""
     modeling = peer(f"{MODELS}.vit_mae.modeling_vit_mae")
     sizes = {"hidden_size": 16, "decoder_hidden_size": 32, "image_size": 2 * side, "patch_size": 2}
@@ -192,7 +192,7 @@ def test_agrees_with_vit_mae_whose_encoder_and_decoder_put_columns_first(side, t
         assert_close(made, expected, rtol=0, atol=1e-7)
         wrong = of_picture((side, side), table.shape[-1], **ROWS_FIRST)
         assert side == 1 or (wrong - expected).abs().max() > 0.5
-        to_ledger(f"{MODELS}.vit_mae.modeling_vit_mae.{name}", made, expected)
+        same_as(f"{MODELS}.vit_mae.modeling_vit_mae.{name}", made, expected)
 
 
 @pytest.mark.claim(
@@ -201,11 +201,11 @@ def test_agrees_with_vit_mae_whose_encoder_and_decoder_put_columns_first(side, t
     "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
 )
 @pytest.mark.parametrize("side", [1, 9])
-def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
+def test_agrees_with_granite_docling_which_puts_columns_first(side, same_as):
     docling = peer(f"{MODELS}.granite_docling.modeling_granite_docling").GraniteDoclingPositionEmbedding
     made, expected = of_picture((side, side), 16, **COLUMNS_FIRST), docling.build(16, side)
     assert_close(made, expected, rtol=0, atol=1e-7)
-    to_ledger(
+    same_as(
         f"{MODELS}.granite_docling.modeling_granite_docling.GraniteDoclingPositionEmbedding", made, expected
     )
 
@@ -216,14 +216,14 @@ def test_agrees_with_granite_docling_which_puts_columns_first(side, to_ledger):
     "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
 )
 @torch.no_grad()
-def test_agrees_with_aimv2_which_puts_columns_first(to_ledger):
+def test_agrees_with_aimv2_which_puts_columns_first(same_as):
     modeling = peer(f"{MODELS}.aimv2.modeling_aimv2")
     config = modeling.Aimv2VisionConfig(hidden_size=16, patch_size=2, image_size=8, is_native=True)
     theirs, picture = modeling.Aimv2VisionEmbeddings(config), torch.randn(1, 3, 6, 10)
     patches = theirs.rms_norm(theirs.patch_embed(picture).flatten(2).transpose(1, 2))
     made = patches + of_picture((3, 5), 16, **COLUMNS_FIRST)
     assert_close(made, theirs(picture), rtol=0, atol=1e-6)
-    to_ledger(f"{MODELS}.aimv2.modeling_aimv2.Aimv2VisionEmbeddings", made, theirs(picture))
+    same_as(f"{MODELS}.aimv2.modeling_aimv2.Aimv2VisionEmbeddings", made, theirs(picture))
 
 
 @pytest.mark.claim(
@@ -232,7 +232,7 @@ def test_agrees_with_aimv2_which_puts_columns_first(to_ledger):
     "row: in a square picture rows stand where its code says columns, in a picture of three rows and five "
     "columns most patches get the place of another.",
 )
-def test_omdet_turbo_lists_places_column_by_column(to_ledger):
+def test_omdet_turbo_lists_places_column_by_column(same_as):
     omdet = peer(f"{MODELS}.omdet_turbo.modeling_omdet_turbo").OmDetTurboHybridEncoder
 
     def theirs(rows, columns):
@@ -243,7 +243,7 @@ def test_omdet_turbo_lists_places_column_by_column(to_ledger):
         made = axial_sinusoids(places, 16, **COLUMNS_FIRST).flatten(0, 1)
         assert_close(made, theirs(*grid), rtol=0, atol=1e-5)
         where = f"{MODELS}.omdet_turbo.modeling_omdet_turbo.OmDetTurboHybridEncoder"
-        to_ledger(where, made, theirs(*grid))
+        same_as(where, made, theirs(*grid))
     assert_close(of_picture((7, 7), 16, **ROWS_FIRST), theirs(7, 7), rtol=0, atol=1e-5)
     for options in (ROWS_FIRST, COLUMNS_FIRST):
         wrong = (of_picture((3, 5), 16, **options) - theirs(3, 5)).abs().amax(-1) > 0.01

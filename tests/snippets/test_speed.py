@@ -1,4 +1,4 @@
-"""The ledger of speed, which `make bench` writes and pages show."""
+"""Stored speeds, which `make bench` writes and pages show."""
 
 import json
 
@@ -9,8 +9,8 @@ from tests.bench import speed
 from tests.peers import turned
 from tests.peers.cases import HEADS, LARGE, cases
 
-LEDGER = json.loads(speed.RESULTS.read_text(encoding="utf-8"))
-ROWS = LEDGER["rows"]
+STORED = json.loads(speed.RESULTS.read_text(encoding="utf-8"))
+ROWS = STORED["rows"]
 SMALL = list(cases([(1, HEADS, 16)], (1, HEADS, 24), (1, HEADS, 1, 16, 3)))
 
 
@@ -36,12 +36,12 @@ def test_all_that_is_timed_gives_the_same_numbers_and_was_timed(build, size):
 
 def test_it_says_where_when_and_how_it_was_measured():
     machine = {"cpu", "cores", "system", "python", "torch", "compiler", "date", "method"}
-    assert set(LEDGER["machine"]) == machine and all(LEDGER["machine"].values())
+    assert set(STORED["machine"]) == machine and all(STORED["machine"].values())
 
 
 def test_every_row_says_what_of_ours_ran():
     for row in ROWS:
-        ran = LEDGER["code"][row["what"]]
+        ran = STORED["code"][row["what"]]
         assert len(ran[f"snippets/{row['snippet']}.py"]) > 1
         assert any(file.startswith("tests/peers/") for file in ran)
         assert all((ROOT / file).is_file() for file in ran)

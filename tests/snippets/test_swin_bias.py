@@ -105,7 +105,7 @@ def test_tables_begin_small_and_networks_as_linear_layers():
 )
 @pytest.mark.parametrize("grid", WINDOWS)
 @torch.no_grad()
-def test_agrees_with_swin(grid, to_ledger):
+def test_agrees_with_swin(grid, same_as):
     swin = peer(f"{MODELS}.swin.modeling_swin").SwinRelativePositionBias(HEADS, grid)
     theirs = {"swin.modeling_swin.SwinRelativePositionBias": swin}
     for model, kind in (
@@ -122,7 +122,7 @@ def test_agrees_with_swin(grid, to_ledger):
         made = swin_bias(cells(grid), cells(grid), module.relative_position_bias_table, grid)
         expected = module()[0] if module is swin else looked_up(module, grid)
         assert torch.equal(made, expected)
-        to_ledger(f"{MODELS}.{name}", made, expected)
+        same_as(f"{MODELS}.{name}", made, expected)
 
 
 def looked_up(module, grid):
@@ -141,7 +141,7 @@ def looked_up(module, grid):
 @pytest.mark.parametrize("grid", WINDOWS[3:])
 @pytest.mark.parametrize(("model", "kind"), [("swinv2", "Swinv2"), ("swin2sr", "Swin2SR")])
 @torch.no_grad()
-def test_agrees_with_swin_v2(model, kind, grid, trained, to_ledger):
+def test_agrees_with_swin_v2(model, kind, grid, trained, same_as):
     modeling = peer(f"{MODELS}.{model}.modeling_{model}")
     config = getattr(modeling, f"{kind}Config")(attention_probs_dropout_prob=0.0)
     theirs = getattr(modeling, f"{kind}SelfAttention")(config, 6, HEADS, grid, list(trained or (0, 0))).eval()
@@ -154,7 +154,7 @@ def test_agrees_with_swin_v2(model, kind, grid, trained, to_ledger):
     ours = made(patches, patches).softmax(-1)
     assert_close(ours, weights, rtol=0, atol=5e-6)
     assert ours.std() > 0.01 / len(patches)  # it is not the same for all
-    to_ledger(f"{MODELS}.{model}.modeling_{model}.{kind}SelfAttention", ours, weights)
+    same_as(f"{MODELS}.{model}.modeling_{model}.{kind}SelfAttention", ours, weights)
 
 
 # --- properties

@@ -150,14 +150,14 @@ NAMES = {
 )
 @pytest.mark.parametrize("peer", NAMES)
 @MODES
-def test_buckets_are_those_of_other_libraries(peer, bidirectional, to_ledger):
+def test_buckets_are_those_of_other_libraries(peer, bidirectional, same_as):
     draw = random.Random(peer.__name__)
     settings = [(32, 128)] + [(2 * draw.randint(2, 40), draw.randint(50, 2000)) for _ in range(25)]
     for buckets, max_distance in settings:
         ours = t5_buckets(OFFSETS, buckets, max_distance, bidirectional)
         theirs = peer(OFFSETS, buckets, max_distance, bidirectional)
         assert torch.equal(ours, theirs)
-        to_ledger(NAMES[peer], ours, theirs)
+        same_as(NAMES[peer], ours, theirs)
 
 
 @MODES

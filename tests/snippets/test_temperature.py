@@ -207,12 +207,12 @@ ASKED = [(name, n) for name in MODELS for n in ([2048] if name == "beam" else [1
 )
 @pytest.mark.parametrize(("name", "length"), ASKED)
 @torch.no_grad()
-def test_factors_are_those_of_models(name, length, to_ledger):
+def test_factors_are_those_of_models(name, length, same_as):
     theirs, ours = MODELS[name]
     for at, expected, called in theirs(length):
         made = ours(at, length, 0.1)
         assert_close(made, expected, rtol=1e-6, atol=0)
-        to_ledger(called, made, expected)
+        same_as(called, made, expected)
 
 
 @pytest.mark.claim(

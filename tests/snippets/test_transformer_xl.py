@@ -137,14 +137,14 @@ def xlnet(heads, dim, width):
     return filled(modeling.XLNetRelativeAttention(config))
 
 
-def test_rows_agree_with_xlnet(to_ledger):
+def test_rows_agree_with_xlnet(same_as):
     modeling = peer("transformers.models.xlnet.modeling_xlnet")
     frequencies = 1 / 10000 ** (torch.arange(0, 16, 2, dtype=torch.float64) / 16)
     distances = torch.arange(99, -1, -1, dtype=torch.float64)
     expected = modeling.XLNetModel.positional_embedding(distances, frequencies)
     made = distance_rows(100, 16, torch.float64)
     assert_close(made, expected[:, 0], **EXACT)
-    to_ledger("transformers.models.xlnet.modeling_xlnet.XLNetModel (rows)", made, expected[:, 0])
+    same_as("transformers.models.xlnet.modeling_xlnet.XLNetModel (rows)", made, expected[:, 0])
 
 
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (3, 8)])
@@ -172,7 +172,7 @@ def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queri
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
 @pytest.mark.parametrize(("heads", "dim"), [(2, 4), (1, 2), (4, 16)])
-def test_attention_agrees_with_xlnet(heads, dim, queries, keys, causal, to_ledger):
+def test_attention_agrees_with_xlnet(heads, dim, queries, keys, causal, same_as):
     width = heads * dim
     theirs = xlnet(heads=heads, dim=dim, width=width)
     score = TransformerXLScores(width, heads, causal).double()
@@ -194,7 +194,7 @@ def test_attention_agrees_with_xlnet(heads, dim, queries, keys, causal, to_ledge
     )
     assert_close(output, expected.permute(1, 2, 0, 3), **EXACT)
     name = "transformers.models.xlnet.modeling_xlnet.XLNetRelativeAttention"
-    to_ledger(name, output, expected.permute(1, 2, 0, 3))
+    same_as(name, output, expected.permute(1, 2, 0, 3))
     assert_close(weights, expected_weights.permute(2, 3, 0, 1), **EXACT)
 
 

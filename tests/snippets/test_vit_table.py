@@ -137,7 +137,7 @@ BY_METHOD = [
 @pytest.mark.parametrize("to", TO)
 @pytest.mark.parametrize(("model", "kind", "config", "extra", "convention"), BY_METHOD, ids=lambda x: str(x))
 @torch.no_grad()
-def test_agrees_with_models_that_resize_by_a_method(model, kind, config, extra, convention, to, to_ledger):
+def test_agrees_with_models_that_resize_by_a_method(model, kind, config, extra, convention, to, same_as):
     modeling = peer(f"{MODELS}.{model}.modeling_{model}")
     sizes = VIT | ({"use_absolute_position_embeddings": True} if model == "beit" else {})
     theirs = getattr(modeling, kind)(getattr(modeling, config)(**sizes))
@@ -147,7 +147,7 @@ def test_agrees_with_models_that_resize_by_a_method(model, kind, config, extra, 
     expected = theirs.interpolate_pos_encoding(tokens, 2 * to[0], 2 * to[1])
     made = resized(table, (6, 6), to, convention, extra)
     assert_close(made, expected, rtol=0, atol=1e-5)
-    to_ledger(f"{MODELS}.{model}.modeling_{model}.{kind}", made, expected)
+    same_as(f"{MODELS}.{model}.modeling_{model}.{kind}", made, expected)
 
 
 @pytest.mark.claim(
@@ -157,13 +157,13 @@ def test_agrees_with_models_that_resize_by_a_method(model, kind, config, extra, 
 )
 @pytest.mark.parametrize("to", TO)
 @torch.no_grad()
-def test_agrees_with_siglip2_and_vilt(to, to_ledger):
+def test_agrees_with_siglip2_and_vilt(to, same_as):
     modeling, table = peer(f"{MODELS}.siglip2.modeling_siglip2"), torch.randn(36, 8)
     resize = modeling.Siglip2VisionEmbeddings.resize_positional_embeddings
     expected = resize(table.view(6, 6, 8), torch.tensor([to]), to[0] * to[1])[0]
     made = resized(table, (6, 6), to, "bilinear_antialias")
     assert_close(made, expected, rtol=0, atol=1e-5)
-    to_ledger(f"{MODELS}.siglip2.modeling_siglip2.Siglip2VisionEmbeddings", made, expected)
+    same_as(f"{MODELS}.siglip2.modeling_siglip2.Siglip2VisionEmbeddings", made, expected)
 
     modeling = peer(f"{MODELS}.vilt.modeling_vilt")
     theirs = modeling.ViltEmbeddings(modeling.ViltConfig(**VIT, vocab_size=9)).eval()
@@ -176,7 +176,7 @@ def test_agrees_with_siglip2_and_vilt(to, to_ledger):
     made = resized(theirs.position_embeddings[0], (6, 6), to, "bilinear_corners", 1)[1:]
     ours, expected = (rows[rows[:, 0].argsort()] for rows in (made, expected))
     assert_close(ours, expected, rtol=0, atol=1e-5)
-    to_ledger(f"{MODELS}.vilt.modeling_vilt.ViltEmbeddings", ours, expected)
+    same_as(f"{MODELS}.vilt.modeling_vilt.ViltEmbeddings", ours, expected)
 
 
 @pytest.mark.claim(
@@ -189,7 +189,7 @@ def test_agrees_with_siglip2_and_vilt(to, to_ledger):
     [("bilinear_corners", "bilinear", True), ("bilinear", "bilinear", False), ("bicubic", "bicubic", False)],
 )
 @pytest.mark.parametrize("to", TO)
-def test_agrees_with_the_indices_and_weights_of_packed_pictures(convention, mode, corners, to, to_ledger):
+def test_agrees_with_the_indices_and_weights_of_packed_pictures(convention, mode, corners, to, same_as):
     utils = peer("transformers.vision_utils")
     models = {"bilinear_corners": "qwen3_vl", "bilinear": "paddleocr_vl", "bicubic": "kimi_k25"}
     model = peer(f"{MODELS}.{models[convention]}.modeling_{models[convention]}")
@@ -203,7 +203,7 @@ def test_agrees_with_the_indices_and_weights_of_packed_pictures(convention, mode
     expected = (table[rows] * shares[..., None]).sum(1)
     made = resized(table, (6, 6), to, convention)
     assert_close(made, expected, rtol=0, atol=1e-5)
-    to_ledger("transformers.vision_utils.get_vision_interpolation_indices_and_weights", made, expected)
+    same_as("transformers.vision_utils.get_vision_interpolation_indices_and_weights", made, expected)
 
 
 def radio(table, to):

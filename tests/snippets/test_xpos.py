@@ -135,7 +135,7 @@ def test_the_paper_fades_in_one_token_as_far_as_torchscale_in_512(seed, pairs, d
 
 @pytest.mark.parametrize("name", XPOS)
 @pytest.mark.parametrize(("tokens", "dim"), [(1, 4), (2, 64), (7, 6), (600, 32)])
-def test_other_libraries_give_the_same_with_their_centre(name, tokens, dim, to_ledger):
+def test_other_libraries_give_the_same_with_their_centre(name, tokens, dim, same_as):
     q, k = torch.randn(2, 2, 3, tokens, dim)
     rotary, positions, centre = XPOS[name](dim), torch.arange(tokens), tokens // 2
     theirs = rotary.turn(q, k, *rotary.tables(q, positions[None]))
@@ -144,7 +144,7 @@ def test_other_libraries_give_the_same_with_their_centre(name, tokens, dim, to_l
         # a float32 frequency is good to 5e-7, so that an angle is off by position times that
         accuracy = (2e-6 + 6e-7 * positions[:, None]) * x.abs().max() * 2
         assert ((expected - made).abs() <= accuracy).all()
-        to_ledger(f"{name.replace('-', '_')}.RotaryEmbedding (use_xpos)", made, expected)
+        same_as(f"{name.replace('-', '_')}.RotaryEmbedding (use_xpos)", made, expected)
 
 
 # --- what holds for every size

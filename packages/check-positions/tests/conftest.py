@@ -2,8 +2,8 @@
 
 from tests.conftest import same_random_numbers  # noqa: F401 - it also checks shape comments
 from tests.snippets.conftest import (  # noqa: F401
-    ledger,
     pytest_collection_modifyitems,
     pytest_sessionfinish,
-    to_ledger,
+    same_as,
+    stored,
 )

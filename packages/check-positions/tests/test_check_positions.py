@@ -201,21 +201,21 @@ PEERS = [
 
 @pytest.mark.parametrize(("kind", "extra"), PEERS, ids=[f"{n} {k}" for n, (k, _) in enumerate(PEERS)])
 @pytest.mark.parametrize("base", [1e4, 5e5])
-def test_configured_frequencies_agree_with_transformers(kind, extra, base, to_ledger):
+def test_configured_frequencies_agree_with_transformers(kind, extra, base, same_as):
     settings = {"rope_type": kind, "rope_theta": base, **extra}
     made, factor = configured_frequencies(settings, 64)
     config = peer("transformers").LlamaConfig(
         hidden_size=64, num_attention_heads=1, max_position_embeddings=32768, rope_parameters=dict(settings)
     )
     theirs, scale = peer("transformers.modeling_rope_utils").ROPE_INIT_FUNCTIONS[kind](config, "cpu")
-    to_ledger("transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS", made, theirs[: len(made)])
+    same_as("transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS", made, theirs[: len(made)])
     torch.testing.assert_close(theirs[: len(made)].double(), made, rtol=16 * 2**-23, atol=0)
     assert not theirs[len(made) :].any()
     assert scale == pytest.approx(factor)
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
-def test_dynamic_with_alpha_is_that_of_hunyuan(share, to_ledger):
+def test_dynamic_with_alpha_is_that_of_hunyuan(share, same_as):
     """One base for all lengths, under the name of dynamic."""
     settings = {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0}
     modeling = peer("transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense")
@@ -223,7 +223,7 @@ def test_dynamic_with_alpha_is_that_of_hunyuan(share, to_ledger):
     theirs = modeling.HunYuanDenseV1RotaryEmbedding(config).inv_freq
     made, factor = configured_frequencies(settings | {"partial_rotary_factor": share}, 64)
     name = "transformers.models.hunyuan_v1_dense.modeling_hunyuan_v1_dense.HunYuanDenseV1RotaryEmbedding"
-    to_ledger(name, made, theirs)
+    same_as(name, made, theirs)
     torch.testing.assert_close(theirs.double(), made, rtol=16 * 2**-23, atol=0)
     assert factor == 1
 

@@ -21,12 +21,14 @@ class Site(Project):
 
     def build(self):
         """The exit code of `python -m executable_prose build`, and what it says that is not the exit code."""
+        log = logging.getLogger("mkdocs")
+        handlers = log.handlers.copy()
         try:
             code = input_checks.fault() or build.make(self.root / "site", build=self.shared)
         except SystemExit as ended:
             code = ended.code
         finally:
-            logging.getLogger("mkdocs").handlers.clear()
+            log.handlers = handlers  # without those of MkDocs's command
             for said in logging.getLogger("mkdocs.commands.build").filters:  # else it says nothing twice
                 said.msgs.clear()
         return (code, "") if isinstance(code, int) else (1, code)
