@@ -82,7 +82,7 @@ browsers:
 	@command -v chromium || command -v google-chrome || { apt-get update -qq && $(APT) chromium >/dev/null; }
 	@case "$(CHECKS)" in *nightly*) command -v firefox || command -v firefox-esr || $(APT) firefox-esr >/dev/null;; esac
 
-method: ## list what a method still lacks, as in `make method NAME=fourier`
+method: ## list what a method still lacks, as in `make method NAME=my_method`
 	@$(PYTHON) tests/lacking.py $(NAME)
 
 goldens: $(VENV)/test ## store anew what exhibits give, how far snippets are from peers, and llms.txt

@@ -1,6 +1,6 @@
 """What a method still lacks, as a newcomer adds it: every rule that can be read from the files alone.
 
-make method NAME=fourier    prints the list; a test fails with it, for each snippet, until it is empty
+make method NAME=my_method    prints the list; a test fails with it, for each snippet, until it is empty
 """
 
 import ast
