@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import os
-import queue
 import resource
 import socket
 import sys
@@ -21,22 +20,25 @@ def fenced(function, argument, seconds, memory):
     may run, and memory in bytes of addresses. What it prints and writes is lost, and no connection opens.
     """
     fork = multiprocessing.get_context("fork")
-    answers = fork.Queue()
-    process = fork.Process(target=_inside, args=(function, argument, seconds, memory, answers), daemon=True)
+    answer, send = fork.Pipe(duplex=False)
+    process = fork.Process(target=_inside, args=(function, argument, seconds, memory, send), daemon=True)
     process.start()
-    end, alive = time.monotonic() + CLOCK * seconds, True
+    send.close()
+    end = time.monotonic() + CLOCK * seconds
     try:
-        while alive and time.monotonic() < end:
-            alive = process.is_alive()  # asked before the answer, which may come last of all
-            with contextlib.suppress(queue.Empty):
-                return answers.get(timeout=1)
+        while process.is_alive() and time.monotonic() < end:
+            if answer.poll(0.1):
+                break
+        with contextlib.suppress(EOFError):
+            if answer.poll():  # also of one that has ended since
+                return answer.recv()
         return f"it took more than {seconds} seconds, or memory"
     finally:
         process.kill()
         process.join()
 
 
-def _inside(function, argument, seconds, memory, answers):
+def _inside(function, argument, seconds, memory, send):
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     socket.socket.connect = _refuse
@@ -44,16 +46,16 @@ def _inside(function, argument, seconds, memory, answers):
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
         sys.stdout = sys.stderr = nothing
-        _answer(function, argument, answers)
+        _answer(function, argument, send)
 
 
-def _answer(function, argument, answers):
+def _answer(function, argument, send):
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            answers.put(function(argument))
+            send.send(function(argument))
         except BaseException as error:
-            answers.put(f"{type(error).__name__}: {error}".splitlines()[0][:160])
+            send.send(f"{type(error).__name__}: {error}".splitlines()[0][:160])
 
 
 def _refuse(*_):
