@@ -66,7 +66,7 @@ nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slo
 	$(RUN) $(BROWSER) -m browser --cold
 
 CHECKS ?= test rounding browser-test
-APT := DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
+APT := apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends
 
 # The site as it is published: with links to its sources, which bring scripts and buttons of their own.
 ci: export REPOSITORY_URL ?= https://github.com/example/guide
@@ -79,8 +79,8 @@ ci: ## what must pass before a change lands; needs Python, make, git and Node, o
 	$(MAKE) $(CHECKS)
 
 browsers:
-	@command -v chromium || command -v google-chrome || { apt-get update -qq && $(APT) chromium >/dev/null; }
-	@case "$(CHECKS)" in *nightly*) command -v firefox || command -v firefox-esr || $(APT) firefox-esr >/dev/null;; esac
+	@command -v chromium || command -v google-chrome || { $(APT) chromium >/dev/null; }
+	@case "$(CHECKS)" in *nightly*) command -v firefox || command -v firefox-esr || { $(APT) firefox-esr >/dev/null; };; esac
 
 method: ## list what a method still lacks, as in `make method NAME=my_method`
 	@$(PYTHON) tests/lacking.py $(NAME)

@@ -70,7 +70,7 @@ def warning_of_fixes(snippet, changes_page):
         "",
         *(f"    - {each.date}: {each.words}" for each in entries),
         "",
-        f"    The first lines of a copy have its date. [Changes]({changes_page}) lists what it lacks.",
+        f"    The first lines of a copy have its date. [Changes]({changes_page}) lists what changed since.",
     ]
 
 
