@@ -103,22 +103,23 @@ def published(name: str) -> list[tuple[str, bool, str]]:
 
 def cells(name: str) -> list[Cell]:
     """The cells of a lab, prose without its comment signs."""
-    path = project.ROOT / file(name)
+    source = file(name)
+    path = project.ROOT / source
     if not path.is_file():
-        raise LabError(f"no file {file(name)}")
+        raise LabError(f"no file {source}")
     lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # as the parser counts them
     starts = [number for number, line in enumerate(lines) if line.startswith("# %%")]
     if starts[:1] != [0]:
-        raise LabError(f"a lab begins with a cell, '# %% [markdown]' (at {file(name)}:1)")
+        raise LabError(f"a lab begins with a cell, '# %% [markdown]' (at {source}:1)")
     return [
-        _cell(name, start, lines[start:end])
+        _cell(source, start, lines[start:end])
         for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
     ]
 
 
-def _cell(name, start, lines):
+def _cell(source, start, lines):
     """One cell from its lines, the first of them its head; `start` is how many lines stand before it."""
-    head, where = HEAD.match(lines[0]), f"(at {file(name)}:{start + 1})"
+    head, where = HEAD.match(lines[0]), f"(at {source}:{start + 1})"
     tag, alt = _options(head["options"], lines[0], where)
     first = next((n for n, line in enumerate(lines[1:], 1) if line), len(lines))
     body = "\n".join(lines[first:]).rstrip("\n").split("\n")
@@ -126,7 +127,7 @@ def _cell(name, start, lines):
         raise LabError(f"the cell is empty {where}")
     number = start + first + 1
     if head["kind"]:
-        body = [_prose_line(line, f"(at {file(name)}:{n})") for n, line in enumerate(body, number)]
+        body = [_prose_line(line, f"(at {source}:{n})") for n, line in enumerate(body, number)]
     elif all(not line.strip() or line.lstrip().startswith("#") for line in body):
         raise LabError(f"expected code, the cell has only comments {where}")
     return Cell(bool(head["kind"]), tag, alt, number, body)

@@ -24,7 +24,8 @@ Function = TypeVar("Function", bound=Callable)
 def cached(function: Function) -> Function:
     """Recall what `function` gave for the same text, as long as its file and the libraries are the same.
 
-    It takes text, gives what JSON can say, and uses no other file of ours. What it raises is not cached.
+    It takes text and numbers, gives what JSON can say, and uses no other file of ours. What it raises is not
+    cached.
     `is_known` says whether there is a result.
     """
     made_by = [function.__qualname__, _state(function.__code__.co_filename)]

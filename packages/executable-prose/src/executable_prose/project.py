@@ -166,20 +166,20 @@ def relative(path: FileName) -> str | None:
     Not ours: what lies outside, in a virtual environment, in a hidden folder
     such as the cache, and bytecode. A link in the project is ours, wherever it leads.
     """
-    path = _absolute(os.fsdecode(path))
-    if not path.is_relative_to(ROOT):
-        path = path.resolve()
-    if not path.is_relative_to(ROOT) or any(map(path.is_relative_to, _installed())):
+    path = os.path.abspath(os.fsdecode(path))  # noqa: PTH100
+    if not _is_within(path, ROOT):
+        path = os.path.realpath(path)
+    if not _is_within(path, ROOT) or any(_is_within(path, each) for each in _installed(ROOT, sys.prefix)):
         return None
-    parts = path.relative_to(ROOT).parts
-    if path.suffix == ".pyc" or any(part.startswith(".") or part == "__pycache__" for part in parts):
+    parts = Path(path).relative_to(ROOT).parts
+    if path.endswith(".pyc") or any(part.startswith(".") or part == "__pycache__" for part in parts):
         return None
     return "/".join(parts)
 
 
 def ours(path: FileName) -> str | None:
     """As `relative`, but None for a file of this engine."""
-    return None if _absolute(os.fsdecode(path)).is_relative_to(ENGINE) else relative(path)
+    return None if _is_within(os.path.abspath(os.fsdecode(path)), ENGINE) else relative(path)  # noqa: PTH100
 
 
 def outside(path: FileName) -> str | None:
@@ -187,22 +187,35 @@ def outside(path: FileName) -> str | None:
 
     What the system makes up (/proc) is no file; our caches depend on nothing else.
     """
-    path = _absolute(os.fsdecode(path))
-    own = (ROOT / ".cache", "/proc", "/sys", "/dev")
-    libraries = (sys.base_prefix, ENGINE, *site.getsitepackages(), site.getusersitepackages())
-    known = [_absolute(each) for each in (*own, *libraries)] + list(_installed())
-    return None if path.suffix == ".pyc" or any(map(path.is_relative_to, known)) else path.as_posix()
+    path = os.path.abspath(os.fsdecode(path))  # noqa: PTH100
+    known = path.endswith(".pyc") or any(_is_within(path, each) for each in _independent(ROOT, sys.prefix))
+    return None if known else Path(path).as_posix()
 
 
-def _absolute(path: str | Path) -> Path:
+def _is_within(path, folder):
+    """Whether an absolute path without dots is a folder or lies in it. `Path.is_relative_to` is slower."""
+    path, folder = os.path.normcase(path), os.path.normcase(folder)
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _absolute(path):
     """Without dots, and with links as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _installed():
+@functools.cache
+def _independent(root, prefix):
+    """The folders of files on which nothing depends."""
+    own = (root / ".cache", "/proc", "/sys", "/dev")
+    libraries = (sys.base_prefix, ENGINE, *site.getsitepackages(), site.getusersitepackages())
+    return [*map(_absolute, (*own, *libraries)), *_installed(root, prefix)]
+
+
+@functools.cache
+def _installed(root, prefix):
     """The folders of what is installed: the environment, or parts of it if the project lies inside."""
-    prefixes = {_absolute(sys.prefix), Path(sys.prefix).resolve()}
-    if not any(map(ROOT.is_relative_to, prefixes)):
+    prefixes = {_absolute(prefix), Path(prefix).resolve()}
+    if not any(map(root.is_relative_to, prefixes)):
         return prefixes
     kinds = ("stdlib", "platstdlib", "purelib", "platlib", "scripts", "include")
     return {

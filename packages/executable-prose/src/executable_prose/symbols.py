@@ -25,7 +25,6 @@ class Symbol(TypedDict):
     column: int
     says: str
     bound: list[int]  # the lines that give its name a value, in its scope
-    alone: bool  # its lines are the symbol and nothing else, none of them further left than its first
     within: "dict[str, Symbol]"
 
 
@@ -49,7 +48,7 @@ def find(file: str, symbol: str | None = None) -> Source:
         if part not in scope:
             raise SymbolError(f"no symbol {symbol!r} in {file}; it has {', '.join(scope) or 'none'}")
         found, scope = scope[part], scope[part]["within"]
-        _refuse_what_cannot_be_listed(part, found, file)
+        _refuse_what_cannot_be_listed(part, found, file, lines)
     block = lines[found["first"] - 1 : found["last"]]
     _refuse_what_is_too_long(f"{symbol!r} in {file}", block)
     return Source(file, found["first"], [line[found["column"] :] for line in block], found["says"])
@@ -85,14 +84,15 @@ def lines_of(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _refuse_what_cannot_be_listed(name, found, file):
+def _refuse_what_cannot_be_listed(name, found, file, lines):
     if len(found["bound"]) > 1:
         places = ", ".join(map(str, found["bound"]))
         raise SymbolError(
             f"{name!r} gets a value more than once, in lines {places} of {file}, and a listing shows one of "
             "them: give each a name of its own"
         )
-    if not found["alone"]:
+    block = "\n".join(lines[found["first"] - 1 : found["last"]])
+    if not _is_alone(block, found["column"]):
         raise SymbolError(
             f"{name!r} cannot be listed by itself: it shares a line with other code, or one of its lines or "
             f"strings reaches further left than its first line (at {file}:{found['first']})"
@@ -102,16 +102,16 @@ def _refuse_what_cannot_be_listed(name, found, file):
 @cached
 def table(text: str) -> dict[str, Symbol]:
     """Every symbol of a file's text by its name, and what a listing of it needs to know."""
-    return _table(ast.parse(text), lines_of(text))
+    return _table(ast.parse(text))
 
 
-def _table(scope, lines):
+def _table(scope):
     body = [node for node in getattr(scope, "body", []) if not _adds_to_another(node)]
     bound = _bound(body)
     stars = bound.get("*", [])  # imports of everything
     return {
         name: {
-            **_entry(node, lines),
+            **_entry(node),
             "bound": bound.get(name, []) + [n for n in stars if n > node.lineno],
         }
         for node in body
@@ -126,7 +126,7 @@ def _adds_to_another(node):
     return any(each.rpartition(".")[2] == "overload" or each in setters for each in decorators)
 
 
-def _entry(node, lines):
+def _entry(node):
     first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
     return {
         "kind": type(node).__name__,
@@ -134,26 +134,36 @@ def _entry(node, lines):
         "last": node.end_lineno,
         "column": node.col_offset,
         "says": _first_paragraph(node),
-        "alone": _is_alone(node, lines[first - 1 : node.end_lineno]),
-        "within": _table(node, lines),
+        "within": _table(node),
     }
 
 
-def _is_alone(node, block):
-    """Whether these lines, without their indentation, are this node: what is listed is parsed again."""
-    column = node.col_offset
-    if not all(line[:column].isspace() for line in block if column and line.strip()):
+@cached
+def _is_alone(block, column):
+    """Whether the lines of a symbol are it and nothing else, none of them further left than its first.
+
+    What is listed is parsed again, without its indentation, and a string may be another one then.
+    """
+    lines = lines_of(block)
+    if not all(line[:column].isspace() for line in lines if column and line.strip()):
         return False
-    listed = code_of("\n".join(line[column:] for line in block))
-    return listed is not None and listed == code_of(ast.unparse(node))
+    try:
+        listed = ast.parse("\n".join(line[column:] for line in lines))
+        found = ast.parse(f"if True:\n{block}").body[0] if column else listed
+    except SyntaxError:
+        return False
+    return len(listed.body) == 1 and _code(listed.body[0]) == _code(found.body[0])
 
 
 def code_of(text: str) -> str | None:
     """The syntax tree of a text as a string, without docstrings; None if it is not Python."""
     try:
-        tree = ast.parse(text)
+        return _code(ast.parse(text))
     except SyntaxError:
         return None
+
+
+def _code(tree):
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             del node.body[: ast.get_docstring(node) is not None]

@@ -148,6 +148,16 @@ class Listener:
             self.files = None
 
     @contextlib.contextmanager
+    def apart(self) -> Iterator[Digests]:
+        """The files noted within, which count for what is around it, too."""
+        around, self.files = self.files, {}
+        try:
+            yield self.files
+        finally:
+            around.update(self.files)
+            self.files = around
+
+    @contextlib.contextmanager
     def _looking(self):
         """Hear also of what Python tells nobody."""
         known = self.look()

@@ -5,8 +5,8 @@ import functools
 import posixpath
 import re
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 from markdown import Markdown
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from executable_prose.execution.results import Results
 
 
+Made = TypeVar("Made")
 # Keys of front matter: of MkDocs, Material and this engine; and those whose text is shown.
 KEYS = (
     *("title", "description", "template", "icon", "status", "subtitle", "hide", "search", "tags", "date"),
@@ -41,6 +42,9 @@ class Build(Protocol):
 
     def converted(self, text: str, md: Markdown) -> str:
         """Return the HTML of a page's text, which may be stored."""
+
+    def once(self, make: Callable[[], Made]) -> Made:
+        """Return what `make` gives, which may be stored."""
 
 
 class Page:
@@ -97,8 +101,8 @@ class Page:
 
     @functools.cached_property
     def claims(self) -> dict[str, Claim]:
-        """The registry of claims, read once a page."""
-        return registry()
+        """The registry of claims, read once a build."""
+        return self.build.once(registry)
 
     def result(self, name: str) -> Result:
         """The result of an exhibit or a lab, which the page shows."""

@@ -2,7 +2,8 @@
 
 import functools
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from markdown import Markdown
 from mkdocs.config.defaults import MkDocsConfig
@@ -12,6 +13,8 @@ from executable_prose.execution.recorder import Listener
 from executable_prose.execution.results import Results, Seen
 from executable_prose.project import Digests
 from executable_prose.site import page_cache
+
+Made = TypeVar("Made")
 
 
 class Build:
@@ -27,6 +30,7 @@ class Build:
         self.host: Any = None  # MkDocs's configuration and files, for pages that it leaves to a plugin
         self.lock = threading.Lock()
         self._used: set[tuple[str, str | None]] = set()
+        self._once: dict[Callable, tuple[Any, Digests]] = {}
 
     def begin(self) -> None:
         """Start another attempt: forget what the last one used, and read the files again."""
@@ -47,6 +51,21 @@ class Build:
         """Return the files that differ from what this build used."""
         now = Seen()
         return sorted({name for name, found in self._used | self.results.states() if now[name] != found})
+
+    def once(self, make: Callable[[], Made]) -> Made:
+        """Return what `make` gives, made again only after a file that it used has changed.
+
+        The files count for each page that asks.
+        """
+        if self.listener.files is None:
+            return make()
+        made, files = self._once.get(make, (None, None))
+        if files is None or any(self.results.digest(name) != found for name, found in files.items()):
+            with self.listener.apart() as files:
+                made = make()
+            self._once[make] = made, files
+        self.listener.files |= files
+        return made  # type: ignore[return-value]
 
     def converted(self, text: str, md: Markdown) -> str:
         """Return the HTML of a page's text, made or as it is stored."""
