@@ -2,8 +2,10 @@
 
 import re
 
+import pytest
+
 from executable_prose import goldens
-from executable_prose.execution.results import exhibit_names
+from executable_prose.execution.results import Results, exhibit_names
 from executable_prose.figures.svg import standalone
 from executable_prose.project import DOCS, ROOT
 from tests.exhibits.common import GOLDENS
@@ -16,6 +18,17 @@ def test_exhibits_give_what_the_golden_files_say(golden, subtests):
     for name in exhibit_names():
         with subtests.test(name):
             golden(name, GOLDENS)
+
+
+@pytest.mark.slow
+def test_each_exhibit_gives_alone_what_it_gives_beside_others(subtests):
+    """A build forks exhibits from a process that has imported their chapter."""
+    known, alone = Results(), Results(lazy=True)
+    for name in exhibit_names():
+        with subtests.test(name):
+            (outcome,) = alone.run([name])
+            assert outcome.result == known.get(name)
+    alone.close()
 
 
 def test_the_golden_files_have_the_parts_of_exhibits_and_nothing_else(request):

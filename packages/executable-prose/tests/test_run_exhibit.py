@@ -18,7 +18,8 @@ import torch
 from matplotlib.figure import Figure
 
 from executable_prose.execution import process_pool, run_exhibit
-from executable_prose.execution.process_pool import METHOD, Outcome
+from executable_prose.execution.exhibit_process import FORKS
+from executable_prose.execution.process_pool import Outcome
 from executable_prose.execution.recorder import Listener
 from prose_testing.projects import PACKAGE, Project, is_running, until
 
@@ -365,7 +366,7 @@ def test_printed_text_is_the_output(result):
     assert result("kinds.printed") == {"figure": None, "output": "1 < 2", "values": {}}
 
 
-@pytest.mark.skipif(METHOD != "forkserver", reason="there is no fork")
+@pytest.mark.skipif(not FORKS, reason="there is no fork")
 def test_an_exhibit_begins_with_all_that_is_done_ahead(result):
     """Python says nothing of a preload that cannot be imported."""
     assert result("kinds.begun")["values"] == {"begun": True}
@@ -394,9 +395,11 @@ def test_the_longest_numbers_can_be_written(number):
 
 
 def test_whatever_happens_while_an_exhibit_is_run_is_its_answer(monkeypatch):
-    monkeypatch.setattr(process_pool, "run_one", lambda name: Outcome(name, {"values": {"a": 10**5000}}))
+    def run(name):
+        return Outcome(name, {"values": {"a": 10**5000}})
+
     answers = io.StringIO()
-    process_pool.answer("a.b", answers, contextlib.nullcontext())
+    process_pool.answer("a.b", run, answers, contextlib.nullcontext())
     (line,) = answers.getvalue().splitlines()
     assert json.loads(line)["failure"].startswith("ValueError: Exceeds the limit")
 
@@ -420,10 +423,8 @@ def test_the_limit_of_time_holds_while_an_answer_is_written(light):
                 """
         }
     )
-    driver = (
-        "from executable_prose.execution import process_pool; process_pool.LIMIT = process_pool.REST = 1; "
-    )
-    driver += "print(process_pool.run_one('stops.midway').failure)"
+    driver = "from executable_prose.execution import exhibit_process as one; one.LIMIT = one.REST = 1; "
+    driver += "print(one.run_one('stops.midway').failure)"
     done = run_python(light, driver)
     assert done.stdout == "it did not end within 1 seconds (at exhibits/stops.py:6)\n", done
 
@@ -636,8 +637,8 @@ def test_an_exhibit_whose_process_does_not_end_is_ended_and_told(light):
                 """
         }
     )
-    driver = "from executable_prose.execution import process_pool as pool; pool.REST = 1; "
-    driver += "print(pool.run_one('thread.left').failure)"
+    driver = "from executable_prose.execution import exhibit_process as one; one.REST = 1; "
+    driver += "print(one.run_one('thread.left').failure)"
     done = run_python(light, driver)
     why = "its process still ran 1 seconds after its answer: does it leave a thread?"
     assert done.stdout == f"{why} (at exhibits/thread.py:5)\n", done
@@ -662,7 +663,7 @@ def test_what_an_exhibit_gives_crosses_as_data_and_runs_nothing(light):
                 """
         }
     )
-    driver = "from executable_prose.execution.process_pool import run_one; "
+    driver = "from executable_prose.execution.exhibit_process import run_one; "
     driver += "print(run_one('pickled.text').result['values'])"
     done = run_python(light, driver)
     assert done.stdout == "{'a': 'b'}\n", done
@@ -670,7 +671,8 @@ def test_what_an_exhibit_gives_crosses_as_data_and_runs_nothing(light):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there is no fork")
-def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(light):
+@pytest.mark.parametrize("names", [["endless.a"], ["endless.a", "endless.short"]], ids=["alone", "of two"])
+def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(light, names):
     """Also the reason why an interrupted build leaves no process behind."""
     light.write(
         {
@@ -684,6 +686,10 @@ def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(light):
                 def a():
                     Path(tempfile.gettempdir(), "pid").write_text(str(os.getpid()))
                     time.sleep(300)
+
+
+                def short():
+                    pass
                 """
         }
     )
@@ -691,7 +697,7 @@ def test_the_worker_ends_with_its_input_and_takes_its_exhibits_along(light):
         "import sys; from executable_prose.execution.process_pool import Worker; worker = Worker().process;"
     )
     driver += (
-        "print('[\"endless.a\"]', file=worker.stdin, flush=True); print(worker.pid, flush=True); input()"
+        f"print({json.dumps(names)!r}, file=worker.stdin, flush=True); print(worker.pid, flush=True); input()"
     )
     parent = subprocess.Popen(
         [sys.executable, "-c", driver],

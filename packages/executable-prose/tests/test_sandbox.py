@@ -131,7 +131,8 @@ def said(project):
         [
             sys.executable,
             "-c",
-            f"from executable_prose.execution import process_pool as p; p.LIMIT = {SECONDS}; p.main()",
+            f"from executable_prose.execution import exhibit_process, process_pool; "
+            f"exhibit_process.LIMIT = {SECONDS}; process_pool.main()",
         ],
         cwd=project.root,
         env=project.environment,

@@ -281,7 +281,7 @@ class Project(Folder):
     def left_by_an_exhibit(self, name):
         """What is in a file of this name in the own folder of an exhibit that runs."""
         with contextlib.suppress(FileNotFoundError):  # another has just ended
-            return next((path.read_text() for path in self.temporary.glob(f"*/*/{name}")), "")
+            return next((path.read_text() for path in self.temporary.rglob(name)), "")
         return ""
 
     def entries(self):

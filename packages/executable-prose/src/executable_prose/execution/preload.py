@@ -1,6 +1,7 @@
 """What each exhibit imports and does first, done once: on Linux and macOS it runs in a fork of this."""
 
 import contextlib
+import gc
 import importlib
 import io
 import sys
@@ -51,3 +52,4 @@ for library in libraries:
         importlib.import_module(library)
 if "torch" in libraries and "torch" in sys.modules:
     train()  # last: what small projects have in the place of torch has none of this
+gc.freeze()  # else the first search for garbage in each fork copies what all share

@@ -1,4 +1,4 @@
-"""Run exhibits, each in a fresh process, as many at once as there are cores.
+"""Run exhibits, each in a process of its own, as many at once as there are cores.
 
 `main` reads lines of JSON, each a list of exhibits, and answers a line for each as it ends,
 its `Outcome`. It lives as long as its standard input, so that a server pays for importing
@@ -16,35 +16,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TextIO
 
 from executable_prose import project
 from executable_prose.command import ENDED
 from executable_prose.execution import sandbox
+from executable_prose.execution.chapter_process import Chapter
+from executable_prose.execution.exhibit_process import CONTEXT, FORKS, LOST, STARTING, WHY, kill, run_one
 from executable_prose.outcome import Outcome, Unavailable, definition
 
-LIMIT = 600  # seconds one exhibit may take
-REST = 10  # seconds its process may take to end once it has answered
-MUTE = 74  # the exit code of one that cannot answer
 # Variables of the environment by which systems find programs, libraries, and where to write.
 FOUND_BY = (
     *("PATH", "HOME", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR"),
     *("TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
 )
-LOST = 255  # the exit code where nobody is left who would know it
-WHY = {
-    -9: "its process died with exit code -9: was it killed because there was too little memory?",
-    0: "its process ended before the exhibit returned",
-    MUTE: "it closed files that it had not opened",
-    LOST: "the process that starts exhibits was killed, or ended itself: was there too little memory?",
-}
-# Windows has no fork: there every exhibit imports torch anew.
-METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-CONTEXT = multiprocessing.get_context(METHOD)
-STARTING = threading.Lock()
 SHORT = 58  # bytes of the name of a folder for temporary files; a socket below it may have 50 more
 
 
@@ -110,81 +97,52 @@ def _code():
     return [path.read_bytes() for path in sorted(project.ENGINE.rglob("*.py"))]
 
 
-def in_child(name: str, connection: "multiprocessing.connection.Connection", folder: str, limit: int) -> None:
-    """The body of the process of an exhibit; the folder is its own."""
-    from executable_prose.execution import run_exhibit
+class Plan:
+    """What is left to run: the exhibits of each module, in the order in which they were asked for."""
 
-    try:
-        sandbox.close(folder, limit)
-    except FileNotFoundError:  # the process that asked has ended, and has removed it
-        return
-    project.settle()
-    outcome = run_exhibit.run(name)
-    try:
-        connection.send_bytes(json.dumps(vars(outcome)).encode())  # data: what is unpickled could run code
-    except BrokenPipeError:  # nobody waits for it any more
-        pass
-    except OSError:
-        os._exit(MUTE)
-    connection.close()
+    def __init__(self, names: list[str]) -> None:
+        self._left: dict[str, list[str]] = {}
+        for name in names:
+            self._left.setdefault(name.partition(".")[0], []).append(name)
+        self._workers = dict.fromkeys(self._left, 0)
+        self._lock = threading.Lock()
 
+    def module(self) -> str | None:
+        """A module with exhibits left, the first of those at which fewest work; None if there is none."""
+        with self._lock:
+            module = min(self._left, key=self._workers.__getitem__, default=None)
+            if module:
+                self._workers[module] += 1
+            return module
 
-def run_one(name: str) -> Outcome:
-    """Run one exhibit in its own process and wait for it."""
-    with tempfile.TemporaryDirectory(prefix="exhibit-", ignore_cleanup_errors=True) as folder:
-        start = time.perf_counter()
-        outcome = _run(name, folder)
-        outcome.seconds = time.perf_counter() - start
-    return outcome
+    def has_many(self, module: str) -> bool:
+        """Whether more than one exhibit of a module is left."""
+        return len(self._left.get(module, ())) > 1
 
-
-def _run(name, folder):
-    receiving, sending = CONTEXT.Pipe(duplex=False)
-    process = CONTEXT.Process(target=in_child, args=(name, sending, folder, LIMIT), daemon=True)
-    with STARTING:
-        process.start()
-    sending.close()
-    outcome, died = Outcome(name), False
-    last = threading.Timer(LIMIT + REST, kill, (process,))
-    last.start()
-    try:
-        outcome = Outcome(**json.loads(receiving.recv_bytes()))
-    except (EOFError, OSError):  # the latter in the middle of it
-        died = True
-    ended = last.finished.is_set()
-    last.cancel()
-    process.join(REST)
-    was_alive, has_left = process.is_alive(), kill(process)
-    process.join()
-    late, place = sandbox.last_words(folder)
-    if died and (late or ended):
-        why = f"it did not end within {LIMIT} seconds"
-    elif died:
-        why = WHY.get(process.exitcode, f"its process died with exit code {process.exitcode}")
-    elif was_alive:
-        why = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
-    elif has_left and not outcome.failure:
-        why = "expected work in one process, but it started another one"
-    else:
-        return outcome
-    outcome.failure = why + (place or f" (at {definition(name)})")
-    return outcome
+    def next(self, module: str) -> str | None:
+        """The next exhibit of a module; None if none is left."""
+        with self._lock:
+            names = self._left.get(module, [])
+            name = names.pop(0) if names else None
+            if not names:
+                self._left.pop(module, None)
+            return name
 
 
-def kill(process: "multiprocessing.process.BaseProcess") -> bool:
-    """End a process with all that it has started; whether any of these ran."""
-    process.kill()  # it may not yet lead its group
-    try:
-        os.killpg(process.pid, signal.SIGKILL)  # type: ignore[arg-type]
-    except (AttributeError, OSError):  # Windows has no groups; or this one is empty
-        return False
-    return True
+def work(plan: Plan, answers: TextIO, lock: threading.Lock) -> None:
+    """Run what is left of a plan, one module after another."""
+    while module := plan.module():
+        chapter = Chapter(module) if FORKS and plan.has_many(module) else None
+        while name := plan.next(module):
+            answer(name, chapter.run if chapter else run_one, answers, lock)
+        if chapter:
+            chapter.close()
 
 
-def answer(name: str, answers: TextIO, lock: threading.Lock) -> None:
+def answer(name: str, run: Callable[[str], Outcome], answers: TextIO, lock: threading.Lock) -> None:
     """Run one exhibit and write the line that answers for it, whatever happens."""
     try:
-        line = json.dumps(vars(run_one(name)))
+        line = json.dumps(vars(run(name)))
     except Exception as error:  # no process, no memory: an answer that never comes would be waited for
         lost = isinstance(error, (EOFError, ConnectionError))  # by who starts them
         why = WHY[LOST] if lost else f"{type(error).__name__}: {error}"
@@ -209,16 +167,18 @@ def main() -> None:
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries and C code print must not come between the answers
-    if METHOD == "forkserver":
+    if FORKS:
         CONTEXT.set_forkserver_preload(["executable_prose.execution.preload"])
     tempfile.tempdir = tempfile.mkdtemp(prefix="run-", dir=_temporary())  # removed below
     pool, lock = ThreadPoolExecutor(os.cpu_count()), threading.Lock()
     for line in sys.stdin:
-        for name in json.loads(line):
-            pool.submit(answer, name, answers, lock)
+        plan = Plan(json.loads(line))
+        for _ in range(os.cpu_count() or 1):
+            pool.submit(work, plan, answers, lock)
     pool.shutdown(wait=False, cancel_futures=True)
     STARTING.acquire()  # for good: no other starts, and none is left half started
     for child in multiprocessing.active_children():
-        kill(child)
+        if child.daemon:  # those that fork exhibits end with this process, and take them along
+            kill(child)
     shutil.rmtree(tempfile.tempdir, ignore_errors=True)
     os._exit(0)  # without waiting for the threads, which wait for those children

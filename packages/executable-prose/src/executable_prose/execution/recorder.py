@@ -268,8 +268,17 @@ class Recorder(Listener):
         self.functions: dict[str, set[str]] | None = {}
         self._paths: dict[str, str] = {}  # of modules, as their code objects name them
         self._watching = False
+        self._kept = self.files
         sys.meta_path.insert(0, FromSource(self._on_import, self._note))
         sys.addaudithook(self._refuse)
+
+    def pause(self) -> None:
+        """Note nothing until `resume`, in a fork: what this process opens in the meantime is for no run."""
+        self._kept, self.files = self.files, {}
+
+    def resume(self) -> None:
+        """Note again; what was noted before `pause` counts."""
+        self.files = self._kept
 
     @staticmethod
     def _name(path):

@@ -11,10 +11,12 @@ import importlib
 import json
 import math
 import os
+import random
 import re
 import sys
 import tempfile
 import traceback
+from typing import NamedTuple
 
 from executable_prose import project
 from executable_prose.execution.recorder import Recorder
@@ -30,9 +32,41 @@ WORDS = 2_000  # characters of what an exception says
 BITS = 4096  # of a whole number; Python writes none of more than 4,300 digits
 
 
-def run(name: str) -> Outcome:
-    """The outcome of exhibit `module.function` or lab `lab-name`."""
-    recorder, outcome = Recorder(), Outcome(name)
+class Imported(NamedTuple):
+    """A module of exhibits that this process has imported, for the forks that run them."""
+
+    recorder: Recorder  # of what importing it used
+    chance: tuple  # the state of Python's `random`, which a fork seeds anew
+
+
+def imported(module: str) -> Imported | None:
+    """Import a module of exhibits; None if that failed, which its exhibits then tell."""
+    recorder = Recorder()
+    _prepare()
+    try:
+        with recorder.watching():
+            importlib.import_module(_path(module))
+    except BaseException:  # whatever it raises
+        return None
+    recorder.pause()
+    return None if Refused.raised else Imported(recorder, random.getstate())
+
+
+def _path(module):
+    return f"{project.settings().examples}.{module}"
+
+
+def _prepare():
+    svg.prepare()
+    seed()
+
+
+def run(name: str, module: Imported | None = None) -> Outcome:
+    """The outcome of exhibit `module.function` or lab `lab-name`; in a fork, of a module that is imported."""
+    recorder, outcome = module.recorder if module else Recorder(), Outcome(name)
+    if module:
+        recorder.resume()
+        random.setstate(module.chance)
     try:
         lab = name.removeprefix("lab-")
         if lab != name:
@@ -58,11 +92,11 @@ def run(name: str) -> Outcome:
 
 def _result(name, recorder):
     module, _, function = name.partition(".")
-    svg.prepare()
-    seed()
+    if _path(module) not in sys.modules:
+        _prepare()
     printed = Printed()
     with recorder.watching():  # to the end: what draws and formats a figure may be the project's own
-        exhibit = getattr(importlib.import_module(f"{project.settings().examples}.{module}"), function)
+        exhibit = getattr(importlib.import_module(_path(module)), function)
         with contextlib.redirect_stdout(printed):
             returned = exhibit()
         return _shown(name, returned, printed)

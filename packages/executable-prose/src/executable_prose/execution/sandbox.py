@@ -75,6 +75,7 @@ class Printed(io.StringIO):
 def close(folder: str | Path, seconds: int) -> None:
     """Put this process into the sandbox, for good. `folder` is its own; it is ended after some seconds."""
     tempfile.tempdir = str(Path(folder).resolve())
+    FILLED.begin()
     if os.name == "posix":  # elsewhere libraries are still to be imported
         for name in os.environ.keys() - {*SET, "MPLCONFIGDIR"}:
             del os.environ[name]
@@ -145,6 +146,10 @@ class Filled:
     """
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Count from nothing: this process has a folder of its own now."""
         self._sizes: dict[str, int] = {}
         self._sum = self._opened = 0
         self._due = 1  # at which number of them all are looked at
