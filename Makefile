@@ -37,7 +37,7 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 packages: $(VENV)/test ## run the tests of the engine and of the checker alone
-	$(RUN) pytest packages -m "not browser and not slow" --numprocesses auto --dist loadfile
+	$(RUN) pytest packages/*/tests -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 # Where floats are computed and printed, and how other processors round them: instructions, BLAS, threads.
 FLOATS := tests/exhibits tests/snippets tests/experiments tests/labs tests/docs tests/test_peers.py
