@@ -43,6 +43,7 @@ def _methods(regime="chains"):
     return plan()[regime]["methods"]
 
 
+@cache
 def _runs(regime, method):
     return load(regime, method=method)[method]
 
@@ -78,6 +79,7 @@ def _counting(window):
     return chains.by_band(chains.above(chances, texts))
 
 
+@cache
 def _best():
     """By band, the best possible loss on average over the texts."""
     by_band = chains.by_band(chains.floor(chains.asked()))
