@@ -87,9 +87,11 @@ def test_a_page_waits_for_no_exhibit_of_another_page(project, fetch, log):
     project.edit("docs/claims.md", "# Claims", "# Sentences")
     until(lambda: "Sentences" in fetch("claims/"))
     assert "slow.wait" not in log()
+    assert "pages are still to be made" in log() and "All pages are made" not in log()
     (project.root / ".cache/go").touch()
     assert "waited" in fetch("slow/")
     until(lambda: "does not contain an anchor '#nowhere'" in log())
+    until(lambda: "All pages are made" in log())
     until(lambda: fetch("404.html") or fetch("sitemap.xml"))
 
 

@@ -116,6 +116,9 @@ class Site:
 
     def _make_the_rest(self):
         self._read.wait(REST)
+        with self.lock:  # the page that somebody waits for is made
+            left = f"{len(self._due)} of {len(self.pages)} pages"
+        log.info(f"{left} are still to be made; the results that they show come first")
         self._run_the_rest()
         for file in self.pages:
             if self._closed:
@@ -127,6 +130,7 @@ class Site:
             level = self.config.validation.links.anchors
             file.page.validate_anchor_links(files=self.files, log_level=level)
         self.config.plugins.on_post_build(config=self.config)
+        log.info("All pages are made")
 
     def _run_the_rest(self):
         """Bring the results on all pages up to date."""
@@ -141,10 +145,10 @@ class Site:
 
 
 class Watch(PollingEmitter):
-    """Looks at a folder that is away for a while as at an empty one, and goes on."""
+    """Looks at a folder that is away for a while as at an empty one, and goes on; at no bytecode."""
 
     def __init__(self, *how: Any, **more: Any) -> None:
-        super().__init__(*how, **more)
+        super().__init__(*how, listdir=_listed, **more)
         take = self._take_snapshot
 
         def snapshot():
@@ -154,6 +158,11 @@ class Watch(PollingEmitter):
                 return EmptyDirectorySnapshot()
 
         self._take_snapshot = snapshot
+
+
+def _listed(folder):
+    with os.scandir(folder) as entries:
+        return [entry for entry in entries if entry.name != "__pycache__"]
 
 
 class Server(LiveReloadServer):
