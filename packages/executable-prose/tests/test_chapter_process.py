@@ -113,7 +113,7 @@ def test_each_gives_and_uses_what_it_does_alone(run, name):
         outcome.pop("seconds")
         outcome["result"]["values"].pop("process", None)
     assert alone == together[name]
-    assert together["shared.third"]["functions"]["snippets/used.py"] == ["<module>", "double"]
+    assert together["shared.third"]["functions"]["snippets/used.py"] == ["double"]
     assert "exhibits/data.txt" in together["shared.second"]["files"]
 
 

@@ -578,7 +578,7 @@ def test_what_is_compiled_ahead_is_imported_as_long_as_its_source_is_the_same(he
     here.write({"snippets/one.py": "x = 1\n", "exhibits/torn.py": "x = (\n"})
     recorder.compile_ahead()
     file = str(here.root / "snippets" / "one.py")
-    loader = recorder.SourceLoader("snippets.one", file, lambda *_: None, None)
+    loader = recorder.SourceLoader("snippets.one", file, lambda *_: None, None, marks=True)
     assert list(recorder.COMPILED) == [(file, b"x = 1\n")]
     assert loader.get_code("snippets.one") is recorder.COMPILED[file, b"x = 1\n"]
     here.write({"snippets/one.py": "x = 2\n"})

@@ -78,7 +78,13 @@ def _run(name, folder, context, module, asker):
         process.start()
     sending.close()
     outcome, died = Outcome(name), False
-    last = threading.Timer(LIMIT + REST, kill, (process,))
+    expired = threading.Event()
+
+    def end():
+        expired.set()
+        kill(process)
+
+    last = threading.Timer(LIMIT + REST, end)
     last.start()
     if not set(asker).isdisjoint(wait([receiving, *asker])):  # whoever asked says nothing before the answer
         kill(process)
@@ -87,14 +93,13 @@ def _run(name, folder, context, module, asker):
         outcome = Outcome(**json.loads(receiving.recv_bytes()))
     except (EOFError, OSError):  # the latter in the middle of it
         died = True
-    ended = last.finished.is_set()
     last.cancel()
     last.join()  # a process with threads is not forked well
     process.join(REST)
     was_alive, has_left = process.is_alive(), kill(process)
     process.join()
     late, place = sandbox.last_words(folder)
-    if died and (late or ended):
+    if died and (late or expired.is_set()):
         why = f"it did not end within {LIMIT} seconds"
     elif died:
         why = WHY.get(process.exitcode, f"its process died with exit code {process.exitcode}")

@@ -1,7 +1,8 @@
 """What a run uses of the project: functions that run, modules that it imports, files that it opens."""
 
+import ast
+import builtins
 import contextlib
-import cProfile
 import functools
 import hashlib
 import importlib.machinery
@@ -26,6 +27,9 @@ ASK_KIND = re.compile(r"_?l?exists|is_?\w+|resolve|\w*realpath|checkcache|update
 # Functions of os of which Python tells nobody, or too little.
 LOOKS = ("stat", "lstat", "fstat", "access", "readlink", "open")
 COMPILED: dict[tuple[str, bytes], CodeType] = {}  # what was compiled ahead, by path and source
+RAN: set[tuple[str, str]] = set()  # the functions that have run, each as its file and its qualified name
+MARK = "__ran__"  # the built-in name by which code finds that set
+FUNCTIONS = (ast.AsyncFunctionDef, ast.FunctionDef)
 Imported = Callable[[str, bytes], None]  # is told of each module its path and its source
 READING: set[str] = set()  # files of modules that a SourceLoader reads now
 Asked = Callable[[str], None]  # is told of files, as `digest` names them
@@ -38,7 +42,30 @@ def compile_ahead() -> None:
         for path in (project.ROOT / room).glob("[!.]*.py"):
             source = path.read_bytes()
             with contextlib.suppress(SyntaxError, ValueError):  # whose exhibit tells
-                COMPILED[str(path), source] = compile(source, str(path), "exec", dont_inherit=True)
+                COMPILED[str(path), source] = marked(source, str(path))
+
+
+def marked(source: bytes, path: str) -> CodeType:
+    """Compile a module so that each of its functions and methods notes in RAN that it runs.
+
+    What is defined within a function belongs to it. A profiler would note the same, and takes half as long
+    again as what runs, most of it for functions of libraries.
+    """
+    tree = ast.parse(source, path)
+    _mark(tree, relative(path), "")
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
+def _mark(scope, file, prefix):
+    for node in scope.body:
+        if isinstance(node, ast.ClassDef):
+            _mark(node, file, f"{prefix}{node.name}.")
+        elif isinstance(node, FUNCTIONS):
+            statement = ast.parse(f"{MARK}.add({(file, prefix + node.name)!r})").body[0]
+            first = ast.get_docstring(node, clean=False) is not None
+            for each in ast.walk(statement):
+                ast.copy_location(each, node.body[min(first, len(node.body) - 1)])
+            node.body.insert(first, statement)
 
 
 @functools.cache  # in a fork, to look at thousands of modules is to copy them
@@ -52,15 +79,17 @@ def loaded() -> Digests:
 class SourceLoader(importlib.machinery.SourceFileLoader):
     """Neither reads nor writes bytecode: it hides which source was read, and may be older than an edit."""
 
-    def __init__(self, name: str, path: str, imported: Imported, asked: Asked) -> None:
+    def __init__(self, name: str, path: str, imported: Imported, asked: Asked, marks: bool) -> None:
         super().__init__(name, path)
-        self._imported, self._asked = imported, asked
+        self._imported, self._asked, self._marks = imported, asked, marks
 
     def path_stats(self, path: str) -> NoReturn:
         raise OSError("no bytecode")
 
     def source_to_code(self, data: bytes, path: str, **settings: Any) -> CodeType:  # type: ignore[override]
-        return COMPILED.get((path, data)) or super().source_to_code(data, path, **settings)
+        if not self._marks:
+            return super().source_to_code(data, path, **settings)
+        return COMPILED.get((path, data)) or marked(data, path)
 
     def get_data(self, path: str) -> bytes:
         READING.add(path)
@@ -79,11 +108,11 @@ class FromSource:
     """Import the project's own modules by their source, and tell `imported` of each.
 
     `asked` is told of what else imports depend on: files that would be the module if they were there, and
-    sources that are read as text.
+    sources that are read as text. If it `marks` modules, RAN has which of their functions run.
     """
 
-    def __init__(self, imported: Imported, asked: Asked = lambda name: None) -> None:
-        self._imported, self._asked = imported, asked
+    def __init__(self, imported: Imported, asked: Asked = lambda name: None, marks: bool = False) -> None:
+        self._imported, self._asked, self._marks = imported, asked, marks
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -93,7 +122,8 @@ class FromSource:
         self._note_others(name.rpartition(".")[2], path, spec.origin if own else None)
         if not own or not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             return None
-        spec.loader = SourceLoader(spec.loader.name, spec.loader.path, self._imported, self._asked)
+        how = self._imported, self._asked, self._marks
+        spec.loader = SourceLoader(spec.loader.name, spec.loader.path, *how)
         return spec
 
     def _note_others(self, name, folders, found):
@@ -266,10 +296,10 @@ class Recorder(Listener):
         self.files: Digests = dict(loaded())
         self.modules: dict[str, str] = {}
         self.functions: dict[str, set[str]] | None = {}
-        self._paths: dict[str, str] = {}  # of modules, as their code objects name them
         self._watching = False
         self._kept = self.files
-        sys.meta_path.insert(0, FromSource(self._on_import, self._note))
+        setattr(builtins, MARK, RAN)
+        sys.meta_path.insert(0, FromSource(self._on_import, self._note, marks=True))
         sys.addaudithook(self._refuse)
 
     def pause(self) -> None:
@@ -287,32 +317,25 @@ class Recorder(Listener):
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Note which functions run in this thread; refuse other threads and processes."""
-        profile = cProfile.Profile(subcalls=False, builtins=False)
+        """Note which functions run; refuse other threads and processes."""
         start, threading.Thread.start = threading.Thread.start, _refuse_thread
         with self._looking():
-            profile.enable()
             self._watching = True
             try:
                 yield
             finally:
                 self._watching = False
-                profile.disable()
                 threading.Thread.start = start
-                self._note_functions(profile)
+                self._note_functions()
 
-    def _note_functions(self, profile):
-        """By file and qualified name; what is defined within a function belongs to that."""
+    def _note_functions(self):
         if _dynamo_read_code():
             self.functions = None
-        for entry in profile.getstats() if self.functions is not None else ():
-            file = self._paths.get(getattr(entry.code, "co_filename", None))
-            if file:
-                name = entry.code.co_qualname.partition(".<locals>")[0]
-                self.functions.setdefault(file, set()).add(name)
+        for file, name in RAN if self.functions is not None else ():
+            self.functions.setdefault(file, set()).add(name)
 
     def _on_import(self, path, data):
-        name = self._paths[path] = relative(path)
+        name = relative(path)
         if name in self.modules or project.ours(path) is None:  # read as text, or run unwatched
             self._note(name)
         self.modules[name] = hashlib.sha256(data).hexdigest()
@@ -327,8 +350,6 @@ class Recorder(Listener):
                 self._busy = False
             if why:
                 raise Refused(why)
-            if event == "sys.setprofile":  # from here on, ours may see nothing
-                self.functions = None
 
 
 def _refuse_thread(thread):
