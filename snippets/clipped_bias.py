@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """Clipped bias: one learned number per head and offset, up to a distance.
 
     bias[h, i, j] = table[clip(j - i, -max_distance, max_distance), h]
@@ -49,6 +49,41 @@ def clipped_bias(
     row = row.clamp(-most, most).add_(most)  # (..., queries, keys)
     bias = table.T.index_select(1, row.flatten()).unflatten(1, row.shape)
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
+
+
+def clipped_bias_consecutive(
+    queries: int,
+    keys: int,
+    table: Tensor,  # (offsets, heads)
+) -> Tensor:
+    """clipped_bias of consecutive positions: (heads, queries, keys).
+
+    The same bits. The keys stand one after the other, and the queries are the
+    last of them: all of them in training, one in decoding. For a model with
+    ClippedBias: clipped_bias_consecutive(tokens, tokens, bias.table).
+
+    Its gradient is a sum along diagonals. That of clipped_bias, which takes any
+    positions, is a lookup's: on a GPU many thousand atomic additions go to the
+    same few numbers, and training waits for them.
+
+    >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
+    >>> clipped_bias_consecutive(2, 3, table)
+    tensor([[[-1.,  0.,  5.],
+             [-1., -1.,  0.]]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: more queries than keys; a table that is not (an odd number,
+    heads).
+    """
+    _check_last(queries, keys)
+    if table.ndim != 2 or len(table) % 2 == 0:
+        raise ValueError(
+            "table must be (2 max_distance + 1, heads), "
+            f"got {tuple(table.shape)}"
+        )
+    row = _each_offset(table.T, queries, keys)
+    return _along_diagonals(row, queries, keys)
 
 
 class ClippedBias(nn.Module):
@@ -103,3 +138,48 @@ def _offsets(
         )
     i = query_positions.to(device, torch.int64)[..., :, None]
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
+
+
+def _check_last(queries: int, keys: int) -> None:
+    if not 0 <= queries <= keys:
+        raise ValueError(
+            "queries must be the last of the keys, from 0 to as many, "
+            f"got {queries} queries and {keys} keys"
+        )
+
+
+def _each_offset(by_offset: Tensor, queries: int, keys: int) -> Tensor:
+    """Of what is given for offsets -most to most, that for -keys to queries.
+
+    Repeats and a slice, whose gradients are sums: nothing is looked up.
+    """
+    most = by_offset.shape[-1] // 2
+    first, last = by_offset[..., :1], by_offset[..., -1:]
+    before = first.expand(*first.shape[:-1], keys)
+    after = last.expand(*last.shape[:-1], queries)
+    row = torch.cat((before, by_offset, after), -1)
+    return row[..., most : most + keys + queries + 1]
+
+
+def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
+    """From a number for each offset, -keys to queries, to (queries, keys).
+
+    The gradient of unfold is a sum along diagonals, but torch.compile makes an
+    index_put of it, with atomic additions: it gets a shift of rows.
+    """
+    if torch.compiler.is_compiling() or not queries:
+        rows = row[..., None, :].expand(*row.shape[:-1], queries, -1)
+        return _skewed(rows, keys)
+    return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
+
+
+def _skewed(columns: Tensor, keys: int) -> Tensor:
+    """From a column for each offset, -keys to queries, to one for each key.
+
+    Each query has its columns moved one more to the left than the query after
+    it, as in Transformer-XL. The last query stands at the last key.
+    """
+    queries = columns.shape[-2]
+    moved = columns.flatten(-2)[..., queries:]
+    moved = moved.unflatten(-1, (queries, queries + keys))
+    return moved[..., :keys]  # (..., queries, keys)

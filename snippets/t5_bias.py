@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """T5's relative bias: one learned number per head for each bucket of offsets.
 
     bias[h, i, j] = table[bucket(j - i), h]
@@ -127,6 +127,40 @@ def t5_bias(
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
 
 
+def t5_bias_consecutive(
+    queries: int,
+    keys: int,
+    by_offset: Tensor,  # (heads, offsets)
+) -> Tensor:
+    """t5_bias of consecutive positions: (heads, queries, keys), the same bits.
+
+    The keys stand one after the other, and the queries are the last of them:
+    all of them in training, one in decoding. For a model with T5Bias:
+    t5_bias_consecutive(tokens, tokens, bias.by_offset()).
+
+    Its gradient is a sum along diagonals. That of t5_bias, which takes any
+    positions, is a lookup's: on a GPU many thousand atomic additions go to the
+    same few numbers, and training waits for them.
+
+    >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
+    >>> t5_bias_consecutive(2, 4, t5_by_offset(table))
+    tensor([[[ 2.,  1.,  0., 17.],
+             [ 3.,  2.,  1.,  0.]]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: more queries than keys; by_offset not (heads, an odd number).
+    """
+    _check_last(queries, keys)
+    if by_offset.ndim != 2 or by_offset.shape[1] % 2 == 0:
+        raise ValueError(
+            "by_offset must be (heads, 2 max_distance + 1), "
+            f"got {tuple(by_offset.shape)}"
+        )
+    row = _each_offset(by_offset, queries, keys)
+    return _along_diagonals(row, queries, keys)
+
+
 class T5Bias(nn.Module):
     """A learned table, at first zero, and t5_bias of it.
 
@@ -191,3 +225,48 @@ def _offsets(
         )
     i = query_positions.to(device, torch.int64)[..., :, None]
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
+
+
+def _check_last(queries: int, keys: int) -> None:
+    if not 0 <= queries <= keys:
+        raise ValueError(
+            "queries must be the last of the keys, from 0 to as many, "
+            f"got {queries} queries and {keys} keys"
+        )
+
+
+def _each_offset(by_offset: Tensor, queries: int, keys: int) -> Tensor:
+    """Of what is given for offsets -most to most, that for -keys to queries.
+
+    Repeats and a slice, whose gradients are sums: nothing is looked up.
+    """
+    most = by_offset.shape[-1] // 2
+    first, last = by_offset[..., :1], by_offset[..., -1:]
+    before = first.expand(*first.shape[:-1], keys)
+    after = last.expand(*last.shape[:-1], queries)
+    row = torch.cat((before, by_offset, after), -1)
+    return row[..., most : most + keys + queries + 1]
+
+
+def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
+    """From a number for each offset, -keys to queries, to (queries, keys).
+
+    The gradient of unfold is a sum along diagonals, but torch.compile makes an
+    index_put of it, with atomic additions: it gets a shift of rows.
+    """
+    if torch.compiler.is_compiling() or not queries:
+        rows = row[..., None, :].expand(*row.shape[:-1], queries, -1)
+        return _skewed(rows, keys)
+    return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
+
+
+def _skewed(columns: Tensor, keys: int) -> Tensor:
+    """From a column for each offset, -keys to queries, to one for each key.
+
+    Each query has its columns moved one more to the left than the query after
+    it, as in Transformer-XL. The last query stands at the last key.
+    """
+    queries = columns.shape[-2]
+    moved = columns.flatten(-2)[..., queries:]
+    moved = moved.unflatten(-1, (queries, queries + keys))
+    return moved[..., :keys]  # (..., queries, keys)

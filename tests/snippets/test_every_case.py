@@ -252,6 +252,7 @@ NEVER_EMPTY = (*GRAPHS, *SCALINGS, "proportional", "flex_visible", "flex_bias", 
 # These count keys from the end, of which there are as many as queries, or more.
 COUNTS_ROWS = "CopeScores", "cope_scores", "TransformerXLScores", "transformer_xl_scores", "relative_shift"
 COUNTS_ROWS += "wall_scores", "path_scores", "attention-1", "forgetting_bias-1"
+COUNTS_ROWS += "t5_bias_consecutive", "clipped_bias_consecutive"
 
 
 @every(*NEVER_EMPTY, "SelfAttention", "forgetting_bias-1", "padded_places")

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import torch
 
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
-from snippets.clipped_bias import ClippedBias, clipped_bias
+from snippets.clipped_bias import ClippedBias, clipped_bias, clipped_bias_consecutive
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
 from snippets.swin_bias import SwinBias, SwinV2Bias, swin_bias, window_rows
-from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
+from snippets.t5_bias import T5Bias, t5_bias, t5_bias_consecutive, t5_buckets, t5_by_offset
 from tests.snippets.fitness import Case
 
 HEADS = 3
@@ -96,6 +96,15 @@ def modules(make):
     ]
 
 
+def consecutive(function, shape):
+    """Of as many queries as a tensor has numbers, two more keys, and a table."""
+    return Case(
+        function,
+        lambda tokens, table: function(tokens.numel(), tokens.numel() + 2, table),
+        lambda batch, tokens: (torch.rand(tokens), torch.randn(shape)),
+    )
+
+
 WINDOW = (4, 3)
 
 
@@ -130,6 +139,8 @@ CASES = [
             (sandwich_bias, partial(sandwich_bias, heads=HEADS)),
         )
     ),
+    *(consecutive(t5_bias_consecutive, (HEADS, most)) for most in (5, 257)),
+    *(consecutive(clipped_bias_consecutive, (most, HEADS)) for most in (1, 17)),
     *modules(pair),
     *modules(rows),
 ]

@@ -1,0 +1,102 @@
+"""Functions for consecutive positions, each beside one for any positions, and what finds atomic additions."""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor.decomposition import select_decomp_table
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from snippets.clipped_bias import clipped_bias, clipped_bias_consecutive
+from snippets.t5_bias import t5_bias, t5_bias_consecutive
+
+HEADS = 2
+
+
+class Pair(NamedTuple):
+    of: Callable  # the function whose bits these are
+    fast: Callable  # takes the numbers of queries and keys, and tensors
+    any: Callable  # the same of positions of queries and keys, and tensors
+    make: Callable  # from the numbers of queries and keys to these tensors
+
+
+def table(*shape):
+    return lambda queries, keys: (torch.randn(shape),)
+
+
+PAIRS = {
+    "t5": Pair(t5_bias_consecutive, t5_bias_consecutive, t5_bias, table(HEADS, 9)),
+    "clipped": Pair(clipped_bias_consecutive, clipped_bias_consecutive, clipped_bias, table(9, HEADS)),
+    "clipped, nothing near": Pair(
+        clipped_bias_consecutive, clipped_bias_consecutive, clipped_bias, table(1, HEADS)
+    ),
+}
+
+# Where several threads of a GPU add to one number, and where Inductor lets them.
+ADDS = re.compile(
+    r"aten::(_unsafe_)?(index_put|index_add|index_reduce|put|masked_scatter|scatter_add|scatter_reduce"
+    r"|embedding_dense_backward|index_select_backward|histc|bincount|replication_pad\w+_backward)(_|_impl_)?(\.|$)"
+)
+COMPILED = re.compile(r"aten::(unfold_backward|as_strided_scatter|gather_backward)")  # which become the same
+
+
+def adds(name, tensors, pairs, compiled=False):
+    """Whether an operation adds so as many numbers as there are pairs of a query and a key."""
+    found = ADDS.match(name) or (compiled and COMPILED.match(name))
+    return bool(found) and max((each.numel() for each in tensors), default=0) >= pairs
+
+
+class Additions(TorchDispatchMode):
+    def __init__(self, pairs):
+        super().__init__()
+        self.pairs, self.found = pairs, []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        tensors = [each for each in tree_leaves((args, kwargs, made)) if isinstance(each, torch.Tensor)]
+        if adds(function.name(), tensors, self.pairs):
+            self.found.append(function.name())
+        return made
+
+
+def run(call, inputs):
+    """The result of a call and the gradients of its inputs, each of another weight of the result."""
+    inputs = [each.detach().requires_grad_(each.is_floating_point()) for each in inputs]
+    made = call(*inputs)
+    wanted = [each for each in inputs if each.requires_grad]
+    weights = torch.linspace(-1, 1, made.numel(), dtype=made.dtype, device=made.device).view(made.shape)
+    return made.detach(), torch.autograd.grad(made.masked_fill(made.isinf(), 0), wanted, weights)
+
+
+def eager_additions(call, inputs, pairs):
+    """On the meta device, which takes the path of a GPU."""
+    with Additions(pairs) as mode:
+        run(call, [each.to("meta") for each in inputs])
+    return mode.found
+
+
+def compiled_additions(call, inputs, pairs, dynamic):
+    """Of the graphs, forward and backward, that Inductor would get."""
+    found = []
+
+    def look(graph, given):
+        for node in graph.graph.nodes:
+            if node.op == "call_function" and hasattr(node.target, "name"):
+                nodes = [*tree_leaves((node.args, node.kwargs)), node]
+                values = [each.meta.get("val") for each in nodes if isinstance(each, torch.fx.Node)]
+                tensors = [each for each in values if isinstance(each, torch.Tensor)]
+                if adds(node.target.name(), tensors, pairs, compiled=True):
+                    found.append(node.target.name())
+        looked.append(graph)
+        return graph
+
+    looked = []
+    backend = aot_autograd(fw_compiler=look, bw_compiler=look, decompositions=select_decomp_table())
+    torch.compiler.reset()
+    compiled = torch.compile(call, fullgraph=True, dynamic=dynamic, backend=backend)
+    made = run(compiled, inputs)
+    assert len(looked) == 2, "a graph forward and one backward"
+    return found, made

@@ -1,0 +1,62 @@
+"""Functions for consecutive positions: the same bits, the same gradients, and no atomic additions."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.snippets.consecutive import PAIRS, compiled_additions, eager_additions, run
+
+every_pair = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+LARGE = 60, 64  # queries and keys, far more than what the tables have
+SIZES = (0, 0), (0, 2), (1, 1), (1, 9), (2, 3), (5, 5), (3, 30), (30, 30), (29, 31)
+
+
+def at(queries, keys, device=None):
+    positions = torch.arange(keys, device=device)
+    return positions[keys - queries :], positions
+
+
+def both(pair, queries, keys, device=None):
+    """The function for consecutive positions, and the one for any, of the same tensors."""
+    return partial(pair.fast, queries, keys), partial(pair.any, *at(queries, keys, device))
+
+
+@every_pair
+@pytest.mark.parametrize(("queries", "keys"), SIZES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_has_the_bits_of_the_function_for_any_positions(pair, queries, keys, dtype):
+    inputs = [each.to(dtype) for each in pair.make(queries, keys)]
+    ours, theirs = (call(*inputs) for call in both(pair, queries, keys))
+    assert torch.equal(ours, theirs) and ours.dtype == theirs.dtype and ours.shape == theirs.shape
+
+
+@every_pair
+@pytest.mark.parametrize(("queries", "keys"), SIZES)
+def test_has_its_gradients_too(pair, queries, keys):
+    inputs = [each.double() for each in pair.make(queries, keys)]
+    ours, theirs = (run(call, inputs)[1] for call in both(pair, queries, keys))
+    assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+@every_pair
+def test_no_gradient_adds_atomically_for_each_query_and_key(pair):
+    queries, keys = LARGE
+    inputs = pair.make(queries, keys)
+    ours, theirs = both(pair, queries, keys, "meta")
+    assert eager_additions(ours, inputs, queries * keys) == []
+    assert eager_additions(theirs, inputs, queries * keys), "which this test would find"
+
+
+@pytest.mark.slow
+@every_pair
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_nor_does_a_compiled_one(pair, dynamic):
+    queries, keys = LARGE
+    inputs = pair.make(queries, keys)
+    ours, theirs = both(pair, queries, keys)
+    found, made = compiled_additions(ours, inputs, queries * keys, dynamic)
+    assert found == []
+    assert_close(made, run(theirs, inputs))
+    assert compiled_additions(theirs, inputs, queries * keys, dynamic)[0], "which this test would find"
