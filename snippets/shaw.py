@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """Shaw's relative positions: a learned vector for each clipped distance.
 
 Two tables have a row for each distance r = -clip .. clip from a query to a key;
@@ -86,6 +86,75 @@ def shaw_values(
     exact = weights.to(torch.promote_types(weights.dtype, torch.float32))
     by_row = exact.new_zeros(*weights.shape[:-1], 2 * clip + 1)
     by_row = by_row.scatter_add(-1, rows, exact).to(weights.dtype)
+    return by_row @ value_table  # (..., queries, dim)
+
+
+def shaw_scores_consecutive(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+    key_table: Tensor,  # (offsets, dim)
+) -> Tensor:
+    """shaw_scores of consecutive positions: (..., queries, keys), same bits.
+
+    The keys stand one after the other, and the queries are the last of them:
+    all of them in training, one in decoding. k may have fewer heads than q.
+
+    On a GPU the products of q and the table are shifted into place, one row
+    after the other, and the gradient is a sum. That of shaw_scores, which takes
+    any positions, is a lookup's: there a number for each query and key is added
+    atomically, most of them to two columns, and training waits for that. On a
+    CPU, unless compiled, this is shaw_scores. At its peak, in float32, it holds
+    four tensors of the size of the scores.
+
+    >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
+    >>> shaw_scores_consecutive(q, k, torch.tensor([[0.1], [0.2], [0.3]]))
+    tensor([[4.4000, 4.4000, 4.8000]])
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: shapes that do not fit; more queries than keys.
+    """
+    _check_keys(q, k)
+    dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
+    _check_last(queries, keys)
+    _clip_of(key_table, dim)
+    if _looks_up(q):
+        return shaw_scores(q, k, key_table, *_last_of(queries, keys))
+    q = q / math.sqrt(dim)  # (..., queries, dim)
+    content = _products(q, k)  # (..., queries, keys)
+    columns = _each_offset(q @ key_table.mT, queries, keys)
+    return content + _skewed(columns, keys)  # (..., queries, keys)
+
+
+def shaw_values_consecutive(
+    weights: Tensor,  # (..., queries, keys)
+    value_table: Tensor,  # (offsets, dim)
+) -> Tensor:
+    """shaw_values of consecutive positions: (..., queries, dim).
+
+    As shaw_scores_consecutive: the queries are the last of the keys. On a GPU
+    nothing is added atomically here, neither forward nor backward; weights that
+    share a row are summed in another order than by shaw_values. On a CPU,
+    unless compiled, this is shaw_values.
+
+    >>> weights = torch.tensor([[0.25, 0.75]])
+    >>> shaw_values_consecutive(weights, torch.tensor([[1.0], [2.0], [4.0]]))
+    tensor([[1.7500]])
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: as shaw_scores_consecutive.
+    """
+    clip = _clip_of(value_table)
+    if weights.ndim < 2:
+        have = tuple(weights.shape)
+        raise ValueError(f"weights must be (..., queries, keys), got {have}")
+    queries, keys = weights.shape[-2:]
+    _check_last(queries, keys)
+    if _looks_up(weights):
+        return shaw_values(weights, value_table, *_last_of(queries, keys))
+    exact = weights.to(torch.promote_types(weights.dtype, torch.float32))
+    by_row = _sums_by_offset(exact, clip).to(weights.dtype)
     return by_row @ value_table  # (..., queries, dim)
 
 
@@ -222,3 +291,72 @@ def _offsets(
         )
     i = query_positions.to(device, torch.int64)[..., :, None]
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
+
+
+def _looks_up(q: Tensor) -> bool:
+    """Whether a lookup is the faster way: on a CPU, which adds one by one."""
+    return q.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:
+    """Positions of queries and keys, of which the queries are the last."""
+    positions = torch.arange(keys)
+    return positions[keys - queries :], positions
+
+
+def _check_last(queries: int, keys: int) -> None:
+    if not 0 <= queries <= keys:
+        raise ValueError(
+            "queries must be the last of the keys, from 0 to as many, "
+            f"got {queries} queries and {keys} keys"
+        )
+
+
+def _each_offset(columns: Tensor, queries: int, keys: int) -> Tensor:
+    """From columns of offsets -most to most to those of -keys to queries.
+
+    Repeats and slices, whose gradients are sums: nothing is looked up.
+    """
+    most = columns.shape[-1] // 2
+    first, last = columns[..., :1], columns[..., -1:]
+    before, after, within = keys, queries, columns
+    compiling = torch.compiler.is_compiling()
+    if not compiling:  # which makes nothing that is cut off again
+        before, after = max(keys - most, 0), max(queries - most, 0)
+        cut = slice(max(most - keys, 0), most + min(most, queries) + 1)
+        within = columns[..., cut]
+    parts = (
+        first.expand(*first.shape[:-1], before),
+        within,
+        last.expand(*last.shape[:-1], after),
+    )
+    each = torch.cat(parts, -1)
+    end = most + keys + queries + 1
+    return each[..., most:end] if compiling else each
+
+
+def _skewed(columns: Tensor, keys: int) -> Tensor:
+    """From a column for each offset, -keys to queries, to one for each key.
+
+    Each query has its columns moved one more to the left than the query after
+    it, as in Transformer-XL. The last query stands at the last key.
+    """
+    queries = columns.shape[-2]
+    moved = columns.flatten(-2)[..., queries:]
+    moved = moved.unflatten(-1, (queries, queries + keys))
+    return moved[..., :keys]  # (..., queries, keys)
+
+
+def _sums_by_offset(weights: Tensor, clip: int) -> Tensor:
+    """Of each query the sum for each offset, clipped: (..., 2 * clip + 1)."""
+    queries, keys = weights.shape[-2:]
+    if clip == 0:
+        return weights.sum(-1, keepdim=True)
+    sizes = keys + 1, 2 * clip - 1, queries + 1  # before, near and after
+    padded = nn.functional.pad(weights, (queries + clip, clip, 0, 1))
+    moved = padded.flatten(-2)[..., : queries * sum(sizes)]
+    before, near, after = moved.unflatten(-1, (queries, sum(sizes))).split(
+        sizes, -1
+    )
+    ends = before.sum(-1, keepdim=True), after.sum(-1, keepdim=True)
+    return torch.cat((ends[0], near, ends[1]), -1)

@@ -11,9 +11,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from snippets.clipped_bias import clipped_bias, clipped_bias_consecutive
+from snippets.shaw import (
+    shaw_scores,
+    shaw_scores_consecutive,
+    shaw_values,
+    shaw_values_consecutive,
+)
 from snippets.t5_bias import t5_bias, t5_bias_consecutive
 
-HEADS = 2
+HEADS, DIM = 2, 4
 
 
 class Pair(NamedTuple):
@@ -21,10 +27,35 @@ class Pair(NamedTuple):
     fast: Callable  # takes the numbers of queries and keys, and tensors
     any: Callable  # the same of positions of queries and keys, and tensors
     make: Callable  # from the numbers of queries and keys to these tensors
+    bits: bool = True  # whether it sums in the same order
 
 
 def table(*shape):
     return lambda queries, keys: (torch.randn(shape),)
+
+
+def vectors(*shapes, heads=HEADS):
+    """q, k of these heads, and tables."""
+
+    def make(queries, keys):
+        q, k = torch.randn(3, HEADS, queries, DIM), torch.randn(3, heads, keys, DIM)
+        return q, k, *map(torch.randn, shapes)
+
+    return make
+
+
+def weights(*shapes):
+    return lambda queries, keys: (torch.rand(3, HEADS, queries, keys), *map(torch.randn, shapes))
+
+
+def sized(function):
+    """Of a function that reads how many queries and keys there are from its tensors."""
+    return lambda queries, keys, *tensors: function(*tensors)
+
+
+def placed(function):
+    """Of a function that takes positions last."""
+    return lambda queries, keys, *tensors: function(*tensors, queries, keys)
 
 
 PAIRS = {
@@ -33,6 +64,14 @@ PAIRS = {
     "clipped, nothing near": Pair(
         clipped_bias_consecutive, clipped_bias_consecutive, clipped_bias, table(1, HEADS)
     ),
+    **{
+        f"shaw {what}, clip {clip}": Pair(fast, sized(fast), placed(slow), make((2 * clip + 1, DIM)), bits)
+        for clip in (0, 1, 4)
+        for what, fast, slow, make, bits in (
+            ("scores", shaw_scores_consecutive, shaw_scores, vectors, True),
+            ("values", shaw_values_consecutive, shaw_values, weights, False),
+        )
+    },
 }
 
 # Where several threads of a GPU add to one number, and where Inductor lets them.

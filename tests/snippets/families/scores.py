@@ -12,7 +12,13 @@ from snippets.forgetting import ForgetGates, forgetting_bias, wall_scores
 from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
 from snippets.path_attention import PathTurns, path_keys, path_scores
 from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
-from snippets.shaw import ShawTables, shaw_scores, shaw_values
+from snippets.shaw import (
+    ShawTables,
+    shaw_scores,
+    shaw_scores_consecutive,
+    shaw_values,
+    shaw_values_consecutive,
+)
 from snippets.transformer_xl import (
     TransformerXLScores,
     relative_shift,
@@ -96,6 +102,16 @@ def weights(batch, tokens):
     return (q @ k.mT).softmax(-1), *given
 
 
+def weights_alone(*shapes):
+    """Without positions, and tensors of these shapes."""
+
+    def make(batch, tokens):
+        q, k, *given = vectors(HEADS, *shapes, place=False)(batch, tokens)
+        return (q @ k.mT).softmax(-1), *given
+
+    return make
+
+
 def xl_rows(batch, tokens):
     q, k = vectors(3, place=False)(batch, tokens)
     return q, k, torch.randn(HEADS, tokens + 2, DIM), *torch.randn(2, HEADS, DIM)
@@ -156,6 +172,14 @@ CASES = [
     ),
     Case(shaw_scores, shaw_scores, vectors(3, (11, DIM))),
     Case(shaw_values, shaw_values, weights),
+    *(
+        Case(shaw_scores_consecutive, shaw_scores_consecutive, vectors(3, (rows, DIM), place=False))
+        for rows in (1, 11, 41)
+    ),
+    *(
+        Case(shaw_values_consecutive, shaw_values_consecutive, weights_alone((rows, DIM)))
+        for rows in (1, 11, 41)
+    ),
     Case(relative_logits, relative_logits, mixing(DIM, 12)),
     Case(clip_norm, partial(clip_norm, most=2.0), lambda *sizes: mixing()(*sizes)[:1]),
     *(
