@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """DeBERTa's disentangled attention: content and distance score each other.
 
     score[i, j] = (q[i] . k[j]                   content to content
@@ -119,6 +119,66 @@ def deberta_scores(
     if query_rows is not None:
         by_row = _products(query_rows * scale, k)  # (..., heads, 2*span, keys)
         scores = scores + by_row.gather(-2, d)
+    return scores  # (..., heads, queries, keys)
+
+
+def deberta_scores_consecutive(
+    q: Tensor,  # (..., heads, queries, dim)
+    k: Tensor,  # (..., key_heads, keys, dim)
+    key_rows: Tensor | None,  # (heads, distances, dim)
+    query_rows: Tensor | None,  # (heads, distances, dim)
+    max_distance: int | None = None,
+) -> Tensor:
+    """deberta_scores of consecutive positions: the same, to rounding.
+
+    The keys stand one after the other, and the queries are the last of them:
+    all of them, as in DeBERTa, or the last few. The rows of a model with
+    DebertaScores are
+
+        key_rows, query_rows = (
+            project(scores.table).unflatten(-1, (heads, -1)).transpose(0, 1)
+            for project in (scores.project_key, scores.project_query)
+        )
+
+    On a GPU the products with the rows are shifted into place, one row after
+    the other, and the gradient is a sum. Those of deberta_scores, which takes
+    any positions, are a lookup's: there two numbers for each query and key are
+    added atomically, and training waits for that. Without max_distance the
+    result has the same bits; with it products are made for 2 max_distance
+    distances in place of 2 span. On a CPU, unless compiled, this is
+    deberta_scores.
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: as deberta_scores; more queries than keys.
+    """
+    given = [each for each in (key_rows, query_rows) if each is not None]
+    _check_shapes(q, k, key_rows, query_rows)
+    queries, dim, keys = *q.shape[-2:], k.shape[-2]
+    _check_last(queries, keys)
+    far = span = given[0].shape[-2] // 2
+    if max_distance is not None:  # refuse what has no buckets
+        log_buckets(torch.arange(0), span, max_distance)
+    if _looks_up(q):
+        at = _last_of(queries, keys)
+        return deberta_scores(q, k, key_rows, query_rows, *at, max_distance)
+    if max_distance is not None:
+        far = max_distance
+        key_rows, query_rows = (
+            rows if rows is None else _in_buckets(rows, max_distance)
+            for rows in (key_rows, query_rows)
+        )
+    scale = 1 / math.sqrt((1 + len(given)) * dim)
+    q = q * scale  # (..., heads, queries, dim)
+    scores = _products(q, k)  # (..., heads, queries, keys)
+    if key_rows is not None:  # a key later by one is nearer by one
+        columns = (q @ key_rows.mT).flip(-1)
+        columns = _each_offset(columns, 1 - far, queries, keys)
+        scores = scores + _skewed(columns, keys)
+    if query_rows is not None:  # the queries of each key, one after the other
+        columns = _products(query_rows * scale, k).mT
+        columns = _each_offset(columns, -far, keys, queries)
+        scores = scores + _skewed(columns, queries).mT
     return scores  # (..., heads, queries, keys)
 
 
@@ -248,3 +308,95 @@ def _offsets(
         )
     i = query_positions.to(device, torch.int64)[..., :, None]
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
+
+
+def _check_shapes(
+    q: Tensor, k: Tensor, key_rows: Tensor | None, query_rows: Tensor | None
+) -> None:
+    tables = {"key_rows": key_rows, "query_rows": query_rows}
+    rows = {name: each for name, each in tables.items() if each is not None}
+    if not rows:
+        raise ValueError("key_rows or query_rows must be given, got None")
+    for name, given, axes in (
+        ("q", q, "..., heads, queries"),
+        ("k", k, "..., key_heads, keys"),
+        *((name, each, "heads, 2 * span") for name, each in rows.items()),
+    ):
+        if given.ndim < 3:
+            have = tuple(given.shape)
+            raise ValueError(f"{name} must be ({axes}, dim), got {have}")
+    *batch, heads, _, dim = q.shape
+    key_heads, keys = k.shape[-3:-1]
+    if not key_heads or heads % key_heads:
+        key_heads = heads
+    span = next(iter(rows.values())).shape[-2] // 2
+    for name, given, want in (
+        ("k", k, (*batch, key_heads, keys, dim)),
+        *((name, each, (heads, 2 * span, dim)) for name, each in rows.items()),
+    ):
+        have = tuple(given.shape)
+        if have != want:
+            raise ValueError(f"{name} must be {want}, got {have}")
+
+
+def _in_buckets(rows: Tensor, max_distance: int) -> Tensor:
+    """The row of each distance, from -max_distance on: 2 max_distance rows."""
+    span = rows.shape[-2] // 2
+    distances = torch.arange(-max_distance, max_distance, device=rows.device)
+    return rows[..., log_buckets(distances, span, max_distance) + span, :]
+
+
+def _looks_up(q: Tensor) -> bool:
+    """Whether a lookup is the faster way: on a CPU, which adds one by one."""
+    return q.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:
+    """Positions of queries and keys, of which the queries are the last."""
+    positions = torch.arange(keys)
+    return positions[keys - queries :], positions
+
+
+def _check_last(queries: int, keys: int) -> None:
+    if not 0 <= queries <= keys:
+        raise ValueError(
+            "queries must be the last of the keys, from 0 to as many, "
+            f"got {queries} queries and {keys} keys"
+        )
+
+
+def _each_offset(
+    columns: Tensor, start: int, queries: int, keys: int
+) -> Tensor:
+    """From columns of offsets, from start on, to those of -keys to queries.
+
+    Repeats and slices, whose gradients are sums: nothing is looked up.
+    """
+    first, last = columns[..., :1], columns[..., -1:]
+    before, after, end = keys, queries, start + columns.shape[-1] - 1
+    compiling = torch.compiler.is_compiling()
+    if not compiling:  # which makes nothing that is cut off again
+        before, after = max(keys + start, 0), max(queries - end, 0)
+        stop = columns.shape[-1] - max(end - queries, 0)
+        columns = columns[..., max(-start - keys, 0) : stop]
+    parts = (
+        first.expand(*first.shape[:-1], before),
+        columns,
+        last.expand(*last.shape[:-1], after),
+    )
+    each = torch.cat(parts, -1)  # (..., keys + queries + 1)
+    if compiling:
+        return each[..., -start : keys + queries + 1 - start]
+    return each
+
+
+def _skewed(columns: Tensor, keys: int) -> Tensor:
+    """From a column for each offset, -keys to queries, to one for each key.
+
+    Each query has its columns moved one more to the left than the query after
+    it, as in Transformer-XL. The last query stands at the last key.
+    """
+    queries = columns.shape[-2]
+    moved = columns.flatten(-2)[..., queries:]
+    moved = moved.unflatten(-1, (queries, queries + keys))
+    return moved[..., :keys]  # (..., queries, keys)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """Local and global relative positions: every offset near by, rings far away.
 
 A key at offset o = j - i from a query has one vector in the score:
@@ -108,6 +108,54 @@ def local_global_scores(
     table = torch.cat((local_table, global_table.flatten(0, 1)))  # (all, dim)
     by_row = q @ table.mT  # (..., queries, all)
     return content + by_row.gather(-1, rows)  # (..., queries, keys)
+
+
+def local_global_scores_consecutive(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+    local_table: Tensor,  # (rows, dim)
+    global_table: Tensor,  # (2, rings, dim)
+    width: int,
+) -> Tensor:
+    """local_global_scores of consecutive positions: the same shape and bits.
+
+    The keys stand one after the other, and the queries are the last of them:
+    all of them in training, one in decoding. k may have fewer heads than q. It
+    hides no key.
+
+    On a GPU the products of q and the tables are shifted into place, one row
+    after the other, and the gradient is a sum. That of local_global_scores,
+    which takes any positions, is a lookup's: there a number for each query and
+    key is added atomically, many of them to the same column, and training
+    waits for that. On a CPU, unless compiled, this is local_global_scores.
+
+    >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
+    >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)
+    >>> local_global_scores_consecutive(q, k, near, far + 9, width=4)
+    tensor([[9., 9., 1., 2.]])
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: as local_global_scores; more queries than keys.
+    """
+    _check_keys(q, k)
+    queries, keys = q.shape[-2], k.shape[-2]
+    _check_last(queries, keys)
+    tables = local_table, global_table
+    have = tuple(local_table.shape), tuple(global_table.shape)
+    _check_tables(*have, q.shape[-1])
+    nowhere = torch.arange(0)  # refuse what has no rows
+    window = len(local_table) // 2
+    local_global_rows(nowhere, nowhere, window, width, have[1][1])
+    if _looks_up(q):
+        at = _last_of(queries, keys)
+        return local_global_scores(q, k, *tables, *at, width)
+    q = q / math.sqrt(q.shape[-1])  # (..., queries, dim)
+    content = _products(q, k)  # (..., queries, keys)
+    table = torch.cat((local_table, global_table.flatten(0, 1)))  # (all, dim)
+    columns = _by_offset(q @ table.mT, window, width, keys)
+    columns = _each_offset(columns, -(columns.shape[-1] // 2), queries, keys)
+    return content + _skewed(columns, keys)  # (..., queries, keys)
 
 
 class LocalGlobal(nn.Module):
@@ -230,3 +278,73 @@ def _offsets(
         )
     i = query_positions.to(device, torch.int64)[..., :, None]
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
+
+
+def _looks_up(q: Tensor) -> bool:
+    """Whether a lookup is the faster way: on a CPU, which adds one by one."""
+    return q.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:
+    """Positions of queries and keys, of which the queries are the last."""
+    positions = torch.arange(keys)
+    return positions[keys - queries :], positions
+
+
+def _check_last(queries: int, keys: int) -> None:
+    if not 0 <= queries <= keys:
+        raise ValueError(
+            "queries must be the last of the keys, from 0 to as many, "
+            f"got {queries} queries and {keys} keys"
+        )
+
+
+def _by_offset(by_row: Tensor, window: int, width: int, keys: int) -> Tensor:
+    """From a column for each row to one for each offset, as far as keys are."""
+    near, rings = 2 * window + 1, by_row.shape[-1] // 2 - window
+    here, before, after = by_row.split((near, rings, rings), -1)
+    if not torch.compiler.is_compiling():  # which makes no more than is used
+        reach = min(rings, keys // width + 1)
+        before, after = before[..., :reach], after[..., :reach]
+    before, after = (
+        ring[..., None].expand(*ring.shape, width).flatten(-2)
+        for ring in (before.flip(-1), after)
+    )
+    return torch.cat((before, here, after), -1)
+
+
+def _each_offset(
+    columns: Tensor, start: int, queries: int, keys: int
+) -> Tensor:
+    """From columns of offsets, from start on, to those of -keys to queries.
+
+    Repeats and slices, whose gradients are sums: nothing is looked up.
+    """
+    first, last = columns[..., :1], columns[..., -1:]
+    before, after, end = keys, queries, start + columns.shape[-1] - 1
+    compiling = torch.compiler.is_compiling()
+    if not compiling:  # which makes nothing that is cut off again
+        before, after = max(keys + start, 0), max(queries - end, 0)
+        stop = columns.shape[-1] - max(end - queries, 0)
+        columns = columns[..., max(-start - keys, 0) : stop]
+    parts = (
+        first.expand(*first.shape[:-1], before),
+        columns,
+        last.expand(*last.shape[:-1], after),
+    )
+    each = torch.cat(parts, -1)  # (..., keys + queries + 1)
+    if compiling:
+        return each[..., -start : keys + queries + 1 - start]
+    return each
+
+
+def _skewed(columns: Tensor, keys: int) -> Tensor:
+    """From a column for each offset, -keys to queries, to one for each key.
+
+    Each query has its columns moved one more to the left than the query after
+    it, as in Transformer-XL. The last query stands at the last key.
+    """
+    queries = columns.shape[-2]
+    moved = columns.flatten(-2)[..., queries:]
+    moved = moved.unflatten(-1, (queries, queries + keys))
+    return moved[..., :keys]  # (..., queries, keys)

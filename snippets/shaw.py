@@ -117,12 +117,12 @@ def shaw_scores_consecutive(
     _check_keys(q, k)
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
     _check_last(queries, keys)
-    _clip_of(key_table, dim)
+    clip = _clip_of(key_table, dim)
     if _looks_up(q):
         return shaw_scores(q, k, key_table, *_last_of(queries, keys))
     q = q / math.sqrt(dim)  # (..., queries, dim)
     content = _products(q, k)  # (..., queries, keys)
-    columns = _each_offset(q @ key_table.mT, queries, keys)
+    columns = _each_offset(q @ key_table.mT, -clip, queries, keys)
     return content + _skewed(columns, keys)  # (..., queries, keys)
 
 
@@ -312,27 +312,29 @@ def _check_last(queries: int, keys: int) -> None:
         )
 
 
-def _each_offset(columns: Tensor, queries: int, keys: int) -> Tensor:
-    """From columns of offsets -most to most to those of -keys to queries.
+def _each_offset(
+    columns: Tensor, start: int, queries: int, keys: int
+) -> Tensor:
+    """From columns of offsets, from start on, to those of -keys to queries.
 
     Repeats and slices, whose gradients are sums: nothing is looked up.
     """
-    most = columns.shape[-1] // 2
     first, last = columns[..., :1], columns[..., -1:]
-    before, after, within = keys, queries, columns
+    before, after, end = keys, queries, start + columns.shape[-1] - 1
     compiling = torch.compiler.is_compiling()
     if not compiling:  # which makes nothing that is cut off again
-        before, after = max(keys - most, 0), max(queries - most, 0)
-        cut = slice(max(most - keys, 0), most + min(most, queries) + 1)
-        within = columns[..., cut]
+        before, after = max(keys + start, 0), max(queries - end, 0)
+        stop = columns.shape[-1] - max(end - queries, 0)
+        columns = columns[..., max(-start - keys, 0) : stop]
     parts = (
         first.expand(*first.shape[:-1], before),
-        within,
+        columns,
         last.expand(*last.shape[:-1], after),
     )
-    each = torch.cat(parts, -1)
-    end = most + keys + queries + 1
-    return each[..., most:end] if compiling else each
+    each = torch.cat(parts, -1)  # (..., keys + queries + 1)
+    if compiling:
+        return each[..., -start : keys + queries + 1 - start]
+    return each
 
 
 def _skewed(columns: Tensor, keys: int) -> Tensor:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from snippets.clipped_bias import clipped_bias, clipped_bias_consecutive
+from snippets.deberta import deberta_scores, deberta_scores_consecutive
+from snippets.local_global import local_global_scores, local_global_scores_consecutive
 from snippets.shaw import (
     shaw_scores,
     shaw_scores_consecutive,
@@ -27,7 +30,7 @@ class Pair(NamedTuple):
     fast: Callable  # takes the numbers of queries and keys, and tensors
     any: Callable  # the same of positions of queries and keys, and tensors
     make: Callable  # from the numbers of queries and keys to these tensors
-    bits: bool = True  # whether it sums in the same order
+    bits: bool = True  # whether it makes the same sums in the same order
 
 
 def table(*shape):
@@ -46,6 +49,17 @@ def vectors(*shapes, heads=HEADS):
 
 def weights(*shapes):
     return lambda queries, keys: (torch.rand(3, HEADS, queries, keys), *map(torch.randn, shapes))
+
+
+def termed(function, terms, max_distance):
+    """Of q, k and the rows of these terms, and of positions if there are some."""
+
+    def call(q, k, *tensors):
+        given, at = iter(tensors[: len(terms)]), tensors[len(terms) :]
+        rows = [next(given) if term in terms else None for term in ("c2p", "p2c")]
+        return function(q, k, *rows, *at, max_distance)
+
+    return call
 
 
 def sized(function):
@@ -71,6 +85,26 @@ PAIRS = {
             ("scores", shaw_scores_consecutive, shaw_scores, vectors, True),
             ("values", shaw_values_consecutive, shaw_values, weights, False),
         )
+    },
+    **{
+        f"local and global, window {window}, width {width}": Pair(
+            local_global_scores_consecutive,
+            sized(partial(local_global_scores_consecutive, width=width)),
+            placed(partial(local_global_scores, width=width)),
+            vectors((2 * window + 1, DIM), (2, rings, DIM)),
+        )
+        for window, width, rings in ((0, 1, 1), (2, 3, 4), (1, 20, 2))
+    },
+    **{
+        f"deberta {terms}, {heads} heads, max_distance {far}": Pair(
+            deberta_scores_consecutive,
+            sized(termed(deberta_scores_consecutive, terms, far)),
+            placed(termed(deberta_scores, terms, far)),
+            vectors(*[(HEADS, 8, DIM)] * len(terms), heads=heads),
+            far is None,
+        )
+        for far in (None, 9)
+        for terms, heads in ((("c2p",), 2), (("p2c",), 1), (("c2p", "p2c"), 2))
     },
 }
 

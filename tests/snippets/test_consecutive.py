@@ -10,8 +10,11 @@ from torch.testing import assert_close
 from tests.snippets.consecutive import PAIRS, compiled_additions, eager_additions, run
 
 every_pair = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
+same_bits = pytest.mark.parametrize(
+    "pair", [pytest.param(pair, id=name) for name, pair in PAIRS.items() if pair.bits]
+)
 LARGE = 60, 64  # queries and keys, far more than what the tables have
-SIZES = (0, 0), (0, 2), (1, 1), (1, 9), (2, 3), (5, 5), (3, 30), (30, 30), (29, 31)
+SIZES = (0, 0), (0, 2), (1, 1), (1, 9), (2, 3), (3, 30), (29, 29)
 
 
 def at(queries, keys, device=None):
@@ -36,22 +39,19 @@ def path(request, monkeypatch):
 
 @every_pair
 @pytest.mark.parametrize(("queries", "keys"), SIZES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_has_the_bits_of_the_function_for_any_positions(path, pair, queries, keys, dtype):
-    """Whole numbers, of which no sum rounds in float32, for those that sum in another order."""
-    inputs = [each.to(dtype) for each in pair.make(queries, keys)]
-    if not pair.bits:
-        inputs = [(4 * each).round() for each in inputs]
-    ours, theirs = (call(*inputs) for call in both(pair, queries, keys))
-    assert torch.equal(ours, theirs) and ours.dtype == theirs.dtype and ours.shape == theirs.shape
-
-
-@every_pair
-@pytest.mark.parametrize(("queries", "keys"), SIZES)
-def test_has_its_gradients_too(path, pair, queries, keys):
+def test_gives_what_the_function_for_any_positions_gives_and_its_gradients(path, pair, queries, keys):
     inputs = [each.double() for each in pair.make(queries, keys)]
     ours, theirs = (run(call, inputs) for call in both(pair, queries, keys))
     assert_close(ours, theirs, rtol=0, atol=1e-10)
+
+
+@same_bits
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_has_the_bits_of_the_function_for_any_positions(path, pair, dtype):
+    for queries, keys in SIZES:
+        inputs = [each.to(dtype) for each in pair.make(queries, keys)]
+        ours, theirs = (call(*inputs) for call in both(pair, queries, keys))
+        assert torch.equal(ours, theirs) and ours.dtype == theirs.dtype
 
 
 @every_pair

@@ -200,13 +200,8 @@ STEPS = ("scaled_dot_product", "attention", "SelfAttention", "attend", "Block", 
 STEPS += "ShawTables", "DebertaScores", "TransformerXLScores", "CopeScores", "LocalGlobal", "shaw_scores"
 STEPS += "shaw_values", "RelativeLogits", "deberta_scores", "transformer_xl_scores", "cope_scores"
 STEPS += "local_global_scores", "AddSinusoidal", "gated_encoding", "AddGated", "FourierEncoding"
-STEPS += (
-    "AddGridTable",
-    "ForgetGates",
-    "PathTurns",
-    "shaw_scores_consecutive",
-    "shaw_values_consecutive",
-)  # each of which rounds
+STEPS += "AddGridTable", "ForgetGates", "PathTurns", "shaw_scores_consecutive", "shaw_values_consecutive"
+STEPS += "deberta_scores_consecutive", "local_global_scores_consecutive"  # each of which rounds
 
 
 def in_dtype(call, dtype):
@@ -258,8 +253,7 @@ NEVER_EMPTY = (*GRAPHS, *SCALINGS, "proportional", "flex_visible", "flex_bias", 
 # These count keys from the end, of which there are as many as queries, or more.
 COUNTS_ROWS = "CopeScores", "cope_scores", "TransformerXLScores", "transformer_xl_scores", "relative_shift"
 COUNTS_ROWS += "wall_scores", "path_scores", "attention-1", "forgetting_bias-1"
-COUNTS_ROWS += "t5_bias_consecutive", "clipped_bias_consecutive", "shaw_scores_consecutive"
-COUNTS_ROWS += ("shaw_values_consecutive",)
+COUNTS_ROWS += tuple({case.of.__name__ for case in CASES if case.of.__name__.endswith("_consecutive")})
 
 
 @every(*NEVER_EMPTY, "SelfAttention", "forgetting_bias-1", "padded_places")

@@ -7,9 +7,19 @@ from typing import NamedTuple
 import torch
 
 from snippets.cope import CopeScores, cope_scores
-from snippets.deberta import DebertaScores, deberta_scores, log_buckets
+from snippets.deberta import (
+    DebertaScores,
+    deberta_scores,
+    deberta_scores_consecutive,
+    log_buckets,
+)
 from snippets.forgetting import ForgetGates, forgetting_bias, wall_scores
-from snippets.local_global import LocalGlobal, local_global_rows, local_global_scores
+from snippets.local_global import (
+    LocalGlobal,
+    local_global_rows,
+    local_global_scores,
+    local_global_scores_consecutive,
+)
 from snippets.path_attention import PathTurns, path_keys, path_scores
 from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
 from snippets.shaw import (
@@ -212,6 +222,14 @@ CASES = [
         partial(deberta_scores, max_distance=9),
         vectors(HEADS, (HEADS, 12, DIM), (HEADS, 12, DIM)),
     ),
+    *(
+        Case(
+            deberta_scores_consecutive,
+            partial(deberta_scores_consecutive, max_distance=far),
+            vectors(heads, (HEADS, 12, DIM), (HEADS, 12, DIM), place=False),
+        )
+        for far, heads in ((None, 3), (9, HEADS))
+    ),
     Case(relative_shift, relative_shift, lambda *sizes: (torch.randn(*sizes),)),
     Case(transformer_xl_scores, transformer_xl_scores, xl_rows),
     Case(cope_scores, cope_scores, vectors(3, (11, DIM), place=False)),
@@ -220,5 +238,13 @@ CASES = [
         local_global_scores,
         partial(local_global_scores, width=3),
         vectors(3, (11, DIM), (2, 4, DIM)),
+    ),
+    *(
+        Case(
+            local_global_scores_consecutive,
+            partial(local_global_scores_consecutive, width=width),
+            vectors(3, (11, DIM), (2, 4, DIM), place=False),
+        )
+        for width in (1, 3)
     ),
 ]
