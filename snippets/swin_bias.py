@@ -137,6 +137,46 @@ def log_offsets(
     return torch.stack(torch.meshgrid(axes, indexing="ij"), -1).flatten(0, 1)
 
 
+def swin_bias_consecutive(
+    table: Tensor,  # (offsets, heads)
+    grid: tuple[int, int],
+) -> Tensor:
+    """swin_bias of a whole window, row by row: (heads, tokens, tokens).
+
+    The same bits. Queries and keys are all places of the window, columns
+    counted first: torch.cartesian_prod(torch.arange(rows),
+    torch.arange(columns)). For a model with a SwinBias:
+    swin_bias_consecutive(bias.table, bias.grid); for one with a SwinV2Bias it
+    is bias.table().
+
+    Its gradient is a sum along diagonals. That of swin_bias, which takes any
+    places, is a lookup's: on a GPU a number for each query and key is added
+    atomically, many of them to the same row, and training waits for that.
+
+    >>> swin_bias_consecutive(torch.tensor([[-1.0], [0.0], [5.0]]), (1, 2))
+    tensor([[[ 0., -1.],
+             [ 5.,  0.]]])
+
+    Fit for autocast, compile, export, vmap, mps; no sync.
+
+    ValueError: as swin_bias.
+    """
+    _check_grid(grid, "grid")
+    if table.ndim != 2 or len(table) != _length(grid):
+        raise ValueError(
+            f"table must be ({_length(grid)}, heads) for a window of "
+            f"{grid[0]} rows and {grid[1]} columns, got {tuple(table.shape)}"
+        )
+    rows, columns = grid
+    by_offset = table.T.unflatten(1, (2 * rows - 1, 2 * columns - 1))
+    by_offset = nn.functional.pad(by_offset, (1, 1, 1, 1))  # never read
+    # (heads, offsets of rows, key column, query column)
+    by_row = _along_diagonals(by_offset, columns, columns)
+    # (heads, key column, query column, key row, query row)
+    bias = _along_diagonals(by_row.movedim(1, -1), rows, rows)
+    return bias.permute(0, 4, 2, 3, 1).flatten(3).flatten(1, 2)
+
+
 class SwinBias(nn.Module):
     """A learned table, and swin_bias of it.
 
@@ -262,3 +302,27 @@ def _offsets_of_places(query_places: Tensor, key_places: Tensor) -> Tensor:
         )
     i = query_places.to(torch.int64)[..., :, None, :]
     return i - key_places.to(i.device)[..., None, :, :]
+
+
+def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
+    """From a number for each offset, -keys to queries, to (queries, keys).
+
+    The gradient of unfold is a sum along diagonals, but torch.compile makes an
+    index_put of it, with atomic additions: it gets a shift of rows.
+    """
+    if torch.compiler.is_compiling() or not queries:
+        rows = row[..., None, :].expand(*row.shape[:-1], queries, -1)
+        return _skewed(rows, keys)
+    return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
+
+
+def _skewed(columns: Tensor, keys: int) -> Tensor:
+    """From a column for each offset, -keys to queries, to one for each key.
+
+    Each query has its columns moved one more to the left than the query after
+    it, as in Transformer-XL. The last query stands at the last key.
+    """
+    queries = columns.shape[-2]
+    moved = columns.flatten(-2)[..., queries:]
+    moved = moved.unflatten(-1, (queries, queries + keys))
+    return moved[..., :keys]  # (..., queries, keys)

@@ -20,9 +20,16 @@ from snippets.shaw import (
     shaw_values,
     shaw_values_consecutive,
 )
+from snippets.swin_bias import swin_bias, swin_bias_consecutive
 from snippets.t5_bias import t5_bias, t5_bias_consecutive
 
 HEADS, DIM = 2, 4
+
+
+def in_window(grid, table, queries, keys):
+    """swin_bias of a whole window, whatever positions are given."""
+    places = torch.cartesian_prod(*map(torch.arange, grid)).to(table.device)
+    return swin_bias(places, places, table, grid)
 
 
 class Pair(NamedTuple):
@@ -30,6 +37,7 @@ class Pair(NamedTuple):
     fast: Callable  # takes the numbers of queries and keys, and tensors
     any: Callable  # the same of positions of queries and keys, and tensors
     make: Callable  # from the numbers of queries and keys to these tensors
+    large: tuple[int, int] = (60, 64)  # queries and keys, far more than the tables have rows
     bits: bool = True  # whether it makes the same sums in the same order
 
 
@@ -79,7 +87,19 @@ PAIRS = {
         clipped_bias_consecutive, clipped_bias_consecutive, clipped_bias, table(1, HEADS)
     ),
     **{
-        f"shaw {what}, clip {clip}": Pair(fast, sized(fast), placed(slow), make((2 * clip + 1, DIM)), bits)
+        f"swin {grid}": Pair(
+            swin_bias_consecutive,
+            sized(partial(swin_bias_consecutive, grid=grid)),
+            placed(partial(in_window, grid)),
+            table((2 * grid[0] - 1) * (2 * grid[1] - 1), HEADS),
+            (grid[0] * grid[1],) * 2,
+        )
+        for grid in ((1, 1), (1, 3), (4, 3), (7, 7))
+    },
+    **{
+        f"shaw {what}, clip {clip}": Pair(
+            fast, sized(fast), placed(slow), make((2 * clip + 1, DIM)), bits=bits
+        )
         for clip in (0, 1, 4)
         for what, fast, slow, make, bits in (
             ("scores", shaw_scores_consecutive, shaw_scores, vectors, True),
@@ -101,7 +121,7 @@ PAIRS = {
             sized(termed(deberta_scores_consecutive, terms, far)),
             placed(termed(deberta_scores, terms, far)),
             vectors(*[(HEADS, 8, DIM)] * len(terms), heads=heads),
-            far is None,
+            bits=far is None,
         )
         for far in (None, 9)
         for terms, heads in ((("c2p",), 2), (("p2c",), 1), (("c2p", "p2c"), 2))

@@ -13,7 +13,6 @@ every_pair = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 same_bits = pytest.mark.parametrize(
     "pair", [pytest.param(pair, id=name) for name, pair in PAIRS.items() if pair.bits]
 )
-LARGE = 60, 64  # queries and keys, far more than what the tables have
 SIZES = (0, 0), (0, 2), (1, 1), (1, 9), (2, 3), (3, 30), (29, 29)
 
 
@@ -56,7 +55,7 @@ def test_has_the_bits_of_the_function_for_any_positions(path, pair, dtype):
 
 @every_pair
 def test_no_gradient_adds_atomically_for_each_query_and_key(pair):
-    queries, keys = LARGE
+    queries, keys = pair.large
     inputs = pair.make(queries, keys)
     ours, theirs = both(pair, queries, keys, "meta")
     assert eager_additions(ours, inputs, queries * keys) == []
@@ -67,7 +66,7 @@ def test_no_gradient_adds_atomically_for_each_query_and_key(pair):
 @every_pair
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_nor_does_a_compiled_one(pair, dynamic):
-    queries, keys = LARGE
+    queries, keys = pair.large
     inputs = [each.double() for each in pair.make(queries, keys)]
     ours, theirs = both(pair, queries, keys)
     found, made = compiled_additions(ours, inputs, queries * keys, dynamic)

@@ -11,7 +11,7 @@ from snippets.clipped_bias import ClippedBias, clipped_bias, clipped_bias_consec
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
-from snippets.swin_bias import SwinBias, SwinV2Bias, swin_bias, window_rows
+from snippets.swin_bias import SwinBias, SwinV2Bias, swin_bias, swin_bias_consecutive, window_rows
 from snippets.t5_bias import T5Bias, t5_bias, t5_bias_consecutive, t5_buckets, t5_by_offset
 from tests.snippets.fitness import Case
 
@@ -79,8 +79,8 @@ def offsets(batch, tokens):
     return (torch.randint(-200, 200, (batch, tokens)),)
 
 
-def tables(batch, tokens):
-    return (torch.randn(32, HEADS),)
+def tables_of(rows):
+    return lambda batch, tokens: (torch.randn(rows, HEADS),)
 
 
 def modules(make):
@@ -120,12 +120,13 @@ CASES = [
         partial(swin_bias, grid=WINDOW),
         lambda *sizes: (*places(*sizes), torch.randn(35, HEADS)),
     ),
+    Case(swin_bias_consecutive, partial(swin_bias_consecutive, grid=WINDOW), tables_of(35)),
     Case(SwinBias, partial(SwinBias, HEADS, WINDOW), places),
     Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, hidden=9), places),
     Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, trained=(3, 3), hidden=9), places),
     Case(t5_buckets, t5_buckets, offsets),
     Case(t5_buckets, partial(t5_buckets, bidirectional=False), offsets),
-    Case(t5_by_offset, t5_by_offset, tables),
+    Case(t5_by_offset, t5_by_offset, tables_of(32)),
     *(
         Case(function, call, beside(*shapes, make=make), (0, 1) if function is sandwich_bias else ())
         for make in (pair, rows)
