@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-26
 """CoPE: a query counts the keys back to j, each by how much it matters to it.
 
     gate[i, t]  = sigmoid(q[i] . k[t] / sqrt(dim))
@@ -67,6 +67,58 @@ def cope_scores(
     return scores + at_p  # (..., queries, keys)
 
 
+def cope_scores_compiled(
+    q: Tensor,  # (..., queries, dim)
+    k: Tensor,  # (..., keys, dim)
+    table: Tensor,  # (rows, dim)
+) -> Tensor:
+    """cope_scores for torch.compile on a GPU: the same shape and bits.
+
+    The gradient of cope_scores is a lookup's: on a GPU two numbers for each
+    query and key are added atomically, and all keys from rows - 1 on share one
+    row. Compiled, training waits for that. Here each query and key takes the
+    sum of all rows of its query, all but one of them counted as zero, forward
+    and backward: rows times as many additions, which a compiled kernel makes
+    without ever holding them. Not compiled they would take rows times the
+    memory of the scores, and on a CPU more time: there this is cope_scores.
+
+    With a module: cope_scores_compiled(q, k, cope.table), and torch.compile of
+    what calls it.
+
+    Fit for compile, export, vmap, mps; no sync.
+
+    ValueError: as cope_scores.
+    """
+    if _on_cpu(q) or not torch.compiler.is_compiling():
+        return cope_scores(q, k, table)
+    _check_keys(q, k)
+    dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
+    if queries > keys:
+        raise ValueError(f"{queries} queries need as many keys, got {keys}")
+    if table.ndim != 2 or table.shape[1] != dim or len(table) == 0:
+        raise ValueError(
+            f"table must be (rows, {dim}), got {tuple(table.shape)}"
+        )
+    later = q.new_ones(queries, keys, dtype=torch.bool).triu(keys - queries + 1)
+    scores = _products(q / math.sqrt(dim), k)  # (..., queries, keys)
+    scores = scores.masked_fill(later, -math.inf)  # (..., queries, keys)
+    exact = torch.promote_types(q.dtype, torch.float32)
+    gates = scores.to(exact).sigmoid()  # (..., queries, keys)
+    p = gates.flip(-1).cumsum(-1).flip(-1)  # (..., queries, keys)
+    p = p.clamp(max=len(table) - 1)  # (..., queries, keys)
+    below = p.detach().int()  # (..., queries, keys)
+    part = (p - below).to(scores.dtype)  # (..., queries, keys)
+    by_row = q @ table.mT  # (..., queries, rows)
+    step = by_row.diff(append=by_row[..., -1:])  # (..., queries, rows)
+    rows = torch.arange(len(table), dtype=below.dtype, device=q.device)
+    here = below[..., None] == rows  # (..., queries, keys, rows)
+    at, up = (
+        torch.where(here, each[..., None, :], 0).sum(-1)
+        for each in (by_row, step)
+    )
+    return scores + (at + part * up)  # (..., queries, keys)
+
+
 class CopeScores(nn.Module):
     """The table of a layer, for heads of width dim: a score for attention.py.
 
@@ -121,3 +173,8 @@ def _products(q: Tensor, k: Tensor) -> Tensor:
     rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
     products = rows @ k.mT  # (..., key_heads, group*queries, keys)
     return products.unflatten(-2, (group, queries)).flatten(-4, -3)
+
+
+def _on_cpu(x: Tensor) -> bool:
+    """Where a lookup is as fast backward: nothing is added atomically."""
+    return x.device.type == "cpu"

@@ -145,7 +145,7 @@ def deberta_scores_consecutive(
     any positions, are a lookup's: there two numbers for each query and key are
     added atomically, and training waits for that. Without max_distance the
     result has the same bits; with it products are made for 2 max_distance
-    distances in place of 2 span. On a CPU, unless compiled, this is
+    distances in place of 2 span. On a CPU, which adds one by one, this is
     deberta_scores.
 
     Fit for compile, export, vmap, mps; no sync.
@@ -159,7 +159,7 @@ def deberta_scores_consecutive(
     far = span = given[0].shape[-2] // 2
     if max_distance is not None:  # refuse what has no buckets
         log_buckets(torch.arange(0), span, max_distance)
-    if _looks_up(q):
+    if _on_cpu(q):
         at = _last_of(queries, keys)
         return deberta_scores(q, k, key_rows, query_rows, *at, max_distance)
     if max_distance is not None:
@@ -346,9 +346,9 @@ def _in_buckets(rows: Tensor, max_distance: int) -> Tensor:
     return rows[..., log_buckets(distances, span, max_distance) + span, :]
 
 
-def _looks_up(q: Tensor) -> bool:
-    """Whether a lookup is the faster way: on a CPU, which adds one by one."""
-    return q.device.type == "cpu" and not torch.compiler.is_compiling()
+def _on_cpu(x: Tensor) -> bool:
+    """Where a lookup is as fast backward: nothing is added atomically."""
+    return x.device.type == "cpu"
 
 
 def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:

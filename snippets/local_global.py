@@ -127,7 +127,8 @@ def local_global_scores_consecutive(
     after the other, and the gradient is a sum. That of local_global_scores,
     which takes any positions, is a lookup's: there a number for each query and
     key is added atomically, many of them to the same column, and training
-    waits for that. On a CPU, unless compiled, this is local_global_scores.
+    waits for that. On a CPU, which adds one by one, this is
+    local_global_scores.
 
     >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
     >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)
@@ -147,7 +148,7 @@ def local_global_scores_consecutive(
     nowhere = torch.arange(0)  # refuse what has no rows
     window = len(local_table) // 2
     local_global_rows(nowhere, nowhere, window, width, have[1][1])
-    if _looks_up(q):
+    if _on_cpu(q):
         at = _last_of(queries, keys)
         return local_global_scores(q, k, *tables, *at, width)
     q = q / math.sqrt(q.shape[-1])  # (..., queries, dim)
@@ -280,9 +281,9 @@ def _offsets(
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
 
 
-def _looks_up(q: Tensor) -> bool:
-    """Whether a lookup is the faster way: on a CPU, which adds one by one."""
-    return q.device.type == "cpu" and not torch.compiler.is_compiling()
+def _on_cpu(x: Tensor) -> bool:
+    """Where a lookup is as fast backward: nothing is added atomically."""
+    return x.device.type == "cpu"
 
 
 def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:

@@ -102,9 +102,9 @@ def shaw_scores_consecutive(
     On a GPU the products of q and the table are shifted into place, one row
     after the other, and the gradient is a sum. That of shaw_scores, which takes
     any positions, is a lookup's: there a number for each query and key is added
-    atomically, most of them to two columns, and training waits for that. On a
-    CPU, unless compiled, this is shaw_scores. At its peak, in float32, it holds
-    four tensors of the size of the scores.
+    atomically, most of them to two columns, and training waits for that. At its
+    peak it holds four tensors of the size of the scores. On a CPU, which adds
+    one by one, this is shaw_scores.
 
     >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
     >>> shaw_scores_consecutive(q, k, torch.tensor([[0.1], [0.2], [0.3]]))
@@ -118,7 +118,7 @@ def shaw_scores_consecutive(
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
     _check_last(queries, keys)
     clip = _clip_of(key_table, dim)
-    if _looks_up(q):
+    if _on_cpu(q):
         return shaw_scores(q, k, key_table, *_last_of(queries, keys))
     q = q / math.sqrt(dim)  # (..., queries, dim)
     content = _products(q, k)  # (..., queries, keys)
@@ -151,7 +151,7 @@ def shaw_values_consecutive(
         raise ValueError(f"weights must be (..., queries, keys), got {have}")
     queries, keys = weights.shape[-2:]
     _check_last(queries, keys)
-    if _looks_up(weights):
+    if _on_cpu(weights):
         return shaw_values(weights, value_table, *_last_of(queries, keys))
     exact = weights.to(torch.promote_types(weights.dtype, torch.float32))
     by_row = _sums_by_offset(exact, clip).to(weights.dtype)
@@ -293,9 +293,9 @@ def _offsets(
     return key_positions.to(device)[..., None, :] - i  # (..., queries, keys)
 
 
-def _looks_up(q: Tensor) -> bool:
-    """Whether a lookup is the faster way: on a CPU, which adds one by one."""
-    return q.device.type == "cpu" and not torch.compiler.is_compiling()
+def _on_cpu(x: Tensor) -> bool:
+    """Where a lookup is as fast backward: nothing is added atomically."""
+    return x.device.type == "cpu"
 
 
 def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:

@@ -304,16 +304,24 @@ def _offsets_of_places(query_places: Tensor, key_places: Tensor) -> Tensor:
     return i - key_places.to(i.device)[..., None, :, :]
 
 
+def _on_cpu(x: Tensor) -> bool:
+    """Where a lookup is as fast backward: nothing is added atomically."""
+    return x.device.type == "cpu"
+
+
 def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
     """From a number for each offset, -keys to queries, to (queries, keys).
 
     The gradient of unfold is a sum along diagonals, but torch.compile makes an
     index_put of it, with atomic additions: it gets a shift of rows.
     """
-    if torch.compiler.is_compiling() or not queries:
-        rows = row[..., None, :].expand(*row.shape[:-1], queries, -1)
-        return _skewed(rows, keys)
-    return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
+    if queries and not torch.compiler.is_compiling():
+        return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
+    if _on_cpu(row):
+        place = torch.arange(keys) - torch.arange(queries)[:, None]
+        return row[..., place + queries]
+    rows = row[..., None, :].expand(*row.shape[:-1], queries, -1)
+    return _skewed(rows, keys)
 
 
 def _skewed(columns: Tensor, keys: int) -> Tensor:

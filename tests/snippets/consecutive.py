@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from snippets.clipped_bias import clipped_bias, clipped_bias_consecutive
+from snippets.cope import cope_scores, cope_scores_compiled
 from snippets.deberta import deberta_scores, deberta_scores_consecutive
 from snippets.local_global import local_global_scores, local_global_scores_consecutive
 from snippets.shaw import (
@@ -38,6 +39,7 @@ class Pair(NamedTuple):
     any: Callable  # the same of positions of queries and keys, and tensors
     make: Callable  # from the numbers of queries and keys to these tensors
     large: tuple[int, int] = (60, 64)  # queries and keys, far more than the tables have rows
+    eager: bool = True  # whether it adds nothing atomically without torch.compile, too
     bits: bool = True  # whether it makes the same sums in the same order
 
 
@@ -127,6 +129,13 @@ PAIRS = {
         for terms, heads in ((("c2p",), 2), (("p2c",), 1), (("c2p", "p2c"), 2))
     },
 }
+PAIRS["cope"] = Pair(
+    cope_scores_compiled,
+    sized(cope_scores_compiled),
+    lambda queries, keys, *tensors: cope_scores(*tensors),
+    vectors((5, DIM), heads=1),
+    eager=False,
+)
 
 # Where several threads of a GPU add to one number, and where Inductor lets them.
 ADDS = re.compile(

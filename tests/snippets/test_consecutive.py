@@ -1,13 +1,15 @@
 """Functions for consecutive positions: the same bits, the same gradients, and no atomic additions."""
 
-import importlib
 from functools import partial
 
 import pytest
 import torch
 from torch.testing import assert_close
 
+from experiments.measure import peak_bytes
+from snippets.shaw import shaw_scores_consecutive
 from tests.snippets.consecutive import PAIRS, compiled_additions, eager_additions, run
+from tests.snippets.fitness import CHECKS, all_cases, called, words
 
 every_pair = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 same_bits = pytest.mark.parametrize(
@@ -26,14 +28,17 @@ def both(pair, queries, keys, device=None):
     return partial(pair.fast, queries, keys), partial(pair.any, *at(queries, keys, device))
 
 
+@pytest.fixture
+def as_on_a_gpu(monkeypatch):
+    for name in {pair.of.__module__ for pair in PAIRS.values()}:
+        monkeypatch.setattr(f"{name}._on_cpu", lambda x: False)
+
+
 @pytest.fixture(params=["as on a CPU", "as on a GPU"])
-def path(request, monkeypatch):
-    """Each of the two paths, where a file has two."""
+def path(request):
+    """Each of the two paths."""
     if request.param == "as on a GPU":
-        for name in {pair.of.__module__ for pair in PAIRS.values()}:
-            module = importlib.import_module(name)
-            if hasattr(module, "_looks_up"):
-                monkeypatch.setattr(module, "_looks_up", lambda x: False)
+        request.getfixturevalue("as_on_a_gpu")
 
 
 @every_pair
@@ -58,14 +63,14 @@ def test_no_gradient_adds_atomically_for_each_query_and_key(pair):
     queries, keys = pair.large
     inputs = pair.make(queries, keys)
     ours, theirs = both(pair, queries, keys, "meta")
-    assert eager_additions(ours, inputs, queries * keys) == []
+    assert bool(eager_additions(ours, inputs, queries * keys)) != pair.eager
     assert eager_additions(theirs, inputs, queries * keys), "which this test would find"
 
 
 @pytest.mark.slow
 @every_pair
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_nor_does_a_compiled_one(pair, dynamic):
+def test_nor_does_a_compiled_one(as_on_a_gpu, pair, dynamic):
     queries, keys = pair.large
     inputs = [each.double() for each in pair.make(queries, keys)]
     ours, theirs = both(pair, queries, keys)
@@ -73,3 +78,25 @@ def test_nor_does_a_compiled_one(pair, dynamic):
     assert found == []
     assert_close(made, run(theirs, inputs))
     assert compiled_additions(theirs, inputs, queries * keys, dynamic)[0], "which this test would find"
+
+
+FUNCTIONS = {pair.of for pair in PAIRS.values()}
+SLOW = {"compile": pytest.mark.slow, "export": pytest.mark.slow}
+ON_A_CPU = [
+    pytest.param(case, word, id=f"{case.of.__name__}-{word}", marks=SLOW.get(word, ()))
+    for case in all_cases()
+    if case.of in FUNCTIONS
+    for word in words(case.of)
+    if word not in ("mps", "no sync")  # whose device is none
+]
+
+
+@pytest.mark.parametrize(("case", "word"), ON_A_CPU)
+def test_the_path_of_a_gpu_is_fit_for_what_it_says(as_on_a_gpu, case, word):
+    CHECKS[word](called(case), *case[2:])
+
+
+def test_the_memory_of_shaw_scores_is_what_it_states(as_on_a_gpu):
+    q, k, table = torch.randn(4, 256, 16), torch.randn(4, 256, 16), torch.randn(9, 16)
+    peak = peak_bytes(partial(shaw_scores_consecutive, q, k, table))
+    assert 3.9 < peak / (4 * 4 * 256 * 256) < 4.2

@@ -201,7 +201,11 @@ STEPS += "ShawTables", "DebertaScores", "TransformerXLScores", "CopeScores", "Lo
 STEPS += "shaw_values", "RelativeLogits", "deberta_scores", "transformer_xl_scores", "cope_scores"
 STEPS += "local_global_scores", "AddSinusoidal", "gated_encoding", "AddGated", "FourierEncoding"
 STEPS += "AddGridTable", "ForgetGates", "PathTurns", "shaw_scores_consecutive", "shaw_values_consecutive"
-STEPS += "deberta_scores_consecutive", "local_global_scores_consecutive"  # each of which rounds
+STEPS += (
+    "deberta_scores_consecutive",
+    "local_global_scores_consecutive",
+    "cope_scores_compiled",
+)  # each of which rounds
 
 
 def in_dtype(call, dtype):
@@ -253,6 +257,7 @@ NEVER_EMPTY = (*GRAPHS, *SCALINGS, "proportional", "flex_visible", "flex_bias", 
 # These count keys from the end, of which there are as many as queries, or more.
 COUNTS_ROWS = "CopeScores", "cope_scores", "TransformerXLScores", "transformer_xl_scores", "relative_shift"
 COUNTS_ROWS += "wall_scores", "path_scores", "attention-1", "forgetting_bias-1"
+COUNTS_ROWS += ("cope_scores_compiled",)
 COUNTS_ROWS += tuple({case.of.__name__ for case in CASES if case.of.__name__.endswith("_consecutive")})
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from snippets.cope import CopeScores, cope_scores
+from snippets.cope import CopeScores, cope_scores, cope_scores_compiled
 from snippets.deberta import (
     DebertaScores,
     deberta_scores,
@@ -232,7 +232,7 @@ CASES = [
     ),
     Case(relative_shift, relative_shift, lambda *sizes: (torch.randn(*sizes),)),
     Case(transformer_xl_scores, transformer_xl_scores, xl_rows),
-    Case(cope_scores, cope_scores, vectors(3, (11, DIM), place=False)),
+    *(Case(of, of, vectors(3, (11, DIM), place=False)) for of in (cope_scores, cope_scores_compiled)),
     Case(local_global_rows, partial(local_global_rows, window=2, width=3, rings=3), places),
     Case(
         local_global_scores,
