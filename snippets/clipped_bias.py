@@ -34,6 +34,10 @@ def clipped_bias(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
+    Any positions cost atomic additions in the backward pass, which are slow
+    on a GPU: for consecutive positions train with
+    clipped_bias_consecutive.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: positions that are no tensors of integers or do not fit each

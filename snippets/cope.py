@@ -40,6 +40,9 @@ def cope_scores(
     >>> cope_scores(q, k, table)
     tensor([[25., 10.,  5.]])
 
+    Its backward pass adds atomically, which is slow on a GPU once compiled:
+    there use cope_scores_compiled.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; more queries than keys.

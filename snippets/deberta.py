@@ -76,6 +76,10 @@ def deberta_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
+    Any positions cost atomic additions in the backward pass, which are slow
+    on a GPU: for consecutive positions train with
+    deberta_scores_consecutive.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; no rows; positions that are no integers;

@@ -47,6 +47,10 @@ def shaw_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
+    Any positions cost atomic additions in the backward pass, which are slow
+    on a GPU: for consecutive positions train with
+    shaw_scores_consecutive.
+
     Fit for compile, export, vmap, mps; no sync.
 
     ValueError: shapes that do not fit; positions that are no integers.
@@ -76,6 +80,9 @@ def shaw_values(
     tensor([[3.5000]])
 
     Positions left on the CPU are copied in each call: the host waits for that.
+
+    Any positions cost atomic additions, which are slow on a GPU: for
+    consecutive positions use shaw_values_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 

@@ -87,6 +87,10 @@ def swin_bias(
 
     Places left on the CPU are copied in each call: the host waits for that.
 
+    Any places cost atomic additions in the backward pass, which are slow
+    on a GPU: for whole windows train with
+    swin_bias_consecutive.
+
     Fit for autocast, compile, export, vmap, mps; no sync.
 
     ValueError: as window_rows; a table of another shape.
@@ -151,7 +155,8 @@ def swin_bias_consecutive(
 
     Its gradient is a sum along diagonals. That of swin_bias, which takes any
     places, is a lookup's: on a GPU a number for each query and key is added
-    atomically, many of them to the same row, and training waits for that.
+    atomically, many of them to the same row, and training waits for that. On a
+    CPU, which adds one by one, this is swin_bias.
 
     >>> swin_bias_consecutive(torch.tensor([[-1.0], [0.0], [5.0]]), (1, 2))
     tensor([[[ 0., -1.],
@@ -168,6 +173,9 @@ def swin_bias_consecutive(
             f"{grid[0]} rows and {grid[1]} columns, got {tuple(table.shape)}"
         )
     rows, columns = grid
+    if _on_cpu(table):
+        places = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
+        return swin_bias(places, places, table, grid)
     by_offset = table.T.unflatten(1, (2 * rows - 1, 2 * columns - 1))
     by_offset = nn.functional.pad(by_offset, (1, 1, 1, 1))  # never read
     # (heads, offsets of rows, key column, query column)

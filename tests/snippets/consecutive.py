@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor.decomposition import select_decomp_table
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -181,8 +182,10 @@ def eager_additions(call, inputs, pairs):
 
 
 def compiled_additions(call, inputs, pairs, dynamic):
-    """Of the graphs, forward and backward, that Inductor would get."""
-    found = []
+    """What adds in the graphs, forward and backward, that Inductor would get; result and gradients; the
+    most numbers that are held for the backward in one piece.
+    """
+    found, looked = [], []
 
     def look(graph, given):
         for node in graph.graph.nodes:
@@ -195,10 +198,15 @@ def compiled_additions(call, inputs, pairs, dynamic):
         looked.append(graph)
         return graph
 
-    looked = []
-    backend = aot_autograd(fw_compiler=look, bw_compiler=look, decompositions=select_decomp_table())
+    backend = aot_autograd(
+        fw_compiler=look,
+        bw_compiler=look,
+        decompositions=select_decomp_table(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
     torch.compiler.reset()
     compiled = torch.compile(call, fullgraph=True, dynamic=dynamic, backend=backend)
     made = run(compiled, inputs)
-    assert len(looked) == 2, "a graph forward and one backward"
-    return found, made
+    forward, _ = looked  # and one backward
+    held = [each.meta["val"] for each in forward.graph.find_nodes(op="output")[0].all_input_nodes]
+    return found, made, max(each.numel() for each in held if isinstance(each, torch.Tensor))

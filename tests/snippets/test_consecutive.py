@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from experiments.measure import peak_bytes
 from snippets.shaw import shaw_scores_consecutive
-from tests.snippets.consecutive import PAIRS, compiled_additions, eager_additions, run
+from tests.snippets.consecutive import HEADS, PAIRS, compiled_additions, eager_additions, run
 from tests.snippets.fitness import CHECKS, all_cases, called, words
 
 every_pair = pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
@@ -74,9 +74,10 @@ def test_nor_does_a_compiled_one(as_on_a_gpu, pair, dynamic):
     queries, keys = pair.large
     inputs = [each.double() for each in pair.make(queries, keys)]
     ours, theirs = both(pair, queries, keys)
-    found, made = compiled_additions(ours, inputs, queries * keys, dynamic)
+    found, made, held = compiled_additions(ours, inputs, queries * keys, dynamic)
     assert found == []
     assert_close(made, run(theirs, inputs))
+    assert held <= 3 * HEADS * queries * keys, "nothing larger than the scores of a batch"
     assert compiled_additions(theirs, inputs, queries * keys, dynamic)[0], "which this test would find"
 
 
