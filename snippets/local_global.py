@@ -91,9 +91,8 @@ def local_global_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow
-    on a GPU: for consecutive positions train with
-    local_global_scores_consecutive.
+    Any positions cost atomic additions in the backward pass, which are slow on
+    a GPU: for consecutive positions train with local_global_scores_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 

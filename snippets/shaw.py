@@ -47,9 +47,8 @@ def shaw_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow
-    on a GPU: for consecutive positions train with
-    shaw_scores_consecutive.
+    Any positions cost atomic additions in the backward pass, which are slow on
+    a GPU: for consecutive positions train with shaw_scores_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 

@@ -87,9 +87,8 @@ def swin_bias(
 
     Places left on the CPU are copied in each call: the host waits for that.
 
-    Any places cost atomic additions in the backward pass, which are slow
-    on a GPU: for whole windows train with
-    swin_bias_consecutive.
+    Any places cost atomic additions in the backward pass, which are slow on a
+    GPU: for whole windows train with swin_bias_consecutive.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 

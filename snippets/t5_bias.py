@@ -110,9 +110,8 @@ def t5_bias(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow
-    on a GPU: for consecutive positions train with
-    t5_bias_consecutive.
+    Any positions cost atomic additions in the backward pass, which are slow on
+    a GPU: for consecutive positions train with t5_bias_consecutive.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
