@@ -135,6 +135,19 @@ def test_what_was_asked_for_last_stays(process, monkeypatch):
     assert asked == ["one", "two", "three", "two"]
 
 
+def test_what_two_processes_made_at_once_stays(process):
+    asked = []
+    first, end_first = process()
+    first(count(asked))("one")
+    second, end_second = process()
+    second(count(asked))("two")
+    end_first(), end_second()
+    cached, _ = process()
+    words = cached(count(asked))
+    words("one"), words("two")
+    assert asked == ["one", "two"]
+
+
 def test_an_error_is_raised_each_time(process):
     cached, _ = process()
     asked = []

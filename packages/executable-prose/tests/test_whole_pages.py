@@ -1,11 +1,17 @@
 """A page is made once, and again when anything that decided it has changed."""
 
+import os
+import shutil
+
 import markdown
 import pytest
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 from executable_prose import libraries
 from executable_prose.execution.recorder import Listener
-from executable_prose.site import page_cache, process
+from executable_prose.site import ahead, page_cache, process
+from executable_prose.site.shared import Build
 from prose_testing.fixtures import StubResults, build_here
 from prose_testing.projects import BARE, PACKAGE
 
@@ -157,3 +163,25 @@ def test_a_process_that_nobody_watches_stores_no_page(here, made, monkeypatch):
     monkeypatch.setattr(process.OWN_READS, "files", None)
     assert made() == ALL
     assert not (here.root / ".cache/pages/index.md.json").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="there is no fork to wait for")
+def test_two_processes_make_the_pages_that_one_makes(here, made, monkeypatch):
+    alone = site(here)
+    shutil.rmtree(here.root / ".cache/pages")
+    fork = os.fork
+
+    def wait():
+        child = fork()
+        if child:
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        return child
+
+    monkeypatch.setattr(os, "fork", wait)
+    monkeypatch.setattr(ahead, "FORKS", True)
+    shared = Build(StubResults({"lines.rising": {"values": {"end": here.end}}}))
+    config = load_config(str(here.root / "mkdocs.yml"), site_dir=str(here.root / "site"))
+    with ahead.in_two_processes(shared):
+        build(shared.into(config))
+    assert site(here) == alone
+    assert shared.new_pages == ahead.NEW

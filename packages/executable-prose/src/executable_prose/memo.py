@@ -56,6 +56,7 @@ class Store:
             self.results = project.stored(file)
         except OSError:
             self.results = {}
+        self._read = set(self.results)
 
     def get(self, key: str, make: Callable[[], Any]) -> Any:
         """The result of that name, made if there is none."""
@@ -67,10 +68,20 @@ class Store:
         return self.results[key]
 
     def save(self) -> None:
+        """Write the results, with those that another process has written meanwhile."""
         if self.changed:
+            with contextlib.suppress(OSError):
+                written = project.stored(self.file)
+                others = {key: made for key, made in written.items() if key not in self._read}
+                self.results = others | self.results
             newest = list(self.results.items())[-LIMIT:]
             with contextlib.suppress(OSError):  # what matters more has been refused before
                 project.store(self.file, dict(newest))
+
+
+def save() -> None:
+    """Write the results of this process, which is a fork and ends without further ado."""
+    _store().save()
 
 
 @functools.cache

@@ -104,6 +104,11 @@ def _lead_a_group():
     """What this process starts can be ended with it; and it ends with what has started it, on Linux."""
     with contextlib.suppress(AttributeError):  # Windows
         os.setsid()
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """End this process, on Linux, when the one that has started it ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DIES_WITH_ITS_PARENT, signal.SIGKILL)
 

@@ -30,7 +30,7 @@ from executable_prose.command import temporary
 from executable_prose.errors import BuildFault
 from executable_prose.execution.results import exhibit_names
 from executable_prose.outcome import Unavailable
-from executable_prose.site import assets, csp, markdown_copies, process, social_cards, styles
+from executable_prose.site import ahead, assets, csp, markdown_copies, process, social_cards, styles
 from executable_prose.site.shared import Build
 
 ATTEMPTS = 3  # to build from one state of the project
@@ -162,7 +162,8 @@ def _by_mkdocs(site, build):
             config = build.into(load_config("mkdocs.yml", strict=True, site_dir=str(site)))
             config.plugins.on_startup(command="build", dirty=False)
             try:
-                mkdocs.build(config)
+                with ahead.in_two_processes(build):
+                    mkdocs.build(config)
             finally:
                 config.plugins.on_shutdown()
     except click.ClickException as error:

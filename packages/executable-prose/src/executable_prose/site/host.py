@@ -1,9 +1,10 @@
 """MkDocs, as far as we use what it does not document: what a newer version may change stands here alone."""
 
+import contextlib
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +40,22 @@ def current_page(config: MkDocsConfig) -> Page:
     return config._current_page  # type: ignore[return-value]
 
 
+populate_page = build._populate_page  # as MkDocs has it
+
+
+@contextlib.contextmanager
+def populating(populate: Callable[..., None]) -> Iterator[None]:
+    """Let MkDocs's `build` call this function for each page, in place of its own."""
+    build._populate_page = populate
+    try:
+        yield
+    finally:
+        build._populate_page = populate_page
+
+
 def make_page(page: Page, site: "Site") -> None:
     """Convert a page and write it, as MkDocs's `build` does for one after the other."""
-    build._populate_page(page, site.config, site.files)
+    populate_page(page, site.config, site.files)
     excluded = page.file.inclusion.is_excluded()
     build._build_page(page, site.config, site.pages, site.nav, site.env, excluded=excluded)
 

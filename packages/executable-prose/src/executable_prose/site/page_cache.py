@@ -59,6 +59,7 @@ def converted(text: str, md: Markdown, build: "Build") -> str:
     listener = build.listener
     with listener.listening() as files, process.recording_variables() as names:
         html = make(md, text)
+    build.new_pages += 1
     files |= process.files()
     build.uses(files)
     ran_program = listener.ran_program or process.OWN_READS.ran_program

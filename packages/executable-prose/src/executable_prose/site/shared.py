@@ -28,6 +28,7 @@ class Build:
         self.results = results or Results()
         self.listener = Listener()
         self.host: Any = None  # MkDocs's configuration and files, for pages that it leaves to a plugin
+        self.new_pages = 0  # that were made, and not taken from the cache
         self.lock = threading.Lock()
         self._used: set[tuple[str, str | None]] = set()
         self._once: dict[Callable, tuple[Any, Digests]] = {}
