@@ -118,7 +118,7 @@ def times(only=()):
     """Seconds of each rival, one after the other."""
     jupyter = Path(sys.prefix) / "share" / "jupyter"  # the templates of nbconvert, which is ours
     # The engine is a package of its own; how it is installed in our environment does not reach theirs.
-    path = os.pathsep.join(map(str, (ROOT, ROOT / "engine" / "src")))
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "executable-prose" / "src")))
     environment = os.environ | {"PYTHONPATH": path, "JUPYTER_PATH": str(jupyter)}
     for name, command in RIVALS.items():
         # In this project, so that the engine finds it from there.
