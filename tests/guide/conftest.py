@@ -3,7 +3,7 @@
 import pytest
 
 import guide.additions  # noqa: F401 - registers what it adds
-from prose_testing.fixtures import files, here, known, lively, log, page, refusal, soup  # noqa: F401
+from prose_testing.fixtures import files, here, hooks_end, known, lively, log, page, refusal, soup  # noqa: F401
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from prose_testing.fixtures import (  # noqa: F401
     ask,
     files,
     here,
+    hooks_end,
     known,
     lively,
     log,

@@ -1,11 +1,13 @@
 """A file of data is parsed once, and again when it has changed; who listens hears of each use."""
 
+import gc
 import os
 
 import pytest
 
 from executable_prose import project, reading
 from executable_prose.execution.recorder import Listener
+from prose_testing.fixtures import Hook
 
 PARSED = []
 
@@ -55,6 +57,19 @@ def test_a_listener_hears_of_a_file_that_is_not_read_again(here):
         heard.append(files)
     assert heard[0] == heard[1] == {name: project.digest(name) for name in ("a", "b")}
     assert len(PARSED) == 1
+
+
+def test_the_hook_of_a_listener_ends_with_it_and_serves_the_next(here):
+    listener = Listener()
+    listener.hear()
+    gc.collect()
+    free = len(Hook.ended)
+    del listener
+    gc.collect()
+    assert len(Hook.ended) == free + 1
+    with Listener().listening() as files:
+        (here / "a").read_text()
+    assert files == {"a": project.digest("a")} and len(Hook.ended) <= free + 1
 
 
 def test_a_file_that_is_missing_or_cannot_be_parsed_is_asked_for_each_time(here):

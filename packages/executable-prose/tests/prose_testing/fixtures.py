@@ -8,6 +8,8 @@ import re
 import shutil
 import signal
 import sys
+import types
+import weakref
 
 import markdown
 import pytest
@@ -35,6 +37,42 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_finish():
     gc.enable()
     gc.freeze()
+
+
+class Hook:
+    """An audit hook that ends with its listener, where Python itself would keep it until the process ends.
+
+    Each hook costs time whenever a file is opened, and these tests build a hundred sites in a process. As
+    `__call__` is looked up on the type, each has a type of its own, and adds no frame to those that are seen.
+    """
+
+    ended = []
+
+    @classmethod
+    def add(cls, method):
+        hook = cls.ended.pop() if cls.ended else cls._new()
+        hook.__call__ = types.MethodType(method.__func__, weakref.proxy(method.__self__))
+        weakref.finalize(method.__self__, hook.end).atexit = False
+
+    @classmethod
+    def _new(cls):
+        hook = type("Hook", (cls,), {})
+        hook.add_to_python(hook())
+        return hook
+
+    @classmethod
+    def end(cls):
+        cls.__call__ = {}.get  # takes both arguments, and does nothing
+        cls.ended.append(cls)
+
+    add_to_python = staticmethod(sys.addaudithook)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hooks_end():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(sys, "addaudithook", Hook.add)
+        yield
 
 
 def move(monkeypatch, folder):
