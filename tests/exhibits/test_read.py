@@ -129,16 +129,24 @@ def test_a_gated_recurrence_is_forgetting_without_a_softmax(tokens, least):
 
 
 HEADS = {"num_attention_heads": 2, "num_key_value_heads": 2, "hidden_size": 32}
+LINEAR = {"linear_num_key_heads": 2, "linear_num_value_heads": 2} | {
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+}
 SIZES = {  # of those that are slow otherwise, or whose widths depend on each other
     "granitemoehybrid": HEADS
     | {"intermediate_size": 32, "shared_intermediate_size": 32, "num_local_experts": 2}
     | {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 8},
     "kimi_linear": HEADS
     | {"intermediate_size": 32, "moe_intermediate_size": 16, "num_local_experts": 8}
-    | {"kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16},
+    | {"kv_lora_rank": 16, "qk_nope_head_dim": 16, "qk_rope_head_dim": 16, "v_head_dim": 16}
+    | {"linear_num_heads": 2, "linear_head_dim": 16},
     "nemotron_h": HEADS
     | {"intermediate_size": 32, "moe_intermediate_size": 16, "n_routed_experts": 8, "head_dim": 16}
     | {"mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 1, "ssm_state_size": 8},
+    "olmo_hybrid": LINEAR,
+    "qwen3_5_text": LINEAR,
+    "qwen3_next": LINEAR,
     "zamba2": HEADS | {"intermediate_size": 32, "n_mamba_heads": 4, "mamba_d_state": 8, "mamba_ngroups": 1},
 }
 

@@ -153,7 +153,7 @@ DIRECTIVES = {
         "shorten it, or draw two",
     ),
     "diagram of too many arrows": (
-        fence("mermaid", DESCRIBED + 600 * "  A --> B\n"),
+        fence("mermaid", DESCRIBED + 501 * "  A --> B\n"),
         PLACE,
         "cannot be drawn: Error: Edge limit exceeded",
     ),
@@ -291,7 +291,7 @@ PROSE = {
         "neither a file nor a folder",
     ),
     "a pipe beside pages": ({"docs/a/b.txt": os.mkfifo}, "docs/a/b.txt:1: ", "neither a file nor a folder"),
-    "ten megabytes": ({"docs/attempt.md": "# Trial\n\n" + "Words and words. " * 600_000},),
+    "a megabyte": ({"docs/attempt.md": "# Trial\n\n" + "Words and words. " * 60_000},),
 }
 
 END = "`#!val lines.rising.end .2f`"
