@@ -18,7 +18,7 @@ from conftest import BASE
 from executable_prose.site import csp
 from tests.rows import each_of
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]  # by day nothing checks the checks
 
 SPECIMEN = (checks.HERE / "specimen.html").read_text(encoding="utf-8")
 MAIN = "<article>"
