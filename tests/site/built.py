@@ -59,7 +59,9 @@ class BuiltSite:
         seen, found = set(), set()
         for path in sorted([*self.pages, NOT_FOUND], key=lambda path: self.file(path).stat().st_size):
             template = Template()
-            template.feed(re.sub(r"<article\b.*</article>", "", self.file(path).read_text("utf-8"), flags=re.S))
+            template.feed(
+                re.sub(r"<article\b.*</article>", "", self.file(path).read_text("utf-8"), flags=re.S)
+            )
             if template.parts - seen:
                 found.add(path)
             seen |= template.parts

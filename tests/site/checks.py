@@ -85,6 +85,29 @@ def legible(visit):
     return small + [f"Reflow: does not fit: {item}" for item in visit.ask("wide")]
 
 
+def meanings(visit):
+    """The meaning of a term covers neither the term nor the page's first sentence; ask in plain words."""
+    covered = visit.page.evaluate(COVERED)
+    visit.page.keyboard.press("Escape")
+    return [f"the meaning covers its term or the first sentence, or is cut off: {term}" for term in covered]
+
+
+COVERED = """() => {
+  return [...document.querySelectorAll('a.term')].filter((term) => term.checkVisibility() && !clear(term))
+    .map((term) => term.innerText);
+
+function clear(term) {
+  term.scrollIntoView({block: 'center', behavior: 'instant'});
+  term.click();
+  const meaning = document.querySelector('.meaning').getBoundingClientRect();
+  const clear = [...term.getClientRects(), document.querySelector('.lede')?.getBoundingClientRect()].every(
+    (box) => !box || meaning.top >= box.bottom || meaning.bottom <= box.top);
+  const across = meaning.left >= 0 && meaning.right <= document.body.clientWidth;
+  return clear && across && meaning.top >= 0 && meaning.bottom <= innerHeight;
+}
+}"""
+
+
 def rendered(visit):
     """Maths and diagrams were rendered by the build; ask with every details open."""
     return [f"raw TeX: {item}" for item in visit.ask("rawTex")] + [

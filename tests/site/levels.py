@@ -193,6 +193,17 @@ LACKS = """(all) => {
 }"""
 
 
+def pictures_use_the_room_of_a_laptop(visit):
+    """Those that stand alone, or beside their caption."""
+    visit.fit((1440, 900))
+    return [f"a picture leaves the room of a laptop empty: {item}" for item in visit.page.evaluate(SMALL)]
+
+
+SMALL = """() => [...document.querySelectorAll("figure:not([data-live]) svg.figure")]
+  .filter((svg) => svg.checkVisibility() && svg.getBoundingClientRect().width < 640)
+  .map((svg) => `${svg.closest("figure").id} is ${svg.getBoundingClientRect().width} px wide`)"""
+
+
 def shows_the_heading(visit):
     """Where a link upwards has led, its heading stands in sight and nothing floats over the text."""
     heading = visit.ask("firstHeading")
@@ -212,7 +223,7 @@ def lands_still(visit, path):
     visit.page.goto("about:blank")
     visit.go(f"{path}#{heading}")
     problems += _arrived(visit, heading, "opened by address, at advanced")
-    visit.page.wait_for_timeout(500)
+    visit.settle()
     shift = visit.ask("shift")
     jump = f"Cumulative Layout Shift: the page jumps by {shift:.2f} while it loads"
     return problems + [jump] * (shift > STILL)
@@ -313,7 +324,12 @@ def word_only_in(site, chapter, level="advanced"):
 
 @cache
 def _all_words(site):
-    return Counter(word for path in site.pages for word in _words(site.soup(path).body))
+    """How often each word stands in prose, whose pages are not parsed for it."""
+    texts = (NO_PROSE.sub(" ", site.file(path).read_text(encoding="utf-8")) for path in site.pages)
+    return Counter(word for text in texts for word in re.findall(r"[^\W\d_]+", text.lower()))
+
+
+NO_PROSE = re.compile(r"<head\b.*?</head>|<(pre|code|math|svg|script|style)\b.*?</\1>|<[^>]*>|&\w+;", re.S)
 
 
 def _words(tag):

@@ -266,15 +266,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
-def one_of_each_by_day(faults):
-    """The names of all faults: of each check the first by day, the others by night."""
-    first = {check.__qualname__: name for name, (check, *_) in reversed(faults.items())}
-    late = [name for name in faults if name not in first.values()]
-    return [*first.values(), *(pytest.param(name, marks=pytest.mark.slow) for name in late)]
-
-
-@pytest.mark.parametrize("name", one_of_each_by_day(FAULTS))
+@pytest.mark.parametrize("name", FAULTS)
 def test_page_check_can_fail(specimen, name):
     check, old, new, expected = FAULTS[name]
     found = check(specimen(old, new))
@@ -518,7 +510,6 @@ LEVEL_FAULTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LEVEL_FAULTS)
 def test_level_check_can_fail(specimen, name):
     check, old, new, expected = LEVEL_FAULTS[name]

@@ -70,23 +70,6 @@ def test_a_choice_keeps_the_place(visit, report, chapters, how):
     report(chapters[-1], levels.keeps_the_place(page) + page.problems, *how.values())
 
 
-def test_layman_is_a_site_of_its_own(visit, report, chapter):
-    page = visit(chapter)
-    report(chapter, levels.is_a_story(page) + page.problems, "desktop")
-
-
-def test_pictures_use_the_room_of_a_laptop(visit, report, chapter):
-    page = visit(f"{chapter}?level=basic").page
-    page.set_viewport_size({"width": 1440, "height": 900})
-    report(chapter, page.evaluate(NARROW), "laptop")
-
-
-# Those that stand alone, or beside their caption.
-NARROW = """() => [...document.querySelectorAll("figure:not([data-live]) svg.figure")]
-  .filter((svg) => svg.checkVisibility() && svg.getBoundingClientRect().width < 640)
-  .map((svg) => `${svg.closest("figure").id} is ${svg.getBoundingClientRect().width} px wide`)"""
-
-
 @pytest.mark.slow
 def test_a_chapter_at_basic_is_a_handout_of_ten_sheets_at_most(visit, chapter):
     page = visit(f"{chapter}?level=basic").page

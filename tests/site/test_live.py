@@ -121,8 +121,7 @@ def pytest_generate_tests(metafunc):
 def live_figures():
     """(page, name) of each."""
     known = {path: SITE.file(path).read_text("utf-8") for path in SITE.pages} if SITE.exists else {}
-    found = [(path, name) for path in known for name in FIGURE.findall(known[path])]
-    return found
+    return [(path, name) for path in known for name in FIGURE.findall(known[path])]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import checks
 import levels
 import pytest
 from budgets import DEFAULT, PER_PAGE, budget_for
-from visits import DESKTOP, NARROWEST, PHONE, WIDE
+from visits import DESKTOP, NARROWEST, PHONE, WIDE, WINDOWS
 
 pytestmark = pytest.mark.browser
 
@@ -54,18 +54,31 @@ def _too_wide(page, sizes):
 
 def _wide(load):
     problems = [problem for width in WIDE for problem in checks.roomy(load.page, width)]
-    width, height = DESKTOP
-    load.page.page.set_viewport_size({"width": width, "height": height})
+    load.page.fit()
+    return problems
+
+
+def _story(load):
+    """In plain words; the loads of a chapter in both windows serve it."""
+    problems = levels.choose(load.page, "layman") if load.kinds["chapter"] else []
+    problems += checks.meanings(load.page)
+    if load.kinds["desktop chapter"]:
+        problems += levels.is_a_story(load.page)
+    problems += levels.choose(load.page, "basic") if load.kinds["chapter"] else []
+    if load.kinds["desktop chapter"]:
+        problems += levels.pictures_use_the_room_of_a_laptop(load.page)
+    load.page.fit()
     return problems
 
 
 def _weighs(load):
-    """A tall window, so that few steps bring into view what is loaded when it is seen."""
-    size = load.page.page.viewport_size
-    load.page.page.set_viewport_size(size | {"height": 10 * size["height"]})
-    load.page.ask("scrollToEnd")
+    """By night in a tall window, so that few steps bring into view what is loaded when it is seen."""
+    if load.kinds["night"]:
+        width, height = WINDOWS[load.page.window]
+        load.page.fit((width, 10 * height))
+        load.page.ask("scrollToEnd")
+        load.page.fit()
     load.page.settle()
-    load.page.page.set_viewport_size(size)
     return checks.weight(load.page, budget_for(load.path))
 
 
@@ -83,7 +96,8 @@ TABLE = (  # from top to bottom: which loads are asked, and what; by day a page 
     ("every", of(levels.control)),
     ("full", of(checks.prints_what_is_open, "scripts on")),
     ("night", in_each_theme(("night", of(checks.axe, "as loaded")))),
-    ("chapter", of(levels.cumulative)),
+    ("chapter, on a desktop by day", of(levels.cumulative)),
+    ("chapter or front page", _story),
     ("every", _open_all),
     ("every", of(checks.legible)),
     (
@@ -96,8 +110,8 @@ TABLE = (  # from top to bottom: which loads are asked, and what; by day a page 
     ),
     ("full, not whole", of(checks.axe, "details open", "article")),
     ("day", of(_looks)),
-    ("every", _weighs),
-    ("wide", _wide),
+    ("desktop, or by night", _weighs),
+    ("full", _wide),
     ("desktop chapter", lambda load: levels.without_scripts(load.off())),
     ("full", of(checks.prints_dark_on_white)),
     ("full", _without_scripts),
@@ -106,7 +120,7 @@ TABLE = (  # from top to bottom: which loads are asked, and what; by day a page 
 )
 
 
-def kinds(night, sample, chapter, alike, desktop):
+def kinds(night, sample, chapter, front, desktop):
     """By each word of the table, whether a load is such a one."""
     whole = night or sample
     full = desktop and (whole or chapter)
@@ -115,8 +129,9 @@ def kinds(night, sample, chapter, alike, desktop):
         "night": night,
         "day": not night,
         "chapter": chapter,
-        "desktop": desktop,
-        "wide": desktop and (whole or not alike),
+        "chapter or front page": chapter or front,
+        "chapter, on a desktop by day": chapter and (desktop or night),
+        "desktop, or by night": desktop or night,
         "desktop chapter": desktop and chapter,
         "desktop by day, no chapter": desktop and not night and not chapter,
         "whole": whole,
@@ -125,22 +140,17 @@ def kinds(night, sample, chapter, alike, desktop):
     }
 
 
-ALIKE = ("reference/", "labs/", "broken/")
-
-
 def test_page(built, visit, report, opened, request):
     """As loaded, and with all details open; a desktop turns from dark to light, a phone is light.
 
-    By night all is asked of all, as loaded too, and a phone is turned to the dark. By day axe sees the whole
-    of the pages that together show all of the template, and by light the articles of chapters on a desktop;
-    what is neither is seen by light, with scripts, its window made narrow for a phone. Every window of a
-    desktop is made wide, too, by day not those of pages that a program lays out alike.
+    By night all is asked of all, as loaded too, and a phone is turned to the dark. By day a desktop has what
+    takes long for chapters and for pages that together show all of the template (`built.samples`): axe, of
+    chapters their articles by light, of the others all in both themes; the page without scripts and on paper;
+    a wide window. What is neither is seen by light, with scripts, its window made narrow for a phone.
     """
     path, window = opened
     night = request.config.getoption("--cold")
-    known = kinds(
-        night, path in built.samples, path in built.chapters, path.startswith(ALIKE), window == "desktop"
-    )
+    known = kinds(night, path in built.samples, path in built.chapters, not path, window == "desktop")
     themes = ("dark", "light") if known["full"] else ("light", "dark") if night else ("light",)
     page = visit(path, theme=themes[0], window=window)
     off = cache(lambda: visit(path, javascript=False))

@@ -69,10 +69,14 @@ class Visit:
         self.allowed = allowed
         self.context.set_default_timeout(SECONDS * 1000)
         self.requests, self.problems, self._pending = [], [], set()
-        width, height = WINDOWS[self.window]
-        self.page.set_viewport_size({"width": width, "height": height})
+        self.fit()
         self.theme = theme
         self.page.emulate_media(media="screen", color_scheme=theme)
+
+    def fit(self, size=None):
+        """Give the window this size, or back its own."""
+        width, height = size or WINDOWS[self.window]
+        self.page.set_viewport_size({"width": width, "height": height})
 
     def turn(self, theme):
         """As if the reader turned the system; what the page does about it, it does in the next frame."""
