@@ -33,7 +33,7 @@ results: $(VENV)/site ## bring what exhibits, diagrams and labs give up to date
 test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
-	$(RUN) executable_prose results
+	$(if $(BUILT),,$(RUN) executable_prose results)
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
 packages: $(VENV)/test ## run the tests of the engine and of the checker alone
@@ -47,11 +47,15 @@ rounding: $(VENV)/test ## run some tests that compare floats with the arithmetic
 	ATEN_CPU_CAPABILITY=avx2 $(RUN) pytest tests/exhibits/test_printed.py tests/exhibits/test_returned.py --cold \
 	  -k "not is_read_by_a_test" --numprocesses auto --dist loadfile
 
+# What `make ci` has built while it installed is not built again by each of its checks.
+BUILT :=
+BUILD := $(if $(BUILT),,build)
+
 # A test waits for its browser for a third of the time: one process more than there are processors.
 PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 BROWSER := pytest tests/site tests/workflows packages/check-positions --numprocesses $(PROCESSES) --dist worksteal --reruns 1 -r fER
 
-browser-test: $(VENV)/test tests/site/node_modules/.installed build ## open every page in Chromium and check it
+browser-test: $(VENV)/test tests/site/node_modules/.installed $(BUILD) ## open every page in Chromium and check it
 	$(RUN) $(BROWSER) -m "browser and not slow"
 
 zensical: export SITE_DIR := .cache/zensical
@@ -59,7 +63,7 @@ zensical: $(VENV)/test tests/site/node_modules/.installed ## build with what suc
 	$(RUN) executable_prose build $(SITE_DIR) zensical
 	$(RUN) pytest tests/site -m "browser and not slow" -r fER --ignore-glob "*_can_fail.py" --ignore-glob "*_graph.py"
 
-nightly: $(VENV)/test tests/site/node_modules/.installed build ## all tests, slow ones included, and no cache believed
+nightly: $(VENV)/test tests/site/node_modules/.installed $(BUILD) ## all tests, slow ones included, and no cache believed
 	$(RUN) pytest -m "not browser" --cold --numprocesses auto --dist loadfile
 	set -e; for each in $(ROUNDINGS); do \
 	  env $$each $(RUN) pytest $(FLOATS) -m "not browser and not slow" --cold --numprocesses auto --dist loadfile; done
@@ -75,8 +79,8 @@ ci: export EXECUTE_NOTEBOOKS = true
 ci: export SITE_URL ?= https://example.github.io/guide/
 ci: ## what must pass before a change lands; needs Python, make, git and Node, or `make ci CHECKS=nightly`
 	$(PYTHON) tests/lines.py
-	$(MAKE) --jobs browsers $(VENV)/test tests/site/node_modules/.installed results
-	$(MAKE) $(CHECKS)
+	$(MAKE) --jobs browsers $(VENV)/test tests/site/node_modules/.installed build
+	$(MAKE) BUILT=yes $(CHECKS)
 
 browsers:
 	@command -v chromium || command -v google-chrome || { $(APT) chromium >/dev/null; }

@@ -2,11 +2,13 @@
 
 Each has a document a chapter, as its users would write it: a cell that prepares, then one for each exhibit.
 What a build here does besides is left out: labs, prose, claims, diagrams. Notebooks run one after another:
-mkdocs-jupyter knows no other way. Scripts run on all cores. If chapters are named, the rivals run only their
-exhibits, and our build is not timed.
+mkdocs-jupyter knows no other way. Scripts run on all cores. Each round times all three, so that what else the
+machine does meets all alike. If chapters are named, the rivals run only their exhibits, in one round, and our
+build is not timed.
 """
 
 import os
+import statistics
 import subprocess
 import sys
 import sysconfig
@@ -14,7 +16,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from builds import BUILD, ROOT, copy, run, show
+from builds import BUILD, ROOT, copy, head, run, show
 
 from executable_prose.execution.results import exhibit_names
 
@@ -67,10 +69,12 @@ sphinx_gallery_conf = {
 }
 """
 RIVALS = {
+    "sphinx-gallery": ["sphinx", "-b", "html", "-W", ".", "html"],
     # Not mkdocs.yml, by which the engine would take the rival's folder for its project.
     "mkdocs-jupyter": ["mkdocs", "build", "--strict", "--config-file", "rival.yml"],
-    "sphinx-gallery": ["sphinx", "-b", "html", "-W", ".", "html"],
 }
+GOALS = {"sphinx-gallery": 1, "mkdocs-jupyter": 0.25}  # what our first build may take of theirs
+ROUNDS = 3
 
 
 def python():
@@ -114,28 +118,34 @@ def write(folder, only=()):
     (folder / "index.rst").write_text("Exhibits\n========\n\n.. toctree::\n\n   made/index\n")
 
 
-def times(only=()):
-    """Seconds of each rival, one after the other."""
+def theirs(name, only=()):
+    """Seconds of one rival."""
     jupyter = Path(sys.prefix) / "share" / "jupyter"  # the templates of nbconvert, which is ours
     # The engine is a package of its own; how it is installed in our environment does not reach theirs.
     path = os.pathsep.join(map(str, (ROOT, ROOT / "packages" / "executable-prose" / "src")))
     environment = os.environ | {"PYTHONPATH": path, "JUPYTER_PATH": str(jupyter)}
-    for name, command in RIVALS.items():
-        # In this project, so that the engine finds it from there.
-        HOME.parent.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="rival-", dir=HOME.parent) as folder:
-            write(Path(folder), only)
-            done = run([python(), "-m", *command], folder, environment)
-        show(f"{name}, the same exhibits", done.seconds)
-        yield done.seconds
+    # In this project, so that the engine finds it from there.
+    with tempfile.TemporaryDirectory(prefix="rival-", dir=HOME.parent) as folder:
+        write(Path(folder), only)
+        return run([python(), "-m", *RIVALS[name]], folder, environment).seconds
+
+
+def ours():
+    with tempfile.TemporaryDirectory(prefix="bench ", ignore_cleanup_errors=True) as folder:
+        copy(Path(folder))
+        return run(BUILD, folder).seconds
 
 
 def bench(*only):
+    python()  # installed before the clock runs
+    head()
     if only:
-        list(times(only))
+        for name in RIVALS:
+            show(f"{name}, the same exhibits", theirs(name, only))
         return
-    with tempfile.TemporaryDirectory(prefix="bench ", ignore_cleanup_errors=True) as folder:
-        copy(Path(folder))
-        ours = run(BUILD, folder).seconds
-    show("our first build", ours)
-    show("the same, as a share of the faster rival's", ours / min(times()), 0.25)
+    rounds = [(ours(), {name: theirs(name) for name in RIVALS}) for _ in range(ROUNDS)]
+    show(f"our first build, median of {ROUNDS}", statistics.median(our for our, _ in rounds))
+    for name in RIVALS:
+        show(f"{name}, the same exhibits", statistics.median(their[name] for _, their in rounds))
+        beside = statistics.median(our / their[name] for our, their in rounds)
+        show(f"our first build beside {name}", beside, "×", GOALS[name])
