@@ -3,6 +3,7 @@
 import os
 import re
 from functools import cached_property
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
@@ -12,6 +13,9 @@ DIRECTORY = Path(os.environ.get("SITE_DIR", Path(__file__).parents[2] / "site"))
 MISSING = f"no built site in {DIRECTORY.name}/ - build the site first: make build"
 NOT_FOUND = "404.html"
 LEVELS = ("layman", "basic", "intermediate", "advanced")
+
+
+ANCHOR = re.compile(r"""<\w[^<>]*?\sid=["']?([^"'\s>]+)|<a\s[^<>]*?\bname=["']?([^"'\s>]+)""")
 
 
 class BuiltSite:
@@ -85,11 +89,10 @@ class BuiltSite:
         return [re.sub(r"(^|/)index\.html$", r"\1", file.as_posix()) for file in files]
 
     def anchors(self, path):
+        """Names of places in a page, without parsing it: a link may lead to any page."""
         if path not in self._anchors:
-            soup = self.soup(path)
-            named = {tag["id"] for tag in soup.select("[id]")}
-            named |= {tag["name"] for tag in soup.select("a[name]")}
-            self._anchors[path] = named | {"", "top"}
+            named = ANCHOR.findall(self.file(path).read_text(encoding="utf-8"))
+            self._anchors[path] = {unescape(id or name) for id, name in named} | {"", "top"}
         return self._anchors[path]
 
     def resolve(self, reference, path):
