@@ -44,7 +44,9 @@ def test_many_were_asked():
     assert len(asked) >= 120
 
 
-@pytest.mark.parametrize("kind", ["llama", pytest.param("vjepa2", marks=pytest.mark.slow), "moshi"])
+@pytest.mark.parametrize(
+    "kind", ["llama", *(pytest.param(each, marks=pytest.mark.slow) for each in ("vjepa2", "moshi"))]
+)
 def test_a_model_gets_the_verdicts_that_are_kept(kind):
     assert alarms.check_in_process(kind) == TOLD[kind]
 
@@ -53,6 +55,7 @@ def test_a_model_that_cannot_be_built_says_why():
     assert "no_such_model" in alarms.check_in_process("no_such_model")
 
 
+@pytest.mark.slow
 def test_mutants_of_one_file_are_found_as_is_kept():
     kept = json.loads(power.RESULT.read_text(encoding="utf-8"))
     assert kept.keys() == power.FILES.keys()

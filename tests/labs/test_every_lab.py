@@ -374,6 +374,7 @@ def test_the_notebooks_run_in_an_empty_folder_without_the_project(run, request, 
         passed(name).touch()
 
 
+@pytest.mark.slow
 def test_a_notebook_that_needs_the_project_is_stopped(run, monkeypatch):
     cell = {"cell_type": "code", "source": "import executable_prose"}
     monkeypatch.setattr(labs, "notebook", lambda *_: json.dumps({"cells": [cell]}))

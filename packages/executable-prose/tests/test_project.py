@@ -61,6 +61,7 @@ def test_a_project_inside_a_virtual_environment_has_files_of_its_own(here, monke
     assert project.relative(here.root / "snippets" / "a.py") == "snippets/a.py"
 
 
+@pytest.mark.slow
 def test_exhibits_run_in_a_project_that_is_its_own_virtual_environment(tmp_path):
     """The layout of `python -m venv .`"""
     home = Project(tmp_path.resolve(), files={n: FILES[n] for n in FILES if n.startswith("exhibits/")})
