@@ -144,7 +144,7 @@ bill: $(VENV)/tools/.installed ## write the bill of materials of what the site i
 	$(TOOLS)/cyclonedx-py requirements --output-reproducible --output-file site/bom.json requirements.lock
 
 newest: $(VENV)/test ## test with the newest version of every package: what will break
-	rm $(VENV)/site $(VENV)/test # whatever comes next installs what is locked
+	rm $(VENV)/locked $(VENV)/torch $(VENV)/test # whatever comes next installs what is locked
 	sed -n 's/==.*//p' requirements.txt requirements-test.txt | xargs $(INSTALL) --upgrade
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
@@ -157,11 +157,22 @@ clean: ## remove what was built and cached; the environment stays
 
 # A mark is made last, so that an interrupted set-up starts again.
 # torch alone is not held to a hash: each system and each index has builds of its own.
-$(VENV)/site: requirements.txt requirements.lock pyproject.toml packages/executable-prose/pyproject.toml
+$(VENV)/site: requirements.txt pyproject.toml packages/executable-prose/pyproject.toml $(VENV)/locked $(VENV)/torch
+	$(INSTALL) --no-build-isolation --requirement requirements.txt
+	touch $@
+
+# These two share no package, and run at once where make may.
+$(VENV)/locked: requirements.lock $(VENV)/made
+	$(INSTALL) --no-deps --require-hashes --requirement requirements.lock
+	touch $@
+
+$(VENV)/torch: requirements.txt $(VENV)/made
+	$(INSTALL) --no-deps "$$(grep '^torch==' requirements.txt)"
+	touch $@
+
+$(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 5) and "Python 3.11.5 or newer is needed; make PYTHON=... names another one")'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --no-deps --require-hashes --requirement requirements.lock
-	$(INSTALL) --no-build-isolation --requirement requirements.txt
 	touch $@
 
 $(VENV)/test: requirements-test.lock $(VENV)/site

@@ -14,7 +14,10 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 import shape_comments
 
-gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
+# What is imported and collected stays, and need not be looked through for garbage; what tests import, such as
+# models of transformers, seldom.
+gc.disable()
+gc.set_threshold(50_000, 20, 50)
 
 shape_comments.install("snippets")
 shape_comments.install("check_positions")

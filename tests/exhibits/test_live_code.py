@@ -3,6 +3,7 @@ picture shows, wherever the controls stand.
 """
 
 import ast
+import functools
 import importlib
 import re
 import shutil
@@ -54,6 +55,7 @@ def copies(tmp_path_factory):
             del sys.modules[name]
 
 
+@functools.cache
 def exhibited(name):
     seed()
     module, _, function = name.partition(".")

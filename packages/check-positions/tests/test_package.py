@@ -13,6 +13,7 @@ from guide.copies import SOURCES
 from guide.heads import HEAD
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
+SLOW = pytest.mark.slow
 PACKAGE = Path(__file__).resolve().parents[1]
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 10000.0}
 
@@ -46,9 +47,9 @@ def installed(tmp_path_factory):
     ("script", "arguments", "code", "words"),
     [
         ("read-positions", ["config.json"], 0, "rope_frequencies(16, base=10000.0)"),
-        ("read-positions", ["nonesuch.json"], 2, "nonesuch.json cannot be read"),
         ("check-positions", ["config.json"], 2, "model must begin with transformers:"),
-        ("check-positions", ["transformers:nonesuch.json"], 2, "nonesuch.json"),
+        pytest.param("read-positions", ["nonesuch.json"], 2, "nonesuch.json cannot be read", marks=SLOW),
+        pytest.param("check-positions", ["transformers:nonesuch.json"], 2, "nonesuch.json", marks=SLOW),
     ],
 )
 def test_the_commands_are_installed_and_run(installed, tmp_path, script, arguments, code, words):

@@ -67,7 +67,8 @@ def read_pages():
         if name.startswith(("DIRECTIVES", "PROSE", "MARKUP", "PAGES")) and name not in BUILT:
             text = f"# Trial\n\n{changes}" if isinstance(changes, str) else changes.get("docs/attempt.md")
             if isinstance(text, str) and (isinstance(changes, str) or len(changes) == 1):
-                yield pytest.param(text, words, id=name)
+                late = [pytest.mark.slow] if name.endswith("too many arrows") else []
+                yield pytest.param(text, words, id=name, marks=late)
 
 
 @pytest.mark.parametrize(("text", "words"), list(read_pages()))

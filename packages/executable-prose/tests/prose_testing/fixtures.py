@@ -28,7 +28,9 @@ from executable_prose.site import process
 from executable_prose.site.shared import Build
 from prose_testing.projects import ADDRESSES, ENGINE, EXHIBITS, FILES, RESULTS, Folder, Project
 
-gc.disable()  # what is imported and collected stays: it need not be looked through for garbage, now or later
+# What is imported and collected stays, and need not be looked through for garbage; the rest seldom.
+gc.disable()
+gc.set_threshold(50_000, 20, 50)
 
 # What a script starts in the background ignores interrupts, as would the programs that tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
