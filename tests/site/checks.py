@@ -89,7 +89,10 @@ def meanings(visit):
     """The meaning of a term covers neither the term nor the page's first sentence; ask in plain words."""
     covered = visit.page.evaluate(COVERED)
     visit.page.keyboard.press("Escape")
-    return [f"the meaning covers its term or the first sentence, or is cut off: {term}" for term in covered]
+    return [
+        f"the meaning is hidden, is cut off, or covers its term or the first sentence: {term}"
+        for term in covered
+    ]
 
 
 COVERED = """() => {
@@ -103,7 +106,7 @@ function clear(term) {
   const clear = [...term.getClientRects(), document.querySelector('.lede')?.getBoundingClientRect()].every(
     (box) => !box || meaning.top >= box.bottom || meaning.bottom <= box.top);
   const across = meaning.left >= 0 && meaning.right <= document.body.clientWidth;
-  return clear && across && meaning.top >= 0 && meaning.bottom <= innerHeight;
+  return meaning.width > 0 && clear && across && meaning.top >= 0 && meaning.bottom <= innerHeight;
 }
 }"""
 

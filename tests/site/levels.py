@@ -223,7 +223,7 @@ def lands_still(visit, path):
     visit.page.goto("about:blank")
     visit.go(f"{path}#{heading}")
     problems += _arrived(visit, heading, "opened by address, at advanced")
-    visit.settle()
+    visit.page.wait_for_timeout(500)
     shift = visit.ask("shift")
     jump = f"Cumulative Layout Shift: the page jumps by {shift:.2f} while it loads"
     return problems + [jump] * (shift > STILL)
