@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -39,7 +40,8 @@ for page in sys.argv[1:]:
         os.dup2(os.open(f"{page}.err", os.O_WRONLY | os.O_CREAT), 2)
         sys.path[0] = "."
         runpy.run_path(f"{page}.txt", run_name="__main__")
-        sys.exit()
+        sys.stdout.flush()
+        os._exit(0)  # at once: to take all of torch apart takes as long as the page
     print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
 
@@ -58,7 +60,9 @@ def test_what_is_pasted_from_a_reference_page_runs_and_prints_what_the_page_show
                 prints[page] += goldens.read(GOLDENS, module)[f"{module}.{function}"]
         (tmp_path / f"{page.stem}.txt").write_text(pasted, encoding="utf-8")
     command = [sys.executable, "-c", EACH_APART, *(page.stem for page in PAGES)]
-    ends = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}  # as exhibits have it
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    ends = done.stdout.split()
     for page, end in zip(PAGES, ends, strict=True):
         with subtests.test(page=page.stem):
             pasted = (tmp_path / f"{page.stem}.txt").read_text("utf-8")
