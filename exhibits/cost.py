@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 
 from exhibits._drawing import COLORS, FAMILIES, name_lines
 from experiments import fresh
-from experiments.runs import load, made_with
+from experiments.runs import RESULTS, load, made_with, stored
 
 LINEAR, QUADRATIC = (
     [name for family in families for name in FAMILIES[family]]
@@ -23,6 +23,8 @@ LINEAR, QUADRATIC = (
 )
 METHODS = LINEAR + QUADRATIC
 SPEED = Path(__file__).parent.parent / fresh.SPEED
+ON_GPU = RESULTS / "cost_on_gpu.json"  # of experiments/cost_on_gpu.py
+WAYS = ("mask", "rule", "written")
 SHORT = {
     "attention with transformer_xl_scores": "attention, Transformer-XL",
     "XLNet, which has rows for later keys too": "XLNet",
@@ -306,3 +308,53 @@ def _short(name):
     for long, short in SHORT.items():
         name = name.replace(long, short)
     return re.sub(r", one token, \d+ layers", ", decoding", name)
+
+
+def on_a_gpu():
+    """A row for each encoding on one GPU: for each way to make attention the
+    time forward, the time with its backward pass, and the memory, over the
+    longest text; and the time of one new token with a cache.
+    """
+    return _on_gpu(stored(ON_GPU))
+
+
+def _on_gpu(made):
+    ways = "|".join(f" as a {way} " for way in WAYS[:2]) + "| written out "
+    print(f"| Encoding |{ways}| one token |")
+    print("|---|--:|--:|--:|--:|")
+    if not made:
+        print("| not yet measured | – | – | – | – |")
+        return {"card": "none yet"}
+    longest = max(row["queries"] for row in made["rows"])
+    rows = {
+        (row["method"], row["way"]): row
+        for row in made["rows"]
+        if row["queries"] == longest
+    }
+    tokens = {
+        row["method"]: row
+        for row in made["rows"]
+        if row["queries"] == 1 and row["way"] == "mask"
+    }
+    for method in dict.fromkeys(row["method"] for row in made["rows"]):
+        cells = [_in_a_way(rows.get((method, way))) for way in WAYS]
+        one = _milliseconds(tokens[method].get("forward"))
+        print(f"| {method} |", " | ".join([*cells, one]), "|")
+    return {
+        "card": f"{made['device']}, torch {made['torch']}, {made['date']}"
+    }
+
+
+def _in_a_way(row):
+    """Milliseconds forward and with the backward pass, and MiB."""
+    if not row:
+        return "–"
+    times = [_milliseconds(row.get(key)) for key in ("forward", "training")]
+    bytes_ = row.get("bytes")
+    space = "–" if bytes_ is None else f"{bytes_ / 2**20:.0f} MiB"
+    failed = [row["failed"]] if "failed" in row else []
+    return ", ".join([" / ".join(times), space, *failed])
+
+
+def _milliseconds(seconds):
+    return "–" if seconds is None else f"{1000 * seconds:.2f}"

@@ -2,11 +2,13 @@
 
     make experiments
     python -m experiments language tasks --jobs 2 --device cpu
+    python -m experiments cost --device cuda
 
 It says first what it will make, and how long that takes by the runs that are kept. A run that
 was cut off is made again the next time; those that had ended are kept. --dask
 spreads the runs over the workers of a Dask scheduler, which need this folder and these versions;
-dask and distributed, which nothing else here needs, are installed by hand.
+dask and distributed, which nothing else here needs, are installed by hand. The last line measures what
+encodings cost on a GPU, which is kept apart from what they cost on a processor.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import torch
 from tqdm import tqdm
 
 from executable_prose import command
+from experiments import cost_on_gpu
 from experiments.current import carry_out, is_current
 from experiments.runs import RESULTS, kept, plan, runs
 
@@ -27,6 +30,9 @@ TRIED = RESULTS.parent.parent / ".cache" / "experiments"
 
 def main(arguments=None):
     options = parse(arguments)
+    if options.experiments == ["cost"] and options.device.startswith("cuda"):
+        cost_on_gpu.main(options.device, options.folder)
+        return
     wanted = [run for name in options.experiments for run in runs(name)]
     sizes = {name: plan()[name]["smoke"] if options.smoke else {} for name in options.experiments}
     stale = [run for run in wanted if not is_current(run, options.folder, sizes[run.experiment])]

@@ -159,3 +159,19 @@ def test_what_is_older_than_its_code_says_so(monkeypatch, exhibit):
     monkeypatch.setattr(cost.fresh, "speed", dict)
     monkeypatch.setattr(cost.fresh, "cost", list)
     assert exhibit()["older"] == ""
+
+
+def test_the_table_of_a_gpu_has_a_cell_for_each_way_and_says_what_did_not_fit(capsys):
+    half = {"method": "ALiBi", "way": "mask", "queries": 8, "keys": 8, "forward": 0.001, "bytes": 2**20}
+    whole = {**half, "queries": 16, "forward": 0.0025, "training": 0.0075, "bytes": 3 * 2**20}
+    full = {"method": "ALiBi", "way": "written", "queries": 16, "keys": 16, "failed": "out of memory"}
+    one = {**half, "queries": 1, "forward": 0.0005}
+    made = {"device": "A card", "torch": "2", "date": "2026-11-26", "rows": [half, whole, full, one]}
+    assert cost._on_gpu(made) == {"card": "A card, torch 2, 2026-11-26"}
+    *_, row = capsys.readouterr().out.splitlines()
+    assert row == "| ALiBi | 2.50 / 7.50, 3 MiB | – | – / –, –, out of memory | 0.50 |"
+
+
+def test_the_table_of_a_gpu_says_that_none_has_measured_yet(capsys):
+    assert cost._on_gpu({}) == {"card": "none yet"}
+    assert "not yet measured" in capsys.readouterr().out
