@@ -4,12 +4,14 @@ from functools import partial
 
 import pytest
 import torch
+from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb
 
 from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.path_attention import path_scores
 from snippets.relative_logits import relative_logits
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinks import sink_softmax
 from snippets.t5_bias import t5_bias, t5_by_offset
 
@@ -66,3 +68,23 @@ def rows():
 @pytest.mark.parametrize(("call", "least", "most"), [pytest.param(*row, id=name) for name, *row in rows()])
 def test_the_memory_it_takes_is_the_one_it_states(call, least, most):
     assert least < peak_bytes(call) / (QUERIES * KEYS) <= most
+
+
+def cast_after_joining(x, cos, sin):
+    a, b = x.to(cos).chunk(2, dim=-1)
+    return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1).to(x)
+
+
+@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("width", [32, 12])
+def test_a_rotation_of_halves_takes_no_more_memory_than_that_of_transformers(width, dtype, gradients):
+    """At most three times that of q, as its docstring states; one that is cast last takes more than both."""
+    q = torch.randn(2, 4, QUERIES, 32).to(dtype).requires_grad_(gradients)
+    k, frequencies = q[:, :1].detach(), rope_frequencies(width, base=10000)
+    tables = rope_tables(AT[0], frequencies)
+    theirs = [torch.cat((each, each), -1)[None].to(dtype) for each in tables]
+    most = peak_bytes(lambda: apply_rotary_pos_emb(q, k, *theirs))
+    assert peak_bytes(lambda: apply_rope(q, *tables, "half")) <= min(most, 3 * q.nbytes)
+    if width == 32 and dtype != torch.float32:
+        assert peak_bytes(lambda: cast_after_joining(q, *tables)) > max(most, 3 * q.nbytes)
