@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -30,6 +31,23 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("guide", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("guide")
+
+
+def pytest_configure(config):
+    if asks_for_cuda(config) and not torch.cuda.is_available():
+        raise pytest.UsageError(
+            "-m cuda needs a CUDA device, and torch finds none: torch.cuda.is_available()"
+        )
+
+
+def pytest_ignore_collect(collection_path, config):
+    hidden = collection_path.name == "test_cuda.py" and not asks_for_cuda(config)
+    return hidden or None  # None lets other plugins decide
+
+
+def asks_for_cuda(config):
+    """Whether -m names the marker, other than after "not"."""
+    return bool(re.search(r"(?<!not )\bcuda\b", config.getoption("markexpr")))
 
 
 def pytest_collection_finish():

@@ -4,11 +4,13 @@ import inspect
 import re
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock, call
 
 import pytest
 import torch
 
-from tests.snippets.fitness import CHECKS, SIZES, Waits, all_cases, called, on_a_device, words
+from tests.snippets import devices
+from tests.snippets.fitness import CHECKS, SIZES, Case, Waits, all_cases, called, on_a_device, words
 
 CASES = all_cases()
 FILES = sorted({case.of.__module__ for case in CASES})
@@ -135,3 +137,59 @@ def test_a_docstring_says_where_positions_on_the_cpu_make_the_host_wait(case):
         except RuntimeError:  # such devices are refused
             continue
         assert not mode.found or "the host waits" in " ".join(case.of.__doc__.split())
+
+
+# --- the checks for a real device, with the CPU in its place
+
+ON_A_DEVICE = {
+    f"{case.of.__name__}-{check.__name__}": (case, check)
+    for case in CASES
+    if case.of.__name__ in ("apply_rope", "T5Bias", "random_signs", "kerple_power_bias")
+    for check in devices.checks(case)
+    if check is not devices.compiles
+}
+
+
+@pytest.fixture
+def cuda(monkeypatch):
+    monkeypatch.setattr(torch, "cuda", MagicMock())
+    return torch.cuda
+
+
+@pytest.mark.parametrize(("case", "check"), ON_A_DEVICE.values(), ids=ON_A_DEVICE)
+def test_a_check_for_a_device_passes_on_the_cpu(case, check, cuda):
+    check(case, "cpu")
+
+
+@pytest.mark.slow
+def test_a_compiled_case_passes_on_the_cpu():
+    devices.compiles(ON_A_DEVICE["apply_rope-values"][0], "cpu")
+
+
+def waits(x):
+    """An error while torch.cuda treats what waits as one, as a copy to the device is there."""
+    if torch.cuda.set_sync_debug_mode.call_args == call("error"):
+        raise RuntimeError("called a synchronizing CUDA operation")
+    return x
+
+
+FAILING = {
+    devices.values: lambda x: x + torch.rand(()),
+    devices.gradients: lambda x: x * torch.rand(()),
+    devices.bfloat16: lambda x: x + torch.rand(()),
+    devices.autocast: lambda x: x @ x.mT,
+    devices.compiles: lambda x: x if x.sum() > 0 else -x,
+    devices.no_sync: waits,
+    devices.graph: lambda x: x + torch.rand(()),
+}
+
+
+@pytest.mark.parametrize(("check", "function"), FAILING.items(), ids=lambda each: each.__name__)
+def test_a_check_for_a_device_can_fail(check, function, request):
+    cuda = check is not devices.compiles and request.getfixturevalue("cuda")
+    with pytest.raises((AssertionError, RuntimeError)):
+        check(Case(function, function, lambda *sizes: (torch.randn(sizes),)), "cpu")
+    if check is devices.no_sync:
+        assert cuda.set_sync_debug_mode.call_args == call("default")
+    if check is devices.graph:
+        assert cuda.graph.called and cuda.CUDAGraph().replay.called
