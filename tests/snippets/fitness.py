@@ -127,7 +127,8 @@ class NoFloat64(TorchDispatchMode):
         return made
 
 
-READ = "aten::_linalg_check_errors", "aten::_linalg_eigh"  # by the host, which meta does not show
+# Read by the host, which meta does not show.
+READ = "aten::_linalg_check_errors", "aten::_linalg_eigh", "aten::_linalg_svd", "aten::linalg_eig"
 UNKNOWN = DataDependentOutputException, DynamicOutputShapeException
 
 

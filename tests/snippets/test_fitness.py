@@ -3,12 +3,15 @@
 import inspect
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from unittest.mock import MagicMock, call
 
 import pytest
 import torch
 
+from snippets.swin_bias import log_offsets
+from snippets.vit_table import _shares
 from tests.snippets import devices
 from tests.snippets.fitness import CHECKS, SIZES, Case, Waits, all_cases, called, on_a_device, words
 
@@ -83,8 +86,12 @@ WAITS = {
     "repeats": lambda x: x.repeat_interleave(torch.arange(3, device=x.device), 0),
     "a check of a factorization": lambda x: torch.linalg.inv(x[:, :3]),
     "an eigendecomposition": lambda x: torch.linalg.eigh(x[:, :3]),
+    "singular values": lambda x: torch.linalg.svd(x)[1],
+    "an eigendecomposition of any matrix": lambda x: torch.linalg.eig(x[:, :3])[0],
+    "different numbers": lambda x: x.unique(),
     "a copy to the device": lambda x: x * torch.arange(4).to(x),
     "a copy to the host": lambda x: x.cpu(),
+    "a copy to the host for which nothing waits yet": lambda x: x.to("cpu", non_blocking=True),
     "a copy in place": lambda x: x.clone().copy_(torch.ones(3, 4)),
     "an assignment from the host": lambda x: assigned(x.clone()),
     "indices on the host": lambda x: x[torch.arange(2)],
@@ -121,6 +128,37 @@ def test_a_call_that_makes_the_host_wait_is_refused(call):
 @pytest.mark.parametrize("call", WAITS_FOR_NOTHING.values(), ids=WAITS_FOR_NOTHING)
 def test_a_call_that_makes_the_host_wait_for_nothing_passes(call):
     CHECKS["no sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
+
+
+def offsets_of_the_host(grid, trained, dtype=torch.float64, device="cpu"):
+    return log_offsets(grid, trained, dtype).to(device)
+
+
+def weights_of_the_host(old, new, convention, count):
+    device = count.keywords["device"]
+    return _shares(old, new, convention, partial(torch.arange, dtype=torch.float64)).to(device)
+
+
+def drawn_by_the_host(low, high, size, generator, device, randint=torch.randint):
+    return randint(low, high, size, generator=generator)
+
+
+# Four functions that copied from the CPU in each call: where what is copied is made, and how it was made.
+PUT_BACK = {
+    "SwinV2Bias": ("snippets.swin_bias.log_offsets", offsets_of_the_host),
+    "random_signs": ("torch.randint", drawn_by_the_host),
+    "resize_table": ("snippets.vit_table._shares", weights_of_the_host),
+    "AddGridTable": ("snippets.vit_table._shares", weights_of_the_host),
+}
+
+
+@pytest.mark.parametrize("name", PUT_BACK)
+def test_a_copy_from_the_cpu_that_is_put_back_is_found(name, monkeypatch):
+    *_, last = (case for case in CASES if case.of.__name__ == name)  # the first AddGridTable resizes nothing
+    CHECKS["no sync"](called(last), *last[2:])
+    monkeypatch.setattr(*PUT_BACK[name])
+    with pytest.raises(AssertionError, match="the host waits for aten::_to_copy"):
+        CHECKS["no sync"](called(last), *last[2:])
 
 
 NO_SYNC = [case for case in CASES if "no sync" in words(case.of)]
