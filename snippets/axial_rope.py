@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-25
+# From The executable guide to positional encoding, 2026-11-26
 """RoPE for places with more than one axis: a row and a column, or more.
 
 A place is a vector of coordinates, the row first. Each pair of channels has a
@@ -266,31 +266,32 @@ def turn_by_axes(
             "x must be floating (..., tokens, dim), cos and sin (..., tokens, "
             f"dim / 2), got {x.dtype} {tuple(x.shape)}, {have[0]} and {have[1]}"
         )
-    wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    cos, sin = cos.to(wide), sin.to(wide)
+    exact = torch.promote_types(x.dtype, torch.float32)
+    cos, sin = cos.to(x.device, exact), sin.to(x.device, exact)
     if layout == "interleaved":
-        a, b = wide.unflatten(-1, (-1, 2)).unbind(-1)
+        a, b = x.to(cos).unflatten(-1, (-1, 2)).unbind(-1)
         made = torch.stack((a * cos - b * sin, a * sin + b * cos), -1)
         return made.flatten(-2).to(x.dtype)
     if layout == "half":
-        a, b = wide.chunk(2, -1)
-        made = torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
-        return made.to(x.dtype)
+        # one half at a time is exact: that is least memory
+        a, b = x.chunk(2, -1)
+        a = a.to(cos)
+        first, second = a * cos, a * sin
+        del a
+        b = b.to(cos)
+        first -= b * sin
+        second += b * cos
+        del b
+        first = first.to(x.dtype)
+        return torch.cat((first, second.to(x.dtype)), -1)
     if layout != "half_by_axis" or dim % 4:
         raise ValueError(
             "layout must be 'interleaved', 'half', or, with dim a multiple of "
             f"4, 'half_by_axis', got {layout!r} and dim {dim}"
         )
-    made = torch.cat(
-        [
-            turn_by_axes(part, own_cos, own_sin, "half")
-            for part, own_cos, own_sin in zip(
-                *(each.chunk(2, -1) for each in (wide, cos, sin)), strict=True
-            )
-        ],
-        -1,
-    )
-    return made.to(x.dtype)
+    parts = (each.chunk(2, -1) for each in (x, cos, sin))
+    made = [turn_by_axes(*each, "half") for each in zip(*parts, strict=True)]
+    return torch.cat(made, -1)
 
 
 def _speeds(dim: int, base: float) -> Tensor:

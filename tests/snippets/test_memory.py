@@ -8,6 +8,7 @@ from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb
 
 from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
+from snippets.axial_rope import axes_tables, axial_frequencies, turn_by_axes
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.path_attention import path_scores
 from snippets.relative_logits import relative_logits
@@ -88,3 +89,11 @@ def test_a_rotation_of_halves_takes_no_more_memory_than_that_of_transformers(wid
     assert peak_bytes(lambda: apply_rope(q, *tables, "half")) <= min(most, 3 * q.nbytes)
     if width == 32 and dtype != torch.float32:
         assert peak_bytes(lambda: cast_after_joining(q, *tables)) > max(most, 3 * q.nbytes)
+
+
+@pytest.mark.parametrize("layout", ["half", "half_by_axis"])
+def test_a_rotation_of_halves_by_axes_takes_four_times_its_input_at_most(layout):
+    """In bfloat16, of which a float32 copy, its rotated halves and all of them joined take more."""
+    x = torch.randn(2, 4, QUERIES, 32).bfloat16()
+    tables = axes_tables(torch.randint(9, (QUERIES, 2)), axial_frequencies(32, "each", base=100))
+    assert peak_bytes(lambda: turn_by_axes(x, *tables, layout)) <= 4 * x.nbytes
