@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from exhibits import cost
+from experiments.runs import RESULTS
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +173,9 @@ def test_the_table_of_a_gpu_has_a_cell_for_each_way_and_says_what_did_not_fit(ca
     assert row == "| ALiBi | 2.50 / 7.50, 3 MiB | – | – / –, –, out of memory | 0.50 |"
 
 
-def test_the_table_of_a_gpu_says_that_none_has_measured_yet(capsys):
+def test_the_table_of_a_gpu_says_what_has_been_measured(capsys, printed, returned):
     assert cost._on_gpu({}) == {"card": "none yet"}
     assert "not yet measured" in capsys.readouterr().out
+    measured = (RESULTS / "cost_on_gpu.json").exists()
+    assert (returned("cost.on_a_gpu")["card"] == "none yet") is not measured
+    assert ("not yet measured" in printed("cost.on_a_gpu")[-1]) is not measured
