@@ -289,9 +289,9 @@ def turn_by_axes(
             "layout must be 'interleaved', 'half', or, with dim a multiple of "
             f"4, 'half_by_axis', got {layout!r} and dim {dim}"
         )
-    parts = (each.chunk(2, -1) for each in (x, cos, sin))
-    made = [turn_by_axes(*each, "half") for each in zip(*parts, strict=True)]
-    return torch.cat(made, -1)
+    parts = zip(*(each.chunk(2, -1) for each in (x, cos, sin)), strict=True)
+    turned = [turn_by_axes(own, c, s, "half") for own, c, s in parts]
+    return torch.cat(turned, -1)
 
 
 def _speeds(dim: int, base: float) -> Tensor:
