@@ -41,7 +41,7 @@ from executable_prose.execution import results
 from executable_prose.site import assets, host, process
 from executable_prose.site.shared import Build
 
-WATCH = 0.5  # seconds between two looks at the files
+WATCH = 0.3  # seconds between two looks at the files
 READ = ("GET", "HEAD")  # what a reader may ask
 REST = 2  # seconds that the other pages wait for the one that is read
 log = logging.getLogger("mkdocs")
