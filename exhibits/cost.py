@@ -25,6 +25,7 @@ METHODS = LINEAR + QUADRATIC
 SPEED = Path(__file__).parent.parent / fresh.SPEED
 ON_GPU = RESULTS / "cost_on_gpu.json"  # of experiments/cost_on_gpu.py
 WAYS = ("mask", "rule", "written")
+COMMAND = "python -m experiments cost --device cuda"
 SHORT = {
     "attention with transformer_xl_scores": "attention, Transformer-XL",
     "XLNet, which has rows for later keys too": "XLNet",
@@ -311,20 +312,22 @@ def _short(name):
 
 
 def on_a_gpu():
-    """A row for each encoding on one GPU: for each way to make attention the
-    time forward, the time with its backward pass, and the memory, over the
-    longest text; and the time of one new token with a cache.
+    """What each encoding takes on a GPU. For each way to make attention over
+    the longest text: the time forward, the time with the backward pass, and
+    the memory. The last column has the time of one new token with a cache.
     """
     return _on_gpu(stored(ON_GPU))
 
 
 def _on_gpu(made):
-    ways = "|".join(f" as a {way} " for way in WAYS[:2]) + "| written out "
-    print(f"| Encoding |{ways}| one token |")
-    print("|---|--:|--:|--:|--:|")
     if not made:
-        print("| not yet measured | – | – | – | – |")
-        return {"card": "none yet"}
+        print("| Not measured yet |")
+        print("|---|")
+        print(f"| No GPU has run this: `{COMMAND}` keeps the table. |")
+        return {"card": "none"}
+    ways = "|".join(f" as a {way} " for way in WAYS[:2]) + "| written out "
+    print(f"| ms forward / with backward, MiB |{ways}| one token, ms |")
+    print("|---|--:|--:|--:|--:|")
     longest = max(row["queries"] for row in made["rows"])
     rows = {
         (row["method"], row["way"]): row

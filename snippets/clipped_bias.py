@@ -34,8 +34,8 @@ def clipped_bias(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow on
-    a GPU: for consecutive positions train with clipped_bias_consecutive.
+    Its backward pass adds atomically, which is slow on a GPU: for consecutive
+    positions, train with clipped_bias_consecutive.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
@@ -65,9 +65,9 @@ def clipped_bias_consecutive(
     last of them: all of them in training, one in decoding. For a model with
     ClippedBias: clipped_bias_consecutive(tokens, tokens, bias.table).
 
-    Its gradient is a sum along diagonals. That of clipped_bias, which takes any
-    positions, is a lookup's: on a GPU many thousand atomic additions go to the
-    same few numbers, and training waits for them.
+    Its gradient is a sum along diagonals. clipped_bias, which takes any
+    positions, looks numbers up: on a GPU its gradient is many thousand atomic
+    additions to the same few numbers, and training waits for them.
 
     >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
     >>> clipped_bias_consecutive(2, 3, table)

@@ -40,8 +40,8 @@ def cope_scores(
     >>> cope_scores(q, k, table)
     tensor([[25., 10.,  5.]])
 
-    Its backward pass adds atomically, which is slow on a GPU once compiled:
-    there use cope_scores_compiled.
+    Its backward pass adds atomically, which is slow on a GPU: there compile
+    cope_scores_compiled.
 
     Fit for compile, export, vmap, mps; no sync.
 
@@ -77,13 +77,13 @@ def cope_scores_compiled(
 ) -> Tensor:
     """cope_scores for torch.compile on a GPU: the same shape and bits.
 
-    The gradient of cope_scores is a lookup's: on a GPU two numbers for each
-    query and key are added atomically, and all keys from rows - 1 on share one
-    row. Compiled, training waits for that. Here each query and key takes the
-    sum of all rows of its query, all but one of them counted as zero, forward
-    and backward: rows times as many additions, which a compiled kernel makes
-    without ever holding them. Not compiled they would take rows times the
-    memory of the scores, and on a CPU more time: there this is cope_scores.
+    cope_scores looks rows up: on a GPU its gradient is two atomic additions for
+    each query and key, and all keys from rows - 1 on add to one row. Here each
+    query and key takes the sum of all rows of its query, of which all but one
+    count as zero, forward and backward. That is rows times as many additions,
+    which a compiled kernel makes without ever holding them. Not compiled, they
+    would take rows times the memory of the scores, and on a CPU more time:
+    there this is cope_scores.
 
     With a module: cope_scores_compiled(q, k, cope.table), and torch.compile of
     what calls it.

@@ -76,8 +76,8 @@ def deberta_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow on
-    a GPU: for consecutive positions train with deberta_scores_consecutive.
+    Its backward pass adds atomically, which is slow on a GPU: for consecutive
+    positions, train with deberta_scores_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 
@@ -144,11 +144,11 @@ def deberta_scores_consecutive(
         )
 
     On a GPU the products with the rows are shifted into place, one row after
-    the other, and the gradient is a sum. Those of deberta_scores, which takes
-    any positions, are a lookup's: there two numbers for each query and key are
-    added atomically, and training waits for that. Without max_distance the
-    result has the same bits; with it products are made for 2 max_distance
-    distances in place of 2 span. On a CPU, which adds one by one, this is
+    the other, and the gradient is a sum. deberta_scores, which takes any
+    positions, looks products up: its gradient is two atomic additions for each
+    query and key, and training waits for them. Without max_distance the result
+    has the same bits; with it, this makes products for 2 max_distance
+    distances, not for 2 span. A CPU adds one by one: there this is
     deberta_scores.
 
     Fit for compile, export, vmap, mps; no sync.

@@ -91,8 +91,8 @@ def local_global_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow on
-    a GPU: for consecutive positions train with local_global_scores_consecutive.
+    Its backward pass adds atomically, which is slow on a GPU: for consecutive
+    positions, train with local_global_scores_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 
@@ -127,11 +127,10 @@ def local_global_scores_consecutive(
     hides no key.
 
     On a GPU the products of q and the tables are shifted into place, one row
-    after the other, and the gradient is a sum. That of local_global_scores,
-    which takes any positions, is a lookup's: there a number for each query and
-    key is added atomically, many of them to the same column, and training
-    waits for that. On a CPU, which adds one by one, this is
-    local_global_scores.
+    after the other, and the gradient is a sum. local_global_scores, which takes
+    any positions, looks products up: its gradient is an atomic addition for
+    each query and key, many of them to the same column, and training waits for
+    them. A CPU adds one by one: there this is local_global_scores.
 
     >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
     >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)

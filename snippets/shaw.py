@@ -47,8 +47,8 @@ def shaw_scores(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow on
-    a GPU: for consecutive positions train with shaw_scores_consecutive.
+    Its backward pass adds atomically, which is slow on a GPU: for consecutive
+    positions, train with shaw_scores_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 
@@ -80,8 +80,8 @@ def shaw_values(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions, which are slow on a GPU: for
-    consecutive positions use shaw_values_consecutive.
+    It adds atomically, which is slow on a GPU: for consecutive positions use
+    shaw_values_consecutive.
 
     Fit for compile, export, vmap, mps; no sync.
 
@@ -106,11 +106,11 @@ def shaw_scores_consecutive(
     all of them in training, one in decoding. k may have fewer heads than q.
 
     On a GPU the products of q and the table are shifted into place, one row
-    after the other, and the gradient is a sum. That of shaw_scores, which takes
-    any positions, is a lookup's: there a number for each query and key is added
-    atomically, most of them to two columns, and training waits for that. At its
-    peak it holds four tensors of the size of the scores. On a CPU, which adds
-    one by one, this is shaw_scores.
+    after the other, and the gradient is a sum. shaw_scores, which takes any
+    positions, looks products up: its gradient is an atomic addition for each
+    query and key, most of them to two columns, and training waits for them. At
+    its peak this holds four tensors of the size of the scores. A CPU adds one
+    by one: there this is shaw_scores.
 
     >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
     >>> shaw_scores_consecutive(q, k, torch.tensor([[0.1], [0.2], [0.3]]))

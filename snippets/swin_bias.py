@@ -87,8 +87,8 @@ def swin_bias(
 
     Places left on the CPU are copied in each call: the host waits for that.
 
-    Any places cost atomic additions in the backward pass, which are slow on a
-    GPU: for whole windows train with swin_bias_consecutive.
+    Its backward pass adds atomically, which is slow on a GPU: for whole
+    windows, train with swin_bias_consecutive.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
@@ -152,10 +152,10 @@ def swin_bias_consecutive(
     swin_bias_consecutive(bias.table, bias.grid); for one with a SwinV2Bias it
     is bias.table().
 
-    Its gradient is a sum along diagonals. That of swin_bias, which takes any
-    places, is a lookup's: on a GPU a number for each query and key is added
-    atomically, many of them to the same row, and training waits for that. On a
-    CPU, which adds one by one, this is swin_bias.
+    Its gradient is a sum along diagonals. swin_bias, which takes any places,
+    looks numbers up: on a GPU its gradient is an atomic addition for each query
+    and key, many of them to the same row, and training waits for them. A CPU
+    adds one by one: there this is swin_bias.
 
     >>> swin_bias_consecutive(torch.tensor([[-1.0], [0.0], [5.0]]), (1, 2))
     tensor([[[ 0., -1.],

@@ -110,8 +110,8 @@ def t5_bias(
 
     Positions left on the CPU are copied in each call: the host waits for that.
 
-    Any positions cost atomic additions in the backward pass, which are slow on
-    a GPU: for consecutive positions train with t5_bias_consecutive.
+    Its backward pass adds atomically, which is slow on a GPU: for consecutive
+    positions, train with t5_bias_consecutive.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
@@ -141,9 +141,9 @@ def t5_bias_consecutive(
     all of them in training, one in decoding. For a model with T5Bias:
     t5_bias_consecutive(tokens, tokens, bias.by_offset()).
 
-    Its gradient is a sum along diagonals. That of t5_bias, which takes any
-    positions, is a lookup's: on a GPU many thousand atomic additions go to the
-    same few numbers, and training waits for them.
+    Its gradient is a sum along diagonals. t5_bias, which takes any positions,
+    looks numbers up: on a GPU its gradient is many thousand atomic additions to
+    the same few numbers, and training waits for them.
 
     >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
     >>> t5_bias_consecutive(2, 4, t5_by_offset(table))

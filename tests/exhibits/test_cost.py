@@ -174,8 +174,8 @@ def test_the_table_of_a_gpu_has_a_cell_for_each_way_and_says_what_did_not_fit(ca
 
 
 def test_the_table_of_a_gpu_says_what_has_been_measured(capsys, printed, returned):
-    assert cost._on_gpu({}) == {"card": "none yet"}
-    assert "not yet measured" in capsys.readouterr().out
+    assert cost._on_gpu({}) == {"card": "none"}
+    assert cost.COMMAND in capsys.readouterr().out
     measured = (RESULTS / "cost_on_gpu.json").exists()
-    assert (returned("cost.on_a_gpu")["card"] == "none yet") is not measured
-    assert ("not yet measured" in printed("cost.on_a_gpu")[-1]) is not measured
+    assert (returned("cost.on_a_gpu")["card"] == "none") is not measured
+    assert (cost.COMMAND in printed("cost.on_a_gpu")[-1]) is not measured

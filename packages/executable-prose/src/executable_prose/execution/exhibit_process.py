@@ -77,7 +77,6 @@ def _run(name, folder, context, module, asker):
     with STARTING:
         process.start()
     sending.close()
-    outcome, died = Outcome(name), False
     expired = threading.Event()
 
     def end():
@@ -92,25 +91,32 @@ def _run(name, folder, context, module, asker):
     try:
         outcome = Outcome(**json.loads(receiving.recv_bytes()))
     except (EOFError, OSError):  # the latter in the middle of it
-        died = True
+        outcome = None
     last.cancel()
     last.join()  # a process with threads is not forked well
+    why, place = _fault(process, folder, outcome, expired.is_set())
+    outcome = outcome or Outcome(name)
+    if why:
+        outcome.failure = why + (place or f" (at {definition(name)})")
+    return outcome
+
+
+def _fault(process, folder, outcome, expired):
+    """What is wrong about how a process ended, if anything, and the line of ours where it was."""
     process.join(REST)
     was_alive, has_left = process.is_alive(), kill(process)
     process.join()
     late, place = sandbox.last_words(folder)
-    if died and (late or expired.is_set()):
+    why = ""
+    if not outcome and (late or expired):
         why = f"it did not end within {LIMIT} seconds"
-    elif died:
+    elif not outcome:
         why = WHY.get(process.exitcode, f"its process died with exit code {process.exitcode}")
     elif was_alive:
         why = f"its process still ran {REST} seconds after its answer: does it leave a thread?"
     elif has_left and not outcome.failure:
         why = "expected work in one process, but it started another one"
-    else:
-        return outcome
-    outcome.failure = why + (place or f" (at {definition(name)})")
-    return outcome
+    return why, place
 
 
 def kill(process: "BaseProcess") -> bool:

@@ -15,6 +15,8 @@ WITHIN = re.compile(r":(?:not|is|where)\([^()]*\)")  # of which one may stand fo
 APART = re.compile(r",(?![^(]*\))")
 PICTURE = re.compile(r"""(--[\w-]+):url\(("[^"]*"|[^")]*)\);?""")
 PART = re.compile(r"""[{};]|"[^"]*"|'[^']*'""")  # what opens, closes or ends, and is not within quotes
+# A space for each byte of which no name consists: to split text there is twice as fast as an expression.
+BETWEEN = bytes(byte if re.match(rb"[\w-]", bytes([byte])) else ord(" ") for byte in range(256))
 RIGHT_TO_LEFT = "[dir=rtl]"
 
 
@@ -23,12 +25,13 @@ def shorten(site: Path) -> None:
     for sheet in site.glob(OURS):
         text = re.sub(r"/\*.*?\*/\s*", "", sheet.read_text("utf-8"), flags=re.S)
         sheet.write_text(re.sub(r"\n\s+", "\n", text), "utf-8")
-    pages = "".join(page.read_text("utf-8") for kind in ("html", "js") for page in site.rglob(f"*.{kind}"))
-    names = set(re.findall(r"[\w-]+", pages))
-    if re.search(r"\bdir=.?rtl", pages):
+    pages = b"".join(page.read_bytes() for kind in ("html", "js") for page in site.rglob(f"*.{kind}"))
+    names = {word.decode() for word in set(pages.translate(BETWEEN).split())}
+    if re.search(rb"\bdir=.?rtl", pages):
         names.add(RIGHT_TO_LEFT)
     themes = {sheet: without_unused(sheet.read_text("utf-8"), names) for sheet in site.glob(THEMES)}
-    used = {name for text in [pages, *themes.values()] for name in re.findall(r"var\((--[\w-]+)", text)}
+    texts = [pages, *(text.encode() for text in themes.values())]
+    used = {name.decode() for text in texts for name in re.findall(rb"var\((--[\w-]+)", text)}
     for sheet, text in themes.items():
         kept = PICTURE.sub(lambda picture: picture[0] if picture[1] in used else "", text)
         sheet.write_text(kept, "utf-8")
