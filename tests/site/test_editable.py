@@ -10,6 +10,7 @@ pytestmark = pytest.mark.browser
 
 PYTHON = ("micropython.mjs", "micropython.wasm", "editable-worker.js")
 ENDED = "(box) => box.querySelector('.state').textContent !== 'Running …'"
+TOLD = "(box) => ['.printed code', '.state'].map((part) => box.querySelector(part).textContent)"
 LATE = "Stopped after 5 seconds. Is there a loop that never ends?"
 
 
@@ -39,7 +40,7 @@ class Program:
         return self.told()
 
     def told(self):
-        return self.box.locator(".printed code").text_content(), self.box.locator(".state").text_content()
+        return tuple(self.box.evaluate(TOLD))  # both at one time, or the end of a run could come between
 
 
 @pytest.fixture
