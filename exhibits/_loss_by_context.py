@@ -17,7 +17,9 @@ LITTLE = 0.06  # nats
 def losses(before):
     """For each encoding the mean loss of each seed: (seeds,), in nats."""
     return {
-        name: torch.tensor([run["far"][str(before)] for run in runs]).mean(-1)
+        name: torch.tensor(
+            [run["loss_by_context"][str(before)] for run in runs]
+        ).mean(-1)
         for name, runs in load("language").items()
     }
 
@@ -25,7 +27,9 @@ def losses(before):
 def counting():
     """The same of counting which byte followed which four: (seeds,)."""
     runs = load("variants")["5-gram"]
-    return torch.tensor([run["far"][str(ORDER)] for run in runs]).mean(-1)
+    return torch.tensor(
+        [run["loss_by_context"][str(ORDER)] for run in runs]
+    ).mean(-1)
 
 
 def chances(*names):

@@ -125,7 +125,7 @@ def exact_match():
     return fig, {
         "methods": len(order),
         "seeds": len(runs.load("translator")["none"]),
-        "asked": translator.ASKED,
+        "asked": translator.HELD_OUT,
         "lowest_with": min(seeing),
         "highest_without": max(blind),
         "encoder_only": min(exact["RoPE in the encoder only"]),
@@ -206,7 +206,7 @@ def loudness():
     model = translator.translator("learned", 0).requires_grad_(False)
     scale = model.tokens.embedding_dim**0.5
     values = _beside(scale * model.tokens.weight, model.source)
-    model = generator.decoder("learned", 0).requires_grad_(False)
+    model = generator.byte_decoder("learned", 0).requires_grad_(False)
     of = _beside(model.scale * model.tokens.weight, model.encoding)
     return values | {f"generator_{key}": each for key, each in of.items()}
 
@@ -341,8 +341,8 @@ def how_it_was_made():
         "cldr": get_cldr_version(),
         "machine": first["machine"],
         "updates": translator.UPDATES,
-        "batch": translator.BATCH,
-        "drawn": translator.UPDATES * translator.BATCH,
+        "batch": translator.BATCH_SIZE,
+        "drawn": translator.UPDATES * translator.BATCH_SIZE,
         "layers": translator.LAYERS,
         "heads": translator.HEADS,
         "dim": translator.DIM,

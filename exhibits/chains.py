@@ -1,287 +1,335 @@
-"""More of the models of chains: what each layer needs, what another recipe
-changes, and RoPE stretched. The kept results of experiments/layers.py,
-recipes.py and extensions.py.
+"""Models on Markov chains, whose optimal loss is known at every position:
+excess loss by position and by window, what was predicted, and what came.
+The kept results of experiments/chains.py.
 """
 
-import math
+import tomllib
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits import regimes
-from exhibits.regimes import ASKED, TRAINED
-from experiments import extensions, larger
-from experiments import recent as modern
-from experiments import recipes as other
-from experiments.regimes import CLIP, DIM, HEADS, RATE
+from exhibits._drawing import COLORS, centred, name_lines
+from exhibits._on_chains import (
+    ENDS,
+    MIDDLES,
+    cell,
+    excess_loss,
+    heads,
+    in_training_lengths,
+    key,
+    mean_excess,
+    methods,
+    optimal_loss,
+    reach,
+    runs,
+    verdict,
+)
+from experiments import chain_models as models
+from experiments import chains
+from experiments import tasks as puzzles
+from experiments.chain_models import BY_LAYER, EVAL_LENGTH, TRAIN_LENGTH
+from experiments.intervals import (
+    LEVEL,
+    SEEN,
+    compare,
+    could_be_seen,
+)
+from experiments.models import CLIP, DIM, LAYERS
+from experiments.runs import PLAN, plan
 
-PATCHES = [
-    f"{layer} {patch}"
-    for layer in ("first", "second")
-    for patch in ("nothing", "shifted", CLIP, TRAINED)
-]
-PLAIN = str(ASKED)
-LEARNED = 0.1  # excess loss within the training length, at most
-# What sees how much in the first layer, and what the second has.
-PARTED = {
-    ("sees all", "RoPE"): "RoPE",
-    ("sees all", "no positions"): "RoPE and none",
-    ("window", "RoPE"): "window and RoPE",
-    ("window", "no positions"): "window and none",
-}
+DRAWN = (
+    *("none", "RoPE", "learned", "sinusoidal"),
+    *("T5", "ALiBi", "KERPLE", "DeBERTa"),
+)
+SIMULATED, ALIKE = 500, ("RoPE", "T5", "KERPLE", "FIRE")
+OUTCOMES = {True: "held", False: "failed", None: "open"}
+WITHOUT = [name for name in methods() if name not in BY_LAYER]
 
 
-def patched():
-    """Two grids of distances from the best possible, within the trained
-    length and at the end: a row for each model, a column for it as trained
-    and for each patch of a layer. To shift the first layer ruins all but
-    ALiBi and no positions, to shift the second changes nothing. At the end a
-    window in the first layer brings RoPE nearer, one in the second does not.
+def _predictions():
+    """Of each experiment its name, whether the entry is part of the stop
+    rule, and the entry.
     """
-    found = regimes._methods("layers")
-    columns = [PLAIN, *PATCHES]
-    fig, axes = plt.subplots(2, 1, figsize=(4.4, 4.6))
-    values = {}
-    for ax, end in zip(axes, (TRAINED, ASKED), strict=True):
-        grid = torch.tensor(
-            [[_mean(name, c, end) for c in columns] for name in found]
-        )
-        ax.imshow(grid, cmap="amount", vmin=0, vmax=3, aspect="auto")
-        for row, cells in enumerate(grid.tolist()):
-            for column, cell in enumerate(cells):
-                if math.isfinite(cell):
-                    text = f"{cell:.2f}".removeprefix("0")
-                    ax.text(column, row, text, ha="center", va="center")
-        ax.set_yticks(range(len(found)), found)
-        ax.tick_params(length=0)
-        ax.set_title(f"{end // 2} to {end:,}", loc="left")
-        ax.set_xticks([])
-        for column, layer in ((2.5, "first layer"), (6.5, "second layer")):
-            ax.text(column, -0.7, layer, ha="center")
-            ax.axvline(column - 2, color="gray")
-        for name, cells in zip(found, grid.tolist(), strict=True):
-            for column, cell in zip(columns, cells, strict=True):
-                if math.isfinite(cell):
-                    asked = "all" if column == PLAIN else column
-                    values[regimes._key(f"{name} {asked} {end}")] = cell
-    cost = [
-        _mean(name, "second nothing", TRAINED) - _mean(name, PLAIN, TRAINED)
-        for name in found
+    path = PLAN.with_name("predictions.toml")
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    return [
+        (experiment, kind == "stop", entry)
+        for experiment, kinds in told.items()
+        for kind, entries in kinds.items()
+        for entry in entries
     ]
-    cost = [each for each in cost if each]  # the others have none there
-    values |= {"second_least": min(cost), "second_most": max(cost)}
-    labels = ["as trained", *(patch.split()[1] for patch in PATCHES)]
-    axes[-1].set_xticks(range(len(columns)), labels, rotation=90)
-    return fig, values
 
 
-def _mean(name, window, end):
-    """The mean over seeds and texts; nan if a model cannot be patched so."""
-    runs = [
-        run["above"].get(window, {}).get(str(end))
-        for run in regimes._runs("layers", name)
+def _losses(experiment, entry):
+    """Of both sides of a prediction: excess loss, or the fraction of wrong
+    answers of a task, (seeds, 1).
+    """
+    return [
+        _wrong_answers(**entry[side])
+        if experiment == "tasks"
+        else excess_loss(**{"experiment": experiment} | entry[side])
+        for side in ("less", "more")
     ]
-    return (
-        torch.tensor(runs).mean().item() if None not in runs else float("nan")
-    )
 
 
-def parted():
-    """The distance from the best possible at the end, by what the first layer
-    sees and what the second has.
+def _wrong_answers(method, task, end):
+    column = puzzles.EVAL_LENGTHS.index(end)
+    found = runs("tasks", method)
+    right = [[run["accuracy"][task][column]] for run in found]
+    return 1 - torch.tensor(right)
+
+
+def expected():
+    """What was predicted before anything was trained, and what came."""
+    print("| Expected | Came | Difference, nats | Could be seen |")
+    print("|---|---|--:|--:|")
+    counts = dict.fromkeys(OUTCOMES.values(), 0)
+    for experiment, stop, entry in _predictions():
+        less, more = _losses(experiment, entry)
+        found = compare(less, more)
+        says = f"*Stop rule.* {entry['says']}" if stop else entry["says"]
+        outcome = OUTCOMES[found.better(entry["by"])]
+        counts[outcome] += not stop
+        nats = f"{found.gain:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
+        seen = could_be_seen(torch.atleast_2d(more - less))
+        cells = f"{experiment}: {says}", outcome, nats, f"{seen:.2f}"
+        print("|", " | ".join(cells), "|")
+    return counts | {"sure": LEVEL, "chance": SEEN}
+
+
+def distances():
+    """The excess loss of each encoding: by position in the text, and at the
+    end with a window. Lowest at the end first.
     """
-    print("| First layer, with RoPE | Second: RoPE | Second: no positions |")
-    print("|---|--:|--:|")
-    values, heads = {}, {"sees all": "sees all", "window": f"sees {CLIP}"}
-    for first, head in heads.items():
-        cells = []
-        for (sees, second), name in PARTED.items():
-            if sees == first:
-                found = regimes._distance(name, ASKED, regime="layers")
-                cells.append(
-                    f"{found.gain:.2f} ±{found.high - found.gain:.2f}"
-                )
-                values[regimes._key(f"{first} {second}")] = found.gain
-        print(f"| {head} |", " | ".join(cells), "|")
-    return values
-
-
-def recipes():
-    """How far each is from the best possible with four step sizes, within the
-    trained length and at the end; the step size with which it is nearest
-    within stands in bold.
-    """
-    rates = sorted({RATE, *(float(c[5:]) for _, c in _changes("rate"))})
-    print("| Method |", " | ".join(f"{rate:g}" for rate in rates), "|")
-    print("|---" + "|--:" * len(rates) + "|")
+    asked = [(end, EVAL_LENGTH) for end in ENDS]
+    asked.append((EVAL_LENGTH, TRAIN_LENGTH))
+    print("| Method |", " | ".join(heads()), f"| window {TRAIN_LENGTH} |")
+    print("|---" + "|--:" * len(asked) + "|")
+    best = [f"{optimal_loss()[end]:.2f}" for end in ENDS]
+    print("| *optimal loss* |", " | ".join(best), "||")
+    for name in _lowest_first():
+        print(f"| {name} |", _cells(name, asked), "|")
+    for seen in (TRAIN_LENGTH, reach(TRAIN_LENGTH)):
+        cells = _cells("count", [(end, seen) for end in ENDS])
+        print(f"| *counting, last {seen}* |", cells, "||")
     values = {}
-    for name in dict.fromkeys(name for name, _ in _changes("rate")):
-        found = {rate: _ends(name, rate) for rate in rates}
-        best = min(found, key=lambda rate: found[rate][0])
-        cells = [
-            f"{within:.2f} / {far:.2f}" for within, far in found.values()
-        ]
-        cells = [
-            f"**{c}**" if rate == best else c
-            for c, rate in zip(cells, rates, strict=True)
-        ]
-        print(f"| {name} |", " | ".join(cells), "|")
-        key = regimes._key(name)
-        values |= {f"{key}_best": best, f"{key}_within": found[best][0]}
-        values |= {f"{key}_far": found[best][1]}
-        values |= {f"{key}_nearest": min(far for _, far in found.values())}
-    return values | {"usual": RATE}
+    for name in WITHOUT:
+        for end, window in (*asked, *_windows()):
+            seen = "all" if window == EVAL_LENGTH else window
+            found = mean_excess(name, end, window)
+            values[f"{key(name)}_{seen}_{end}"] = found.gain
+    for seen in (TRAIN_LENGTH, reach(TRAIN_LENGTH)):
+        found = mean_excess("count", EVAL_LENGTH, seen)
+        values[f"count_{seen}_{EVAL_LENGTH}"] = found.gain
+    return values | _in_words(values) | _sizes()
 
 
-def rope_by_recipe():
-    """Excess loss of RoPE and of no positional encoding, within the training
-    length and at the end, the least and the greatest over the seeds, with
-    each recipe that was tried.
+def windows():
+    """Excess loss of each encoding at the end, by how many states each layer
+    sees there; with all states seen, how many others have a higher one by
+    the rule, and which are not distinguishable.
     """
-    heads = f"one head of {extensions.WIDTH}"
-    recipes = {  # where RoPE was trained so, and no positional encoding
-        "as above": (("chains", "RoPE"), ("chains", "none")),
-        heads: (("extensions", "RoPE stretched", "untuned RoPE"), None),
-        f"base {modern.BASE:,.0f}": (("recent", "larger base"), None),
-    }
-    for _, change in _changes():
-        pair = [("recipes", f"{name}, {change}") for name in ("RoPE", "none")]
-        if all(name in regimes._methods("recipes") for _, name in pair):
-            name = change.replace("rate", "step size")
-            recipes[name.replace("long", f"{other.LONGER} × updates")] = pair
-    size = f"{larger.TIMES**2} × parameters"
-    recipes[size] = (("larger", "RoPE"), ("larger", "none"))
-    print("| Recipe | Seeds | RoPE, within | Far | None, within | Far |")
-    print("|---|--:|--:|--:|--:|--:|")
-    found = {"RoPE": [], "none": []}
-    for recipe, sides in recipes.items():
-        cells = []
-        for name, side in zip(found, sides, strict=True):
-            ends = _by_seed(*side) if side else None
-            cells += [_range(each) for each in ends] if side else ["–", "–"]
-            found[name] += [] if ends is None else [ends]
-        seeds = len(found["RoPE"][-1][0])
-        print(f"| {recipe} | {seeds} |", " | ".join(cells), "|")
-    values = {"recipes": len(recipes), "head": DIM // HEADS}
-    for name, runs in found.items():
-        within, far = torch.cat(runs, 1)
-        values[f"{name.lower()}_runs"] = len(within)
-        known = (within < LEARNED) if name == "RoPE" else within > 0
-        values[f"{name.lower()}_known"] = int(known.sum())
-        for place, each in (("within", within[known]), ("far", far[known])):
-            values[f"{name.lower()}_{place}_least"] = each.min()
-            values[f"{name.lower()}_{place}_most"] = each.max()
-    return values
+    narrow = " | ".join(f"{window}" for _, window in _windows())
+    print("| Method |", narrow, "| Beats | Level with |")
+    print("|---" + "|--:" * len(_windows()) + "|--:|---|")
+    for name in _lowest_first():
+        others = {
+            other: compare(
+                excess_loss(name, EVAL_LENGTH),
+                excess_loss(other, EVAL_LENGTH),
+            ).better()
+            for other in WITHOUT
+            if other != name
+        }
+        beaten = [*others.values()].count(True)
+        level = [other for other, better in others.items() if better is None]
+        level = ", ".join(level) or "none of them"
+        print(f"| {name} |", _cells(name, _windows()), f"| {beaten}", end="")
+        print(f" | {level} |")
+    for label, far in (
+        ("as many states", lambda window: window),
+        ("as far as the layers reach", reach),
+    ):
+        cells = _cells("count", [(e, far(seen)) for e, seen in _windows()])
+        print(f"| *counting, {label}* | {cells} |||")
+    return {"pairs": len([*combinations(WITHOUT, 2)])}
 
 
-def _by_seed(experiment, name, window=ASKED):
-    """Within and at the end, the mean of each seed: (2, seeds)."""
-    return torch.stack(
-        [
-            regimes._measured(experiment, name, end, window).mean(1)
-            for end in (TRAINED, ASKED)
-        ]
-    )
+def _windows():
+    """What is measured of each: the end, with windows narrower than
+    training."""
+    narrow = [seen for seen in chains.WINDOWS if seen < TRAIN_LENGTH]
+    return [(EVAL_LENGTH, seen) for seen in sorted(narrow, reverse=True)]
 
 
-def _range(values):
-    """The least and the greatest, or the one where there is one."""
-    ends = f"{values.min():.2f}", f"{values.max():.2f}"
-    return " to ".join(dict.fromkeys(ends))
+def _lowest_first():
+    """The encodings, by their excess loss at the end."""
+    return sorted(WITHOUT, key=lambda e: mean_excess(e, EVAL_LENGTH).gain)
 
 
-def changes():
-    """How far each is from the best possible, within the trained length and
-    at the end, with one other change of the recipe, and without.
+def _cells(name, asked):
+    return " | ".join(cell(mean_excess(name, *each)) for each in asked)
+
+
+def _in_words(values):
+    """What the text says besides: what is won by what a window hides, half
+    intervals, and what the design could have seen.
     """
-    print("| Method | Change | Within | Far | Unchanged, within | Far |")
-    print("|---|---|--:|--:|--:|--:|")
-    values = {}
-    for name, change in _changes():
-        if not change.startswith("rate"):
-            changed, plain = (
-                _of("recipes", f"{name}, {change}"),
-                _ends(name, RATE),
-            )
-            cells = " | ".join(f"{each:.2f}" for each in (*changed, *plain))
-            print(f"| {name} | {change} | {cells} |")
-            key = regimes._key(f"{name} {change}")
-            values |= {f"{key}_within": changed[0], f"{key}_far": changed[1]}
-    t5 = [
-        _of("recipes", name)[1]
-        for name in regimes._methods("recipes")
-        if name.startswith("T5, ")
-    ]
-    t5.append(_of("larger", "T5")[1])
-    return values | {
-        "longer": other.LONGER,
-        "t5_runs": len(t5),
-        "t5_least": min(t5),
-        "t5_most": max(t5),
+    told = {"reach": reach(TRAIN_LENGTH)}
+    for name in ("alibi", "t5", "sinusoidal", "learned"):
+        seen = values[f"{name}_{TRAIN_LENGTH}_{EVAL_LENGTH}"]
+        told[f"{name}_uses"] = seen - values[f"{name}_all_{EVAL_LENGTH}"]
+    for name in ("RoPE", "none", "DeBERTa"):
+        found = mean_excess(name, EVAL_LENGTH)
+        told[f"{key(name)}_half"] = found.high - found.gain
+    ends = [excess_loss(name, EVAL_LENGTH) for name in WITHOUT]
+    seen = [could_be_seen(a - b) for a, b in combinations(ends, 2)]
+    return told | {"seen_least": min(seen), "seen_most": max(seen)}
+
+
+def verdicts():
+    """How two compare far out, in words that the rule decides."""
+    return {
+        f"{key(one)}_{key(other)}": verdict(one, other)
+        for one in WITHOUT
+        for other in (*WITHOUT, "count")
+        if one != other
     }
 
 
-def _changes(kind=""):
-    """The methods of recipes.py, each with its change, of one kind or all."""
-    both = [method.split(", ") for method in regimes._methods("recipes")]
-    return [
-        (name, change) for name, change in both if change.startswith(kind)
-    ]
-
-
-def _ends(name, rate):
-    """Of the first seed, within and at the end."""
-    if rate != RATE:
-        return _of("recipes", f"{name}, rate {rate:g}")
-    return _of("chains" if name in regimes._methods() else "recent", name)
-
-
-def _of(experiment, name):
-    above = regimes._runs(experiment, name)[0]["above"][PLAIN]
-    return [
-        torch.tensor(above[str(end)]).mean().item()
-        for end in (TRAINED, ASKED)
-    ]
-
-
-def stretched():
-    """RoPE's own frequencies, a larger base and each way of stretching: how
-    far from the best possible within the trained length and at the end, as
-    trained and after a few updates at the full length.
-    """
-    print("| Frequencies | Within | Far | Tuned, within | Tuned, far |")
-    print("|---|--:|--:|--:|--:|")
-    values = {}
-    for name in _ways():
-        cells = []
-        for state in ("untuned", "tuned"):
-            for place, end in (("within", TRAINED), ("far", ASKED)):
-                found = regimes._distance(
-                    "RoPE stretched", end, f"{state} {name}", "extensions"
-                )
-                half = found.high - found.gain
-                cells.append(f"{found.gain:.2f} ±{half:.2f}")
-                values[regimes._key(f"{name} {state} {place}")] = found.gain
-        print(f"| {name} |", " | ".join(cells), "|")
-    plain = regimes._measured(
-        "extensions", "RoPE stretched", ASKED, "untuned RoPE"
-    ).mean(1)
-    return values | {
-        "rope_least": plain.min(),
-        "rope_most": plain.max(),
-        "factor": extensions.FACTOR,
-        "width": extensions.WIDTH,
-        "updates": extensions.TUNING["updates"],
-        "batch": extensions.TUNING["batch"],
-        "trials": extensions.TRIALS,
+def _sizes():
+    best = optimal_loss()
+    return {
+        "trained": TRAIN_LENGTH,
+        "evaluated": EVAL_LENGTH,
+        "times": EVAL_LENGTH // TRAIN_LENGTH,
+        "states": models.STATES,
+        "texts": chains.EVAL_TEXTS,
+        "updates": chains.UPDATES,
+        "batch": chains.BATCH_SIZE,
+        "width": DIM,
+        "layers": LAYERS,
+        "seeds": plan()["chains"]["seeds"],
+        "narrow": min(chains.WINDOWS),
+        "best_within": best[TRAIN_LENGTH],
+        "best_far": best[EVAL_LENGTH],
     }
 
 
-def _ways():
-    """What RoPE was stretched with, by name; its own frequencies first."""
-    above = regimes._runs("extensions", "RoPE stretched")[0]["above"]
-    return [
-        name.removeprefix("untuned ")
-        for name in above
-        if name.startswith("untuned ")
+def _over_positions(name, window=EVAL_LENGTH):
+    """The mean excess loss and its interval, in each band."""
+    found = [mean_excess(name, end, window)[:3] for end in ENDS]
+    return torch.tensor(found).T
+
+
+def floor():
+    """Loss over the position, from half the training length to eight times
+    it. The optimal loss, a thick gray line, falls all the way. Two broken
+    gray ones fall less and less: counting in the last stretch as long as
+    training, and in one nearly twice as long. DeBERTa ends just above the
+    optimum, KERPLE near the longer count, three encodings near the shorter
+    one or above it. RoPE rises steeply and meets the line of no positional
+    encoding, far above all; with a window, dashed, it ends near the shorter
+    count.
+    """
+    fig, ax = plt.subplots(figsize=(4.4, 3.5))
+    best = torch.tensor([optimal_loss()[end] for end in ENDS])
+    lines = {name: (name, EVAL_LENGTH, "-") for name in DRAWN}
+    lines |= {
+        f"counting, last {TRAIN_LENGTH}": ("count", TRAIN_LENGTH, "--"),
+        f"counting, last {reach(TRAIN_LENGTH)}": (
+            *("count", reach(TRAIN_LENGTH)),
+            "-.",
+        ),
+        f"RoPE, window {TRAIN_LENGTH}": ("RoPE", TRAIN_LENGTH, "--"),
+    }
+    for label, (name, window, style) in lines.items():
+        gain, low, high = _over_positions(name, window)
+        color = COLORS.get(name, "gray")
+        ax.plot(MIDDLES, best + gain, style, color=color, label=label)
+        if name in COLORS:
+            band = MIDDLES, best + low, best + high
+            ax.fill_between(*band, color=color, alpha=0.2, lw=0)
+    ax.plot(MIDDLES, best, color="gray", lw=4, label="optimal")
+    in_training_lengths(ax)
+    ax.set_ylabel("loss (nats)")
+    ax.set_ylim(bottom=1)
+    name_lines(ax, centred)
+    return fig
+
+
+def today():
+    """Excess loss over the position in the text, from the training length to
+    eight times it. RoPE and no positions rise far up, T5 a little. DeBERTa
+    and three lines stay low all the way: a window below a layer without
+    positions, forget gates, and relative logits.
+    """
+    fig, ax = plt.subplots(figsize=(4.4, 2.7))
+    older = "none", "RoPE", "T5", _lowest_first()[0]
+    for number, name in enumerate((*older, *BY_LAYER)):
+        gain, low, high = _over_positions(name)
+        old = name in older
+        color = "gray" if old else f"C{number - len(older)}"
+        ax.plot(MIDDLES, gain, color=color, lw=1 if old else 2, label=name)
+        ax.fill_between(MIDDLES, low, high, color=color, alpha=0.2, lw=0)
+    in_training_lengths(ax)
+    ax.set_ylabel("excess loss (nats)")
+    ax.set_ylim(bottom=0)
+    name_lines(ax)
+    return fig
+
+
+def recent():
+    """The excess loss of methods of the last years, by position in the text;
+    and whether at the end it is lower than that of the lowest encoding.
+    """
+    lowest = _lowest_first()[0]
+    print("| Method |", " | ".join(heads()), f"| At the end: {lowest} |")
+    print("|---" + "|--:" * len(ENDS) + "|---|")
+    rows = [(name, EVAL_LENGTH) for name in BY_LAYER]
+    rows.insert(1, ("window + NoPE layer", "temperature"))
+    words = {True: "lower", False: "higher", None: "not distinguishable"}
+    values = {}
+    for name, window in rows:
+        found = [mean_excess(name, end, window) for end in ENDS]
+        far = excess_loss(name, EVAL_LENGTH, window)
+        told = words[compare(far, excess_loss(lowest, EVAL_LENGTH)).better()]
+        said = name if window == EVAL_LENGTH else f"{name}, {window}"
+        print(f"| {said} |", " | ".join(map(cell, found)), f"| {told} |")
+        for end, each in zip(ENDS, found, strict=True):
+            values[f"{key(said)}_{end}"] = each.gain
+        values[f"{key(said)}_half"] = found[-1].high - found[-1].gain
+    return values | {"window": CLIP, "strength": models.STRENGTH}
+
+
+def coverage():
+    """How often the rule calls one of two methods better that do not differ,
+    by the number of seeds, if seeds and texts vary as they did with each of
+    four methods.
+    """
+    print("| Seeds of each |", " | ".join(ALIKE), "|")
+    print("|---" + "|--:" * len(ALIKE) + "|")
+    generator = torch.Generator().manual_seed(0)
+    worst = 0.0
+    for seeds in (2, 3, 5):
+        wrong = [_wrongly_better(e, seeds, generator) for e in ALIKE]
+        worst = max(worst, *wrong)
+        print(f"| {seeds} |", " | ".join(f"{e:.1%}" for e in wrong), "|")
+    return {"simulated": SIMULATED, "worst": worst, "level": LEVEL}
+
+
+def _wrongly_better(method, seeds, generator):
+    """In which fraction of simulated pairs of such methods one is better."""
+    found = excess_loss(method, EVAL_LENGTH)
+    by_seed, by_text = found.mean(1, keepdim=True), found.mean(0)
+    rest = (found - by_seed - by_text + found.mean()).std()
+    spread = by_seed.std(), rest
+    shape = (SIMULATED, 2, seeds)
+    normal = [
+        torch.randn(*shape, texts, generator=generator) * each
+        for texts, each in zip((1, len(by_text)), spread, strict=True)
     ]
+    pairs = sum(normal) + by_text  # (pairs, 2, seeds, texts)
+    verdicts = [compare(*pair).better() for pair in pairs.double()]
+    return 1 - verdicts.count(None) / SIMULATED

@@ -11,12 +11,13 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits import _loss_by_context, regimes
+from exhibits import _loss_by_context
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Sizes, attend
 from exhibits._models import listed, said
+from exhibits._on_chains import mean_excess, methods
 from experiments import language
-from experiments.runs import plan
+from experiments.chain_models import EVAL_LENGTH
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import xpos_tables
 
@@ -128,7 +129,7 @@ def matrix():
         "farthest": APART * (STEPS - 1),
         "steps": STEPS,
         "xpos_reach": _xpos_reach(),
-        "trained": language.TRAINED,
+        "trained": language.TRAIN_LENGTH,
         "near": _loss_by_context.NEAR,
         "long": _loss_by_context.LONG,
         "seeds": len(_loss_by_context.costs()["none"]),
@@ -136,14 +137,8 @@ def matrix():
 
 
 def _away():
-    """How far each is from the best possible on chains, at the end."""
-    asked = {name: ("chains", name) for name in plan()["chains"]["methods"]}
-    asked["relative logits"] = "recent", "relative logits"
-    asked["forget gates"] = "recent", "forgetting"
-    return {
-        name: regimes._distance(method, regimes.ASKED, regime=regime).gain
-        for name, (regime, method) in asked.items()
-    }
+    """The excess loss of each on chains, at the end."""
+    return {name: mean_excess(name, EVAL_LENGTH).gain for name in methods()}
 
 
 def parameters():

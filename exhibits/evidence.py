@@ -13,6 +13,7 @@ from exhibits import _loss_by_context, cost
 from exhibits._drawing import COLORS, spaced
 from exhibits._loss_by_context import LONG, NEAR
 from experiments import language as models
+from experiments import models as decoders
 from experiments import tasks as puzzles
 from experiments import teaching
 from experiments import variants as changed
@@ -23,7 +24,8 @@ from snippets.alibi import alibi_slopes
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_buckets
 
-TRAINED, ASKED, BIN = models.TRAINED, models.ASKED, models.BIN
+TRAINED, ASKED, BIN = models.TRAIN_LENGTH, models.EVAL_LENGTH, models.BIN
+LENGTHS = puzzles.EVAL_LENGTHS
 BANDS = {  # of positions, from and to
     "within": (16, TRAINED),
     "just past": (TRAINED, 2 * TRAINED),
@@ -42,9 +44,8 @@ COLUMNS = {  # of the table of all: of each the claim, and where its figure is
 }
 FAVOURED = 16  # keys that a head may prefer
 SHOWN = (  # the experiments whose results stand on the page
-    *("chains", "recent", "layers", "recipes", "larger", "extensions"),
-    *("ciphers", "language", "shuffled", "teaching", "variants", "tasks"),
-    "cost",
+    *("chains", "recipes", "layers", "extensions", "language", "shuffled"),
+    *("teaching", "variants", "tasks", "cost"),
 )
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
 ALL = "all encodings"  # what a reader may pick besides one
@@ -60,7 +61,7 @@ SMOOTH = 4  # bins that a point of a line is the mean of
 def _losses(experiment="language"):
     """For each method a tensor: (seeds, bins)."""
     return {
-        name: torch.tensor([result["loss"] for result in results])
+        name: torch.tensor([result["loss_by_position"] for result in results])
         for name, results in load(experiment).items()
     }
 
@@ -188,7 +189,7 @@ def _by_position_live(pick, options, order):
         "runs = {picked|sum(kept.values(), [])|"
         + "|".join(f'kept["{name}"]' for name in options[1:])
         + "}\n"
-        'loss = torch.tensor([run["loss"] for run in runs])'
+        'loss = torch.tensor([run["loss_by_position"] for run in runs])'
         f"  # means over {BIN} positions\n"
         + "\n".join(
             f"loss[:, {first} // {BIN} : {last} // {BIN}].mean()"
@@ -248,13 +249,13 @@ def _sizes():
         "asked": ASKED,
         "windows": models.WINDOWS,
         "updates": models.UPDATES,
-        "batch": models.BATCH,
-        "bytes": models.UPDATES * models.BATCH * TRAINED,
+        "batch": models.BATCH_SIZE,
+        "bytes": models.UPDATES * models.BATCH_SIZE * TRAINED,
         "seeds": len(load("language")["none"]),
-        "layers": models.LAYERS,
-        "heads": models.HEADS,
-        "width": models.DIM,
-        "clip": models.CLIP,
+        "layers": decoders.LAYERS,
+        "heads": decoders.HEADS,
+        "width": decoders.DIM,
+        "clip": decoders.CLIP,
         "parameters": parameters,
         "near": NEAR,
         "past": PAST,
@@ -282,10 +283,13 @@ def _far():
     return {
         name: torch.tensor(
             [
-                [result["far"][str(context)] for result in results]
+                [
+                    result["loss_by_context"][str(context)]
+                    for result in results
+                ]
                 for context in models.CONTEXTS
             ]
-        ).unflatten(-1, (-1, models.EACH))
+        ).unflatten(-1, (-1, models.WINDOWS_PER_FILE))
         for name, results in load("language").items()
     }
 
@@ -336,8 +340,8 @@ def context():
     return fig, values | {
         "files": files,
         "windows": windows,
-        "bytes": files * windows * models.FAR,
-        "far": models.FAR,
+        "bytes": files * windows * models.SCORED,
+        "far": models.SCORED,
         "least_context": contexts[0],
         "within": NEAR,
         "near_gain": max(fell),
@@ -383,7 +387,7 @@ def variants():
     """
     near, far = _loss_by_context.losses(NEAR), _loss_by_context.losses(LONG)
     kept = {
-        method: [result["far"] for result in results]
+        method: [result["loss_by_context"] for result in results]
         for method, results in load("variants").items()
     }
 
@@ -445,13 +449,13 @@ def _beside_counts(counted):
 def _kept(method, *keys):
     """What variants.py kept: (seeds, files, windows), or (seeds, files) where
     one window of each file was read."""
-    found = [run["far"] for run in load("variants")[method]]
+    found = [run["loss_by_context"] for run in load("variants")[method]]
     for key in keys:
         found = [each[str(key)] for each in found]
     loss = torch.tensor(found)
     if method == "ALiBi both ways":
         return loss
-    return loss.unflatten(-1, (-1, models.EACH))
+    return loss.unflatten(-1, (-1, models.WINDOWS_PER_FILE))
 
 
 def both_ways():
@@ -486,7 +490,9 @@ def from_zero(updates=models.UPDATES):
         "reach": reach,
         "growing": _reach(updates, power=1),
         "times": times,
-        "alibi": math.ceil(2 * reach / alibi_slopes(models.HEADS)[0].item()),
+        "alibi": math.ceil(
+            2 * reach / alibi_slopes(decoders.HEADS)[0].item()
+        ),
         "near": FAVOURED,
         "share_within": _share_of_near(times, TRAINED),
         "share_far": _share_of_near(times, ASKED),
@@ -496,9 +502,9 @@ def from_zero(updates=models.UPDATES):
 def _reach(updates, power=0):
     """With a gradient that grows with a power of the updates so far."""
     number = torch.nn.Parameter(torch.zeros(()))
-    optimizer = torch.optim.AdamW([number], models.RATE)
+    optimizer = torch.optim.AdamW([number], models.LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, models.RATE, updates, pct_start=0.1
+        optimizer, models.LEARNING_RATE, updates, pct_start=0.1
     )
     for update in range(updates):
         number.grad = torch.tensor((update + 1.0) ** power)
@@ -516,10 +522,10 @@ def _share_of_near(times, keys):
 
 def loudness():
     """At the start: how long what two encodings add is beside a token."""
-    model = models.decoder("learned", 0).requires_grad_(False)
+    model = models.byte_decoder("learned", 0).requires_grad_(False)
     token = (model.scale * model.tokens.weight).norm(dim=-1).mean()
     row = model.encoding.add.table.norm(dim=-1).mean()
-    waves = sinusoidal_encoding(torch.arange(TRAINED), models.DIM)
+    waves = sinusoidal_encoding(torch.arange(TRAINED), decoders.DIM)
     wave = waves.norm(dim=-1).mean()
     return {
         "waves": wave / token,
@@ -532,11 +538,11 @@ def fidelity():
     """What the paper, or its authors' code, has of each encoding, and what
     runs here. Every module is one for all layers.
     """
-    half, clip = TRAINED // 2, models.CLIP
+    half, clip = TRAINED // 2, decoders.CLIP
     place = torch.arange(TRAINED)
     buckets = t5_buckets(-place, bidirectional=False)
     last = (buckets == buckets.max()).nonzero()[0].item()
-    threshold = models.decoder("FIRE", 0).encoding.make.init_L
+    threshold = models.byte_decoder("FIRE", 0).encoding.make.init_L
     rows = {
         "none": ("–", "–"),
         "sinusoidal": ("added to the tokens", "the same"),
@@ -622,7 +628,10 @@ def _known():
     """For each method and task whether each seed learned it."""
     return {
         name: {
-            task: all(each["learned"][task] for each in results)
+            task: all(
+                each["accuracy"][task][0] >= puzzles.LEARNED
+                for each in results
+            )
             for task in puzzles.TASKS
         }
         for name, results in load("tasks").items()
@@ -630,12 +639,12 @@ def _known():
 
 
 def tasks():
-    """Three grids of shares of right answers: a row for each encoding, a
-    column for each length, the trained one first. Where a task was not
-    learned there, the row ends. Of copying seven go on, and all fade, those
-    of ALiBi, KERPLE and FIRE least. Of recall fourteen go on, and those of
-    ALiBi and Sandwich stay nearly full. Of counting fourteen go on, and all
-    fade, that of CoPE last.
+    """Three grids of fractions of right answers: a row for each encoding, a
+    column for each length, the training length first. Where a task was not
+    learned there, the row ends. In copying seven go on, and all fade, KERPLE
+    and ALiBi least. In recall fourteen go on, and ALiBi, FIRE, KERPLE and
+    Sandwich stay nearly full. In counting fourteen go on, and all fade, CoPE
+    last.
     """
     found, known = _accuracies(), _known()
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 4), sharey=True)
@@ -650,33 +659,11 @@ def tasks():
         f"{task}_{_key(name)}_{length}": share
         for name, tasks in found.items()
         for task, shares in tasks.items()
-        for length, share in zip(puzzles.LENGTHS, shares.mean(0), strict=True)
+        for length, share in zip(LENGTHS, shares.mean(0), strict=True)
     }
     for task in puzzles.TASKS:
         values[f"{task}_known"] = sum(each[task] for each in known.values())
-    alibi = found["ALiBi"]["copying"][:, -1]
-    values[f"copying_alibi_{puzzles.LENGTHS[-1]}_most"] = alibi.max()
     return fig, values | _widest(found, known) | _of_tasks()
-
-
-def updates():
-    """For each encoding and task, how many updates each seed was trained for:
-    until the criterion was met, or, with a star, all.
-    """
-    print("| Encoding |", " | ".join(puzzles.TASKS), "|")
-    print("|---" + "|--:" * len(puzzles.TASKS) + "|")
-    values = {}
-    for name, runs in load("tasks").items():
-        cells = []
-        for task in puzzles.TASKS:
-            found = [run["learned"][task] for run in runs]
-            told = (f"{e or puzzles.MOST:,}{'' if e else '*'}" for e in found)
-            cells.append(", ".join(told))
-            for end in (min, max):
-                key = f"{task}_{_key(name)}_{end.__name__}"
-                values[key] = end(e or puzzles.MOST for e in found)
-        print(f"| {name} |", " | ".join(cells), "|")
-    return values
 
 
 def _draw_shares(ax, grid):
@@ -686,7 +673,7 @@ def _draw_shares(ax, grid):
         cell = f"{grid[row, column]:.2f}".removeprefix("0")
         cell = cell.replace("1.00", "1")
         ax.text(column, row, cell, ha="center", va="center")
-    ax.set_xticks(range(len(puzzles.LENGTHS)), puzzles.LENGTHS, rotation=90)
+    ax.set_xticks(range(len(LENGTHS)), LENGTHS, rotation=90)
     ax.tick_params(length=0)
 
 
@@ -696,7 +683,7 @@ def _widest(found, known):
         shares[:, column]
         for name, tasks in found.items()
         for task, shares in tasks.items()
-        for column in range(len(puzzles.LENGTHS))
+        for column in range(len(LENGTHS))
         if known[name][task]
     ]
     widest = max(shares, key=_spread)
@@ -704,19 +691,18 @@ def _widest(found, known):
 
 
 def _of_tasks():
-    trained, longest = puzzles.LONGEST, max(puzzles.LENGTHS)
+    trained, longest = puzzles.LONGEST, max(LENGTHS)
     return {
         "trained": trained,
         "longest": longest,
-        "twice": puzzles.LENGTHS[1],
+        "twice": LENGTHS[1],
         "times": longest // trained,
         "copied": trained // 2,
         "asked": len(load("tasks")),
-        "enough": puzzles.ENOUGH,
-        "updates": puzzles.MOST,
-        "every": puzzles.EVERY,
-        "looks": puzzles.MOST // puzzles.EVERY,
-        "rows": puzzles.ROWS,
+        "enough": puzzles.LEARNED,
+        "updates": puzzles.UPDATES,
+        "batch": puzzles.BATCH_SIZE,
+        "texts": puzzles.EVAL_TEXTS,
         "guess_letter": 1 / puzzles.LETTERS,
         "guess_count": 1 / (puzzles.TICKS + 1),
         "letters": puzzles.LETTERS,
@@ -768,9 +754,9 @@ def near_and_far():
         "largest": max(map(abs, gap.values())),
         "near": teaching.NEAR,
         "ring": teaching.RING,
-        "clip": models.CLIP,
+        "clip": decoders.CLIP,
         "rows": 2 * (teaching.NEAR + teaching.RINGS) + 1,
-        "shaw_rows": 2 * models.CLIP + 1,
+        "shaw_rows": 2 * decoders.CLIP + 1,
     }
 
 

@@ -128,7 +128,7 @@ def past_the_end():
         before: _loss_by_context.losses(before)
         for before in language.CONTEXTS
     }
-    trained = language.TRAINED
+    trained = language.TRAIN_LENGTH
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     ax.axvspan(trained, LONG, color="gray", alpha=0.12, lw=0)
     ax.text(trained * 1.1, 1.65, "longer than in training")

@@ -6,9 +6,10 @@ import matplotlib.pyplot as plt
 import torch
 
 from exhibits._drawing import COLORS, name_lines
-from experiments import generator
+from experiments import generator, models
 from experiments.encodings import switch
-from experiments.generator import BIN, TEMPERATURES, TRAINED, generate
+from experiments.generator import BIN, TEMPERATURES, generate
+from experiments.generator import TRAIN_LENGTH as TRAINED
 from experiments.runs import load, made_with
 from snippets.block import Decoder, Encoding
 
@@ -55,13 +56,13 @@ def made():
     text = notes[0]["corpus"]
     return {
         "updates": generator.UPDATES,
-        "windows": generator.BATCH,
+        "windows": generator.BATCH_SIZE,
         "trained": TRAINED,
-        "asked": generator.ASKED,
-        "layers": generator.LAYERS,
-        "width": generator.DIM,
+        "asked": generator.EVAL_LENGTH,
+        "layers": models.LAYERS,
+        "width": models.DIM,
         "parameters": results["none"][0]["parameters"],
-        "seen": generator.UPDATES * generator.BATCH * TRAINED / 1e6,
+        "seen": generator.UPDATES * generator.BATCH_SIZE * TRAINED / 1e6,
         "corpus": text["train_bytes"] / 1e6,
         "held_out": text["held_out_bytes"] / 1e6,
         "runs": len(notes),
@@ -76,7 +77,7 @@ def trained_length():
     print(f"{'':<12} seed 0  seed 1  seed 2    mean")
     bins = TRAINED // BIN
     for name, runs in results.items():
-        losses = [_mean(run["loss"][:bins]) for run in runs]
+        losses = [_mean(run["loss_by_position"][:bins]) for run in runs]
         cells = "".join(f"{loss:8.3f}" for loss in (*losses, _mean(losses)))
         print(f"{name:<11}{cells}")
         values[name.lower()] = _mean(losses)
@@ -96,7 +97,9 @@ def by_position():
     ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
     for name in SHOWN:
         color, line = COLORS[name], "--" if name == "learned" else "-"
-        losses = torch.tensor([run["loss"] for run in results[name]])
+        losses = torch.tensor(
+            [run["loss_by_position"] for run in results[name]]
+        )
         losses = losses.unflatten(1, (-1, 2)).mean(-1)
         mean, places = losses.mean(0), torch.arange(losses.shape[1])
         places = (places + 0.5) * 2 * BIN
@@ -117,7 +120,7 @@ def by_position():
 def _lead(results):
     """How far past the trained length RoPE is better than ALiBi, by seed."""
     rope, alibi = (
-        torch.tensor([run["loss"] for run in results[name]])
+        torch.tensor([run["loss_by_position"] for run in results[name]])
         for name in ("RoPE", "ALiBi")
     )
     behind = (rope > alibi).any(0)

@@ -12,7 +12,8 @@ from torch.nn.functional import (
     interpolate,
 )
 
-from experiments.language import BIN, TRAINED
+from experiments.language import BIN
+from experiments.language import TRAIN_LENGTH as TRAINED
 from experiments.runs import load
 from snippets.attention import SelfAttention
 from snippets.embed import Embed, packed_positions, padded_positions
@@ -384,7 +385,9 @@ def beside_sinusoidal():
     dates, text = load("translator"), load("language")
     for table in tables:
         exact = [f"{100 * seed['exact']:.1f}" for seed in dates[table]]
-        losses = [f"{_within(seed['loss']):.2f}" for seed in text[table]]
+        losses = [
+            f"{_within(seed['loss_by_position']):.2f}" for seed in text[table]
+        ]
         rows.setdefault("Dates translated right, in %", []).append(
             ", ".join(exact)
         )

@@ -7,8 +7,9 @@ import torch
 from executable_prose import Choice, Live, Slider
 
 from exhibits._drawing import name_lines
-from exhibits.regimes import ASKED, _best, _distance
-from exhibits.regimes import TRAINED as PRACTISED
+from exhibits._on_chains import mean_excess, optimal_loss
+from experiments.chain_models import EVAL_LENGTH as EVALUATED
+from experiments.chain_models import TRAIN_LENGTH as PRACTISED
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import (
     dynamic_ntk,
@@ -173,12 +174,12 @@ def price():
         "position interpolation": "all hands\nslowed",
         "YaRN": "slow hands\nslowed",
     }
-    chances, best = {}, _best()
-    bands = (("within", PRACTISED, -1, "C0"), ("far", ASKED, 1, "C1"))
+    chances, best = {}, optimal_loss()
+    bands = (("within", PRACTISED, -1, "C0"), ("far", EVALUATED, 1, "C1"))
     fig, ax = plt.subplots(figsize=(4.4, 2.5))
     for n, name in enumerate(ways):
         for band, end, side, color in bands:
-            away = _distance(
+            away = mean_excess(
                 "RoPE stretched", end, f"untuned {name}", "extensions"
             )
             chance = math.exp(-best[end] - away.gain)

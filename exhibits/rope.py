@@ -11,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from exhibits import _loss_by_context
 from exhibits._drawing import name_lines
-from experiments.language import CONTEXTS, TRAINED
+from experiments.language import CONTEXTS
+from experiments.language import TRAIN_LENGTH as TRAINED
 from snippets.rope import (
     apply_rope,
     interleaved_to_half,

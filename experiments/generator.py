@@ -1,9 +1,8 @@
 """A generator: a small decoder learns Python's own library, byte by byte,
 and then writes on from a prompt.
 
-With each encoding it is asked how well it predicts text that it has never
-seen, and what it writes: at several temperatures, and past the length that
-it was trained on.
+With each encoding it is evaluated on text that it has never seen, and writes
+at several temperatures, past the length that it was trained on.
 """
 
 import math
@@ -11,30 +10,23 @@ import re
 from functools import cache
 
 import torch
-from torch.nn.functional import cross_entropy
 
-from experiments import corpus
-from experiments.encodings import make
-from snippets.block import Decoder, Encoding
+from experiments import corpus, language
+from experiments.models import decoder, next_token_losses, train
 
-DIM, HEADS, LAYERS = 64, 4, 2
-TRAINED, ASKED, BIN = 128, 512, 16  # lengths; positions in one figure
-BATCH, UPDATES, RATE = 8, 800, 5e-3
+TRAIN_LENGTH, EVAL_LENGTH, BIN = 128, 512, 16  # the last: positions in one mean
+BATCH_SIZE, UPDATES, LEARNING_RATE = 8, 800, 5e-3
 WINDOWS, SAMPLES = 48, 12  # held-out windows; texts at each temperature
 TEMPERATURES = (0.0, 0.4, 0.8, 1.2)
 PROMPT, LINE = b"def ", b"import "
 NEW_LINE = ord("\n")
 
 
-def decoder(name, seed):
+def byte_decoder(name, seed):
     """The same weights for every encoding, but for its own. The learned table
-    has a row for each trained position and no more.
+    has a row for each position of the training and no more.
     """
-    torch.manual_seed(seed)
-    scale = math.sqrt(DIM)
-    made = Decoder(Encoding(), corpus.VOCABULARY, DIM, HEADS, LAYERS, scale)
-    made.encoding = make(name, DIM, HEADS, TRAINED, clip=32)
-    return made
+    return decoder(name, corpus.VOCABULARY, seed, TRAIN_LENGTH)
 
 
 def read(model, ids, past=None, first=0):
@@ -45,39 +37,20 @@ def read(model, ids, past=None, first=0):
     return model(ids, positions[None], torch.ones_like(positions)[None], past)
 
 
-def losses(model, windows):
-    """The loss at each position: (batch, length - 1)."""
-    scores, _ = read(model, windows[:, :-1])
-    answers = windows[:, 1:].flatten()
-    loss = cross_entropy(scores.flatten(0, 1), answers, reduction="none")
-    return loss.unflatten(0, (len(windows), -1))
-
-
-def train(model, seed, device, updates):
-    """Learn from windows of the corpus, in an order that the seed decides."""
-    model.to(device).train()
-    generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), RATE)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, updates, pct_start=0.1)
-    text, _ = corpus.corpus()
-    for _ in range(updates):
-        windows = corpus.windows(text, BATCH, TRAINED + 1, generator)
-        loss = losses(model, windows.to(device)).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+def trained(model, seed, device, updates):
+    """Train on windows of the corpus, in an order that the seed decides."""
+    batches = language.training_windows(seed, updates, BATCH_SIZE, TRAIN_LENGTH)
+    return train(model, batches, device, updates, LEARNING_RATE)
 
 
 def pick(scores, temperature, generator=None):
     """A token for each row of scores: the likeliest if temperature is 0, else
-    drawn at random, by the softmax of scores / temperature.
+    sampled from the softmax of scores / temperature.
     """
     if temperature == 0:
         return scores.argmax(-1, keepdim=True)
-    chances = (scores.double() / temperature).softmax(-1)
-    return torch.multinomial(chances, 1, generator=generator)
+    probabilities = (scores.double() / temperature).softmax(-1)
+    return torch.multinomial(probabilities, 1, generator=generator)
 
 
 @torch.no_grad()
@@ -122,9 +95,9 @@ def write(model, prompt, rows, seed, **options):
 
 
 def refuses(model):
-    """Whether a token just past the trained length is refused."""
+    """Whether a token just past the training length is refused."""
     try:
-        write(model, PROMPT, 1, 0, most=TRAINED - len(PROMPT) + 2)
+        write(model, PROMPT, 1, 0, most=TRAIN_LENGTH - len(PROMPT) + 2)
     except ValueError:
         return True
     return False
@@ -140,13 +113,13 @@ def vocabulary():
 
 
 def words(texts):
-    """How many different words of the corpus each stretch of TRAINED bytes
+    """How many different words of the corpus each stretch of TRAIN_LENGTH bytes
     holds, in the mean over the texts. Repeating oneself does not count.
     """
     found = [
         [
-            len(vocabulary().intersection(WORD.findall(text, at, at + TRAINED)))
-            for at in range(0, len(text), TRAINED)
+            len(vocabulary().intersection(WORD.findall(text, at, at + TRAIN_LENGTH)))
+            for at in range(0, len(text), TRAIN_LENGTH)
         ]
         for text in texts
     ]
@@ -155,15 +128,15 @@ def words(texts):
 
 @torch.no_grad()
 def ends(model):
-    """The mean chance of END where a held-out file ends, and just before."""
+    """The mean probability of END where a held-out file ends, and just before."""
     text = corpus.corpus()[1]
-    places = (text == corpus.END).nonzero()
-    places = places[places >= TRAINED][:, None]
-    rows = text[places - TRAINED + torch.arange(TRAINED)]
+    positions = (text == corpus.END).nonzero()
+    positions = positions[positions >= TRAIN_LENGTH][:, None]
+    rows = text[positions - TRAIN_LENGTH + torch.arange(TRAIN_LENGTH)]
     rows = rows[(rows != corpus.END).all(1)]
     scores = torch.cat([read(model, row[None])[0] for row in rows])
-    chances = scores.softmax(-1)[..., corpus.END]
-    return [chances[:, -1].mean().item(), chances[:, :-1].mean().item()]
+    probabilities = scores.softmax(-1)[..., corpus.END]
+    return [probabilities[:, -1].mean().item(), probabilities[:, :-1].mean().item()]
 
 
 def show(text):
@@ -173,33 +146,33 @@ def show(text):
 
 def run(method, seed, device, updates=UPDATES, count=WINDOWS, rows=SAMPLES):
     """Train one model; then let it predict and write."""
-    model = train(decoder(method, seed), seed, device, updates)
-    return examine(model.cpu(), seed, count, rows)
+    model = trained(byte_decoder(method, seed), seed, device, updates)
+    return evaluate(model.cpu(), seed, count, rows)
 
 
 @torch.no_grad()
-def examine(model, seed, count, rows):
+def evaluate(model, seed, count, rows):
     """All that is kept of a model, up to the last position that it takes."""
     refused = refuses(model)
-    length = TRAINED if refused else ASKED
+    length = TRAIN_LENGTH if refused else EVAL_LENGTH
     generator = torch.Generator().manual_seed(0)
-    held_out = corpus.windows(corpus.corpus()[1], count, ASKED + 1, generator)
-    asked = held_out[:, : length + 1]
-    loss = torch.cat([losses(model, each[None]) for each in asked]).mean(0)
+    held_out = corpus.windows(corpus.corpus()[1], count, EVAL_LENGTH + 1, generator)
+    read_whole = held_out[:, : length + 1]
+    loss = torch.cat([next_token_losses(model, each[None]) for each in read_whole]).mean(0)
     order = torch.rand(held_out.shape, generator=generator).argsort(-1)
     real = {"held out": held_out, "shuffled": held_out.gather(-1, order)}
     texts = {name: [bytes(row[:-1]) for row in text.tolist()] for name, text in real.items()}
     most = length - len(PROMPT)
-    for heat in TEMPERATURES:
-        texts[str(heat)] = write(model, PROMPT, rows, seed, most=most, temperature=heat)
+    for temperature in TEMPERATURES:
+        texts[str(temperature)] = write(model, PROMPT, rows, seed, most=most, temperature=temperature)
     lines = write(model, LINE, 6, seed, most=30, temperature=0.8, end=NEW_LINE)
     return {
         "parameters": sum(each.numel() for each in model.parameters()),
-        "loss": [round(each, 4) for each in loss.unflatten(0, (-1, BIN)).mean(-1).tolist()],
+        "loss_by_position": [round(each, 4) for each in loss.unflatten(0, (-1, BIN)).mean(-1).tolist()],
         "refused": refused,
-        "ends": [float(f"{chance:.3g}") for chance in ends(model)],
+        "ends": [float(f"{each:.3g}") for each in ends(model)],
         "words": {name: words(some) for name, some in texts.items()},
-        "texts": {str(heat): show(texts[str(heat)][0]) for heat in TEMPERATURES},
+        "texts": {str(each): show(texts[str(each)][0]) for each in TEMPERATURES},
         "lines": [show(line) for line in lines],
     }
 

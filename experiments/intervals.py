@@ -9,6 +9,7 @@ import torch
 
 LEVEL = 0.95
 ONE_SEED = "one seed"  # instead of a verdict
+LEAST_P = 1e-5  # where the sums below still tell Student's t to three digits
 SEEN = 0.8  # the chance with which a difference that is told as one that could have been seen is seen
 
 
@@ -84,13 +85,38 @@ def could_be_seen(values, draws=20_000):
     return np.quantile(np.sqrt(half) - off, SEEN).item()
 
 
-@cache
-def quantile(freedom):
-    """How many standard errors Student's t, of so many degrees of freedom, keeps within with chance LEVEL.
+def p_value(values):
+    """The two-sided p-value of the mean being zero: at 1 less this level, `interval` just ends at zero.
 
-    Of t = sqrt(freedom) tan(a) the angle a has a density like cos(a) ^ (freedom - 1).
+    Below LEAST_P it is LEAST_P.
     """
-    angles = torch.linspace(0, math.pi / 2, 1_000_001, dtype=torch.float64)
-    within = angles.cos().pow(freedom - 1).cumsum(0)
-    edge = torch.searchsorted(within, LEVEL * within[-1])
+    mean, errors = scatter(values)
+    low, high = LEAST_P, 1.0
+    while high > 1.001 * low:
+        middle = math.sqrt(low * high)
+        half = math.hypot(*(quantile(freedom, 1 - middle) * error for error, freedom in errors))
+        low, high = (middle, high) if half > abs(mean) else (low, middle)
+    return high
+
+
+def holm(p_values):
+    """Holm's adjusted p-values of a family of tests, in the order given."""
+    adjusted, largest = {}, 0.0
+    for rank, number in enumerate(sorted(range(len(p_values)), key=lambda n: p_values[n])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[number]))
+        adjusted[number] = largest
+    return [adjusted[number] for number in range(len(p_values))]
+
+
+def quantile(freedom, level=LEVEL):
+    """How many standard errors Student's t with so much freedom stays within, with this probability."""
+    angles, within = _angles(freedom)
+    edge = torch.searchsorted(within, level * within[-1])
     return math.sqrt(freedom) * angles[edge].tan().item()
+
+
+@cache
+def _angles(freedom):
+    """Angles a, and beside them in proportion the probability that |t| is below sqrt(freedom) tan(a)."""
+    angles = torch.linspace(0, math.pi / 2, 1_000_001, dtype=torch.float64)
+    return angles, angles.cos().pow(freedom - 1).cumsum(0)

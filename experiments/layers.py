@@ -1,33 +1,44 @@
-"""What does each layer of a model of chains need? Two more models, and patches of trained ones.
+"""Which layer of the models of chains.py needs order, and which breaks on long texts?
 
-    window and RoPE     RoPE in both layers, the first sees as far as in recent.py
-    RoPE and none       RoPE in the first layer, which sees all, no positions in the second
+Two methods are new here, and have RoPE in the first layer:
 
-With these, RoPE in both layers and "window and none" of recent.py, window and bare layer are told apart.
+    window + RoPE layer   a window in the first layer, RoPE in the second
+    RoPE + NoPE layer     no window, and no positions in the second
 
-A patch changes what one layer is told of positions, at test time, with nothing retrained:
+With these, RoPE in both layers and "window + NoPE layer" of chains.py, the effects of the window and of the
+layer without positions are told apart.
 
-    nothing      it is told nothing, and sees all
-    shifted      to its queries every key seems one place farther back than it is
-    32, 128      it sees no more than so many states
+A patch changes the encoding of one layer at test time, with nothing retrained:
+
+    no positions   the layer has no positions, and sees all
+    shifted        to its queries every key seems one position farther back than it is
+    32, 128        it sees no more than so many states
 """
 
-from experiments.chains import STATES, TEXTS, asked, asked_about, by_band, draw
+from experiments.chain_models import (
+    EVAL_LENGTH,
+    STATES,
+    TRAIN_LENGTH,
+    chain_decoder,
+    in_each_layer,
+    rope,
+    window_and_nope,
+)
+from experiments.chains import EVAL_TEXTS, UPDATES, evaluate, trained
 from experiments.chains import provenance as provenance
 from experiments.encodings import Counted
-from experiments.recent import layered, rope, window_and_none
-from experiments.regimes import ASKED, BATCH, CLIP, TRAINED, UPDATES, decoder, train, windowed
+from experiments.models import CLIP, HEADS, decoder, windowed
 from snippets.block import Encoding
 
-LAYERED = {
-    "window and none": window_and_none,
-    "window and RoPE": lambda: (windowed(rope(), CLIP), rope()),
-    "RoPE and none": lambda: (rope(), Encoding()),
+BY_LAYER = {
+    "window + NoPE layer": lambda: window_and_nope(HEADS),
+    "window + RoPE layer": lambda: (windowed(rope(), CLIP), rope()),
+    "RoPE + NoPE layer": lambda: (rope(), Encoding()),
 }
 
 
 class Shifted(Encoding):
-    """Another encoding, to whose queries each key seems to stand one place farther back than it does."""
+    """Another encoding, to whose queries each key seems to stand one position farther back than it does."""
 
     def __init__(self, encoding):
         super().__init__()
@@ -47,37 +58,36 @@ class Shifted(Encoding):
 
 
 def patches(encoding):
-    """What a layer can have instead of its encoding, by name. Who counts rows takes no places to shift."""
-    found = {"nothing": Encoding(), "shifted": Shifted(encoding)}
+    """What a layer can have instead of its encoding, by name. What counts rows has no positions to shift."""
+    found = {"no positions": Encoding(), "shifted": Shifted(encoding)}
     if isinstance(encoding, Counted):
         del found["shifted"]
-    return found | {str(window): windowed(encoding, window) for window in (CLIP, TRAINED)}
+    return found | {str(window): windowed(encoding, window) for window in (CLIP, TRAIN_LENGTH)}
 
 
-def begun(name, seed):
-    """The decoder before its training. Weights are those of chains.py, but for those of its encoding."""
-    if name in LAYERED:
-        return layered(decoder("none", STATES, seed), LAYERED[name]())
-    return decoder(name, STATES, seed)
+def layered_decoder(name, seed):
+    """The decoder before training. Its weights outside the encoding are those of chains.py."""
+    if name in BY_LAYER:
+        return in_each_layer(decoder("none", STATES, seed, EVAL_LENGTH), BY_LAYER[name]())
+    return chain_decoder(name, seed)
 
 
-def parted(model):
+def split_by_layer(model):
     """The same model, whose layers can be patched one by one: each holds the encoding of all."""
     encoding, model.encoding = model.encoding, Encoding()
-    return layered(model, [encoding] * len(model.blocks))
+    return in_each_layer(model, [encoding] * len(model.blocks))
 
 
-def run(method, seed, device, updates=UPDATES, count=TEXTS):
-    """Train one model; how far it is from the best possible, as it is and with each patch of each layer."""
-    texts = draw(updates * BATCH, TRAINED + 1, seed)
-    model = train(begun(method, seed), texts.split(BATCH), updates, device)
-    if method not in LAYERED:
-        model = parted(model)
-    found = {str(ASKED): by_band(asked_about(model, asked(count), device))}
+def run(method, seed, device, updates=UPDATES, count=EVAL_TEXTS):
+    """Train one model, and evaluate it as it is and with each patch of each layer."""
+    model = trained(layered_decoder(method, seed), seed, device, updates)
+    if method not in BY_LAYER:
+        model = split_by_layer(model)
+    found = {str(EVAL_LENGTH): evaluate(model, device, count)}
     for name, layer in zip(("first", "second"), model.blocks, strict=True):
         own = layer.encoding
         for patch, encoding in patches(own).items():
             layer.encoding = encoding.to(device)
-            found[f"{name} {patch}"] = by_band(asked_about(model, asked(count), device))
+            found[f"{name} {patch}"] = evaluate(model, device, count)
         layer.encoding = own
-    return {"above": found}
+    return {"excess_loss": found}

@@ -1,83 +1,36 @@
-"""Chains once more, each time with one thing of the recipe changed. Do the findings hang on it?
+"""Eight methods of chains.py, each with one thing of the recipe changed. preregistration.toml says what for.
 
-    rate 0.001      another step size; in chains.py all have RATE
-    long            LONGER times as many updates
-    table x10       what the encoding learns takes steps ten times as large
-    quiet, loud     what is added to the tokens is as loud as they are at the start
-    near            FIRE's threshold is a quarter of the trained length, as in its paper
-    in each layer   each layer has an encoding of its own
+one head               one head of DIM channels in each layer, where there are HEADS narrower ones
+step size 0.001        a third of the step size
+4x updates             four times as many updates, on texts that are as new
+base 500,000           of RoPE alone
 
-A method is the name of an encoding, or of what recent.py has, and the change. All else is as in chains.py.
+A method is the name of an encoding and a change. All else is as in chains.py.
 """
 
-import torch
-
-from experiments.chains import STATES, TEXTS, asked, asked_about, by_band, draw
+from experiments.chain_models import LARGE_BASE, chain_decoder, rope
+from experiments.chains import EVAL_LENGTH, EVAL_TEXTS, LEARNING_RATE, UPDATES, evaluate, trained
 from experiments.chains import provenance as provenance
-from experiments.encodings import Added, make
-from experiments.language import losses
-from experiments.recent import ENCODINGS, layered
-from experiments.recent import begun as modern
-from experiments.regimes import ASKED, BATCH, CLIP, DIM, HEADS, LAYERS, RATE, TRAINED, UPDATES, decoder
-from snippets.block import Encoding
-from snippets.fire import FireBias
+from experiments.models import HEADS
 
-LONGER = 4
-TABLES = {"table x3": 3, "table x10": 10}
+STEP_SIZE = 0.001
+TIMES = 4
+ONE_HEAD, SMALL_STEPS, LONGER = "one head", "step size 0.001", "4x updates"
+LARGER_BASE = "base 500,000"
 
 
-def begun(name, change, seed):
-    """The decoder before its training. Weights are those of chains.py, but for those of its encoding."""
-    if name in ENCODINGS:
-        return modern(name, seed)
-    model = decoder(name, STATES, seed)
-    if change == "in each layer":
-        model.encoding = Encoding()
-        return layered(model, [make(name, DIM, HEADS, ASKED, CLIP) for _ in range(LAYERS)])
-    if change == "near":
-        model.encoding.make = FireBias(HEADS, init_L=TRAINED / 4)
-    if change in ("quiet", "loud"):
-        as_loud(model)
+def changed_decoder(name, change, seed):
+    """The decoder before training; its weights are those of chains.py, but for those of its encoding."""
+    model = chain_decoder(name, seed, heads=1 if change == ONE_HEAD else HEADS)
+    if change == LARGER_BASE:
+        model.encoding = rope(base=LARGE_BASE)
     return model
 
 
-@torch.no_grad()
-def as_loud(model):
-    """Have what is added to the tokens be as loud as they are, on average over the trained places."""
-    plain = model.encoding.add
-    tokens = (model.scale * model.tokens.weight).square().mean()
-    added = plain(torch.zeros(1, TRAINED, DIM), torch.arange(TRAINED)[None]).square().mean()
-    factor = (tokens / added).sqrt().item()
-    if learned := list(model.encoding.parameters()):
-        for each in learned:
-            each.mul_(factor)
-    else:
-        model.encoding = Added(lambda x, at: x + factor * (plain(x, at) - x))
-
-
-def train(model, batches, updates, device, rate, table):
-    """Learn from batches of texts, each once; what the encoding learns, with so many times the step size."""
-    model.to(device).train()
-    own = [each for name, each in model.named_parameters() if "encoding" in name]
-    others = [each for name, each in model.named_parameters() if "encoding" not in name]
-    optimizer = torch.optim.AdamW([{"params": others}, {"params": own}], rate)
-    most = [rate, table * rate]
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, most, updates, pct_start=0.1)
-    for texts in batches:
-        loss = losses(model, texts.to(device)).mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model.eval()
-
-
-def run(method, seed, device, updates=UPDATES, count=TEXTS):
-    """Train one model and ask how far it is from the best possible."""
-    name, change = method.split(", ")
-    updates *= LONGER if change == "long" else 1
-    rate = float(change.removeprefix("rate ")) if change.startswith("rate ") else RATE
-    texts = draw(updates * BATCH, TRAINED + 1, seed)
-    model = begun(name, change, seed)
-    model = train(model, texts.split(BATCH), updates, device, rate, TABLES.get(change, 1))
-    return {"above": {str(ASKED): by_band(asked_about(model, asked(count), device))}}
+def run(method, seed, device, updates=UPDATES, count=EVAL_TEXTS):
+    """Train one model and evaluate it as it is."""
+    name, change = method.split(", ", 1)
+    updates *= TIMES if change == LONGER else 1
+    step_size = STEP_SIZE if change == SMALL_STEPS else LEARNING_RATE
+    model = trained(changed_decoder(name, change, seed), seed, device, updates, step_size)
+    return {"excess_loss": {str(EVAL_LENGTH): evaluate(model, device, count)}}

@@ -9,5 +9,5 @@ provenance = language.provenance
 
 
 def run(method, seed, device, updates=language.UPDATES, count=language.WINDOWS):
-    model = language.train(language.decoder(method, seed), seed, device, updates, shuffled=True)
-    return language.examined(model, language.held_out(count, shuffled=True), device)
+    model = language.trained(language.byte_decoder(method, seed), seed, device, updates, shuffled=True)
+    return language.evaluate(model, language.heldout_windows(count, shuffled=True), device)

@@ -1,31 +1,29 @@
-"""Three tasks that need order, each learned to a criterion and asked at up to eight times the trained length.
+"""Three tasks that need order, each evaluated at up to eight times the longest training length.
 
     copying   repeat a random text after the word that asks for it
-    recall    two marks stand anywhere, a value after each; say the value of the mark that is asked for
+    recall    two marks stand at even positions, a value after each; say the value of one of them
     counting  say how many ticks came since the last reset, which stands anywhere
 
-Each task has a decoder of its own. It learns until it is right at the trained length, or for MOST updates.
+Each task has a decoder of its own, trained for the same number of updates with every encoding.
 """
 
 import torch
 from torch.nn.functional import cross_entropy
 
-from experiments.encodings import make
-from snippets.block import Decoder, Encoding
+from experiments.models import decoder, logits, train
 
 LETTERS = 8  # 0 to 7: what is copied, and the noise and the values of recall
 DIGITS = 8  # the answer n in counting is token 8 + n
 TICKS = 9  # at most
 REPEAT, TICK, RESET, PAUSE, MARK, OTHER, ASK, ASK_OTHER = range(18, 26)
 VOCABULARY = 26
-NOTHING = -100  # where no answer is judged
+NO_ANSWER = -100  # where none is scored
 
-DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 32
 SHORTEST, LONGEST = 8, 32  # of the training
-LENGTHS = (32, 64, 128, 256)  # asked about
-BATCH, MOST, RATE = 32, 4000, 2e-3
-EVERY, ENOUGH = 100, 0.99  # after so many updates: are so many of the answers right at LONGEST?
-ROWS = 128  # asked about, of each task and length
+EVAL_LENGTHS = (32, 64, 128, 256)
+BATCH_SIZE, UPDATES, LEARNING_RATE = 32, 4000, 2e-3
+EVAL_TEXTS = 2000  # of each task and length, the same for every model
+LEARNED = 0.99  # of the answers at LONGEST are right
 
 
 def copying(rows, length, generator):
@@ -35,7 +33,7 @@ def copying(rows, length, generator):
     """
     text = torch.randint(LETTERS, (rows, length // 2), generator=generator)
     tokens = torch.cat((text, torch.full((rows, 1), REPEAT), text[:, :-1]), 1)
-    return tokens, torch.cat((torch.full_like(text, NOTHING), text), 1)
+    return tokens, torch.cat((torch.full_like(text, NO_ANSWER), text), 1)
 
 
 def recall(rows, length, generator):
@@ -55,7 +53,7 @@ def recall(rows, length, generator):
     asked = torch.rand((rows, length), generator=generator) < 0.1
     asked = (asked | (place == length - 1)) & known & ~written
     tokens = torch.where(asked, torch.where(which == 0, ASK, ASK_OTHER), tokens)
-    return tokens, torch.where(asked, values.gather(1, which), NOTHING)
+    return tokens, torch.where(asked, values.gather(1, which), NO_ANSWER)
 
 
 def counting(rows, length, generator):
@@ -72,68 +70,40 @@ def counting(rows, length, generator):
     tick = torch.where(place < reset, before, (order < ticks) & (place > reset))
     tokens = torch.where(tick, TICK, PAUSE).scatter(1, reset, RESET)
     count = (tick & (place > reset)).cumsum(-1)
-    return tokens, torch.where(place >= reset, DIGITS + count, NOTHING)
+    return tokens, torch.where(place >= reset, DIGITS + count, NO_ANSWER)
 
 
 TASKS = {"copying": copying, "recall": recall, "counting": counting}
 
 
-def decoder(name, seed):
-    """A decoder whose weights, but for those of its encoding, are the same for every encoding."""
-    torch.manual_seed(seed)
-    made = Decoder(Encoding(), VOCABULARY, DIM, HEADS, LAYERS, scale=DIM**0.5)
-    made.encoding = make(name, DIM, HEADS, max(LENGTHS), CLIP)
-    return made
-
-
-def scores(model, tokens):
-    positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
-    return model(tokens, positions, torch.ones_like(positions))[0]
-
-
-def train(model, task, seed, device, updates):
-    """Learn a task at random lengths, in an order that the seed decides; after how many updates it could it.
-
-    None if it could not.
-    """
-    model.to(device).train()
+def batches(task, seed, updates):
+    """Texts of random lengths and their answers, in an order that the seed decides."""
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), RATE)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, updates, pct_start=0.1)
-    for update in range(1, updates + 1):
+    for _ in range(updates):
         length = int(torch.randint(SHORTEST, LONGEST + 1, (), generator=generator))
-        tokens, answers = (each.to(device) for each in task(BATCH, length, generator))
-        said = scores(model, tokens).flatten(0, 1)
-        loss = cross_entropy(said, answers.flatten(), ignore_index=NOTHING)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        if update % EVERY == 0 and right(model, task, LONGEST, ROWS, device, generator) >= ENOUGH:
-            return update
-    return None
+        yield task(BATCH_SIZE, length, generator)
+
+
+def answer_loss(model, tokens, answers):
+    return cross_entropy(logits(model, tokens).flatten(0, 1), answers.flatten(), ignore_index=NO_ANSWER)
 
 
 @torch.no_grad()
-def right(model, task, length, rows, device, generator):
-    """The share of right answers: of all letters in copying, of the last answer in the others."""
-    tokens, answers = task(rows, length, generator)
+def accuracy(model, task, length, texts, device):
+    """The fraction of right answers: of all letters in copying, of the last answer in the others."""
+    tokens, answers = task(texts, length, torch.Generator().manual_seed(length))
     if task is not copying:
-        answers[:, :-1] = NOTHING
-    judged = answers != NOTHING
-    said = torch.cat([scores(model, part.to(device)).argmax(-1).cpu() for part in tokens.split(16)])
-    return (said == answers)[judged].float().mean().item()
+        answers[:, :-1] = NO_ANSWER
+    scored = answers != NO_ANSWER
+    said = torch.cat([logits(model, part.to(device)).argmax(-1).cpu() for part in tokens.split(20)])
+    return round((said == answers)[scored].float().mean().item(), 4)
 
 
-def run(method, seed, device, updates=MOST, rows=ROWS):
-    """Train a model on each task until it is learned, and ask it at every length."""
-    found = {"learned": {}, "accuracy": {}}
+def run(method, seed, device, updates=UPDATES, texts=EVAL_TEXTS):
+    """Train a model on each task, and evaluate it at every length: the fractions of right answers."""
+    found = {}
     for name, task in TASKS.items():
-        model = decoder(method, seed)
-        found["learned"][name] = train(model, task, seed, device, updates)
-        model.eval()
-        found["accuracy"][name] = [
-            round(right(model, task, length, rows, device, torch.Generator().manual_seed(length)), 4)
-            for length in LENGTHS
-        ]
-    return found
+        model = decoder(method, VOCABULARY, seed, max(EVAL_LENGTHS))
+        train(model, batches(task, seed, updates), device, updates, LEARNING_RATE, answer_loss)
+        found[name] = [accuracy(model, task, length, texts, device) for length in EVAL_LENGTHS]
+    return {"accuracy": found}

@@ -8,7 +8,8 @@ import torch
 
 from experiments import language
 from experiments.encodings import Added, Scored
-from experiments.language import CLIP, DIM, HEADS, UPDATES, WINDOWS
+from experiments.language import UPDATES, WINDOWS
+from experiments.models import CLIP, DIM, HEADS
 from snippets import gated_encoding, local_global, sinusoidal
 
 NEAR, RING = 8, 8
@@ -27,9 +28,9 @@ def near_and_far():
 ENCODINGS = {"gated sinusoids": gated, "local and global": near_and_far}
 
 
-def decoder(name, seed):
+def taught_decoder(name, seed):
     """The decoder of language.py; its weights, but for those of the encoding, are the same."""
-    made = language.decoder("none", seed)
+    made = language.byte_decoder("none", seed)
     made.encoding = ENCODINGS[name]()
     return made
 
@@ -43,7 +44,7 @@ def gates(model):
 
 
 def run(method, seed, device, updates=UPDATES, count=WINDOWS):
-    """Train one model and ask it about the held-out windows, as language.py does."""
-    model = language.train(decoder(method, seed), seed, device, updates)
-    found = language.examined(model, language.held_out(count), device)
+    """Train one model and evaluate it on the held-out windows, as language.py does."""
+    model = language.trained(taught_decoder(method, seed), seed, device, updates)
+    found = language.evaluate(model, language.heldout_windows(count), device)
     return found | ({"gates": gates(model)} if method == "gated sinusoids" else {})

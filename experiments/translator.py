@@ -14,7 +14,6 @@ import babel
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from torch.optim.lr_scheduler import OneCycleLR
 
 from experiments.dates import (
     END,
@@ -29,14 +28,15 @@ from experiments.dates import (
     vocabulary,
 )
 from experiments.encodings import Biased, make
+from experiments.models import train
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.block import Block, Encoding, additive_mask
 from snippets.decoding import document_positions, visible
 from snippets.t5_bias import T5Bias
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 16
-BATCH, UPDATES, RATE = 32, 500, 3e-3
-ASKED, MIRRORED, SHOWN = 400, 200, 8  # texts asked about, and kept
+BATCH_SIZE, UPDATES, LEARNING_RATE = 32, 500, 3e-3
+HELD_OUT, MIRRORED, SHOWN = 400, 200, 8  # dates translated, and kept
 
 
 HALVES = {  # method: encoding of the encoder, of the decoder; of others the same
@@ -149,23 +149,17 @@ def translator(method, seed):
     return made
 
 
-def train(model, seed, device, updates):
-    """Learn from random dates, in an order that the seed decides."""
-    model.to(device).train()
+def batches(seed, updates):
+    """Random dates, in an order that the seed decides."""
     generator = torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.AdamW(model.parameters(), RATE)
-    schedule = OneCycleLR(optimizer, RATE, updates, pct_start=0.1)
     for _ in range(updates):
-        german, english = zip(*items(BATCH, False, generator), strict=True)
-        source = batch(german).to(device)
-        target = batch(english, [START], [END]).to(device)
-        scores, _ = model(source, target[:, :-1])
-        loss = cross_entropy(scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+        german, english = zip(*items(BATCH_SIZE, False, generator), strict=True)
+        yield batch(german), batch(english, [START], [END])
+
+
+def translation_loss(model, source, target):
+    scores, _ = model(source, target[:, :-1])
+    return cross_entropy(scores.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
 
 
 @torch.no_grad()
@@ -184,7 +178,7 @@ def translate(model, german, device):
     return said
 
 
-def share(right):
+def fraction(right):
     return round(sum(right) / len(right), 4)
 
 
@@ -202,28 +196,29 @@ def looks(model, german, english, device):
     }
 
 
-def run(method, seed, device, updates=UPDATES, asked=ASKED):
+def run(method, seed, device, updates=UPDATES, held_out=HELD_OUT):
     """Train one translator and count what it translates without a mistake."""
-    model = train(translator(method, seed), seed, device, updates)
+    model = translator(method, seed)
+    train(model, batches(seed, updates), device, updates, LEARNING_RATE, translation_loss)
 
-    def ask(questions):
-        german, english = zip(*questions, strict=True)
+    def translated(dates):
+        german, english = zip(*dates, strict=True)
         said = translate(model, german, device)
         right = [a == b for a, b in zip(said, english, strict=True)]
         return list(zip(german, said, english, strict=True)), right
 
-    held_out = items(asked, True, torch.Generator().manual_seed(0))
-    translations, right = ask(held_out)
-    by_style = {style: share(right[n :: len(STYLES)]) for n, style in enumerate(STYLES)}
+    dates = items(held_out, True, torch.Generator().manual_seed(0))
+    translations, right = translated(dates)
+    by_style = {style: fraction(right[n :: len(STYLES)]) for n, style in enumerate(STYLES)}
     result = {
         "parameters": sum(each.numel() for each in model.parameters()),
-        "exact": share(right),
+        "exact": fraction(right),
         "by_style": by_style,
-        "mirrored": share(ask(mirrored(MIRRORED))[1]),
+        "mirrored": fraction(translated(mirrored(MIRRORED))[1]),
         "translations": translations[:SHOWN],
     }
     if seed == 0:
-        result["looks"] = looks(model, *held_out[SHOWN - 1], device)
+        result["looks"] = looks(model, *dates[SHOWN - 1], device)
     return result
 
 

@@ -12,6 +12,7 @@ from guide import (  # noqa: F401
     files_page,
     heads,
     register,
+    runs,
     snippet_page,
     story,
 )

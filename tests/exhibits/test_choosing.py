@@ -171,11 +171,10 @@ def test_the_matrix_and_the_page_on_evidence_tell_the_same_of_length():
 
 def test_the_matrix_tells_of_chains_what_was_kept():
     values = choosing.matrix()
-    asked = {row["snippet"]: ("chains", row["short"].removesuffix(" table")) for row in DATA["method"]}
-    asked |= {"relative_logits": ("recent", "relative logits"), "forgetting": ("recent", "forgetting")}
-    assert "path_attention_away" not in values and asked.pop("path_attention")
-    for name, (experiment, method) in asked.items():
-        runs = torch.tensor([run["above"]["1024"]["1024"] for run in load(experiment)[method]])
+    methods = {row["snippet"]: row["short"].removesuffix(" table") for row in DATA["method"]}
+    assert "path_attention_away" not in values and methods.pop("path_attention")
+    for name, method in methods.items():
+        runs = torch.tensor([run["excess_loss"]["1024"]["1024"] for run in load("chains")[method]])
         assert values[f"{name}_away"] == pytest.approx(runs.mean().item(), abs=1e-5)
 
 

@@ -29,7 +29,7 @@ def test_the_table_beside_sinusoids_holds_what_was_kept(capsys):
     kept = load("language")
     rows = {cells[1].strip(): cells[2:] for line in out.splitlines() if len(cells := line.split("|")) > 2}
     for n, name in enumerate(("sinusoidal", "learned")):
-        losses = [sum(seed["loss"][1:8]) / 7 for seed in kept[name]]
+        losses = [sum(seed["loss_by_position"][1:8]) / 7 for seed in kept[name]]
         shown = [float(each) for each in rows["Loss on source code, in nats a byte"][n].split(",")]
         assert shown == pytest.approx(losses, abs=0.005)
         exact = [100 * seed["exact"] for seed in load("translator")[name]]

@@ -308,7 +308,9 @@ def test_what_generators_kept(returned):
     assert {run["parameters"] for name, runs in kept.items() if name != "learned" for run in runs} == {
         made["parameters"]
     }
-    losses = {name.lower(): np.array([run["loss"] for run in runs]) for name, runs in kept.items()}
+    losses = {
+        name.lower(): np.array([run["loss_by_position"] for run in runs]) for name, runs in kept.items()
+    }
     curves = returned("generator.by_position")
     for name, loss in losses.items():
         assert curves[f"{name}_trained"] == near(loss[:, :8].mean())

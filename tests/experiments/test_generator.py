@@ -7,9 +7,9 @@ import torch
 from torch.testing import assert_close
 
 from exhibits import generator as shown
-from experiments import corpus, generator
+from experiments import corpus, generator, models
 from experiments.encodings import make
-from experiments.generator import TRAINED, generate, pick, read, show, words
+from experiments.generator import TRAIN_LENGTH, generate, pick, read, show, words
 from experiments.runs import load, plan
 from snippets.block import Decoder, Encoding
 from tests.rows import each_of
@@ -47,7 +47,7 @@ def slowly(model, text, most, temperature, random):
 
 
 class Fixed:
-    """No model: the same scores wherever it is asked, and a record of what it was asked."""
+    """No model: the same scores everywhere, and a record of what it read."""
 
     def __init__(self, scores):
         self.scores = torch.tensor(scores)
@@ -87,9 +87,9 @@ def test_scores_from_a_cache_are_those_of_the_whole_text(name):
     atol = 1e-4 if name == "Sandwich" else 1e-10  # Sandwich works in float32
     scores, past = read(model, text[:, :3])
     assert_close(scores, whole[:, :3], rtol=0, atol=atol)
-    for place in range(3, ROWS):
-        scores, past = read(model, text[:, place : place + 1], past, first=place)
-        assert_close(scores[:, 0], whole[:, place], rtol=0, atol=atol)
+    for position in range(3, ROWS):
+        scores, past = read(model, text[:, position : position + 1], past, first=position)
+        assert_close(scores[:, 0], whole[:, position], rtol=0, atol=atol)
 
 
 @pytest.mark.claim(
@@ -103,7 +103,7 @@ def test_each_token_is_read_once_at_the_position_where_it_stands(rows, tokens, m
     text = generate(model, prompts(rows, tokens), most, generator=seeded())
     ids, positions, documents, pasts = zip(*model.seen, strict=True)
     assert torch.cat([torch.tensor(each) for each in ids], 1).tolist() == text[:, :-1].tolist()
-    steps = [[*range(tokens)], *([place] for place in range(tokens, tokens + most - 1))]
+    steps = [[*range(tokens)], *([position] for position in range(tokens, tokens + most - 1))]
     assert list(positions) == [[step] for step in steps], "one row for all texts"
     assert documents == ([1],) * most
     assert pasts == (None, *range(1, most)), "what a call returned is the past of the next"
@@ -114,25 +114,25 @@ def test_each_token_is_read_once_at_the_position_where_it_stands(rows, tokens, m
 
 @pytest.mark.claim(
     "generator-temperature",
-    "At a temperature above zero the generator draws the next token with the chances softmax(scores / "
-    "temperature); at zero it takes the one with the highest score.",
+    "At a temperature above zero the generator samples the next token with the probabilities "
+    "softmax(scores / temperature); at zero it takes the one with the highest score.",
 )
 @each_of("temperature", [0.05, 0.3, 1.0, 2.5, 100.0])
-def test_tokens_are_drawn_with_the_chances_of_their_scores(temperature):
-    scores, draws = torch.tensor([1.0, 0.2, -0.5, 0.9]), 20_000
-    drawn = pick(scores.expand(draws, 4), temperature, seeded())
-    assert drawn.shape == (draws, 1)
+def test_tokens_are_sampled_with_the_probabilities_of_their_scores(temperature):
+    scores, samples = torch.tensor([1.0, 0.2, -0.5, 0.9]), 20_000
+    sampled = pick(scores.expand(samples, 4), temperature, seeded())
+    assert sampled.shape == (samples, 1)
     weights = [math.exp(score / temperature) for score in scores.tolist()]
     for token, weight in enumerate(weights):
-        chance = weight / sum(weights)
-        spread = math.sqrt(chance * (1 - chance) / draws)
-        assert abs((drawn == token).double().mean().item() - chance) < 4 * spread + 1e-12
+        probability = weight / sum(weights)
+        spread = math.sqrt(probability * (1 - probability) / samples)
+        assert abs((sampled == token).double().mean().item() - probability) < 4 * spread + 1e-12
 
 
 @pytest.mark.claim(
     "generator-temperature",
-    "At a temperature above zero the generator draws the next token with the chances softmax(scores / "
-    "temperature); at zero it takes the one with the highest score.",
+    "At a temperature above zero the generator samples the next token with the probabilities "
+    "softmax(scores / temperature); at zero it takes the one with the highest score.",
 )
 def test_temperature_zero_takes_the_likeliest_and_needs_no_random_numbers():
     scores = torch.tensor([[1.0, 3.0, 2.0], [0.5, 0.1, 0.2]])
@@ -229,7 +229,7 @@ def test_a_repeated_word_counts_once_and_other_text_not_at_all():
     assert words([b"\n" * 256]) == [0, 0]
     assert words([b"def if x1 import_self qzqzj"]) == [2], "import and self; three letters are no word"
     assert words([b"self", b"none"]) == [1] and words([b"self", b"qzqz"]) == [0.5]
-    assert words([b"." * TRAINED + b"self return"]) == [0, 2], "each stretch for itself"
+    assert words([b"." * TRAIN_LENGTH + b"self return"]) == [0, 2], "each stretch for itself"
 
 
 def test_the_words_are_those_of_the_texts_that_are_trained_on(monkeypatch):
@@ -242,14 +242,14 @@ def test_the_words_are_those_of_the_texts_that_are_trained_on(monkeypatch):
         generator.vocabulary.cache_clear()
 
 
-def test_the_chance_of_the_end_is_taken_where_files_end(monkeypatch):
+def test_the_probability_of_the_end_is_taken_where_files_end(monkeypatch):
     class Ender(Fixed):
         def __call__(self, ids, positions, documents, past=None):
             scores = torch.zeros(*ids.shape, 4)
             scores[..., corpus.END] = math.log(9.0) * (ids == 3)  # 9 in 12 after a 3, else 1 in 4
             return scores, None
 
-    file = [1] * (TRAINED + 5) + [3, corpus.END]
+    file = [1] * (TRAIN_LENGTH + 5) + [3, corpus.END]
     text = torch.tensor([1, 3, corpus.END, *file, *file, 1, corpus.END])  # two are long enough
     monkeypatch.setattr(corpus, "corpus", lambda: (None, text))
     assert generator.ends(Ender([0.0] * 4)) == pytest.approx([0.75, 0.25])
@@ -263,31 +263,23 @@ def test_bytes_are_shown_as_plain_text():
     assert shown.count("·") == 256 - 95 - 1
 
 
-def test_windows_are_read_at_their_positions_and_judged_by_the_next_byte():
-    torch.manual_seed(0)
-    model, window = untrained("RoPE"), prompts(tokens=7)
-    found = generator.losses(model, window)
-    scores, _ = model(window[:, :-1], torch.arange(6).expand(2, 6), torch.ones(2, 6))
-    assert_close(found, -scores.log_softmax(-1).gather(-1, window[:, 1:, None])[..., 0])
-
-
 def test_the_table_ends_where_training_does():
-    assert generator.decoder("learned", 1).encoding.add.table.shape == (TRAINED, generator.DIM)
+    assert generator.byte_decoder("learned", 1).encoding.add.table.shape == (TRAIN_LENGTH, models.DIM)
 
 
 @pytest.mark.parametrize("method", ["learned", "ALiBi"])
 def test_a_small_run_gives_all_that_is_kept(method, monkeypatch):
-    monkeypatch.setattr(generator, "ASKED", 2 * TRAINED)
+    monkeypatch.setattr(generator, "EVAL_LENGTH", 2 * TRAIN_LENGTH)
     monkeypatch.setattr(generator, "TEMPERATURES", (0.8,))
     made = generator.run(method, 0, "cpu", updates=20, count=1, rows=2)
-    length = TRAINED if method == "learned" else 2 * TRAINED
-    assert len(made["loss"]) == length // generator.BIN
-    assert max(made["loss"]) < math.log(corpus.VOCABULARY), "it has learned something"
+    length = TRAIN_LENGTH if method == "learned" else 2 * TRAIN_LENGTH
+    assert len(made["loss_by_position"]) == length // generator.BIN
+    assert max(made["loss_by_position"]) < math.log(corpus.VOCABULARY), "it has learned something"
     assert made["refused"] == (method == "learned")
     assert len(made["texts"]["0.8"]) == length and made["texts"]["0.8"].startswith("def ")
-    assert len(made["words"]["0.8"]) == length // TRAINED
+    assert len(made["words"]["0.8"]) == length // TRAIN_LENGTH
     assert len(made["lines"]) == 6 and all(line.startswith("import ") for line in made["lines"])
-    assert all(0 < chance < 1 for chance in made["ends"])
+    assert all(0 < each < 1 for each in made["ends"])
     assert min(made["words"]["held out"]) > 2 > max(made["words"]["shuffled"])
 
 
@@ -299,18 +291,18 @@ def results():
     return load("generator")
 
 
-BINS = TRAINED // generator.BIN
+BINS = TRAIN_LENGTH // generator.BIN
 
 
 def within(run):
-    """The loss at the trained length."""
-    return sum(run["loss"][:BINS]) / BINS
+    """The loss within the training length."""
+    return sum(run["loss_by_position"][:BINS]) / BINS
 
 
 def at_last(run):
     """The loss in the last stretch of the same length."""
-    assert len(run["loss"]) == generator.ASKED // generator.BIN
-    return sum(run["loss"][-BINS:]) / BINS
+    assert len(run["loss_by_position"]) == generator.EVAL_LENGTH // generator.BIN
+    return sum(run["loss_by_position"][-BINS:]) / BINS
 
 
 def every_seed(results, one, other):
@@ -319,10 +311,10 @@ def every_seed(results, one, other):
 
 @pytest.mark.claim(
     "generator-positions-help",
-    "In the committed runs of the generator each encoding of positions predicts unseen text at the trained "
-    "length better than none does, in every seed.",
+    "In the committed runs of the generator each encoding of positions predicts unseen text within the "
+    "training length better than none does, in every seed.",
 )
-def test_at_the_trained_length_every_encoding_is_better_than_none(results):
+def test_within_the_training_length_every_encoding_is_better_than_none(results):
     for name in set(results) - {"none"}:
         for run, without in every_seed(results, name, "none"):
             assert within(run) < within(without), name
@@ -331,7 +323,7 @@ def test_at_the_trained_length_every_encoding_is_better_than_none(results):
 @pytest.mark.claim(
     "generator-positions-make-words",
     "In the committed runs the generator with RoPE writes at least three times as many different known words "
-    "within the trained length as the one without positions, in every seed, at temperature 0.8.",
+    "within the training length as the one without positions, in every seed, at temperature 0.8.",
 )
 def test_with_positions_it_writes_words(results):
     for run, without in every_seed(results, "RoPE", "none"):
@@ -342,9 +334,9 @@ def test_with_positions_it_writes_words(results):
     "generator-breaks-beyond-its-length",
     "In the committed runs the generators with sinusoidal positions and with RoPE, trained at length 128, "
     "predict unseen text at positions 384 to 511 worse than the one without positions, in every seed; the "
-    "one with ALiBi predicts it better, in every seed by more than within the trained length.",
+    "one with ALiBi predicts it better, in every seed by more than within the training length.",
 )
-def test_beyond_the_trained_length_waves_and_rotations_break_and_alibi_does_not(results):
+def test_beyond_the_training_length_waves_and_rotations_break_and_alibi_does_not(results):
     for name in ("sinusoidal", "RoPE"):
         for run, without in every_seed(results, name, "none"):
             assert at_last(run) > at_last(without), name
@@ -353,10 +345,11 @@ def test_beyond_the_trained_length_waves_and_rotations_break_and_alibi_does_not(
 
 
 def test_rope_keeps_its_lead_over_alibi_for_some_positions_past_the_band_and_no_longer(results):
-    until = (generator.TRAINED + shown._lead(results)) // generator.BIN
+    until = (generator.TRAIN_LENGTH + shown._lead(results)) // generator.BIN
     for run, alibi in every_seed(results, "RoPE", "ALiBi"):
-        lead = [one < other for one, other in zip(run["loss"], alibi["loss"], strict=True)]
-        assert all(lead[:until]) and not any(lead[until:]) and until > generator.TRAINED // generator.BIN
+        losses = zip(run["loss_by_position"], alibi["loss_by_position"], strict=True)
+        lead = [one < other for one, other in losses]
+        assert all(lead[:until]) and not any(lead[until:]) and until > generator.TRAIN_LENGTH // generator.BIN
 
 
 @pytest.mark.claim(
@@ -365,7 +358,7 @@ def test_rope_keeps_its_lead_over_alibi_for_some_positions_past_the_band_and_no_
     "different known words at positions 384 to 511 as at the first 128, in every seed; in the mean over the "
     "seeds, the one with ALiBi writes there more of them than the one with RoPE.",
 )
-def test_beyond_the_trained_length_rope_loses_its_words(results):
+def test_beyond_the_training_length_rope_loses_its_words(results):
     def last(name):
         return [run["words"]["0.8"][-1] for run in results[name]]
 

@@ -1,10 +1,12 @@
 """Intervals hold what they should, on data whose mean is known."""
 
+import math
+
 import mpmath
 import pytest
 import torch
 
-from experiments.intervals import SEEN, compare, could_be_seen, interval, quantile
+from experiments.intervals import LEAST_P, SEEN, compare, could_be_seen, holm, interval, p_value, quantile
 from tests.rows import each_of
 
 # how much seeds, files, and each seed with each file differ
@@ -32,12 +34,47 @@ def test_the_mean_counts_each_file_once_and_its_windows_together():
     assert interval(values[..., None].expand(-1, -1, -1, 2)) == pytest.approx(interval(values))
 
 
+def outside(freedom, quantile):
+    """The probability that Student's t lies beyond this, on either side."""
+    return float(mpmath.betainc(freedom / 2, 0.5, 0, freedom / (freedom + quantile**2), regularized=True))
+
+
 @each_of("freedom", [1, 2, 4, 57, 399])
-def test_the_quantile_is_that_of_students_t(freedom):
-    within = mpmath.betainc(
-        freedom / 2, 0.5, freedom / (freedom + quantile(freedom) ** 2), 1, regularized=True
+@each_of("level", [0.5, 0.95, 0.99, 1 - LEAST_P])
+def test_the_quantile_is_that_of_students_t(freedom, level):
+    assert outside(freedom, quantile(freedom, level)) == pytest.approx(1 - level, rel=2e-3)
+
+
+@each_of(("seeds", "files"), [(1, 48), (5, 1), (3, 1)])
+@each_of("shift", [0.0, 0.3, 0.9])
+def test_with_one_axis_the_p_value_is_that_of_students_t(seeds, files, shift):
+    values = torch.randn(seeds, files, dtype=torch.float64) + shift
+    number = values.numel()
+    t = (values.mean() / values.std() * number**0.5).item()
+    expected = max(LEAST_P, outside(number - 1, t))
+    assert p_value(values) == p_value(-values) == pytest.approx(expected, rel=4e-3)
+
+
+@each_of("shift", [0.0, 0.3, 0.6, 1.2])
+def test_at_one_less_the_p_value_the_interval_just_ends_at_zero(shift):
+    values = data(5, 48, 0.3, 1.0, 0.5)[..., 0].double() - 0.5 + shift
+    p = p_value(values)
+    errors = [(values.mean(1).std() / 5**0.5, 4), (values.mean(0).std() / 48**0.5, 47)]
+    wide, narrow = (
+        math.hypot(*(quantile(freedom, 1 - each) * error for error, freedom in errors))
+        for each in (p / 1.002, p * 1.002)
     )
-    assert float(within) == pytest.approx(0.95, abs=1e-5)
+    assert narrow < abs(values.mean()) < wide
+
+
+def test_p_values_are_corrected_as_holm_does():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0] and holm([0.2]) == [0.2]
+
+
+def test_among_twelve_true_null_hypotheses_one_is_seldom_rejected():
+    families = [holm([p_value(data(5, 48, 0.3, 1, 0) - 0.5) for _ in range(12)]) for _ in range(600)]
+    assert sum(min(family) < 0.05 for family in families) / 600 <= 0.05
 
 
 @each_of(("seeds", "files"), [(1, 400), (400, 1), (3, 1)])
@@ -50,10 +87,10 @@ def test_with_one_axis_it_is_that_of_students_t(seeds, files):
 
 @pytest.mark.claim(
     "evidence-interval-holds",
-    "On made-up data of 3 seeds and 58 files, or 48 texts, the 95 % interval for a mean holds it at least 93 "
-    "times in 100, whichever of the two differs more, and also where a few files are far off; where each "
-    "seed differs with each file in its own way it is too wide, and holds it nearly always. The seeds of the "
-    "data are normal.",
+    "On made-up data of 3 seeds and 58 files, or 48 texts, the 95 % interval for a mean holds it at least "
+    "93 times in 100, whichever of the two differs more, and also where a few files are far off; where "
+    "each seed differs with each file in its own way it is too wide, and holds it nearly always. The "
+    "seeds of the data are normal.",
 )
 @each_of("files", [48, 58])
 @each_of("skewed", [False, True])
@@ -80,24 +117,26 @@ def test_it_is_the_same_each_time():
 
 @pytest.mark.claim(
     "evidence-better-is-seldom-said-wrongly",
-    "On made-up data of 3 seeds and 58 files, or 48 texts, of two things that are alike the rule calls one "
-    "better at most 7 times in 100, whichever differs more, seeds or files, and also where a few files are "
-    "far off; of a thing with a single seed it never says better or worse, whatever the other has",
+    "On made-up data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, of two things that are "
+    "alike the rule calls one better at most 7 times in 100, whichever differs more, seeds or files, and "
+    "also where a few files are far off; of a thing with a single seed it never says better or worse, "
+    "whatever the other has",
 )
-@each_of("files", [48, 58])
+@each_of(("seeds", "files"), [(2, 48), (3, 48), (3, 58), (5, 48)])
 @each_of("skewed", [False, True])
 @each_of("mix", MIXES)
-def test_of_two_that_are_alike_neither_is_called_better(mix, skewed, files):
-    zero = torch.zeros(3, files, 1)
-    told = [compare(zero, data(3, files, *mix, skewed) - 0.5).better() for _ in range(1500)]
+def test_of_two_that_are_alike_neither_is_called_better(mix, skewed, seeds, files):
+    zero = torch.zeros(seeds, files, 1)
+    told = [compare(zero, data(seeds, files, *mix, skewed) - 0.5).better() for _ in range(1500)]
     assert told.count(None) / 1500 >= 0.93
 
 
 @pytest.mark.claim(
     "evidence-better-is-seldom-said-wrongly",
-    "On made-up data of 3 seeds and 58 files, or 48 texts, of two things that are alike the rule calls one "
-    "better at most 7 times in 100, whichever differs more, seeds or files, and also where a few files are "
-    "far off; of a thing with a single seed it never says better or worse, whatever the other has",
+    "On made-up data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, of two things that are "
+    "alike the rule calls one better at most 7 times in 100, whichever differs more, seeds or files, and "
+    "also where a few files are far off; of a thing with a single seed it never says better or worse, "
+    "whatever the other has",
 )
 @each_of(("seeds", "others"), [(1, 1), (1, 3), (3, 1)])
 def test_a_single_seed_gets_no_verdict(seeds, others):

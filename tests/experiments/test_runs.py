@@ -295,3 +295,20 @@ def test_an_unknown_experiment_is_named_with_those_that_there_are():
         [sys.executable, "-m", "experiments", "langauge"], cwd=project.ROOT, capture_output=True, text=True
     )
     assert told.returncode == 2 and "no experiment langauge; there are language, shuffled" in told.stderr
+
+
+@pytest.mark.slow
+def test_two_workers_of_a_dask_scheduler_take_the_runs_and_a_second_call_finds_them_made(tmp_path):
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address.removeprefix("tcp://")
+        command = [sys.executable, "-m", "experiments", "shuffled", "--smoke", "--device", "cpu"]
+        command += ["--dask", address, "--folder", str(tmp_path)]
+        calls = [
+            subprocess.run(command, cwd=project.ROOT, check=True, capture_output=True, text=True).stdout
+            for _ in range(2)
+        ]
+    made, found = calls
+    assert "0 of 12 results are current" in made and "12 of 12 results are current" in found
+    assert len(runs.stored(tmp_path / "shuffled.json")) == 12 == made.count("made shuffled/")

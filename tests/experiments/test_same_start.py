@@ -2,32 +2,36 @@
 
 import torch
 
-from experiments import chains, generator, language, layers, recent, recipes, regimes, teaching, translator
+from experiments import generator, language, layers, recipes, teaching, translator
+from experiments.chain_models import chain_decoder
 from experiments.runs import plan
 from tests.rows import each_of
 
-# Of each experiment: a model of a method or change, and of a seed, before its training.
+# For each experiment, the model of a method and a seed before its training.
 BEGUN = {
-    "teaching": teaching.decoder,
-    "recent": recent.begun,
-    "recipes": lambda method, seed: recipes.begun(*method.split(", "), seed),
-    "layers": layers.begun,
-    "generator": generator.decoder,
+    "teaching": teaching.taught_decoder,
+    "chains": chain_decoder,
+    "recipes": lambda method, seed: recipes.changed_decoder(*method.split(", ", 1), seed),
+    "layers": layers.layered_decoder,
+    "generator": generator.byte_decoder,
     "translator": translator.translator,
 }
-PLAIN = {"teaching": language.decoder, "generator": generator.decoder, "translator": translator.translator}
+PLAIN = {
+    "teaching": language.byte_decoder,
+    "generator": generator.byte_decoder,
+    "translator": translator.translator,
+}
 
 
 def methods(experiment):
-    names = teaching.ENCODINGS if experiment == "teaching" else plan()[experiment]["methods"]
-    return [name for name in names if not name.endswith(regimes.LONG)]
+    return teaching.ENCODINGS if experiment == "teaching" else plan()[experiment]["methods"]
 
 
 def plain(experiment, seed):
     """The model without positions: most experiments have those of chains."""
     if experiment in PLAIN:
         return PLAIN[experiment]("none", seed)
-    return regimes.decoder("none", chains.STATES, seed)
+    return chain_decoder("none", seed)
 
 
 def outside(model):

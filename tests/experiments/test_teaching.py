@@ -20,7 +20,7 @@ def test_the_rings_reach_as_far_as_the_clip_of_the_others():
 
 def test_the_gates_are_those_that_the_model_applies():
     torch.manual_seed(0)
-    model = teaching.decoder("gated sinusoids", 0)
+    model = teaching.taught_decoder("gated sinusoids", 0)
     torch.nn.init.normal_(model.encoding.add.weight)
     ids, at = torch.arange(256)[None], torch.full((1, 256), 7)
     x = model.scale * model.tokens(ids)
@@ -32,5 +32,5 @@ def test_the_gates_are_those_that_the_model_applies():
 def test_a_small_run_gives_all_that_is_kept():
     for name in teaching.ENCODINGS:
         made = teaching.run(name, 0, "cpu", updates=11, count=1)
-        assert len(made["loss"]) == language.ASKED // language.BIN
+        assert len(made["loss_by_position"]) == language.EVAL_LENGTH // language.BIN
         assert ("gates" in made) == (name == "gated sinusoids")

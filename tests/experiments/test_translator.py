@@ -8,6 +8,7 @@ import torch
 from experiments import dates, translator
 from experiments.current import carry_out, is_current
 from experiments.dates import DAYS, END, LONGEST, PAD, START, STYLES
+from experiments.models import train
 from experiments.runs import Run, plan
 from tests.rows import each_of
 
@@ -67,25 +68,25 @@ def test_no_short_text_is_of_two_dates():
 
 @pytest.mark.claim(
     "translator-trains-on-no-held-out-date",
-    "No German text that the translator is trained on is one of those that it is asked about, in any style, "
+    "No German text that the translator is trained on is one of those that it is evaluated on, in any style, "
     "because a date is held out in all styles or in none.",
 )
 def test_no_date_is_on_both_sides():
     trained = {text for text, _ in dates.items(4000, False, torch.Generator().manual_seed(0))}
-    asked = {text for text, _ in dates.items(translator.ASKED, True, torch.Generator().manual_seed(0))}
+    evaluated = {text for text, _ in dates.items(translator.HELD_OUT, True, torch.Generator().manual_seed(0))}
     held_out = {day for day in map(date.fromordinal, DAYS) if dates.is_held_out(day)}
     outside = {dates.texts(day, style)[0] for day in held_out for style in STYLES}
-    assert asked <= outside
+    assert evaluated <= outside
     assert not trained & outside
     assert 0.09 < len(held_out) / len(DAYS) < 0.11
 
 
 def test_the_styles_come_in_turn():
-    drawn = dates.items(8, False, torch.Generator().manual_seed(5))
-    lengths = [len(german) for german, _ in drawn]
+    sampled = dates.items(8, False, torch.Generator().manual_seed(5))
+    lengths = [len(german) for german, _ in sampled]
     assert lengths[0] == lengths[4] == 8
     assert lengths[1] == lengths[5] == 10
-    assert all("," in german for german, _ in drawn[3::4])
+    assert all("," in german for german, _ in sampled[3::4])
 
 
 def test_mirrored_texts_come_in_pairs_of_two_dates():
@@ -137,9 +138,9 @@ def test_no_token_to_come_is_seen(method):
 
     later = each_changed(target)
     changed = changes(source.expand(len(later), -1), later)
-    for place, row in enumerate(changed):
-        assert row[:place].eq(0).all()
-        assert row[place] > 1e-6
+    for position, row in enumerate(changed):
+        assert row[:position].eq(0).all()
+        assert row[position] > 1e-6
     read = each_changed(source)
     assert (changes(read, target.expand(len(read), -1)) > 1e-9).all()
 
@@ -280,7 +281,7 @@ def test_looks_are_shares_of_one_hundred_percent():
 
 
 def test_a_run_is_carried_out_and_kept(tmp_path):
-    run, sizes = Run("translator", "RoPE", 0), {"updates": 2, "asked": 8}
+    run, sizes = Run("translator", "RoPE", 0), {"updates": 2, "held_out": 8}
     run.keep(tmp_path, carry_out(run, "cpu", sizes))
     assert is_current(run, tmp_path, sizes)
 
@@ -291,7 +292,9 @@ def test_soon_the_order_of_the_source_helps():
     source, target = ids(*german), ids(*english, before=[START], after=[END])
 
     def loss(method, updates):
-        made = translator.train(translator.translator(method, 0), 0, "cpu", updates)
+        made = translator.translator(method, 0)
+        batches = translator.batches(0, updates)
+        train(made, batches, "cpu", updates, translator.LEARNING_RATE, translator.translation_loss)
         scores, _ = made(source, target[:, :-1])
         return torch.nn.functional.cross_entropy(scores.mT, target[:, 1:], ignore_index=PAD).item()
 
@@ -302,7 +305,7 @@ def test_soon_the_order_of_the_source_helps():
 
 @pytest.mark.slow
 def test_a_run_comes_out_the_same_twice():
-    first, again = (translator.run("T5", 1, "cpu", updates=2, asked=4) for _ in range(2))
+    first, again = (translator.run("T5", 1, "cpu", updates=2, held_out=4) for _ in range(2))
     assert first == again
     assert set(first["by_style"]) == set(STYLES)
     assert "looks" not in first

@@ -1,0 +1,127 @@
+"""Excess loss on Markov chains by recipe: the runs that were declared in
+experiments/preregistration.toml. The kept results of experiments/chains.py
+and recipes.py.
+"""
+
+import tomllib
+
+import matplotlib.pyplot as plt
+import torch
+
+from exhibits._drawing import COLORS
+from exhibits._on_chains import (
+    ENDS,
+    MIDDLES,
+    excess_loss,
+    in_training_lengths,
+    key,
+    methods,
+)
+from experiments import chains
+from experiments.chain_models import EVAL_LENGTH, LARGE_BASE, TRAIN_LENGTH
+from experiments.models import HEADS
+from experiments.recipes import TIMES
+from experiments.runs import PLAN, plan
+
+DECLARED = tomllib.loads(
+    PLAN.with_name("preregistration.toml").read_text(encoding="utf-8")
+)
+ENCODINGS = DECLARED["grid"]["encodings"]
+BASE = "that of chains"  # the recipe of all other figures
+LEARNED = 0.1  # excess loss within the training length, at most
+PLACES = {"within": TRAIN_LENGTH, "far": EVAL_LENGTH}
+NAMES = {  # of recipes, as the page has them
+    BASE: "usual recipe",
+    "one head": "one wide head",
+    "base 500,000": "base 500,000",
+}
+
+
+def _recipes(encoding):
+    """The recipes with which an encoding was trained, the usual one first."""
+    changed = [method.split(", ", 1) for method in methods("recipes")]
+    return [BASE, *(change for name, change in changed if name == encoding)]
+
+
+def _excess(encoding, recipe, end):
+    """Excess loss of an encoding trained with a recipe: (seeds, texts)."""
+    if recipe == BASE:
+        return excess_loss(encoding, end)
+    return excess_loss(f"{encoding}, {recipe}", end, experiment="recipes")
+
+
+def _by_seed(encoding, recipe, end):
+    return _excess(encoding, recipe, end).mean(1)
+
+
+def by_recipe():
+    """Eight small panels, one for each method: excess loss over the position,
+    a line for each recipe, and shaded from the lowest run to the highest.
+    RoPE rises with each recipe, and its band is wide at the end. DeBERTa,
+    forget gates and a window below a layer without positions stay near zero
+    with each. ALiBi's band is the widest. No positional encoding is far above
+    zero from the start, as is ALiBi with one of the recipes.
+    """
+    fig, axes = plt.subplots(
+        4, 2, figsize=(4.4, 6.4), sharex=True, sharey=True
+    )
+    values = {}
+    for ax, name in zip(axes.flat, ENCODINGS, strict=True):
+        color = COLORS.get(name, "C4")
+        found = {
+            recipe: torch.stack([_by_seed(name, recipe, e) for e in ENDS])
+            for recipe in _recipes(name)
+        }
+        every = torch.cat([*found.values()], 1)  # (bands, runs)
+        low, high = every.amin(1), every.amax(1)
+        ax.fill_between(MIDDLES, low, high, color=color, alpha=0.2, lw=0)
+        for runs in found.values():
+            learned = runs[0].mean() < LEARNED
+            style = "-" if learned else ":"
+            ax.plot(MIDDLES, runs.mean(1), style, color=color, lw=1)
+        in_training_lengths(ax)
+        ax.set_xlabel("")
+        ax.set_title(name, loc="left")
+        ax.tick_params(axis="x", rotation=90)
+        values[f"{key(name)}_runs"] = every.shape[1]
+        for place, row in (("within", 0), ("far", -1)):
+            values[f"{key(name)}_{place}_least"] = low[row]
+            values[f"{key(name)}_{place}_most"] = high[row]
+    fig.supxlabel("position (multiples of the training length)")
+    fig.supylabel("excess loss (nats)")
+    three = ("deberta", "window_nope_layer", "forget_gates")
+    return fig, values | {
+        "lowest_three_most": max(values[f"{e}_far_most"] for e in three),
+        "heads": HEADS,
+        "base": LARGE_BASE,
+        "learned": LEARNED,
+        "seeds": plan()["recipes"]["seeds"],
+        "runs": sum(values[f"{key(name)}_runs"] for name in ENCODINGS),
+        "updates": chains.UPDATES,
+        "times": TIMES,
+    }
+
+
+def table():
+    """Excess loss within the training length and at the end, by recipe: the
+    mean over seeds, and from the lowest seed to the highest.
+    """
+    print("| Method | Recipe | Within | Far | Learned |")
+    print("|---|---|--:|--:|---|")
+    values = {}
+    for name in ENCODINGS:
+        for recipe in _recipes(name):
+            within, far = (
+                _by_seed(name, recipe, end) for end in PLACES.values()
+            )
+            learned = "yes" if within.mean() < LEARNED else "no"
+            cells = " | ".join(_spread(each) for each in (within, far))
+            print(f"| {name} | {NAMES[recipe]} | {cells} | {learned} |")
+            slug = key(f"{name} {recipe}")
+            values[f"{slug}_within"] = within.mean()
+            values[f"{slug}_far"] = far.mean()
+    return values
+
+
+def _spread(runs):
+    return f"{runs.mean():.2f} ({runs.min():.2f} to {runs.max():.2f})"
