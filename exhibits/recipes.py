@@ -1,6 +1,6 @@
 """Excess loss on Markov chains by recipe: the runs that were declared in
-experiments/preregistration.toml. The kept results of experiments/chains.py
-and recipes.py.
+experiments/preregistration.toml. The kept results of experiments/chains.py,
+recipes.py and depth.py.
 """
 
 import tomllib
@@ -19,7 +19,7 @@ from exhibits._on_chains import (
 )
 from experiments import chains
 from experiments.chain_models import EVAL_LENGTH, LARGE_BASE, TRAIN_LENGTH
-from experiments.models import HEADS
+from experiments.models import HEADS, LAYERS
 from experiments.recipes import TIMES
 from experiments.runs import PLAN, plan
 
@@ -125,3 +125,31 @@ def table():
 
 def _spread(runs):
     return f"{runs.mean():.2f} ({runs.min():.2f} to {runs.max():.2f})"
+
+
+def depth():
+    """Excess loss within the training length and at the end with two, three
+    and four layers: the mean over seeds, and the lowest and highest seed.
+    """
+    print("| Method | Layers | Within | Far | Learned |")
+    print("|---|--:|--:|--:|---|")
+    values = {}
+    for name in DECLARED["control"]["encodings"]:
+        for layers in (LAYERS, *DECLARED["control"]["layers"]):
+            within, far = (
+                _with_layers(name, layers, e) for e in PLACES.values()
+            )
+            learned = "yes" if within.mean() < LEARNED else "no"
+            cells = f"{_spread(within)} | {_spread(far)} | {learned}"
+            print(f"| {name} | {layers} | {cells} |")
+            values[f"{key(name)}_{layers}_within"] = within.mean()
+            values[f"{key(name)}_{layers}_far"] = far.mean()
+    return values | {"seeds": plan()["depth"]["seeds"]}
+
+
+def _with_layers(name, layers, end):
+    """The mean excess loss of each seed: (seeds,)."""
+    if layers == LAYERS:
+        return _by_seed(name, BASE, end)
+    found = excess_loss(f"{name}, {layers} layers", end, experiment="depth")
+    return found.mean(1)

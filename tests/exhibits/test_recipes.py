@@ -13,7 +13,7 @@ THREE = ("DeBERTa", "window + NoPE layer", "forget gates")
 
 def stored(method, end=FAR):
     """The excess loss of a method, with a recipe after a comma or with the usual one: (seeds, texts)."""
-    experiment = "recipes" if ", " in method else "chains"
+    experiment = "depth" if "layers" in method else "recipes" if ", " in method else "chains"
     runs = load(experiment)[method]
     return torch.tensor([run["excess_loss"]["1024"][end] for run in runs], dtype=torch.float64)
 
@@ -139,3 +139,32 @@ def test_what_plain_words_say_of_needles_and_of_the_clock():
     needles = by_seed("RoPE")
     assert needles.min() < bare.min() - 0.2 and (stored("sinusoidal").mean(1) < bare.min() - 0.2).all()
     assert compare(stored("RoPE"), stored("none")).better() is None
+
+
+@pytest.mark.claim(
+    "evidence-depth",
+    "In our runs on chains with two, three and four layers, three seeds each, the model without "
+    "positional encoding is at least 0.6 nats above the optimum in the second half of the training length "
+    "in each seed; RoPE and T5 are at most 0.05 above it there, and from 512 to 1,024 states RoPE is at "
+    "least 0.7 higher than there, and T5 lower than each run of RoPE",
+)
+def test_without_positions_more_layers_do_not_learn_the_task(capsys):
+    values = recipes.depth()
+    rows = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    methods = [name + more for name in ("none", "RoPE", "T5") for more in ("", ", 3 layers", ", 4 layers")]
+    for (name, layers, within, far, learned), method in zip(rows, methods, strict=True):
+        ends = [stored(method, end).mean(1) for end in (WITHIN, FAR)]
+        assert [within, far] == [f"{e.mean():.2f} ({e.min():.2f} to {e.max():.2f})" for e in ends]
+        assert learned == ("no" if name == "none" else "yes")
+        told = [values[f"{name.lower()}_{layers}_{at}"].item() for at in ("within", "far")]
+        assert told == pytest.approx([e.mean().item() for e in ends]) and len(ends[0]) == 3
+        if name == "none":
+            assert (ends[0] > 0.6).all()
+        else:
+            assert (ends[0] < 0.05).all()
+        if name == "RoPE":
+            assert (ends[1] - ends[0] > 0.7).all()
+    rope, t5 = (
+        torch.cat([stored(m).mean(1) for m in methods if m.startswith(name)]) for name in ("RoPE", "T5")
+    )
+    assert t5.max() < rope.min()
