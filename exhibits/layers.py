@@ -56,9 +56,10 @@ def patched():
                 if math.isfinite(mean):
                     text = f"{mean:.2f}".removeprefix("0")
                     ax.text(column, row, text, ha="center", va="center")
-        ax.set_yticks(range(len(found)), found)
+        names = [name.removesuffix(" layer") for name in found]
+        ax.set_yticks(range(len(found)), names)
         ax.tick_params(length=0)
-        ax.set_title(f"{end // 2} to {end:,}", loc="left")
+        ax.set_title(f"{end // 2} to {end:,}", loc="left", pad=14)
         ax.set_xticks([])
         for column, layer in ((2.5, "first layer"), (6.5, "second layer")):
             ax.text(column, -0.7, layer, ha="center")

@@ -114,7 +114,8 @@ def test_the_grids_and_the_table_of_layers_tell_what_was_kept(capsys):
     figure, values = layers.patched()
     columns = [PLAIN, *layers.PATCHES]
     for ax, end in zip(figure.axes, (WITHIN, FAR), strict=True):
-        assert [label.get_text() for label in ax.get_yticklabels()] == [*load("layers")]
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert labels == [name.removesuffix(" layer") for name in load("layers")]
         texts = {text.get_position(): text.get_text() for text in ax.texts}
         for row, name in enumerate(load("layers")):
             for column, window in enumerate(columns):

@@ -98,7 +98,7 @@ def test_three_end_below_rope_with_every_recipe_and_seed():
     "In our runs on chains with one head, ALiBi is at least 0.6 nats above the optimum in the second half "
     "of the training length, and KERPLE 0.15 to 0.2, in each seed; with four heads 0.2 and 0.04 at most",
 )
-def test_with_one_head_alibi_does_not_learn_the_task():
+def test_with_one_head_alibi_and_kerple_learn_less():
     assert (stored("ALiBi, one head", WITHIN).mean(1) > 0.6).all()
     kerple = stored("KERPLE, one head", WITHIN).mean(1)
     assert ((kerple > 0.15) & (kerple < 0.2)).all()
@@ -108,15 +108,19 @@ def test_with_one_head_alibi_does_not_learn_the_task():
 @pytest.mark.claim(
     "evidence-rope-and-none-by-recipe",
     "In our runs on chains, from 512 to 1,024 states, where 128 were trained, RoPE is not distinguishable "
-    "from no positional encoding in the usual recipe, and with a base of 500,000 it is lower in each seed "
-    "and by the rule for better; the model without positional encoding is at least 0.6 nats above the "
-    "optimum in the second half of the training length, in each of its runs",
+    "from no positional encoding in the usual recipe; with a base of 500,000 it is lower, and with four "
+    "layers higher than no positional encoding with four layers, in each seed and by the rule for better; "
+    "the model without positional encoding is at least 0.6 nats above the optimum in the second half of "
+    "the training length, in each of its runs",
 )
 def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
     assert compare(stored("RoPE"), stored("none")).better() is None
     larger = stored("RoPE, base 500,000")
     assert compare(larger, stored("none")).better() is True
     assert larger.mean(1).max() < stored("none").mean(1).min()
+    deep = {name: stored(f"{name}, 4 layers") for name in ("RoPE", "none")}
+    assert compare(deep["none"], deep["RoPE"]).better() is True
+    assert deep["RoPE"].mean(1).min() > deep["none"].mean(1).max()
     assert by_seed("none", WITHIN).min() > 0.6
 
 
@@ -134,11 +138,11 @@ def test_a_larger_base_is_not_enough():
 
 
 def test_what_plain_words_say_of_needles_and_of_the_clock():
-    """Needles end ahead of bare feet or level with them, the clock ahead."""
+    """Needles end ahead of bare feet or behind, the clock ahead."""
     bare = stored("none").mean(1)
-    needles = by_seed("RoPE")
-    assert needles.min() < bare.min() - 0.2 and (stored("sinusoidal").mean(1) < bare.min() - 0.2).all()
-    assert compare(stored("RoPE"), stored("none")).better() is None
+    assert by_seed("RoPE").min() < bare.min() - 0.2
+    assert stored("RoPE, 4 layers").mean(1).min() > stored("none, 4 layers").mean(1).max() + 0.1
+    assert (stored("sinusoidal").mean(1) < bare.min() - 0.2).all()
 
 
 @pytest.mark.claim(
