@@ -16,6 +16,7 @@ from experiments.runs import load, plan
 
 ENDS = [end for _, end in chains.BANDS if end >= TRAIN_LENGTH]
 MIDDLES = [end / math.sqrt(2) for end in ENDS]
+USUAL = "that of chains"  # the recipe of all figures that name none
 WORDS = {
     True: "has a lower excess loss than",
     False: "has a higher excess loss than",
@@ -43,6 +44,30 @@ def excess_loss(method, end, window=EVAL_LENGTH, experiment="chains"):
     kept = runs(experiment, method)
     found = [run["excess_loss"][str(window)][str(end)] for run in kept]
     return torch.tensor(found, dtype=torch.float64)
+
+
+def recipes_of(encoding):
+    """The recipes with which an encoding was trained, the usual one first."""
+    changed = [method.split(", ", 1) for method in methods("recipes")]
+    return [USUAL, *(change for name, change in changed if name == encoding)]
+
+
+def by_seed(encoding, recipe, end):
+    """The mean excess loss of each run with a recipe: (seeds,)."""
+    if recipe == USUAL:
+        return excess_loss(encoding, end).mean(1)
+    method = f"{encoding}, {recipe}"
+    return excess_loss(method, end, experiment="recipes").mean(1)
+
+
+def every_run(encoding):
+    """By recipe, the mean excess loss of each run in each band from the
+    training length on: (bands, seeds).
+    """
+    return {
+        recipe: torch.stack([by_seed(encoding, recipe, end) for end in ENDS])
+        for recipe in recipes_of(encoding)
+    }
 
 
 @cache

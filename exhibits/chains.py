@@ -3,6 +3,7 @@ excess loss by position and by window, what was predicted, and what came.
 The kept results of experiments/chains.py.
 """
 
+import math
 import tomllib
 from itertools import combinations
 
@@ -257,6 +258,38 @@ def floor():
     ax.set_ylim(bottom=1)
     name_lines(ax, centred)
     return fig
+
+
+def boots():
+    """Four lines over the position in the text: the probability that the
+    right sign typically got, in percent.
+
+    The best possible guesser rises from end to end, and the best boots rise
+    just below it. Bare feet run far lower and level. Needles begin next to
+    the best, and fall down to bare feet.
+    """
+    lines = {
+        "best": ("best possible", "gray"),
+        _lowest_first()[0]: ("best boots", COLORS["DeBERTa"]),
+        "none": ("no marks", COLORS["none"]),
+        "RoPE": ("needles", COLORS["RoPE"]),
+    }
+    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    values = {}
+    for name, (label, color) in lines.items():
+        probabilities = [
+            math.exp(-optimal_loss()[end] - excess_loss(name, end).mean())
+            for end in ENDS
+        ]
+        percent = [100 * each for each in probabilities]
+        ax.plot(MIDDLES, percent, color=color, label=label)
+        values[f"{key(name)}_near"] = probabilities[0]
+        values[f"{key(name)}_far"] = probabilities[-1]
+    in_training_lengths(ax)
+    ax.set_xlabel("how far along the path (in short paths)")
+    ax.set(ylim=(0, 32), ylabel="probability (%)")
+    name_lines(ax)
+    return fig, values
 
 
 def today():

@@ -784,36 +784,3 @@ def _beside(known, other):
         for band, gap in gaps.items()
         for end in ("min", "max")
     }
-
-
-def boots():
-    """Three lines over the letters that stand before: what chance the right
-    letter gets.
-
-    The best line is level from end to end. Bare feet, no marks, run lower
-    and fall a little. Needles begin beside the best, and fall far below bare
-    feet where the short path has ended.
-    """
-    chances = _loss_by_context.chances(*_loss_by_context.losses(NEAR))
-    best = max(chances, key=lambda name: chances[name][-1])
-    lines = {
-        best: ("the best boots", "C2", 1, "top"),
-        "none": ("bare feet: no marks", "black", -0.4, "bottom"),
-        "RoPE": ("needles", "C1", -0.4, "bottom"),
-    }
-    fig, ax = plt.subplots(figsize=(4.4, 2.6))
-    ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
-    for name, (label, color, up, side) in lines.items():
-        at = [100 * chance for chance in chances[name]]
-        ax.plot(models.CONTEXTS, at, color=color)
-        height = at[-1] - up
-        ax.text(ASKED, height, label, color=color, va=side, ha="right")
-    ax.text(TRAINED + 16, 1, "the short path ends here")
-    ax.set_xticks([0, TRAINED, 512, models.CONTEXTS[-1]])
-    ax.set(ylim=(0, 18), xlabel="letters before", ylabel="chance, in 100")
-    near = models.CONTEXTS.index(NEAR)
-    return fig, {
-        "best": best,
-        "best_near": chances[best][near],
-        "needles_near": chances["RoPE"][near],
-    }

@@ -7,10 +7,18 @@ import matplotlib.pyplot as plt
 import torch
 from executable_prose import Live, Order
 
-from exhibits import _loss_by_context
 from exhibits._drawing import COLORS
-from exhibits._loss_by_context import LONG, NEAR
-from experiments import language, variants
+from exhibits._on_chains import (
+    ENDS,
+    MIDDLES,
+    USUAL,
+    by_seed,
+    every_run,
+    in_training_lengths,
+    key,
+    optimal_loss,
+)
+from experiments.chain_models import EVAL_LENGTH, TRAIN_LENGTH
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -116,45 +124,34 @@ def _who_bit_whom_live(move):
 
 
 def past_the_end():
-    """Two lines over the number of letters that stand before: the loss. At
-    the bottom, dashed, that of counting which letter follows which four.
-
-    RoPE's line runs far below that of the model without positional encoding
-    as long as the text is no longer than those that it learned from. Then it
-    rises steeply, crosses the other, and from four times that length on runs
-    far above it. Bands: the seeds.
+    """One thin line for each trained model: how much higher its loss is than
+    the lowest possible, over the position in the text. Up to the training
+    length the lines of RoPE and of DeBERTa lie near zero. Past it every line
+    of RoPE rises, some to twice the height of others. The lines of DeBERTa
+    stay low to the end.
     """
-    read = {
-        before: _loss_by_context.losses(before)
-        for before in language.CONTEXTS
-    }
-    trained = language.TRAIN_LENGTH
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
-    ax.axvspan(trained, LONG, color="gray", alpha=0.12, lw=0)
-    ax.text(trained * 1.1, 1.65, "longer than in training")
-    lines = {"none": "no positional encoding", "RoPE": "RoPE"}
-    for name, label in lines.items():
-        seeds = torch.stack([losses[name] for losses in read.values()])
-        low, high = seeds.aminmax(dim=1)
-        color = COLORS[name]
-        ax.plot([*read], seeds.mean(1), color=color, lw=2.5)
-        ax.fill_between([*read], low, high, color=color, alpha=0.25, lw=0)
-        ax.text(1.1 * min(read), high[0] + 0.05, label, color=color)
-    counting = _loss_by_context.counting().mean().item()
-    ax.axhline(counting, color="gray", ls="--")
-    ax.text(1.1 * min(read), counting + 0.04, "counting", color="gray")
-    ax.set_xscale("log", base=2)
-    ax.set_xticks([*read], [*read])
-    ax.minorticks_off()
-    ax.set(yticks=[], xlim=(min(read), LONG), ylim=(1.45, 3.25))
-    ax.set_xlabel("letters of context before the guess")
-    ax.set_ylabel("loss (lower is better)")
-    sizes = {"trained": trained, "seeds": len(seeds[0]), "longest": LONG}
-    chance = {
-        f"{name.lower()}_{where}": math.exp(-read[before][name].mean())
-        for name in lines
-        for where, before in (("within", NEAR), ("far", LONG))
+    runs = {
+        name: torch.cat([*every_run(name).values()], 1)  # (bands, runs)
+        for name in ("RoPE", "DeBERTa")
     }
-    counting = math.exp(-counting)
-    values = {"counting": counting, "followed": variants.ORDER - 1}
-    return fig, sizes | chance | values
+    for name, losses in runs.items():
+        ax.plot(MIDDLES, losses, color=COLORS[name], lw=0.8)
+        end = MIDDLES[-1], losses[-1].mean()
+        offset = {"xytext": (4, 0), "textcoords": "offset points"}
+        label = {"color": COLORS[name], "va": "center"}
+        ax.annotate(name, end, **offset, **label, annotation_clip=False)
+    in_training_lengths(ax)
+    ax.set_ylabel("excess loss (nats)")
+    ax.set_ylim(bottom=0)
+    sizes = {"trained": TRAIN_LENGTH, "times": EVAL_LENGTH // TRAIN_LENGTH}
+    values = {}
+    for name, losses in runs.items():
+        values[f"{key(name)}_runs"] = losses.shape[1]
+        for place, row in (("within", 0), ("far", -1)):
+            values[f"{key(name)}_{place}_most"] = losses[row].max()
+            usual = by_seed(name, USUAL, ENDS[row]).mean()
+            best = optimal_loss()[ENDS[row]]
+            values[f"{key(name)}_{place}"] = math.exp(-best - usual)
+            values[f"best_{place}"] = math.exp(-best)
+    return fig, sizes | values | {"rope_far_least": runs["RoPE"][-1].min()}

@@ -137,6 +137,7 @@ def stretched():
         "updates": extensions.TUNING["updates"],
         "batch": extensions.TUNING["batch"],
         "trials": extensions.TRIALS,
+        "seeds": len(plain),
     }
 
 

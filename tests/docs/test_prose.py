@@ -20,7 +20,7 @@ NAMES = re.compile(
     r"|\b[Ss]ections? \d+(?:\.\d+)*(?:(?:, | and )\d+(?:\.\d+)*)*"
     r"|\b(?:[Tt]ables?|[Ff]igures?|[Ee]quations?|[Aa]lgorithms?) \d+(?: and \d+)?"
     r"|\b(?:lemma|proposition) \d+|\bappendi(?:x|ces) [A-Z]\.\d(?: to [A-Z]\.\d)?"
-    r"|\b(?:float|bfloat)\d+\b|\bWikiText-103\b|\btensor2tensor\b|\bM2M100\b|\bGPT-\d\b|\bT5\b|\b\d-?D\b"
+    r"|\b(?:float|bfloat)\d+\b|\bWikiText-103\b|\btensor2tensor\b|\bM2M100\b|\bGPT-\d\b|\b5-gram\b|\bT5\b|\b\d-?D\b"
     r"|\b(?:Llama|Ministral|Gemma|EXAONE|V-JEPA|Ideogram) \d(?:\.\d)?\b|\b(?:Inkling|Phi)-\d\b"
     r"|\bLFM\d\b|\bDeepSeek V\d\b|\bQwen\d(?:\.\d)?(?:-VL)?\b|\bDINOv\d\b|\bSwin V\d\b"
     r"|\b(?:AIMv|Idefics|SD|FLUX\.)\d\b|\b(?:ERNIE|Wan) \d\.\d\b"
@@ -80,11 +80,12 @@ def levels(path):
     return [(match[1].split()[0], match[2]) for match in block.finditer(text)]
 
 
-# Title, first sentence, perhaps the answer with its code; the story; what it mends and what one needs; and no
-# more to be led into.
+# Title, lede, perhaps the answer with its code, perhaps the results; the story; what it mends and what one
+# needs; and nothing else.
 HEAD = re.compile(
     r"# .+\n\n(?:.+\n)+\{ \.lede \}\n\n"
     r"(?:(?:.+\n)+\{ \.answer \}\n\n```python\n(?s:.*?)\n```\n\n)?"
+    r"(?:## (?:At a glance|Results)\n\n(?s:.*?))?"
     r"## The idea\n\n"
     r"\?\?\? level-layman (?:.*\n)(?:(?:    .*)?\n)+"
     r"\*\*(?:It mends|You need)\*\* (?:.+\n)+\{ \.needs \}\n\n"

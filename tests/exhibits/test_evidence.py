@@ -211,35 +211,6 @@ def test_sinusoids_break_at_once_and_rope_a_little_later():
     assert (at_once["RoPE"] < 0.03).all() and (later["RoPE"] > 0.4).all()
 
 
-def test_eight_walk_on_two_pinch_two_end_about_as_and_two_far_worse_than_none(near, far, costs):
-    """The counts of the level in plain words, which stand for every encoding."""
-    over = {name: far[name] - far["none"] for name in far if name != "none"}
-    little = {name for name in over if evidence._compared(name, "none", 1008).better() is None}
-    bad = {name for name, each in over.items() if (each > 0.4).all()}
-    assert little == {"T5", "learned"} and bad == set(BROKEN)
-    pinched = set(over) - set(LEVEL) - little - bad
-    assert pinched == {"FIRE", "clipped bias"} and all((over[name] < 0).all() for name in pinched)
-    assert (costs["none"] > 0).all()
-    assert [len(LEVEL), len(pinched), len(little), len(bad)] == [8, 2, 2, 2]
-    text = " ".join((DOCS / "guide" / "evidence.md").read_text(encoding="utf-8").split())
-    for words in (
-        "Bare feet got a little sore",
-        "Eight pairs walked on",
-        "Two began to pinch",
-        "Two ended about as bare feet did",
-        "two ended far worse",
-    ):
-        assert words in text
-
-
-def test_three_pairs_of_boots_are_the_best_none_and_needles(near, far):
-    _, values = evidence.boots()
-    assert values["best"] == min(far, key=lambda name: far[name].mean())
-    for name, chance in ((values["best"], "best_near"), ("RoPE", "needles_near")):
-        assert values[chance] == pytest.approx(math.exp(-near[name].mean()), abs=1e-6)
-    assert values["needles_near"] > 0.9 * values["best_near"], "nearly as good"
-
-
 def test_by_position_the_level_lines_fall_and_on_the_same_bytes_none_does(bands, costs):
     values = evidence.level()
     assert 0.04 < values["least_fall"] < values["most_fall"] < 0.1

@@ -1,4 +1,4 @@
-"""The first screen: what a rule can read of an order, and a line that crosses another."""
+"""The first screen: what a rule can read of an order, and lines that rise past the training length."""
 
 import itertools
 import math
@@ -9,8 +9,8 @@ import torch
 
 from executable_prose.execution.run_exhibit import seed
 from executable_prose.figures.live_html import fill
-from exhibits import evidence, front
-from experiments.intervals import compare
+from exhibits import front
+from exhibits._on_chains import excess_loss, key, optimal_loss
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -80,30 +80,20 @@ def test_the_values_of_the_first_screen(returned):
     assert returned("front.who_bit_whom") == {"orders": 6, "numbers": 48, "with_positions": 6}
 
 
-@pytest.mark.claim(
-    "front-rope-past-the-end",
-    "In our runs on source code, trained on 128 bytes, RoPE gives the right byte a higher typical "
-    "probability (exp of minus the mean loss) than the model without positional encoding with 16, 32, 64 and "
-    "128 bytes before the same bytes, and a lower one with 512 and 1,008, in each seed and by the rule for "
-    "better, by at least 0.3 nats in each seed; with 256 it is lower in each seed, and by the rule not "
-    "distinguishable",
-)
-def test_rope_is_better_within_and_worse_from_four_times_the_trained_length_on(returned):
+def test_the_first_figure_has_a_line_for_each_run_of_rope_and_deberta(returned):
     values = returned("front.past_the_end")
-    kept = evidence._far()
-    for at, before in enumerate((16, 32, 64, 128, 256, 512, 1008)):
-        gain = (kept["none"][at] - kept["RoPE"][at]).mean((1, 2))
-        found = compare(kept["RoPE"][at], kept["none"][at]).better()
-        if before == 256:
-            assert (gain < 0).all() and found is None
-            continue
-        within = before <= values["trained"]
-        assert ((gain > 0.3) if within else (gain < -0.3)).all() and found is within, before
-    assert (values["trained"], values["seeds"], values["longest"]) == (128, 3, 1008)
-    for name in ("none", "RoPE"):
-        for where, at in (("within", 2), ("far", -1)):
-            told = values[f"{name.lower()}_{where}"]
-            assert told == pytest.approx(math.exp(-kept[name][at].mean()), abs=1e-6)
-    assert values["counting"] == pytest.approx(math.exp(-evidence.windows()["counted"]), abs=1e-6)
-    assert values["counting"] > max(values["rope_within"], values["none_within"])
-    assert values["followed"] == 4
+    figure, _ = front.past_the_end()
+    lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 4]
+    assert len(lines) == values["rope_runs"] + values["deberta_runs"]
+    rope, deberta = lines[: values["rope_runs"]], lines[values["rope_runs"] :]
+    assert min(each[-1] for each in rope) == pytest.approx(values["rope_far_least"], abs=1e-6)
+    assert max(each[-1] for each in rope) == pytest.approx(values["rope_far_most"], abs=1e-6)
+    assert max(each[-1] for each in deberta) == pytest.approx(values["deberta_far_most"], abs=1e-6)
+    for name in ("RoPE", "DeBERTa"):
+        for where, end in (("within", 128), ("far", 1024)):
+            excess = excess_loss(name, end).mean().item()
+            probability = values[f"best_{where}"] * math.exp(-excess)
+            assert values[f"{key(name)}_{where}"] == pytest.approx(probability)
+    assert values["best_within"] == pytest.approx(math.exp(-optimal_loss()[128]))
+    assert values["best_far"] == pytest.approx(math.exp(-optimal_loss()[1024]))
+    assert (values["trained"], values["times"]) == (128, 8)

@@ -1,9 +1,13 @@
 """What the chapter on evidence says of recipes on chains, held against the stored results."""
 
+import math
+
 import pytest
 import torch
 
-from exhibits import recipes
+from exhibits import chains, recipes
+from exhibits._on_chains import counting as counting_in
+from exhibits._on_chains import optimal_loss
 from experiments.intervals import compare
 from experiments.runs import load, plan
 
@@ -137,12 +141,30 @@ def test_a_larger_base_is_not_enough():
     assert larger.mean(1).max() < stored("RoPE").mean(1).min()
 
 
-def test_what_plain_words_say_of_needles_and_of_the_clock():
-    """Needles end ahead of bare feet or behind, the clock ahead."""
-    bare = stored("none").mean(1)
+def test_what_plain_words_say_of_fourteen_pairs_of_boots():
+    """Seven walk on, six get slower and the lockers most, and needles end where bare feet do."""
+    counting = torch.tensor(counting_in(128)["1024"])
+    names = [name for name in chains.WITHOUT if name != "none"]
+    walk_on = {name for name in names if compare(stored(name), counting).better() is True}
+    assert len(names) == 14 and len(walk_on) == 7
+    slower = {*names} - walk_on - {"RoPE"}
+    assert len(slower) == 6 and max(slower, key=lambda name: stored(name).mean()) == "learned"
+    assert all(compare(stored(name, WITHIN), stored("none", WITHIN)).better() for name in names)
+    assert compare(stored("RoPE"), stored("none")).better() is None
+    bare = stored("none").mean(1)  # with other recipes needles end ahead or behind
     assert by_seed("RoPE").min() < bare.min() - 0.2
     assert stored("RoPE, 4 layers").mean(1).min() > stored("none, 4 layers").mean(1).max() + 0.1
-    assert (stored("sinusoidal").mean(1) < bare.min() - 0.2).all()
+
+
+def test_the_boots_of_the_figure_have_the_stored_probabilities():
+    _, values = chains.boots()
+    lowest = min(chains.WITHOUT, key=lambda name: stored(name).mean())
+    assert lowest == "DeBERTa"
+    for name in ("DeBERTa", "none", "RoPE"):
+        for place, end in (("near", WITHIN), ("far", FAR)):
+            excess = -math.log(values[f"{name.lower()}_{place}"] / values[f"best_{place}"])
+            assert excess == pytest.approx(stored(name, end).mean().item(), abs=1e-6)
+    assert values["best_far"] == pytest.approx(math.exp(-optimal_loss()[1024]))
 
 
 @pytest.mark.claim(
