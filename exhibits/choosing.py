@@ -11,13 +11,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import torch
 
-from exhibits import _loss_by_context
 from exhibits._drawing import COLORS, UNTRAINED
 from exhibits._methods import METHODS, Sizes, attend
 from exhibits._models import listed, said
 from exhibits._on_chains import mean_excess, methods
-from experiments import language
 from experiments.chain_models import EVAL_LENGTH
+from experiments.runs import plan
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.xpos import xpos_tables
 
@@ -71,14 +70,14 @@ def _longest(scores):
     try:
         found = scores(far, APART * at)[:, -1, :first]
     except ValueError:
-        return "its rows"
+        return "its table"
     if not found.isfinite().all():
         return "near its centre"
     told = [
         (each.amax(-1) - each.amin(-1)).max() > 1e-4
         for each in (found, scores(near, at)[:, -1])
     ]
-    return "any, far alike" if told == [False, True] else "any"
+    return "any, clipped" if told == [False, True] else "any"
 
 
 def _xpos_reach():
@@ -91,32 +90,28 @@ def _xpos_reach():
 
 def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
-    values, costs, away = {}, _loss_by_context.costs(), _away()
-    costs = {key: each.mean().item() for key, each in costs.items()}
+    values, excess = {}, _excess_losses()
     print(
-        "| Method, paper | Enters | Learned | Moved | Longest | Length "
-        "| Chains | Used in |"
+        "| Method, paper | Enters | Parameters | Shift-invariant "
+        "| Text length | Excess loss | Used in |"
     )
-    print("|---|---|--:|---|---|--:|--:|---|")
+    print("|---|---|--:|---|---|--:|---|")
     for row, (name, method) in zip(
         DATA["method"], _methods().items(), strict=True
     ):
         module, scores = method
         short = row["short"].removesuffix(" table")
-        cost, far = costs.get(short), away.get(short)
+        far = excess.get(short)
         values[name] = _count(module)
         values[f"{name}_moves"] = _moves(scores, x)
-        if cost is not None:
-            values[f"{name}_cost"] = cost
         if far is not None:
-            values[f"{name}_away"] = far
+            values[f"{name}_excess"] = far
         cells = (
             f"{row['method']}<br>{row['paper']}".removesuffix("<br>"),
             row["enters"],
             f"{_count(module):,}",
-            "other" if values[f"{name}_moves"] > 1e-3 else "same",
+            "no" if values[f"{name}_moves"] > 1e-3 else "yes",
             _longest(scores),
-            "–" if cost is None else f"{cost:+.2f}".replace("-", "−"),
             "–" if far is None else f"{far:.2f}",
             row["used"],
         )
@@ -129,24 +124,21 @@ def matrix():
         "farthest": APART * (STEPS - 1),
         "steps": STEPS,
         "xpos_reach": _xpos_reach(),
-        "trained": language.TRAIN_LENGTH,
-        "near": _loss_by_context.NEAR,
-        "long": _loss_by_context.LONG,
-        "seeds": len(_loss_by_context.costs()["none"]),
+        "seeds": plan()["chains"]["seeds"],
     }
 
 
-def _away():
-    """The excess loss of each on chains, at the end."""
+def _excess_losses():
+    """The excess loss of each method on Markov chains, at the end."""
     return {name: mean_excess(name, EVAL_LENGTH).gain for name in methods()}
 
 
 def parameters():
-    """Bars on a logarithmic scale. DeBERTa learns most numbers, then the
-    learned table, Transformer-XL, relative logits and PaTH; forget gates,
-    Shaw, CoPE and clipped biases some thousand each; T5, FIRE and KERPLE
-    fewer. None, sinusoidal, RoPE, xPos, ALiBi and Sandwich have no bar and a
-    zero.
+    """Bars of the learned parameters on a logarithmic scale. DeBERTa has
+    most, then the learned table, Transformer-XL, relative logits and PaTH;
+    forget gates, Shaw, CoPE and clipped biases have some thousand each; T5,
+    FIRE and KERPLE fewer. None, sinusoidal, RoPE, xPos, ALiBi and Sandwich
+    have none.
     """
     named = {row["snippet"]: row["short"] for row in DATA["method"]}
     counts = {
@@ -167,12 +159,12 @@ def parameters():
     ax.set_xscale("log")
     ax.set_xlim(1, 1e8)
     ax.minorticks_off()
-    ax.set_xlabel("learned numbers in one module")
+    ax.set_xlabel("learned parameters in one module")
     return fig
 
 
 def models():
-    print("| Model, dated | By default | What a default does not show |")
+    print("| Model, date | By default | What the default does not show |")
     print("|---|---|---|")
     for model in listed():
         row = f"../../models/#{model['type']}"
@@ -270,10 +262,10 @@ def absorbed(width=64, rank=16, tokens=40):
     both = torch.cat((query, turned(turning[None], now)[0]))
     apart = misses(whole @ both, cached @ (query @ up) + extra)
 
-    print("error of the scores")
-    print(f"  no key turns              {still:>4.0%}")
-    print(f"  keys turn: the best query {rotated:>4.0%}")
-    print(f"  a part of its own turns   {apart:>4.0%}")
+    print("relative error of the scores")
+    print(f"  no rotation                     {still:>4.0%}")
+    print(f"  rotated keys, best query        {rotated:>4.0%}")
+    print(f"  separate channels are rotated   {apart:>4.0%}")
     return {
         "still": still,
         "rotated": rotated,

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
-from exhibits import choosing, evidence
+from exhibits import choosing
 from exhibits._models import listed, said
 from experiments.runs import load
 from snippets.fire import FireBias
@@ -118,7 +118,7 @@ def test_which_scores_survive_a_shift(seed, capsys):
     moves = {row["snippet"]: values[f"{row['snippet']}_moves"] for row in DATA["method"]}
     assert {name for name, change in moves.items() if change > 1e-3} == {"sinusoidal", "learned", "fire"}
     printed = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [cells[3] == "other" for cells in printed] == [change > 1e-3 for change in moves.values()]
+    assert [cells[3] == "no" for cells in printed] == [change > 1e-3 for change in moves.values()]
 
 
 @pytest.mark.claim(
@@ -137,10 +137,10 @@ def test_how_long_a_text_may_be(seed, capsys):
     printed = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
     says = {row["snippet"]: cells[4] for row, cells in zip(DATA["method"], printed, strict=True)}
     kinds = {kind: {name for name in says if says[name] == kind} for kind in says.values()}
-    assert kinds.pop("its rows") == {"learned"}
+    assert kinds.pop("its table") == {"learned"}
     assert kinds.pop("near its centre") == {"xpos"}
     alike = {"shaw", "t5_bias", "clipped_bias", "deberta", "relative_logits", "cope"}
-    assert kinds.pop("any, far alike") == alike
+    assert kinds.pop("any, clipped") == alike
     rest = {"none", "sinusoidal", "transformer_xl", "rope", "alibi", "sandwich", "kerple", "fire"}
     assert kinds == {"any": rest | {"forgetting", "path_attention"}}
 
@@ -159,23 +159,13 @@ def test_the_ends_of_what_has_an_end():
             assert finite.tolist() == [True, True, False]
 
 
-def test_the_matrix_and_the_page_on_evidence_tell_the_same_of_length():
-    values, measured = choosing.matrix(), evidence.context()[1]
-    untrained = {"relative_logits", "forgetting", "path_attention"}
-    assert not any(f"{name}_cost" in values for name in untrained)
-    trained = [row for row in DATA["method"] if row["snippet"] not in untrained]
-    for row in trained:
-        name = row["short"].removesuffix(" table").lower().replace(" ", "_").replace("-", "_")
-        assert values[f"{row['snippet']}_cost"] == pytest.approx(measured[f"{name}_loss"], abs=1e-5)
-
-
 def test_the_matrix_tells_of_chains_what_was_kept():
     values = choosing.matrix()
     methods = {row["snippet"]: row["short"].removesuffix(" table") for row in DATA["method"]}
-    assert "path_attention_away" not in values and methods.pop("path_attention")
+    assert "path_attention_excess" not in values and methods.pop("path_attention")
     for name, method in methods.items():
         runs = torch.tensor([run["excess_loss"]["1024"]["1024"] for run in load("chains")[method]])
-        assert values[f"{name}_away"] == pytest.approx(runs.mean().item(), abs=1e-5)
+        assert values[f"{name}_excess"] == pytest.approx(runs.mean().item(), abs=1e-5)
 
 
 @pytest.mark.claim(
