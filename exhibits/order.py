@@ -1,5 +1,5 @@
-"""What the chapter on order shows: attention without positions, with them,
-and behind a causal mask.
+"""Figures and examples of the chapter on order: attention without positions,
+with positions, and with a causal mask.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ MAN_BITES_DOG = ["man", "bites", "dog"]
 
 
 def _embed(words, dim=8):
-    """One fixed random vector for each word, wherever it stands."""
+    """Return a fixed random vector for each word, whatever its position."""
     vocabulary = torch.randn(
         3, dim, generator=torch.Generator().manual_seed(1)
     )
@@ -26,15 +26,13 @@ def _embed(words, dim=8):
 
 
 def _layer(dim=8, heads=1, seed=0):
-    """One attention layer with random weights: nothing in this chapter is
-    trained.
-    """
+    """Return an attention layer with random parameters; none is trained."""
     torch.manual_seed(seed)
     return SelfAttention(dim, heads).requires_grad_(False)
 
 
 def _stack(x, depth, causal):
-    """`depth` random attention layers, each added to what comes in."""
+    """Apply `depth` random attention layers, each with a residual path."""
     for seed in range(depth):
         x = x + _layer(x.shape[-1], heads=4, seed=seed)(x, causal=causal)[0]
     return x
@@ -54,8 +52,8 @@ def attention_maps():
     """Four grids of attention weights between the words dog, bites and man.
 
     Without positions, the grids of the two sentences hold the same numbers in
-    other cells. With positions added to the words, the numbers differ. A
-    frame marks in each how much “dog” looks at “man”.
+    different cells. With positions added to the words, the numbers differ. A
+    frame in each grid marks the weight that “dog” gives to “man”.
     """
     layer, places = _layer(seed=1), sinusoidal_encoding(torch.arange(3), 8)
     fig, axes = plt.subplots(2, 2, figsize=(4.4, 4.2))
@@ -97,10 +95,12 @@ def attention_maps():
 
 
 def word_plus_place():
-    """Two rows of three panels. In each panel a column for a word, a column
-    for its place, and a column for their sum. The rows read dog bites man and
-    man bites dog. The columns of a word are the same in both rows, those of a
-    place are the same in both rows; the sums for dog and for man are not.
+    """Two rows of three panels: dog bites man above, man bites dog below.
+
+    Each panel shows three columns of numbers: the vector of a word, the
+    vector of its position, and their sum. The vector of each word and of
+    each position is the same in both rows. The sums for dog and for man
+    differ between the rows; the sum for bites does not.
     """
     places = sinusoidal_encoding(torch.arange(3), 8)
     fig, axes = plt.subplots(2, 3, figsize=(4.4, 4.2))
@@ -157,22 +157,20 @@ def shuffle_run_unshuffle():
     x = torch.randn(8, 32, dtype=torch.float64)
     shuffle = torch.randperm(8)
     layer = _layer(32, heads=4).double()
-    places = sinusoidal_encoding(torch.arange(8), 32, dtype=torch.float64)
+    positions = sinusoidal_encoding(torch.arange(8), 32, dtype=torch.float64)
 
     def change(add):
-        """How far unshuffling the output of the shuffled input is from the
-        output itself.
+        """Return the largest difference between the output and the output
+        for the shuffled input, put back in order.
         """
         shuffled, _ = layer(x[shuffle] + add)
         straight, _ = layer(x + add)
         return (shuffled[shuffle.argsort()] - straight).abs().max()
 
     print("shuffle:", shuffle.tolist())
-    print(f"without positions, the largest difference is {change(0):.0e}")
-    print(
-        f"with positions, it is                        {change(places):.2f}"
-    )
-    return {"without": change(0), "with_positions": change(places)}
+    print(f"largest difference without positions  {change(0):.0e}")
+    print(f"largest difference with positions     {change(positions):.2f}")
+    return {"without": change(0), "with_positions": change(positions)}
 
 
 def equivariant_or_invariant():
@@ -180,29 +178,28 @@ def equivariant_or_invariant():
     p = torch.tensor([3, 0, 5, 1, 4, 2])
     layer = _layer(16).double()
     (output, (weights,)), (moved, (moved_weights,)) = layer(x), layer(x[p])
-    differences = {
-        "rows as they stand": (moved - output).abs().max(),
-        "rows moved back to their tokens": (moved - output[p]).abs().max(),
-        "weights as they stand": (moved_weights - weights).abs().max(),
-        "weights, rows and columns moved back": (
-            moved_weights - weights[p][:, p]
-        )
-        .abs()
-        .max(),
-        "mean over the tokens": (moved.mean(0) - output.mean(0)).abs().max(),
+    compared = {
+        "outputs at the same position": (moved, output),
+        "outputs of the same token": (moved, output[p]),
+        "weights at the same positions": (moved_weights, weights),
+        "weights of the same tokens": (moved_weights, weights[p][:, p]),
+        "mean over the tokens": (moved.mean(0), output.mean(0)),
     }
-    for what, gap in differences.items():
-        print(f"{what:<38}", "same" if gap < 1e-12 else f"{gap:.2f} apart")
+    for what, (one, other) in compared.items():
+        gap = (one - other).abs().max()
+        print(
+            f"{what:<31}", "same" if gap < 1e-12 else f"differ by {gap:.2f}"
+        )
 
 
 def identical_tokens():
     x = torch.randn(8)
     same = x.expand(4, 8)
     others = torch.randn(4, 8)
-    places = sinusoidal_encoding(torch.arange(4), 8)
+    positions = sinusoidal_encoding(torch.arange(4), 8)
     for name, tokens in (
         ("four identical tokens", same),
-        ("the same, with positions", same + places),
+        ("the same, with positions", same + positions),
         ("four different tokens", others),
     ):
         _, weights = attention(tokens, tokens, tokens)
@@ -216,14 +213,12 @@ def sums_are_blind():
         _embed(DOG_BITES_MAN).double(),
         _embed(MAN_BITES_DOG).double(),
     )
-    places = sinusoidal_encoding(torch.arange(3), 8, dtype=torch.float64)
+    positions = sinusoidal_encoding(torch.arange(3), 8, dtype=torch.float64)
     layer = _layer().double()
-    sums = ((tokens + places).sum(0) - (swapped + places).sum(0)).abs().max()
-    through = (
-        (layer(tokens + places)[0].sum(0) - layer(swapped + places)[0].sum(0))
-        .abs()
-        .max()
-    )
+    here, there = tokens + positions, swapped + positions
+    sums = (here.sum(0) - there.sum(0)).abs().max()
+    through = layer(here)[0].sum(0) - layer(there)[0].sum(0)
+    through = through.abs().max()
     print(f"tokens plus positions, summed              {sums:.0e}")
     print(f"tokens plus positions, attention, summed   {through:.2f}")
     return {"sums": sums, "through_attention": through}
@@ -244,11 +239,11 @@ def counts_and_proportions():
 
 
 def causal_depth():
-    """Bars: how far the last token's output moves when the tokens before it
-    are shuffled.
+    """Bar chart of the change of the last token's output when the tokens
+    before it are shuffled, for one to four layers.
 
-    Without a mask the bar is zero at every depth. With a causal mask it is
-    zero at depth one and clearly above zero from depth two on.
+    Without a mask the change is zero with any number of layers. With a causal
+    mask it is zero with one layer and clearly above zero with two or more.
     """
     x = torch.randn(8, 32, dtype=torch.float64)
     shuffled = x[torch.tensor([3, 0, 6, 1, 5, 2, 4, 7])]
@@ -282,8 +277,8 @@ def causal_depth():
                 va="bottom",
             )
     ax.set_xticks(depths)
-    ax.set_xlabel("layers; gray: no mask, orange: causal mask")
-    ax.set_ylabel("last output moves by")
+    ax.set_xlabel("number of layers (gray: no mask, orange: causal mask)")
+    ax.set_ylabel("change of last output")
     return fig, {
         "one_layer": moved["causal mask"][0],
         "two_layers": moved["causal mask"][1],
@@ -292,15 +287,16 @@ def causal_depth():
 
 
 def place_from_a_mask():
-    """A curve that falls as one over the place, and the same as a staircase.
+    """Line chart of one over the position, and the same rounded to bfloat16.
 
-    The smooth curve is what a causal head computes without positions. The
-    staircase is what bfloat16 keeps of it: some neighbours share a step.
+    The smooth curve is the output of a causal head without positions. Rounded
+    to bfloat16 it becomes a staircase, in which the values of some
+    neighbouring positions are equal.
     """
     tokens = 600
     values = torch.zeros(tokens, 1)
     values[0] = 1.0  # only the first token, a start-of-text mark, has a one
-    flat = torch.zeros(tokens, 1)  # equal scores: it looks evenly at all
+    flat = torch.zeros(tokens, 1)  # equal scores, so equal weights
     mean = attention(flat, flat, values, causal=True)[0].flatten()
     coarse = mean.bfloat16().float()
     twin = (coarse[1:] == coarse[:-1]).nonzero()[0].item() + 1
@@ -310,13 +306,13 @@ def place_from_a_mask():
     ax.step(
         shown, coarse[shown[0] - 1 : shown[-1]], where="mid", label="bfloat16"
     )
-    ax.set_xlabel("place in the text")
-    ax.set_ylabel("what the head reports")
+    ax.set_xlabel("position t (counted from one)")
+    ax.set_ylabel("output of the head, 1/t")
     ax.legend()
-    same = coarse[1:] == coarse[:-1]  # entry 0 is place 1 and its next
+    same = coarse[1:] == coarse[:-1]  # entry 0: positions 1 and 2
 
     def shared(first, last):
-        """The share of places that share a step with the next."""
+        """Return the fraction of positions equal to the next in bfloat16."""
         return same[first - 1 : last].float().mean()
 
     return fig, {
@@ -330,19 +326,19 @@ def place_from_a_mask():
     }
 
 
-NEAR, FAR = 128, 8192  # places up to which sizes are compared
-MARKS, SHIFT = 600, 700  # places to tell apart, and how far a text is moved
-ASKED = 8  # different queries that stand at the last place
-CLIP = 16  # from here on a table has one row for all distances, or counts
+NEAR, FAR = 128, 8192  # numbers of positions whose magnitudes are compared
+MARKS, SHIFT = 600, 700  # positions to distinguish, and by how many to shift
+ASKED = 8  # different queries at the last position
+CLIP = 16  # a table has one entry for all distances, or counts, from here on
 WANTED = {
-    "mark": "Marks apart",
-    "ties": "Equal words apart",
-    "alike": "Alike after a shift",
-    "steady": "Steady size",
-    "no_pairs": "Nothing per pair",
-    "positions": "Takes positions",
-    "no_end": "No last place",
-    "level": "Level in our runs",
+    "mark": "Distinct positions",
+    "ties": "Distinct copies",
+    "alike": "Shift-invariant",
+    "steady": "Stable magnitude",
+    "no_pairs": "No term per pair",
+    "positions": "Uses positions",
+    "no_end": "No maximum length",
+    "level": "Keeps its loss",
 }
 
 
@@ -351,7 +347,7 @@ def _split(x, heads):
 
 
 def _scores(encoding, heads, x, at):
-    """The scores that all tokens of each text give to all."""
+    """Return the scores between all tokens of each sequence."""
     at = at.expand(len(x), -1)
     y = encoding.embed(x, at)
     tables = encoding.tables(at)
@@ -362,8 +358,8 @@ def _scores(encoding, heads, x, at):
 
 
 def _last_row(encoding, heads, tokens, asks, copy, doors=True):
-    """The scores that each of some queries, at the last place, gives to
-    copies of one token, without those of contents; (asks, heads, tokens).
+    """Return the scores that queries at the last position give to copies of
+    one token, less the scores of the contents; (asks, heads, tokens).
     """
     at = torch.arange(tokens).expand(ASKED, -1)
     x, last = copy.expand(ASKED, tokens, -1), at[:, -1:]
@@ -379,8 +375,8 @@ def _last_row(encoding, heads, tokens, asks, copy, doors=True):
 
 
 def _sizes(encoding, heads, tokens, asks, copy):
-    """The most that is added to a token, that it grows by turning, and that
-    a score changes by.
+    """Return the largest norm of what is added to a token, the largest norm
+    of a rotated query or key, and the largest change of a score.
     """
     at, dim = torch.arange(tokens)[None], len(copy)
     x, tables = _split(torch.ones(1, tokens, dim), heads), encoding.tables(at)
@@ -393,7 +389,7 @@ def _sizes(encoding, heads, tokens, asks, copy):
 
 
 def _has(encoding, values, length, dim, heads):
-    """Which of the properties an encoding has, its training aside."""
+    """Return which of the properties that need no training it has."""
     from snippets.block import Encoding
 
     tokens = 24
@@ -435,7 +431,7 @@ def _has(encoding, values, length, dim, heads):
 
 
 def _properties(dim=32, heads=2, seed=0):
-    """For each encoding of the guide, what it has of WANTED."""
+    """Return, for each encoding of the guide, which of WANTED it has."""
     from exhibits import _loss_by_context
     from experiments.encodings import switch
     from snippets.shaw import ShawTables
@@ -445,7 +441,7 @@ def _properties(dim=32, heads=2, seed=0):
     for name, make in switch(dim, heads, length, CLIP).items():
         encoding = make().requires_grad_(False)
         for parameter in encoding.parameters():
-            if not parameter.any():  # at zero it says nothing yet
+            if not parameter.any():  # at zero it has no effect yet
                 torch.nn.init.normal_(parameter)
         given = length, dim, heads
         has = _has(encoding, lambda weights, at: 0, *given)
@@ -462,13 +458,14 @@ def _properties(dim=32, heads=2, seed=0):
 
 
 def properties():
-    """A grid of sixteen encodings and eight properties, filled where one has
-    the other. No row is full. Marks apart: not none, T5, clipped bias, Shaw,
-    DeBERTa and CoPE. Equal words apart: sinusoidal, learned, and Shaw with
-    values. Alike after a shift: not sinusoidal, learned and FIRE. Steady
-    size: not xPos, ALiBi and KERPLE. Nothing per pair: none, sinusoidal,
-    learned, RoPE and xPos. Takes positions: not none, Transformer-XL and
-    CoPE. No last place: not learned. Level in our runs: xPos, ALiBi,
+    """Grid of sixteen encodings and eight properties. A filled cell means
+    that the encoding has the property. No encoding has all of them. Distinct
+    positions: all but none, T5, clipped bias, Shaw, DeBERTa and CoPE.
+    Distinct copies: sinusoidal, learned, and Shaw with values.
+    Shift-invariant: all but sinusoidal, learned and FIRE. Stable magnitude:
+    all but xPos, ALiBi and KERPLE. No term per pair: none, sinusoidal,
+    learned, RoPE and xPos. Uses positions: all but none, Transformer-XL and
+    CoPE. No maximum length: all but learned. Keeps its loss: xPos, ALiBi,
     KERPLE, Sandwich, Shaw, DeBERTa, Transformer-XL and CoPE.
     """
     table = _properties()
@@ -503,10 +500,10 @@ def properties():
 
 
 def one_heap():
-    """Two sentences of three cards, and one heap of the same three cards.
+    """Two sentences of three cards each, and one heap of the same cards.
 
-    An arrow leads from “dog bites man” to the heap, and another from “man
-    bites dog” to the same heap.
+    An arrow leads from “dog bites man” to the heap, and another arrow leads
+    from “man bites dog” to the same heap.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2))
     places = [(3.35, 0.75, 25), (3.55, 1.05, -12), (3.3, 1.3, 8)]

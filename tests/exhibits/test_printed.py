@@ -45,8 +45,8 @@ def split(lines):
 
 
 def test_a_shuffle_moves_rows_and_changes_none(printed):
-    verdicts = [line.split()[-1] for line in printed("order.equivariant_or_invariant")]
-    assert verdicts == ["apart", "same", "apart", "same", "same"]
+    same = [line.endswith("same") for line in printed("order.equivariant_or_invariant")]
+    assert same == [False, True, False, True, True]
     shuffle, without, with_positions = map(numbers, printed("order.shuffle_run_unshuffle"))
     assert sorted(shuffle) == list(range(8)) != shuffle
     assert without[0] < ROUNDING and with_positions[0] > APART
