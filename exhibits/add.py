@@ -1,4 +1,4 @@
-"""Show keys and answers on the page for a config.json, without a script."""
+"""Tables and answers of the page for a config.json, without a script."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from snippets import read_config
 DIALECTS = Path(__file__).parents[1] / "docs/dialects.toml"
 MEASURED = json.loads(read_config.MEASURED)
 MODELS = MEASURED["models"]
-READ = "transformers 4", "transformers 5"  # the stacks that a row has
+READ = "transformers 4", "transformers 5"  # the columns with keys
 
 
 def _row(*cells):
@@ -23,8 +23,8 @@ def _answer(**config):
 
 
 def known():
-    """Counts of classes in the table, the version that they are of, and the
-    longest text that is read.
+    """Return counts of model types, the version of transformers in which
+    they were measured, and the limit on the length of a file.
     """
     rotating = [kind for kind, row in MODELS.items() if "layout" in row]
     return {
@@ -40,7 +40,7 @@ def known():
 
 def keys():
     settings = tomllib.loads(DIALECTS.read_text("utf-8"))["setting"]
-    _row("Setting", *READ, "Becomes")
+    _row("Setting", *READ, "In the printed calls")
     _row(*["---"] * 4)
     for setting in settings:
         cells = {each["stack"]: each["key"] for each in setting["cells"]}
