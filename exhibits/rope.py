@@ -1,4 +1,4 @@
-"""What the chapter on RoPE shows."""
+"""Figures and tables of the chapter on RoPE."""
 
 import math
 
@@ -25,7 +25,7 @@ UPDATES = 150  # of the head that is trained to look back
 
 
 def _turn(x, positions, layout="interleaved"):
-    """Vectors (..., dim), each turned at a position of its own."""
+    """Rotate each of the vectors (..., dim) by its own position."""
     positions = torch.as_tensor(positions).expand(x.shape[:-1])
     rows = x.reshape(-1, x.shape[-1])
     frequencies = rope_frequencies(x.shape[-1], base=10000)
@@ -39,16 +39,16 @@ def _pair():
 
 
 def _arrow(color):
-    """From point to point, with no gap at either end."""
+    """Return a style for arrows with no gap at either end."""
     return {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0}
 
 
 def walking():
-    """A dial with two needles and an arc between them, and below it two
-    words on a line, “dog” and three steps on “bites”.
+    """A dial with two needles and an arc between them. Below it, a line with
+    two words: “dog”, and three steps after it “bites”.
 
-    As both words move on along the line, both needles turn, and the arc
-    between them is as wide as before.
+    When both words move along the line, both needles turn, and the arc
+    between them stays as wide as before.
     """
     live = _walking_live(apart=3)
     made, moves = live.start(), live.moves
@@ -65,25 +65,25 @@ def walking():
 
 
 def _walking_live(apart):
-    # a third of a radian for each place
+    # a third of a radian for each word
     speed = rope_frequencies(16, base=10000)[1:2]
     walk = Slider("walk both words along the text", 1, 42, 4, drag="offers")
     return Live(
         lambda place: _needles(place, torch.tensor(apart), speed),
         {"place": walk},
-        says="At word {place:.0f} and wherever they go, the needles are "
-        "{degrees:.0f} degrees apart.",
+        says="With “dog” at word {place:.0f}, and anywhere else, the needles "
+        "are {degrees:.0f} degrees apart.",
         texts={"at": "{degrees:.0f}°"},
         tolerance=1e-9,
     )
 
 
 def past_practice():
-    """Two lines over the letters that stand before: what chance the right
-    letter gets with needles, and with no marks.
+    """Two lines over the number of letters read before: the chance of the
+    right letter with needles, and with no marks.
 
-    With needles it is higher as far as the texts of the practice went, and
-    falls far below the other line beyond.
+    Up to the length of the practice texts, the line with needles is the
+    higher one. Beyond that length it falls far below the other line.
     """
     chances = _loss_by_context.chances("RoPE", "none")
     fig, ax = plt.subplots(figsize=(4.4, 2.3))
@@ -93,7 +93,7 @@ def past_practice():
     ax.text(TRAINED + 20, 15, "practised so far")
     ax.text(CONTEXTS[-1], 9.3, "no marks", ha="right")
     ax.text(CONTEXTS[-1], 2.9, "needles", color="C1", ha="right")
-    ax.set(ylim=(0, 17), xlabel="letters before", ylabel="chance, in 100")
+    ax.set(ylim=(0, 17), xlabel="letters read before", ylabel="chance (%)")
     ax.set_xticks([0, TRAINED, 512, CONTEXTS[-1]])
     return fig, {
         "trained": TRAINED,
@@ -105,7 +105,7 @@ def past_practice():
 
 
 def _needles(place, apart, frequency):
-    """Two needles turned at their places, and the arc between them."""
+    """Two arrows rotated by their positions, and the arc between them."""
     start = torch.tensor([[0.6, 0.8], [0.8, 0.6]], dtype=torch.float64)
     places = torch.stack((place + apart, place))
     looking, offering = apply_rope(
@@ -130,22 +130,23 @@ def _needles(place, apart, frequency):
 
 
 def two_needles():
-    """A dial with two needles, and the two words' places on a line below.
+    """A circle with two arrows, and below it the positions of two tokens on a
+    line.
 
-    The blue needle looks, the orange one offers. An arc marks the angle
-    between them. When both words move on together, both needles turn and the
-    arc turns with them, as wide as before.
+    The blue arrow is the query, the orange one the key. An arc marks the
+    angle between them. When both tokens move together, both arrows rotate and
+    the arc rotates with them, as wide as before.
     """
     live = _two_needles_live()
     made, moves = live.start(), live.moves
     fig, (dial, line) = plt.subplots(
         2, figsize=(4.4, 2.8), height_ratios=(5, 1)
     )
-    _draw_needles(dial, made, moves, "looks", "offers")
+    _draw_needles(dial, made, moves, "query", "key")
     for name, color in (("looks", "C0"), ("offers", "C1")):
         moves[name] = line.scatter(*made[name].T, s=60, color=color)
     line.set(xlim=(-1, 57), ylim=(-1, 1), yticks=[])
-    line.set_xlabel("place in the text")
+    line.set_xlabel("position (tokens)")
     line.spines["left"].set_visible(False)
     return fig, live
 
@@ -167,27 +168,28 @@ def _draw_needles(dial, made, moves, *words):
 
 
 def _two_needles_live():
-    # a tenth of a radian for each place
+    # a tenth of a radian for each position
     speed = rope_frequencies(8, base=10000)[1:2]
     return Live(
         lambda place, apart: _needles(place, apart, speed),
         {
-            "place": Slider("place of both words", 0, 40, 4, drag="offers"),
-            "apart": Slider("steps between them", 0, 15, 6, drag="looks"),
+            "place": Slider("position of both", 0, 40, 4, drag="offers"),
+            "apart": Slider("distance between them", 0, 15, 6, drag="looks"),
         },
-        says="The word that offers stands at place {place:.0f}, the word "
-        "that looks {apart:.0f} places on. The needles are {degrees:.0f} "
-        "degrees apart.",
+        says="The key is at position {place:.0f}, and the query is "
+        "{apart:.0f} positions after it. The angle between them is "
+        "{degrees:.0f} degrees.",
         call="import math\n\nimport torch\n"
         "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
-        "needles = torch.tensor([[0.6, 0.8], [0.8, 0.6]])\n"
-        "places = torch.tensor([{place} + {apart}, {place}])\n"
-        "tables = rope_tables(places, rope_frequencies(8, base=10000)[1:2])\n"
-        'looking, offering = apply_rope(needles, *tables, "half")\n'
-        "math.degrees(math.acos(looking @ offering))",
+        "vectors = torch.tensor([[0.6, 0.8], [0.8, 0.6]])\n"
+        "positions = torch.tensor([{place} + {apart}, {place}])\n"
+        "frequency = rope_frequencies(8, base=10000)[1:2]\n"
+        "tables = rope_tables(positions, frequency)\n"
+        'query, key = apply_rope(vectors, *tables, "half")\n'
+        "math.degrees(math.acos(query @ key))",
         draws={
-            name: f"torch.stack((0 * {name}, {name}))"
-            for name in ("looking", "offering")
+            "looking": "torch.stack((0 * query, query))",
+            "offering": "torch.stack((0 * key, key))",
         },
         texts={"at": "{degrees:.0f}°"},
         tolerance=1e-9,
@@ -200,7 +202,7 @@ def by_hand():
         torch.tensor([1.0, 2.0]).double(),
     )
     print("the query is (2, 1), the key (1, 2)")
-    print("query key  turned      turned      score")
+    print("query key  rotated     rotated     score")
     print("   at  at  query       key")
     values = {}
     for m, n in ((3, 3), (5, 3), (105, 103), (3, 5)):
@@ -227,8 +229,8 @@ def arrows():
     """Two circles with arrows from the centre, one arrow for each position
     from 0 to 6.
 
-    On the left the arrow makes a sixth of a round at each step. On the right
-    all arrows lie close together.
+    On the left, the arrow rotates by about a sixth of a circle at each step.
+    On the right, all arrows lie close together.
     """
     q, frequencies = torch.tensor([1.0, 0.0]), rope_frequencies(8, base=10000)
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4))
@@ -246,16 +248,18 @@ def arrows():
         ax.set_xlim(-1.35, 1.35)
         ax.set_ylim(-1.35, 1.35)
         ax.set_aspect("equal")
-        ax.set_title(f"pair {pair}: {speed.item():.1f} radians a step")
+        ax.set_title(f"pair {pair}: {speed.item():.1f} rad per position")
         ax.axis("off")
     return fig
 
 
 def score_map():
-    """A square grid, query positions downward and key positions across.
+    """Heat map of scores, with query positions downward and key positions
+    across.
 
-    Every diagonal has one colour from end to end. The strongest is the one a
-    few steps below the middle; others alternate without falling steadily.
+    Every diagonal has one colour from end to end. The strongest diagonal is a
+    few steps below the main one; the others alternate between stronger and
+    weaker and do not fall steadily.
     """
     q, k = _pair()
     k = k + 0.4 * _turn(q, 6)
@@ -266,7 +270,7 @@ def score_map():
     fig, ax = plt.subplots(figsize=(4.4, 3.4))
     most = scores.abs().max()
     image = ax.imshow(scores, cmap="signed", vmin=-most, vmax=most)
-    fig.colorbar(image, ax=ax, shrink=0.8)
+    fig.colorbar(image, ax=ax, shrink=0.8, label="score")
     ax.set_aspect(1)
     ax.set_xlabel("position of the key")
     ax.set_ylabel("position of the query")
@@ -275,9 +279,9 @@ def score_map():
 
 
 def score_by_offset():
-    """Above, three curves over the position of the key, one for each of three
-    positions of the query: the same shape, moved. Below, drawn over the
-    offset, the three fall on one line.
+    """Two line charts of scores. Top, over the position of the key: three
+    curves, one for each of three positions of the query, with the same shape
+    but shifted. Bottom, over the offset: the three curves coincide.
     """
     q, k = _pair()
     keys = torch.arange(80)
@@ -292,7 +296,7 @@ def score_by_offset():
         axes[1].plot(keys - query, scores, line, linewidth=1.2)
         curves[query] = scores[query - 15 : query + 25]
     axes[0].set_xlabel("position of the key")
-    axes[1].set_xlabel("position of the key, less that of the query")
+    axes[1].set_xlabel("offset: position of the key − position of the query")
     for ax in axes:
         ax.set_ylabel("score")
     axes[0].legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
@@ -304,8 +308,8 @@ def own_score():
     """Left, two arrows from one point, a query and a key. Right, their score
     over the distance between them.
 
-    The arrows point apart. The score begins far below zero and rises with
-    the distance, in ripples.
+    The arrows point in nearly opposite directions. The score begins far below
+    zero and rises with the distance, with ripples.
     """
     dim, count = 64, 129
 
@@ -347,7 +351,8 @@ def own_score():
     dial.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     plot.axhline(0, color="gray", linewidth=0.6)
     (moves["score"],) = plot.plot(*made["score"].T, "black")
-    plot.set(ylim=(-8.4, 8.4), xlabel="distance", ylabel="score")
+    plot.set(ylim=(-8.4, 8.4), ylabel="score")
+    plot.set_xlabel("distance (positions)")
     return fig, {"pairs": dim // 2}, live
 
 
@@ -375,8 +380,8 @@ def _own_score_live(score, names, count):
         "from rope import apply_rope, rope_frequencies, rope_tables\n\n"
         "q = torch.tensor([{q_x}, {q_y}]).float().repeat(32)\n"
         "k = torch.tensor([{k_x}, {k_y}]).float().repeat(32)\n"
-        "speeds = rope_frequencies(64, base={base})\n"
-        f"tables = rope_tables(torch.arange({count}), speeds)\n"
+        "frequencies = rope_frequencies(64, base={base})\n"
+        f"tables = rope_tables(torch.arange({count}), frequencies)\n"
         f"q = q.expand({count}, 64)\n"
         'scores = apply_rope(q, *tables, "interleaved") @ k / 8\n'
         f"scores[0], scores[{count - 1}]",
@@ -387,14 +392,14 @@ def _own_score_live(score, names, count):
 
 def layouts():
     """Eight channels as boxes in a row, coloured by the pair they belong to,
-    and below the matrix that turns them, for both layouts.
+    and below them the matrix that rotates them, for both layouts.
 
-    Left, interleaved: neighbours share a colour, and the matrix has four
-    blocks along its diagonal. Right, half: boxes four steps apart share a
-    colour, and the matrix has three diagonal lines, one in the middle and one
-    four steps to either side. Marks above two boxes: they turn together.
+    Left, interleaved: neighbouring boxes share a colour, and the matrix has
+    four blocks along its diagonal. Right, half: boxes four steps apart share
+    a colour, and the matrix has three diagonal lines, one in the middle and
+    one four steps to either side. Triangles above two boxes mark a pair.
     """
-    speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])  # for the picture
+    speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])  # for the figure
     pairs = {
         "interleaved": [0, 0, 1, 1, 2, 2, 3, 3],
         "half": [0, 1, 2, 3] * 2,
@@ -440,9 +445,9 @@ def layouts():
         live.moves[layout] = grid.imshow(
             made[layout], cmap="signed", vmin=-1, vmax=1
         )
-        grid.set(xticks=range(8), yticks=range(8), xlabel="channel in")
+        grid.set(xticks=range(8), yticks=range(8), xlabel="input channel")
     (live.moves["frame"],) = axes[1, 0].plot(*made["frame"].T, "black")
-    axes[1, 0].set_ylabel("channel out")
+    axes[1, 0].set_ylabel("output channel")
     return fig, live
 
 
@@ -453,14 +458,14 @@ def _layouts_live(turn, pairs):
             "channel": Slider("channel", 0, 7, 1, drag="frame"),
             "place": Slider("position", 1, 12, 1),
         },
-        says="Channel {channel:.0f} turns with channel "
+        says="Channel {channel:.0f} forms a pair with channel "
         "{interleaved_other:.0f} in the interleaved layout and with channel "
         "{half_other:.0f} in the half layout. The matrices are those of "
         "position {place:.0f}.",
         call="import torch\n"
         "from rope import apply_rope, rope_tables\n\n"
-        "speeds = torch.tensor([1.0, 0.8, 0.6, 0.4])\n"
-        "tables = rope_tables(torch.full((8,), {place}), speeds)\n"
+        "frequencies = torch.tensor([1.0, 0.8, 0.6, 0.4])\n"
+        "tables = rope_tables(torch.full((8,), {place}), frequencies)\n"
         'interleaved = apply_rope(torch.eye(8), *tables, "interleaved").T\n'
         'half = apply_rope(torch.eye(8), *tables, "half").T\n'
         "n = {channel}\n"
@@ -472,9 +477,10 @@ def _layouts_live(turn, pairs):
 
 
 def mixed_layouts():
-    """Three lines over the position of the query, for one and the same
-    offset. Two are flat, each at its own height: q and k in the same layout.
-    The third, q in one layout and k in the other, goes up and down.
+    """Line chart of scores over the position of the key, at one fixed offset.
+
+    Two lines are flat, each at its own height: q and k in the same layout.
+    The third line, q in one layout and k in the other, goes up and down.
     """
     q, k = _pair()
     offset, places = 7, torch.arange(120)
@@ -492,7 +498,7 @@ def mixed_layouts():
         values[name.replace(" ", "_")] = scores[0]
         values["swing"] = scores.max() - scores.min()
     ax.set_xlabel("position of the key")
-    ax.set_ylabel(f"score, query {offset} later")
+    ax.set_ylabel(f"score at offset {offset}")
     ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     return fig, values
 
@@ -503,17 +509,17 @@ def fourier():
     offsets = torch.arange(-reach, reach + 1)
     curve = _turn(q.expand(len(offsets), dim), offsets) @ k
 
-    turns = offsets[:, None] * rope_frequencies(dim, base=10000)
-    waves = torch.cat((turns.cos(), -turns.sin()), dim=1)
+    angles = offsets[:, None] * rope_frequencies(dim, base=10000)
+    waves = torch.cat((angles.cos(), -angles.sin()), dim=1)
     found = torch.linalg.lstsq(waves, curve[:, None]).solution
     found = torch.complex(*found.view(2, -1))
 
     q, k = (torch.view_as_complex(x.view(-1, 2)) for x in (q, k))
     content = q * k.conj()
-    print("            from q and k  from scores")
-    print("pair speed  size  start  size  start")
-    for pair, speed in enumerate(rope_frequencies(dim, base=10000)):
-        print(f"{pair:>4}{speed:>6.3f}", end="")
+    print("           from q and k  from scores")
+    print("pair freq. ampl.  phase ampl.  phase")
+    for pair, frequency in enumerate(rope_frequencies(dim, base=10000)):
+        print(f"{pair:>4}{frequency:>6.3f}", end="")
         for wave in (content[pair], found[pair]):
             print(f"{wave.abs():>6.2f}{wave.angle():>7.2f}", end="")
         print()
@@ -526,12 +532,12 @@ def fourier():
 
 
 def decay():
-    """Two plots over distance, from 1 to 4096 on a logarithmic scale.
+    """Two line charts over distance, from 1 to 4096 on a logarithmic scale.
 
-    Above, the mean of the partial sums falls on the whole, with ripples. So
-    does the score of two vectors of ones, with larger ones. Below, the scores
-    of two other pairs: one ripples around zero at all distances, the other
-    has its peak at distance 50.
+    Top: the mean of the partial sums falls on the whole, with ripples. The
+    score of two vectors of ones also falls, with larger ripples. Bottom: the
+    scores of two other pairs. One ripples around zero at all distances, and
+    the other has its peak at distance 50.
     """
     dim, far, chosen = 128, 4096, 50
     frequencies = rope_frequencies(dim, base=10000)
@@ -549,8 +555,8 @@ def decay():
     ):
         axes[0].plot(distances[shown], heights[shown], line, label=label)
     for key, line, label in (
-        (k, "-", "drawn at random"),
-        (_turn(q, chosen), "--", f"made for {chosen}"),
+        (k, "-", "random key"),
+        (_turn(q, chosen), "--", f"best key for {chosen}"),
     ):
         keys = _turn(key.expand(len(distances), -1), -distances)
         scores = (keys @ q / (q.norm() * key.norm()))[shown]
@@ -563,9 +569,9 @@ def decay():
         ax.legend()
     axes[0].set_ylim(-0.1, 1.05)
     axes[1].set_ylim(-0.4, 1.05)
-    axes[0].set_ylabel("share of that at zero")
-    axes[1].set_ylabel("share of |q| |k|")
-    axes[1].set_xlabel("distance")
+    axes[0].set_ylabel("ratio to distance 0")
+    axes[1].set_ylabel("score / (|q| |k|)")
+    axes[1].set_xlabel("distance (positions)")
     h = torch.view_as_complex(q.view(-1, 2) + 0)
     h = h * torch.view_as_complex(k.view(-1, 2) + 0).conj()
     steps = torch.cat((h, torch.zeros(1, dtype=h.dtype))).diff().abs()
@@ -581,18 +587,18 @@ def decay():
 
 def spread():
     q, k = torch.randn(2, 10_000, 64, dtype=torch.float64)
-    print("distance   mean score   spread")
+    print("distance   mean score   deviation")
     for distance in (0, 1, 10, 100, 1000, 10_000):
         scores = (q * _turn(k, -distance)).sum(-1) / 8
         mean = scores.mean().round(decimals=2) + 0.0  # no minus zero
-        print(f"{distance:>8}   {mean:10.2f}   {scores.std():6.2f}")
+        print(f"{distance:>8}   {mean:10.2f}   {scores.std():9.2f}")
     return {"pairs": len(q)}
 
 
 def wavelengths():
-    """Three rising lines on a logarithmic scale, the wavelength of each pair
-    for three bases; the larger the base, the steeper the line. A dashed line
-    marks the length of a text.
+    """Line chart of the wavelength of each pair for three bases, on a
+    logarithmic scale. All lines rise; the larger the base, the steeper the
+    line. A dashed line marks the length of a text.
     """
     dim, tokens = 128, 4096
     fig, ax = plt.subplots()
@@ -610,7 +616,7 @@ def wavelengths():
     ax.axhline(tokens, color="gray", linestyle="--", linewidth=1)
     ax.text(0, 1.5 * tokens, f"{tokens:,} positions")
     ax.set_xlabel("pair")
-    ax.set_ylabel("wavelength in positions")
+    ax.set_ylabel("wavelength (positions)")
     name_lines(ax)
     return fig, values
 
@@ -623,8 +629,8 @@ def three_ways():
 
     angles = position * frequencies  # one for each of four pairs
     points = torch.view_as_complex(x.view(4, 2))
-    turned = points * torch.polar(torch.ones(4).double(), angles)
-    as_complex = torch.view_as_real(turned).flatten()
+    rotated = points * torch.polar(torch.ones(4).double(), angles)
+    as_complex = torch.view_as_real(rotated).flatten()
 
     cos, sin = angles.cos(), angles.sin()
     blocks = torch.stack((cos, -sin, sin, cos), -1).view(4, 2, 2)
@@ -639,7 +645,7 @@ def shapes():
     q = torch.randn(2, 8, 5, 64)  # batch, heads, tokens, channels
     k = torch.randn(2, 2, 5, 64)  # fewer heads for keys
     full, quarter = (rope_frequencies(dim, base=10000) for dim in (64, 16))
-    row = torch.arange(5)  # the same positions for every text
+    row = torch.arange(5)  # the same positions for every sequence
     padded = torch.tensor([[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]])
 
     for name, x, positions, frequencies in (
@@ -649,9 +655,9 @@ def shapes():
         ("partial", q, row, quarter),
     ):
         cos, sin = rope_tables(positions, frequencies)  # without heads
-        turned = apply_rope(x, cos, sin, "half")
+        rotated = apply_rope(x, cos, sin, "half")
         print(f"{name:<12}{tuple(positions.shape)!s:<11}", end="")
-        print(f"{tuple(frequencies.shape)!s:<6}{tuple(turned.shape)}")
+        print(f"{tuple(frequencies.shape)!s:<6}{tuple(rotated.shape)}")
 
 
 class _Waves(TorchDispatchMode):
@@ -686,7 +692,7 @@ def once_per_model():
         return made
 
     text, token = torch.arange(tokens), torch.tensor([tokens])
-    print("cosines and sines     a text   one token")
+    print("cosines and sines  full text   one token")
     values, results = {"layers": layers, "tokens": tokens, "dim": dim}, []
     for make in (in_every_layer, once):
         counts = []
@@ -705,19 +711,19 @@ def with_a_cache():
     q, k, v = torch.randn(3, 1, 8, 6, 64)
     cos, sin = rope_tables(torch.arange(6), rope_frequencies(64, base=10000))
 
-    def turn(x, rows):
+    def rotate(x, rows):
         return apply_rope(x, cos[rows], sin[rows], "half")
 
     six, last = slice(6), slice(5, 6)
-    whole = attend(turn(q, six), turn(k, six), v, is_causal=True)
+    whole = attend(rotate(q, six), rotate(k, six), v, is_causal=True)
 
-    cache = turn(k[..., :5, :], slice(5))  # turned once, then kept
-    keys = torch.cat((cache, turn(k[..., 5:, :], last)), dim=-2)
-    step = attend(turn(q[..., 5:, :], last), keys, v)
+    cache = rotate(k[..., :5, :], slice(5))  # rotated once, then stored
+    keys = torch.cat((cache, rotate(k[..., 5:, :], last)), dim=-2)
+    step = attend(rotate(q[..., 5:, :], last), keys, v)
 
     error = (step - whole[..., 5:, :]).abs().max()
     assert error < 1e-5
-    print("the last row again:", tuple(step.shape))
+    print("same output for the last token:", tuple(step.shape))
 
 
 def convert():
@@ -729,16 +735,16 @@ def convert():
 
     def scores(wq, wk, layout):
         q, k = ((x @ w.mT).view(10, heads, dim) for w in (wq, wk))
-        # tokens, heads, channels: the axis of heads stands last but one
+        # tokens, heads, channels: the heads are the last axis but one
         q, k = (apply_rope(part, *tables, layout, -2) for part in (q, k))
         return q.transpose(0, 1) @ k.permute(1, 2, 0) / math.sqrt(dim)
 
     expected = scores(wq, wk, "interleaved")
     other = [interleaved_to_half(w, heads) for w in (wq, wk)]
     for name, made in (
-        ("converted, read as half", scores(*other, "half")),
-        ("not converted, read as half", scores(wq, wk, "half")),
-        ("converted, read as interleaved", scores(*other, "interleaved")),
+        ("converted, half", scores(*other, "half")),
+        ("not converted, half", scores(wq, wk, "half")),
+        ("converted, interleaved", scores(*other, "interleaved")),
     ):
         print(f"{name:<33}{(made - expected).abs().max():.0e}")
     return {"deviation": expected.std()}
@@ -766,7 +772,7 @@ def looks_back():
     q, k = q.requires_grad_(), k.requires_grad_()
 
     def weights(count, step=1.0):
-        """The logarithms of what each query gives to each key."""
+        """Return the logarithms of the attention weights."""
         tables = rope_tables(torch.arange(count) * step, frequencies)
         queries, keys = (
             apply_rope(x.expand(count, -1), *tables, "half") for x in (q, k)
@@ -795,11 +801,12 @@ def looks_back():
 
 
 def beyond_training():
-    """Two curves over distance on a logarithmic scale.
+    """Line chart of two scores over distance, on a logarithmic scale.
 
-    In the grey band, where training took place, the score of matching words
-    is high and level, and that of other words is low. To the right of it the
-    first curve sinks and the second rises, until they are close together.
+    In the grey band, the distances in training, the score of the same word is
+    high and level, and that of the best other word is low. To the right of
+    the band, the first curve falls and the second rises, until they are close
+    together.
     """
     trained, far, words, heads, dim = 32, 1024, 16, 3, 32
     matches, others, shares, divided = zip(
@@ -816,7 +823,7 @@ def beyond_training():
     ax.plot(shown, matches[0][shown], label="same word")
     ax.plot(shown, others[0][shown], "--", label="best other word")
     ax.set_xscale("log")
-    ax.set_xlabel("distance")
+    ax.set_xlabel("distance (positions)")
     ax.set_ylabel("score")
     name_lines(ax)
     return fig, {
@@ -832,9 +839,10 @@ def beyond_training():
 
 
 def _train_to_match(trained, far, words, dim, seed):
-    """By distance: the score of a word with itself, that of the other word
-    that scores best, and the share of words that prefer themselves; then that
-    share again, with all distances divided to fit into the trained ones.
+    """Return, by distance: the score of a word with itself, the score of the
+    best other word, and the fraction of words that prefer themselves; then
+    that fraction again, with all distances divided to fit into those of
+    training.
     """
     generator = torch.Generator().manual_seed(seed)
     frequencies = rope_frequencies(dim, base=10000)
