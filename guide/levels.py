@@ -19,6 +19,7 @@ LEVELS = {
     "advanced": "Advanced",
 }
 IDEA = "the-idea"  # the section of a chapter whose levels the table of contents names
+GLANCE = "at-a-glance"  # a box that nobody sees who stays in plain words
 OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
 
 
@@ -33,7 +34,8 @@ class Levels(Treeprocessor):
 
     In plain words, and on the front page, a term of the glossary has its plain meaning.
 
-    What follows the level in plain words stands in a box, which levels.js closes for those who stop there;
+    What follows the level in plain words stands in a box, which levels.js closes for those who stop there.
+    Sections before the idea stand in another, which the style sheet hides for them;
     a `??? from-advanced` box it opens for those who ask for all.
     """
 
@@ -42,6 +44,8 @@ class Levels(Treeprocessor):
         for box in [root, *root.iter("details")]:
             self._pair(box)
         plain = next((n for n, child in enumerate(root) if child.get("id", "").endswith("-layman")), None)
+        if plain is not None:
+            plain -= self._box_sections_before_the_idea(root)
         if plain is not None or self.md.page.path() == "index.md":
             self._put_plainly(root[: None if plain is None else plain + 1])
         if plain is not None and (rest := root[plain + 1 :]):
@@ -51,10 +55,22 @@ class Levels(Treeprocessor):
             box.extend(rest)
 
     @staticmethod
+    def _box_sections_before_the_idea(root):
+        """Put the sections before the idea into a box; return how many elements fewer there are."""
+        heads = [n for n, child in enumerate(root) if child.tag == "h2"]
+        idea = next((n for n in heads if root[n].get("id") == IDEA), None)
+        if idea is None or heads[0] == idea:
+            return 0
+        box = ElementTree.Element("div", {"class": GLANCE})
+        box.extend(root[heads[0] : idea])
+        root[heads[0] : idea] = [box]
+        return len(box) - 1
+
+    @staticmethod
     def _put_plainly(elements):
         """Give terms of the glossary their meaning in plain words."""
         known = {term.id: term.plain for term in glossary.terms()}
-        for element in elements:
+        for element in (each for each in elements if each.get("class") != GLANCE):
             for link in element.iter("a"):
                 if link.get("class") == "term":
                     link.set("title", known[link.get("href").partition("#")[2]])

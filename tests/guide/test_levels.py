@@ -85,6 +85,17 @@ def test_the_table_of_contents_names_the_levels_of_the_idea(here, additions):
         assert named == [(words, f"the-idea-{name}") for name, words in levels.LEVELS.items()], again
 
 
+def test_sections_before_the_idea_stand_in_a_box_and_keep_full_meanings(here, soup):
+    here.write({"docs/glossary.md": "Query, queries\n:   What a word *looks for*.\n:   A vector.\n"})
+    story = '??? level-layman "x"\n\n    A query.\n\nAfter.'
+    html = soup(f"# Page\n\nLede.\n\n## At a glance\n\nA query.\n\n## The idea\n\n{story}", "guide/a.md")
+    box = html.select_one("div.at-a-glance")
+    assert [child.name for child in box.find_all(recursive=False)] == ["h2", "p"]
+    assert [a["title"] for a in html.select("a.term")] == ["A vector.", "What a word looks for."]
+    assert html.select_one("h2#the-idea").find_previous_sibling("div") == box
+    assert not soup(f"# Page\n\n## The idea\n\n{story}", "guide/a.md").select(".at-a-glance")
+
+
 # Listings
 
 

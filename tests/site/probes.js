@@ -499,11 +499,8 @@
           return [all + count, plain + (node.parentElement.closest('.lede, .level-layman') ? count : 0)];
         }, [0, 0]),
 
-      /* Where the lede begins and where the page ends. */
-      storyInWindows: () => [
-        document.querySelector('.lede')?.getBoundingClientRect().top / innerHeight,
-        document.documentElement.scrollHeight / innerHeight,
-      ],
+      /* Where the lede begins, in heights of the window. */
+      storyStart: () => document.querySelector('.lede')?.getBoundingClientRect().top / innerHeight,
 
       /* Go to where a heading is read: in the upper half of the window. */
       async readAt(id) {

@@ -13,7 +13,6 @@ BY_ZENSICAL = (SITE.root / "search.json").is_file()
 PROBLEMS = {
     r"Performance budget: [\d,]+ bytes, allowed": "its styles and scripts weigh 200 kB more",
     r"axe landmark-unique .* nav\[aria-labelledby": "two parts of its navigation have one name",
-    r"on a (phone|desktop) the page is [\d.]+ windows high": "its type stands wider apart",
 }
 # A part of a test's name, and why.
 TESTS = {

@@ -453,7 +453,6 @@ LEVEL_FAULTS = {
         "words in plain words are of the story",
     ),
     "late": ("story", "<h1>", "<h1 style='margin-top: 500px'>", "the story begins at"),
-    "long": ("story", "<h1>", "<h1 style='margin-bottom: 5000px'>", "windows high"),
     "nothing next": ("story", 'class="next"', "", "no .level-layman .next in sight"),
     "forgotten": ("remembered", 'localStorage.setItem("depth", target.value)', "0", "after reload"),
     "address unread": ("address", 'query.get("level")))', '"x"))', "?level=advanced, at advanced"),
