@@ -1,4 +1,4 @@
-"""What the chapter on sinusoidal encoding shows."""
+"""Figures and tables of the chapter on sinusoidal encoding."""
 
 import math
 from inspect import signature
@@ -24,7 +24,7 @@ UPDATES = 300  # of the heads that are trained to look back
 
 
 def _encode(count, dim, base=10000.0):
-    """The encodings of positions 0 to count - 1, in float64."""
+    """Return the encodings of positions 0 to count - 1, in float64."""
     return sinusoidal_encoding(
         torch.arange(count), dim, base, dtype=torch.float64
     )
@@ -33,9 +33,9 @@ def _encode(count, dim, base=10000.0):
 def turned():
     """Two clocks with three hands each, and below them a line of words.
 
-    The left clock is that of the first word. In the right one, a few words
-    on, the longest hand has gone round and is almost back, and the others
-    point elsewhere.
+    The left clock is that of the first word. The right clock is that of a
+    word a few steps on. Its longest hand has gone round and is almost back
+    where it began, and the other hands point elsewhere.
     """
     words, dim, base = 45, 6, 100.0
     reach = torch.tensor([0.95, 0.75, 0.5], dtype=torch.float64)
@@ -97,11 +97,12 @@ def _turned_live(walk, words):
 
 
 def walks_of_five():
-    """Two lines over the place where a walk of five words starts: how alike
-    its two photographs are.
+    """Two lines over the word at which a walk of five words starts: how alike
+    the photographs at its two ends are.
 
-    As they are pinned on, the line is level. Once a machine that has learned
-    nothing has mixed their hands, it swings, and falls below zero.
+    For photographs as pinned on, the line is level. After a machine that has
+    learned nothing has mixed their hands, the line swings, and at some words
+    it falls below zero.
     """
     rows, walk, dim, shown = _encode(605, 64), 5, 64, 140
     query, key = torch.randn(2, dim, dim, dtype=torch.float64) / dim**0.5
@@ -126,23 +127,25 @@ def walks_of_five():
 
 def by_hand():
     dim, position = 4, 3
-    print("hand   angle     sine   cosine")
-    for hand, speed in enumerate(sinusoidal_frequencies(dim).tolist(), 1):
-        angle = position * speed
+    print("pair   angle     sine   cosine")
+    frequencies = sinusoidal_frequencies(dim).tolist()
+    for pair, frequency in enumerate(frequencies, 1):
+        angle = position * frequency
         sine, cosine = math.sin(angle), math.cos(angle)
-        print(f"{hand:>4}  {angle:.4f}  {sine:7.4f}  {cosine:7.4f}")
+        print(f"{pair:>4}  {angle:.4f}  {sine:7.4f}  {cosine:7.4f}")
     row = _encode(position + 1, dim)[position]
-    print("row:", "  ".join(f"{x:.4f}" for x in row))
+    print("vector:", "  ".join(f"{x:.4f}" for x in row))
     first, second = sinusoidal_frequencies(dim)
     return {"position": position, "hands": dim // 2, "factor": first / second}
 
 
 def walk():
-    """A clock with four hands, a grid of colours with one row framed, and
-    below them four waves with a dot on each.
+    """A circle with four lines from its centre, a grid of colours with one
+    row framed, and below them four waves with a dot on each.
 
-    Hands, frame and dots show one place of a text. On the way to the next
-    place the longest hand turns most, and its dot is on the shortest wave.
+    Lines, frame and dots show one position. From one position to the next,
+    the longest line rotates most, and its dot is on the wave with the
+    shortest wavelength.
     """
     dim, base, places = 8, 100.0, 41
     reach = torch.tensor([0.95, 0.8, 0.65, 0.5], dtype=torch.float64)
@@ -183,19 +186,19 @@ def walk():
     (live.moves["frame"],) = grid.plot(
         *made["frame"].T, "black", clip_on=False
     )
-    grid.set(xlabel="dimension", ylabel="place")
+    grid.set(xlabel="dimension", ylabel="position")
     live.moves["dots"] = waves.scatter(
         *made["dots"].T, s=40, c=["C0", "C1", "C2", "C3"], zorder=3
     )
-    waves.set(xlabel="place", ylabel="sine of each hand")
+    waves.set(xlabel="position", ylabel="sine of each pair")
     return fig, {"base": base, "hands": dim // 2}, live
 
 
 def _walk_live(show, places):
     return Live(
         show,
-        {"place": Slider("place in the text", 0, places - 1, 6, drag="dots")},
-        says="At place {place:.0f} the four hands have the sines "
+        {"place": Slider("position", 0, places - 1, 6, drag="dots")},
+        says="At position {place:.0f} the four pairs have the sines "
         "{sine_0:,.2f}, {sine_1:,.2f}, {sine_2:,.2f} and {sine_3:,.2f}.",
         call="import torch\n"
         "from sinusoidal import sinusoidal_encoding\n\n"
@@ -208,7 +211,7 @@ def _walk_live(show, places):
 
 def simpler_marks():
     place, short, long = 500, 10, 1000
-    print(f"number     place {place} is {place}")
+    print(f"number     position {place} is {place}")
     print(f"fraction   a step is {1 / short} of {short} words,")
     print(f"           and {1 / long} of {long}")
     for here in (511, 512):
@@ -217,8 +220,8 @@ def simpler_marks():
 
 
 def sum_by_hand():
-    """Three rows of coloured cells with numbers: a token's vector, plus a
-    position's, gives their sum.
+    """Three rows of coloured cells with numbers: the vector of a token, the
+    vector of a position, and their sum.
     """
     token = torch.tensor([0.5, -0.3, 0.8, 0.1])
     position = sinusoidal_encoding(torch.tensor(3), 4)
@@ -228,14 +231,14 @@ def sum_by_hand():
     for i, row in enumerate(rows):
         for j, value in enumerate(row):
             ax.text(j, i, f"{value:+.2f}", ha="center", va="center")
-    ax.set_yticks(range(3), ["“cat”", "+ position 3", "= what enters"])
+    ax.set_yticks(range(3), ["“cat”", "+ position 3", "= layer input"])
     ax.set_xlabel("dimension")
     ax.set_xticks(range(4))
     return fig
 
 
 def heatmap():
-    """A grid of colours, positions downward and dimensions across.
+    """Heat map, with positions downward and dimensions across.
 
     The leftmost columns change from row to row; further right the stripes
     grow longer, and the rightmost columns hardly change at all.
@@ -251,22 +254,22 @@ def chosen_positions():
     """Four rows of coloured cells, the encodings of positions 0, 1, 10 and 50
     over 64 dimensions.
 
-    On the right all four alternate between zero and one; they differ mostly
-    on the left.
+    On the right, all four rows alternate between zero and one; they differ
+    mainly on the left.
     """
     chosen = [0, 1, 10, 50]
     fig, ax = plt.subplots(figsize=(4.4, 1.7))
     ax.imshow(_encode(51, 64)[chosen], cmap="signed", vmin=-1, vmax=1)
     for line in range(1, len(chosen)):
         ax.axhline(line - 0.5, color="white", linewidth=4)
-    ax.set_yticks(range(len(chosen)), [f"at {each}" for each in chosen])
+    ax.set_yticks(range(len(chosen)), [f"position {each}" for each in chosen])
     ax.set_xlabel("dimension")
     return fig
 
 
 def fast_and_slow():
-    """Three sine waves over position, from dimensions 0, 8 and 16 of 64:
-    fast, medium and slow.
+    """Line chart of three sine waves over position, from dimensions 0, 8 and
+    16 of 64, with a short, a medium and a long wavelength.
     """
     encoding = _encode(66, 64)
     fig, ax = plt.subplots()
@@ -283,9 +286,9 @@ def fast_and_slow():
 
 
 def spectrum():
-    """A straight line that rises on a logarithmic scale: the wavelengths of
-    all pairs. A dashed line marks the length of a text; about half of the
-    pairs have longer waves.
+    """Line chart of the wavelengths of all pairs, on a logarithmic scale: a
+    straight line that rises. A dashed line marks the length of a text; about
+    half of the pairs have longer wavelengths.
     """
     base = signature(sinusoidal_frequencies).parameters["base"].default
 
@@ -310,8 +313,8 @@ def spectrum():
     live.moves["words"] = ax.text(*made["words"], "", va="bottom")
     ax.set_yscale("log")
     ax.set_ylim(3, 1e7)
-    ax.set_xlabel("pair of dimensions")
-    ax.set_ylabel("wavelength in positions")
+    ax.set_xlabel("pair")
+    ax.set_ylabel("wavelength (positions)")
     wavelengths = made["waves"][:, 1]
     values = {
         "dim": 512,
@@ -333,13 +336,13 @@ def _spectrum_live(waves, base):
             "tokens": Slider("positions in a text", 100, 1e5, 512, log=True),
             "width": Choice("width", ("64", "128", "256", "512"), "512"),
         },
-        says="With base {base:,} and width {width}, the longest wave has "
-        "{longest:,.0f} positions, and {longer:.0f} of {pairs:.0f} pairs do "
-        "not complete one turn within {tokens:,} positions.",
+        says="With base {base:,} and width {width}, the longest wavelength "
+        "is {longest:,.0f} positions, and {longer:.0f} of {pairs:.0f} pairs "
+        "do not complete a full rotation within {tokens:,} positions.",
         call="import math\n"
         "from sinusoidal import sinusoidal_frequencies\n\n"
-        "speeds = sinusoidal_frequencies({width}, base={base})\n"
-        "waves = 2 * math.pi / speeds.double()\n"
+        "frequencies = sinusoidal_frequencies({width}, base={base})\n"
+        "waves = 2 * math.pi / frequencies.double()\n"
         "waves[-1], (waves > {tokens}).sum(), len(waves)",
         draws={"waves": "waves"},
         texts={"words": "{tokens:,} positions"},
@@ -348,7 +351,9 @@ def _spectrum_live(waves, base):
 
 
 def similarity_to_one():
-    """A curve over positions: a peak of one in the middle, then ripples."""
+    """Line chart of similarity over positions: a peak of one in the middle,
+    and ripples on both sides.
+    """
     last, dim = 200, 128
 
     def compare(reference):
@@ -374,7 +379,7 @@ def similarity_to_one():
     )
     ax.set_ylim(0, 1.04)
     ax.set_xlabel("position")
-    ax.set_ylabel("similarity to one position")
+    ax.set_ylabel("cosine similarity")
     right = made["similarity"][last // 2 :, 1]
     rise = (right[1:] > right[:-1]).nonzero()[0].item() + 1
     return fig, {"dim": dim, "first_rise": rise}, live
@@ -401,8 +406,8 @@ def _similarity_to_one_live(compare, last, dim):
 
 
 def similarity_matrix():
-    """A square grid, strongest along the diagonal, with parallel stripes that
-    fade away from it.
+    """Square heat map, strongest along the diagonal, with parallel stripes
+    that get weaker away from it.
     """
     dim = 64
     encoding = _encode(64, dim)
@@ -415,8 +420,8 @@ def similarity_matrix():
 
 
 def steps():
-    """Points around a circle with arrows from each to the next: all equally
-    long, each turned.
+    """Points around a circle with an arrow from each to the next. All arrows
+    are equally long, and each points in a different direction.
     """
     dim, offset, start = 64, 5, 10
     encoding = _encode(start + offset + 1, dim)
@@ -445,11 +450,12 @@ def steps():
 
 
 def two_coordinates():
-    """Two square maps of how similar each pixel is to the one in the middle.
+    """Two square heat maps of the similarity of each pixel to the one in the
+    middle.
 
-    On the left, with sinusoids for rows and for columns apart, a bright cross
-    reaches the edges. On the right, with Fourier features as they are drawn
-    at first, a bright round spot fades away.
+    On the left, with separate sinusoids for rows and columns, a strong cross
+    reaches the edges. On the right, with newly initialised Fourier features,
+    a round spot gets weaker towards its edge.
     """
     side, gamma, features = 33, 4.0, 4096
     line = torch.arange(side)
@@ -491,7 +497,10 @@ def dot_products():
     raw = encoding @ encoding.T
     projected = (encoding @ query) @ (encoding @ key).T
     print("positions                      0, 5  50, 55 500, 505")
-    for name, scores in (("raw", raw), ("projected at random", projected)):
+    for name, scores in (
+        ("without projections", raw),
+        ("with random projections", projected),
+    ):
         three = (f"{scores[p, p + 5]:8.3f}" for p in (0, 50, 500))
         print(f"{name:<26}", *three)
 
@@ -514,16 +523,16 @@ def four_terms():
 
 
 def adding_is_appending():
-    words, places = torch.randn(10, 64).double(), _encode(10, 64)
+    words, positions = torch.randn(10, 64).double(), _encode(10, 64)
     weight = torch.randn(64, 64).double()
 
-    added = (words + places) @ weight
-    appended = torch.cat([words, places], 1) @ torch.cat([weight, weight])
-    print(f"one matrix for both: {(added - appended).abs().max():.0e} apart")
+    added = (words + positions) @ weight
+    appended = torch.cat([words, positions], 1) @ torch.cat([weight, weight])
+    print(f"largest difference: {(added - appended).abs().max():.0e}")
 
 
 def wider():
-    """How much larger a block gets if as much or an eighth is appended."""
+    """Return how much larger a block gets with an eighth or as much more."""
     dim, heads = 512, 8
     sizes = {
         extra: sum(
@@ -540,10 +549,10 @@ def wider():
 
 
 def pulled_apart():
-    """How often the best fit to a sum of a word and a place is right."""
+    """Print how often the best fit to a sum of word and position is right."""
     words, places, sums = 1000, 512, 4096
     values = {"words": words, "places": places}
-    print("width  word  place  place alone")
+    print("width  word  position  word removed")
     for dim in (64, 256, 1024):
         vocabulary = torch.randn(words, dim)
         encoding = sinusoidal_encoding(torch.arange(places), dim)
@@ -560,8 +569,8 @@ def pulled_apart():
                 ((left @ encoding.T).argmax(-1), place),
             )
         ]
-        cells = "".join(f"{share:7.0%}" for share in right)
-        print(f"{dim:>5}{cells}")
+        a, b, c = right
+        print(f"{dim:>5}{a:6.0%}{b:10.0%}{c:14.0%}")
         names = ("word", "place", "alone")
         values |= {
             f"{name}_{dim}": share
@@ -584,10 +593,12 @@ def not_additive():
 
 
 def margins():
-    """Four curves: how near another position comes, by number of dimensions.
+    """Line chart of the smallest distance to another position, one line for
+    each of four numbers of dimensions.
 
-    With two dimensions the nearest look-alike soon is almost exact. The more
-    dimensions, the later the fall; with 64 the curve is flat to the end.
+    With two dimensions, some position soon comes almost exactly as close as
+    zero. The more dimensions, the later the line falls; with 64 it is flat to
+    the end.
     """
     count = 200_000
     shown = torch.logspace(0, math.log10(count - 1), 200).long().unique() - 1
@@ -600,8 +611,8 @@ def margins():
         label = f"{dim} dim."
         ax.loglog(shown + 1, nearest[dim][shown], line, label=label)
     ax.minorticks_off()
-    ax.set_xlabel("other position up to")
-    ax.set_ylabel("nearest, relative to length")
+    ax.set_xlabel("largest position compared")
+    ax.set_ylabel("smallest distance / norm")
     name_lines(ax)
     early = nearest[2][:1000]
     return fig, {
@@ -628,8 +639,8 @@ def scale():
 
 
 def beside_learned():
-    """Two grids on one colour scale: sinusoidal in full colour, a fresh
-    learned table almost blank.
+    """Two heat maps on one colour scale: the sinusoidal encoding in strong
+    colours, and a newly initialised learned table that is almost blank.
     """
     deviation = 0.02
     learned = torch.nn.Embedding(48, 48)
@@ -654,8 +665,9 @@ def read_by_zeros():
 
 
 def two_layouts():
-    """Two grids of the same size: the paper's stripes interleave,
-    tensor2tensor's stand in two halves.
+    """Two heat maps of the same size. In the paper's convention, the stripes
+    of sines and cosines alternate; in that of tensor2tensor, they are in two
+    separate halves.
     """
     dim, far = 32, 1000
     conventions = {
@@ -682,7 +694,7 @@ def in_a_model():
     torch.nn.init.normal_(embed.weight, std=64**-0.5)
     add_positions = AddSinusoidal(dim=64)
 
-    ids = torch.randint(1000, (2, 10))  # two texts of ten tokens
+    ids = torch.randint(1000, (2, 10))  # two sequences of ten tokens
     positions = torch.arange(ids.shape[1], device=ids.device)
     x = add_positions(embed(ids) * math.sqrt(64), positions)
 
@@ -708,10 +720,11 @@ def coarse_positions():
 
 
 def beyond_training():
-    """Curves over position: how surely a head finds the previous token.
+    """Line chart of the attention weight on the previous token over position,
+    for two heads.
 
-    Up to position 64, where training ended, both stay at one. Beyond it the
-    curve of the trained head falls and rises without rule, while that of
+    Up to position 64, the training length, both lines stay at one. Beyond it,
+    the line of the trained head falls and rises irregularly, while that of
     the head that was written down by hand stays at one.
     """
     trained, tested = 64, 256
@@ -725,10 +738,10 @@ def beyond_training():
     queries = range(1, tested)  # position 0 has no previous token
     ax.plot(queries, found[0], color="C1", linewidth=1, label="trained")
     ax.plot(queries, written, color="C0", label="written\nby hand")
-    ax.text(trained, 0.02, " training ended here", va="bottom")
+    ax.text(trained, 0.02, " training length", va="bottom")
     ax.set_ylim(0)
     ax.set_xlabel("position")
-    ax.set_ylabel("weight on the previous token")
+    ax.set_ylabel("weight on previous token")
     name_lines(ax)
     return fig, {
         "trained": trained,
@@ -743,8 +756,8 @@ def beyond_training():
 
 
 def _train_to_look_back(encoding, seed):
-    """Query and key matrices of one head, trained to find the previous token
-    by positions alone.
+    """Return the query and key matrices of one head, trained to find the
+    previous token by positions alone.
     """
     generator = torch.Generator().manual_seed(seed)
     query, key = (torch.randn(2, 64, 64, generator=generator) / 16).unbind()
@@ -767,5 +780,5 @@ def _causal_scores(encoding, query, key):
 
 
 def _looks_back(encoding, query, key):
-    """The weight that each position gives to the one before it."""
+    """Return the weight of each position on the one before it."""
     return _causal_scores(encoding, query, key).softmax(-1).diagonal(-1)
