@@ -1,4 +1,4 @@
-"""What the chapter on stretching RoPE shows."""
+"""Figures and tables of the chapter on context extension for RoPE."""
 
 import math
 
@@ -37,19 +37,19 @@ SEARCHED = torch.tensor([
     64.08, 64.76, 64.8, 64.81, 64.81,
 ])
 # fmt: on
-# Models with a base that they were trained with: the base, the tokens of a
-# text in that training, and where it is said.
+# Models and the base that they were trained with: the base, the length of
+# the training texts in tokens, the model, and the source.
 RAISED = [
     (10_000, 4096, "Llama 2", "roziere2023"),
     (500_000, 8192, "Llama 3", "grattafiori2024"),
     (1_000_000, 16_384, "Code Llama", "roziere2023"),
     (1_000_000, 32_768, "Qwen3", "qwen2025"),
 ]
-# for so many thousands of tokens the least base, by table 2 of men2024
+# Smallest base for a length in thousands of tokens: table 2 of men2024.
 LEAST_BASE = {4: 27_000, 8: 84_000, 16: 310_000, 32: 640_000}
-OFFSETS_LEARNED, STRETCH = 1024, 8  # of the two heads that are trained
+OFFSETS_LEARNED, STRETCH = 1024, 8  # for the two trained heads
 UPDATES = 120
-WAYS = {  # to stretch RoPE, each in a colour of its own
+WAYS = {  # the methods and the colour of each
     "unchanged": "black",
     "interpolation": "C0",
     "NTK-aware": "C1",
@@ -58,7 +58,8 @@ WAYS = {  # to stretch RoPE, each in a colour of its own
     "Llama 3": "C4",
     "LongRoPE": "C5",
 }
-NEAR, FAR = 16, 32  # what one looks at, what the other leaves out
+# One head attends to the last NEAR tokens, the other to all but the last FAR.
+NEAR, FAR = 16, 32
 
 
 def _methods(frequencies, factor, trained):
@@ -82,12 +83,12 @@ def _searched(frequencies):
 
 
 def wedge():
-    """Two dials, each with the same narrow wedge of blue at the top right,
-    where the slow hand of a clock has been in practice.
+    """Two dials, each with the same narrow blue wedge at the top right. The
+    wedge is where the slow hand of a clock has been in practice.
 
-    In a text twice as long the hand on the left dial has left the wedge, and
-    the arc behind it is orange. On the right dial, where the hand runs at a
-    quarter of its speed, it is still inside.
+    In a text twice as long, the hand on the left dial has left the wedge, and
+    the arc behind it is orange. On the right dial, the hand runs at a quarter
+    of its speed and is still inside the wedge.
     """
     pair, slower = 44, 4
     speed = rope_frequencies(DIM, base=10000)[pair : pair + 1]
@@ -148,31 +149,33 @@ def _wedge_live(point):
         point,
         {
             "times": Slider(
-                "length of the text, in lengths of the practice",
+                "length of the text (1 = as long as in practice)",
                 *(0.1, 6, 2),
                 step=0.1,
                 shows="{value:.1f}",
             )
         },
         says="The hand {as_it_is_out|is where it has been in practice|has "
-        "left what it has shown in practice}. Slowed, it {slowed_out|is "
-        "still inside|leaves as well: the text is too long for that, too}.",
+        "left the wedge that it covered in practice}. The slowed hand "
+        "{slowed_out|is still inside|has left it as well: the text is too "
+        "long even for this speed}.",
         tolerance=1e-9,
     )
 
 
 def price():
-    """Three pairs of bars: what chance the right letter mostly gets, early in
-    a text and far beyond the practised length.
+    """Three pairs of bars: the typical chance given to the right letter, in
+    short texts and far beyond the practised length.
 
-    As it was, the second is lower than the first. With all hands slowed both
-    are low. With the slow hands slowed alone, the first is about as high as
-    it was, and the second higher.
+    Without a change, the bar for long texts is lower than the one for short
+    texts. With all hands slowed, both are low. With only the slow hands
+    slowed, the bar for short texts is about as high as without a change, and
+    the one for long texts is higher.
     """
     ways = {
-        "RoPE": "as it was",
+        "RoPE": "unchanged",
         "position interpolation": "all hands\nslowed",
-        "YaRN": "slow hands\nslowed",
+        "YaRN": "only slow\nhands slowed",
     }
     chances, best = {}, optimal_loss()
     bands = (("within", PRACTISED, -1, "C0"), ("far", EVALUATED, 1, "C1"))
@@ -190,7 +193,7 @@ def price():
                 ha="center",
             )
     ax.set_xticks(range(3), ways.values())
-    ax.set(ylim=(0, 31), yticks=[], ylabel="chance, in 100")
+    ax.set(ylim=(0, 31), yticks=[], ylabel="typical chance (%)")
     ax.tick_params(length=0)
     ax.text(-0.4, 28, "short texts", color="C0")
     ax.text(0.5, 28, "long texts", color="C1")
@@ -202,14 +205,14 @@ def one_pair():
     slowed = position_interpolation(frequencies, factor)
     wavelengths = 2 * math.pi / frequencies
     last = TRAINED - 1
-    print("pair   wave  offset   was   now")
+    print("pair wavelength offset before after")
     for p, offset in ((pair, last), (pair, factor * last), (0, 1)):
         was, now = (
             math.degrees(offset * w[p]) for w in (frequencies, slowed)
         )
         print(
-            f"{p:>4} {wavelengths[p]:>6.0f} {offset:>7}"
-            f"  {was:>3.0f}°  {now:>3.0f}°"
+            f"{p:>4} {wavelengths[p]:>10.0f} {offset:>6}"
+            f"  {was:>4.0f}°  {now:>3.0f}°"
         )
     return {
         "pair": pair,
@@ -225,13 +228,13 @@ def one_pair():
 
 
 def unseen():
-    """Above, a bar for each pair: blue for the share of its circle that
-    training has shown, and on it orange for what a longer text asks for.
-    Below, a line: how far each pair turns from token to token, as a share of
-    what it did in training.
+    """Upper chart: a bar for each pair, blue for the fraction of its circle
+    covered in training, with orange on top for what a longer text adds.
+    Lower chart: how far each pair rotates from one token to the next,
+    relative to training.
 
-    Unchanged, the slow pairs on the right have orange on top of the blue, and
-    the line is level at one.
+    Without any change, the slow pairs on the right have orange on top of the
+    blue, and the line in the lower chart is level at one.
     """
     ways = {
         "unchanged": lambda w, times: w,
@@ -270,7 +273,7 @@ def unseen():
     )
     pairs = range(DIM // 2)
     for name, color, label in (
-        ("asked", "C1", "never seen"),
+        ("asked", "C1", "new in the longer text"),
         ("seen", "C0", "seen in training"),
     ):
         live.moves[name] = circle.bar(
@@ -278,10 +281,13 @@ def unseen():
         )
     circle.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     (live.moves["kept"],) = step.plot(*made["kept"].T, "C2")
-    for ax, share in ((circle, "circle"), (step, "step")):
+    for ax, label in (
+        (circle, "fraction of\nthe circle"),
+        (step, "step relative\nto training"),
+    ):
         ax.set_ylim(0, 1.05)
-        ax.set_ylabel(f"share of\nthe {share}")
-    step.set_xlabel("pair")
+        ax.set_ylabel(label)
+    step.set_xlabel("channel pair")
     fig.align_ylabels()
     return fig, {"pairs": len(pairs)}, live
 
@@ -290,13 +296,17 @@ def _unseen_live(ask, ways):
     return Live(
         ask,
         {
-            "times": Slider("times the trained length", 1, 16, 4, step=0.5),
+            "times": Slider(
+                *("length (multiples of the training length)", 1, 16, 4),
+                step=0.5,
+            ),
             "method": Choice("method", tuple(ways), "unchanged"),
         },
-        says=f"Trained on {TRAINED:,} tokens, asked for "
-        "{tokens:,.0f}, {method}: {new:.0f} of {pairs:.0f} pairs meet angles "
-        "that they never had. Side by side, two vectors of ones are turned "
-        "{now:.1f}° apart, in training {before:.1f}°.",
+        says=f"Trained on {TRAINED:,} tokens, evaluated on "
+        "{tokens:,.0f}, method: {method}. {new:.0f} of {pairs:.0f} pairs "
+        "meet angles that did not occur in training. On neighbouring tokens, "
+        "two vectors of ones are {now:.1f}° apart (in training: "
+        "{before:.1f}°).",
         call="import math\n\n"
         "import torch\n"
         "from rope import apply_rope, rope_frequencies, rope_tables\n"
@@ -324,15 +334,15 @@ def _unseen_live(ask, ways):
 
 
 def _step(w):
-    """Degrees between a vector of ones and its like on the next token."""
+    """Return the degrees between vectors of ones on neighbouring tokens."""
     cos, _ = rope_tables(torch.ones(1, dtype=torch.int64), w, torch.float64)
     cosine = cos.mean()
     return torch.rad2deg(torch.atan2((1 - cosine**2).sqrt(), cosine))
 
 
 def ramp_ends():
-    """A curve over the pairs that is level at one on the left, rises, and is
-    level again on the right.
+    """Line chart of the factor by which each pair is slowed: level at one on
+    the left, then rising, and level again on the right.
     """
     dim, factor = 128, 16
 
@@ -355,8 +365,8 @@ def ramp_ends():
     ax.set_yscale("log", base=2)
     ax.set_ylim(0.9, 72)
     ax.set_yticks([1, 4, 16, 64], [1, 4, 16, 64])
-    ax.set_xlabel("pair")
-    ax.set_ylabel("slowed by")
+    ax.set_xlabel("channel pair")
+    ax.set_ylabel("slowed by (factor)")
     return fig, {"dim": dim, "factor": factor, "trained": TRAINED}, live
 
 
@@ -365,33 +375,37 @@ def _ramp_ends_live(slow, dim, factor):
         slow,
         {
             "alpha": Slider(
-                "α, in turns", 0.1, 8, 1, step=0.1, shows="{value:.1f}"
+                "α (rotations)", 0.1, 8, 1, step=0.1, shows="{value:.1f}"
             ),
-            "beta": Slider("β, in turns", 9, 128, 32),
+            "beta": Slider("β (rotations)", 9, 128, 32),
             "factor": Slider("factor", 2, 64, factor),
         },
-        says="{kept:.0f} of {pairs:.0f} pairs keep their speed, "
-        "{full:.0f} are slower by {factor}, and the others lie on the ramp.",
+        says="{kept:.0f} of {pairs:.0f} pairs keep their frequency, "
+        "{full:.0f} are slowed by the factor {factor}, and the other pairs "
+        "lie on the ramp.",
         call="import math\n\n"
         "from rope import rope_frequencies\n"
         "from rope_scaling import ntk_by_parts\n\n"
         f"w = rope_frequencies({dim}, base=10000)\n"
-        f"turns = {TRAINED} * w / (2 * math.pi)\n"
+        f"rotations = {TRAINED} * w / (2 * math.pi)\n"
         f"slowed = w / ntk_by_parts(w, {{factor}}, {TRAINED}, "
         "{alpha}, {beta})\n"
-        "(turns >= {beta}).sum(), len(w), (turns <= {alpha}).sum()",
+        "(rotations >= {beta}).sum(), len(w)\n"
+        "(rotations <= {alpha}).sum()",
         draws={"slowed": "slowed"},
         tolerance=1e-9,
     )
 
 
 def factors():
-    """Six curves over the wavelength: by how much each method slows a pair.
+    """Line chart of the factor by which six methods slow a pair, against the
+    wavelength of the pair, both on logarithmic axes.
 
-    Interpolation is a level line at the top. NTK-aware is a straight ramp
-    from end to end. By parts, YaRN and Llama 3 stay at one on the left, are
-    level on the right, and differ in how steeply they rise between. The
-    searched factors of LongRoPE rise along with them and end higher.
+    Interpolation is a level line at the top. NTK-aware scaling is a straight
+    line from end to end. NTK-by-parts, YaRN and Llama 3 stay at one on the
+    left, are level on the right, and differ in how steeply they rise in
+    between. The searched factors of LongRoPE rise along with them and end
+    higher.
     """
     frequencies = rope_frequencies(DIM, base=10000)
     wavelengths = 2 * math.pi / frequencies
@@ -404,16 +418,16 @@ def factors():
         slower = frequencies / made[name]
         ax.loglog(wavelengths, slower, color=WAYS[name], label=name)
     ax.axvline(TRAINED, color="gray", linestyle="--", linewidth=1)
-    ax.text(1.1 * TRAINED, 1, "trained\nlength", va="bottom")
+    ax.text(1.1 * TRAINED, 1, "training\nlength", va="bottom")
     ax.set_yticks([1, 2, 4, 8, 16, 32, 64], [1, 2, 4, 8, 16, 32, 64])
     ax.minorticks_off()
-    ax.set_xlabel("wavelength of the pair, in positions")
-    ax.set_ylabel("slowed by")
+    ax.set_xlabel("wavelength of the pair (positions)")
+    ax.set_ylabel("slowed by (factor)")
     pair = ax.secondary_xaxis("top")
     shown = range(0, len(frequencies), 8)
     pair.set_xticks(wavelengths[::8].tolist(), list(shown))
     pair.minorticks_off()
-    pair.set_xlabel("pair")
+    pair.set_xlabel("channel pair")
     fig.legend(loc="outside lower center", ncols=3)
     slower = {name: frequencies / w for name, w in made.items()}
     return fig, {
@@ -432,11 +446,13 @@ def factors():
 
 
 def seen_and_asked():
-    """Six small charts over the pairs: the share of the circle that training
-    has seen, filled, and the share that a longer text asks for, as a line.
+    """Six small charts over the channel pairs: the filled area is the
+    fraction of the circle covered in training, the line the fraction covered
+    in a longer text.
 
-    Unchanged, the line stands above the filled part for the slow pairs; so
-    it does, less, for NTK-aware. For the other methods it does not.
+    Without any change, the line lies above the filled area for the slow
+    pairs; with NTK-aware scaling it does so by less, and with the other
+    methods not at all.
     """
     frequencies = rope_frequencies(DIM, base=10000)
     made = _methods(frequencies, FACTOR, TRAINED)
@@ -457,18 +473,18 @@ def seen_and_asked():
         ax.set_ylim(0, 1.08)
         more = asked.clamp(max=1) > seen.clamp(max=1) * (1 + 1e-9)
         unseen[_key(name)] = more.sum()
-    axes[1, 1].set_xlabel("pair")
-    fig.supylabel("share of the circle")
+    axes[1, 1].set_xlabel("channel pair")
+    fig.supylabel("fraction of the circle")
     return fig, {**unseen, "slow_pairs": (seen < 1).sum()}
 
 
 def neighbours():
-    """Five falling curves over small offsets: the score of one query with
-    equal keys.
+    """Line chart of the score of one query with equal keys, at small offsets,
+    for five methods.
 
-    Unchanged, it falls steeply within a few tokens; by parts and YaRN stay
-    with it, NTK-aware a little above. Interpolation has made it almost
-    level.
+    Unchanged RoPE falls steeply within a few tokens; NTK-by-parts and YaRN
+    coincide with it, and NTK-aware scaling lies a little above. The line of
+    interpolation is almost level.
     """
     frequencies, offsets = rope_frequencies(DIM, base=10000), torch.arange(41)
     fig, ax = plt.subplots(figsize=(4.4, 2.6))
@@ -477,20 +493,21 @@ def neighbours():
     made = _methods(frequencies, FACTOR, TRAINED)
     for (name, used), line in zip(made.items(), lines, strict=True):
         key = apply_rope(x, *rope_tables(offsets, used, x.dtype), "half")
-        score = key @ x[0] / DIM  # the query stands at position zero
+        score = key @ x[0] / DIM  # the query is at position zero
         ax.plot(score, line, color=WAYS[name], label=name)
         near[_key(name)] = score[4]
-    ax.set_xlabel("offset")
-    ax.set_ylabel("score, relative to offset 0")
+    ax.set_xlabel("offset (tokens)")
+    ax.set_ylabel("score (relative to offset 0)")
     name_lines(ax)
     return fig, {"offset": 4, "factor": FACTOR, **near}
 
 
 def ramp():
-    """Two rising curves over the pairs, the same at both ends.
+    """Two rising curves of the factor by which each channel pair is slowed.
+    They agree at both ends.
 
-    In the middle the paper's curve rises at once and the code's far later,
-    so that for one pair the factors are three apart.
+    In the middle, the paper's curve rises at once and that of the code much
+    later; for one pair the two differ by a factor of three.
     """
     dim, factor = 128, 16
     frequencies = rope_frequencies(dim, base=10000)
@@ -500,11 +517,11 @@ def ramp():
     fig, ax = plt.subplots()
     ax.plot(paper, "--", color="C0")
     ax.plot(code, color="C1")
-    ax.text(30, 11, "paper: linear\nin turns", color="C0", ha="right")
+    ax.text(30, 11, "paper: linear\nin rotations", color="C0", ha="right")
     ax.text(47, 4, "code: linear in\nthe pair's index", color="C1")
     ax.plot([pair, pair], [code[pair], paper[pair]], ":", color="gray")
-    ax.set_xlabel("pair")
-    ax.set_ylabel("slowed by")
+    ax.set_xlabel("channel pair")
+    ax.set_ylabel("slowed by (factor)")
     return fig, {
         "dim": dim,
         "factor": factor,
@@ -518,11 +535,12 @@ def ramp():
 
 
 def dynamic():
-    """Three lines over the length of the text, level up to the trained
-    length and straight beyond it.
+    """Line chart of the factor by which the slowest pair is slowed, against
+    the length of the text: level up to the training length and straight
+    beyond it.
 
-    The one for factor 4 rises four times as steeply as the length does, the
-    one for factor 2 twice; the paper's follows the length.
+    The line of the code with factor 4 is four times as steep as that of the
+    paper, and the line with factor 2 twice as steep.
     """
     frequencies, longest = rope_frequencies(128, base=10000), 8 * TRAINED
     lengths = torch.arange(1024, longest + 1, 1024).tolist()
@@ -541,9 +559,9 @@ def dynamic():
         ax.plot(lengths, curve, line, label=name)
     ax.axvline(TRAINED, color="gray", linestyle="--", linewidth=1)
     ax.set_xticks(range(0, 5 * 8192, 8192))
-    ax.set_xlabel("length of the text now")
-    ax.set_ylabel("slowest pair slowed by")
-    ax.text(1.2 * TRAINED, 26, "trained\nlength")
+    ax.set_xlabel("current length of the text (tokens)")
+    ax.set_ylabel("slowest pair slowed by (factor)")
+    ax.text(1.2 * TRAINED, 26, "training\nlength")
     name_lines(ax)
     return fig, {
         "trained": TRAINED,
@@ -567,14 +585,14 @@ def stale_keys():
         return apply_rope(x, *tables, "half")[0]
 
     query = turned(q, length - 1, length)
-    print("key at   turned now   when it came")
+    print("key at   rotated now   as cached")
     errors = []
     for position in (8100, 7000, 6000, 5000, 4095):
         right = query @ turned(k, position, length) / math.sqrt(128)
         arrived = max(TRAINED, position + 1)
         stale = query @ turned(k, position, arrived) / math.sqrt(128)
         errors.append(abs(stale - right))
-        print(f"{position:>6}   {right:>10.2f}   {stale:>12.2f}")
+        print(f"{position:>6}   {right:>11.2f}   {stale:>9.2f}")
     return {
         "dim": 128,
         "worst": max(errors),
@@ -584,10 +602,10 @@ def stale_keys():
 
 
 def temperature():
-    """Two curves over the factor, both from one upward: YaRN's and
-    LongRoPE's.
+    """Line chart of the factor on the scores against the factor by which the
+    context grows, for YaRN and LongRoPE.
 
-    They start together, and YaRN's rises faster.
+    Both curves start at one, and YaRN's rises faster.
     """
     shown = torch.logspace(0, 6, 40, base=2).tolist()
     ours = [yarn_attention_factor(factor) ** 2 for factor in shown]
@@ -598,7 +616,7 @@ def temperature():
     ticks = [1, 2, 4, 8, 16, 32, 64]
     ax.set_xticks(ticks, ticks)
     ax.set_xlabel("factor by which the context grows")
-    ax.set_ylabel("scores multiplied by")
+    ax.set_ylabel("scores multiplied by (factor)")
     name_lines(ax)
     return fig, {
         "factor": FACTOR,
@@ -609,7 +627,7 @@ def temperature():
 
 
 def mscale():
-    print("             q and k by  scores by")
+    print("factor on     q and k    scores")
     values = {}
     for name, factor, scaled, all_dim, in_code in (
         ("gpt-oss", 32, None, None, 1),
@@ -630,7 +648,7 @@ def _strength(factor, share):
 
 
 def _reach(frequencies, limit=200_000):
-    """The greatest L for which no distance up to L has a negative sum."""
+    """Return the greatest L up to which no distance has a negative sum."""
     for first in range(0, limit, 8192):
         distance = torch.arange(first, first + 8192)
         sums = (distance[:, None] * frequencies).cos().sum(-1)
@@ -641,7 +659,7 @@ def _reach(frequencies, limit=200_000):
 
 def bases():
     dim, rows = 128, {}
-    print("| Base | Slowest wave | Reach |")
+    print("| Base | Longest wavelength | Reach |")
     print("|---|--:|--:|")
     for base, length, model, source in RAISED:
         link = f"[{model}](../bibliography.md#{source}), {length:,}"
@@ -678,9 +696,10 @@ def bases():
 
 
 def base_bound():
-    """Three falling staircases over the distance, on a logarithmic axis. That
-    of the smallest base passes zero first, at a dot; those of the two larger
-    ones run close together and pass it further right, the largest last.
+    """Three falling staircases over the distance, on a logarithmic axis, one
+    for each base. That of the smallest base crosses zero first, at a dot;
+    those of the two larger bases run close together and cross zero further
+    right, the largest base last.
     """
     distance = torch.arange(40_000)
     shown = torch.logspace(0, math.log10(39_999), 36).long().unique()
@@ -703,13 +722,13 @@ def base_bound():
             arrowprops={"arrowstyle": "-", "color": f"C{n}", "lw": 0.6},
         )
     ax.minorticks_off()
-    ax.set_xlabel("distance")
-    ax.set_ylabel("lowest mean cosine so far")
+    ax.set_xlabel("distance (tokens)")
+    ax.set_ylabel("lowest mean cosine up to this distance")
     return fig
 
 
 def _self_extend(distance, query, window, group):
-    """Near keys as they are; far ones by groups, from where near ones end."""
+    """Keep distances below the window, and count larger ones in groups."""
     grouped = query // group - (query - distance) // group
     far = grouped + window - window // group
     return torch.where(distance < window, distance, far)
@@ -718,7 +737,7 @@ def _self_extend(distance, query, window, group):
 def reassigned():
     tokens, window, group = 16_000, 1024, 5
     query = tokens - 1
-    print("distance  is asked for as")
+    print("distance  used as")
     for distance in (1, 1000, 1024, 1025, 1029, 4096, query):
         far = _self_extend(torch.tensor(distance), query, window, group)
         print(f"{distance:>8,}  {far:>8,}")
@@ -742,7 +761,7 @@ def critical():
 
 def _p_rope(frequencies, share):
     turning = torch.arange(len(frequencies)) < int(share * len(frequencies))
-    return frequencies * turning  # the slow pairs stand still
+    return frequencies * turning  # slow pairs are not rotated
 
 
 def p_rope():
@@ -769,10 +788,10 @@ def llama3_counts():
     kept = (slower == 1).sum()
     divided = ((slower - 8).abs() < 1e-9).sum()
     blended = len(slower) - kept - divided
-    print(f"of {len(slower)} pairs, by turns in 8192 tokens")
-    print(f"  {kept:>2} unchanged, 4 turns or more")
+    print(f"of {len(slower)} pairs, by rotations in 8192 tokens")
+    print(f"  {kept:>2} unchanged, 4 rotations or more")
     print(f"  {blended:>2} in between")
-    print(f"  {divided:>2} slowed by 8, less than 1 turn")
+    print(f"  {divided:>2} slowed by 8, less than 1 rotation")
     return {
         "pairs": len(slower),
         "kept": kept,
@@ -810,19 +829,19 @@ def in_a_model():
 
 
 def _features(frequencies, count):
-    """What a head that hears offsets alone can build its score from."""
+    """Return what a score that depends only on the offset is built from."""
     angles = torch.arange(count)[:, None] * frequencies
     return torch.cat((angles.cos(), angles.sin()), dim=-1)
 
 
 def _near(score):
-    """Nats above the best for: the last NEAR tokens alike, nothing else."""
+    """Return the excess loss for equal attention to the last NEAR tokens."""
     reach = score.logcumsumexp(0)[NEAR:]
     return (reach - score[:NEAR].mean()).mean() - math.log(NEAR)
 
 
 def _far(score):
-    """Nats above the best for: all tokens alike but the last FAR."""
+    """Return the excess loss for equal attention to all but the last FAR."""
     reach, count = score.logcumsumexp(0)[FAR:], len(score) - FAR
     so_far = torch.arange(1, count + 1)
     mean = score[FAR:].cumsum(0) / so_far
@@ -843,20 +862,21 @@ def _trained(features, head, task, updates, rate=0.05):
 def _head(task, seed=0):
     generator = torch.Generator().manual_seed(seed)
     frequencies = rope_frequencies(64, base=10000)
-    # In float32 what comes out depends on how a processor rounds.
+    # In float32, the result would depend on how the processor rounds.
     start = 0.1 * torch.randn(64, generator=generator).double()
     known = _features(frequencies, OFFSETS_LEARNED)
     return frequencies, _trained(known, start, task, UPDATES)
 
 
 def beyond():
-    """Two curves of scores over the offset and a gray band, the trained
+    """Two curves of scores against the offset; a gray band marks the trained
     range.
 
-    Within the band the unchanged curve rises at once and then is almost
-    level. Beyond it, it climbs again and again above every score that
-    training has made, and once falls below all of them. With interpolation
-    the curve has the shape of the trained part, stretched.
+    Within the band, the unchanged curve rises at once and is then almost
+    level. Beyond the band, it climbs again and again above every score of
+    the trained range and once falls below all of them. With interpolation,
+    the curve has the shape of the trained part, stretched to eight times its
+    width.
     """
     frequencies, head = _head(_far)
     count = OFFSETS_LEARNED * STRETCH
@@ -869,8 +889,8 @@ def beyond():
     shown = range(0, count, 32)
     ax.plot(shown, plain[::32], color="black", linewidth=1, label="unchanged")
     ax.plot(shown[::2], slowed[::64], color="C0", label="interpolation")
-    ax.set_xlabel("offset")
-    ax.set_ylabel("score")
+    ax.set_xlabel("offset (tokens)")
+    ax.set_ylabel("attention score")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     parts = {
         "within": within,
@@ -892,7 +912,7 @@ def beyond():
 
 
 def two_heads(seed=0):
-    print(f"nats above the best, {STRETCH} times as long")
+    print(f"excess loss (nats), {STRETCH} times the length")
     print("                  near         far")
     print("             as is tuned as is tuned")
     rows, count = {}, OFFSETS_LEARNED * STRETCH
@@ -924,12 +944,12 @@ def two_heads(seed=0):
 
 
 def xpos_scale():
-    """Curves on a logarithmic scale over the distance, all through one at
-    distance zero.
+    """Line chart of the factor on the score of three pairs, on a logarithmic
+    axis, against distance. All lines pass through one at distance zero.
 
-    To the right they fall, the fast pair's most; to the left, for keys after
-    the query, they grow. A dotted line, the printed formula, is so steep
-    that it seems to drop.
+    To the right the lines fall, that of the fast pair most; to the left, for
+    keys after the query, they rise. A dotted line, the formula printed in the
+    paper, falls so steeply that it looks vertical.
     """
     dim, reach = 64, 2048
     decay, distance = xpos_decay(dim), torch.arange(-512, reach + 1, 256)
@@ -945,8 +965,8 @@ def xpos_scale():
         ax.semilogy(distance, moved.norm(dim=-1), line, label=f"pair {pair}")
     printed = decay[31] ** torch.arange(0, 193, 16)
     ax.semilogy(range(0, 193, 16), printed, ":k", label="pair 31\nas printed")
-    ax.set_xlabel("how far the key stands before the query")
-    ax.set_ylabel("score multiplied by")
+    ax.set_xlabel("distance from the key to the query (tokens)")
+    ax.set_ylabel("score multiplied by (factor)")
     name_lines(ax)
     return fig, {
         "base": 512,

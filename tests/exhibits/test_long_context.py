@@ -125,7 +125,7 @@ def test_interpolation_makes_a_level_line_of_the_neighbourhood_and_yarn_does_not
 
 def test_every_line_of_what_is_reported_names_its_source():
     text = (DOCS / "guide" / "long-context.md").read_text(encoding="utf-8")
-    table = text.partition("**Which need training?**")[2].partition("\n\n    Each line")[0]
+    table = text.partition("**Which methods need training?**")[2].partition("\n\n    Each line")[0]
     rows = [line for line in table.splitlines() if line.startswith("    | ")][1:]
     assert len(rows) == 9
     sources = r"bibliography\.md#|\bsame paper\b|\bPeng et al\.,"
