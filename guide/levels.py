@@ -34,9 +34,9 @@ class Levels(Treeprocessor):
 
     In plain words, and on the front page, a term of the glossary has its plain meaning.
 
-    What follows the level in plain words stands in a box, which levels.js closes for readers who stop there; it
-    opens a `??? from-advanced` box for readers who ask for everything. Sections before the idea stand in a box
-    of their own, which the style sheet hides in plain words.
+    What follows the level in plain words stands in a box, which levels.js closes for readers who stop
+    there; it opens a `??? from-advanced` box for readers who ask for everything. Sections before the idea
+    stand in a box of their own, which the style sheet hides in plain words.
     """
 
     def run(self, root):
