@@ -83,7 +83,7 @@ def _wrong_answers(method, task, end):
 
 def expected():
     """What was predicted before anything was trained, and what came."""
-    print("| Expected | Came | Difference, nats | Could be seen |")
+    print("| Predicted | Outcome | Difference (nats) | Detectable |")
     print("|---|---|--:|--:|")
     counts = dict.fromkeys(OUTCOMES.values(), 0)
     for experiment, stop, entry in _predictions():
@@ -132,7 +132,7 @@ def windows():
     the rule, and which are not distinguishable.
     """
     narrow = " | ".join(f"{window}" for _, window in _windows())
-    print("| Method |", narrow, "| Beats | Level with |")
+    print("| Method |", narrow, "| Beats | Not distinguishable from |")
     print("|---" + "|--:" * len(_windows()) + "|--:|---|")
     for name in _lowest_first():
         others = {
@@ -318,7 +318,7 @@ def recent():
     and whether at the end it is lower than that of the lowest encoding.
     """
     lowest = _lowest_first()[0]
-    print("| Method |", " | ".join(heads()), f"| At the end: {lowest} |")
+    print("| Method |", " | ".join(heads()), f"| At the end, than {lowest} |")
     print("|---" + "|--:" * len(ENDS) + "|---|")
     rows = [(name, EVAL_LENGTH) for name in BY_LAYER]
     rows.insert(1, ("window + NoPE layer", "temperature"))
@@ -341,7 +341,7 @@ def coverage():
     by the number of seeds, if seeds and texts vary as they did with each of
     four methods.
     """
-    print("| Seeds of each |", " | ".join(ALIKE), "|")
+    print("| Seeds per method |", " | ".join(ALIKE), "|")
     print("|---" + "|--:" * len(ALIKE) + "|")
     generator = torch.Generator().manual_seed(0)
     worst = 0.0

@@ -94,11 +94,11 @@ def nats():
 
 
 def by_position():
-    """Fifteen lines of loss against position, marked where training ended.
-    Before the mark they lie in one band, with no encoding and the learned
-    table at its upper edge. After it most stay level or rise a little; those
-    of sinusoids and RoPE rise far above all others. The names stand at the
-    right, ordered by the loss at the end.
+    """Fifteen lines of loss against position, with the training length
+    marked. Before the mark they lie in one band, with no encoding and the
+    learned table at its upper edge. After it most stay level or rise a
+    little; those of sinusoids and RoPE rise far above all other lines. The
+    names are at the right, ordered by the loss at the end.
     """
     losses = _losses()
     options = (ALL, *losses)
@@ -139,9 +139,9 @@ def by_position():
     ax.set_xlim(0, ASKED * 1.42)
     ax.set_ylim(low, max(high, places[-1] + 0.05))
     ax.set_xticks([0, TRAINED, ASKED // 2, ASKED])
-    ax.text(TRAINED + 16, ax.get_ylim()[1], "training ended here", va="top")
+    ax.text(TRAINED + 16, ax.get_ylim()[1], "training length", va="top")
     ax.set_xlabel("position")
-    ax.set_ylabel("loss, nats per byte")
+    ax.set_ylabel("loss (nats per byte)")
     return fig, {"smoothed": SMOOTH * BIN}, live
 
 
@@ -180,9 +180,9 @@ def _by_position_live(pick, options, order):
     return Live(
         pick,
         {"name": Choice("encoding", options, ALL)},
-        says="With {name}, a mean loss of {within:.2f} within the trained "
-        "length and of {far:.2f} far beyond it, on other bytes."
-        "{picked|| Thin, in its colour: its seeds.}",
+        says="With {name}, the mean loss is {within:.2f} within the training "
+        "length and {far:.2f} far beyond it, on other bytes."
+        "{picked|| The thin lines are its seeds.}",
         call="import torch\n"
         "from experiments.runs import load\n\n"
         'kept = load("language")\n'
@@ -195,7 +195,7 @@ def _by_position_live(pick, options, order):
             f"loss[:, {first} // {BIN} : {last} // {BIN}].mean()"
             for first, last in (BANDS["within"], BANDS["far"])
         ),
-        title="In the repository, the code that reads these results",
+        title="Code that reads these results, in the repository",
         texts={
             name: "{picked|"
             + "|".join(name * (each in (name, ALL)) for each in options)
@@ -295,16 +295,16 @@ def _far():
 
 
 def context():
-    """Fifteen small panels, one for each encoding: how far the loss of the
-    same bytes moves if fewer or more bytes before them are read than the 64
-    at which they still lie within the trained length; a band shows how sure
-    that is. A dotted line marks where training ended.
+    """Fifteen small panels, one for each encoding: how the loss of the same
+    bytes changes with fewer or more bytes of context than 64, with which
+    they still lie within the training length; a band shows the 95 %
+    interval. A dotted line marks the training length.
     """
     fig, axes = plt.subplots(
         5, 3, figsize=(4.4, 6.2), sharex=True, sharey=True
     )
     contexts, values = models.CONTEXTS, {}
-    print("loss of the same far bytes, by how many are read before them")
+    print("loss of the same bytes by the number of bytes of context")
     print(
         f"{'':<16}", *(f"{each:>6}" for each in contexts), "   gain", sep=""
     )
@@ -334,8 +334,8 @@ def context():
             f"{key}_{n}": change
             for n, change in zip(contexts, mean, strict=True)
         }
-    fig.supxlabel("bytes read before")
-    fig.supylabel("change of the loss, nats per byte")
+    fig.supxlabel("bytes of context")
+    fig.supylabel("change of the loss (nats per byte)")
     files, windows = far.shape[2:]
     return fig, values | {
         "files": files,
@@ -459,8 +459,8 @@ def _kept(method, *keys):
 
 
 def both_ways():
-    """The same bytes read with ALiBi in windows that slide and in windows
-    side by side, by the length of these.
+    """The loss of the same bytes with ALiBi in sliding and in adjacent
+    windows, by the length of the windows.
     """
     lengths, values = changed.LENGTHS, {}
     heads = " | ".join(f"{length:,}" for length in lengths)
@@ -471,7 +471,10 @@ def both_ways():
         found = compare(losses[-1], losses[0])
         ends = f"{found.low:+.3f} to {found.high:+.3f}"
         cells = [f"{loss.mean():.3f}" for loss in losses]
-        print(f"| {way} | {' | '.join(cells)} | {found.gain:+.3f} ({ends}) |")
+        head = "adjacent" if key == "side" else key
+        print(
+            f"| {head} | {' | '.join(cells)} | {found.gain:+.3f} ({ends}) |"
+        )
         values[f"{key}_gain"] = found.gain
         values |= {f"{key}_low": found.low, f"{key}_high": found.high}
     return values | {
@@ -738,7 +741,7 @@ def gated():
         string.ascii_lowercase,
         key=lambda letter: -gates[:, ord(letter)].sum(),
     )
-    print("\nhow much of its place a byte takes, by seed")
+    print("\nmean gate of a byte, by seed")
     for byte in ("\n", " ", *letters[:2], *letters[-2:]):
         taken = "".join(f"{each:6.2f}" for each in gates[:, ord(byte)])
         print(f"{byte!r:<21}{taken}")
@@ -748,7 +751,7 @@ def gated():
 
 
 def near_and_far():
-    """Shaw's rows for every distance, and rows for near ones and rings."""
+    """Losses of Shaw's table of distances, and of one with rings."""
     gap = _beside("Shaw", "local and global")
     return gap | {
         "largest": max(map(abs, gap.values())),

@@ -94,7 +94,7 @@ def parted():
     """The excess loss at the end, by what the first layer sees and what the
     second has.
     """
-    print("| First layer, with RoPE | Second: RoPE | Second: no positions |")
+    print("| First layer (RoPE) | Second layer: RoPE | Second layer: NoPE |")
     print("|---|--:|--:|")
     values, heads = {}, {"sees all": "sees all", "window": f"sees {CLIP}"}
     for first, head in heads.items():
@@ -113,7 +113,7 @@ def stretched():
     excess loss within the training length and at the end, as trained and
     after a few updates at the full length.
     """
-    print("| Frequencies | Within | Far | Tuned, within | Tuned, far |")
+    print("| Frequencies | Within | Far | Tuned: within | Tuned: far |")
     print("|---|--:|--:|--:|--:|")
     values = {}
     for name in _ways():

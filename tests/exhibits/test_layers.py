@@ -40,10 +40,10 @@ def test_models_whose_layers_were_patched_are_those_of_chains_to_the_last_digit(
 
 @pytest.mark.claim(
     "evidence-the-first-layer-lives-by-order",
-    "In our runs on chains, in the second half of the trained length, a first layer to whose queries each "
-    "key seems one place farther back than it is takes RoPE, T5, and each model with RoPE in its first layer "
-    "alone, at least 2 nats away from the best possible; in the second layer that changes no model by more "
-    "than 0.01, nor ALiBi in either by more than 0.001; in each seed",
+    "On Markov chains, in the second half of the training length, shifting each key of the first layer "
+    "one position farther back raises the excess loss of RoPE, T5 and each model with RoPE in its first "
+    "layer alone to at least 2 nats. In the second layer the shift changes no model by more than 0.01 "
+    "nats, and in neither layer does it change ALiBi by more than 0.001, in each seed.",
 )
 def test_a_shift_ruins_the_first_layer_and_not_the_second():
     for name in load("layers"):
@@ -60,10 +60,9 @@ def test_a_shift_ruins_the_first_layer_and_not_the_second():
 
 @pytest.mark.claim(
     "evidence-second-layer-uses-some-order",
-    "In our runs on chains, in the second half of the trained length, telling the second layer alone nothing "
-    "of positions takes RoPE, T5, ALiBi, Transformer-XL and a window with RoPE in both layers farther from "
-    "the best possible in each seed, by 0.005 to 0.13 nats; for T5 and Transformer-XL that holds by the rule "
-    "for better",
+    "On Markov chains, in the second half of the training length, removing positions from the second "
+    "layer alone raises the excess loss of RoPE, T5, ALiBi, Transformer-XL and a window with RoPE in both "
+    "layers in each seed, by 0.005 to 0.13 nats; for T5 and Transformer-XL by the rule for better.",
 )
 def test_the_second_layer_uses_some_order_within_the_trained_length():
     found = {
@@ -82,9 +81,9 @@ def test_the_second_layer_uses_some_order_within_the_trained_length():
 
 @pytest.mark.claim(
     "evidence-rope-breaks-in-both-layers",
-    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, RoPE is nearer to the best "
-    "possible by 0.25 nats or more if its first layer alone sees no more than the last 128 states, and if "
-    "its second layer alone is told nothing of positions, by the rule for better and in each seed",
+    "On Markov chains, from 512 to 1,024 states after training on 128, the excess loss of RoPE is at "
+    "least 0.25 nats lower if its first layer alone sees only the last 128 states, and also if its second "
+    "layer alone has no positions, by the rule for better and in each seed.",
 )
 def test_each_layer_of_rope_has_its_part():
     plain = excess("RoPE")
@@ -95,11 +94,11 @@ def test_each_layer_of_rope_has_its_part():
 
 @pytest.mark.claim(
     "evidence-window-and-bare-layer-mend-a-part-each",
-    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, models with a window of 32 in "
-    "the first layer alone, and models with no positions in the second alone, are nearer to the best "
-    "possible than RoPE in both layers without a window, those with both nearer than those with the window, "
-    "by 0.2 nats or more; a window of 128 in the first layer, put on after training, brings those with the "
-    "bare layer alone nearer; all by the rule for better",
+    "On Markov chains, from 512 to 1,024 states after training on 128, models with a window of 32 in the "
+    "first layer alone, and models with no positions in the second layer alone, have a lower excess loss "
+    "than RoPE in both layers without a window; models with both are at least 0.2 nats lower than models "
+    "with the window alone. A window of 128 in the first layer, added after training, lowers models with "
+    "the NoPE layer alone. All by the rule for better.",
 )
 def test_the_window_and_the_bare_layer_mend_a_part_each():
     both, neither = excess("window + NoPE layer"), excess("RoPE")
@@ -161,10 +160,9 @@ def by_seed(name, end=FAR):
 
 @pytest.mark.claim(
     "evidence-stretching-helps-untuned",
-    "In our runs on chains with heads of 64, from 512 to 1,024 states, where 128 were trained, RoPE is "
-    "nearer to the best possible with a larger base, NTK-aware or dynamic NTK scaling, YaRN, LongRoPE and "
-    "Llama 3's scaling than as trained, in each seed, and no nearer with position interpolation or "
-    "NTK-by-parts",
+    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with heads of 64 has a lower "
+    "excess loss with a larger base, NTK-aware or dynamic NTK scaling, YaRN, LongRoPE and Llama 3's "
+    "scaling than as trained, in each seed, and no lower one with position interpolation or NTK-by-parts.",
 )
 def test_most_ways_to_stretch_help_untuned():
     plain = by_seed("untuned RoPE")
@@ -180,10 +178,10 @@ def test_most_ways_to_stretch_help_untuned():
 
 @pytest.mark.claim(
     "evidence-the-fastest-pair-should-stay",
-    "In our runs on chains with heads of 64, not tuned, RoPE is at least 0.6 nats above the best possible in "
-    "the second half of the trained length with position interpolation and NTK-by-parts as in its paper, "
-    "which slow the fastest pair by a third or more there, and at most 0.1 with each other way, which leaves "
-    "that pair as it is, in each seed",
+    "On Markov chains, in the second half of the training length and without fine-tuning, the excess loss "
+    "of RoPE with heads of 64 is at least 0.6 nats with position interpolation and with NTK-by-parts as "
+    "in its paper, which lower the highest frequency by a third or more there, and at most 0.1 with each "
+    "other method, which leaves that frequency unchanged, in each seed.",
 )
 def test_who_slows_the_fastest_pair_is_bad_within():
     ways = extensions.methods(torch.full((32,), 3.0))
@@ -198,10 +196,10 @@ def test_who_slows_the_fastest_pair_is_bad_within():
 
 @pytest.mark.claim(
     "evidence-tuning-helps",
-    "In our runs on chains with heads of 64, a few updates at the full length bring RoPE nearer to the best "
-    "possible from 512 to 1,024 states, with its own frequencies, a larger base and each way to stretch it, "
-    "in each seed; all but position interpolation then are at most 0.12 from it, RoPE's own frequencies "
-    "farthest",
+    "On Markov chains, from 512 to 1,024 states after training on 128, a few updates at the full length "
+    "lower the excess loss of RoPE with heads of 64, with its own frequencies, a larger base and each "
+    "method of context extension, in each seed. Then all but position interpolation have at most 0.12 "
+    "nats, RoPE's own frequencies most.",
 )
 def test_tuning_helps_each():
     tuned = {name: by_seed(f"tuned {name}") for name in layers._ways()}

@@ -254,7 +254,7 @@ def test_shapes_of_what_is_turned(printed):
         "(2, 8, 5, 64)",
     ]
     assert [positions for positions, *_ in shapes] == ["(5,)", "(5,)", "(2, 5)", "(5,)"]
-    assert printed("rope.with_a_cache") == ["the last row again: (1, 8, 1, 64)"]
+    assert printed("rope.with_a_cache") == ["same output for the last token: (1, 8, 1, 64)"]
     assert len([n for line in printed("rope.three_ways") for n in numbers(line)]) == 8
 
 
@@ -547,11 +547,12 @@ def test_the_table_of_both_ways_has_what_was_kept_and_the_gain_from_the_shortest
     head, _, *rows = (line.strip("| ").split(" | ") for line in printed("evidence.both_ways"))
     assert head[1:5] == ["128", "256", "512", "1,024"] and [row[0] for row in rows] == [
         "sliding",
-        "side by side",
+        "adjacent",
     ]
     for way, *cells, gain in rows:
+        stored = "side by side" if way == "adjacent" else way
         losses = np.array(
-            [[run["loss_by_context"][way][n] for n in ("128", "256", "512", "1024")] for run in kept]
+            [[run["loss_by_context"][stored][n] for n in ("128", "256", "512", "1024")] for run in kept]
         )
         assert half_a_unit([float(cell) for cell in cells], losses.mean((0, 2)), 3)
         gains = losses[:, 0] - losses[:, 3]  # (seeds, files)
