@@ -1,4 +1,4 @@
-"""What the chapter on relative positions shows."""
+"""Figures and tables of the chapter on relative positions."""
 
 import math
 from functools import partial
@@ -32,8 +32,8 @@ from snippets.transformer_xl import (
 
 
 def street():
-    """A row of houses with numbers. You stand in one, the baker two doors
-    down; the houses at the start of the street are new.
+    """A row of houses with numbers. You stand in one of them, and the baker
+    is two doors down. The houses at the start of the street are new.
     """
     own, most = 5, 9  # houses that were there, and that may come
     you, baker = 2, 4  # their numbers then
@@ -41,7 +41,7 @@ def street():
     roofs = torch.tensor([0, 0.6, 1, 0.6, 0, 0, math.inf])
 
     def houses(places, there):
-        """The outlines of houses at places; of those not there, nothing."""
+        """Return outlines of the houses at places that are there."""
         x = places[:, None] + walls
         y = torch.where(there[:, None], roofs, math.inf)
         return torch.stack((x.flatten(), y.flatten()), 1)
@@ -109,10 +109,11 @@ def _street_live(build, most):
 
 
 def far_names():
-    """A staircase over the steps back: how many names there are up to there.
+    """A staircase over the number of steps back: how many names there are up
+    to that distance.
 
-    It climbs by one for each step, then ever more slowly, and from a dot on
-    it is level: all that is farther has one name.
+    It climbs by one at each step, then more and more slowly. From a dot on it
+    is level: all words farther back share one name.
     """
     steps, buckets = torch.arange(1, 401), 32
     names = t5_buckets(-steps, buckets, 128, bidirectional=False)
@@ -129,9 +130,10 @@ def far_names():
 
 
 def distances():
-    """Two grids of six queries and six keys. Left, key minus query: zero on
-    the diagonal, negative below it, positive above it, the same number all
-    along a diagonal. Right, the same numbers kept between minus two and two.
+    """Two grids of six queries and six keys. Left, position of the key minus
+    that of the query: zero on the diagonal, negative below it, positive above
+    it, and the same number all along a diagonal. Right, the same numbers
+    clipped to the range from minus two to two.
     """
     place = torch.arange(6)
     distance = place - place[:, None]
@@ -163,17 +165,18 @@ def by_hand():
         row = f"{word:<4}{i - 2:>7}{scores[i]:>8.1f}{number[i]:>+7.1f}"
         print(f"{row}{weights[i]:>8.2f}")
     later = clipped_bias(query + 100, keys + 100, table)[0, 0]
-    print("a hundred on, the same:", later.equal(number))
+    print("same numbers a hundred positions later:", later.equal(number))
     return {"query": "sat", "most": weights.max()}
 
 
-# What a token adds to the score of one that is -3 .. 3 tokens away.
+# What is added to the score of a key that is -3 .. 3 tokens away.
 NUMBERS = torch.tensor([-1.0, 0.0, 1.5, 0.0, 0.5, -0.5, -1.0])[:, None]
 
 
 def identical_tokens():
-    """Two grids of weights over eight copies of one token: all equal without
-    positions; with a table of distances, stripes along the diagonals.
+    """Two heat maps of attention weights over eight copies of one token.
+    Without positions, all weights are equal; with a table of distances, there
+    are stripes along the diagonals.
     """
     place = torch.arange(8)
     q = k = torch.ones(8, 4)
@@ -182,7 +185,7 @@ def identical_tokens():
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.4), sharey=True)
     for ax, title, given in (
         (axes[0], "no positions", None),
-        (axes[1], "a number by distance", bias),
+        (axes[1], "one number per distance", bias),
     ):
         ax.imshow(attention(q, k, v, given)[1], vmin=0, vmax=0.6)
         ax.set_title(title)
@@ -193,7 +196,7 @@ def identical_tokens():
 
 
 def _ways(tokens, width):
-    """Ways in which positions can enter, as arguments of _layers."""
+    """Return ways in which positions can enter, as arguments of _layers."""
     at = torch.arange(tokens)
     number = clipped_bias(at, at, NUMBERS.double())[0]
     frequencies = rope_frequencies(width, base=10000)
@@ -221,8 +224,8 @@ def _layers(
     score=scaled_dot_product,
     values=lambda weights: 0,
 ):
-    """What x becomes in layers of attention, each added to what comes in,
-    and the weights of the first.
+    """Return x after layers of attention with residual connections, and the
+    weights of the first layer.
     """
     x, first = x + add, None
     for _ in range(layers):
@@ -237,7 +240,7 @@ def _layers(
 
 
 def _apart(rows):
-    """How far the rows are from being equal, as a share of their size."""
+    """Return the largest difference between rows, relative to their size."""
     return ((rows - rows[:1]).abs().max() / rows.abs().max()).item()
 
 
@@ -245,7 +248,7 @@ def equal_words():
     tokens, width, layers = 8, 16, 4
     copies = torch.randn(width, dtype=torch.float64).expand(tokens, -1)
     marked = torch.cat((torch.randn(1, width, dtype=torch.float64), copies))
-    print("               weights    rows apart")
+    print("               weights    difference")
     print("                        no mask causal")
     rounding = []
     for name, way in _ways(tokens, width).items():
@@ -260,7 +263,7 @@ def equal_words():
     apart = [
         _apart(_layers(marked, layers, mask, **way)[0][1:]) for mask in (0, 1)
     ]
-    print("a number, behind another token:")
+    print("a number, after a different token:")
     print(f"{apart[0]:>30.2f}{apart[1]:>7.2f}")
     return {
         "tokens": tokens,
@@ -283,17 +286,17 @@ def moved():
         return shaw_scores(q, k, relative, at, at)
 
     print("largest change of a score")
-    print("moved by   places   distances")
+    print("moved by  positions  distances")
     for by in (1, 100, 1000):
         change = [
             (scores(start + by) - scores(start)).abs().max()
             for scores in (added, shaw)
         ]
-        print(f"{by:>8}{change[0]:>9.2f}{change[1]:>12.2f}")
+        print(f"{by:>8}{change[0]:>11.2f}{change[1]:>11.2f}")
 
 
 def whole():
-    q, k, v = torch.randn(3, 2, 8, 5, 64)  # 2 texts, 8 heads, 5 tokens
+    q, k, v = torch.randn(3, 2, 8, 5, 64)  # batch, heads, tokens, width
     at = torch.arange(5)
     shaw = ShawTables(dim=64, clip=16)
 
@@ -346,9 +349,10 @@ def parameters():
 
 
 def term_maps():
-    """Four triangular grids of scores. Content to content has no pattern;
-    content to distance changes along both axes; the vector u gives vertical
-    stripes, one for each key; the vector v gives diagonal ones.
+    """Four triangular heat maps of scores. The term of content and content
+    has no pattern; that of content and distance changes along both axes; the
+    vector u gives vertical stripes, one for each key; the vector v gives
+    diagonal stripes.
     """
     tokens, dim = 24, 16
     q, k = torch.randn(2, 1, tokens, dim)
@@ -383,20 +387,21 @@ def term_maps():
 
 
 def shift_trick():
-    """Three grids of numbers, a row for each of four queries. First, each row
-    reads 3, 2, 1, 0. Second, a zero stands before each. Third, each row has
-    moved so that 0 is on the diagonal; the cells above it, on gray, hold the
-    zero and numbers in the colour of the next row.
+    """Three grids of numbers, with a row for each of four queries. In the
+    first grid, each row is 3, 2, 1, 0. In the second, there is a zero before
+    each row. In the third, each row has moved so that 0 is on the diagonal;
+    the cells above the diagonal, on gray, hold the zero and numbers in the
+    colour of the next row.
     """
     tokens = 4
     columns = torch.arange(tokens - 1, -1, -1).expand(tokens, tokens)
     owner = torch.arange(1, tokens + 1)[:, None].expand(tokens, tokens)
     padded = nn.functional.pad(columns, (1, 0))
     panels = (
-        ("a column\na distance", columns, owner),
+        ("a column per\ndistance", columns, owner),
         ("a zero before\neach row", padded, nn.functional.pad(owner, (1, 0))),
         (
-            "cut again:\na column a key",
+            "cut again: a\ncolumn per key",
             relative_shift(columns),
             relative_shift(owner),
         ),
@@ -432,7 +437,7 @@ def shift_trick():
 
 
 def _cells(grid):
-    """((row, column), number) of each cell."""
+    """Yield ((row, column), number) of each cell."""
     for i, row in enumerate(grid.tolist()):
         for j, number in enumerate(row):
             yield (i, j), number
@@ -455,11 +460,11 @@ def without_the_shift():
 
 
 def t5_steps():
-    """Two staircases over distance on a logarithmic axis. Each rises by one
-    per distance, then in ever longer steps, and becomes flat before the
-    dashed line at the maximum distance.
+    """Line chart of the bucket over distance, on a logarithmic axis: two
+    staircases. Each rises by one per distance, then in longer and longer
+    steps, and becomes flat before the dashed line at the maximum distance.
     """
-    sides = (("back", "looking back only"), ("both", "each way of both"))
+    sides = (("back", "causal"), ("both", "bidirectional"))
     longest, top = 300, 68
 
     def stairs(buckets, most, distance):
@@ -505,7 +510,7 @@ def t5_steps():
         )
     (live.moves["wall"],) = ax.plot(*made["wall"].T, "--", color="gray")
     ax.set_xscale("log", base=2)
-    ax.set_xlabel("distance to an earlier key")
+    ax.set_xlabel("distance to an earlier key (tokens)")
     ax.set_ylabel("bucket")
     ax.set_ylim(0, top)
     ax.legend(loc="upper left")
@@ -536,10 +541,10 @@ def _t5_steps_live(stairs, sides, longest):
             "buckets": Choice("buckets", ("16", "32", "64"), "32"),
             "most": Choice("maximum distance", ("64", "128", "256"), "128"),
         },
-        says="A key {distance} back falls into bucket {back_bucket:.0f} "
-        "if all {buckets} look back, into {both_bucket:.0f} if half of them "
-        "do. The last buckets start at {back_starts:.0f} and "
-        "{both_starts:.0f}.",
+        says="A key {distance} tokens back has bucket {back_bucket:.0f} in "
+        "the causal mode, where all {buckets} buckets look back, and bucket "
+        "{both_bucket:.0f} in the bidirectional mode, where half of them do. "
+        "The last buckets start at {back_starts:.0f} and {both_starts:.0f}.",
         call="import torch\n"
         "from t5_bias import t5_buckets\n\n"
         f"keys = -torch.arange(1, {longest + 1})\n"
@@ -558,15 +563,15 @@ def _t5_steps_live(stairs, sides, longest):
 
 
 def t5_map():
-    """Two square grids with stripes along the diagonals, narrow near it and
-    broad far from it. Left, stripes on both sides, of different colours.
-    Right, stripes below the diagonal; all above it has one colour.
+    """Two square heat maps with stripes parallel to the main diagonal, narrow
+    near it and broad far from it. Left, stripes on both sides, of different
+    colours. Right, stripes below the diagonal and a single colour above it.
     """
     place, table = torch.arange(160), torch.randn(32, 1)
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.5), sharey=True)
     for ax, title, both in (
-        (axes[0], "both ways", True),
-        (axes[1], "looking back only", False),
+        (axes[0], "bidirectional", True),
+        (axes[1], "causal", False),
     ):
         bias = t5_bias(place, place, t5_by_offset(table, bidirectional=both))[
             0
@@ -579,9 +584,9 @@ def t5_map():
 
 
 def clipped_similarity():
-    """A square grid of similarities between distances. A bright diagonal in
-    the middle, noise around it, and in two opposite corners a square of full
-    similarity, where all distances share a row.
+    """Square heat map of similarities between distances. It has a strong
+    diagonal in the middle, noise around it, and in two opposite corners a
+    square of full similarity, where all distances share a row.
     """
     clip, most = 8, 20
     shaw = ShawTables(64, clip)
@@ -602,9 +607,9 @@ def clipped_similarity():
 
 
 def _taught_two_back(updates, seed=0):
-    """Shaw's key table for distances to -6 .. 6, before and after one head
-    was taught to say which token stood two places back; the scores that its
-    rows give in the mean over all tokens; and the share it then gets right.
+    """Return Shaw's key table for distances -6 .. 6, before and after one
+    head was trained to predict which token was two positions back; the mean
+    scores of its rows over all tokens; and the fraction predicted right.
     """
     torch.manual_seed(seed)
     vocabulary, width, tokens = 12, 16, 24
@@ -630,10 +635,10 @@ def _taught_two_back(updates, seed=0):
 
 
 def rows_by_distance():
-    """Two grids, a row for each distance from -6 to 6 and a column for each
-    channel, and a bar for each distance. Before training the first grid is
-    noise. After it, all rows of the second grid look alike but that of -2,
-    whose colours are the opposite; its bar points right, the others left.
+    """Two heat maps, with a row for each distance from -6 to 6 and a column
+    for each channel, and a bar for each distance. Before training, the heat
+    map is noise. After training, all rows look alike except that of -2, which
+    has the opposite colours; its bar points right, and all others left.
     """
     updates = 80
     before, after, scores, right = _taught_two_back(updates)
@@ -658,7 +663,7 @@ def rows_by_distance():
     distances = torch.arange(-clip, clip + 1)
     axes[2].barh(distances, scores, color="C0")
     axes[2].axvline(0, color="gray", linewidth=0.8)
-    axes[2].set_title("score it adds")
+    axes[2].set_title("score added")
     axes[0].set_ylabel("distance")
     axes[0].set_yticks(distances[::2])
     alike = normalize(after, dim=-1) @ normalize(after, dim=-1).T
@@ -675,9 +680,9 @@ def rows_by_distance():
 
 
 def deberta_steps():
-    """Two curves over distance. One rises by one per distance up to the end;
-    the other leaves it at a quarter of the way and bends, reaching half as
-    high. Both end flat.
+    """Line chart of the row over distance. One line rises by one per distance
+    up to the clip. The other leaves it a quarter of the way up and bends,
+    reaching half the height. Both end flat.
     """
     span, most = 256, 512
     distance = torch.arange(700)
@@ -685,8 +690,8 @@ def deberta_steps():
     fig, ax = plt.subplots()
     ax.plot(distance, distance.clamp(max=most - 1), "--", label="version 1")
     ax.plot(distance, bucket, label="versions\n2 and 3")
-    ax.set_xlabel("distance from query back to key")
-    ax.set_ylabel("row, from the middle")
+    ax.set_xlabel("distance from query back to key (tokens)")
+    ax.set_ylabel("row (from the middle)")
     name_lines(ax)
     return fig, {
         "own": (bucket.bincount() > 1).nonzero()[0] - 1,
@@ -698,7 +703,7 @@ def deberta_steps():
 
 
 class _Largest(TorchDispatchMode):
-    """The bytes of the largest tensor that any operation makes."""
+    """Records the bytes of the largest tensor that any operation creates."""
 
     bytes = 0
 
@@ -711,7 +716,7 @@ class _Largest(TorchDispatchMode):
 def memory():
     heads, dim, clip = 8, 64, 16
     table = torch.empty(2 * clip + 1, dim, device="meta")
-    print("largest tensor, MiB, for one text")
+    print("largest tensor, MiB, for one sequence")
     print("tokens     scores   a vector for    snippet")
     print("            alone      each pair           ")
     for tokens in (512, 2048, 8192):
