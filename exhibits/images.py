@@ -1,4 +1,4 @@
-"""What the chapter on pictures and films shows."""
+"""Figures and tables of the chapter on images and video."""
 
 import math
 import re
@@ -22,11 +22,11 @@ from snippets.vit_table import CONVENTIONS, resize_table
 
 SIDE, DIM = 15, 64
 SLOWEST, FASTEST = 0.1, 1.0  # of golden directions, in radians per patch
-SHARE = 0.9  # of a period, to which the code of RIFLEx lowers a pair
+SHARE = 0.9  # the fraction of a period to which RIFLEx's code lowers a pair
 PROMPTS = {
-    "a picture": [4, Grid(1, 3, 4), 3],
-    "two pictures": [2, Grid(1, 2, 3), 2, Grid(1, 3, 3), 2],
-    "a film": [3, Grid(7, 2, 2), 4],
+    "one image": [4, Grid(1, 3, 4), 3],
+    "two images": [2, Grid(1, 2, 3), 2, Grid(1, 3, 3), 2],
+    "a video": [3, Grid(7, 2, 2), 4],
     "frames with times": [1, *(2, Grid(1, 2, 2)) * 4, 3],
 }
 MAKERS = {
@@ -34,10 +34,17 @@ MAKERS = {
     "flux": ("FLUX.1 and Qwen-Image", (16, 56, 56)),
 }
 TOKENS = 36  # room for the longest prompt
+CODED = {  # encodings and their coordinates
+    "two_sinusoids_counted": "added sinusoids, counted in patches",
+    "two_sinusoids_in_shares": "added sinusoids, fractions of the image",
+    "axial_rope_counted": "axial RoPE, counted in patches",
+    "mixed_rope_counted": "mixed RoPE, counted in patches",
+    "axial_rope_centres": "axial RoPE, fractions of the image (centres)",
+}
 
 
 def _scene(ax):
-    """A man and a dog that bites him, in a field of three by three."""
+    """Draw a man and a dog that bites him, in a field of three by three."""
     line = {"color": "black", "lw": 1.4}
     ax.add_patch(plt.Circle((2.25, 2.4), 0.22, fill=False, **line))
     for x, y in (
@@ -61,8 +68,8 @@ def _scene(ax):
 
 def torn():
     """A picture of a dog that bites a man, cut into nine squares, and below
-    it the nine squares in a line. Two that are framed touch in the picture;
-    in the line two others stand between them.
+    it the nine squares in a line. Two framed squares touch in the picture; in
+    the line, two other squares lie between them.
     """
     fig = plt.figure(figsize=(4.4, 3.6))
     cells = [(row, column) for row in range(3) for column in range(3)]
@@ -83,7 +90,7 @@ def torn():
 
 
 def _vectors():
-    """Frequency vectors of a head, in radians per patch: (2, pairs)."""
+    """Return frequency vectors in radians per patch, of shape (2, pairs)."""
     return {
         "axial RoPE": axial_frequencies(DIM, "each", base=100),
         "golden directions": golden_frequencies(DIM, 1, SLOWEST, FASTEST)[0],
@@ -91,9 +98,9 @@ def _vectors():
 
 
 def field():
-    """A square of cells, one for each patch. With axial RoPE the row and the
-    column of the chosen patch are dark: a cross. With golden directions only
-    its surroundings are.
+    """A square of cells, one for each patch. With axial RoPE, the row and the
+    column of the chosen patch are dark, which makes a cross. With golden
+    directions, only the surroundings of the patch are dark.
     """
     places = grid_places((SIDE, SIDE), start=0).flatten(0, 1)
 
@@ -115,7 +122,7 @@ def field():
         similar,
         {
             "kind": Choice(
-                "by",
+                "encoding",
                 tuple(_vectors()),
                 "axial RoPE",
             ),
@@ -123,8 +130,8 @@ def field():
             "column": Slider("column", 0, SIDE - 1, 9, drag="patch"),
         },
         says="With {kind}, the patch in row {row:.0f} and column "
-        "{column:.0f} and the first of its row are {edge:.2f} alike, it and "
-        "the first of all {corner:.2f}.",
+        "{column:.0f} has a similarity of {edge:.2f} to the first patch of "
+        "its row and of {corner:.2f} to the first patch of the image.",
         call="import torch\n"
         "from axial_rope import axes_tables, axial_frequencies\n"
         "from axial_rope import golden_frequencies, turn_by_axes\n\n"
@@ -149,7 +156,7 @@ def field():
     )
     (live.moves["patch"],) = ax.plot(*made["patch"].T, "ko")
     ax.set(xticks=range(0, SIDE, 2), yticks=range(0, SIDE, 2))
-    ax.set(xlabel="column", ylabel="row")
+    ax.set(xlabel="column of the patch", ylabel="row of the patch")
     return fig, {"side": SIDE, "slowest": SLOWEST, "fastest": FASTEST}, live
 
 
@@ -167,7 +174,7 @@ def prompt():
 
 
 def _code(prompt):
-    """As it is written, without the step that it leaves alone."""
+    """Return the prompt as written, without the step that has its default."""
     return re.sub(r", step=[\d.]+|\w+=", "", str(prompt))
 
 
@@ -188,9 +195,11 @@ def _placed(prompt, after):
 
 
 def prompts():
-    """Three lines over the tokens of a prompt. In text they run together and
-    climb. In a picture time stands still, the row climbs in steps and the
-    column like a saw; behind it all three go on together.
+    """Line chart of time, row and column over the tokens of a prompt.
+
+    In text, the three lines coincide and rise. In an image, time is constant,
+    the row rises in steps and the column like a sawtooth; after the image,
+    the three lines continue together.
     """
 
     made = {
@@ -205,11 +214,12 @@ def prompts():
     live = Live(
         places,
         {
-            "kind": Choice("prompt", tuple(PROMPTS), "a picture"),
-            "after": Choice("text goes on", AFTER, "largest"),
+            "kind": Choice("prompt", tuple(PROMPTS), "one image"),
+            "after": Choice("text continues after", AFTER, "largest"),
         },
-        says="The prompt has {tokens:.0f} tokens. Before its last words the "
-        "largest position is {largest:.0f}; they begin at {next:.0f}.",
+        says="The prompt has {tokens:.0f} tokens. The largest position "
+        "before its last words is {largest:.0f}; these words begin at "
+        "{next:.0f}.",
         call="from mrope import Grid, mrope_positions\n\n"
         "prompts = dict([\n"
         + "".join(f'    ("{n}", {_code(p)}),\n' for n, p in PROMPTS.items())
@@ -228,7 +238,7 @@ def prompts():
         (live.moves[name],) = ax.plot(
             *shown[name].T, style, markersize=3.5, label=name
         )
-    ax.set(xlim=(-1, TOKENS), ylim=(-0.5, 16), xlabel="token")
+    ax.set(xlim=(-1, TOKENS), ylim=(-0.5, 16), xlabel="token (index)")
     ax.set_ylabel("position")
     ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     return fig, live
@@ -243,59 +253,60 @@ def by_heads():
         for axis in (0, 1, 1, 2, 2)
     ]
     cos, sin = (torch.stack(tables) for tables in zip(*heads, strict=True))
-    turned = turn_by_axes(torch.randn(5, 9, 8), cos, sin, "half")
-    print(tuple(turned.shape))  # heads, tokens, dim
-    return {"heads": len(turned)}
+    rotated = turn_by_axes(torch.randn(5, 9, 8), cos, sin, "half")
+    print(tuple(rotated.shape))  # heads, tokens, dim
+    return {"heads": len(rotated)}
 
 
 def makers():
-    """The pairs of the time axis of models that generate images or videos."""
-    print("| Model | Channels of time, row, column | Slowest pair of time |")
+    """Return the longest period of the time axis, by model."""
+    print("| Model | Channels for time, row, column | Period |")
     print("|---|---|--:|")
     values = {}
     for key, (name, dim) in MAKERS.items():
         time = axial_frequencies(dim, "each", base=10000)[0]
         slowest = 2 * math.pi / time[time > 0].min()
         sides = ", ".join(map(str, dim))
-        print(f"| {name} | {sides} | once in {slowest:,.0f} frames |")
+        print(f"| {name} | {sides} | {slowest:,.0f} frames |")
         values[key] = slowest
     return values
 
 
 def loop():
-    """A wave over the frames of a video. After one period it is where it
-    began, and begins again; lowered, it does not come round before the end.
+    """Two waves over the frames of a video. As trained, the wave repeats
+    after one period. With the lowered frequency, it does not complete a
+    period before the end of the video.
     """
-    speeds, frames = rope_frequencies(16, base=256), torch.arange(121)
+    trained, frames = rope_frequencies(16, base=256), torch.arange(121)
 
     def turns(pair, length):
-        speed = speeds.index_select(0, pair.long()[None])[0]
-        lowered = torch.minimum(speed, SHARE * 2 * math.pi / length)
+        frequency = trained.index_select(0, pair.long()[None])[0]
+        lowered = torch.minimum(frequency, SHARE * 2 * math.pi / length)
         at = torch.where(frames <= length, frames, math.inf)
 
-        def wave(speed):
-            return torch.stack((at, (frames * speed).cos()), 1)
+        def wave(frequency):
+            return torch.stack((at, (frames * frequency).cos()), 1)
 
         return {
-            "as trained": wave(speed),
+            "as trained": wave(frequency),
             "lowered": wave(lowered),
-            "period": 2 * math.pi / speed,
-            "times": length * speed / (2 * math.pi),
+            "period": 2 * math.pi / frequency,
+            "times": length * frequency / (2 * math.pi),
         }
 
     live = Live(
         turns,
         {
             "pair": Slider("pair", 0, 7, 3),
-            "length": Slider("frames", 10, 120, 96),
+            "length": Slider("length of the video (frames)", 10, 120, 96),
         },
-        says="Pair {pair:.0f} comes round every {period:.1f} frames, and "
-        "{times:.1f} times in a film of {length:.0f}.",
+        says="Pair {pair:.0f} has a period of {period:.1f} frames and "
+        "completes {times:.1f} periods in a video of {length:.0f} frames.",
         call="import math\n"
         "from rope import rope_frequencies\n\n"
-        "speed = rope_frequencies(16, base=256)[{pair}]\n"
-        "2 * math.pi / speed\n"
-        "{length} * speed / (2 * math.pi)",
+        "frequency = rope_frequencies(16, base=256)[{pair}]\n"
+        "2 * math.pi / frequency\n"
+        "{length} * frequency / (2 * math.pi)",
         title="The numbers, in code",
         tolerance=1e-9,
     )
@@ -310,15 +321,15 @@ def loop():
 
 
 def far_off():
-    """How many positions a row of patches has, by dtype, far from zero."""
+    """Count the different positions of a row of patches, by dtype."""
     values, far, patches = {}, 65_536, 64
-    print(f"patches in a row of {patches}, and how many positions they have")
+    print(f"different positions in a row of {patches} patches")
     for start in (0, 256, far):
         row = start + torch.arange(patches)
         for dtype in (torch.float32, torch.bfloat16):
             places = row.to(dtype).unique().numel()
             kind = str(dtype).removeprefix("torch.")
-            print(f"  counted from {start:>6,} in {kind:<8} {places:>3}")
+            print(f"  counted from {start:>6,}, {kind:<8} {places:>3}")
             values[f"{kind}_{start}"] = places
     steps = (
         (far + torch.arange(1024))
@@ -334,7 +345,7 @@ def far_off():
 
 
 def moved():
-    """What a score makes of it if the picture moves, or is cut."""
+    """Compare scores after an image moves, or after columns are cut off."""
     x = torch.randn(36, DIM, dtype=torch.float64)
     places = grid_places((6, 6), start=0).flatten(0, 1)
     kept = places[:, 1] < 4
@@ -359,27 +370,27 @@ def moved():
     cut_centres = patch_centres(6, 4)
     further = torch.tensor([2, 5])
     rows = {
-        "two sinusoids, counted": (
+        "two_sinusoids_counted": (
             sinusoids(places),
             sinusoids(places + further),
             sinusoids(places),
         ),
-        "two sinusoids, in shares": (
+        "two_sinusoids_in_shares": (
             sinusoids(shares),
             sinusoids(shares + further / 6 * 2 * math.pi),
             _within(kept, sinusoids, shares, cut_shares.flatten(0, 1)),
         ),
-        "axial RoPE, counted": (
+        "axial_rope_counted": (
             turned(places, axial),
             turned(places + further, axial),
             turned(places, axial),
         ),
-        "mixed RoPE, counted": (
+        "mixed_rope_counted": (
             turned(places, mixed),
             turned(places + further, mixed),
             turned(places, mixed),
         ),
-        "axial RoPE, centres": (
+        "axial_rope_centres": (
             turned(patch_centres(6, 6), centres),
             turned(patch_centres(6, 6) + further / 3, centres),
             _within(
@@ -390,18 +401,17 @@ def moved():
             ),
         ),
     }
-    print("| Positions | Moved | Cut |")
+    print("| Encoding and coordinates | All patches moved | Columns cut |")
     print("|---|---|---|")
     values = {}
-    for name, (first, away, cut) in rows.items():
+    for key, (first, away, cut) in rows.items():
         pairs = kept[:, None] & kept
         changes = (
             (away - first).abs().max(),
             (cut - first)[pairs].abs().max(),
         )
-        cells = ("other" if each > 1e-6 else "same" for each in changes)
-        print(f"| {name} |", *(f"{each} |" for each in cells))
-        key = name.replace(",", "").replace(" ", "_").lower()
+        cells = ("changed" if each > 1e-6 else "same" for each in changes)
+        print(f"| {CODED[key]} |", *(f"{each} |" for each in cells))
         values |= dict(
             zip((f"{key}_moved", f"{key}_cut"), changes, strict=True)
         )
@@ -409,10 +419,10 @@ def moved():
 
 
 def resized():
-    """How far a table is off that went to another size and came back."""
+    """Measure the error of a table after resizing it and resizing it back."""
     patches = _smooth(grid_places((14, 14), start=0).flatten(0, 1))
     smooth = torch.cat((torch.zeros(1, 8), patches))
-    print("| Convention | Finer and back | Coarser and back |")
+    print("| Method | Finer and back | Coarser and back |")
     print("|---|--:|--:|")
     values = {}
     for convention in CONVENTIONS:
@@ -428,7 +438,7 @@ def resized():
 
 
 def _smooth(places):
-    """A table whose rows change slowly from place to place: (rows, 8)."""
+    """Return a table that changes slowly from patch to patch: (rows, 8)."""
     waves = places / 14 * 2 * math.pi
     return torch.stack(
         [
@@ -442,7 +452,7 @@ def _smooth(places):
 
 
 def _within(kept, scores, places, cut):
-    """Scores at places of which those that are kept are others."""
+    """Return scores with other coordinates for the patches that are kept."""
     at = places.clone()
     at[kept] = cut
     return scores(at)

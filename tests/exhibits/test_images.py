@@ -1,4 +1,4 @@
-"""What the chapter on pictures and films says of its exhibits, and of models."""
+"""What the chapter on images and video says of its figures, and of models."""
 
 import math
 from types import SimpleNamespace
@@ -71,17 +71,17 @@ def test_what_the_page_prints_of_a_prompt(printed, returned):
 
 
 @each_of("kind", images.PROMPTS)
-def test_only_the_film_differs_by_where_text_goes_on(kind):
+def test_only_the_video_differs_by_where_text_goes_on(kind):
     live, words = images.prompts()[-1], images.PROMPTS[kind][-1]
     made = {after: live.function(kind, after) for after in ("largest", "space")}
     same = made["largest"]["next"] == made["space"]["next"]
-    assert bool(same) == (kind != "a film")
+    assert bool(same) == (kind != "a video")
     for after, values in made.items():
         positions = mrope_positions(images.PROMPTS[kind], merge=1, after=after)
         assert values["tokens"] == len(positions) <= images.TOKENS
         assert values["next"] == positions[-words, 0]
         late = values["next"] <= values["largest"]
-        assert bool(late) == (kind == "a film" and after == "space")
+        assert bool(late) == (kind == "a video" and after == "space")
         assert torch.equal(values["row"][: len(positions), 1], positions[:, 1].double())
         assert values["time"][len(positions) :, 1].isinf().all()
 
@@ -146,8 +146,8 @@ def test_the_table_of_moves_says_what_was_found(printed, returned):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed("images.moved")[2:]]
     values = returned("images.moved")
     for name, *cells in rows:
-        key = name.replace(",", "").replace(" ", "_").lower()
-        found = ["other" if values[f"{key}_{what}"] > 1e-6 else "same" for what in ("moved", "cut")]
+        (key,) = (key for key, coded in images.CODED.items() if coded == name)
+        found = ["changed" if values[f"{key}_{what}"] > 1e-6 else "same" for what in ("moved", "cut")]
         assert cells == found
 
 
