@@ -1,6 +1,7 @@
-"""What the chapter on the whole Transformer shows: one decoder with a switch
-for every encoding, and what padding, packing, a cache, scale, normalisation,
-dropout and tied weights do to positions.
+"""Figures and examples of the chapter on positions in a Transformer.
+
+One decoder with a switch for every encoding, and the effect of padding,
+packing, a cache, scale, normalisation, dropout and tied weights.
 """
 
 import warnings
@@ -50,8 +51,8 @@ DOORS = dict(
 
 
 def _model(name, layers=2, vocabulary=64, trained=False):
-    """A decoder with random weights. With trained, what an encoding learns
-    is random too, as training would leave it anything but zero.
+    """Return a decoder with random parameters. With `trained`, the learned
+    parameters of the encoding are random instead of as initialised.
     """
     torch.manual_seed(0)
     made = Decoder(Encoding(), vocabulary, DIM, HEADS, layers)
@@ -68,21 +69,22 @@ def _model(name, layers=2, vocabulary=64, trained=False):
 
 
 def _alone(decoder, ids, first=0):
-    """The scores that a text gets by itself, from position `first` on."""
+    """Return the logits of one text alone, from position `first` on."""
     positions = first + torch.arange(len(ids))[None]
     return decoder(ids[None], positions, torch.ones_like(positions))[0][0]
 
 
 def seats():
-    """Three rows of eight seats. In the first, three are empty and the
-    numbers start at the first guest. In the second, two parties sit side by
-    side and each counts for itself. In the third, a guest comes later and
-    gets the next number.
+    """Three rows of eight boxes, with a position in each token's box.
+
+    Left padding: three boxes are empty, and positions start at zero in the
+    fourth. Packing: two texts share the row, and positions start at zero in
+    each. KV cache: the last token is new and gets the next position.
     """
     rows = (
-        ("empty seats first", [0, 0, 0, 1, 1, 1, 1, 1], None),
-        ("two parties", [1, 1, 1, 2, 2, 2, 2, 2], None),
-        ("a guest comes later", [1, 1, 1, 1, 1, 1, 1, 1], 7),
+        ("left padding", [0, 0, 0, 1, 1, 1, 1, 1], None),
+        ("packing: two texts", [1, 1, 1, 2, 2, 2, 2, 2], None),
+        ("KV cache: one new token", [1, 1, 1, 1, 1, 1, 1, 1], 7),
     )
     fig, axes = plt.subplots(3, 1, figsize=(4.4, 2.9))
     for ax, (title, documents, late) in zip(axes, rows, strict=True):
@@ -101,7 +103,7 @@ def seats():
                 ax.text(
                     seat + 0.5,
                     0.5,
-                    str(number + 1),
+                    str(number),
                     ha="center",
                     va="center",
                     weight="bold",
@@ -119,7 +121,7 @@ def from_text_to_vectors():
     positions = torch.arange(len(ids))
     embed = torch.randn(len(WORDS), 4)
     waves = sinusoidal_encoding(positions, 4, base=100.0)
-    print("token   id  position   its vector      plus its position")
+    print("token   id  position   token vector    plus position")
     for n, word in enumerate(text.split()):
         vector = "  ".join(f"{x:+.1f}" for x in embed[ids[n], :2])
         both = "  ".join(f"{x:+.1f}" for x in (embed[ids[n]] + waves[n])[:2])
@@ -128,12 +130,12 @@ def from_text_to_vectors():
 
 
 def _taught(name, layers):
-    """A decoder that was taught, in all six orders of three words, to say
-    after the full stop which word came first; and what it then says.
+    """Train a decoder to predict, after three words in any of their six
+    orders, the word that came first; return the orders and its logits.
     """
     orders = torch.tensor([[*o, 0] for o in permutations((1, 2, 3))])
     decoder = _model(name, layers, vocabulary=len(WORDS))
-    for block in decoder.blocks:  # begin by looking at all words alike
+    for block in decoder.blocks:  # begin with nearly equal weights
         block.project.weight.mul_(0.25)
     decoder.requires_grad_(True)
     optimizer = torch.optim.Adam(decoder.parameters(), lr=0.01)
@@ -148,11 +150,11 @@ def _taught(name, layers):
 
 
 def three_orders():
-    """Two groups of bars: what a small trained model answers after three
-    orders of the same words when asked which came first.
+    """Two bar charts of the probability that a small trained model gives to
+    each word as the first, after three orders of the same words.
 
-    Without positions each order gets the same answer, a third for each of
-    the words. With RoPE each order gets its own, nearly always the right
+    Without positions every order gets the same answer, a third for each
+    word. With RoPE every order gets its own answer, nearly always the right
     one.
     """
     fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.9), sharex=True)
@@ -187,8 +189,8 @@ def every_encoding():
     ids = torch.arange(1, 11)
     moved = torch.tensor([3, 1, 5, 2, 4, 9, 8, 6, 7, 10])
     door_of = {name: door for door, names in DOORS.items() for name in names}
-    print("                        learned   the scores move by")
-    print("encoding        door    numbers   at first  random values")
+    print("                        learned   change of the logits")
+    print("encoding        method  values    at first  random values")
     silent = 0
     for name in SWITCH:
         gaps = []
@@ -208,14 +210,14 @@ def every_encoding():
 
 
 def masks():
-    """Three grids of which key each query sees, with the positions along
-    both edges: a left-padded row, two texts in one row, and two new tokens
-    with a cache. Each is made of triangles that touch the diagonal.
+    """Three grids of which keys each query sees, with positions along both
+    edges: a left-padded row, two texts in one row, and two new tokens with
+    a cache. Each consists of triangles that touch the diagonal.
     """
     cases = (
         ("left padding", [0, 0, 0, 1, 1, 1, 1], 0),
-        ("two texts", [1, 1, 2, 2, 2, 2, 2], 0),
-        ("cache", [1, 1, 1, 1, 1, 1, 1], 5),
+        ("packing", [1, 1, 2, 2, 2, 2, 2], 0),
+        ("KV cache", [1, 1, 1, 1, 1, 1, 1], 5),
     )
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9))
     for ax, (title, documents, old) in zip(axes, cases, strict=True):
@@ -232,9 +234,9 @@ def masks():
 
 
 def next_token():
-    """A grid of eight queries and eight keys, filled where one sees the
-    other, with positions along both edges. Five tokens are there. The row of
-    the newest is framed.
+    """A grid of eight queries and eight keys, filled where the query sees
+    the key, with positions along both edges. Five tokens are present. A
+    frame marks the row of the newest.
     """
     seats = 8
     rows = {
@@ -310,8 +312,8 @@ def _next_token_live(grow, rows, seats):
 
 
 def _mistakes(name):
-    """How far the scores of a text move, as a share of their spread, when
-    positions are given wrongly in four ways.
+    """Return the largest change of a text's logits, divided by their
+    standard deviation, for each of four mistakes in positions.
     """
     decoder, ids = _model(name, trained=True), torch.arange(1, 9)
     right, one = _alone(decoder, ids), torch.ones(1, 8, dtype=torch.int64)
@@ -339,13 +341,13 @@ def _mistakes(name):
 
 
 def mistakes():
-    """A grid, one row for each of fourteen encodings and for none, one column
-    for each of four mistakes.
+    """A table with a row for each of fourteen encodings and for none, and a
+    column for each of four mistakes.
 
-    Counting the padding, and letting positions run on through a packed row,
-    change the two encodings that are added to the embeddings and no other.
-    A wrong next position changes all that read positions. A packed row
-    taken for one text changes all.
+    Counting the padding, and not resetting positions in a packed row, change
+    only the two encodings that are added to the embeddings. A wrong position
+    of the next token changes all encodings that use positions. Packing
+    without a document mask changes all.
     """
     found = {name: _mistakes(name) for name in SWITCH}
     grid = torch.tensor([[*row.values()] for row in found.values()])
@@ -357,9 +359,9 @@ def mistakes():
             ax.text(j, i, text, ha="center", va="center")
     columns = (
         "padding\ncounted",
-        "packing\nruns on",
-        "next one\nahead",
-        "packed as\none text",
+        "packing,\nno reset",
+        "next\nposition\nwrong",
+        "packing,\nno mask",
     )
     ax.set_xticks(range(4), columns)
     ax.xaxis.tick_top()
@@ -378,17 +380,18 @@ def mistakes():
 
 
 def _share(token, position):
-    """The position's share of the squared length, over many tokens."""
+    """Return the fraction of the squared length that positions have."""
     token, position = token.square().sum(-1), position.square().sum(-1)
     return (position.mean() / (position.mean() + token.mean())).item()
 
 
 def loudness():
-    """A falling curve and a flat one, over how large the tokens are.
+    """Line chart of the position's fraction of the squared length of the
+    input to the first layer, against the standard deviation of the tokens.
 
-    The share of the position in what enters the first layer is almost one
-    for tiny tokens and almost zero for large ones. If tokens are normalised
-    before the position is added, it is one third throughout.
+    The fraction falls from almost one for small tokens to almost zero for
+    large ones. If tokens are normalised before the position is added, it is
+    one third throughout.
     """
     dim, tokens = 512, 400
     deviations = torch.logspace(-2, 1.7, 25)
@@ -399,8 +402,8 @@ def loudness():
         _share(layer_norm(s * x, (dim,), eps=1e-12), p) for s in deviations
     ]
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
-    ax.semilogx(deviations, plain, label="added")
-    ax.semilogx(deviations, first, "--", label="normalised, then added")
+    ax.semilogx(deviations, plain, label="sum")
+    ax.semilogx(deviations, first, "--", label="normalised, then sum")
     marks = (
         ("0.02", 0.02, 0.87),
         ("1/√d, times √d", 1.0, 0.4),
@@ -411,7 +414,7 @@ def loudness():
     for deviation in (0.02, 1.0, dim**0.5):
         ax.plot(deviation, 1 / (1 + 2 * deviation**2), "o", color="C2")
     ax.set_xlabel("standard deviation of the tokens")
-    ax.set_ylabel("share of the position")
+    ax.set_ylabel("fraction from position")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return fig, {
         "dim": dim,
@@ -426,8 +429,8 @@ def norms():
     dim, tokens = 512, 400
     p = sinusoidal_encoding(torch.arange(tokens), dim)
     drawn = torch.randn(tokens, dim)
-    print("share of the position        deviation of the tokens")
-    print("in what attention reads      0.02      1   22.6")
+    print("fraction of squared length    standard deviation of tokens")
+    print("from the position             0.02      1   22.6")
 
     def centred(part):
         return part - part.mean(-1, keepdim=True)
@@ -459,11 +462,11 @@ def _rms(x):
 
 
 def dropout():
-    """Three curves that begin at one and fall: how often a position is
-    still told right when some of its channels are dropped.
+    """Line chart of the fraction of positions decoded correctly against the
+    dropout rate, for three widths.
 
-    The wider the encoding, the more it may lose: with 16 channels the fall
-    begins at once, with 256 it comes late.
+    All three curves begin at one and fall. With 16 channels the curve falls
+    from the lowest rate on, with 256 channels only at high rates.
     """
     rates, positions = torch.linspace(0, 0.8, 9), torch.arange(256)
     fig, ax = plt.subplots(figsize=(4.4, 2.6))
@@ -477,7 +480,7 @@ def dropout():
             right[dim].append((nearest == positions).float().mean())
         ax.plot(rates, right[dim], line, label=f"{dim}\nchannels")
     ax.set_xlabel("dropout rate")
-    ax.set_ylabel("positions told right")
+    ax.set_ylabel("fraction decoded correctly")
     name_lines(ax)
     return fig, {
         "positions": len(positions),
@@ -492,8 +495,8 @@ def dropout():
 
 
 def tied_weights():
-    """How often a word scores highest for itself before any layer has run,
-    with one matrix for tokens in and out.
+    """Return how often a word gets the highest score for itself before any
+    layer, with one matrix for embeddings and output scores.
     """
     dim, vocabulary, tokens = 256, 1000, 32
     drawn = torch.randn(vocabulary, dim)
@@ -516,14 +519,14 @@ def tied_weights():
 
 
 def _first(past, tokens):
-    """A cache without what came after the first tokens."""
+    """Return the cache of only the first tokens."""
     layers, at, of = past
     layers = [(k[:, :, :tokens], v[:, :, :tokens]) for k, v in layers]
     return layers, at[:, :tokens], of[:, :tokens]
 
 
 def _read(decoder, ids, start, past):
-    """The best next token after each of ids, and the cache with them."""
+    """Return the most likely token after each of ids, and the new cache."""
     at = start + torch.arange(len(ids))[None]
     tokens = torch.tensor(ids)[None]
     scores, past = decoder(tokens, at, torch.ones_like(at), past)
@@ -531,7 +534,7 @@ def _read(decoder, ids, start, past):
 
 
 def _continue(decoder, text, tokens):
-    """The greedy continuation, token by token with a cache."""
+    """Continue a text greedily, token by token with a cache."""
     text, past, start = list(text), None, 0
     for _ in range(tokens):
         best, past = _read(decoder, text[start:], start, past)
@@ -555,7 +558,7 @@ def through_torch():
     score_mod = flex_bias(by_key.flip(-1), at, at)  # nearest first
     other = flex_attention(q, k, v, score_mod, block_mask)
     print(
-        "the same within a millionth:",
+        "the same within 1e-6:",
         ((one - other).abs().max() < 1e-6).item(),
     )
 
@@ -566,7 +569,7 @@ def one_cache_for_all_layers():
     embed, weights = torch.randn(26, 32), torch.randn(4, 32, 64) / 32**0.5
 
     def read(ids, at, documents, cache):
-        """What new tokens (batch, tokens) become, and the longer cache."""
+        """Return outputs for new tokens (batch, tokens), longer cache."""
         seen_at = torch.cat((cache.positions[0], at), -1)
         seen_of = torch.cat((cache.documents[0], documents), -1)
         masks = [
@@ -588,7 +591,7 @@ def one_cache_for_all_layers():
         return x, cache.extend(k, v, at[None], documents[None])
 
     def in_steps(sizes, ids, documents):
-        """What rows become that are read so many tokens at a time."""
+        """Return the outputs of rows processed in pieces of these sizes."""
         at, made = document_positions(documents), []
         k = torch.zeros(4, len(ids), 2, 0, 8)  # of all layers, no keys yet
         cache = KeyValueCache(k, k, at[None, :, :0], documents[None, :, :0])
@@ -605,8 +608,8 @@ def one_cache_for_all_layers():
         steps = in_steps([6, 1, 1, 1, 1], ids, documents)
         alone = in_steps([7], ids[1:, 3:], documents[1:, 3:])
     for way, one, other in (
-        ("step by step as at once", steps, whole),
-        ("left-padded as alone", whole[1:, 3:], alone),
+        ("step by step equals at once", steps, whole),
+        ("left-padded equals alone", whole[1:, 3:], alone),
     ):
         print(f"{way}: {((one - other).abs().max() < 1e-5).item()}")
 
@@ -614,24 +617,24 @@ def one_cache_for_all_layers():
 def room_for_more():
     frequencies = rope_frequencies(64, base=10_000.0)  # the checkpoint's
 
-    def turn(k, offsets):  # "half" is the checkpoint's too
+    def rotate(k, offsets):  # "half" is the checkpoint's too
         return apply_rope(k, *rope_tables(offsets, frequencies), "half")
 
-    k, v = torch.randn(2, 1, 8, 12, 64)  # of one layer, k not yet turned
+    k, v = torch.randn(2, 1, 8, 12, 64)  # of one layer, k not yet rotated
     at = torch.arange(12)[None]
-    cache = KeyValueCache(turn(k, at), v, at, torch.ones_like(at))
+    cache = KeyValueCache(rotate(k, at), v, at, torch.ones_like(at))
 
-    places = torch.tensor([0, 1, 8, 9, 10, 11])
-    cache = kept(cache, places)
+    slots = torch.tensor([0, 1, 8, 9, 10, 11])
+    cache = kept(cache, slots)
     print("kept:", cache.positions.tolist())
-    cache = moved(cache, torch.arange(6), turn)
+    cache = moved(cache, torch.arange(6), rotate)
     print("moved:", cache.positions.tolist())
-    as_new = turn(k[..., places, :], cache.positions)
-    print("as turned there:", ((cache.k - as_new).abs().max() < 1e-5).item())
+    as_new = rotate(k[..., slots, :], cache.positions)
+    print("as rotated there:", ((cache.k - as_new).abs().max() < 1e-5).item())
 
 
 def _turns(width=64):
-    """How RoPE turns keys from a position, or on by an offset."""
+    """Return a function that rotates keys to a position, or by an offset."""
     frequencies = rope_frequencies(width, base=10000)
 
     def turn(k, offsets):
@@ -643,16 +646,16 @@ def _turns(width=64):
 
 
 def _in_bits(x, bits, block=32):
-    """x in whole numbers of so many bits, a scale for each block of it."""
+    """Quantise x to this many bits, with one scale for each block."""
     parts = x.float().unflatten(-1, (-1, block))
     scale = parts.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
     return ((parts / scale).round() * scale).flatten(-2)
 
 
 def _after_turns(store, step, counts, once=False):
-    """How far keys are off after so many turns by step: the length of the
-    error as a share of theirs. They are stored after each turn or, with
-    once, turned once, from what was stored at first.
+    """Return the relative error of keys after each number of rotations by
+    step. They are stored after each rotation or, with `once`, rotated only
+    once, from what was stored at first.
     """
     turn = _turns()
     k = torch.randn(256, 64, dtype=torch.float64)
@@ -668,12 +671,13 @@ def _after_turns(store, step, counts, once=False):
 
 
 def turned_again():
-    """Four lines on logarithmic axes: how far keys are off, over how often
-    they were turned.
+    """Line chart of the relative error of keys against the number of
+    rotations, both axes logarithmic.
 
-    Turned once from what was first cached, they stay as near as they were.
-    Turned again and again by 512 positions they drift off, and by single
-    positions faster. Keys of eight bits, turned by 512 too, are further off.
+    For keys rotated once from what was first cached, the error stays the
+    same. For keys rotated by 512 positions each time it grows, and by single
+    positions it grows faster. For eight-bit keys rotated by 512 positions it
+    is larger than for bfloat16 keys rotated in the same way.
     """
     counts = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 
@@ -691,8 +695,8 @@ def turned_again():
         found.items(), ("-", "--", ":", "-."), strict=True
     ):
         ax.loglog(counts, errors, line, label=name)
-    ax.set_xlabel("turns")
-    ax.set_ylabel("error")
+    ax.set_xlabel("number of rotations")
+    ax.set_ylabel("relative error of the keys")
     name_lines(ax)
     ones, far, once, eight = (errors[-1] for errors in found.values())
     return fig, {
@@ -716,8 +720,8 @@ def _past(caches):
 
 
 def _surgery(layers):
-    """For each way to change a cache, how far the scores of the next token
-    are off those of a text read anew, as a share of their spread.
+    """Return, for each way to edit a cache, the error of the next-token
+    logits against the text processed again, over their standard deviation.
     """
     decoder, turn = _model("RoPE", layers), _turns(DIM // HEADS)
     texts, last = torch.randint(64, (32, 40)).split((39, 1), -1)
@@ -763,20 +767,20 @@ def _surgery(layers):
 def surgery():
     one, three = _surgery(1), _surgery(3)
     rows = {
-        "moved whole, turned": "moved",
-        "chunk, turned": "chunk",
-        "chunk, as it was": "as it is",
-        "middle out, gap left": "gap",
-        "gap closed, turned": "closed",
-        "gap closed, as it was": "unturned",
+        "text moved, rotated": "moved",
+        "chunk, rotated": "chunk",
+        "chunk, not changed": "as it is",
+        "dropped, gap left": "gap",
+        "gap closed, rotated": "closed",
+        "gap closed, not changed": "unturned",
     }
-    print("layers                   one   three")
+    print("number of layers          one   three")
     for words, way in rows.items():
         first, deep = (
             "0" if found[way] < 1e-6 else f"{found[way]:.2f}"
             for found in (one, three)
         )
-        print(f"{words:<22}{first:>6}{deep:>8}")
+        print(f"{words:<24}{first:>6}{deep:>8}")
 
 
 def _letters(ids):
@@ -791,7 +795,7 @@ def speculative():
         parameter += 0.06 * parameter.std() * torch.randn_like(parameter)
     prompt, most = [5, 9, 2], 15
     text, past, calls = list(prompt), None, 0
-    print("guessed at once  right    taken over   cache")
+    print("guesses          right    accepted     cache")
     while len(text) < len(prompt) + most:
         guess = _continue(draft, text, 4)[len(text) :]
         start = 0 if past is None else past[1].shape[1]
@@ -811,5 +815,5 @@ def speculative():
         )
     made = len(text) - len(prompt)
     same = text == _continue(target, prompt, made)
-    print("the same as one by one:", "yes" if same else "no")
+    print("same as token by token:", "yes" if same else "no")
     return {"same": same, "made": made, "calls": calls}

@@ -318,28 +318,28 @@ def test_guesses_are_kept_as_far_as_they_are_right(printed):
         guessed, taken, right = guessed.split(), taken.split(), int(right)
         assert len(taken) == right + 1 and guessed[:right] == taken[:right]
         assert guessed[right : right + 1] != taken[right:] and int(longer) - int(kept) == 4 - right
-    assert verdict == "the same as one by one: yes"
-    assert printed("in_a_transformer.through_torch") == ["the same within a millionth: True"]
+    assert verdict == "same as token by token: yes"
+    assert printed("in_a_transformer.through_torch") == ["the same within 1e-6: True"]
 
 
 def test_one_cache_for_all_layers_gives_what_texts_get_at_once_and_alone(printed):
     said = printed("in_a_transformer.one_cache_for_all_layers")
-    assert said == ["step by step as at once: True", "left-padded as alone: True"]
+    assert said == ["step by step equals at once: True", "left-padded equals alone: True"]
 
 
 def test_what_was_seen_is_in_the_cache_and_a_turn_is_all_that_one_layer_wants(printed):
     lines = [line.rsplit(maxsplit=2) for line in printed("in_a_transformer.surgery")[1:]]
     off = {words: (float(one), float(three)) for words, one, three in lines}
-    whole = off.pop("moved whole, turned")
-    turned = [gaps for words, gaps in off.items() if words.endswith("turned")]
-    others = [gaps for words, gaps in off.items() if not words.endswith("turned")]
-    assert whole == (0, 0) and len(turned) == 2 and len(others) == 3
-    assert all(one == 0 and three > APART for one, three in turned)
-    assert all(min(gaps) > APART and gaps[1] > max(turned)[1] > gaps[1] / 2 for gaps in others)
+    whole = off.pop("text moved, rotated")
+    rotated = [gaps for words, gaps in off.items() if words.endswith("rotated")]
+    others = [gaps for words, gaps in off.items() if not words.endswith("rotated")]
+    assert whole == (0, 0) and len(rotated) == 2 and len(others) == 3
+    assert all(one == 0 and three > APART for one, three in rotated)
+    assert all(min(gaps) > APART and gaps[1] > max(rotated)[1] > gaps[1] / 2 for gaps in others)
     assert printed("in_a_transformer.room_for_more") == [
         "kept: [[0, 1, 8, 9, 10, 11]]",
         "moved: [[0, 1, 2, 3, 4, 5]]",
-        "as turned there: True",
+        "as rotated there: True",
     ]
 
 
