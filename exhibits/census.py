@@ -21,6 +21,7 @@ from experiments.census.rows import (
 
 FAR = 32_768
 TOKENS, WINDOW = 48, 8  # what test_census.py holds the instrument to
+PART = "part of each head"
 KINDS = {  # how a model knows of order, the first that fits; its colour
     "turns": "C1",
     "scores": "C2",
@@ -65,16 +66,16 @@ def _kind(row):
 
 
 def compass():
-    """A field of dots, one for each program that reads text. About half have
-    the colour of needles that turn, fewer that of cards pinned on at the
-    door, and a few that of what is said of distances.
+    """A field of dots, one for each kind of program that reads text. About
+    half have the colour of needles that turn, fewer that of marks added at
+    the start, and a few that of rules for distances.
     """
     names = {
         "turns": "needles that turn",
-        "input": "cards at the door",
-        "scores": "voices and names for distances",
+        "input": "marks added at the start",
+        "scores": "rules for distances",
         "none": "none of these",
-        "unsure": "we could not tell",
+        "unsure": "not clear",
     }
     counts = Counter(_kind(row) for row in _read("text"))
     fig, ax = plt.subplots(figsize=(4.4, 4.6))
@@ -144,15 +145,15 @@ def one_row():
 
 
 def layouts():
-    """Bars: most models that turn pair channels across the halves of a head,
-    few pair neighbours; most turn whole heads, and some a part of each.
+    """Bar charts of model types with RoPE. Most have the half layout and few
+    the interleaved one; most rotate whole heads, and some a part of each.
     """
     pairs, shares = Counter(), Counter()
     for row in _turning():
         if layout := _known(row, "layout"):
             pairs[" and ".join(layout)] += 1
         if share := _known(row, "share"):
-            shares["whole heads" if share == [1.0] else "a part"] += 1
+            shares["whole heads" if share == [1.0] else PART] += 1
     fig, axes = plt.subplots(2, figsize=(4.4, 2.4))
     bars = zip(axes, (pairs, shares), ("C0", "C1"), strict=True)
     for ax, counts, color in bars:
@@ -167,14 +168,14 @@ def layouts():
         "interleaved": pairs["interleaved"],
         "layouts": pairs.total(),
         "whole": shares["whole heads"],
-        "part": shares["a part"],
+        "part": shares[PART],
     }
 
 
 def bases():
-    """Dots on a diagonal: the base that was measured beside the one that is
-    declared, from ten thousand to a hundred million. A few named dots lie
-    below the line or above it.
+    """Scatter plot of measured against declared RoPE bases, from ten thousand
+    to a hundred million. Almost all dots lie on the diagonal; a few, with the
+    names of their model types, lie below or above it.
     """
     both = [row for row in rows() if row.seen.get("base")]
     both = [row for row in both if row.said.get("base")]
@@ -198,7 +199,7 @@ def bases():
         style = {"textcoords": "offset points", "color": "C3", "ha": "right"}
         ax.annotate(row.kind, spot, shift, **style)
     ax.set(xscale="log", yscale="log")
-    ax.set(xlabel="declared", ylabel="measured")
+    ax.set(xlabel="declared RoPE base", ylabel="measured RoPE base")
     return fig, {"agree": len(agree), "asked": len(both), "off": len(off)}
 
 
@@ -217,10 +218,10 @@ def _plans():
 
 
 def barcode():
-    """One line for each plan of layers, the first layer at the left. A layer
-    is thin where it sees near tokens alone and thick where it sees all, and
-    has another colour where its queries do not turn. In most lines every
-    fourth to sixth layer is thick.
+    """One line for each plan of layers, with the first layer at the left. A
+    layer is thin if it has an attention window and thick if it has full
+    attention, and it has another colour if it does not rotate queries. In
+    most lines, every fourth to sixth layer is thick.
     """
 
     def by_share(each):
@@ -229,10 +230,10 @@ def barcode():
 
     plans = sorted(_plans().items(), key=by_share)
     looks = {  # does it turn, is it near
-        (True, False): ("C1", 5.0, "turns, sees all"),
-        (True, True): ("C1", 1.2, "turns, sees near tokens"),
-        (False, False): ("C0", 5.0, "stays, sees all"),
-        (False, True): ("C0", 1.2, "stays, sees near tokens"),
+        (True, False): ("C1", 5.0, "rotation, full"),
+        (True, True): ("C1", 1.2, "rotation, window"),
+        (False, False): ("C0", 5.0, "no rotation, full"),
+        (False, True): ("C0", 1.2, "no rotation, window"),
     }
     lines = {look: ([], []) for look in looks}
     for n, ((layers, still, near), _) in enumerate(plans):
@@ -248,7 +249,7 @@ def barcode():
     ax.set_yticks(range(len(plans)), names)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(len(plans) - 0.4, -0.6)
-    ax.set_xlabel("layer")
+    ax.set_xlabel("layer (from 0)")
     fig.legend(
         ncols=2, handlelength=1.2, columnspacing=1, loc="outside upper center"
     )
@@ -260,15 +261,17 @@ def barcode():
 
 
 def tables():
-    """Bars for models that read text, that see and that hear: how many of
-    each add a learned table to the input, a fixed one, or a convolution.
+    """Stacked bars for text, vision and audio models: how many model types
+    add a learned table, a fixed table or a convolution before the first
+    layer. The fraction with a learned table is largest in vision models.
     """
     groups = {
-        "read text": ("text",),
-        "see": ("pictures", "films"),
-        "hear": ("sound",),
+        "text": ("text",),
+        "vision": ("pictures", "films"),
+        "audio": ("sound",),
     }
     colors = {"learned": "C0", "fixed": "C1", "convolution": "C2"}
+    names = {"learned": "learned table", "fixed": "fixed table"}
     fig, ax = plt.subplots(figsize=(4.4, 1.9))
     told, left = {}, dict.fromkeys(groups, 0)
     for what in groups.values():
@@ -283,18 +286,18 @@ def tables():
             group: left[group] + count
             for group, count in zip(groups, counts, strict=True)
         }
-        ax.plot([], [], "s", color=color, label=value)
+        ax.plot([], [], "s", color=color, label=names.get(value, value))
     ax.invert_yaxis()
-    ax.set_xlabel("models with attention")
+    ax.set_xlabel("model types with attention")
     place = {"loc": "lower center", "bbox_to_anchor": (0.4, 1.0)}
     ax.legend(ncols=3, frameon=False, handletextpad=0, **place)
     return fig, told
 
 
 def far():
-    """Dots: the length that a default configuration names, to the right, and
-    its largest base, upwards. A row of dots lies at ten thousand, far to the
-    right.
+    """Scatter plot of the largest declared RoPE base against the declared
+    context length. A horizontal row of dots lies at base ten thousand and
+    extends far to the right.
     """
     said = [row.said for row in rows() if "context" in row.said]
     said = [each for each in said if "base" in each]
@@ -305,8 +308,8 @@ def far():
         size = 3 + 2 * count**0.5
         ax.plot(context, base, "o", ms=size, alpha=0.6, color=color)
     ax.axvline(FAR, color="gray", linewidth=0.6)
-    ax.set(xscale="log", yscale="log", ylabel="its largest base")
-    ax.set_xlabel("tokens that the default configuration names")
+    ax.set(xscale="log", yscale="log", ylabel="largest declared RoPE base")
+    ax.set_xlabel("declared context length (tokens)")
     old = [each for each in said if each["base"] == [10_000.0]]
     return fig, {
         "said": len(said),
@@ -356,8 +359,8 @@ def neighbours():
         row.kind for row in turning if "interleaved" in _known(row, "layout")
     ]
     of_weights = [row.kind for row in turning if "reordered" in row.facts]
-    print("neighbours at the scores:", ", ".join(at_scores))
-    print("of weights, then halves:", ", ".join(of_weights))
+    print("interleaved at the scores:", ", ".join(at_scores))
+    print("interleaved in weights only:", ", ".join(of_weights))
     return {"scores": len(at_scores), "weights": len(of_weights)}
 
 
@@ -414,7 +417,10 @@ def witnesses():
 
 
 def sample():
-    print("| Fact | Stated | Not “no” | Wrong | Wrong, 95 % | Unknown |")
+    print(
+        "| Fact | Stated | Other than “no” | Wrong | Wrong, 95 % interval "
+        "| Unknown or disputed |"
+    )
     print("|---|--:|--:|--:|---|--:|")
     total = Counter()
     for name, cells in checked().items():
