@@ -16,33 +16,32 @@ from snippets.graph_positions import (
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
 
-# How models of Transformers 5.23.0 that hear or forecast know order: its
-# folder, and what it does.
+# The positional encodings of audio and time-series models in Transformers
+# 5.23.0, by folder.
 LISTENERS = {
     "whisper": (
-        "sound",
-        "sinusoids of tensor2tensor, added, for sound; a learned table for"
-        " text",
+        "audio",
+        "added sinusoids (tensor2tensor) for audio; a learned table for text",
     ),
-    "wav2vec2": ("sound", "a convolution over neighbours, added"),
+    "wav2vec2": ("audio", "an added convolution over neighbours"),
     "audio_spectrogram_transformer": (
-        "sound",
-        "a learned table of patches, added",
+        "audio",
+        "an added learned table over patches",
     ),
-    "parakeet": ("sound", "Transformer-XL's scores"),
+    "parakeet": ("audio", "Transformer-XL relative scores"),
     "wav2vec2_conformer": (
-        "sound",
-        "a convolution, and Transformer-XL's scores or RoPE",
+        "audio",
+        "a convolution, and Transformer-XL relative scores or RoPE",
     ),
-    "granite_speech": ("sound", "Shaw's table for keys, in blocks"),
-    "moonshine": ("sound", "RoPE on part of each head"),
+    "granite_speech": ("audio", "Shaw's relative keys, in blocks"),
+    "moonshine": ("audio", "RoPE on part of each head"),
     "time_series_transformer": (
-        "numbers",
-        "sinusoids, added, beside features of the date",
+        "time series",
+        "added sinusoids, and features of the date",
     ),
-    "patchtst": ("numbers", "sinusoids or a learned table, added"),
-    "timesfm": ("numbers", "sinusoids of tensor2tensor, added"),
-    "timesfm2_5": ("numbers", "RoPE"),
+    "patchtst": ("time series", "added sinusoids or an added learned table"),
+    "timesfm": ("time series", "added sinusoids (tensor2tensor)"),
+    "timesfm2_5": ("time series", "RoPE"),
 }
 
 
@@ -58,11 +57,11 @@ def _ring(nodes):
 
 
 def _around(nodes, centre=(0.0, 0.0), radius=1.0):
-    """Places of nodes on a circle."""
-    turns = [2 * math.pi * i / nodes + math.pi / 2 for i in range(nodes)]
+    """Coordinates of nodes on a circle."""
+    angles = [2 * math.pi * i / nodes + math.pi / 2 for i in range(nodes)]
     x, y = centre
     return [
-        (x + radius * math.cos(a), y + radius * math.sin(a)) for a in turns
+        (x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles
     ]
 
 
@@ -89,8 +88,9 @@ def _draw(ax, adjacency, places, shades):
 
 
 def home():
-    """Two triangles, and a ring of six. The circles of the triangles are
-    filled with colour, those of the ring are empty.
+    """Two drawings of six circles joined by lines: two triangles, and a ring
+    of six. The circles of the triangles are filled with colour; those of the
+    ring are empty.
     """
     two = torch.block_diag(_ring(3), _ring(3))
     sides = _around(3, (-1.3, -0.2), 0.9) + _around(3, (1.3, -0.2), 0.9)
@@ -114,10 +114,10 @@ def _loops():
 
 
 def waves():
-    """Two graphs, each drawn three times: a line of eight, and two loops that
-    one edge joins. Circles are orange above zero and blue below. On the line
-    the colour changes once, twice and three times; of the two loops, the
-    first wave makes one orange and one blue.
+    """Two graphs, each drawn three times: a line of eight nodes, and two
+    loops joined by one edge. Nodes are orange above zero and blue below.
+    Along the line, the colour changes once, twice and three times. The first
+    wave makes one of the two loops orange and the other blue.
     """
     path = _graph([(i, i + 1) for i in range(7)], 8)
     line = [(0.8 * i, 0.0) for i in range(8)]
@@ -144,9 +144,9 @@ def waves():
 
 
 def unit():
-    """A curve over times from zero to one. With the factor one it is a flat
-    line near one: all times look alike. With a large factor it is a narrow
-    peak at the time that was chosen.
+    """A curve of similarity over times from zero to one. With a factor of one
+    it is a flat line near one: all times have almost the same encoding. With
+    a large factor it is a narrow peak at the chosen time.
     """
     dim = 64
     times = torch.arange(101, dtype=torch.float64) / 100
@@ -192,14 +192,14 @@ def unit():
         *made["time line"].T, "--", color="gray"
     )
     ax.set_ylim(-0.3, 1.05)
-    ax.set_xlabel("time")
-    ax.set_ylabel("similarity to one time")
+    ax.set_xlabel("time (before the factor)")
+    ax.set_ylabel("similarity")
     return fig, {"flat": flat, "least": made["least"], "dim": dim}, live
 
 
 def timesteps():
     t = torch.tensor([0, 1, 500, 999])  # steps
-    share = t / 1000  # the same as a share of the way
+    share = t / 1000  # the same times, from 0 to 1
     shortest, longest = 0.004, 4.0  # periods of pi0
     rows = {
         "DDPM": sinusoidal_encoding_t2t(t, 64),
@@ -227,26 +227,26 @@ def nerf():
     for name, frequencies in (("paper", paper), ("code", code)):
         left, right = fourier_features(ends, frequencies)
         apart = (left - right).norm() / left.norm()
-        print(f"{name}: the two ends are {apart:.2f} lengths apart")
+        print(f"{name}: distance of the two ends over the norm: {apart:.2f}")
         found[name] = apart
     return found
 
 
 def irregular():
     q, k = torch.randn(2, 1, 8, dtype=torch.float64)
-    speeds = rope_frequencies(8, base=10000)
+    frequencies = rope_frequencies(8, base=10000)
 
     def score(q_time, k_time):
-        turned = [
-            apply_rope(x, *rope_tables(t, speeds, x.dtype), "half")
+        rotated = [
+            apply_rope(x, *rope_tables(t, frequencies, x.dtype), "half")
             for x, t in ((q, q_time), (k, k_time))
         ]
-        return (turned[0] @ turned[1].mT).item()
+        return (rotated[0] @ rotated[1].mT).item()
 
     now = torch.tensor([7.25], dtype=torch.float64)  # hours, say
     early, later = torch.tensor([2.5]).double(), 1000.125
-    print(f"at 7.25 and 2.5:       {score(now, early):.6f}")
-    print(f"1000.125 hours later:  {score(now + later, early + later):.6f}")
+    print(f"score at 7.25 and 2.5:  {score(now, early):.6f}")
+    print(f"1000.125 hours later:   {score(now + later, early + later):.6f}")
     return {
         "apart": abs(score(now, early) - score(now + later, early + later))
     }
@@ -258,18 +258,18 @@ def turned():
         ring, 2, normalized=True, skip="first", dtype=torch.float64
     )
     angle = torch.tensor(0.5).double()
-    turn = torch.stack(
+    rotation = torch.stack(
         (angle.cos(), -angle.sin(), angle.sin(), angle.cos())
     ).view(2, 2)
-    other = waves @ turn  # as good a pair as the first
+    other = waves @ rotation  # as good a pair as the first
 
     matrix = laplacian(ring, normalized=True)
     wrong = (matrix @ other - other * values).abs().max()
     spaces = (waves @ waves.T - other @ other.T).abs().max()
-    print(f"the two values              {values[0]:.2f} and {values[1]:.2f}")
-    print(f"how wrong the turned pair   {wrong:.4f}")
-    print(f"apart, as vectors           {(waves - other).norm():.2f}")
-    print(f"apart, as projectors        {spaces:.4f}")
+    print(f"eigenvalues                   {values[0]:.2f}, {values[1]:.2f}")
+    print(f"error of the rotated pair     {wrong:.4f}")
+    print(f"difference of the vectors     {(waves - other).norm():.2f}")
+    print(f"difference of the projectors  {spaces:.4f}")
     return {"wrong": wrong, "spaces": spaces}
 
 
@@ -307,16 +307,16 @@ def twins():
         )[0]
         for a in pair
     ]
-    # of the six neighbours of a node, how many go together by threes
+    # how many triangles the six neighbours of a node form
     threes = []
     for graph in pair:
         near = graph[0].nonzero().flatten()
         around = graph[near][:, near]
         threes.append((around @ around @ around).trace().item() / 6)
     apart = [(one - other).abs().max() for one, other in (walks, spectra)]
-    print(f"walks of up to 20 steps:   {apart[0]:.4f} apart")
-    print(f"eigenvalues:               {apart[1]:.4f} apart")
-    print("triangles of neighbours:  ", *(f"{each:.0f}" for each in threes))
+    print(f"difference of walks, up to 20 steps: {apart[0]:.4f}")
+    print(f"difference of eigenvalues:           {apart[1]:.4f}")
+    print("triangles among the neighbours:", *(f"{n:.0f}" for n in threes))
     return {
         "walks": apart[0],
         "values": apart[1],
@@ -326,8 +326,8 @@ def twins():
 
 
 def listeners():
-    """What models that hear or forecast do about order."""
-    print("| Model type | Reads | How it knows order |\n|---|---|---|")
+    """The positional encodings of audio and time-series models."""
+    print("| Model type | Input | Positional encoding |\n|---|---|---|")
     for name, (reads, does) in LISTENERS.items():
         print(f"| `{name}` | {reads} | {does} |")
     return {"models": len(LISTENERS)}
