@@ -33,6 +33,7 @@ results: $(VENV)/site ## bring what exhibits, diagrams and labs give up to date
 test: $(VENV)/test ## check style, bring results up to date, then run every test that needs no browser
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
+	$(RUN) codespell_lib
 	$(if $(BUILT),,$(RUN) executable_prose results)
 	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
 
@@ -79,6 +80,7 @@ ci: export EXECUTE_NOTEBOOKS = true
 ci: export SITE_URL ?= https://example.github.io/guide/
 ci: ## what must pass before a change lands; needs Python, make, git and Node, or `make ci CHECKS=nightly`
 	$(PYTHON) tests/lines.py
+	$(PYTHON) tests/commit_titles.py
 	$(MAKE) --jobs browsers $(VENV)/test tests/site/node_modules/.installed build
 	$(MAKE) BUILT=yes $(CHECKS)
 
