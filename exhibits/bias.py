@@ -1,4 +1,4 @@
-"""What the chapter on penalties on scores shows."""
+"""Figures and tables of the chapter on attention biases."""
 
 import math
 import warnings
@@ -20,11 +20,11 @@ from snippets.sandwich import sandwich_bias
 # Small enough to do without torch.compile, which torch would have.
 warnings.filterwarnings("ignore", "flex_attention called without")
 
-SHARE = 0.95  # of the attention, in the pictures of reach
+SHARE = 0.95  # of the attention, in the figures of reach
 
 
 def _fire_line(heads, drop, **options):
-    """FIRE with its network set by hand: each head gives -drop * share."""
+    """Return FIRE with a network set by hand: a head gives -drop * input."""
     fire = FireBias(heads, hidden=1, **options).requires_grad_(False)
     for parameter, value in zip(
         fire.mlp.parameters(), (1, 0, -drop, 0), strict=True
@@ -34,15 +34,15 @@ def _fire_line(heads, drop, **options):
 
 
 def _one(value):
-    """The same number as a parameter of a single head."""
+    """Return the same number as a parameter of a single head."""
     return torch.tensor([float(value)])
 
 
 def _by_distance(bias, count):
-    """A bias of one head as a function of the distance, from 0 on.
+    """Return a bias of one head as a function of the distance, from 0 on.
 
-    bias takes query and key positions. The query stands at the last of
-    `count` positions, and distance 0 is set to zero.
+    bias takes query and key positions. The query is at the last of `count`
+    positions, and the bias is shifted to zero at distance 0.
     """
     query, keys = torch.tensor([count - 1]), torch.arange(count)
     row = bias(query, keys)[0, 0].flip(-1).double()
@@ -51,10 +51,10 @@ def _by_distance(bias, count):
 
 def ears():
     """A row of bars to both sides of a line, like a voice on a tape: how loud
-    each word of a hall is for you, at the right end.
+    each word of the hall is for you, at the right end.
 
-    The nearest is loudest, and each step to the left is softer. The first
-    word, at the left end, is orange.
+    The nearest word is the loudest, and each word to its left is softer. The
+    first word, at the left end, is orange.
     """
     words, slopes = 60, alibi_slopes(8)
     listener, keys = torch.tensor([words]), torch.arange(words)
@@ -135,7 +135,7 @@ def by_hand():
         0, 0
     ]
     before, after = scores.softmax(-1), (scores + bias).softmax(-1)
-    print("word   score penalty   sum weight")
+    print("word   score    bias   sum weight")
     for j, word in enumerate(("the", "dog", "bites", "back")):
         numbers = (
             f"{scores[j]:>5.1f}{bias[j]:>8.1f}{scores[j] + bias[j]:>6.1f}"
@@ -145,8 +145,9 @@ def by_hand():
 
 
 def alibi_heads():
-    """Eight straight lines that fall with the distance, each named by its
-    slope. That of the first head falls steeply, that of the last hardly.
+    """Line chart of the bias over distance: eight straight lines that fall,
+    each labelled with its slope. The line of the first head falls steeply,
+    and that of the last head hardly falls.
     """
     tokens, heads = 16, 8
     at = torch.arange(tokens)
@@ -160,7 +161,7 @@ def alibi_heads():
             linewidth=1.2,
             label=f"head {head + 1}: 1/{2 ** (head + 1)}",
         )
-    ax.set_xlabel("steps back to the key")
+    ax.set_xlabel("distance to the key (positions)")
     ax.set_ylabel("bias")
     name_lines(ax)
     return fig, {
@@ -172,9 +173,9 @@ def alibi_heads():
 
 
 def families():
-    """Six curves that fall with the distance. ALiBi falls along a straight
-    line, the clipped bias stops falling, the others fall ever more slowly,
-    and Sandwich ripples.
+    """Line chart of six biases that fall with the distance. ALiBi falls along
+    a straight line, the clipped bias stops falling, the others fall more and
+    more slowly, and Sandwich has ripples.
     """
     count, table = 513, torch.linspace(-6, 0, 65)[:, None]
     table = torch.cat([table, table[:-1].flip(0)])  # 64 steps on each side
@@ -197,8 +198,8 @@ def families():
     for (name, bias), line in zip(curves.items(), lines, strict=True):
         rows[name] = _by_distance(bias, count)
         ax.plot(rows[name], line, color="C2", linewidth=1.2, label=name)
-    ax.set_xlabel("distance")
-    ax.set_ylabel("bias, zero at the query")
+    ax.set_xlabel("distance (positions)")
+    ax.set_ylabel("bias (zero at distance 0)")
     name_lines(ax)
     wave = rows["Sandwich"]
     rise = (wave[1:] > wave[:-1]).nonzero()[0].item() + 1
@@ -206,8 +207,10 @@ def families():
 
 
 def mass_by_distance():
-    """Eight S-shaped curves over a logarithmic distance, side by side, the
-    steepest head on the left and the gentlest on the right.
+    """Line chart of the fraction of the attention over the number of nearest
+    keys, on a logarithmic scale: eight S-shaped curves, evenly spaced, with
+    the steepest head on the left and the one with the smallest slope on the
+    right.
     """
     count, heads = 4096, 8
     bias = alibi_bias(
@@ -229,8 +232,8 @@ def mass_by_distance():
         ax.text(place, 0.39, f"head {head + 1}", va="center")
     ax.axhline(SHARE, color="gray", linestyle="--", linewidth=0.8)
     ax.minorticks_off()
-    ax.set_xlabel("keys, counted back from the query")
-    ax.set_ylabel("their share of the attention")
+    ax.set_xlabel("number of nearest keys")
+    ax.set_ylabel("fraction of the attention")
     return fig, {
         "share": SHARE,
         "count": count,
@@ -240,9 +243,9 @@ def mass_by_distance():
 
 
 def slopes():
-    """Dots on three lines over a logarithmic scale of slopes: eight evenly
-    spaced ones, twelve in the released code that stand closer together on the
-    right, and twelve evenly spaced ones, of which four match.
+    """Three rows of dots over a logarithmic scale of slopes: eight evenly
+    spaced dots; twelve of the released code, closer together on the right;
+    and twelve evenly spaced dots of the formula, four of which match.
     """
     naive = 2 ** (-8 * torch.arange(1, 13) / 12)
     released = alibi_slopes(12)
@@ -270,9 +273,9 @@ def slopes():
 
 
 def kerple_forms():
-    """Two panels of falling curves. On the left, logarithms flatten out; on
-    the right, one power flattens too, one is a straight line, and one starts
-    flat and falls ever more steeply.
+    """Two line charts of the bias over distance. On the left, logarithms
+    flatten out. On the right, one power flattens out too, one is a straight
+    line, and one starts flat and falls more and more steeply.
     """
     count = 129
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.7), sharey=True)
@@ -290,7 +293,7 @@ def kerple_forms():
         axes[1].plot(row, line, label=f"{r1}, {r2}")
     for ax, title in zip(axes, ("log", "power"), strict=True):
         ax.set_title(title)
-        ax.set_xlabel("distance")
+        ax.set_xlabel("distance (positions)")
         ax.set_ylim(-16, 0.5)
         ax.legend(title="r₁, r₂", loc="lower left")
     axes[0].set_ylabel("bias")
@@ -298,8 +301,9 @@ def kerple_forms():
 
 
 def fire_two_queries():
-    """Three curves that rise with the distance. Those of queries at 100 and
-    500 lie on each other; that of a query at 4000 stays below them.
+    """Line chart of FIRE's input over distance: three curves that rise. The
+    curves of queries at 100 and 500 coincide; that of a query at 4000 stays
+    below them.
     """
     L, distance = 512, 100
     fire = _fire_line(1, 1, init_L=float(L))
@@ -320,8 +324,8 @@ def fire_two_queries():
             label=f"query at {query}",
         )
     ax.axvline(distance, color="gray", linestyle="--", linewidth=0.8)
-    ax.set_xlabel("distance")
-    ax.set_ylabel("what the network reads")
+    ax.set_xlabel("distance (positions)")
+    ax.set_ylabel("input of the network")
     name_lines(ax)
     return fig, {
         "L": L,
@@ -333,17 +337,18 @@ def fire_two_queries():
 
 
 def _reach(row):
-    """For each length of text, how many keys back hold SHARE of the
-    attention if all contents are equal. row is the bias by distance.
+    """Return, for each length of text, how many nearest keys get SHARE of
+    the attention if all contents are equal. row is the bias by distance.
     """
     mass = row.exp().cumsum(-1)
     return torch.searchsorted(mass, SHARE * mass) + 1
 
 
 def window():
-    """Lines on logarithmic scales: how far the attention reaches in texts of
-    growing length. Two lines of ALiBi turn flat. Sandwich and KERPLE's
-    logarithm go on rising with the text, and so does no bias at all.
+    """Line chart, on logarithmic scales, of how many nearest keys get most of
+    the attention, over the length of the text. Two lines of ALiBi become
+    flat. The lines of Sandwich, of KERPLE's logarithm and of no bias go on
+    rising.
     """
     count = 32_768
     curves = {
@@ -365,8 +370,8 @@ def window():
             shown + 1, reach[name][shown], line, color=color, label=name
         )
     ax.minorticks_off()
-    ax.set_xlabel("keys up to the query")
-    ax.set_ylabel(f"nearest keys that hold {SHARE:.0%}")
+    ax.set_xlabel("number of keys")
+    ax.set_ylabel(f"nearest keys for {SHARE:.0%}")
     name_lines(ax)
     gentle, log = reach["ALiBi 1/256"], reach["KERPLE, log"]
     return fig, {
@@ -383,10 +388,10 @@ def window():
 
 
 def sandwich_octaves():
-    """A staircase over the distance, which doubles from step to step. Up to
-    some four thousand tokens it goes down along a dashed straight line. Then
-    it leaves the line, reaches its lowest step, and goes up. The band around
-    it, from the least to the greatest value of a step, is wide.
+    """Step chart of the mean bias over distance; each step doubles the
+    distance. Up to some four thousand tokens, the steps go down along a
+    dashed straight line. Then they leave the line, reach the lowest step, and
+    go up. The band from the smallest to the largest value of a step is wide.
     """
     doublings = 17
     starts = 2 ** torch.arange(doublings)
@@ -411,14 +416,14 @@ def sandwich_octaves():
     )
     middle = (starts * 2**0.5)[straight.start :]
     line = mean[3] + drop * torch.arange(len(middle))
-    ax.plot(middle, line, "--", color="black", label="the logarithm")
+    ax.plot(middle, line, "--", color="black", label="logarithm")
     ax.set_xscale("log", base=2)
     ax.set_xticks(
         [2**n for n in (0, 4, 8, 12, 16)], [1, 16, 256, 4096, 65536]
     )
     ax.minorticks_off()
     ax.set_ylim(-25, 66)
-    ax.set_xlabel("distance")
+    ax.set_xlabel("distance (positions)")
     ax.set_ylabel("bias")
     ax.legend()
     return fig, {
@@ -440,10 +445,10 @@ def sandwich_octaves():
 
 
 def lead_needed():
-    """Curves over the distance of one key: the score by which it must lead
-    all others to get half of the attention. For ALiBi's steep head the curve
-    shoots up at once, for its gentlest one later; for KERPLE it rises slowly,
-    and without a bias it is flat.
+    """Line chart of the lead in score that one key needs to get half of the
+    attention, over its distance. For the steepest of ALiBi's slopes, the line
+    rises sharply at once, and for the smallest slope later; for KERPLE it
+    rises slowly, and without a bias it is flat.
     """
     count = 4096
     curves = {
@@ -472,8 +477,8 @@ def lead_needed():
         ax.semilogx(shown, lead[name][shown], line, color=color, label=name)
     ax.set_ylim(0, 40)
     ax.minorticks_off()
-    ax.set_xlabel("distance of the key")
-    ax.set_ylabel("score lead it needs")
+    ax.set_xlabel("distance of the key (positions)")
+    ax.set_ylabel("lead in score needed")
     name_lines(ax)
     far = count - 1
     return fig, {
@@ -492,9 +497,9 @@ def without_the_mask():
     formula = -slope * (i[:, None] - i)
     for name, bias in (
         ("causal mask and bias", formula.masked_fill(later, -math.inf)),
-        ("the formula, unmasked", formula),
+        ("formula, no mask", formula),
         (
-            "symmetric, unmasked",
+            "symmetric, no mask",
             alibi_bias_symmetric(i, i, alibi_slopes(8))[0],
         ),
     ):
@@ -513,14 +518,14 @@ def key_only():
     tokens, slope = 4096, alibi_slopes(8)[:, None]
     back = torch.arange(tokens).flip(0)  # distances from the last query
     exact = (-slope.double() * back).softmax(-1)
-    print("slope    by key  by distance")
+    print("slope  key form  distance form")
     errors = {}
     for head in (0, 3, 7):
         here = slope[head]
         forms = (here * torch.arange(tokens), -here * back)
         rows = [form.bfloat16().double().softmax(-1) for form in forms]
         off = [(row - exact[head]).abs().sum() / 2 for row in rows]
-        print(f"1/{1 / here.item():<6.0f}{off[0]:>7.4f}{off[1]:>13.4f}")
+        print(f"1/{1 / here.item():<5.0f}{off[0]:>8.4f}{off[1]:>15.4f}")
         errors[head] = off
     return {
         "tokens": tokens,
@@ -539,9 +544,9 @@ def kernels():
     zero_sums = torch.linalg.qr(ones_first).Q[:, 1:]
     print("                log   square     cube")
     for name, change in (
-        ("as it is", lambda k: k),
+        ("bias", lambda k: k),
         ("+ 1,000,000", lambda k: k + 1e6),
-        ("sums of 0", lambda k: zero_sums.mT @ k @ zero_sums),
+        ("zero sums", lambda k: zero_sums.mT @ k @ zero_sums),
     ):
         least = [torch.linalg.eigvalsh(change(k)).min() for k in forms]
         log, square, cube = [0.0 if abs(x) < 1e-6 else x for x in least]
@@ -561,10 +566,10 @@ def two_ways():
         score = score - slopes[head] * (query - key)
         return torch.where(key <= query, score, -math.inf)
 
-    # slow as it is; in a model, torch.compile(flex_attention)
+    # slow without compilation; in a model, torch.compile(flex_attention)
     through_score = flex_attention(q, k, v, score_mod=alibi)
     gap = (through_mask - through_score).abs().max()
-    print(f"the two agree: {gap < 1e-5}")
+    print(f"same output: {gap < 1e-5}")
     print(f"numbers in the bias: {bias.numel():,}; slopes: {len(slopes)}")
 
 
@@ -573,7 +578,7 @@ def cost():
     fire = sum(p.numel() for p in FireBias(heads).parameters())
     bias = heads * tokens * tokens * 4 / 2**20
     hidden = 32 * tokens * tokens * 4 / 2**20
-    print("                learned  MiB of bias")
+    print("             parameters  MiB of bias")
     for name, learned in (
         ("ALiBi", 0),
         ("Sandwich", 0),
@@ -582,7 +587,7 @@ def cost():
         ("clipped at 128", (2 * 128 + 1) * heads),
     ):
         print(f"{name:<15}{learned:>8,}{bias:>13.0f}")
-    print(f"FIRE on the way: {hidden:>19.0f}")
+    print(f"FIRE, hidden layer: {hidden:>16.0f}")
     return {"heads": heads, "tokens": tokens, "bias": bias, "hidden": hidden}
 
 
