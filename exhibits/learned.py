@@ -1,4 +1,4 @@
-"""What the chapter on learned positions shows."""
+"""Figures and tables of the chapter on learned position embeddings."""
 
 import math
 
@@ -21,11 +21,11 @@ from snippets.learned import AddLearned, learned_encoding
 from snippets.sinusoidal import sinusoidal_encoding
 
 DAYS, DIM, UPDATES = 32, 16, 300
-STAY = 0.9  # how often a day has the weather of the day before
+STAY = 0.9  # probability that a day has the weather of the day before
 
 
 def _weather(rows, days):
-    """Rows of sunny (1) and rainy (-1) days that tend to stay as they are."""
+    """Return sequences of sunny (1) and rainy (-1) days."""
     first = torch.randint(2, (rows, 1))
     turns = torch.rand(rows, days - 1) > STAY
     sunny = torch.cat([first, turns], dim=1).cumsum(dim=1) % 2
@@ -33,14 +33,14 @@ def _weather(rows, days):
 
 
 class _Guesser(torch.nn.Module):
-    """One head that guesses each day from the others, by positions alone."""
+    """One head that predicts each day from the others, by position alone."""
 
     def __init__(self):
         super().__init__()
         self.query = torch.nn.Parameter(torch.randn(DIM, DIM) / DIM**0.5)
         self.key = torch.nn.Parameter(torch.randn(DIM, DIM) / DIM**0.5)
         self.gain = torch.nn.Parameter(torch.tensor(2.0))
-        self.double()  # so that every machine draws the same pictures
+        self.double()  # so that every machine draws the same figures
 
     def forward(self, weather, encoding):
         scores = (encoding @ self.query) @ (encoding @ self.key).T
@@ -50,7 +50,7 @@ class _Guesser(torch.nn.Module):
 
 
 def _train(table, lengths=None):
-    """A guesser, trained with a table; the table learns if it wants to."""
+    """Train a guesser, and its table if the table requires gradients."""
     guesser = _Guesser()
     learn = [p for p in (*guesser.parameters(), table) if p.requires_grad]
     adam = _Adam(learn, rate=0.01)
@@ -66,7 +66,7 @@ def _train(table, lengths=None):
 
 
 class _Adam:
-    """Adam as torch.optim has it, whose import takes longer than it all."""
+    """Adam as in torch.optim, whose import takes longer than the training."""
 
     def __init__(self, parameters, rate):
         self.parameters, self.rate, self.count = parameters, rate, 0
@@ -84,26 +84,26 @@ class _Adam:
 
 
 def _right(guesser, encoding, rows=8000):
-    """How often each day is guessed right."""
+    """Return the fraction of correct guesses for each day."""
     weather = _weather(rows, len(encoding))
     return (guesser(weather, encoding) * weather > 0).double().mean(0)
 
 
 def _trained():
-    """A guesser, its table before training, and after."""
+    """Return a trained guesser, and its table before and after training."""
     table = AddLearned(DAYS, DIM).double().table
     before = table.detach().clone()
     return _train(table), before, table.detach()
 
 
 def _likeness(table):
-    """Cosine similarity of all rows, measured from their mean."""
+    """Return the cosine similarity of all rows after centring."""
     rows = table - table.mean(0)
     return cosine_similarity(rows[:, None], rows, dim=-1)
 
 
 def _near_and_far(likeness):
-    """Mean similarity of neighbours, and of rows far apart."""
+    """Return the mean similarity of neighbours and of distant rows."""
     near = likeness.diagonal(1).mean()
     apart = torch.arange(len(likeness))
     far = likeness[(apart[:, None] - apart).abs() > len(likeness) // 2]
@@ -112,8 +112,8 @@ def _near_and_far(likeness):
 
 def before_and_after():
     """Two grids of coloured cells. Left, before training: pale, without any
-    pattern. Right, after it: strong colours in bands that flow from row to
-    row.
+    pattern. Right, after training: strong colours in bands that continue from
+    row to row.
     """
     _, before, after = _trained()
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 3.2), sharey=True)
@@ -123,7 +123,7 @@ def before_and_after():
     ):
         ax.imshow(table, cmap="signed", vmin=-1, vmax=1, aspect="auto")
         ax.set_title(title)
-        ax.set_xlabel("dimension")
+        ax.set_xlabel("channel")
     axes[0].set_ylabel("position")
     return fig, {
         "days": DAYS,
@@ -135,10 +135,10 @@ def before_and_after():
 
 
 def lockers():
-    """A row of words as dots, and below it a row of lockers.
+    """A row of words, drawn as dots, and below it a row of lockers.
 
     Each of the first words has a card of coloured cells in the locker below
-    it. The last words are orange: there is no locker below them.
+    it. The last words are orange: there are no lockers below them.
     """
     table = _trained()[2].float()
     most = 44
@@ -184,15 +184,15 @@ def _lockers_live(hand_out, most):
         hand_out,
         {"words": Slider("words in the text", 1, most, 38)},
         says=f"Words: {{words:.0f}}. Lockers: {DAYS}. {{without|Every word "
-        "gets its card.|The last word gets none.|The last words get none.}",
+        "gets a card.|The last word gets none.|The last words get none.}",
     )
 
 
 def past_lockers():
-    """A line over the days: how often the machine guesses their weather.
+    """A line over the days: how often their weather is guessed right.
 
-    It is level at the top as far as the lockers reach, and falls at their
-    end to about a dotted line, that of a machine without cards.
+    The line is level at the top up to the last locker. There it falls to
+    about a dotted line, which belongs to a machine without cards.
     """
     guesser, _, table = _trained()
     fresh = AddLearned(DAYS, DIM).double().table.detach()
@@ -207,9 +207,9 @@ def past_lockers():
     ax.plot(days[:DAYS], 100 * right[:DAYS], "C0")
     ax.plot([1, 2 * DAYS], [100 * blind] * 2, ":", color="black")
     ax.text(DAYS / 2, 92, "practised cards", color="C0", ha="center")
-    ax.text(2 * DAYS, 100 * blind + 3, "fresh ones", color="C1", ha="right")
+    ax.text(2 * DAYS, 100 * blind + 3, "fresh cards", color="C1", ha="right")
     ax.text(2, 100 * blind - 1.5, "no cards", va="top")
-    ax.set(ylim=(50, 100), xlabel="day", ylabel="right, in 100")
+    ax.set(ylim=(50, 100), xlabel="day", ylabel="right guesses (%)")
     ax.set_xticks([1, DAYS, 2 * DAYS])
     return fig, {
         "inside": right[:DAYS].mean(),
@@ -234,8 +234,8 @@ def by_hand():
 
 
 def looked_up():
-    """A grid of coloured cells, one row of which is framed, and beside it
-    that row. Below the last row of the grid there is nothing.
+    """A grid of coloured cells in which one row is framed, and next to it the
+    same row alone. Below the last row of the grid, there is nothing.
     """
     table = _trained()[2].float()
     longest, last = 40, DAYS - 1
@@ -258,11 +258,11 @@ def looked_up():
     extent = (-0.5, DIM - 0.5, DAYS - 0.5, -0.5)
     grid.imshow(table, cmap="signed", vmin=-1, vmax=1, extent=extent)
     (live.moves["frame"],) = grid.plot(*made["frame"].T, "black")
-    grid.set(xlabel="dimension", ylabel="position", ylim=(longest, -1))
+    grid.set(xlabel="channel", ylabel="position", ylim=(longest, -1))
     live.moves["row"] = beside.imshow(
         made["row"], cmap="signed", vmin=-1, vmax=1
     )
-    beside.set(aspect=2, xticks=[], yticks=[], title="what the token gets")
+    beside.set(aspect=2, xticks=[], yticks=[], title="added to the token")
     return fig, {"last": last}, live
 
 
@@ -274,12 +274,12 @@ def _looked_up_live(look_up, longest, table):
                 "position", 0, longest - 1, 20, drag="frame", along="y"
             )
         },
-        says="Position {position:.0f}: {missing|the table has its row|"
-        "there is no such row, and the code stops with an error}.",
+        says="Position {position:.0f}: {missing|the table has a row for it|"
+        "the table has no row for it, and the code raises an error}.",
         call="import torch\n"
         "from learned import learned_encoding\n\n"
         "row = learned_encoding(torch.tensor({position}), table)",
-        title="The call, with the table that was trained here",
+        title="The call, with the table trained here",
         draws={"row": "row"},
         given={"table": table},
     )
@@ -294,14 +294,14 @@ def one_step():
     add.table.data -= 0.1 * add.table.grad
     moved = (add.table.detach() - before).norm(dim=-1)
     for position, distance in enumerate(moved.tolist()):
-        print(f"row {position} moved by {distance:.2f}")
+        print(f"row {position} changed by {distance:.2f}")
     return {"used": 3, "rows": 6}
 
 
 def similarity():
-    """Three square grids. The fresh table shows a diagonal line on noise. The
-    trained one shows broad bands along the diagonal, the sinusoidal one
-    narrower bands.
+    """Three square grids. The untrained table shows a diagonal line on
+    noise. The trained table shows broad bands along the diagonal, and the
+    sinusoidal table shows narrower bands.
     """
     _, before, after = _trained()
     waves = sinusoidal_encoding(torch.arange(DAYS), DIM).double()
@@ -314,7 +314,7 @@ def similarity():
     ):
         likeness = _likeness(table)
         ax.imshow(likeness, cmap="signed", vmin=-1, vmax=1)
-        ax.set_title(name)
+        ax.set_title({"fresh": "untrained"}.get(name, name))
         ax.set_xticks([0, 15, 31])
         near, far = _near_and_far(likeness)
         values |= {f"{name}_near": near, f"{name}_far": far}
@@ -325,17 +325,17 @@ def similarity():
 
 def directions():
     """Two smooth curves over the positions, each close to one wave. The
-    second is the first, moved by about a quarter of a wave.
+    second is the first, shifted by about a quarter of a wave.
     """
     _, _, after = _trained()
     rows = after - after.mean(0)
     left, size, _ = torch.linalg.svd(rows, full_matrices=False)
-    left = left * left[0].sign()  # which way is up is a matter of choice
+    left = left * left[0].sign()  # the sign is arbitrary
     fig, ax = plt.subplots(figsize=(4.4, 2.4))
     for n, line in enumerate(("-", "--")):
         ax.plot(left[:, n] * size[n], line, label=f"direction {n + 1}")
     ax.set_xlabel("position")
-    ax.set_ylabel("place along it")
+    ax.set_ylabel("coordinate of the row")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     share = size.square() / size.square().sum()
     return fig, {"share": share[:2].sum()}
@@ -353,7 +353,7 @@ def guesses():
     for name, encoding in tables.items():
         guesser = _train(encoding)
         right[name] = _right(guesser, encoding.detach()).mean()
-        print(f"{name:<13} {right[name]:.1%} guessed right")
+        print(f"{name:<13} {right[name]:.1%} correct")
         if name == "sinusoidal":
             beyond = _right(guesser, waves)[DAYS:].mean()
     print(f"{'the best rule':<13} {STAY:.1%}")
@@ -367,18 +367,18 @@ def guesses():
 
 
 def beside_sinusoidal():
-    """Sinusoidal and learned positions, side by side."""
+    """Compare sinusoidal and learned positions in a table."""
     places, width = 1024, 768
     tables = {
         "sinusoidal": sinusoidal_encoding(torch.arange(places), width),
         "learned": AddLearned(places, width).table.detach(),
     }
     rows = {
-        f"Numbers to learn, {places:,} places of width {width}": (
+        f"Learned parameters, {places:,} positions of width {width}": (
             "0",
             f"{tables['learned'].numel():,}",
         ),
-        "Length of a row at the start": [
+        "Norm of a row at initialisation": [
             f"{table.norm(dim=-1).mean():.2f}" for table in tables.values()
         ],
     }
@@ -388,28 +388,28 @@ def beside_sinusoidal():
         losses = [
             f"{_within(seed['loss_by_position']):.2f}" for seed in text[table]
         ]
-        rows.setdefault("Dates translated right, in %", []).append(
+        rows.setdefault("Dates translated correctly (%)", []).append(
             ", ".join(exact)
         )
-        rows.setdefault("Loss on source code, in nats a byte", []).append(
+        rows.setdefault("Loss on source code (nats per byte)", []).append(
             ", ".join(losses)
         )
-    print("| What | Sinusoidal | Learned |")
+    print("| Quantity | Sinusoidal | Learned |")
     print("|---|--:|--:|")
     for name, cells in rows.items():
         print(f"| {name} |", *(f"{cell} |" for cell in cells))
 
 
 def _within(loss):
-    """The mean over the trained length, but for its first places."""
+    """Return the mean over the training length without the first bin."""
     within = loss[1 : TRAINED // BIN]
     return sum(within) / len(within)
 
 
 def rarely_trained():
-    """Dots that climb, with some scatter: rows that were trained more often
-    are mostly longer, up to a height at which they level off. The rows that
-    were never trained lie at the bottom left, close to zero.
+    """Dots that rise with some variation: rows that were used by more updates
+    usually have a larger norm, up to a level at which it stays the same. The
+    rows that were never used lie at the bottom left, close to zero.
     """
     table = AddLearned(DAYS, DIM).double().table
     before = table.detach().clone()
@@ -423,7 +423,7 @@ def rarely_trained():
     ax.set_xscale("symlog", linthresh=1)
     ax.set_xticks([0, 1, 10, 100], ["0", "1", "10", "100"])
     ax.set_xlabel("updates that used the row")
-    ax.set_ylabel("length of the row")
+    ax.set_ylabel("norm of the row")
     never = often == 0
     right = _right(guesser, after)
     return fig, {
@@ -441,11 +441,11 @@ TEXTS = ["dog bites man", "man runs", "the dog bites the man"]
 
 
 def left_padding():
-    """Two batches of three texts, filled up on the left with grey cells, with
-    a number in each cell.
+    """Two batches of three texts, padded on the left with gray cells. Each
+    word has its position below it.
 
-    Above, the numbers are those of the columns, so that each text starts at
-    another number. Below, every text starts at zero.
+    Above, positions count columns, so each text starts at a different number.
+    Below, every text starts at zero.
     """
     words = [text.split() for text in TEXTS]
     width = max(map(len, words))
@@ -455,8 +455,8 @@ def left_padding():
     naive = torch.arange(width).expand_as(mask)
     fig, axes = plt.subplots(2, 1, figsize=(4.4, 3.6))
     for ax, title, positions in (
-        (axes[0], "counted from the edge", naive),
-        (axes[1], "counted from the first token", padded_positions(mask)),
+        (axes[0], "columns counted", naive),
+        (axes[1], "tokens counted", padded_positions(mask)),
     ):
         ax.set_title(title)
         for row, text in enumerate(words):
@@ -491,7 +491,7 @@ CENTRE = {"ha": "center", "va": "center"}
 def padded_outputs():
     tokens, layer = torch.randn(1, 3, 16), SelfAttention(16, heads=2)
     add = AddLearned(8, 16)
-    torch.nn.init.normal_(add.table)  # as large as the tokens
+    torch.nn.init.normal_(add.table)  # same scale as the tokens
     alone, _ = layer(add(tokens, torch.arange(3)), causal=True)
 
     mask = torch.tensor([[0, 0, 1, 1, 1]])
@@ -515,7 +515,7 @@ def past_the_end():
     last = len(table) - 1
     ways = {
         "this snippet": lambda at: learned_encoding(at, table),
-        "torch's lookup": lambda at: embedding(at, table),
+        "F.embedding": lambda at: embedding(at, table),
         "plain indexing": lambda at: table[at],
         "clamped": lambda at: table[at.clamp(0, last)],
         "wrapped": lambda at: table[at % len(table)],
@@ -534,11 +534,11 @@ def past_the_end():
 
 
 def clamped():
-    """Five curves of right guesses over the days. A stretched table stays
-    high to the end. Fresh rows fall at the end of the table to the level of a
-    model without positions. A clamped table falls a little earlier, and
-    is low on the first day too. A wrapped one lies below all others almost
-    everywhere.
+    """Five curves of the fraction of correct guesses over the days. The
+    stretched table stays high to the end. Fresh rows fall, at the end of the
+    table, to the level of a model without positions. The clamped table falls
+    a little earlier and is also low on the first day. The wrapped table lies
+    below all other curves almost everywhere.
     """
     guesser, _, table = _trained()
     days = 2 * DAYS
@@ -570,13 +570,13 @@ def clamped():
     values["blind"] = blind.mean()
     values["untouched"] = _right(guesser, table).mean()
     ax.set_xlabel("day")
-    ax.set_ylabel("guessed right")
+    ax.set_ylabel("fraction of correct guesses")
     ax.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
     return fig, values
 
 
 def parameters():
-    print("model          rows   width    numbers")
+    print("model          rows   width parameters")
     counts = {}
     for name, rows, width in (
         ("BERT base", 512, 768),
@@ -591,7 +591,7 @@ def parameters():
 
 def starts():
     dim = 768
-    print("start                         spread   length of a row")
+    print("initialisation                std      norm of a row")
     bert = AddLearned(512, dim, init="bert").table
     gpt2 = AddLearned(1024, dim, init="gpt2").table
     hugging_face = torch.nn.init.normal_(torch.empty(1024, dim), std=0.02)
@@ -617,9 +617,9 @@ def fooled():
     print("                       distance  cosine  centred")
     values = {}
     for name, key, table in (
-        ("fresh", "fresh", fresh),
-        ("fresh, 100 times", "scaled", 100 * fresh),
-        ("fresh, one vector added", "shifted", fresh + common),
+        ("untrained", "fresh", fresh),
+        ("untrained, 100 times", "scaled", 100 * fresh),
+        ("untrained, plus vector", "shifted", fresh + common),
         ("trained", "trained", trained),
     ):
         distance = torch.pdist(table).mean()
@@ -638,21 +638,21 @@ def any_scores():
     size = torch.linalg.svdvals(wanted)
     table = torch.cat([left[:, :4] * size[:4], right[:4].T], dim=1)
     between = torch.zeros(dim, dim)
-    between[:4, 4:] = torch.eye(4)  # the first half looks for the second
+    between[:4, 4:] = torch.eye(4)  # the first half times the second
     free = (table @ between @ table.T - wanted).norm() / wanted.norm()
 
     waves = sinusoidal_encoding(torch.arange(positions), dim)
     inverse = torch.linalg.pinv(waves)
     best = waves @ (inverse @ wanted @ inverse.T) @ waves.T
     fixed = (best - wanted).norm() / wanted.norm()
-    print(f"missing, with a table of its own   {free:.0e}")
-    print(f"missing, with sinusoidal rows      {fixed:.2f}")
+    print(f"relative error, learned table    {free:.0e}")
+    print(f"relative error, sinusoidal rows  {fixed:.2f}")
     return {"positions": positions, "dim": dim, "rank": 4, "fixed": fixed}
 
 
 def scaled_and_dropped():
     class Scaled(torch.nn.Module):
-        """What an encoding adds, times a learned number; then dropout."""
+        """Scale an added encoding by a learned number; then apply dropout."""
 
         def __init__(self, add, rate):
             super().__init__()
@@ -670,14 +670,14 @@ def scaled_and_dropped():
 
     x = embed(ids, positions)
     x.square().sum().backward()
-    print(f"training: {(x == 0).float().mean():.2f} are dropped,")
-    print(f"the scale learns: {embed.add.scale.grad != 0}")
+    print(f"training: {(x == 0).float().mean():.2f} dropped,")
+    print(f"the scale is trained: {embed.add.scale.grad != 0}")
 
     x, alone = (
         embed.eval()(ids, positions),
         plain(embed.tokens(ids), positions),
     )
-    print(f"in use, the plain sum: {torch.equal(x, alone)}")
+    print(f"evaluation, the plain sum: {torch.equal(x, alone)}")
 
 
 def in_a_model():
@@ -693,5 +693,6 @@ def in_a_model():
     print("packed:", tuple(x.shape), positions[0].tolist())
 
     next_id = torch.randint(50257, (2, 1))
-    place = mask.sum(1, keepdim=True)  # as many as came before
-    print("next:  ", tuple(embed(next_id, place).shape), place.tolist())
+    position = mask.sum(1, keepdim=True)  # the number of tokens so far
+    shape = tuple(embed(next_id, position).shape)
+    print("next:  ", shape, position.tolist())

@@ -30,10 +30,10 @@ def test_the_table_beside_sinusoids_holds_what_was_kept(capsys):
     rows = {cells[1].strip(): cells[2:] for line in out.splitlines() if len(cells := line.split("|")) > 2}
     for n, name in enumerate(("sinusoidal", "learned")):
         losses = [sum(seed["loss_by_position"][1:8]) / 7 for seed in kept[name]]
-        shown = [float(each) for each in rows["Loss on source code, in nats a byte"][n].split(",")]
+        shown = [float(each) for each in rows["Loss on source code (nats per byte)"][n].split(",")]
         assert shown == pytest.approx(losses, abs=0.005)
         exact = [100 * seed["exact"] for seed in load("translator")[name]]
-        shown = [float(each) for each in rows["Dates translated right, in %"][n].split(",")]
+        shown = [float(each) for each in rows["Dates translated correctly (%)"][n].split(",")]
         assert shown == pytest.approx(exact, abs=0.05) and (100 in shown) == (100 in exact)
     assert f"{1024 * 768:,}" in out
 
