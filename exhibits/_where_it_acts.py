@@ -11,7 +11,7 @@ TOKENS, QUERY, KEY = 12, 9, 4  # a text, and a pair of its places
 BEFORE, BETWEEN = 21, 4  # tokens that move the pair, and that part it
 NOTHING = 1e-4  # a change that is none: some files round to float32
 STEPS = ("input", "q and k", "scores", "softmax", "output")
-ACTS = ("add", "turn", "scale", "mix", "gate")
+ACTS = ("add", "rotate", "scale", "mix", "gate")
 
 
 class Place(NamedTuple):
@@ -67,7 +67,7 @@ class _Probe:
         units = torch.eye(x.shape[-1], dtype=x.dtype)
         images = [step(zeros + unit) - made for unit in units]
         left, sizes, right = torch.linalg.svd(torch.stack(images, -1))
-        changes = {"add": made, "turn": left @ right - units}
+        changes = {"add": made, "rotate": left @ right - units}
         changes["scale"] = sizes - 1
         return tuple(act for act in changes if self.seen(changes[act]))
 
@@ -108,7 +108,7 @@ class _Probe:
         for name, rows in (
             ("query", QUERY),
             ("key", KEY),
-            ("those between", slice(KEY + 1, QUERY)),
+            ("tokens between", slice(KEY + 1, QUERY)),
         ):
             swapped = with_rows(rows, other)
             if self.seen(swapped - first):
@@ -213,7 +213,7 @@ def place(method, axes=1):
     of_pairs = bool(acts["scores"] or acts["output"]) or not by_place
     by = {
         "distance": by_distance and of_pairs,
-        "place": by_place,
+        "position": by_place,
         "each axis": probe.by_axes(),
         "own content": "gate" in acts["input"],
     }

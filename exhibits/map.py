@@ -1,7 +1,7 @@
-"""What the map shows: where each method acts, found by running it.
+"""Figures of the taxonomy: where each method acts, found by running it.
 
-Nothing is said of a method here but its users; its name and its chapter stand
-with what it does, in _methods.py, and _where_it_acts.py asks what that is.
+This module names only the models that use a method. The name, chapter and
+operations of each method are in _methods.py; _where_it_acts.py probes them.
 """
 
 import math
@@ -52,12 +52,12 @@ def _used():
 
 
 def _power_above(error):
-    """The power of ten above it: its digits differ in each process."""
+    """Return the next power of ten: digits differ between processes."""
     return 10.0 ** math.ceil(math.log10(error))
 
 
 def _color(acts, heard):
-    """That of its family, by the first step at which it acts."""
+    """Return the colour of a family, by the first step where it acts."""
     if acts["scores"]:
         return "C3" if heard else "C2"
     return "C0" if acts["input"] else "C1" if acts["q and k"] else "C4"
@@ -65,7 +65,7 @@ def _color(acts, heard):
 
 def table():
     used, places = _used(), _places()
-    print("| Method, file | Does | To | By | Used in |")
+    print("| Method, file | Operation | Step | Depends on | Used in |")
     print("|---|---|---|---|---|")
     for name, found in places.items():
         entry = METHODS[name]
@@ -93,20 +93,20 @@ def table():
 
 
 def grid():
-    """A grid: a column for each step of attention, a row for each act.
+    """A grid with a column for each step and a row for each operation.
 
-    Added to the input stand sinusoids and tables, of lines and grids, and
-    Fourier, added to scores ALiBi, KERPLE, FIRE, Sandwich, T5, Swin and
-    clipped biases, added to the softmax sinks, and to the output Shaw.
-    Queries and keys are turned by RoPE, YaRN, xPos, axial RoPE and M-RoPE;
-    YaRN, xPos and a temperature scale them.
-    Into scores mix relative logits, Shaw, local and global, Transformer-XL
-    and DeBERTa. A gate stands at the input; CoPE, forget gates and PaTH gate
-    scores.
+    Row "add": sinusoids and tables, in one and two dimensions, and Fourier
+    features at the input; ALiBi, KERPLE, FIRE, Sandwich, T5, clipped and Swin
+    biases at the scores; sinks at the softmax; Shaw at the output.
+    Row "rotate": RoPE, YaRN, xPos, axial RoPE and M-RoPE at queries and keys.
+    Row "scale": YaRN, xPos and a temperature at queries and keys.
+    Row "mix": relative logits, Shaw, local and global, Transformer-XL and
+    DeBERTa at the scores. Row "gate": the gated encoding at the input; CoPE,
+    forget gates and PaTH at the scores.
     """
     cells = {(act, step): [] for act in ACTS for step in STEPS}
     for name, found in _places().items():
-        heard = {"query", "key", "those between"} & set(found.by)
+        heard = {"query", "key", "tokens between"} & set(found.by)
         for step, acts in found.acts.items():
             for act in acts:
                 color = _color(found.acts, heard)
@@ -174,7 +174,7 @@ def shelf():
 
 
 def _turning(dim):
-    """What one step of RoPE is made of, for neighbours as pairs."""
+    """Return the generator of RoPE, with adjacent channels as pairs."""
     step = torch.zeros(dim, dim, dtype=torch.float64)
     first = torch.arange(0, dim, 2)
     step[first + 1, first] = rope_frequencies(dim, base=10000)
@@ -182,26 +182,26 @@ def _turning(dim):
 
 
 def _shearing(dim, slope):
-    """One of ALiBi's, on two channels more."""
+    """Return the generator of ALiBi, on two additional channels."""
     step = torch.zeros(dim + 2, dim + 2, dtype=torch.float64)
     step[dim, dim + 1] = slope
     return step
 
 
 def _turning_and_scaling(dim):
-    """One of xPos's."""
+    """Return the generator of xPos."""
     grows = -xpos_decay(dim).log() / 512
     return _turning(dim) + grows.repeat_interleave(2).diag()
 
 
 def _lifted(q, k):
-    """Two channels more for each, whose product is zero."""
+    """Add two channels to each vector; their product is zero."""
     one, zero = torch.eye(2, dtype=q.dtype).unbind()
     return torch.cat((q, one)), torch.cat((k, zero))
 
 
 def _between(step, q, k, i, j):
-    """The product of a query moved to place i and a key moved to place j."""
+    """Return the score of a query at position i and a key at position j."""
     move = torch.linalg.matrix_exp
     return (move(-i * step).T @ q) @ (move(j * step) @ k)
 
@@ -214,15 +214,15 @@ def alibi_as_a_move():
     step = torch.zeros(10, 10, dtype=torch.float64)
     step[8, 9] = slopes[0]
 
-    def move(n):
+    def shear(n):
         return torch.eye(10, dtype=torch.float64) + n * step
 
-    print(" query   key   moved    ALiBi")
+    print(" query   key sheared    ALiBi")
     for i, j in ((5, 3), (905, 903), (905, 3)):
-        moved = (move(-i).T @ query) @ (move(j) @ key)
+        sheared = (shear(-i).T @ query) @ (shear(j) @ key)
         bias = alibi_bias(torch.tensor([i]), torch.tensor([j]), slopes)
         score = q @ k / 8**0.5 + bias[0, 0, 0]
-        print(f"{i:>6}{j:>6}{moved:>9.2f}{score:>9.2f}")
+        print(f"{i:>6}{j:>6}{sheared:>8.2f}{score:>9.2f}")
 
 
 def moves(dim=16, steps=(100, 1_000, 5_000)):
@@ -247,16 +247,21 @@ def moves(dim=16, steps=(100, 1_000, 5_000)):
 
     bias = alibi_bias(i, j, alibi_slopes(8)[:1])
     rows = {
-        "RoPE": ("turns", _turning(dim), (q, k), rope()),
+        "RoPE": ("rotation", _turning(dim), (q, k), rope()),
         "ALiBi": (
-            "shears",
+            "shear",
             _shearing(dim, slope),
             _lifted(q, k),
             q @ k + bias,
         ),
-        "xPos": ("turns, scales", _turning_and_scaling(dim), (q, k), xpos()),
+        "xPos": (
+            "rotation, scaling",
+            _turning_and_scaling(dim),
+            (q, k),
+            xpos(),
+        ),
     }
-    print("| Method | A step |", *(f"{n:,} |" for n in steps))
+    print("| Method | Factor |", *(f"n = {n:,} |" for n in steps))
     print("|---|---|", *("--:|" for _ in steps))
     off = []
     for name, (does, step, vectors, score) in rows.items():

@@ -29,20 +29,20 @@ OFFSETS = (-907, -3, -1, 0, 1, 2, 17, 1024)
 # What each paper says, by step, and by what.
 SAID = {
     "none": ({}, ""),
-    "sinusoidal": ({"input": "add"}, "place"),
-    "sinusoidal_2d": ({"input": "add"}, "place, each axis"),
-    "learned": ({"input": "add"}, "place"),
-    "vit_table": ({"input": "add"}, "place, each axis"),
-    "fourier": ({"input": "add"}, "place, each axis"),
-    "gated_encoding": ({"input": "gate"}, "place, own content"),
-    "rope": ({"q and k": "turn"}, "distance"),
-    "rope_scaling": ({"q and k": "turn, scale"}, "distance"),  # YaRN's temperature
-    "xpos": ({"q and k": "turn, scale"}, "distance"),
-    "axial_rope": ({"q and k": "turn"}, "distance, each axis"),
-    "mrope": ({"q and k": "turn"}, "distance, each axis"),
+    "sinusoidal": ({"input": "add"}, "position"),
+    "sinusoidal_2d": ({"input": "add"}, "position, each axis"),
+    "learned": ({"input": "add"}, "position"),
+    "vit_table": ({"input": "add"}, "position, each axis"),
+    "fourier": ({"input": "add"}, "position, each axis"),
+    "gated_encoding": ({"input": "gate"}, "position, own content"),
+    "rope": ({"q and k": "rotate"}, "distance"),
+    "rope_scaling": ({"q and k": "rotate, scale"}, "distance"),  # YaRN's temperature
+    "xpos": ({"q and k": "rotate, scale"}, "distance"),
+    "axial_rope": ({"q and k": "rotate"}, "distance, each axis"),
+    "mrope": ({"q and k": "rotate"}, "distance, each axis"),
     "alibi": ({"scores": "add"}, "distance"),
     "kerple": ({"scores": "add"}, "distance"),
-    "fire": ({"scores": "add"}, "distance, place"),
+    "fire": ({"scores": "add"}, "distance, position"),
     "sandwich": ({"scores": "add"}, "distance"),
     "t5_bias": ({"scores": "add"}, "distance"),
     "clipped_bias": ({"scores": "add"}, "distance"),
@@ -52,10 +52,10 @@ SAID = {
     "local_global": ({"scores": "mix"}, "distance, query"),
     "transformer_xl": ({"scores": "mix"}, "distance, query, key"),
     "deberta": ({"scores": "mix"}, "distance, query, key"),
-    "cope": ({"scores": "gate"}, "query, key, those between"),
-    "forgetting": ({"scores": "gate"}, "query, those between"),  # the gate of the query is the last
-    "path_attention": ({"scores": "gate"}, "query, key, those between"),
-    "temperature": ({"q and k": "scale"}, "place"),
+    "cope": ({"scores": "gate"}, "query, key, tokens between"),
+    "forgetting": ({"scores": "gate"}, "query, tokens between"),  # the gate of the query is the last
+    "path_attention": ({"scores": "gate"}, "query, key, tokens between"),
+    "temperature": ({"q and k": "scale"}, "position"),
     "sinks": ({"softmax": "add"}, ""),
 }
 
@@ -120,35 +120,35 @@ def with_a_sink(scores):
 MADE_UP = {
     "ALiBi with places added to queries": (
         Method(score=alibi, turn=of_query(lambda x, at: x + at)),
-        ({"q and k": "add", "scores": "add"}, "distance, place"),
+        ({"q and k": "add", "scores": "add"}, "distance, position"),
     ),
     "ALiBi by twice the query's place": (
         Method(score=lambda q, k, x, at: scaled_dot_product(q, k) - 2.0 * at[:, None] + at),
-        ({"scores": "add"}, "distance, place"),
+        ({"scores": "add"}, "distance, position"),
     ),
     "a bias by the key's place": (
         Method(score=lambda q, k, x, at: scaled_dot_product(q, k) + 0.1 * at),
-        ({"scores": "add"}, "place"),
+        ({"scores": "add"}, "position"),
     ),
     "a temperature by place": (
         Method(turn=of_query(lambda x, at: x * (2 + at).log())),
-        ({"q and k": "scale"}, "place"),
+        ({"q and k": "scale"}, "position"),
     ),
     "a temperature": (Method(turn=of_query(lambda x, at: 2 * x)), ({"q and k": "scale"}, "")),
-    "a mirror": (Method(turn=of_query(lambda x, at: -x)), ({"q and k": "turn"}, "")),
+    "a mirror": (Method(turn=of_query(lambda x, at: -x)), ({"q and k": "rotate"}, "")),
     "a gate of queries": (Method(turn=of_query(lambda x, at: x * x.sigmoid())), ({"q and k": "gate"}, "")),
     "a sink": (Method(weigh=with_a_sink), ({"softmax": "add"}, "")),
     "gates on the way": (
         Method(score=on_the_way(torch.nn.functional.logsigmoid)),
-        ({"scores": "gate"}, "query, those between"),
+        ({"scores": "gate"}, "query, tokens between"),
     ),
-    "gates of those between": (
+    "gates of tokens between": (
         Method(score=on_the_way(torch.nn.functional.logsigmoid, last=False)),
-        ({"scores": "gate"}, "those between"),
+        ({"scores": "gate"}, "tokens between"),
     ),
-    "a sum of those between": (
+    "a sum of tokens between": (
         Method(score=on_the_way(lambda number: number, last=False)),
-        ({"scores": "mix"}, "those between"),
+        ({"scores": "mix"}, "tokens between"),
     ),
     "a gate of the key": (
         Method(score=lambda q, k, x, at: scaled_dot_product(q, k) + x[:, 0].sigmoid()),
@@ -165,7 +165,7 @@ MADE_UP = {
     ),
     "a note by place": (
         Method(take=lambda w, v, at: w @ (v + at.double()[:, None])),
-        ({"output": "add"}, "place"),
+        ({"output": "add"}, "position"),
     ),
 }
 
@@ -186,14 +186,14 @@ def test_what_is_added_to_a_method_is_found(name):
 @each_of("axis", [0, 1])
 def test_a_coordinate_that_changes_nothing_is_no_axis(axis):
     by_one = Method(add=lambda x, at: x + at[:, axis, None])
-    assert found(by_one, axes=2) == ({"input": "add"}, "place")
+    assert found(by_one, axes=2) == ({"input": "add"}, "position")
 
 
 def test_one_file_for_another_is_found():
     swapped = METHODS["alibi"].make(SIZES), METHODS["rope"].make(SIZES)
     assert found(swapped[0]) != found(swapped[1])
     both = Method(score=swapped[0].score, turn=swapped[1].turn)
-    assert found(both) == ({"q and k": "turn", "scores": "add"}, "distance")
+    assert found(both) == ({"q and k": "rotate", "scores": "add"}, "distance")
 
 
 def test_the_table_has_what_was_found_and_no_change_is_in_doubt(printed, returned):
@@ -399,9 +399,9 @@ def test_how_far_vectors_grow_is_what_the_table_shows(printed, returned):
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed("map.moves")]
     many = numbers(" ".join(rows[0][2:]))
     assert [row[:2] for row in rows[2:]] == [
-        ["RoPE", "turns"],
-        ["ALiBi", "shears"],
-        ["xPos", "turns, scales"],
+        ["RoPE", "rotation"],
+        ["ALiBi", "shear"],
+        ["xPos", "rotation, scaling"],
     ]
     rope, alibi, xpos = (numbers(" ".join(row[2:])) for row in rows[2:])
     assert rope == [1, 1, 1] and alibi == [n / 2 for n in many]
