@@ -1,4 +1,4 @@
-"""What the chapter on models without positions shows."""
+"""Figures of the chapter on NoPE (no positional encoding)."""
 
 import itertools
 import math
@@ -17,8 +17,8 @@ from snippets.temperature import log_temperature, power_temperature
 
 
 def bowls():
-    """Two bowls of water with one cup of ink in each, that of one word and
-    that of the next. The second is a little paler.
+    """Two bowls of water, each with one cup of ink in it: the bowl of one
+    word and the bowl of the next word, which is a little paler.
     """
     most = 40
     places = torch.arange(most + 1)
@@ -74,8 +74,8 @@ def bare():
     """Two rows of dots along a line of probabilities, one for each kind of
     mark, and a larger black one for no marks.
 
-    At the practised length the black dot is the last of all. Far beyond, two
-    of the others are far behind it, and two more beside it.
+    At the practised length, the black dot has the lowest probability. Far
+    beyond it, two other dots are far lower, and two more are about as low.
     """
     read = {
         "practised length": _loss_by_context.NEAR,
@@ -111,9 +111,9 @@ def running_mean():
     values[0] = 1.0  # the start mark carries a one
     seen = attention(flat, flat, values, causal=True)[0].flatten()
     whole = attention(flat, flat, values)[0].flatten()
-    print("place  with mask  without")
+    print("position  with mask  without mask")
     for place in range(tokens):
-        print(f"{place + 1:>5}{seen[place]:>11.2f}{whole[place]:>9.2f}")
+        print(f"{place + 1:>8}{seen[place]:>11.2f}{whole[place]:>14.2f}")
     return {"tokens": tokens}
 
 
@@ -137,7 +137,7 @@ def orders():
         "two NoPE layers": [None, None],
         "RoPE, then NoPE": [_rotate, None],
     }
-    print("different last outputs")
+    print("different outputs at the last token")
     found = {}
     for name, stack in stacks.items():
         seen = []
@@ -157,7 +157,7 @@ def orders():
 
 
 class Local(Encoding):
-    """RoPE of a base, in a window that counts the token itself."""
+    """RoPE in a sliding window that includes the token itself."""
 
     def __init__(self, width, base, window):
         super().__init__()
@@ -176,39 +176,39 @@ class Local(Encoding):
 
 def hybrid():
     local = Local(width=16, base=10_000, window=8)
-    plan = 3 * [local] + [Encoding()]  # one line: the kinds of all layers
+    plan = 3 * [local] + [Encoding()]  # the encoding of each layer
     blocks = [Block(dim=64, heads=4) for _ in plan]
 
     def run(x, positions, plan):
         seen = positions[:, None, :] <= positions[:, :, None]
         for block, kind in zip(blocks, plan, strict=False):
             mask = additive_mask(seen, kind.bias(positions, positions))
-            place = kind.tables(positions), positions, positions, mask
-            x, _ = block(x, kind, *place)
+            tables = kind.tables(positions)
+            x, _ = block(x, kind, tables, positions, positions, mask)
         return x
 
     x, at = torch.randn(1, 40, 64, requires_grad=True), torch.arange(40)[None]
     reach = {}
     for name, kinds in (
-        ("windows alone", plan[:3]),
-        ("the whole plan", plan),
+        ("windows only", plan[:3]),
+        ("all layers", plan),
     ):
         (slope,) = torch.autograd.grad(run(x, at, kinds)[0, -1].sum(), x)
         reach[name] = (slope[0].abs().sum(-1) > 0).sum()
-        print(f"{name:<15} the last token hears {reach[name]:>2} tokens")
+        print(f"{name:<14}last token depends on {reach[name]} tokens")
     apart = (run(x, at + 1000, plan) - run(x, at, plan)).abs().max()
-    print(f"all 1,000 later: {apart:.0e}")
+    print(f"change if all positions move by 1,000: {apart:.0e}")
     return {
-        "windows": reach["windows alone"],
-        "all": reach["the whole plan"],
+        "windows": reach["windows only"],
+        "all": reach["all layers"],
         "apart": apart,
     }
 
 
 def distinct_places():
-    """Three lines on logarithmic scales: how many different values of one
-    over the place there are. float32 keeps a straight line; float16 and
-    bfloat16 bend away from it, bfloat16 first.
+    """Three lines on logarithmic scales: the number of different values of
+    1/t up to each position t. The line of float32 is straight; float16 and
+    bfloat16 bend away below it, bfloat16 first.
     """
     tokens = 16_384
     exact = 1 / torch.arange(1, tokens + 1, dtype=torch.float64)
@@ -226,8 +226,8 @@ def distinct_places():
         count[name] = new.cumsum(0)
         twin[name] = (new == 0).double().argmax().item()
         ax.loglog(shown + 1, count[name][shown], line, label=name)
-    ax.set_xlabel("places")
-    ax.set_ylabel("different values")
+    ax.set_xlabel("position t")
+    ax.set_ylabel("different values of 1/t")
     name_lines(ax)
     return fig, {
         "tokens": tokens,
@@ -239,9 +239,9 @@ def distinct_places():
 
 
 def shrinking():
-    """Two lines on logarithmic scales: the size of what an untrained
-    attention layer gives out falls with the place behind a causal mask and is
-    level without one. They meet at the last place, which sees all.
+    """Two lines on logarithmic scales: the root mean square of the output of
+    an untrained attention layer, by position. With a causal mask it falls;
+    without one it is level. They meet at the last position, which sees all.
     """
     tokens, texts = 256, 48
     x = torch.randn(texts, tokens, 32)
@@ -257,8 +257,8 @@ def shrinking():
         size[name] = output.square().mean((0, 2)).sqrt()
         shown = torch.logspace(0, math.log10(tokens), 40).long().unique() - 1
         ax.loglog(shown + 1, size[name][shown], line, label=name)
-    ax.set_xlabel("place")
-    ax.set_ylabel("size of the output")
+    ax.set_xlabel("position")
+    ax.set_ylabel("output (root mean square)")
     name_lines(ax)
     causal = size["causal mask"]
     return fig, {
@@ -271,9 +271,9 @@ def shrinking():
 
 
 def dilution():
-    """Two curves over the number of keys: the weight of one key that leads
-    all others by a fixed score falls towards zero. If the lead grows with the
-    logarithm of the length, the weight does not fall.
+    """Two curves over the number of keys: the weight of one key falls towards
+    zero if its score exceeds all others by a constant. If this lead grows
+    with the logarithm of the length, the weight does not fall.
     """
     lead, trained = 8.0, 1024
     keys = torch.logspace(1, 6, 50)
@@ -281,10 +281,10 @@ def dilution():
     grown = lead * keys.log() / math.log(trained)
     growing = 1 / (1 + (keys - 1) * (-grown).exp())
     fig, ax = plt.subplots()
-    ax.semilogx(keys, fixed, label="the same lead")
+    ax.semilogx(keys, fixed, label="constant lead")
     ax.semilogx(keys, growing, "--", label="lead ∝ log\nof the length")
     ax.axvline(trained, color="gray", linestyle=":")
-    ax.set_xlabel("keys")
+    ax.set_xlabel("number of keys")
     ax.set_ylabel("weight of the leading key")
     ax.set_ylim(0, 1.05)
     name_lines(ax)
@@ -298,13 +298,14 @@ def dilution():
 
 
 def layer_plans(layers=12):
-    """Three rows of twelve cells, one a layer. In each row three filled cells
-    alternate with an empty one; the filled ones are labelled with the span
-    that they see, which differs between the rows.
+    """Three rows of twelve cells, one row per model and one cell per layer.
+    In each row, every fourth cell is empty (no RoPE) and the others are
+    filled. A label below each row says what the layers with RoPE see: a chunk
+    in llama4, all tokens in smollm3 and a window in cohere2.
     """
     plans = {
-        "llama4": "its chunk",
-        "smollm3": "all",
+        "llama4": "a chunk",
+        "smollm3": "all tokens",
         "cohere2": "a window",
     }
     uses_rope = [(layer + 1) % 4 != 0 for layer in range(layers)]
@@ -316,7 +317,7 @@ def layer_plans(layers=12):
             ax.add_patch(
                 plt.Rectangle((layer, top), 0.9, 0.8, fc=face, ec="C0")
             )
-        spans = f"RoPE sees {rotated}, NoPE sees all"
+        spans = f"RoPE layers see {rotated}, NoPE layers all tokens"
         ax.text(0, top - 0.1, spans, va="top")
     ax.set_yticks([top + 0.4 for top in tops], list(plans))
     ax.set_xticks([0.45, 3.45, 7.45, 11.45], [1, 4, 8, 12])
@@ -329,9 +330,9 @@ def layer_plans(layers=12):
 
 
 def sink():
-    """Three rising curves over the score of the best key: the weight of all
-    keys together. Without a sink it is level at one. With one it is low where
-    no key fits and comes near one where a key fits; the higher sink is later.
+    """Three curves over the score of the best key: the total weight of all
+    keys. Without a sink, it is one everywhere. With a sink, it is low where
+    no key fits and rises to nearly one; with the higher sink it rises later.
     """
     keys, best = 16, torch.linspace(-4, 12, 65)
     scores = torch.zeros(len(best), 1, 1, keys)
@@ -346,15 +347,16 @@ def sink():
         ax.plot(best, share[height], line, label=name)
     ax.set_ylim(0, 1.05)
     ax.set_xlabel("score of the best key")
-    ax.set_ylabel("weight of all keys")
+    ax.set_ylabel("total attention weight of the keys")
     name_lines(ax)
     return fig, {"keys": keys, "low": share[2.0][0], "high": share[2.0][-1]}
 
 
 def temperatures():
-    """Four lines over the position, on a logarithmic axis. Two stay at one up
-    to a length and then rise, one in steps and one smoothly, later; one rises
-    in smaller steps; the power rises from the start and ends highest.
+    """Four lines: the factor on the scores over the position (log axis).
+    Llama 4 and Ministral 3 stay at one up to a length and then rise in steps;
+    Inkling-2 rises later and smoothly; Beam, a power of the position, rises
+    from the start and ends highest.
     """
     at = torch.logspace(0, 6, 90).long().unique()
     ways = {
@@ -368,7 +370,7 @@ def temperatures():
     for (name, factors), line in zip(ways.items(), lines, strict=True):
         ax.semilogx(at, factors, line, label=name)
     ax.set_xlabel("position")
-    ax.set_ylabel("scores are multiplied by")
+    ax.set_ylabel("factor on the scores")
     name_lines(ax)
     return fig, {
         "last": at[-1],
