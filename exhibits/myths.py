@@ -1,4 +1,4 @@
-"""What the page on myths shows: each sentence, tried."""
+"""Experiments of the page on misconceptions, one for each sentence."""
 
 import math
 
@@ -29,7 +29,7 @@ def _random(*shape):
 
 
 def _rope(x, position, layout="interleaved"):
-    """x, a vector, turned as at one position."""
+    """Return the vector x, rotated as at one position."""
     w = rope_frequencies(x.shape[-1], base=10000)
     at = torch.tensor([float(position)], dtype=torch.float64)
     return apply_rope(x[None], *rope_tables(at, w, x.dtype), layout)[0]
@@ -43,8 +43,8 @@ def same_pattern():
     same = (shuffled - weights).abs().max()
     permuted = (shuffled - moved).abs().max()
     print("largest difference of the attention weights")
-    print(f"  to the same pattern      {same:.3f}")
-    print(f"  to the permuted pattern  {permuted:.0e}")
+    print(f"  from the same pattern      {same:.3f}")
+    print(f"  from the permuted pattern  {permuted:.0e}")
     return {"same": same, "permuted": permuted}
 
 
@@ -59,9 +59,9 @@ def blind_without_positions():
         return x[-1]
 
     changes = {}
-    for name, causal in (("every token sees all", False), ("causal", True)):
+    for name, causal in (("no mask", False), ("causal mask", True)):
         change = (last(x[order], causal) - last(x, causal)).norm()
-        print(f"{name:<21} last token changes by {change:.0e}")
+        print(f"{name:<11}  last token changes by {change:.0e}")
         changes["causal" if causal else "full"] = change
     return changes
 
@@ -71,16 +71,16 @@ def set_or_multiset():
     once, twice = torch.stack((a, b)), torch.stack((a, a, b))
     change = attention(once, once, once)[0] - attention(*[twice] * 3)[0][:2]
     change = change[0].norm()
-    print(f"output for a, of (a, b) and of (a, a, b): {change:.3f} apart")
+    print(f"outputs at a in (a, b) and (a, a, b): {change:.3f} apart")
     return {"change": change}
 
 
 def uniform_without_positions():
     same, other = _random(1, 16).expand(3, 16), _random(3, 16)
-    for name, x in (("three equal tokens", same), ("three others", other)):
+    for name, x in (("equal tokens", same), ("different tokens", other)):
         _, weights = attention(x, x, x)
         shown = "  ".join(f"{weight:.3f}" for weight in weights[0])
-        print(f"{name:<19} {shown}")
+        print(f"{name:<16}  {shown}")
     return {"largest": weights[0].max()}
 
 
@@ -94,7 +94,7 @@ def sums():
 
     plain = (moved + positions).sum(0) - (x + positions).sum(0)
     attended = pooled(moved + positions) - pooled(x + positions)
-    print("two orders of the same words, positions added")
+    print("two orders of the same tokens, positions added")
     print(f"  sums of the vectors  {plain.norm():.0e} apart")
     print(f"  after attention      {attended.norm():.2f} apart")
     return {"sum": plain.norm(), "attended": attended.norm()}
@@ -115,16 +115,16 @@ def too_late():
 
     gaps = [(f(x[order]) - f(x)).norm() for f in (one, two)]
     print("positions added after the first of two layers")
-    print(f"  one layer   orders are {gaps[0]:.0e} apart")
-    print(f"  two layers  orders are {gaps[1]:.3f} apart")
+    print(f"  after layer 1  two orders differ by {gaps[0]:.0e}")
+    print(f"  after layer 2  two orders differ by {gaps[1]:.3f}")
     return {"one": gaps[0], "two": gaps[1]}
 
 
 def additive():
     rows, a, b = _sinusoid(11, 128), 3, 7
     miss = (rows[a] + rows[b] - rows[a + b]).norm()
-    print(f"PE({a}) + PE({b}) misses PE({a + b}) by {miss:.1f};")
-    print(f"PE({a + b}) itself is {rows[a + b].norm():.1f} long")
+    print(f"PE({a}) + PE({b}) differs from PE({a + b}) by {miss:.1f};")
+    print(f"the norm of PE({a + b}) is {rows[a + b].norm():.1f}")
     return {"miss": miss, "length": rows[a + b].norm()}
 
 
@@ -150,7 +150,7 @@ def squared_frequencies():
     right = 10000 ** (-2 * p / dim)
     wrong = 10000 ** (-4 * p / dim)  # i taken for the even dimension
     still = [int((w * (length - 1) < 0.01).sum()) for w in (right, wrong)]
-    print(f"pairs (of {dim // 2}) that turn by less than 0.01")
+    print(f"pairs (of {dim // 2}) that rotate by less than 0.01")
     print(f"radians over {length} positions")
     print(f"  i counts pairs       {still[0]}")
     print(f"  i counts dimensions  {still[1]}")
@@ -163,11 +163,11 @@ def squared_frequencies():
 def overwhelmed():
     dim = 128
     position = _sinusoid(1, dim).norm()
-    print(f"length of a position's row, width {dim}: {position:.2f}")
+    print(f"norm of a position's row, width {dim}: {position:.2f}")
     values = {"position": position}
     for name, deviation in (("small", 0.02), ("unit", 1.0)):
         token = (_random(1000, dim) * deviation).norm(dim=-1).mean()
-        print(f"  tokens drawn with deviation {deviation:<4} {token:6.2f}")
+        print(f"  tokens, standard deviation {deviation:<4} {token:6.2f}")
         values[name] = token
     return values
 
@@ -191,9 +191,9 @@ def orthogonal_columns():
     rank = torch.linalg.matrix_rank(rows, rtol=tolerance)
     coarse = torch.linalg.matrix_rank(rows, rtol=1e-3)
     print(f"{dim} columns, {count} positions")
-    print(f"  largest cosine of two  {alike.max():.6f}")
-    print(f"  numerical rank         {rank}")
-    print(f"  down to a thousandth   {coarse}")
+    print(f"  largest cosine of two columns  {alike.max():.6f}")
+    print(f"  numerical rank                 {rank}")
+    print(f"  rank down to a thousandth      {coarse}")
     return {
         "alike": alike.max(),
         "rank": rank,
@@ -259,7 +259,7 @@ def wrong_sign():
 def no_factor():
     q = torch.tensor([1.0, 0.0], dtype=torch.float64)
     k = torch.tensor([0.0, 1.0], dtype=torch.float64)
-    print(f"q . k = {q @ k:.0f}, turned:")
+    print(f"q . k = {q @ k:.0f}; after rotation:")
     scores = [float(q @ _rope(k, offset)) for offset in range(4)]
     for offset, score in enumerate(scores):
         print(f"  offset {offset}  {score:6.3f}")
@@ -270,7 +270,7 @@ def not_weaker_with_distance():
     q, k = _random(2, 10_000, 64)
     w = rope_frequencies(64, base=10000)
     spreads = {}
-    print("distance  spread of the scores of random q and k")
+    print("distance  standard deviation of random scores")
     for distance in (0, 10, 1000, 10_000):
         at = torch.full((len(k),), distance)
         turned = apply_rope(k, *rope_tables(at, w, k.dtype), "half")
@@ -285,7 +285,7 @@ def not_weaker_with_distance():
 
 
 class _Products(TorchDispatchMode):
-    """Counts the numbers that elementwise products make."""
+    """Count the numbers that elementwise products return."""
 
     made = 0
 
@@ -310,8 +310,8 @@ def linear_attention():
     short, long = work(256), work(1024)
     values = {"attention": long[0] / short[0], "turned": long[1] / short[1]}
     print("a text four times as long needs")
-    print(f"  {values['attention']:.0f} times the products in attention")
-    print(f"  {values['turned']:.0f} times the products in rotations")
+    print(f"  {values['attention']:.0f} times the operations in attention")
+    print(f"  {values['turned']:.0f} times the operations in rotations")
     return values
 
 
@@ -350,7 +350,7 @@ def division_is_not_yarn():
     w = rope_frequencies(64, base=10000)
     divided = position_interpolation(w, 4.0) / w
     stretched = yarn(w, 4.0, 2048) / w
-    print("share of its speed that a pair keeps, factor 4")
+    print("new frequency / old frequency of a pair, factor 4")
     print("pair   divided   YaRN")
     for pair in (0, 12, 31):
         print(f"{pair:>4}   {divided[pair]:7.2f}   {stretched[pair]:.2f}")
@@ -370,7 +370,7 @@ def causal_by_bias():
         )
         leaks[name] = weights[0].triu(1).sum(-1)[0]
         print(f"{name:<10} the first token gives {leaks[name]:.2f}")
-    print("           of its attention to later ones")
+    print("           of its attention to later tokens")
     return leaks
 
 
@@ -404,7 +404,7 @@ def last_bucket():
     buckets = t5_buckets(offsets, 32, 128, bidirectional=False)
     first = int((buckets == buckets.max()).nonzero()[0])
     shared = int((buckets.diff() == 0).nonzero()[0])
-    print("32 buckets, looking back, maximum distance 128")
+    print("32 buckets, causal, maximum distance 128")
     print(f"  {shared} is the first distance to share its bucket")
     print(f"  {first} is the first distance in the last one")
     return {"own": shared, "first": first, "maximum": 128}
@@ -417,7 +417,7 @@ def no_shift():
     placed = q @ rows.flip(0).mT  # column j taken for distance j
     shifted = relative_shift(q @ rows.mT)
     spread = {}
-    print("the same query everywhere, the key one step before")
+    print("same query at all positions, key one step back")
     for name, scores in (("no shift", placed), ("shifted", shifted)):
         diagonal = scores.diagonal(-1)
         print(f"  {name:<9}", *(f"{score:5.2f}" for score in diagonal))
@@ -472,7 +472,7 @@ def shifted_input():
         at = torch.arange(start, start + 4)
         return shaw_scores(words, words, key_table, at, at)
 
-    print("scores change, the same words six places on")
+    print("change of the scores if all positions move by 6")
     changes = {}
     for make in (learned, rope, shaw):
         changes[make.__name__] = (make(6) - make(0)).abs().max()
@@ -492,10 +492,11 @@ def values_turn():
             apply_rope(output, cos, -sin, "interleaved") if back else output
         )
 
-    print("outputs change, the same words six places on")
+    print("change of the outputs if all positions move by 6")
     for name, back in (("turned", False), ("turned back", True)):
         changes[name] = (layer(6, back) - layer(0, back)).abs().max()
-        print(f"  values {name:<12} {changes[name]:.0e}")
+        shown = name.replace("turned", "rotated")
+        print(f"  values {shown:<13} {changes[name]:.0e}")
     return {name.replace(" ", "_"): each for name, each in changes.items()}
 
 
@@ -503,12 +504,12 @@ def all_rotate():
     late = [row for row in listed() if row["released"] >= "2025"]
     kinds = [row["kind"] for row in late]
     print(f"models of the list from 2025 on  {len(late):>2}")
-    print(f"  rotate in every layer          {kinds.count('rotation'):>2}")
+    print(f"  rotation in every layer        {kinds.count('rotation'):>2}")
     some = kinds.count("rotation, some layers")
-    print(f"  leave it out in some           {some:>2}")
+    print(f"  rotation in some layers        {some:>2}")
     for row in late:
         if not row["kind"].startswith("rotation"):
-            print(f"  do not by default: {row['name']}")
+            print(f"  no rotation by default: {row['name']}")
     still = len(late) - some - kinds.count("rotation")
     return {"late": len(late), "some": some, "still": still}
 
@@ -533,7 +534,7 @@ def left_padding(pad=3):
 
     alone, padded = outputs(torch.arange(8)), outputs(torch.arange(8) + pad)
     changes = {}
-    print(f"outputs change, after {pad} of padding")
+    print(f"change of the outputs with {pad} padding tokens")
     for name, output in alone.items():
         changes[name] = (padded[name] - output).abs().max()
         print(f"  {name:<16} {changes[name]:.0e}")
@@ -552,9 +553,9 @@ def packed_by_positions():
 
     second = output(x[3:], at[3:], seen[:3, :3])
     changes = {}
-    print("the second of two texts in a row, against it alone")
+    print("outputs of the second text, packed and alone")
     for name, shown in (
-        ("positions start again", seen),
+        ("positions restart", seen),
         ("and a mask by text", seen & (text[:, None] == text)),
     ):
         changes[name] = (output(x, at, shown)[3:] - second).abs().max()
@@ -570,11 +571,11 @@ def named_not_used():
         return attention(q, q, x)[0]
 
     def names(x, at):
-        _rotate = apply_rope  # there to be found, and never called
+        _rotate = apply_rope  # named, but never called
         return attention(x, x, x)[0]
 
     at, changes = torch.arange(6), {}
-    print("outputs change, all distances three times as long")
+    print("change of the outputs if all distances triple")
     for layer in (calls, names):
         change = (layer(x, 3 * at) - layer(x, at)).abs().max()
         changes[layer.__name__] = change
@@ -584,7 +585,7 @@ def named_not_used():
 
 def one_compass():
     values = {}
-    print("cosine of the angle between two places, one hand")
+    print("cosine of the angle between two positions, one pair")
     for far in (44, 710):
         alike = cosine_similarity(
             *(
