@@ -12,6 +12,7 @@ from exhibits._drawing import COLORS
 from experiments import dates, generator, runs, translator
 from snippets.sinusoidal import sinusoidal_encoding
 
+BOUND = "upper bound without order"
 BLIND = ("none", "RoPE in the decoder only")
 
 
@@ -26,9 +27,10 @@ def _of(key):
 
 
 def two_orders():
-    """Two rows of boxes, a German date above, the English one below.
+    """Two rows of boxes, with a German date above and the English one below.
 
-    Lines join what means the same. Those of the day and of the month cross.
+    Lines join words with the same meaning. The lines of the day and of the
+    month cross.
     """
     rows = dates.texts(date(2026, 4, 3), "long")
     places = {}
@@ -96,11 +98,11 @@ def same_bag():
 
 
 def exact_match():
-    """A row for each encoding with a point for each seed: the share of dates
-    that are translated without a mistake.
+    """Dot plot with a row for each encoding and a dot for each seed: the
+    fraction of dates that are translated without a mistake.
 
-    The two rows whose encoder has no positions stand far to the left of all
-    others.
+    The dots of the two rows without positions in the encoder are far to the
+    left of all others.
     """
     exact = _of("exact")
     order = sorted(exact, key=lambda name: _mean(exact[name]))
@@ -117,7 +119,7 @@ def exact_match():
         )
     ax.set_yticks(range(len(order)), order)
     ax.set_xlim(0, 1.02)
-    ax.set_xlabel("share of dates without a mistake")
+    ax.set_xlabel("fraction of dates without a mistake")
     seeing = [
         each for name in order if name not in BLIND for each in exact[name]
     ]
@@ -139,7 +141,7 @@ def by_style():
     """A table of encodings and styles."""
     styles, exact = dates.STYLES, _of("exact")
     at_best = {style: _best_from_a_bag(style) for style in styles}
-    rows = {"best from a bag": [*at_best.values(), _mean(at_best.values())]}
+    rows = {BOUND: [*at_best.values(), _mean(at_best.values())]}
     for name, seeds in _of("by_style").items():
         means = [_mean([seed[style] for seed in seeds]) for style in styles]
         rows[name] = [*means, _mean(exact[name])]
@@ -152,14 +154,14 @@ def by_style():
         "dates": len(dates.DAYS),
         "of_short": at_best["short"],
         "of_full": at_best["full"],
-        "of_all": rows["best from a bag"][-1],
+        "of_all": rows[BOUND][-1],
         "none_full": rows["none"][-2],
     }
 
 
 def _best_from_a_bag(style):
-    """The share of dates that one can get right who sees only which tokens
-    there are: one for each bag."""
+    """The fraction of dates that a function of the multiset of tokens can
+    get right at most: one for each multiset."""
     kinds = {tuple(sorted(dates.tokens(text))) for text in _german(style)}
     return len(kinds) / len(dates.DAYS)
 
@@ -175,8 +177,8 @@ def translations():
 
 
 def wrong():
-    """How many of the wrong translations that were kept are dates, of those
-    that were made without positions in the encoder."""
+    """How many of the stored wrong translations by models without positions
+    in the encoder are dates."""
     found = [
         _is_date(said, dates.STYLES[place % len(dates.STYLES)])
         for name, seeds in _of("translations").items()
@@ -202,7 +204,7 @@ def _is_date(text, style):
 
 
 def loudness():
-    """At the start: how loud what two encodings add is beside the tokens."""
+    """Norms of two added encodings and of the tokens, at initialisation."""
     model = translator.translator("learned", 0).requires_grad_(False)
     scale = model.tokens.embedding_dim**0.5
     values = _beside(scale * model.tokens.weight, model.source)
@@ -224,10 +226,11 @@ def _beside(tokens, learned):
 
 
 def looked():
-    """Two grids, the tokens of a German date across and of the English one
-    down. On the left, with positions, most rows have one dark cell, and the
-    digits of day and year follow two slanting lines. On the right, without
-    positions, digits are looked for in several places.
+    """Two heatmaps of attention weights, with the tokens of a German date as
+    columns and those of the English date as rows. On the left, with RoPE,
+    most rows have one dark cell, and the digits of day and year lie on two
+    slanting lines. On the right, without positions, the weights of a digit
+    are spread over several columns.
     """
     kept = runs.load("translator")
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 3.9), sharey=True)
@@ -240,7 +243,7 @@ def looked():
         ax.set_xticks(range(len(source)), source, rotation=90)
         ax.set_yticks(range(len(target)), target)
         ax.tick_params(length=0)
-        ax.set_title(name)
+        ax.set_title("no positions" if name == "none" else name)
         share[name] = _on_the_digit(source, target, percent)
     axes[0].set_ylabel("next token to write")
     return fig, {"rope": share["RoPE"], "none": share["none"]}
@@ -258,9 +261,9 @@ def _on_the_digit(source, target, percent):
 
 
 def masks():
-    """Three grids of which token each token sees: the encoder's is full but
-    for the padding, which sees itself alone; the decoder's is a triangle;
-    the look from the decoder to the encoder is full but for the padding.
+    """Three attention masks as grids. The encoder's mask is full except for
+    the padding, which attends to itself alone; the decoder's is a triangle;
+    that of cross-attention is full except for the padding.
     """
     model = translator.translator("none", 0)
     german, english = ("03.04.26", "03.04.2026"), ("4/3/26", "Apr 3, 2026")
@@ -273,17 +276,17 @@ def masks():
     of_target = ["▸", *english[0]]
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 2.5))
     for ax, title, seen, rows, columns in (
-        (axes[0], "reading", reads[0, 0].isfinite(), of_source, of_source),
-        (axes[1], "writing", writes[0, 0].isfinite(), of_target, of_target),
-        (axes[2], "looking", looks, of_target, of_source),
+        (axes[0], "encoder", reads[0, 0].isfinite(), of_source, of_source),
+        (axes[1], "decoder", writes[0, 0].isfinite(), of_target, of_target),
+        (axes[2], "cross-attention", looks, of_target, of_source),
     ):
         ax.imshow(seen, vmin=0, vmax=1.4)
         ax.set_xticks(range(len(columns)), columns)
         ax.set_yticks(range(len(rows)), rows)
         ax.tick_params(length=0)
         ax.set_title(title)
-        ax.set_xlabel("is seen")
-    axes[0].set_ylabel("sees")
+        ax.set_xlabel("key")
+    axes[0].set_ylabel("query")
     return fig
 
 
@@ -291,7 +294,7 @@ def mirror_images():
     pairs = dict(dates.mirrored(10**6))
     for text in ("10.01.01", "10.01.01"[::-1]):
         print(f"{text}  is  {pairs[text]}")
-    print("apart, in an untrained translator with")
+    print("difference of the scores, in an untrained translator with")
     target = dates.batch(["10/10/01"], [dates.START])
     for name in ("ALiBi", "Shaw", "RoPE"):
         model = translator.translator(name, 0).double()
@@ -302,10 +305,10 @@ def mirror_images():
 
 
 def mirrored():
-    """A row for each encoding with a point for each seed: the share of texts
-    translated right among those that are another date if read from their
-    end. The row of the symmetric bias, ALiBi, does not pass the dashed line
-    at one half, nor do the two rows without positions.
+    """Dot plot with a row for each encoding and a dot for each seed: the
+    fraction of correct translations among dates that are another date if
+    read backwards. ALiBi, with a symmetric bias, does not pass the dashed
+    line at one half, and neither do the two rows without positions.
     """
     found = _of("mirrored")
     order = sorted(found, key=lambda name: _mean(found[name]))
@@ -317,7 +320,7 @@ def mirrored():
     ax.axvline(0.5, color="gray", linestyle="--")
     ax.set_yticks(range(len(order)), order)
     ax.set_xlim(0, 1.02)
-    ax.set_xlabel("share of dates without a mistake")
+    ax.set_xlabel("fraction of dates without a mistake")
     free = [
         each for name in order if name not in bounded for each in found[name]
     ]

@@ -73,7 +73,7 @@ def made():
 
 def trained_length():
     results, values = load("generator"), {}
-    print("loss on unseen text, in nats a byte")
+    print("loss on unseen text (nats per byte)")
     print(f"{'':<12} seed 0  seed 1  seed 2    mean")
     bins = TRAINED // BIN
     for name, runs in results.items():
@@ -85,12 +85,12 @@ def trained_length():
 
 
 def by_position():
-    """Five curves over position: the loss on text that no model has seen.
+    """Line chart of the loss on held-out text against position.
 
-    Up to position 128, where training ended, the one without positions is
-    the highest and RoPE's the lowest. The learned table's curve ends there.
-    Beyond it the sinusoidal curve jumps above all others; RoPE's rises a
-    little later, and just as high; ALiBi's stays where it was.
+    Up to position 128, the training length, the model without positions has
+    the highest loss and RoPE the lowest. The line of the learned table ends
+    there. Beyond it, the sinusoidal line jumps above all others; RoPE's line
+    rises a little later, and just as high; ALiBi's line stays level.
     """
     results, values = load("generator"), {}
     fig, ax = plt.subplots(figsize=(4.4, 3.1))
@@ -111,8 +111,8 @@ def by_position():
             : TRAINED // (2 * BIN)
         ].mean()
     ax.set_xlabel("position")
-    ax.set_ylabel("loss in nats a byte")
-    ax.text(TRAINED, ax.get_ylim()[1], " training ended here", va="top")
+    ax.set_ylabel("loss (nats per byte)")
+    ax.text(TRAINED, ax.get_ylim()[1], " training length", va="top")
     name_lines(ax)
     return fig, values | {"lead": _lead(results)}
 
@@ -143,8 +143,8 @@ def by_temperature():
         row = [_mean(run["words"][heat][0] for run in runs) for heat in heats]
         print(f"{name:<12}" + "".join(f"{found:7.1f}" for found in row))
     first = results["none"][0]["words"]
-    for name in ("held out", "shuffled"):
-        print(f"{name}, at no temperature: {first[name][0]:.1f}")
+    print(f"text of held-out files: {first['held out'][0]:.1f}")
+    print(f"the same bytes, shuffled: {first['shuffled'][0]:.1f}")
 
 
 def chances():
@@ -171,12 +171,13 @@ def ends():
 
 
 def beyond():
-    """Five curves over four stretches of written text: how many different
-    words of the corpus each holds.
+    """Line chart of the number of different known words in four stretches of
+    generated text, for five encodings.
 
-    A gray line far above is real text. RoPE's curve starts highest and falls
-    to almost nothing, the sinusoidal one falls, too, ALiBi's is level, and
-    that without positions stays near zero. The learned table has one point.
+    A grey line far above the others is real text. RoPE's line starts highest
+    and falls to almost nothing, the sinusoidal line falls, too, ALiBi's is
+    level, and that without positions stays near zero. The learned table has
+    one point.
     """
     results, values = load("generator"), {}
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
@@ -200,7 +201,7 @@ def beyond():
         values[f"{name.lower()}_first"] = found.mean(0)[0]
         values[f"{name.lower()}_last"] = found.mean(0)[-1]
     ax.set_xticks(range(1, 5), ["to 128", "to 256", "to 384", "to 512"])
-    ax.set_xlabel("positions")
+    ax.set_xlabel("stretch (positions)")
     ax.set_ylabel("different known words")
     ax.set_ylim(0)
     name_lines(ax)
