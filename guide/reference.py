@@ -7,6 +7,7 @@ that the tests keep (`make goldens`, `make bench`). A speed that is older than i
 import ast
 import json
 import re
+import textwrap
 
 from executable_prose import project, symbols
 from executable_prose.execution.provenance import changed
@@ -14,6 +15,7 @@ from executable_prose.reading import parsed
 
 RESULTS = "experiments/results"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
+SECTION = re.compile(r"(Args|Returns|Raises|Note|Example|References):\n")
 
 
 class ResultsError(Exception):
@@ -21,7 +23,7 @@ class ResultsError(Exception):
 
 
 def calls(file):
-    """Every public function and class of a file: (name, lines of its signature, what its docstrings say)."""
+    """Yield each public function and class of a file: (name, lines of its signature, docstrings)."""
     source = symbols.find(file)
     for node in ast.parse("\n".join(source.lines)).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
@@ -29,10 +31,29 @@ def calls(file):
 
 
 def _said(node):
-    """The docstrings of a definition and of its methods: (name of the method, paragraphs)."""
+    """Yield the docstrings of a definition and of its methods: (name of the method, sections)."""
     for name, each in [("", node), *((each.name, each) for each in _methods(node))]:
         if docstring := ast.get_docstring(each):
-            yield name, docstring.split("\n\n")
+            yield name, sections(docstring)
+
+
+def sections(docstring):
+    """Return the sections of a docstring in Google style: [(title, paragraphs)], "" for the description."""
+    found = [("", [])]
+    for paragraph in docstring.split("\n\n"):
+        if heading := SECTION.match(paragraph):
+            found.append((heading[1], []))
+            paragraph = paragraph[heading.end() :]
+        elif found[-1][0] and not paragraph.startswith(" "):
+            found.append(("", []))
+        title, paragraphs = found[-1]
+        paragraphs.append(textwrap.dedent(paragraph) if title else paragraph)
+    return found
+
+
+def entries(text):
+    """Return the entries of Args or Raises: [(name, description)], each with its further lines indented."""
+    return [entry.split(": ", 1) for entry in re.split(r"\n(?! )", text)]
 
 
 def _methods(node):

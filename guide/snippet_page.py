@@ -1,6 +1,7 @@
 """```reference snippets/file.py```: all of a snippet's own page below its prose."""
 
 import html
+import re
 import textwrap
 
 from executable_prose import project, symbols
@@ -33,7 +34,7 @@ def reference(page, file, body):
     for name, signature, said in calls:
         signature = box(page, "highlight", highlighted(signature))
         parts += [[f"### `{name}` {{: .call }}"], signature]
-        parts += [_docstring(page, method, *paragraphs) for method, paragraphs in said]
+        parts += [_docstring(page, method, *sections) for method, sections in said]
     parts += [["## The file"], *placed(page, source)]
     if model := in_a_model(snippet):
         parts += [["## In a model", "", IN_A_MODEL], *placed(page, model)]
@@ -74,13 +75,31 @@ def warning_of_fixes(snippet, changes_page):
     ]
 
 
-def _docstring(page, method, sentence, *rest):
-    """A docstring, whole; only its sentence is for the search."""
+def _docstring(page, method, description, *sections):
+    """Return a whole docstring as HTML; the search finds only its summary."""
     name = f"<code>{method}</code>: " if method else ""
-    rest = "".join(_paragraph(page, text) for text in rest)
-    return f'<p class="call">{name}{_flowing(sentence)}</p>' + (
+    _, (summary, *more) = description
+    rest = "".join(_section(page, title, texts) for title, texts in [("", more), *sections])
+    return f'<p class="call">{name}{_flowing(summary)}</p>' + (
         rest and f"<section {UNSEARCHED}>{rest}</section>"
     )
+
+
+def _section(page, title, paragraphs):
+    if title in ("Args", "Raises"):
+        shown = "".join(map(_entries, paragraphs))
+    else:
+        shown = "".join(_paragraph(page, text) for text in paragraphs)
+    return f'<p class="section">{title}</p>{shown}' if title else shown
+
+
+def _entries(text):
+    """Return the parameters of Args, or the exceptions of Raises, as a list of definitions."""
+    pairs = (
+        f"<dt><code>{html.escape(name)}</code></dt><dd>{_flowing(words)}</dd>"
+        for name, words in stored.entries(text)
+    )
+    return f'<dl class="call">{"".join(pairs)}</dl>'
 
 
 def _paragraph(page, text):
@@ -91,7 +110,7 @@ def _paragraph(page, text):
 
 
 def _flowing(text):
-    return html.escape(" ".join(text.split()))
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
 
 
 def peer_table(peers):

@@ -131,7 +131,7 @@ def _check_integers(name: str, *given: Tensor) -> None:
 def _offsets(
     query_positions: Tensor, key_positions: Tensor, device: torch.device | None
 ) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+    """Return key minus query position: (..., queries, keys), int64."""
     _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
@@ -152,9 +152,9 @@ def _check_last(queries: int, keys: int) -> None:
 
 
 def _each_offset(by_offset: Tensor, queries: int, keys: int) -> Tensor:
-    """Of what is given for offsets -most to most, that for -keys to queries.
+    """Extend the entries of offsets -most to most to offsets -keys to queries.
 
-    Repeats and a slice, whose gradients are sums: nothing is looked up.
+    This uses repeats and a slice, whose gradients are sums, and no lookup.
     """
     most = by_offset.shape[-1] // 2
     first, last = by_offset[..., :1], by_offset[..., -1:]
@@ -165,15 +165,16 @@ def _each_offset(by_offset: Tensor, queries: int, keys: int) -> Tensor:
 
 
 def _on_cpu(x: Tensor) -> bool:
-    """Where a lookup is as fast backward: nothing is added atomically."""
+    """Return whether lookups are fast in backward, without atomic additions."""
     return x.device.type == "cpu"
 
 
 def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
-    """From a number for each offset, -keys to queries, to (queries, keys).
+    """Spread one number per offset, -keys to queries, over (queries, keys).
 
-    The gradient of unfold is a sum along diagonals, but torch.compile makes an
-    index_put of it, with atomic additions: it gets a shift of rows.
+    The gradient of unfold is a sum along diagonals, but torch.compile turns it
+    into an index_put with atomic additions. A compiled graph on a device
+    therefore shifts rows instead.
     """
     if queries and not torch.compiler.is_compiling():
         return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
@@ -185,10 +186,11 @@ def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
 
 
 def _skewed(columns: Tensor, keys: int) -> Tensor:
-    """From a column for each offset, -keys to queries, to one for each key.
+    """Turn one column per offset, -keys to queries, into one per key.
 
-    Each query has its columns moved one more to the left than the query after
-    it, as in Transformer-XL. The last query stands at the last key.
+    The columns of each query are shifted one step further to the left than
+    those of the next query, as in Transformer-XL. The last query is at the
+    position of the last key.
     """
     queries = columns.shape[-2]
     moved = columns.flatten(-2)[..., queries:]

@@ -168,7 +168,7 @@ def _check_keys(q: Tensor, k: Tensor) -> None:
 
 
 def _products(q: Tensor, k: Tensor) -> Tensor:
-    """q . k, where each key head serves heads / key_heads heads, in order."""
+    """Return q . k; each key head serves heads / key_heads heads, in order."""
     if k.ndim < 3:
         return q @ k.mT  # (..., queries, keys)
     (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
@@ -179,5 +179,5 @@ def _products(q: Tensor, k: Tensor) -> Tensor:
 
 
 def _on_cpu(x: Tensor) -> bool:
-    """Where a lookup is as fast backward: nothing is added atomically."""
+    """Return whether lookups are fast in backward, without atomic additions."""
     return x.device.type == "cpu"

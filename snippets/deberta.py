@@ -263,7 +263,7 @@ class DebertaScores(nn.Module):
 
 
 def _products(q: Tensor, k: Tensor) -> Tensor:
-    """q . k, where each key head serves heads / key_heads heads, in order."""
+    """Return q . k; each key head serves heads / key_heads heads, in order."""
     if k.ndim < 3:
         return q @ k.mT  # (..., queries, keys)
     (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]
@@ -274,7 +274,7 @@ def _products(q: Tensor, k: Tensor) -> Tensor:
 
 
 def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
-    """Rows of (..., queries, keys) for scores of this shape, heads alike."""
+    """Add an axis of heads to rows, (..., queries, keys), to fit scores."""
     *batch, queries, keys = rows.shape
     fits = len(batch) in (0, len(shape) - 3) and (queries, keys) == shape[-2:]
     leading = zip(batch, shape, strict=False)
@@ -301,7 +301,7 @@ def _check_integers(name: str, *given: Tensor) -> None:
 def _offsets(
     query_positions: Tensor, key_positions: Tensor, device: torch.device | None
 ) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+    """Return key minus query position: (..., queries, keys), int64."""
     _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:
@@ -350,12 +350,12 @@ def _in_buckets(rows: Tensor, max_distance: int) -> Tensor:
 
 
 def _on_cpu(x: Tensor) -> bool:
-    """Where a lookup is as fast backward: nothing is added atomically."""
+    """Return whether lookups are fast in backward, without atomic additions."""
     return x.device.type == "cpu"
 
 
 def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:
-    """Positions of queries and keys, of which the queries are the last."""
+    """Return positions of queries and keys; the queries are the last keys."""
     positions = torch.arange(keys)
     return positions[keys - queries :], positions
 
@@ -371,9 +371,9 @@ def _check_last(queries: int, keys: int) -> None:
 def _each_offset(
     columns: Tensor, start: int, queries: int, keys: int
 ) -> Tensor:
-    """From columns of offsets, from start on, to those of -keys to queries.
+    """Extend the columns, from offset start on, to offsets -keys to queries.
 
-    Repeats and slices, whose gradients are sums: nothing is looked up.
+    This uses repeats and slices, whose gradients are sums, and no lookup.
     """
     first, last = columns[..., :1], columns[..., -1:]
     before, after, end = keys, queries, start + columns.shape[-1] - 1
@@ -394,10 +394,11 @@ def _each_offset(
 
 
 def _skewed(columns: Tensor, keys: int) -> Tensor:
-    """From a column for each offset, -keys to queries, to one for each key.
+    """Turn one column per offset, -keys to queries, into one per key.
 
-    Each query has its columns moved one more to the left than the query after
-    it, as in Transformer-XL. The last query stands at the last key.
+    The columns of each query are shifted one step further to the left than
+    those of the next query, as in Transformer-XL. The last query is at the
+    position of the last key.
     """
     queries = columns.shape[-2]
     moved = columns.flatten(-2)[..., queries:]

@@ -179,7 +179,7 @@ def _check_integers(name: str, *given: Tensor) -> None:
 def _offsets(
     query_positions: Tensor, key_positions: Tensor, device: torch.device | None
 ) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+    """Return key minus query position: (..., queries, keys), int64."""
     _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:

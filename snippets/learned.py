@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Learned positions: a table with one trained vector for each position.
+"""Learned positional encoding: add one trained vector per position.
 
     x[t] = token[t] + table[position[t]]
 
-The table has an end, and nothing is known of the positions beyond it. They are
-refused: the last row in their place, or a row counted from the end for a
-negative position, would be a wrong result that nobody sees.
+The table has a fixed length, and positions beyond it have no vector. Such
+positions raise an error. Using the last row instead, or counting rows from the
+end for a negative position, would silently give a wrong result.
 
-Source: arXiv:1706.03762, section 3.5 and table 3, row E. Initial values:
-github.com/openai/gpt-2 at 9b63575, src/model.py (wpe), and
-github.com/google-research/bert at eedf571, modeling.py (create_initializer).
+References:
+    Vaswani et al. 2017, arXiv:1706.03762, section 3.5 and table 3, row E.
+    Initial values: github.com/openai/gpt-2 at 9b63575, src/model.py (wpe), and
+    github.com/google-research/bert at eedf571, modeling.py
+    (create_initializer).
 """
 
 import torch
@@ -22,28 +24,42 @@ def learned_encoding(
     positions: Tensor,
     table: Tensor,  # (length, dim)
 ) -> Tensor:
-    """The row of each position: (..., dim) for positions of (...).
+    """Return the row of the table for each position.
 
-    Positions may stay on the CPU, whatever the device of the table: there they
-    are compared with its length. On another device that would make the host
-    wait, in a compiled graph it would break the graph, and under vmap or as
-    fake tensors they show no numbers. There the lookup itself refuses, in
-    torch's words; on CUDA by a device-side assertion. Not always on mps, where
-    torch has given rows of zeros (github.com/pytorch/pytorch/issues/144824):
-    leave positions on the CPU. Nor where vmap goes over tables as well: there
-    torch gives rows of the next table, so see to it that positions fit.
+    Positions on the CPU are compared with the length of the table; they may
+    stay there whatever the device of the table. If `positions` are on the CPU
+    and the table is not, each call copies them, and the host waits for the
+    copy.
 
-    >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
-    >>> learned_encoding(torch.tensor([2, 0]), table)
-    tensor([[2.0000, 2.5000],
-            [0.0000, 0.5000]])
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    Positions are not compared on another device, where the host would have to
+    wait, in a compiled graph, which would break, or under vmap or as fake
+    tensors, which have no readable values. There the lookup itself raises
+    torch's own error; on CUDA it is a device-side assertion. In two cases, it
+    may raise no error. On MPS, torch has returned rows of zeros
+    (github.com/pytorch/pytorch/issues/144824): leave `positions` on the CPU. If
+    vmap maps over tables as well, torch returns rows of the next table: make
+    sure that the positions are in range.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensor of integers; positions on the CPU
-    that the table does not have; a table of other axes.
+    Args:
+        positions: Positions from 0 to length - 1, any shape `(...)`; uint8 or
+            int8 to int64.
+        table: One vector per position, shape `(length, dim)`.
+
+    Returns:
+        The vectors, shape `(..., dim)`, with the dtype and device of `table`.
+
+    Raises:
+        ValueError: If `positions` is not a tensor of integers, contains on the
+            CPU a position that the table does not have, or `table` does not
+            have two axes.
+
+    Example:
+        >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
+        >>> learned_encoding(torch.tensor([2, 0]), table)
+        tensor([[2.0000, 2.5000],
+                [0.0000, 0.5000]])
     """
     tensor = isinstance(positions, Tensor)
     given = positions.dtype if tensor else type(positions).__name__
@@ -63,20 +79,22 @@ def learned_encoding(
 
 
 class AddLearned(nn.Module):
-    """Token embeddings plus the learned vector of their positions: like x.
+    """Add a learned vector for each position to token embeddings.
 
-    x is (..., tokens, dim); positions is (tokens,) for all rows alike or has
-    the leading shape of x, as left padding and packing need, where any axis but
-    the last may be 1. init names the model whose initial values the table gets:
-    "gpt2" draws from a normal distribution of standard deviation 0.01, "bert"
-    from one of 0.02 that is cut off at twice that.
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If `positions` are on the CPU and the table is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as learned_encoding; length or dim below 1; another init; x or
-    positions of another shape; x not of a floating dtype.
+    Args:
+        length: Number of positions in the table; at least 1.
+        dim: Number of channels of the embeddings; at least 1.
+        init: Model whose initialisation the table gets: "gpt2" is a normal
+            distribution with standard deviation 0.01, "bert" a normal
+            distribution with standard deviation 0.02, truncated at twice that.
+
+    Raises:
+        ValueError: If `length` or `dim` is less than 1, or `init` is unknown.
     """
 
     def __init__(self, length: int, dim: int, init: str = "gpt2"):
@@ -93,12 +111,29 @@ class AddLearned(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise the table again."""
         if self.init == "gpt2":
             nn.init.normal_(self.table, std=0.01)
         else:
             nn.init.trunc_normal_(self.table, std=0.02, a=-0.04, b=0.04)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Return the sum of embeddings and vectors.
+
+        Args:
+            x: Token embeddings, shape `(..., tokens, dim)`, floating-point.
+            positions: Position of each token: `(tokens,)` if all sequences
+                share them, or the leading shape of `x`, `(..., tokens)`, for
+                left padding and packing, where any axis but the last may be 1;
+                uint8 or int8 to int64, from 0 to `length - 1`.
+
+        Returns:
+            The sum, with the shape and dtype of `x`.
+
+        Raises:
+            ValueError: As in `learned_encoding`, or if `x` or `positions` has
+                another shape or `x` is not floating-point.
+        """
         if not x.is_floating_point():
             raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
         if x.ndim == 0 or x.shape[-1] != self.dim:

@@ -184,7 +184,7 @@ def _check_states(states: Tensor) -> None:
 
 
 def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
-    """Rows of (..., queries, keys) for scores of this shape, heads alike."""
+    """Add an axis of heads to rows, (..., queries, keys), to fit scores."""
     *batch, queries, keys = rows.shape
     fits = len(batch) in (0, len(shape) - 3) and (queries, keys) == shape[-2:]
     leading = zip(batch, shape, strict=False)
@@ -211,7 +211,7 @@ def _check_integers(name: str, *given: Tensor) -> None:
 def _offsets(
     query_positions: Tensor, key_positions: Tensor, device: torch.device | None
 ) -> Tensor:
-    """Key position minus query position: (..., queries, keys), int64."""
+    """Return key minus query position: (..., queries, keys), int64."""
     _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
     if not queries or not keys or queries[:-1] != keys[:-1]:

@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
-"""Rotary position embedding (RoPE): q and k turn by an angle per position.
+# From The executable guide to positional encoding, 2026-11-27
+"""Rotary position embedding (RoPE): rotate q and k by an angle per position.
 
-Pair p of the channels is a point (a, b) in a plane, p = 0 .. dim/2 - 1. At
-position pos it is turned by the angle t = pos * w[p]:
+RoPE splits the channels of each head into pairs (a, b), p = 0 .. dim/2 - 1, and
+rotates pair p at position pos by the angle t = pos * w[p]:
 
     w[p] = base ^ (-2 p / dim)        radians per position
     (a, b) becomes (a cos t - b sin t, a sin t + b cos t)
 
-The dot product of a turned q and a turned k knows the two positions only
-through their difference. Two layouts say which channels make pair p:
+The dot product of a rotated query and a rotated key depends on the two
+positions only through their difference. Two channel layouts are in use, which
+differ in the channels that form pair p; a checkpoint works with one of them:
 
     interleaved    2 p and 2 p + 1      the paper, LLaMA by Meta, GPT-J
     half           p and p + dim/2      GPT-NeoX, LLaMA in transformers
 
-Source: arXiv:2104.09864, sections 3.2.2 and 3.4.2 (equations 15 and 34). Half:
-github.com/EleutherAI/gpt-neox at ea7aefd,
-megatron/model/positional_embeddings.py. Interleaved:
-github.com/meta-llama/llama at 689c7f2, llama/model.py.
+Call `rope_frequencies` once, `rope_tables` once per forward pass of the model,
+and `apply_rope` in each layer, for q and k but not for v.
+
+References:
+    Su et al. 2021, arXiv:2104.09864, sections 3.2.2 and 3.4.2 (equations 15 and
+    34).
+    Layout half: github.com/EleutherAI/gpt-neox at ea7aefd,
+    megatron/model/positional_embeddings.py.
+    Layout interleaved: github.com/meta-llama/llama at 689c7f2, llama/model.py.
 """
 
 import math
@@ -29,20 +35,32 @@ from torch import Tensor
 def rope_frequencies(
     dim: int, base: float, device: torch.device | None = None
 ) -> Tensor:
-    """How fast each pair turns: (dim/2,), float64, radians per position.
+    """Return the rotation frequency of each channel pair.
 
-    base is the checkpoint's, rope_theta in most configurations: 10,000 in the
-    paper and in LLaMA, 500,000 in Llama 3. It has no default, since nothing but
-    worse results tells that it is not the one of the checkpoint. device is
-    where they are made: for a model begun on meta, "cpu", or they stay on meta.
-    Keep them as a plain attribute of a model, or as they are wherever tables
-    are made: as a buffer they would follow the model to bfloat16, which
-    rope_tables refuses.
+    Keep the result as a plain attribute of the model, or compute it wherever
+    tables are computed. A registered buffer would follow the model to bfloat16,
+    which `rope_tables` rejects.
 
-    >>> rope_frequencies(6, base=10000)
-    tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
+    Args:
+        dim: Number of rotated channels per head; even and at least 2.
+        base: RoPE base of the checkpoint, `rope_theta` in most configurations:
+            10,000 in the paper and in LLaMA, 500,000 in Llama 3. There is no
+            default because a wrong base raises no error and only makes the
+            results worse.
+        device: Device on which to create the result; None is torch's default
+            device. Use "cpu" for a model that is initialised on "meta",
+            otherwise the frequencies stay on "meta".
 
-    ValueError: dim odd or below 2, base not positive, or infinite.
+    Returns:
+        Frequencies in radians per position, shape `(dim/2,)`, float64.
+
+    Raises:
+        ValueError: If `dim` is odd or less than 2, or `base` is not a positive
+            finite number.
+
+    Example:
+        >>> rope_frequencies(6, base=10000)
+        tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -57,34 +75,52 @@ def rope_tables(
     frequencies: Tensor,  # (pairs)
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each angle: two of (..., tokens, pairs).
+    """Return the cosine and sine of each rotation angle.
 
-    Make them once per call of the model, for all layers, q and k alike. An
-    attention factor, of YaRN or LongRoPE, may multiply both: then it is in what
-    turns of q and k, and in no more, as in transformers. positions is
-    (tokens,), (1, tokens) or (batch, tokens). dtype is float32 for x of float32
-    and less, float64 for x of float64. Angles are float64. They are made where
-    positions live, and frequencies go there: leave positions on the CPU if x is
-    on a device without float64, such as mps, and bring the tables to x, once.
+    Compute the tables once per forward pass of the model, and use them in all
+    layers, for both q and k. The angles are computed in float64 on the device
+    of `positions`. If `x` is on a device without float64, such as MPS, leave
+    `positions` on the CPU and move the tables to the device of `x` once.
 
-    Models were mostly trained with angles of float32, which far out differ.
-    These are theirs, bit for bit: cos and sin of positions.float()[..., None] *
-    w, where w is 1 / base ** (torch.arange(0, dim, 2).float() / dim).
+    An attention factor, as in YaRN or LongRoPE, may be multiplied into both
+    tables. It then scales only the rotated channels of q and k, as in
+    transformers.
 
-    >>> frequencies = rope_frequencies(4, base=10000)
-    >>> cos, sin = rope_tables(torch.tensor([0, 1]), frequencies)
-    >>> sin
-    tensor([[0.0000, 0.0000],
-            [0.8415, 0.0100]])
+    Most models were trained with float32 angles, which differ from exact angles
+    at large positions. The tables of such a model are, bit for bit:
 
-    If frequencies are on another device than positions, they are copied in each
-    call: the host waits for that.
+        w = 1 / base ** (torch.arange(0, dim, 2).float() / dim)
+        angles = positions.float()[..., None] * w
+        cos, sin = angles.cos(), angles.sin()
+
+    If `frequencies` are on another device than `positions`, each call copies
+    them, and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions of another shape, or not of uint8, int8 to int64,
-    float32 or float64 (bfloat16 has no 257); frequencies not (pairs,);
-    frequencies or dtype not float32 or float64.
+    Args:
+        positions: Position of each token, shape `(tokens,)`, `(1, tokens)` or
+            `(batch, tokens)`; uint8, int8 to int64, float32 or float64.
+            bfloat16 is rejected because it cannot represent 257.
+        frequencies: Radians per position, shape `(pairs,)`, float32 or float64,
+            as `rope_frequencies` returns them.
+        dtype: Dtype of the tables: float32 if `x` is float32 or narrower,
+            float64 if `x` is float64.
+
+    Returns:
+        Cosines and sines, each of shape `(..., tokens, pairs)` and dtype
+        `dtype`, on the device of `positions`.
+
+    Raises:
+        ValueError: If `positions` or `frequencies` have another shape or dtype
+            than listed, or `dtype` is neither float32 nor float64.
+
+    Example:
+        >>> frequencies = rope_frequencies(4, base=10000)
+        >>> cos, sin = rope_tables(torch.tensor([0, 1]), frequencies)
+        >>> sin
+        tensor([[0.0000, 0.0000],
+                [0.8415, 0.0100]])
     """
     _check_positions(positions)
     _check_wide("frequencies", frequencies.dtype)
@@ -108,35 +144,56 @@ def apply_rope(
     layout: str,
     heads_axis: int = -3,
 ) -> Tensor:
-    """The q or the k of each head, turned: like x.
+    """Rotate a query or key tensor by the angles of its positions.
 
-    cos and sin are those of rope_tables, (tokens, pairs) for all rows alike, or
-    (batch, tokens, pairs), where batch may be 1: one column for each pair. Of
-    transformers' tables, which have each column twice, take the first half (of
-    Cohere's and BLT's, which repeat each column beside itself, every second):
-    whole they are refused or, where half of dim or less turns, pass for twice
-    as many pairs. x is (batch, heads, tokens, dim), or, with heads_axis -2,
-    (batch, tokens, heads, dim): the axis of heads is added to the tables here,
-    and q and k may be heads of one x. With tables of (tokens, pairs), x may
-    have other axes before its tokens, or none. Fewer pairs than dim/2, from
-    rope_frequencies(2 * pairs, base), turn the first 2 * pairs channels and
-    leave the rest: partial rotary. There is no default layout, since nothing
-    but worse results tells that it is not the one of the checkpoint. The
-    arithmetic is float32 at least, whatever the dtype of x. Layout half takes
-    at most three times the memory of x, with the result. Tables go where x is.
+    If the tables have fewer than `dim/2` pairs, only the first `2 * pairs`
+    channels are rotated, and the other channels are returned unchanged (partial
+    rotary); take the frequencies from rope_frequencies(2 * pairs, base).
 
-    >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
-    >>> frequencies = rope_frequencies(4, base=10000)
-    >>> cos, sin = rope_tables(torch.tensor([1]), frequencies)
-    >>> apply_rope(x, cos, sin, "interleaved")
-    tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
-    >>> apply_rope(x, cos, sin, "half")
-    tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
+    Tables from transformers contain each column twice. Pass only the first half
+    of the columns, or every second column for Cohere and BLT, which repeat each
+    column next to itself. A table with both copies raises an error, unless at
+    most half of `dim` is rotated: then it is mistaken for a table with twice as
+    many pairs.
+
+    The arithmetic is float32 or wider, whatever the dtype of `x`. Layout "half"
+    needs at most three times the memory of `x`, including the result.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; x not of a floating dtype; cos or sin
-    not float32 or float64; another layout or axis.
+    Args:
+        x: Queries or keys, shape `(batch, heads, tokens, dim)`, or
+            `(batch, tokens, heads, dim)` with `heads_axis=-2`. q and k may be
+            stacked as heads of one tensor. With tables of shape
+            `(tokens, pairs)`, `x` may have any other axes, or none, before
+            these: `(..., tokens, dim)`, or `(..., tokens, heads, dim)` with
+            `heads_axis=-2`.
+        cos: Cosines from `rope_tables`, one column per pair, without an axis
+            for heads: `(tokens, pairs)` if all sequences share them, or
+            `(batch, tokens, pairs)`, where batch may be 1; float32 or float64.
+            Moved to the device of `x`.
+        sin: Sines from `rope_tables`, in the same shape as `cos`.
+        layout: "interleaved" or "half", as in the checkpoint. There is no
+            default because the wrong layout raises no error and only makes the
+            results worse.
+        heads_axis: Axis of the heads in `x`, -3 or -2.
+
+    Returns:
+        The rotated tensor, with the shape and dtype of `x`.
+
+    Raises:
+        ValueError: If the shapes do not fit each other, `x` is not
+            floating-point, `cos` or `sin` is neither float32 nor float64, or
+            `layout` or `heads_axis` has another value than listed.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+        >>> frequencies = rope_frequencies(4, base=10000)
+        >>> cos, sin = rope_tables(torch.tensor([1]), frequencies)
+        >>> apply_rope(x, cos, sin, "interleaved")
+        tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
+        >>> apply_rope(x, cos, sin, "half")
+        tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
     """
     _check(x, cos, sin, layout, heads_axis)
     width, dim = 2 * cos.shape[-1], x.shape[-1]
@@ -173,20 +230,30 @@ def apply_rope(
 def interleaved_to_half(
     weight: Tensor, heads: int, rotary_dim: int | None = None
 ) -> Tensor:
-    """A q or k projection of an interleaved checkpoint, for half: like weight.
+    """Reorder a q or k projection from layout "interleaved" to "half".
 
-    weight is that of a Linear, (heads * dim, in), or its bias, (heads * dim,).
-    k has as many heads as there are for k and v, which no shape tells; a norm
-    of dim channels after the projection counts as one head. v and the output
-    stay as they are.
-    rotary_dim is the number of channels that turn, all of them if not given.
-
-    >>> interleaved_to_half(torch.tensor([0, 1, 2, 3, 4]), 1, rotary_dim=4)
-    tensor([0, 2, 1, 3, 4])
+    The projections of v and of the output stay as they are.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: rows that heads do not share; rotary_dim that does not fit.
+    Args:
+        weight: Weight of a Linear layer, shape `(heads * dim, in)`, or its
+            bias, shape `(heads * dim,)`.
+        heads: Number of heads in `weight`. For the projection of k this is the
+            number of key-value heads, which cannot be inferred from the shape.
+            For a norm of `dim` channels after the projection, it is 1.
+        rotary_dim: Number of rotated channels per head; None means all of them.
+
+    Returns:
+        The reordered tensor, with the shape and dtype of `weight`.
+
+    Raises:
+        ValueError: If `heads` does not divide the number of rows of `weight`,
+            or `rotary_dim` is not an even number from 2 to the head width.
+
+    Example:
+        >>> interleaved_to_half(torch.tensor([0, 1, 2, 3, 4]), 1, rotary_dim=4)
+        tensor([0, 2, 1, 3, 4])
     """
     return _reorder(weight, heads, rotary_dim, (-1, 2))
 
@@ -194,11 +261,23 @@ def interleaved_to_half(
 def half_to_interleaved(
     weight: Tensor, heads: int, rotary_dim: int | None = None
 ) -> Tensor:
-    """The inverse of interleaved_to_half: like weight.
+    """Reorder a q or k projection from layout "half" to "interleaved".
+
+    This is the inverse of `interleaved_to_half`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as interleaved_to_half.
+    Args:
+        weight: Weight of a Linear layer, shape `(heads * dim, in)`, or its
+            bias, shape `(heads * dim,)`.
+        heads: Number of heads in `weight`, as in `interleaved_to_half`.
+        rotary_dim: Number of rotated channels per head; None means all of them.
+
+    Returns:
+        The reordered tensor, with the shape and dtype of `weight`.
+
+    Raises:
+        ValueError: As in `interleaved_to_half`.
     """
     return _reorder(weight, heads, rotary_dim, (2, -1))
 
@@ -209,7 +288,8 @@ def _reorder(
     rows = weight.shape[0] if weight.ndim else 0
     if heads < 1 or rows < heads or rows % heads:
         raise ValueError(
-            f"rows must be a multiple of heads, {heads}, got {rows}"
+            "the rows of weight must be a positive multiple of heads, "
+            f"{heads}, got {rows}"
         )
     dim = rows // heads
     width = dim if rotary_dim is None else rotary_dim
@@ -221,7 +301,7 @@ def _reorder(
 
 
 def _complex(x: Tensor) -> Tensor:
-    """Channels 2 p and 2 p + 1 as one number: a view where memory allows."""
+    """Return channels 2 p and 2 p + 1 as one number, as a view if possible."""
     pairs = x.unflatten(-1, (-1, 2))  # (..., pairs, 2)
     *strides, last = pairs.stride()
     if last != 1 or any(n % 2 for n in (*strides, pairs.storage_offset())):

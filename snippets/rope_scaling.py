@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
-"""Longer contexts for RoPE: other frequencies for a model trained on less.
+# From The executable guide to positional encoding, 2026-11-27
+"""Context extension for RoPE: PI, NTK, YaRN, Llama 3.1, LongRoPE and p-RoPE.
 
-A method takes the frequencies w of a RoPE, (pairs,), in radians per position,
-and returns those to use in their place. factor is mostly how many times longer
-the context is to be than original_length, the tokens of the training; Llama 3.1
-goes from 8,192 tokens to 131,072 by a factor of 8. YaRN and LongRoPE also have
-an attention factor: multiply both tables by it, cosines and sines, or what RoPE
-turned of q and k, or, if that is all of them, the scores by its square.
-NTK-by-parts, YaRN and Llama 3.1 look at how many times a pair turns in the
-original length:
+Each method takes the frequencies w of a RoPE model, shape `(pairs,)` in radians
+per position, and returns the frequencies to use instead. `factor` is usually
+the ratio of the extended context length to `original_length`, the context
+length in training, in tokens; Llama 3.1 extends 8,192 tokens to 131,072 with a
+factor of 8.
+
+YaRN and LongRoPE also have an attention factor. Multiply both tables, cosines
+and sines, by it, or the rotated channels of q and k; or, if all channels are
+rotated, multiply the scores by its square.
+
+NTK-by-parts, YaRN and Llama 3.1 depend on the number of full rotations that a
+pair completes within the original length:
 
     r[p] = original_length * w[p] / (2 pi)
 
-A method that takes the current length gives a key other angles when the length
-changes: cache keys before they are turned, or keep to one length.
+A method that takes the current length changes the angles of earlier keys when
+the length changes: cache keys before they are rotated, or use one fixed length.
 
-p-RoPE, which config files call proportional, has no factor of its own: a model
-is trained with it. If a file names one, it divides all frequencies besides.
+p-RoPE, called "proportional" in configuration files, has no factor of its own:
+a model is trained with it. If a file specifies a factor, all frequencies are
+divided by it in addition.
 
-Source: arXiv:2306.15595, section 2.3 (equation 4). arXiv:2309.00071v2, sections
-3.1 to 3.4 (equations 16 to 22), and github.com/jquesnelle/yarn at 995db5b,
-scaled_rope. arXiv:2402.13753, section 3.1 (equation 3), and
-github.com/microsoft/LongRoPE at c9e56aa, rope/longrope.py.
-github.com/meta-llama/llama-models at a9c89c4, models/llama3/model.py.
-arXiv:2410.06205, section 6, and github.com/huggingface/transformers at v5.23.0,
-src/transformers/modeling_rope_utils.py.
+References:
+    Position interpolation: arXiv:2306.15595, section 2.3 (equation 4).
+    NTK and YaRN: arXiv:2309.00071v2, sections 3.1 to 3.4 (equations 16 to 22);
+    github.com/jquesnelle/yarn at 995db5b, scaled_rope.
+    LongRoPE: arXiv:2402.13753, section 3.1 (equation 3);
+    github.com/microsoft/LongRoPE at c9e56aa, rope/longrope.py.
+    Llama 3.1: github.com/meta-llama/llama-models at a9c89c4,
+    models/llama3/model.py.
+    p-RoPE: arXiv:2410.06205, section 6; github.com/huggingface/transformers at
+    v5.23.0, src/transformers/modeling_rope_utils.py.
 """
 
 import math
@@ -38,14 +46,28 @@ def position_interpolation(
     frequencies: Tensor,  # (pairs)
     factor: float,
 ) -> Tensor:
-    """Every pair slower by factor, as if positions were divided: (pairs,).
+    """Divide all frequencies by a factor (position interpolation, PI).
 
-    >>> position_interpolation(torch.tensor([1.0, 0.01]), factor=4)
-    tensor([0.2500, 0.0025])
+    The result is the same as dividing the positions by `factor`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: frequencies not (pairs,) of float32 or float64; factor below 1.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
+            float64.
+        factor: Factor by which to extend the context; at least 1.
+
+    Returns:
+        Scaled frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: If `frequencies` do not have the shape `(pairs,)` or are
+            neither float32 nor float64, or `factor` is less than 1 or not
+            finite.
+
+    Example:
+        >>> position_interpolation(torch.tensor([1.0, 0.01]), factor=4)
+        tensor([0.2500, 0.0025])
     """
     _check(frequencies, factor=factor)
     return frequencies / factor  # (pairs)
@@ -55,16 +77,28 @@ def ntk_aware(
     frequencies: Tensor,  # (pairs)
     factor: float,
 ) -> Tensor:
-    """The slowest pair slower by factor, the fastest unchanged: (pairs,).
+    """Divide the lowest frequency by a factor and keep the highest (NTK-aware).
 
-    It is what the base times factor ^ (dim / (dim - 2)) gives.
-
-    >>> ntk_aware(torch.tensor([1.0, 0.1, 0.01]), factor=4)
-    tensor([1.0000, 0.0500, 0.0025])
+    The frequencies between are divided by powers of `factor`. The result is the
+    same as multiplying the RoPE base by factor ^ (dim / (dim - 2)).
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as position_interpolation; fewer than 2 pairs.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)` with at least 2
+            pairs, float32 or float64.
+        factor: Factor by which to extend the context; at least 1.
+
+    Returns:
+        Scaled frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: As in `position_interpolation`, or if there are fewer than 2
+            pairs.
+
+    Example:
+        >>> ntk_aware(torch.tensor([1.0, 0.1, 0.01]), factor=4)
+        tensor([1.0000, 0.0500, 0.0025])
     """
     _check(frequencies, pairs=2, factor=factor)
     pairs = frequencies.shape[0]
@@ -79,20 +113,33 @@ def dynamic_ntk(
     original_length: int,
     length: int,
 ) -> Tensor:
-    """ntk_aware by a factor that grows with the current length: (pairs,).
+    """Apply `ntk_aware` with a factor that grows with the current length.
 
-    Up to original_length nothing changes. Beyond it the released code, like
-    the post that proposed it and transformers, slows the slowest pair by
-    factor * length / original_length - (factor - 1): by 3 for factor 2 and
-    twice the length. YaRN's paper has no factor here, only
-    length / original_length; factor 1 gives that.
-
-    >>> dynamic_ntk(torch.tensor([1.0, 0.01]), 2, 4096, length=8192)
-    tensor([1.0000, 0.0033])
+    Up to `original_length` nothing changes. Beyond it, the lowest frequency is
+    divided by factor * length / original_length - (factor - 1), which is 3 for
+    factor 2 and twice the original length. The released code does this, like
+    the post that proposed the method and like transformers. YaRN's paper has no
+    factor here and divides by length / original_length; factor 1 gives that.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as ntk_aware; original_length or length below 1.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)` with at least 2
+            pairs, float32 or float64.
+        factor: How fast the scaling grows with the length; at least 1.
+        original_length: Context length in training, in tokens; at least 1.
+        length: Current context length, in tokens; at least 1.
+
+    Returns:
+        Scaled frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: As in `ntk_aware`, or if `original_length` or `length` is
+            less than 1.
+
+    Example:
+        >>> dynamic_ntk(torch.tensor([1.0, 0.01]), 2, 4096, length=8192)
+        tensor([1.0000, 0.0033])
     """
     _check(frequencies, 2, factor, original_length=original_length)
     _check(frequencies, length=length)
@@ -107,19 +154,36 @@ def ntk_by_parts(
     alpha: float = 1.0,
     beta: float = 32.0,
 ) -> Tensor:
-    """Pairs that turn often unchanged, rare ones slower by factor: (pairs,).
+    """Divide only the frequencies of pairs that rotate rarely (NTK-by-parts).
 
-    Often is r >= beta, rare is r <= alpha; in between the share kept is linear
-    in r, the number of turns. By its paper, these are the frequencies of YaRN;
-    by its code they are those of yarn, below.
-
-    >>> ntk_by_parts(torch.tensor([1.0, 0.01, 0.0001]), 4, 4096)
-    tensor([1.0000e+00, 3.8352e-03, 2.5000e-05])
+    A pair that completes at least `beta` full rotations within the original
+    length keeps its frequency; a pair that completes at most `alpha` has it
+    divided by `factor`. In between, the weight of the unchanged frequency is
+    linear in the number of rotations. By the YaRN paper, these are the
+    frequencies of YaRN; by its code, they are those of `yarn`, below.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as position_interpolation; original_length below 1; not
-    0 <= alpha <= beta.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
+            float64.
+        factor: Factor by which to extend the context; at least 1.
+        original_length: Context length in training, in tokens; at least 1.
+        alpha: Number of rotations up to which a frequency is divided by
+            `factor`; at least 0.
+        beta: Number of rotations from which a frequency is unchanged; at least
+            `alpha`.
+
+    Returns:
+        Scaled frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: As in `position_interpolation`, or if `original_length` is
+            less than 1, or not 0 <= `alpha` <= `beta`, both finite.
+
+    Example:
+        >>> ntk_by_parts(torch.tensor([1.0, 0.01, 0.0001]), 4, 4096)
+        tensor([1.0000e+00, 3.8352e-03, 2.5000e-05])
     """
     _check(frequencies, factor=factor, original_length=original_length)
     _check_ramp(alpha=alpha, beta=beta)
@@ -135,17 +199,34 @@ def llama3(
     low: float = 1.0,
     high: float = 4.0,
 ) -> Tensor:
-    """The frequencies of Llama 3.1: (pairs,), unchanged from high turns on.
+    """Return the scaled frequencies of Llama 3.1.
 
-    It is ntk_by_parts with a ramp from low to high turns, and no attention
-    factor. Llama 4 Scout has factor 16 and high 1: a step.
-
-    >>> llama3(torch.tensor([1.0, 0.002, 0.0001]))
-    tensor([1.0000e+00, 1.1878e-03, 1.2500e-05])
+    The method is `ntk_by_parts` with a ramp from `low` to `high` rotations, and
+    no attention factor. Llama 4 Scout uses factor 16 and `high` 1, which makes
+    the ramp a step.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as ntk_by_parts, for low and high.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
+            float64.
+        factor: Divisor of the low frequencies; at least 1.
+        original_length: Context length in training, in tokens; at least 1.
+        low: Number of rotations up to which a frequency is divided by `factor`;
+            at least 0.
+        high: Number of rotations from which a frequency is unchanged; at least
+            `low`.
+
+    Returns:
+        Scaled frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: As in `ntk_by_parts`, with `low` and `high` in place of
+            `alpha` and `beta`.
+
+    Example:
+        >>> llama3(torch.tensor([1.0, 0.002, 0.0001]))
+        tensor([1.0000e+00, 1.1878e-03, 1.2500e-05])
     """
     _check_ramp(low=low, high=high)
     return ntk_by_parts(frequencies, factor, original_length, low, high)
@@ -159,28 +240,46 @@ def yarn(
     beta_slow: float = 1.0,
     truncate: bool = True,
 ) -> Tensor:
-    """YaRN as its authors released it, and transformers has it: (pairs,).
+    """Return the frequencies of YaRN as released, and as in transformers.
 
-    As in ntk_by_parts the ramp lies between beta_slow and beta_fast turns, but
-    on it the share kept is linear in p, the index of the pair, and truncate
-    rounds its ends outwards to whole pairs. In its middle it keeps more.
-    frequencies must be those of RoPE itself, positive and each the same
-    multiple of the one before: the first and the last tell which pair would
-    turn how often. This is not checked.
+    As in `ntk_by_parts`, the ramp lies between `beta_slow` and `beta_fast`
+    rotations. But on the ramp the weight of the unchanged frequency is linear
+    in the index p of the pair, not in the number of rotations; in the middle of
+    the ramp this weight is larger than in `ntk_by_parts`.
 
-    >>> yarn(torch.tensor([1.0, 0.1, 0.01]), factor=4, original_length=4096)
-    tensor([1.0000, 0.1000, 0.0062])
+    `frequencies` must be those of unscaled RoPE: positive, each the same
+    multiple of the one before. The number of rotations of every pair is derived
+    from the first and the last frequency. This condition is not checked.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as ntk_aware; original_length below 1; not
-    0 < beta_slow <= beta_fast.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)` with at least 2
+            pairs, float32 or float64.
+        factor: Factor by which to extend the context; at least 1.
+        original_length: Context length in training, in tokens; at least 1.
+        beta_fast: Number of rotations at the upper end of the ramp, from which
+            a frequency is unchanged.
+        beta_slow: Number of rotations at the lower end of the ramp, up to which
+            a frequency is divided by `factor`; above 0 and at most `beta_fast`.
+        truncate: Whether to round the ends of the ramp outwards to whole pairs.
+
+    Returns:
+        Scaled frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: As in `ntk_aware`, or if `original_length` is less than 1,
+            or not 0 < `beta_slow` <= `beta_fast`, both finite.
+
+    Example:
+        >>> yarn(torch.tensor([1.0, 0.1, 0.01]), factor=4, original_length=4096)
+        tensor([1.0000, 0.1000, 0.0062])
     """
     _check(frequencies, 2, factor, original_length=original_length)
     if not 0 < beta_slow <= beta_fast < math.inf:
         raise ValueError(
-            "0 < beta_slow <= beta_fast must hold, got "
-            f"{beta_slow} and {beta_fast}"
+            "beta_slow and beta_fast must satisfy 0 < beta_slow <= beta_fast, "
+            f"got {beta_slow} and {beta_fast}"
         )
     pairs = frequencies.shape[0]
     p = torch.arange(pairs, device=frequencies.device)  # (pairs)
@@ -196,12 +295,22 @@ def yarn(
 
 
 def yarn_attention_factor(factor: float) -> float:
-    """What q and k are multiplied by in YaRN, the root of 1 / temperature.
+    """Return the attention factor of YaRN, by which to multiply q and k.
 
-    >>> yarn_attention_factor(16)
-    1.2772588722239782
+    It is the square root of 1 / temperature.
 
-    ValueError: factor below 1.
+    Args:
+        factor: Factor by which the context is extended; at least 1.
+
+    Returns:
+        The attention factor, 0.1 ln(factor) + 1.
+
+    Raises:
+        ValueError: If `factor` is less than 1 or not finite.
+
+    Example:
+        >>> yarn_attention_factor(16)
+        1.2772588722239782
     """
     _check_factor(factor)
     return 0.1 * math.log(factor) + 1
@@ -214,21 +323,37 @@ def longrope(
     original_length: int,
     length: int,
 ) -> Tensor:
-    """Every pair slower by a factor of its own, found by a search: (pairs,).
+    """Divide each frequency by its own factor, found by a search (LongRoPE).
 
-    The long factors are for texts of more than original_length tokens, the
-    short ones for all others. The paper leaves the first few tokens as they
-    were, which transformers does not; neither does this. That factors are
-    positive is not checked. A graph is for one side of original_length.
-
-    >>> w, short, long = torch.tensor([[1.0, 0.1], [1.0, 1.0], [1.0, 40.0]])
-    >>> longrope(w, short, long, original_length=4096, length=4097)
-    tensor([1.0000, 0.0025])
+    The paper leaves the first few tokens unscaled. transformers does not, and
+    neither does this function. Whether the factors are positive is not checked.
+    A compiled or exported graph is valid for lengths on one side of
+    `original_length` only.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as position_interpolation; factors that are no tensor of the
-    shape of frequencies; original_length or length below 1.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
+            float64.
+        short_factors: Divisors for sequences of up to `original_length` tokens,
+            shape `(pairs,)`.
+        long_factors: Divisors for sequences of more than `original_length`
+            tokens, shape `(pairs,)`.
+        original_length: Context length in training, in tokens; at least 1.
+        length: Current context length, in tokens; at least 1.
+
+    Returns:
+        Scaled frequencies, shape `(pairs,)`.
+
+    Raises:
+        ValueError: As in `position_interpolation`, or if the factors are not
+            tensors of the shape of `frequencies`, or `original_length` or
+            `length` is less than 1.
+
+    Example:
+        >>> w, short, long = torch.tensor([[1.0, 0.1], [1.0, 1.0], [1.0, 40.0]])
+        >>> longrope(w, short, long, original_length=4096, length=4097)
+        tensor([1.0000, 0.0025])
     """
     _check(frequencies, original_length=original_length, length=length)
     want = tuple(frequencies.shape)
@@ -236,18 +361,33 @@ def longrope(
         tensor = isinstance(factors, Tensor)
         have = tuple(factors.shape) if tensor else type(factors).__name__
         if have != want:
-            raise ValueError(f"factors must be a tensor of {want}, got {have}")
+            raise ValueError(
+                "short_factors and long_factors must be tensors of shape "
+                f"{want}, got {have}"
+            )
     long = length > original_length
     return frequencies / (long_factors if long else short_factors)  # (pairs)
 
 
 def longrope_attention_factor(factor: float, original_length: int) -> float:
-    """What q and k are multiplied by in LongRoPE, at any length.
+    """Return the attention factor of LongRoPE, by which to multiply q and k.
 
-    >>> longrope_attention_factor(32, 4096)
-    1.1902380714238083
+    It is the same at every length.
 
-    ValueError: factor below 1; original_length below 2.
+    Args:
+        factor: Factor by which the context is extended; at least 1.
+        original_length: Context length in training, in tokens; at least 2.
+
+    Returns:
+        The attention factor, sqrt(1 + ln(factor) / ln(original_length)).
+
+    Raises:
+        ValueError: If `factor` is less than 1 or not finite, or
+            `original_length` is less than 2.
+
+    Example:
+        >>> longrope_attention_factor(32, 4096)
+        1.1902380714238083
     """
     _check_factor(factor)
     if original_length < 2:
@@ -261,24 +401,37 @@ def proportional(
     frequencies: Tensor,  # (pairs)
     share: float,
 ) -> Tensor:
-    """p-RoPE: the fastest share of the pairs as they are, others 0: (pairs,).
+    """Keep the highest frequencies and set all others to 0 (p-RoPE).
 
-    How many turn is rounded down. A pair of frequency 0 stands still: what it
-    adds to a score is the same at all positions. share 1 is RoPE, 0 is no
-    encoding. Gemma 4 has a share of 0.25 and LFM3 of 0.5, in the layers that
-    see the whole text.
+    A pair of frequency 0 is not rotated: its contribution to a score is the
+    same at all positions. Gemma 4 has a share of 0.25 and LFM3 of 0.5, in their
+    full-attention layers.
 
-    Partial rotation is another thing: it gives as many pairs the range of a
-    narrower head, down to its slowest. Here frequencies stay those of the whole
-    head; give apply_rope all of them, zeros too, for with layout half a pair
-    lies half a head apart.
-
-    >>> proportional(torch.tensor([1.0, 0.1, 0.01, 0.001]), share=0.5)
-    tensor([1.0000, 0.1000, 0.0000, 0.0000])
+    This is not partial rotary, which gives the same number of pairs the whole
+    frequency range of a narrower head, down to its lowest. Here the frequencies
+    remain those of the whole head. Pass all of them to `apply_rope`, including
+    the zeros, because in layout "half" the two channels of a pair are half a
+    head apart.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: frequencies as position_interpolation; share not from 0 to 1.
+    Args:
+        frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
+            float64.
+        share: Fraction of the pairs that keep their frequency, from 0 to 1; the
+            number of pairs is rounded down. 1 is RoPE, 0 is no positional
+            encoding.
+
+    Returns:
+        Frequencies, with the shape and dtype of `frequencies`.
+
+    Raises:
+        ValueError: If `frequencies` do not fit, as in `position_interpolation`,
+            or `share` is not from 0 to 1.
+
+    Example:
+        >>> proportional(torch.tensor([1.0, 0.1, 0.01, 0.001]), share=0.5)
+        tensor([1.0000, 0.1000, 0.0000, 0.0000])
     """
     _check(frequencies)
     if not 0 <= share <= 1:
@@ -314,7 +467,8 @@ def _check_ramp(**ends: float) -> None:
     (low, least), (high, most) = ends.items()
     if not 0 <= least <= most < math.inf:
         raise ValueError(
-            f"0 <= {low} <= {high} must hold, got {least} and {most}"
+            f"{low} and {high} must satisfy 0 <= {low} <= {high}, "
+            f"got {least} and {most}"
         )
 
 

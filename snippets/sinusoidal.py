@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-22
-"""Sinusoidal position encoding: every position is a row of clock hands.
+"""Sinusoidal positional encoding: add sines and cosines of the position.
 
-Pair p of the channels is one hand, p = 0 .. dim/2 - 1. It turns at a rate of
-its own, and the pair holds the sine and the cosine of where it points:
+Each pair p of channels, p = 0 .. dim/2 - 1, has its own frequency w[p] and
+contains the sine and the cosine of the angle pos * w[p]:
 
     w[p]             = base ^ (-2 p / dim)     radians per position
     PE[pos, 2 p]     = sin(pos * w[p])
     PE[pos, 2 p + 1] = cos(pos * w[p])
 
-The sum of token embedding and PE enters the first layer. Three layouts say
-where the sine and the cosine of hand p stand:
+The sum of token embedding and PE enters the first layer. Three channel layouts
+are in use, which differ in the channels of the sine and of the cosine of pair
+p:
 
     interleaved    2 p and 2 p + 1      the paper
     sin_cos        p and p + dim/2      tensor2tensor; the tables by which
                                         GPT-J and RoFormer in transformers
-                                        turn q and k
+                                        rotate q and k
     cos_sin        p + dim/2 and p      timesteps of guided-diffusion
 
-Source: arXiv:1706.03762, section 3.5. The code its authors released also has
-other frequencies, here sinusoidal_encoding_t2t: get_timing_signal_1d in
-github.com/tensorflow/tensor2tensor at bafdc1b,
-tensor2tensor/layers/common_attention.py. cos_sin: timestep_embedding in
-github.com/openai/guided-diffusion at aca3097, guided_diffusion/nn.py.
+References:
+    Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
+    The code released by its authors, with other frequencies, here
+    `sinusoidal_encoding_t2t`: get_timing_signal_1d in
+    github.com/tensorflow/tensor2tensor at bafdc1b,
+    tensor2tensor/layers/common_attention.py.
+    Layout cos_sin: timestep_embedding in github.com/openai/guided-diffusion at
+    aca3097, guided_diffusion/nn.py.
 """
 
 import math
@@ -34,16 +38,27 @@ from torch import Tensor, nn
 def sinusoidal_frequencies(
     dim: int, base: float = 10000.0, device: torch.device | None = None
 ) -> Tensor:
-    """How fast each hand turns: (dim/2,), float64, radians per position.
+    """Return the frequency of each channel pair.
 
-    The wavelengths 2 pi / w grow by the same factor from 2 pi to
-    2 pi base^(1 - 2/dim), which nears 2 pi base as dim grows. device is where
-    they are made.
+    The wavelengths 2 pi / w form a geometric sequence from 2 pi to 2 pi base^(1
+    - 2/dim), which approaches 2 pi base as `dim` grows.
 
-    >>> sinusoidal_frequencies(6)
-    tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
+    Args:
+        dim: Number of channels of the encoding; even and at least 2.
+        base: Base of the frequencies; 10000 in the paper.
+        device: Device on which to create the result; None is torch's default
+            device.
 
-    ValueError: dim odd or below 2, base not positive, or infinite.
+    Returns:
+        Frequencies in radians per position, shape `(dim/2,)`, float64.
+
+    Raises:
+        ValueError: If `dim` is odd or less than 2, or `base` is not a positive
+            finite number.
+
+    Example:
+        >>> sinusoidal_frequencies(6)
+        tensor([1.0000, 0.0464, 0.0022], dtype=torch.float64)
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -59,27 +74,42 @@ def sinusoidal_encoding(
     dtype: torch.dtype = torch.float32,
     layout: str = "interleaved",
 ) -> Tensor:
-    """The encoding of each position: (..., dim) for positions of (...).
+    """Return the sinusoidal encoding of each position.
 
-    Positions are counted in tokens: integers, or float32 or float64 for what
-    lies between. Angles are float64 whatever the dtype of the result: in
-    float32 some hands would be some 0.06 off near position 1,000,000. They are
-    made where positions live: leave positions on the CPU if the result is for a
-    device without float64, such as mps.
+    The angles are computed in float64, whatever the dtype of the result: in
+    float32, some channels would be off by about 0.06 near position 1,000,000.
+    They are computed on the device of `positions`. If the result is for a
+    device without float64, such as MPS, leave `positions` on the CPU.
 
-    A table made once, table = sinusoidal_encoding(torch.arange(length), dim),
-    has the same rows: table[positions], for int64 positions from 0 on.
-
-    >>> sinusoidal_encoding(torch.arange(3), dim=4)
-    tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
-            [ 0.8415,  0.5403,  0.0100,  0.9999],
-            [ 0.9093, -0.4161,  0.0200,  0.9998]])
+    A table computed once, table = sinusoidal_encoding(torch.arange(length),
+    dim), contains the same rows: use table[positions] for int64 positions that
+    are not negative.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: dim or base as above; positions that are no tensor of uint8,
-    int8 to int64, float32 or float64 (bfloat16 has no 257); dtype not floating;
-    another layout.
+    Args:
+        positions: Positions in tokens, any shape `(...)`; uint8, int8 to int64,
+            or float32 or float64 for fractional positions. bfloat16 is rejected
+            because it cannot represent 257.
+        dim: Number of channels of the encoding; even and at least 2.
+        base: Base of the frequencies; 10000 in the paper.
+        dtype: Floating-point dtype of the result.
+        layout: Order of the channels: "interleaved", "sin_cos" or "cos_sin".
+
+    Returns:
+        The encoding, shape `(..., dim)`, dtype `dtype`, on the device of
+        `positions`.
+
+    Raises:
+        ValueError: If `dim` or `base` is invalid, as in
+            `sinusoidal_frequencies`; `positions` is not a tensor of a listed
+            dtype; `dtype` is not floating-point; or `layout` is unknown.
+
+    Example:
+        >>> sinusoidal_encoding(torch.arange(3), dim=4)
+        tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
+                [ 0.8415,  0.5403,  0.0100,  0.9999],
+                [ 0.9093, -0.4161,  0.0200,  0.9998]])
     """
     _check_positions(positions)
     frequencies = sinusoidal_frequencies(dim, base, positions.device)
@@ -93,18 +123,32 @@ def sinusoidal_encoding_t2t(
     dtype: torch.dtype = torch.float32,
     layout: str = "sin_cos",
 ) -> Tensor:
-    """The encoding as tensor2tensor has it: (..., dim) for positions of (...).
+    """Return the encoding with the frequencies of tensor2tensor.
 
-    Its frequencies are base^(-p / (dim/2 - 1)), so that the last is 1/base
-    itself, whatever the layout. fairseq, M2M100, Whisper and the timesteps of
-    DDPM follow this one.
-
-    >>> sinusoidal_encoding_t2t(torch.tensor([1000]), dim=4)
-    tensor([[0.8269, 0.0998, 0.5624, 0.9950]])
+    Its frequencies are base^(-p / (dim/2 - 1)), so the last one is 1/base
+    itself, in every layout. fairseq, M2M100, Whisper and the timesteps of DDPM
+    use these frequencies.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as sinusoidal_encoding; dim must be at least 4.
+    Args:
+        positions: Positions in tokens, any shape `(...)`; dtypes as in
+            `sinusoidal_encoding`.
+        dim: Number of channels of the encoding; even and at least 4.
+        base: Base of the frequencies; 10000 in the paper.
+        dtype: Floating-point dtype of the result.
+        layout: Order of the channels: "interleaved", "sin_cos" or "cos_sin".
+
+    Returns:
+        The encoding, shape `(..., dim)`, dtype `dtype`, on the device of
+        `positions`.
+
+    Raises:
+        ValueError: As in `sinusoidal_encoding`, or if `dim` is less than 4.
+
+    Example:
+        >>> sinusoidal_encoding_t2t(torch.tensor([1000]), dim=4)
+        tensor([[0.8269, 0.0998, 0.5624, 0.9950]])
     """
     _check_positions(positions)
     if dim < 4 or dim % 2:
@@ -121,19 +165,32 @@ def shift_matrix(
     base: float = 10000.0,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """M with M @ PE(pos) = PE(pos + offset): (..., dim, dim) for offsets (...).
+    """Return the matrix that shifts an encoding by an offset.
 
-    It turns every hand by offset * w, whatever the position: dim/2 rotations
-    of 2 by 2 along the diagonal. Offsets may be negative or fractional. For
-    the interleaved layout and the frequencies of the paper.
-
-    >>> shift_matrix(torch.tensor(1), dim=2)
-    tensor([[ 0.5403,  0.8415],
-            [-0.8415,  0.5403]])
+    The matrix M satisfies M @ PE(pos) = PE(pos + offset) for every position. It
+    rotates pair p by offset * w[p]: there are dim/2 rotations of 2 by 2 along
+    the diagonal. It applies to layout "interleaved" and the frequencies of the
+    paper.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as sinusoidal_encoding.
+    Args:
+        offsets: Offsets in tokens, any shape `(...)`; may be negative or
+            fractional. Dtypes as for the positions of `sinusoidal_encoding`.
+        dim: Number of channels of the encoding; even and at least 2.
+        base: Base of the frequencies; 10000 in the paper.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        One matrix per offset, shape `(..., dim, dim)`, dtype `dtype`.
+
+    Raises:
+        ValueError: As in `sinusoidal_encoding`.
+
+    Example:
+        >>> shift_matrix(torch.tensor(1), dim=2)
+        tensor([[ 0.5403,  0.8415],
+                [-0.8415,  0.5403]])
     """
     _check_positions(offsets, "offsets")
     frequencies = sinusoidal_frequencies(dim, base, offsets.device)
@@ -146,22 +203,26 @@ def shift_matrix(
 
 
 class AddSinusoidal(nn.Module):
-    """Token embeddings plus the encoding of their positions: like x.
+    """Add the sinusoidal encoding of each position to token embeddings.
 
-    x is (..., tokens, dim); positions is (tokens,) for all rows alike or has
-    the leading shape of x, as left padding and packing need, where any axis but
-    the last may be 1. The encoding is made anew in each call, where positions
-    live, and then moved to x. layout is that of sinusoidal_encoding.
-
-    >>> AddSinusoidal(dim=2)(torch.zeros(1, 2), torch.tensor([1]))
-    tensor([[0.8415, 0.5403]])
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    The encoding is computed in each call, on the device of `positions`, and
+    then moved to the device of `x`. If `positions` are on the CPU and `x` is
+    not, the host waits for this copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as sinusoidal_encoding; x or positions of another shape; x not
-    of a floating dtype.
+    Args:
+        dim: Number of channels of the embeddings; even and at least 2.
+        base: Base of the frequencies; 10000 in the paper.
+        layout: Order of the channels: "interleaved", "sin_cos" or "cos_sin".
+
+    Raises:
+        ValueError: If `dim`, `base` or `layout` is invalid, as in
+            `sinusoidal_encoding`.
+
+    Example:
+        >>> AddSinusoidal(dim=2)(torch.zeros(1, 2), torch.tensor([1]))
+        tensor([[0.8415, 0.5403]])
     """
 
     def __init__(
@@ -175,6 +236,22 @@ class AddSinusoidal(nn.Module):
         self.layout = layout
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Return the sum of embeddings and encoding.
+
+        Args:
+            x: Token embeddings, shape `(..., tokens, dim)`, floating-point.
+            positions: Position of each token: `(tokens,)` if all sequences
+                share them, or the leading shape of `x`, `(..., tokens)`, for
+                left padding and packing, where any axis but the last may be 1.
+                Dtypes as in `sinusoidal_encoding`.
+
+        Returns:
+            The sum, with the shape and dtype of `x`.
+
+        Raises:
+            ValueError: If `x` or `positions` has another shape or dtype than
+                listed.
+        """
         if not x.is_floating_point():
             raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
         if x.ndim == 0 or x.shape[-1] != self.dim:
@@ -209,7 +286,7 @@ def _encode(
 def _waves(
     positions: Tensor, frequencies: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Sine and cosine of position times frequency: two of (..., pairs)."""
+    """Return the sine and cosine of position times frequency."""
     if not dtype.is_floating_point:
         raise ValueError(f"dtype must be a floating dtype, got {dtype}")
     angles = positions.double()[..., None] * frequencies  # (..., pairs)

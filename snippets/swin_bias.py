@@ -312,15 +312,16 @@ def _offsets_of_places(query_places: Tensor, key_places: Tensor) -> Tensor:
 
 
 def _on_cpu(x: Tensor) -> bool:
-    """Where a lookup is as fast backward: nothing is added atomically."""
+    """Return whether lookups are fast in backward, without atomic additions."""
     return x.device.type == "cpu"
 
 
 def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
-    """From a number for each offset, -keys to queries, to (queries, keys).
+    """Spread one number per offset, -keys to queries, over (queries, keys).
 
-    The gradient of unfold is a sum along diagonals, but torch.compile makes an
-    index_put of it, with atomic additions: it gets a shift of rows.
+    The gradient of unfold is a sum along diagonals, but torch.compile turns it
+    into an index_put with atomic additions. A compiled graph on a device
+    therefore shifts rows instead.
     """
     if queries and not torch.compiler.is_compiling():
         return row[..., 1:-1].unfold(-1, keys, 1).flip(-2)
@@ -332,10 +333,11 @@ def _along_diagonals(row: Tensor, queries: int, keys: int) -> Tensor:
 
 
 def _skewed(columns: Tensor, keys: int) -> Tensor:
-    """From a column for each offset, -keys to queries, to one for each key.
+    """Turn one column per offset, -keys to queries, into one per key.
 
-    Each query has its columns moved one more to the left than the query after
-    it, as in Transformer-XL. The last query stands at the last key.
+    The columns of each query are shifted one step further to the left than
+    those of the next query, as in Transformer-XL. The last query is at the
+    position of the last key.
     """
     queries = columns.shape[-2]
     moved = columns.flatten(-2)[..., queries:]

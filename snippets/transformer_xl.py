@@ -190,7 +190,7 @@ class TransformerXLScores(nn.Module):
 
 
 def _products(q: Tensor, k: Tensor) -> Tensor:
-    """q . k, where each key head serves heads / key_heads heads, in order."""
+    """Return q . k; each key head serves heads / key_heads heads, in order."""
     if k.ndim < 3:
         return q @ k.mT  # (..., queries, keys)
     (heads, queries), key_heads = q.shape[-3:-1], k.shape[-3]

@@ -143,7 +143,7 @@ def apply_xpos(
 
 
 def _complex(x: Tensor) -> Tensor:
-    """Channels 2 p and 2 p + 1 as one number: a view where memory allows."""
+    """Return channels 2 p and 2 p + 1 as one number, as a view if possible."""
     pairs = x.unflatten(-1, (-1, 2))  # (..., pairs, 2)
     *strides, last = pairs.stride()
     if last != 1 or any(n % 2 for n in (*strides, pairs.storage_offset())):

@@ -49,9 +49,9 @@ def lacking_in_snippet(name, root):
     docstring = ast.get_docstring(tree) or ""
     if not docstring.partition("\n\n")[0].rstrip().endswith("."):
         yield f"{file}:1: the docstring has to say in a sentence what it is"
-    if not re.search(r"^Source: *\S", docstring, re.M):
-        yield f"{file}:1: `Source: ` has to say where it comes from, or that it is no paper's"
-    if "\n    >>> " not in source:
+    if not re.search(r"^(Source: *\S|References:\n +\S)", docstring, re.M):
+        yield f"{file}:1: `References:` must name where it comes from, or state that it has no paper"
+    if not re.search(r"^ +>>> ", source, re.M):
         yield f"{file}: no docstring has an example with real numbers (>>>)"
     public = [n for n in tree.body if isinstance(n, DEFINITION) and not n.name.startswith("_")]
     if not public:
@@ -156,8 +156,9 @@ def lacking_on_pages(name, root):
         yield f"docs/llms.txt: does not list {page}; `make goldens`"
     if not any(f"/{page})" in read(chapter) for chapter in (docs / "guide").glob("*.md")):
         yield f"docs/guide/: no chapter says when to use it and links to ../{page}"
-    source = read(root / f"snippets/{name}.py").partition("\nSource: ")[2].partition('"""')[0]
-    for paper in dict.fromkeys(re.findall(r"arXiv:(\d+\.\d+)", source)):
+    docstring = read(root / f"snippets/{name}.py").partition('"""')[2].partition('"""')[0]
+    sources = re.split(r"\n(?:Source: |References:\n)", docstring)[-1]
+    for paper in dict.fromkeys(re.findall(r"arXiv:(\d+\.\d+)", sources)):
         if paper not in read(docs / "bibliography.md"):
             yield f"docs/bibliography.md: does not have arXiv:{paper}, which the snippet names"
 

@@ -15,7 +15,8 @@ r"""Waves: a sine.
 
     wave[t] = sin(t)
 
-Source: arXiv:1706.03762, section 3.5.
+References:
+    Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
 """
 
 import torch
@@ -24,10 +25,11 @@ BASE = 10000.0
 
 
 def waves(t):
-    """The sine.
+    """Return the sine.
 
-    >>> waves(torch.tensor(0.0))
-    tensor(0.)
+    Example:
+        >>> waves(torch.tensor(0.0))
+        tensor(0.)
     """
     return torch.sin(t)
 '''
@@ -75,24 +77,24 @@ DAMAGES = [
     (CODE, "# SPDX", "# The", f"{CODE}:1: does not say where it is from"),
     ("CHANGES.md", "waves.py", "saves.py", "CHANGES.md: does not say that waves.py was added"),
     (CODE, "Waves: a sine.", "Waves", f"{CODE}:1: the docstring has to say in a sentence"),
-    (CODE, "Source: arXiv:1706.03762, section 3.5.", "Source: ", f"{CODE}:1: `Source: ` has to"),
+    (CODE, "References:\n", "See:\n", f"{CODE}:1: `References:` must name"),
     (CODE, "arXiv:1706.03762", "arXiv:0000.00000", "docs/bibliography.md: does not have arXiv:0000.00000"),
     (CODE, "    >>> ", "    ", f"{CODE}: no docstring has an example"),
     (CODE, "def waves", "def _waves", f"{CODE}: no function and no class"),
-    (CODE, 'BASE = 10000.0', "def bare(t):\n    return t", f"{CODE}:12: bare has no docstring"),
-    (CODE, "import torch", "import numpy", f"{CODE}:10: imports numpy"),
-    (CODE, "import torch", "from . import rope", f"{CODE}:10: a relative import"),
-    (CODE, "10000.0", "[10000.0]", f"{CODE}:12: only definitions, and constants"),
-    (CODE, "10000.0", "float(1)", f"{CODE}:12: only definitions, and constants"),
-    (CODE, "BASE = 10000.0", "BASE: float = 1.0", f"{CODE}:12: only definitions, and constants"),
-    (CODE, "    return", "    global BASE\n    return", f"{CODE}:21: state that outlives"),
-    (CODE, "(t):", "(t, kept=[]):", f"{CODE}:15: a default that every call"),
-    (CODE, "    return", "    t.kept = t\n    return", f"{CODE}:21: kept from one call"),
-    (CODE, "    return", "    print(t)\n    return", f"{CODE}:21: prints"),
-    (CODE, "def waves", "@cache\ndef waves", f"{CODE}:15: a hidden cache"),
-    (CODE, "sin(t)\n\nSource", "sin(t)" + " " * 70 + ".\n\nSource", f"{CODE}:5: more than 80 columns"),
-    (CODE, "The sine.", "The \\new sine.", f"{CODE}:16: a backslash"),
-    (CODE, "return", "return (", f"{CODE}:21: '(' was never closed"),
+    (CODE, 'BASE = 10000.0', "def bare(t):\n    return t", f"{CODE}:13: bare has no docstring"),
+    (CODE, "import torch", "import numpy", f"{CODE}:11: imports numpy"),
+    (CODE, "import torch", "from . import rope", f"{CODE}:11: a relative import"),
+    (CODE, "10000.0", "[10000.0]", f"{CODE}:13: only definitions, and constants"),
+    (CODE, "10000.0", "float(1)", f"{CODE}:13: only definitions, and constants"),
+    (CODE, "BASE = 10000.0", "BASE: float = 1.0", f"{CODE}:13: only definitions, and constants"),
+    (CODE, "    return", "    global BASE\n    return", f"{CODE}:23: state that outlives"),
+    (CODE, "(t):", "(t, kept=[]):", f"{CODE}:16: a default that every call"),
+    (CODE, "    return", "    t.kept = t\n    return", f"{CODE}:23: kept from one call"),
+    (CODE, "    return", "    print(t)\n    return", f"{CODE}:23: prints"),
+    (CODE, "def waves", "@cache\ndef waves", f"{CODE}:16: a hidden cache"),
+    (CODE, "sin(t)\n\nRef", "sin(t)" + " " * 70 + ".\n\nRef", f"{CODE}:5: more than 80 columns"),
+    (CODE, "the sine.", "the \\new sine.", f"{CODE}:17: a backslash"),
+    (CODE, "return", "return (", f"{CODE}:23: '(' was never closed"),
     (TEST, "snippets.waves", "snippets.rope", f"{TEST}: no test imports snippets.waves"),
     (TEST, "waves-end", "waves-never-end", f"{TEST}: no page states its claim; write `#!claim waves-nev"),
     (TEST, "\n\n", "\n\nsame_as()\n", f"{TEST}: peers.json does not have it"),

@@ -19,14 +19,29 @@ SNIPPET = '''
     def halved(x):  # (tokens)
         """Half of x < 2.
 
-        >>> halved(2)
-        1.0
-
         x may be
         large.
 
-        ValueError: x is
-        no number.
+        Args:
+            x: A number, `x < 2`,
+                or a whole one.
+            y: No parameter.
+
+        Returns:
+            The half: half of x.
+
+        Raises:
+            ValueError: If x is
+                no number.
+
+        Example:
+            >>> halved(2)
+            1.0
+
+            >>> halved(4)
+            2.0
+
+        It ends.
         """
         return x / 2
 
@@ -111,10 +126,19 @@ def test_a_reference_has_the_docstrings_whole_and_those_of_methods_after_their_n
     (_, _, sentence, body, *_), (_, _, whole, method, *_) = calls
     assert sentence.text == "Half of x < 2."
     assert "data-search-exclude" in body.attrs
-    example, words, refuses = body.find_all(True, recursive=False)
-    assert example.pre.text == ">>> halved(2)\n1.0\n"
-    assert (words.text, words.get("class")) == ("x may be large.", None)
-    assert (refuses.text, refuses["class"]) == ("ValueError: x is no number.", ["raises"])
+    parts = body.find_all(True, recursive=False)
+    shown = [(part.get("class"), " ".join(part.text.split())) for part in parts if part.name == "p"]
+    titles = [(["section"], title) for title in ("Args", "Returns", "Raises", "Example")]
+    words, half, end = ((None, text) for text in ("x may be large.", "The half: half of x.", "It ends."))
+    assert shown == [words, *titles[:2], half, *titles[2:], end]
+    arguments, raises = (
+        [[each.text for each in part.find_all(name)] for name in ("dt", "dd")] for part in body.select("dl")
+    )
+    assert arguments == [["x", "y"], ["A number, x < 2, or a whole one.", "No parameter."]]
+    assert raises == [["ValueError"], ["If x is no number."]]
+    assert [code.text for code in body.select("dd code")] == ["x < 2"]
+    examples = [part.pre.text for part in body.select(".printed")]
+    assert examples == [">>> halved(2)\n1.0\n", ">>> halved(4)\n2.0\n"]
     assert (whole.text, method.text) == ("Halves.", "__init__: ValueError: deep below 0.")
     assert method.code.text == "__init__"
 
@@ -123,7 +147,7 @@ def test_a_docstring_s_own_code_keeps_its_lines(halving, here):
     here.write(
         {"snippets/half.py": SNIPPET.replace("x may", "    a < b\n                c\n\n        x may")}
     )
-    assert halving().select(".printed")[1].pre.text == "a < b\n    c\n"
+    assert halving().select(".printed")[0].pre.text == "a < b\n    c\n"
 
 
 def test_a_reference_says_of_copies_what_was_fixed_since_below_its_title(halving, here, soup):

@@ -781,12 +781,13 @@ def test_refuses():
     for convert in (interleaved_to_half, half_to_interleaved):
         for rows, heads in ((6, 4), (6, 0), (6, -1), (2, 4), (0, 1)):
             yield (
-                f"rows must be a multiple of heads, {heads}, got {rows}",
+                f"the rows of weight must be a positive multiple of heads, {heads}, got {rows}",
                 convert,
                 torch.zeros(rows, 3),
                 heads,
             )
-        yield "rows must be a multiple of heads, 1, got 0", convert, torch.tensor(1.0), 1
+        message = "the rows of weight must be a positive multiple of heads, 1, got 0"
+        yield message, convert, torch.tensor(1.0), 1
         for width in (0, -2, 3, 10):
             yield f"rotary_dim must be even, 2 to 8, got {width}", convert, torch.zeros(16, 3), 2, width
         yield "rotary_dim must be even, 2 to 7, got 7", convert, torch.zeros(14, 3), 2

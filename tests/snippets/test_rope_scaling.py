@@ -797,12 +797,15 @@ def test_refuses():
         yield message, longrope, w, w, w, 8, length
     yield "original_length must be at least 2, got 1", longrope_attention_factor, 2, 1
     for low, high in ((-1, 4), (5, 4), (1, math.inf), (math.nan, 4), (1, math.nan)):
-        got = f"must hold, got {low} and {high}"
-        yield f"0 <= alpha <= beta {got}", ntk_by_parts, w, 2, 4096, low, high
-        yield f"0 <= low <= high {got}", llama3, w, 2, 4096, low, high
-        yield f"0 < beta_slow <= beta_fast {got}", yarn, w, 2, 4096, high, low
-    yield "0 < beta_slow <= beta_fast must hold, got 0 and 4", yarn, w, 2, 4096, 4, 0
+        got = f"got {low} and {high}"
+        ordered = "alpha and beta must satisfy 0 <= alpha <= beta"
+        yield f"{ordered}, {got}", ntk_by_parts, w, 2, 4096, low, high
+        yield f"low and high must satisfy 0 <= low <= high, {got}", llama3, w, 2, 4096, low, high
+        ordered = "beta_slow and beta_fast must satisfy 0 < beta_slow <= beta_fast"
+        yield f"{ordered}, {got}", yarn, w, 2, 4096, high, low
+    yield f"{ordered}, got 0 and 4", yarn, w, 2, 4096, 4, 0
     for factors in ([1.0] * 4, *map(torch.ones, [(), (1,), (3,), (4, 1), (2, 4)])):
         got = "list" if isinstance(factors, list) else tuple(factors.shape)
         for both in ((factors, w), (w, factors)):
-            yield f"factors must be a tensor of (4,), got {got}", longrope, w, *both, 4096, 8
+            message = f"short_factors and long_factors must be tensors of shape (4,), got {got}"
+            yield message, longrope, w, *both, 4096, 8
