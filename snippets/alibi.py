@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-22
-"""ALiBi: every step between query and key costs the score a fixed amount.
+"""ALiBi: subtract a penalty from each score, linear in the distance.
 
-Tokens get no position vector. Head h has a slope that nobody learns:
+Tokens have no position vector. Head h has a fixed slope, which is not learned:
 
     bias[h, i, j] = -slope[h] * (i - j)   for keys j <= i, -inf for later keys
 
-It is added to q[i] . k[j] / sqrt(dim), the scaled score, before the softmax.
+The bias is added to q[i] . k[j] / sqrt(dim), the scaled score, before the
+softmax.
 
-Source: arXiv:2108.12409, section 3. For any number of heads: get_slopes in
-github.com/ofirpress/attention_with_linear_biases at 4b92f28,
-fairseq/models/transformer.py, where the bias is slope * j: larger by slope * i,
-which the softmax does not see. Both directions: issue 5 of that repository.
+References:
+    Press et al. 2021, arXiv:2108.12409, section 3.
+    Any number of heads: get_slopes in
+    github.com/ofirpress/attention_with_linear_biases at 4b92f28,
+    fairseq/models/transformer.py. There the bias is slope * j, which is larger
+    by slope * i; the softmax does not depend on that term.
+    Both directions: issue 5 of that repository.
 """
 
 import math
@@ -21,17 +25,26 @@ from torch import Tensor
 
 
 def alibi_slopes(heads: int, device: torch.device | None = None) -> Tensor:
-    """What a step costs in each head: (heads,), float32, score per token.
+    """Return the slope of each head.
 
-    A power of two gives 2^(-8/heads), 2^(-16/heads), ..., 2^-8. Any other
-    number takes the slopes of the power of two below it, then every second
-    one of the power of two above it, from the steepest on. device is where they
-    are to be.
+    For a power of two, the slopes are 2^(-8/heads), 2^(-16/heads), ..., 2^-8.
+    For any other number of heads, they are the slopes of the power of two below
+    it, followed by every second slope of the power of two above it, starting
+    with the steepest.
 
-    >>> alibi_slopes(3)
-    tensor([0.0625, 0.0039, 0.2500])
+    Args:
+        heads: Number of heads; at least 1.
+        device: Device of the result; None is torch's default device.
 
-    ValueError: heads below 1.
+    Returns:
+        Slopes, in units of the score per token, shape `(heads,)`, float32.
+
+    Raises:
+        ValueError: If `heads` is less than 1.
+
+    Example:
+        >>> alibi_slopes(3)
+        tensor([0.0625, 0.0039, 0.2500])
     """
     if heads < 1:
         raise ValueError(f"heads must be at least 1, got {heads}")
@@ -48,33 +61,56 @@ def alibi_bias(
     slopes: Tensor,  # (heads)
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """The causal bias: (..., heads, queries, keys), -inf for later keys.
+    """Return the causal ALiBi bias.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. Counted in float32,
-    cast last; at its peak that takes 4 * heads + 13 bytes per query and key,
-    and 2 * heads more if the result has 16 bits. For q, k and v of (batch,
-    heads, tokens, dim) and positions of (1, tokens) or (batch, tokens), which
-    give it the four axes that torch's fused kernel wants:
+    To use it with torch's fused kernel, for q, k and v of shape
+    `(batch, heads, tokens, dim)`, give positions of shape `(1, tokens)` or
+    `(batch, tokens)`, so that the bias has the four axes that the kernel
+    requires:
 
         slopes = alibi_slopes(heads, q.device)  # once, not for each token
         bias = alibi_bias(positions, positions, slopes, q.dtype)
         scaled_dot_product_attention(q, k, v, attn_mask=bias)  # not is_causal
 
-    Compiled, flex_attention makes none: give it a causal block_mask and, as
-    score_mod, lambda score, b, h, i, j: score - slopes[h] * (i - j). There i
-    and j count rows, so queries have to begin where keys do; with cached keys,
-    add their number to i, in both.
+    Under torch.compile, flex_attention needs no bias tensor: pass it a causal
+    block_mask and this score_mod:
 
-    >>> alibi_bias(torch.tensor([2]), torch.arange(4), alibi_slopes(1))
-    tensor([[[-0.0078, -0.0039,  0.0000,    -inf]]])
+        lambda score, b, h, i, j: score - slopes[h] * (i - j)
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    There i and j are indices, so queries and keys must begin at the same
+    position. With cached keys, add their number to i, in both functions.
+
+    The bias is computed in float32 and then converted to `dtype`. At its peak
+    this takes 4 * heads + 13 bytes per query and key, and 2 * heads more if the
+    result has 16 bits.
+
+    If positions are on the CPU and `slopes` are not, each call copies them, and
+    the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensors of integers or do not fit each
-    other; slopes that are not one floating number per head; dtype not floating.
+    Args:
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+        slopes: One slope per head, as from `alibi_slopes`, shape `(heads,)`,
+            floating-point.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, dtype `dtype`, on the
+        device of `slopes`; -inf for later keys.
+
+    Raises:
+        ValueError: If positions are not tensors of integers or do not fit each
+            other, `slopes` is not one floating-point number per head, or
+            `dtype` is not floating-point.
+
+    Example:
+        >>> alibi_bias(torch.tensor([2]), torch.arange(4), alibi_slopes(1))
+        tensor([[[-0.0078, -0.0039,  0.0000,    -inf]]])
     """
     _check(slopes, dtype)
     offsets = _offsets(query_positions, key_positions, slopes.device)
@@ -90,17 +126,34 @@ def alibi_bias_symmetric(
     slopes: Tensor,  # (heads)
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """For both directions, -slope * |i - j|: it hides no key.
+    """Return the ALiBi bias for both directions, which hides no key.
 
-    The paper has causal models only. Shapes and errors: as alibi_bias.
+    The bias is -slope * |i - j|. The paper has causal models only.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and `slopes` are not, each call copies them, and
+    the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    >>> at = torch.arange(4)
-    >>> alibi_bias_symmetric(at[2:3], at, alibi_slopes(1))
-    tensor([[[-0.0078, -0.0039,  0.0000, -0.0039]]])
+    Args:
+        query_positions: Positions of the queries, as in `alibi_bias`.
+        key_positions: Positions of the keys, as in `alibi_bias`.
+        slopes: One slope per head, as from `alibi_slopes`, shape `(heads,)`,
+            floating-point.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, dtype `dtype`, on the
+        device of `slopes`.
+
+    Raises:
+        ValueError: As in `alibi_bias`.
+
+    Example:
+        >>> at = torch.arange(4)
+        >>> alibi_bias_symmetric(at[2:3], at, alibi_slopes(1))
+        tensor([[[-0.0078, -0.0039,  0.0000, -0.0039]]])
+
     """
     _check(slopes, dtype)
     offsets = _offsets(query_positions, key_positions, slopes.device)

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
-"""Attention, and four places where an encoding of position can enter.
+# From The executable guide to positional encoding, 2026-11-27
+"""Scaled dot-product attention, with four entry points for position.
 
-Each query gives every key a score and takes the mean of the values, weighted:
+Each query computes a score for every key and takes the weighted mean of the
+values:
 
     score[i, j]  = q[i] . k[j] / sqrt(dim) + bias[i, j]
     weight[i, :] = softmax(score[i, :])
     output[i]    = sum over j of weight[i, j] * v[j]
 
-Nothing in it knows i or j but the bias, the causal mask, and whatever takes
-the place of the scaled dot product. Encodings enter
-  1. with x, if they are added to it before SelfAttention is called;
-  2. through rotate, which turns q and k;
-  3. through bias, which is added to the scores;
-  4. through score, which takes the place of the scaled dot product.
-A fifth place is with the values, as for Shaw's second table. It is not here.
+Nothing in it depends on i or j except the bias, the causal mask, and a score
+function that replaces the scaled dot product. Encodings enter
 
-Source: arXiv:1706.03762, section 3.2.1 (equation 1), heads: section 3.2.2.
+    1. with x, if they are added to it before SelfAttention is called;
+    2. through rotate, which rotates q and k;
+    3. through bias, which is added to the scores;
+    4. through score, which replaces the scaled dot product.
+
+A fifth entry point is the values, as in Shaw's second table. It is not
+implemented here.
+
+References:
+    Vaswani et al. 2017, arXiv:1706.03762, section 3.2.1 (equation 1); heads:
+    section 3.2.2.
 """
 
 import math
@@ -30,12 +36,21 @@ def scaled_dot_product(
     q: Tensor,  # (..., queries, dim)
     k: Tensor,  # (..., keys, dim)
 ) -> Tensor:
-    """How well each key fits each query: (..., queries, keys).
+    """Return the scaled dot product of each query and key.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: q and k of different widths, of leading axes that differ and are
-    not 1, or of fewer than 2 axes.
+    Args:
+        q: Queries, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`. Leading axes must equal those of `q`
+            or be 1, on either side.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`.
+
+    Raises:
+        ValueError: If `q` and `k` have different widths, leading axes that
+            differ and are not 1, or fewer than 2 axes.
     """
     _check_axes(q=q, k=k)
     dim = q.shape[-1]
@@ -53,30 +68,43 @@ def attention(
     causal: bool = False,
     score: Callable[[Tensor, Tensor], Tensor] = scaled_dot_product,
 ) -> tuple[Tensor, Tensor]:
-    """Output (..., queries, value_dim) and weights (..., queries, keys).
+    """Return the outputs and the weights of attention.
 
-    bias has the unit of the scores; -inf hides a key. Its leading axes may be
-    missing or 1. causal hides the keys after each query; the last query stands
-    at the last key, so that one query with a cache sees every key. A query
-    from which all keys are hidden gets weights and output of zero.
-
-    For grouped queries repeat the heads of k and v:
-    k.repeat_interleave(heads // key_heads, -3).
-
-    >>> q, k = torch.tensor([[0.0]]), torch.tensor([[5.0], [7.0]])
-    >>> attention(q, k, v=k)
-    (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
+    For grouped-query attention, repeat the heads of `k` and `v`:
+    `k.repeat_interleave(heads // key_heads, -3)`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: k, v or a bias that does not fit; v or a bias that is not
-    floating; causal with more queries than keys.
+    Args:
+        q: Queries, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`.
+        v: Values, shape `(..., keys, value_dim)`, floating-point.
+        bias: Added to the scores, in their unit, shape `(..., queries, keys)`,
+            floating-point; -inf hides a key. Leading axes may be missing or 1.
+            None adds nothing.
+        causal: Whether to hide the keys after each query. The last query is at
+            the position of the last key, so a single query with a cache sees
+            every key.
+        score: Function that computes the scores from `q` and `k`.
+
+    Returns:
+        The outputs, shape `(..., queries, value_dim)`, and the weights, shape
+        `(..., queries, keys)`, both in the dtype of `v`. If all keys are hidden
+        from a query, its weights and output are zero.
+
+    Raises:
+        ValueError: If `k`, `v` or `bias` does not fit, `v` or `bias` is not
+            floating-point, or `causal` is set with more queries than keys.
+
+    Example:
+        >>> q, k = torch.tensor([[0.0]]), torch.tensor([[5.0], [7.0]])
+        >>> attention(q, k, v=k)
+        (tensor([[6.]]), tensor([[0.5000, 0.5000]]))
     """
     _check_axes(q=q, k=k, v=v)
     if k.shape[-2] != v.shape[-2]:
         raise ValueError(
-            f"v must have a row for each of {k.shape[-2]} keys, "
-            f"got {v.shape[-2]}"
+            f"v must have as many tokens as k, {k.shape[-2]}, got {v.shape[-2]}"
         )
     if not v.is_floating_point():
         raise ValueError(f"v must be of a floating dtype, got {v.dtype}")
@@ -88,7 +116,10 @@ def attention(
     if causal:
         queries, keys = scores.shape[-2:]
         if queries > keys:
-            raise ValueError(f"causal needs {queries} keys or more, got {keys}")
+            raise ValueError(
+                f"with causal, k must have {queries} tokens or more, one per "
+                f"query, got {keys}"
+            )
         later = scores.new_ones(queries, keys, dtype=torch.bool)
         later = later.triu(keys - queries + 1)  # (queries, keys)
         scores = scores.masked_fill(later, -math.inf)  # (..., queries, keys)
@@ -112,7 +143,7 @@ def _check_leading(name: str, given: Tensor, other: Tensor) -> None:
     if any(a != b and 1 not in (a, b) for a, b in leading):
         raise ValueError(
             f"{name} must have the leading axes of {want}, or 1, got {have}; "
-            f"of grouped queries repeat_interleave the heads of {name}"
+            f"for grouped queries, repeat_interleave the heads of {name}"
         )
 
 
@@ -127,16 +158,19 @@ def _check_bias(bias: Tensor, scores: Tensor) -> None:
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention that knows no position unless it is told.
+    """Compute multi-head self-attention without any positional encoding.
 
-    forward returns the output, of the shape of x, and the weights of each
-    head, (..., heads, tokens, tokens). rotate takes the q and then the k of
-    all heads, (..., heads, tokens, dim/heads), and returns the like; bias,
-    causal and score are those of attention.
+    Positions enter only through the arguments of `forward`, or with `x`.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: dim not a multiple of heads; x not (..., tokens, dim).
+    Args:
+        dim: Number of channels of the inputs and outputs; a multiple of
+            `heads`.
+        heads: Number of heads.
+
+    Raises:
+        ValueError: If `dim` is not a positive multiple of `heads`.
     """
 
     def __init__(self, dim: int, heads: int):
@@ -158,6 +192,25 @@ class SelfAttention(nn.Module):
         causal: bool = False,
         score: Callable[[Tensor, Tensor], Tensor] = scaled_dot_product,
     ) -> tuple[Tensor, Tensor]:
+        """Return the outputs and the weights of each head.
+
+        Args:
+            x: Inputs, shape `(..., tokens, dim)`.
+            rotate: Function that is applied to the q and then to the k of all
+                heads, each of shape `(..., heads, tokens, dim/heads)`, and
+                returns a tensor of the same shape. None leaves them unchanged.
+            bias: Added to the scores, as in `attention`.
+            causal: Whether to hide the keys after each query.
+            score: Function that computes the scores from q and k.
+
+        Returns:
+            The outputs, in the shape of `x`, and the weights, shape
+            `(..., heads, tokens, tokens)`.
+
+        Raises:
+            ValueError: If `x` does not have the shape `(..., tokens, dim)`, or
+                `bias` does not fit, as in `attention`.
+        """
         if x.ndim < 2 or x.shape[-1] != self.dim:
             raise ValueError(
                 f"x must be (..., tokens, {self.dim}), got {tuple(x.shape)}"

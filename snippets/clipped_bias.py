@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""Clipped bias: one learned number per head and offset, up to a distance.
+"""Clipped bias: add one learned number per head and offset, up to a distance.
 
     bias[h, i, j] = table[clip(j - i, -max_distance, max_distance), h]
 
-where row 0 of the table is that of -max_distance. All keys farther than that
-on one side share a number. It is added to the scaled score.
+Row 0 of the table is for offset -max_distance. All keys at a larger distance on
+one side share a number. The bias is added to the scaled score.
 
-Source: no paper of its own. The clipping is that of arXiv:1803.02155, section
-3.2, where each offset has vectors; the number per head in place of a vector is
-that of arXiv:1910.10683, section 2.1, where offsets share buckets.
+References:
+    No paper of its own.
+    Clipping: Shaw et al. 2018, arXiv:1803.02155, section 3.2, where each offset
+    has vectors.
+    One number per head instead of a vector: Raffel et al. 2019,
+    arXiv:1910.10683, section 2.1, where offsets share buckets.
 """
 
 import torch
@@ -21,26 +24,39 @@ def clipped_bias(
     key_positions: Tensor,  # (..., keys)
     table: Tensor,  # (offsets, heads)
 ) -> Tensor:
-    """The bias of a table: (..., heads, queries, keys), of the table's dtype.
+    """Return the clipped bias for any positions.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. The table has
-    2 max_distance + 1 rows. It hides no key: in a causal model mask later keys
-    too.
+    The bias hides no key: in a causal model, mask later keys as well.
 
-    >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
-    >>> clipped_bias(torch.tensor([2]), torch.arange(5), table)
-    tensor([[[-1., -1.,  0.,  5.,  5.]]])
+    If positions are on the CPU and `table` is not, each call copies them, and
+    the host waits for the copy.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
-
-    Its backward pass adds atomically, which is slow on a GPU: for consecutive
-    positions, train with clipped_bias_consecutive.
+    The backward pass uses atomic additions, which are slow on a GPU: for
+    consecutive positions, train with `clipped_bias_consecutive`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensors of integers or do not fit each
-    other; a table that is not (an odd number, heads).
+    Args:
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+        table: One number per offset and head, shape `(offsets, heads)` with
+            `2*max_distance+1` offsets.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, with the dtype and device
+        of `table`.
+
+    Raises:
+        ValueError: If positions are not tensors of integers or do not fit each
+            other, or `table` does not have two axes and an odd number of rows.
+
+    Example:
+        >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
+        >>> clipped_bias(torch.tensor([2]), torch.arange(5), table)
+        tensor([[[-1., -1.,  0.,  5.,  5.]]])
     """
     if table.ndim != 2 or len(table) % 2 == 0:
         raise ValueError(
@@ -59,25 +75,38 @@ def clipped_bias_consecutive(
     keys: int,
     table: Tensor,  # (offsets, heads)
 ) -> Tensor:
-    """clipped_bias of consecutive positions: (heads, queries, keys).
+    """Return the clipped bias for consecutive positions.
 
-    The same bits. The keys stand one after the other, and the queries are the
-    last of them: all of them in training, one in decoding. For a model with
-    ClippedBias: clipped_bias_consecutive(tokens, tokens, bias.table).
+    The result has the same bits as that of `clipped_bias`. The keys are
+    consecutive, and the queries are the last of them: all of them in training,
+    one in decoding. For a model with ClippedBias:
+    `clipped_bias_consecutive(tokens, tokens, bias.table)`.
 
-    Its gradient is a sum along diagonals. clipped_bias, which takes any
-    positions, looks numbers up: on a GPU its gradient is many thousand atomic
-    additions to the same few numbers, and training waits for them.
-
-    >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
-    >>> clipped_bias_consecutive(2, 3, table)
-    tensor([[[-1.,  0.,  5.],
-             [-1., -1.,  0.]]])
+    The gradient is a sum along diagonals. `clipped_bias`, which takes any
+    positions, uses a lookup: on a GPU, its gradient consists of many thousands
+    of atomic additions to the same few numbers, and training waits for them.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: more queries than keys; a table that is not (an odd number,
-    heads).
+    Args:
+        queries: Number of queries, from 0 to `keys`.
+        keys: Number of keys.
+        table: One number per offset and head, shape `(offsets, heads)` with
+            `2*max_distance+1` offsets.
+
+    Returns:
+        The bias, shape `(heads, queries, keys)`, with the dtype and device of
+        `table`.
+
+    Raises:
+        ValueError: If there are more queries than keys, or `table` does not
+            have two axes and an odd number of rows.
+
+    Example:
+        >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
+        >>> clipped_bias_consecutive(2, 3, table)
+        tensor([[[-1.,  0.,  5.],
+                 [-1., -1.,  0.]]])
     """
     _check_last(queries, keys)
     if table.ndim != 2 or len(table) % 2 == 0:
@@ -90,13 +119,19 @@ def clipped_bias_consecutive(
 
 
 class ClippedBias(nn.Module):
-    """A learned table, at first zero, and clipped_bias of it.
+    """Hold the learned table of a clipped bias, initialised to zero.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the table is not, each call copies them, and
+    the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads or max_distance below 1; as clipped_bias.
+    Args:
+        heads: Number of heads; at least 1.
+        max_distance: Distance at which offsets are clipped; at least 1.
+
+    Raises:
+        ValueError: If `heads` or `max_distance` is less than 1.
     """
 
     def __init__(self, heads: int, max_distance: int):
@@ -111,9 +146,22 @@ class ClippedBias(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Set the table to zero."""
         nn.init.zeros_(self.table)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return the clipped bias for any positions.
+
+        Args:
+            query_positions: Positions of the queries, as in `clipped_bias`.
+            key_positions: Positions of the keys, as in `clipped_bias`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: As in `clipped_bias`.
+        """
         return clipped_bias(query_positions, key_positions, self.table)
 
 

@@ -81,9 +81,9 @@ def sinusoidal_encoding(
     They are computed on the device of `positions`. If the result is for a
     device without float64, such as MPS, leave `positions` on the CPU.
 
-    A table computed once, table = sinusoidal_encoding(torch.arange(length),
-    dim), contains the same rows: use table[positions] for int64 positions that
-    are not negative.
+    A table computed once,
+    `table = sinusoidal_encoding(torch.arange(length), dim)`, contains the same
+    rows: use `table[positions]` for int64 positions that are not negative.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""T5's relative bias: one learned number per head for each bucket of offsets.
+"""T5 relative bias: add one learned number per head and bucket of offsets.
 
     bias[h, i, j] = table[bucket(j - i), h]
 
-Near offsets have a bucket each. Farther ones share buckets: the number of the
-bucket grows with the logarithm of the distance, so that buckets get wider, up
-to rounding. The farthest share the last: with 32 buckets and max_distance 128
-from distance 91 on in each direction, or from 113 on if all buckets look back.
+Small offsets have a bucket each. Larger ones share buckets: the index of the
+bucket grows with the logarithm of the distance, so buckets become wider, up to
+rounding. The largest distances share the last bucket: with 32 buckets and
+`max_distance` 128, from distance 91 on in each direction, or from 113 on if all
+buckets are for earlier keys.
 
-T5 adds it to q[i] . k[j] without 1/sqrt(dim): scale=1.0 in
-scaled_dot_product_attention, if weights are T5's. All layers of a stack share
-one table, and cross-attention has none.
+T5 adds the bias to q[i] . k[j] without 1/sqrt(dim): for the weights of T5, use
+scale=1.0 in scaled_dot_product_attention. All layers of a stack share one
+table, and cross-attention has none.
 
-Source: arXiv:1910.10683, section 2.1; _relative_position_bucket in
-github.com/tensorflow/mesh at da90793,
-mesh_tensorflow/transformer/transformer_layers.py.
+References:
+    Raffel et al. 2019, arXiv:1910.10683, section 2.1.
+    _relative_position_bucket in github.com/tensorflow/mesh at da90793,
+    mesh_tensorflow/transformer/transformer_layers.py.
 """
 
 import math
@@ -30,20 +32,32 @@ def t5_buckets(
     max_distance: int = 128,
     bidirectional: bool = True,
 ) -> Tensor:
-    """The bucket of each offset, key position minus query position: int64.
-
-    bidirectional gives each direction one half of the buckets; of later keys'
-    half the first stays empty. Otherwise every later key falls into bucket 0,
-    the query's own: it is no mask.
-
-    >>> t5_buckets(torch.tensor([-128, -91, -90, -8, -1, 0, 1, 8]))
-    tensor([15, 15, 14,  8,  1,  0, 17, 24])
+    """Return the bucket of each offset.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: offsets no tensor of integers; fewer than 2 buckets, or if
-    bidirectional an odd number or fewer than 4; max_distance not above the
-    number of distances with a bucket of their own.
+    Args:
+        offsets: Key position minus query position, integers, any shape.
+        buckets: Number of buckets; at least 2. If `bidirectional`, even and at
+            least 4.
+        max_distance: Distance beyond which all keys share the last bucket,
+            which begins at a smaller distance; more than the number of
+            distances that have a bucket of their own.
+        bidirectional: If True, each direction has one half of the buckets; the
+            first bucket of the half for later keys stays empty. If False, every
+            later key falls into bucket 0, the bucket of the query itself: this
+            does not mask later keys.
+
+    Returns:
+        Bucket indices, in the shape of `offsets`, int64.
+
+    Raises:
+        ValueError: If `offsets` is not a tensor of integers, or `buckets` or
+            `max_distance` has another value than listed.
+
+    Example:
+        >>> t5_buckets(torch.tensor([-128, -91, -90, -8, -1, 0, 1, 8]))
+        tensor([15, 15, 14,  8,  1,  0, 17, 24])
     """
     _check_integers("offsets", offsets)
     if bidirectional and (buckets < 4 or buckets % 2):
@@ -70,14 +84,26 @@ def t5_by_offset(
     max_distance: int = 128,
     bidirectional: bool = True,
 ) -> Tensor:
-    """The bias of each offset, -max_distance first: (heads, 2*max_distance+1).
+    """Return the bias of each offset from -max_distance to max_distance.
 
-    Beyond max_distance nothing changes. bidirectional is as in t5_buckets. It
-    is all that t5_bias needs of the table: make it once, not for each token.
+    Beyond `max_distance`, the bias is constant. `t5_bias` needs nothing else of
+    the table: compute this once, not for each token.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: a table that is not (buckets, heads); as t5_buckets.
+    Args:
+        table: Learned numbers, shape `(buckets, heads)`, as in the weights of
+            T5 in transformers.
+        max_distance: As in `t5_buckets`.
+        bidirectional: As in `t5_buckets`.
+
+    Returns:
+        The bias by offset, -max_distance first, shape
+        `(heads, 2*max_distance+1)`, dtype of `table`.
+
+    Raises:
+        ValueError: If `table` does not have the shape `(buckets, heads)`, or as
+            in `t5_buckets`.
     """
     if table.ndim != 2:
         shape = tuple(table.shape)
@@ -93,30 +119,47 @@ def t5_bias(
     key_positions: Tensor,  # (..., keys)
     by_offset: Tensor,  # (heads, offsets)
 ) -> Tensor:
-    """The bias of t5_by_offset: (..., heads, queries, keys), of its dtype.
+    """Return the T5 bias for any positions.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. It hides no key: if
-    not bidirectional, mask later keys too. In float32 it takes 4 * heads + 8
-    bytes per query and key at its peak (with 2 heads or more). Where it looks
-    back only, flex_bias of decoding.py needs but the bias of the last query,
-    nearest key first, and makes nothing of that size:
-    t5_bias(n, torch.arange(100), by_offset)[:, 0].flip(-1), where n is
-    torch.tensor([99]).
+    The bias hides no key: in a causal model, mask later keys as well. In
+    float32 it takes 4 * heads + 8 bytes per query and key at its peak (with 2
+    heads or more).
 
-    >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
-    >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
-    tensor([[[ 2.,  1.,  0., 17.]]])
+    With `bidirectional=False`, flex_bias of decoding.py avoids a tensor of this
+    size. It needs only the bias of the last query, nearest key first:
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+        n = torch.tensor([99])
+        t5_bias(n, torch.arange(100), by_offset)[:, 0].flip(-1)
 
-    Its backward pass adds atomically, which is slow on a GPU: for consecutive
-    positions, train with t5_bias_consecutive.
+    If positions are on the CPU and `by_offset` is not, each call copies them,
+    and the host waits for the copy.
+
+    The backward pass uses atomic additions, which are slow on a GPU: for
+    consecutive positions, train with `t5_bias_consecutive`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensors of integers or do not fit each
-    other; by_offset not (heads, an odd number).
+    Args:
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+        by_offset: Bias by offset from `t5_by_offset`, shape `(heads, offsets)`
+            with an odd number of offsets.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, with the dtype and device
+        of `by_offset`.
+
+    Raises:
+        ValueError: If positions are not tensors of integers or do not fit each
+            other, or `by_offset` has another shape than listed.
+
+    Example:
+        >>> table = torch.arange(32.0)[:, None]  # one head; bias = bucket
+        >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
+        tensor([[[ 2.,  1.,  0., 17.]]])
     """
     if by_offset.ndim != 2 or by_offset.shape[1] % 2 == 0:
         raise ValueError(
@@ -135,24 +178,38 @@ def t5_bias_consecutive(
     keys: int,
     by_offset: Tensor,  # (heads, offsets)
 ) -> Tensor:
-    """t5_bias of consecutive positions: (heads, queries, keys), the same bits.
+    """Return the T5 bias for consecutive positions.
 
-    The keys stand one after the other, and the queries are the last of them:
-    all of them in training, one in decoding. For a model with T5Bias:
-    t5_bias_consecutive(tokens, tokens, bias.by_offset()).
+    The result has the same bits as that of `t5_bias`. The keys are consecutive,
+    and the queries are the last of them: all of them in training, one in
+    decoding. For a model with T5Bias:
+    `t5_bias_consecutive(tokens, tokens, bias.by_offset())`.
 
-    Its gradient is a sum along diagonals. t5_bias, which takes any positions,
-    looks numbers up: on a GPU its gradient is many thousand atomic additions to
-    the same few numbers, and training waits for them.
-
-    >>> table = torch.arange(32.0)[:, None]  # one head whose bias is the bucket
-    >>> t5_bias_consecutive(2, 4, t5_by_offset(table))
-    tensor([[[ 2.,  1.,  0., 17.],
-             [ 3.,  2.,  1.,  0.]]])
+    The gradient is a sum along diagonals. `t5_bias`, which takes any positions,
+    uses a lookup: on a GPU, its gradient consists of many thousands of atomic
+    additions to the same few numbers, and training waits for them.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: more queries than keys; by_offset not (heads, an odd number).
+    Args:
+        queries: Number of queries, from 0 to `keys`.
+        keys: Number of keys.
+        by_offset: Bias by offset from `t5_by_offset`, shape `(heads, offsets)`
+            with an odd number of offsets.
+
+    Returns:
+        The bias, shape `(heads, queries, keys)`, with the dtype and device of
+        `by_offset`.
+
+    Raises:
+        ValueError: If there are more queries than keys, or `by_offset` has
+            another shape than listed.
+
+    Example:
+        >>> table = torch.arange(32.0)[:, None]  # one head; bias = bucket
+        >>> t5_bias_consecutive(2, 4, t5_by_offset(table))
+        tensor([[[ 2.,  1.,  0., 17.],
+                 [ 3.,  2.,  1.,  0.]]])
     """
     _check_last(queries, keys)
     if by_offset.ndim != 2 or by_offset.shape[1] % 2 == 0:
@@ -165,16 +222,24 @@ def t5_bias_consecutive(
 
 
 class T5Bias(nn.Module):
-    """A learned table, at first zero, and t5_bias of it.
+    """Hold the learned table of a T5 bias, initialised to zero.
 
-    The table is (buckets, heads), as in the weights of Hugging Face's T5. To
-    decode, hold by_offset() and give it to t5_bias.
+    For decoding, compute `by_offset()` once and pass it to `t5_bias`.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the table is not, each call copies them, and
+    the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads below 1; as t5_buckets; positions as t5_bias.
+    Args:
+        heads: Number of heads; at least 1.
+        buckets: Number of buckets, as in `t5_buckets`. The table has the shape
+            `(buckets, heads)`, as in the weights of T5 in transformers.
+        max_distance: As in `t5_buckets`.
+        bidirectional: As in `t5_buckets`.
+
+    Raises:
+        ValueError: If `heads` is less than 1, or as in `t5_buckets`.
     """
 
     def __init__(
@@ -194,13 +259,32 @@ class T5Bias(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Set the table to zero."""
         nn.init.zeros_(self.table)
 
     def by_offset(self) -> Tensor:
-        """t5_by_offset of the table: hold it while the table stays."""
+        """Return `t5_by_offset` of the table.
+
+        The result is valid as long as the table is unchanged.
+
+        Returns:
+            The bias by offset, shape `(heads, 2*max_distance+1)`.
+        """
         return t5_by_offset(self.table, self.max_distance, self.bidirectional)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return the T5 bias for any positions.
+
+        Args:
+            query_positions: Positions of the queries, as in `t5_bias`.
+            key_positions: Positions of the keys, as in `t5_bias`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: As in `t5_bias`.
+        """
         return t5_bias(query_positions, key_positions, self.by_offset())
 
 

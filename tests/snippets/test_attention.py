@@ -451,8 +451,9 @@ def test_refuses():
     yield "k must be as wide as q, 4, got 5", scaled_dot_product, q, k
     yield "k must be as wide as q, 4, got 5", scaled_dot_product, q[None], k[None]
     yield "k must be as wide as q, 4, got 5", attention, q, k, v[:3]
-    yield "v must have a row for each of 3 keys, got 4", attention, q, k[:, :4], v
-    yield "causal needs 3 keys or more, got 2", partial(attention, causal=True), torch.zeros(3, 4), q, q
+    yield "v must have as many tokens as k, 3, got 4", attention, q, k[:, :4], v
+    message = "with causal, k must have 3 tokens or more, one per query, got 2"
+    yield message, partial(attention, causal=True), torch.zeros(3, 4), q, q
     for dtype in (torch.int64, torch.bool):  # values have a mean, and a bias is no mask
         got = f"must be of a floating dtype, got {dtype}"
         yield f"v {got}", attention, q, q, torch.ones(2, 4).to(dtype)
@@ -460,7 +461,7 @@ def test_refuses():
     q = torch.zeros(2, 8, 3, 4)
     for shape in ((2, 2, 3, 4), (3, 8, 3, 4), (4, 3, 4), (1, 2, 2, 3, 4)):
         other, want = torch.zeros(shape), "{0} must have the leading axes of {1}, or 1, got {2}; "
-        want += "of grouped queries repeat_interleave the heads of {0}"
+        want += "for grouped queries, repeat_interleave the heads of {0}"
         yield want.format("k", (2, 8, 3, 4), shape), scaled_dot_product, q, other
         yield want.format("k", (2, 8, 3, 4), shape), attention, q, other, q
         yield want.format("v", (2, 8, 3, 3), shape), attention, q, q, other
