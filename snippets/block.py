@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""One Transformer decoder with a switch for every encoding of position.
+"""Transformer decoder that accepts any positional encoding.
 
-An encoding answers four questions, and most answer one of them:
+An encoding overrides some of four methods, in most cases one:
 
-    embed    what enters the first layer, at each position
-    rotate   what becomes of a query or a key, at its position
-    bias     what is added to the score of a query and a key
-    score    how a query and a key are scored at all
+    embed    the input of the first layer, at each position
+    rotate   the query or key, at its position
+    bias     the number that is added to the score of a query and a key
+    score    the function that computes the score of a query and a key
 
-Encoding answers all of them "as if there were no positions". Override one, give
-it to Decoder, and nothing else changes. What no layer changes is asked once per
-call: tables, which is all that rotate needs of the positions, and the bias,
-which joins the mask. A fifth question, what is added to the values, is not
-asked here; Shaw's second table answers it.
+The methods of Encoding itself ignore the positions. Override one and pass the
+encoding to Decoder; nothing else changes. What is the same in all layers is
+computed once per call: `tables`, the only thing that `rotate` needs of the
+positions, and the bias, which is combined with the mask. An encoding that is
+added to the values, such as Shaw's second table, is not supported here.
 
 Every token comes with its position and the number of its document, so that
-padding, packing and a cache come out right; decoding.py says how to make both.
-Both are (rows, tokens): a row for each text, or one row for all.
+padding, packing and a cache give correct results; decoding.py describes how to
+compute both. Both have the shape `(rows, tokens)`, where rows is the batch
+size, or 1 if all sequences share them.
 
-Source: arXiv:1706.03762, section 3, with normalisation before each part and one
-matrix for tokens in and out, as in github.com/openai/gpt-2 at 9b63575,
-src/model.py.
+References:
+    Vaswani et al. 2017, arXiv:1706.03762, section 3, with normalisation before
+    each part and one matrix for input and output tokens, as in
+    github.com/openai/gpt-2 at 9b63575, src/model.py.
 """
 
 import math
@@ -32,21 +34,36 @@ from torch import Tensor, nn
 
 
 class Encoding(nn.Module):
-    """No encoding of position: override embed, rotate, bias or score."""
+    """Encode no positions: override embed, rotate, bias or score."""
 
     def embed(
         self,
         x: Tensor,  # (batch, tokens, dim)
         positions: Tensor,  # (rows, tokens)
     ) -> Tensor:
-        """What enters the first layer: like x."""
+        """Return the input of the first layer.
+
+        Args:
+            x: Token embeddings, shape `(batch, tokens, dim)`.
+            positions: Position of each token, shape `(rows, tokens)`.
+
+        Returns:
+            The input, with the shape and dtype of `x`.
+        """
         return x
 
     def tables(
         self,
         positions: Tensor,  # (rows, tokens)
     ) -> Any:
-        """What rotate needs of the positions."""
+        """Return what `rotate` needs of the positions, once for all layers.
+
+        Args:
+            positions: Position of each token, shape `(rows, tokens)`.
+
+        Returns:
+            Anything that `rotate` takes as `tables`.
+        """
         return positions
 
     def rotate(
@@ -55,7 +72,16 @@ class Encoding(nn.Module):
         tables: Any,
         role: str,
     ) -> Tensor:
-        """x, like x; role is "query" or "key"."""
+        """Return the query or key with its position encoded.
+
+        Args:
+            x: Queries or keys, shape `(batch, heads, tokens, dim)`.
+            tables: The result of `tables` for these tokens.
+            role: "query" or "key".
+
+        Returns:
+            The result, with the shape and dtype of `x`.
+        """
         return x
 
     def bias(
@@ -63,7 +89,17 @@ class Encoding(nn.Module):
         query_positions: Tensor,  # (rows, queries)
         key_positions: Tensor,  # (rows, keys)
     ) -> Tensor | None:
-        """(heads, queries, keys), or with rows before; -inf hides a key."""
+        """Return the bias to add to the scores.
+
+        Args:
+            query_positions: Positions of the queries, shape `(rows, queries)`.
+            key_positions: Positions of the keys, shape `(rows, keys)`.
+
+        Returns:
+            The bias, shape `(heads, queries, keys)` or
+            `(rows, heads, queries, keys)`, where -inf hides a key; None if
+            there is none.
+        """
         return None
 
     def score(
@@ -73,7 +109,17 @@ class Encoding(nn.Module):
         query_positions: Tensor,  # (rows, queries)
         key_positions: Tensor,  # (rows, keys)
     ) -> Tensor:
-        """Of each query and key: (batch, heads, queries, keys)."""
+        """Return the score of each query and key.
+
+        Args:
+            q: Queries, shape `(batch, heads, queries, dim)`.
+            k: Keys, shape `(batch, heads, keys, dim)`.
+            query_positions: Positions of the queries, shape `(rows, queries)`.
+            key_positions: Positions of the keys, shape `(rows, keys)`.
+
+        Returns:
+            Scores, shape `(batch, heads, queries, keys)`.
+        """
         return q / math.sqrt(q.shape[-1]) @ k.mT
 
 
@@ -82,12 +128,20 @@ def additive_mask(
     bias: Tensor | None,  # (..., queries, keys)
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """What is added to scores: -inf where seen is False, else bias or 0.
-
-    (rows, 1, queries, keys), or with as many heads as bias; dtype is that of
-    the mask if there is no bias.
+    """Return the mask to add to the scores, with the bias in it.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
+
+    Args:
+        seen: Whether each query sees each key, shape `(rows, queries, keys)`,
+            bool.
+        bias: Bias to combine with the mask, shape `(..., queries, keys)`, or
+            None.
+        dtype: Dtype of the result if there is no bias.
+
+    Returns:
+        The bias, or 0, where `seen` is True, and -inf elsewhere; shape
+        `(rows, 1, queries, keys)`, or with the heads of `bias`.
     """
     if bias is None:
         bias = torch.zeros((), dtype=dtype, device=seen.device)
@@ -95,14 +149,13 @@ def additive_mask(
 
 
 class Block(nn.Module):
-    """Attention, then a network for each token; both are added to x.
-
-    tables is what encoding.tables gave for query_positions, mask the one of
-    additive_mask. forward returns the new x and the keys and values of all
-    tokens so far; past is what it returned before. Shapes are not checked:
-    Decoder sees to them.
+    """Apply attention and then a network for each token, each added to x.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
+
+    Args:
+        dim: Number of channels; a multiple of `heads`.
+        heads: Number of heads.
     """
 
     def __init__(self, dim: int, heads: int):
@@ -125,6 +178,24 @@ class Block(nn.Module):
         mask: Tensor,  # (..., tokens, keys)
         past: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the new x, and the keys and values of all tokens so far.
+
+        Shapes are not checked: Decoder ensures that they fit.
+
+        Args:
+            x: Inputs, shape `(batch, tokens, dim)`.
+            encoding: The positional encoding.
+            tables: The result of `encoding.tables` for `query_positions`.
+            query_positions: Positions of the tokens, shape `(rows, tokens)`.
+            key_positions: Positions of all keys, cached ones included, shape
+                `(rows, keys)`.
+            mask: The result of `additive_mask`, shape `(..., tokens, keys)`.
+            past: Keys and values that this block returned before, or None.
+
+        Returns:
+            The outputs, in the shape of `x`, and the pair of keys and values to
+            pass as `past` in the next call.
+        """
         q, k, v = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for part in self.project(self.norms[0](x)).chunk(3, -1)
@@ -141,29 +212,38 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-    """Token ids, positions and documents to scores of the next token.
+    """Map token ids, positions and documents to logits of the next token.
 
-    forward returns (batch, tokens, vocabulary) and what a later call takes as
-    past: the keys and values of each layer, and all positions and documents. A
-    token sees those of its document that do not come after it. scale multiplies
-    the token embeddings; all layers share the encoding. Tokens are drawn with
-    standard deviation 0.02: after a start on no device, where reset_parameters
-    of nn.Embedding draws with 1, call
-    nn.init.normal_(decoder.tokens.weight, std=0.02).
+    A token sees the tokens of its document that do not come after it. All
+    layers share the encoding.
 
-    >>> _ = torch.manual_seed(0)
-    >>> model = Decoder(Encoding(), vocabulary=9, dim=8, heads=2, layers=2)
-    >>> ids, at, of = torch.tensor([[[4, 2, 7]], [[0, 1, 2]], [[1, 1, 1]]])
-    >>> whole, _ = model(ids, at, of)
-    >>> _, past = model(ids[:, :2], at[:, :2], of[:, :2])
-    >>> last, _ = model(ids[:, 2:], at[:, 2:], of[:, 2:], past)
-    >>> (whole[:, 2:] - last).abs().max() < 1e-6
-    tensor(True)
+    Token embeddings are initialised with standard deviation 0.02. If the model
+    was created on the "meta" device, reset_parameters of nn.Embedding
+    initialises them with 1: call
+    `nn.init.normal_(decoder.tokens.weight, std=0.02)`.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: dim not a multiple of heads; ids not (batch, tokens); positions
-    and documents not both of that shape or both (1, tokens).
+    Args:
+        encoding: The positional encoding.
+        vocabulary: Number of tokens in the vocabulary.
+        dim: Number of channels; a positive multiple of `heads`.
+        heads: Number of heads; at least 1.
+        layers: Number of layers.
+        scale: Factor of the token embeddings.
+
+    Raises:
+        ValueError: If `dim` is not a positive multiple of `heads`.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> model = Decoder(Encoding(), vocabulary=9, dim=8, heads=2, layers=2)
+        >>> ids, at, of = torch.tensor([[[4, 2, 7]], [[0, 1, 2]], [[1, 1, 1]]])
+        >>> whole, _ = model(ids, at, of)
+        >>> _, past = model(ids[:, :2], at[:, :2], of[:, :2])
+        >>> last, _ = model(ids[:, 2:], at[:, 2:], of[:, 2:], past)
+        >>> (whole[:, 2:] - last).abs().max() < 1e-6
+        tensor(True)
     """
 
     def __init__(
@@ -194,6 +274,24 @@ class Decoder(nn.Module):
         documents: Tensor,  # (rows, tokens)
         past: tuple[list, Tensor, Tensor] | None = None,
     ) -> tuple[Tensor, tuple[list, Tensor, Tensor]]:
+        """Return the logits and the cache to pass in the next call.
+
+        Args:
+            ids: Token ids, shape `(batch, tokens)`.
+            positions: Position of each token, shape `(rows, tokens)`.
+            documents: Document number of each token, shape `(rows, tokens)`.
+            past: The cache that an earlier call returned; None for the first
+                call.
+
+        Returns:
+            The logits, shape `(batch, tokens, vocabulary)`, and the cache: the
+            keys and values of each layer, and all positions and documents.
+
+        Raises:
+            ValueError: If `ids` does not have the shape `(batch, tokens)`, or
+                `positions` and `documents` do not both have that shape or both
+                `(1, tokens)`.
+        """
         shapes = [tuple(each.shape) for each in (ids, positions, documents)]
         one = (1, *shapes[0][1:])
         if ids.ndim != 2 or shapes[1:] not in ([shapes[0]] * 2, [one] * 2):

@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Decoding: a cache, padding and packing that leave each token its position.
+"""Decoding: a KV cache, padding and packing with correct positions.
 
 Each token has a position, counted from the start of its document, and the
-number of its document. Padding is a document too, which nobody reads. A query
-sees a key if
+number of its document. Padding is a document of its own, which no other token
+sees. A query sees a key if
 
     their documents are the same and key position <= query position
 
-wherever in the row the two stand. An encoding gets the same positions: at the
-embeddings; on q and on k before k is cached, where it turns them; and as
-bias(query_positions, cache.positions) or score(q, cache.k, ...), where it reads
-distances. CoPE and Transformer-XL count rows in place of positions: for them
-no padding may lie between a document's tokens. Where the length of the text
-moves an encoding, as with dynamic NTK or a moving centre of xPos, cache k as it
-was before, and apply it to all of cache.k at each step.
+wherever the two are in the batch or in the cache. An encoding receives the same
+positions: an added encoding, at the embeddings; a rotation, on q, and on k
+before k is cached; a bias or score that depends on distances, as
+bias(query_positions, cache.positions) or score(q, cache.k, ...). CoPE and
+Transformer-XL count slots instead of using positions: for them, no padding may
+lie between the tokens of a document. If the encoding changes with the length of
+the text, as with dynamic NTK or a moving centre of xPos, cache k before it is
+encoded, and encode all of cache.k at each step.
 
-kept and moved make room in a long text, or bring a text that was read alone to
-another place. What its tokens saw when they were read stays in their k and v.
+`kept` and `moved` free slots in a long text, or move a text that was processed
+alone to other positions. The k and v of its tokens still contain what these
+tokens saw when they were processed.
 
-Source: arXiv:2107.02027 for packing that changes no result; for positions under
-left padding generation/utils.py in github.com/huggingface/transformers at
-v5.23.0; scaled_dot_product_attention and flex_attention of torch 2.13.
+References:
+    Packing that changes no result: arXiv:2107.02027.
+    Positions with left padding: generation/utils.py in
+    github.com/huggingface/transformers at v5.23.0.
+    scaled_dot_product_attention and flex_attention of torch 2.13.
 """
 
 import math
@@ -35,19 +39,28 @@ from torch.nn.functional import scaled_dot_product_attention
 def document_positions(
     documents: Tensor,  # (..., tokens)
 ) -> Tensor:
-    """Positions in whole rows, from 0 in each document: (..., tokens), int64.
+    """Return positions that start at 0 in each document of a sequence.
 
-    documents has a number for each token, one unbroken run for each document.
-    A padding mask will do. The next token of a document has the next position.
-    packed_positions of embed.py is the same function.
-
-    >>> document_positions(torch.tensor([[0, 0, 1, 1, 1], [4, 4, 5, 5, 5]]))
-    tensor([[0, 1, 0, 1, 2],
-            [0, 1, 0, 1, 2]])
+    The sequences must be whole. When decoding, the next token of a document has
+    the next position. packed_positions of embed.py is the same function.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: documents no tensor of integers or bool.
+    Args:
+        documents: Document number of each token, shape `(..., tokens)`,
+            integers or bool. Each document is one unbroken run. A padding mask
+            works as well.
+
+    Returns:
+        Positions, shape `(..., tokens)`, int64.
+
+    Raises:
+        ValueError: If `documents` is not a tensor of integers or bool.
+
+    Example:
+        >>> document_positions(torch.tensor([[0, 0, 1, 1, 1], [4, 4, 5, 5, 5]]))
+        tensor([[0, 1, 0, 1, 2],
+                [0, 1, 0, 1, 2]])
     """
     _check_integers("documents", documents, torch.bool)
     place = torch.arange(documents.shape[-1], device=documents.device)
@@ -63,34 +76,55 @@ def visible(
     causal: bool = True,
     window: int | None = None,
 ) -> Tensor:
-    """Which keys each query may see: (..., queries, keys), bool.
+    """Return the mask of the keys that each query may see.
 
-    If the queries are among the keys, every token sees itself, padding too: no
-    row is all hidden, for which softmax has no answer. Before their last axis
-    both sides are equal: one row for all texts of a batch is (1, queries) and
-    (1, keys). Without causal, keys may come later too. A window hides keys
-    whose positions are window or more away. It counts the token itself: with
-    causal a token sees window keys, and with 1 none but itself. So does
-    sliding_window of transformers' decoders. That of its models that read both
-    ways, such as ModernBERT, and window_size of FlashAttention count the others
-    alone: give one more here.
-
-    >>> documents = torch.tensor([0, 1, 1])  # left padding
-    >>> positions = document_positions(documents)
-    >>> visible(positions, positions, documents, documents).int()
-    tensor([[1, 0, 0],
-            [0, 1, 0],
-            [0, 1, 1]], dtype=torch.int32)
-
-    >>> visible(*[torch.arange(4)] * 2, *[torch.zeros(4).int()] * 2, window=2)
-    tensor([[ True, False, False, False],
-            [ True,  True, False, False],
-            [False,  True,  True, False],
-            [False, False,  True,  True]])
+    If the queries are among the keys, every token sees itself, padding
+    included. So no query has all its keys hidden, for which softmax is
+    undefined.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: not integers; shapes that do not fit; a window below 1.
+    Args:
+        query_positions: Positions of the queries, shape `(..., queries)`,
+            integers.
+        key_positions: Positions of the keys, shape `(..., keys)`, integers. The
+            axes before the last are those of the queries; if all sequences of a
+            batch share positions, use `(1, queries)` and `(1, keys)`.
+        query_documents: Document numbers of the queries, in the shape of
+            `query_positions`, integers or bool.
+        key_documents: Document numbers of the keys, in the shape of
+            `key_positions`, integers or bool.
+        causal: Whether to hide keys at later positions than the query.
+        window: Hide keys at a distance of `window` positions or more; at least
+            1. None hides none of them. The token itself counts: with `causal`,
+            a token sees `window` keys, and with window 1 only itself.
+            sliding_window in the decoders of transformers counts in the same
+            way. In its bidirectional models, such as ModernBERT, and in
+            window_size of FlashAttention, the token itself does not count: pass
+            one more here.
+
+    Returns:
+        The mask, shape `(..., queries, keys)`, bool; True where the key is
+        visible.
+
+    Raises:
+        ValueError: If positions or documents have another dtype than listed,
+            shapes do not fit, or `window` is less than 1.
+
+    Example:
+        >>> documents = torch.tensor([0, 1, 1])  # left padding
+        >>> positions = document_positions(documents)
+        >>> visible(positions, positions, documents, documents).int()
+        tensor([[1, 0, 0],
+                [0, 1, 0],
+                [0, 1, 1]], dtype=torch.int32)
+
+        >>> at, of = torch.arange(4), torch.zeros(4).int()
+        >>> visible(at, at, of, of, window=2)
+        tensor([[ True, False, False, False],
+                [ True,  True, False, False],
+                [False,  True,  True, False],
+                [False, False,  True,  True]])
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
@@ -106,31 +140,42 @@ def visible(
 
 
 class KeyValueCache:
-    """What later queries need of earlier tokens. It never changes by itself.
+    """Hold the keys, values, positions and documents of earlier tokens.
 
-    k and v are (..., heads, keys, dim), positions and documents (..., keys),
-    where an axis of 1 is for all: (1, keys) for all texts of a batch. extend
-    returns a longer one. The shorter is still there: go back to it, or to
-    first(keys) of the longer, when guessed tokens are rejected. If rows of a
-    batch reject different numbers, keep all and give the rejected a document of
-    their own.
+    The methods return a new cache and do not change this one. When guessed
+    tokens are rejected, go back to the shorter cache, which still exists, or to
+    `first(keys)` of the longer one. If the sequences of a batch reject
+    different numbers of tokens, keep all tokens and give the rejected ones a
+    document of their own.
 
-    Each layer has a cache. Its positions and documents take 16 bytes per token
-    and text, as int64, beside k and v. One cache may hold all layers, and these
-    once: k is then (layers, batch, heads, keys, dim), positions (1, batch,
-    keys). Let layer n see torch.cat((cache.k[n], k), -2), and extend by the new
-    keys of all layers, stacked, which copies old ones once more.
-
-    >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
-    >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
-    >>> guess = prompt.extend(k, k, at + 3, torch.ones_like(at))
-    >>> guess.first(4).positions  # one of three was right
-    tensor([[0, 1, 2, 3]])
+    Each layer has a cache. As int64, positions and documents take 16 bytes per
+    token and sequence, in addition to k and v. One cache may hold all layers,
+    with positions and documents stored once: k then has shape
+    `(layers, batch, heads, keys, dim)`, and positions have `(1, batch, keys)`.
+    In layer n, attend to `torch.cat((cache.k[n], k), -2)`, and extend the cache
+    by the stacked new keys of all layers, which copies the old ones once more.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; positions no integers, documents neither
-    integers nor bool; first below 0 or of more keys than there are.
+    Args:
+        k: Keys, shape `(..., heads, keys, dim)`.
+        v: Values, shape `(..., heads, keys, dim)`; their last axis may differ
+            from that of `k`.
+        positions: Position of each key, shape `(..., keys)`, integers. An axis
+            of 1 is shared: `(1, keys)` for all sequences of a batch.
+        documents: Document number of each key, in the shape of `positions`,
+            integers or bool.
+
+    Raises:
+        ValueError: If shapes do not fit, or `positions` or `documents` has
+            another dtype than listed.
+
+    Example:
+        >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
+        >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
+        >>> guess = prompt.extend(k, k, at + 3, torch.ones_like(at))
+        >>> guess.first(4).positions  # one of three was right
+        tensor([[0, 1, 2, 3]])
     """
 
     def __init__(
@@ -157,7 +202,23 @@ class KeyValueCache:
     def extend(
         self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
     ) -> "KeyValueCache":
-        """The cache and after it these tokens, of shapes as there."""
+        """Return a cache with these tokens after those of this one.
+
+        Args:
+            k: New keys, with the shape of the cached ones except for their
+                number.
+            v: New values, with the shape of the cached ones except for their
+                number.
+            positions: Position of each new key, shape `(..., keys)`, integers.
+            documents: Document number of each new key, in the shape of
+                `positions`, integers or bool.
+
+        Returns:
+            The longer cache.
+
+        Raises:
+            ValueError: If shapes do not fit, or as in the constructor.
+        """
         new = KeyValueCache(k, v, positions, documents)
         for name, old, more in (("k", self.k, k), ("v", self.v, v)):
             *rows, _, dim = old.shape
@@ -177,7 +238,17 @@ class KeyValueCache:
         return KeyValueCache(k, v, at, of)
 
     def first(self, keys: int) -> "KeyValueCache":
-        """The cache as it was when it had so many keys: views, no copies."""
+        """Return the cache as it was when it had this number of keys.
+
+        Args:
+            keys: Number of keys, from 0 to that of this cache.
+
+        Returns:
+            The shorter cache, of views without copies.
+
+        Raises:
+            ValueError: If `keys` is negative or more than the cache has.
+        """
         most = self.positions.shape[-1]
         if not 0 <= keys <= most:
             raise ValueError(f"keys must be 0 to {most}, got {keys}")
@@ -193,23 +264,34 @@ def kept(
     cache: KeyValueCache,
     places: Tensor,  # (..., kept)
 ) -> KeyValueCache:
-    """The cache with the keys at these places alone, each as it was.
+    """Return a cache with only the selected slots.
 
-    places count from 0 as the keys stand, whatever their positions are, and
-    their order is that of the new cache. They are (kept,) for all rows, or as
-    many for each. Positions keep their gaps: the next token has the next one
-    after the last, or moved closes the gaps. In rows where fewer are to go,
-    give some a document of their own instead.
-
-    >>> k, at = torch.zeros(1, 2, 6, 4), torch.arange(6)[None]
-    >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
-    >>> kept(cache, torch.tensor([0, 4, 5])).positions
-    tensor([[0, 4, 5]])
+    Each slot is unchanged, so positions may have gaps: the next token has the
+    position after the last one, or `moved` closes the gaps. All sequences keep
+    the same number of slots. To drop more tokens of one sequence, give these a
+    document of their own instead.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: places no integers, or of other rows than k. A place that there
-    is not is torch's own error on the CPU.
+    Args:
+        cache: The cache to select from; it does not change.
+        places: Slot indices, counted from 0 in the order of the cache, whatever
+            the positions are; `(kept,)` for all sequences, or `(..., kept)` for
+            each, integers. Their order is that of the new cache.
+
+    Returns:
+        The smaller cache.
+
+    Raises:
+        ValueError: If `places` are not integers, or their leading axes do not
+            fit those of k. An index out of range raises torch's own error on
+            the CPU.
+
+    Example:
+        >>> k, at = torch.zeros(1, 2, 6, 4), torch.arange(6)[None]
+        >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
+        >>> kept(cache, torch.tensor([0, 4, 5])).positions
+        tensor([[0, 4, 5]])
     """
     _check_integers("places", places)
     _check_rows("places", places, cache.k, "kept")
@@ -233,32 +315,45 @@ def moved(
     positions: Tensor,  # (..., keys)
     turn: Callable[[Tensor, Tensor], Tensor] | None,
 ) -> KeyValueCache:
-    """The cache with its tokens at other positions: (keys,), or as many a row.
+    """Return a cache with its tokens moved to new positions.
 
-    turn(k, offsets) says what becomes of k, (..., heads, keys, dim), where each
-    token moves on by its offset, (..., keys), or back if that is below 0. For
-    k that was turned by RoPE it is RoPE once more,
+    For k that was rotated by RoPE, `turn` is another rotation,
 
         lambda k, by: apply_rope(k, *rope_tables(by, frequencies), layout)
 
-    by the frequencies of then, and without the attention factor of YaRN or
-    LongRoPE, which k has already. Each turn rounds k once more. Of a cache that
-    holds all layers it has to turn them one by one. None is for k that holds no
-    position: cached before it was turned, or with a bias or a score that reads
-    cache.positions. What was added to the embeddings is in k and in v, and no
-    turn takes it out.
+    with the frequencies used before, and without the attention factor of YaRN
+    or LongRoPE, which k already contains. Each rotation rounds k once more. If
+    the cache holds all layers, `turn` must rotate them one by one. An encoding
+    that was added to the embeddings is contained in k and in v, and no rotation
+    removes it.
 
-    >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 4, 5]])
-    >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
-    >>> moved(cache, torch.arange(3), None).positions
-    tensor([[0, 1, 2]])
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If `positions` are on the CPU and the cache is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions no integers, not as many as keys or of other rows than
-    k; a turn that gives another shape or dtype.
+    Args:
+        cache: The cache whose tokens to move; it does not change.
+        positions: New position of each key, `(keys,)` for all sequences, or
+            `(..., keys)` for each, integers.
+        turn: Function of k, shape `(..., heads, keys, dim)`, and offsets, shape
+            `(..., keys)`, that returns k for tokens moved by these offsets, new
+            minus old position. None is for k that contains no position: cached
+            before it was rotated, or used with a bias or a score that depends
+            on `cache.positions`.
+
+    Returns:
+        The cache at the new positions.
+
+    Raises:
+        ValueError: If `positions` are not integers, or do not fit k in number
+            or leading axes, or `turn` returns another shape or dtype.
+
+    Example:
+        >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 4, 5]])
+        >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
+        >>> moved(cache, torch.arange(3), None).positions
+        tensor([[0, 1, 2]])
     """
     _check_integers("positions", positions)
     _check_rows("positions", positions, cache.k, cache.k.shape[-2])
@@ -280,21 +375,32 @@ def moved(
 
 
 def with_room(cache: KeyValueCache, places: int) -> KeyValueCache:
-    """The cache with places for tokens to come, to be filled by write.
+    """Return the cache padded to a fixed number of slots (static cache).
 
-    Its shapes never change, as compiled steps want it. Places that nobody has
-    written have document -1, which no token may have: visible hides them. Not
-    for methods that count rows.
+    `write` fills the new slots. The shapes of the result never change, as
+    compiled steps require. Slots that have not been written have document -1,
+    which no token may have, so `visible` hides them. This is not for methods
+    that count slots instead of using positions.
 
-    >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
-    >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
-    >>> cache, one = with_room(prompt, places=5), slice(0, 1)
-    >>> new = k[..., one, :], k[..., one, :], at[:, one] + 3, at[:, one] + 1
-    >>> write(cache, torch.tensor([3]), *new)
-    >>> cache.positions, cache.documents
-    (tensor([[0, 1, 2, 3, 0]]), tensor([[ 1,  1,  1,  1, -1]]))
+    Args:
+        cache: The cache to copy.
+        places: Number of slots of the result, at least the number of keys of
+            `cache`.
 
-    ValueError: fewer places than the cache has keys.
+    Returns:
+        The padded cache.
+
+    Raises:
+        ValueError: If there are fewer `places` than keys in the cache.
+
+    Example:
+        >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
+        >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
+        >>> cache, one = with_room(prompt, places=5), slice(0, 1)
+        >>> new = k[..., one, :], k[..., one, :], at[:, one] + 3, at[:, one] + 1
+        >>> write(cache, torch.tensor([3]), *new)
+        >>> cache.positions, cache.documents
+        (tensor([[0, 1, 2, 3, 0]]), tensor([[ 1,  1,  1,  1, -1]]))
     """
     keys = cache.positions.shape[-1]
     if places < keys:
@@ -316,14 +422,25 @@ def write(
     positions: Tensor,  # (..., tokens)
     documents: Tensor,  # (..., tokens)
 ) -> None:
-    """Put tokens into places of a cache that has room: this one does change.
+    """Write tokens into slots of a cache, in place.
 
-    They get the dtypes of the cache.
+    Unlike the other functions, this one changes the cache. The tokens are
+    converted to the dtypes of the cache.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as KeyValueCache. What does not fit the cache, and on the CPU a
-    place that there is not, is torch's own error.
+    Args:
+        cache: A cache from `with_room`.
+        places: Slot index of each token, shape `(tokens,)`, integers.
+        k: Keys, shape `(..., heads, tokens, dim)`.
+        v: Values, shape `(..., heads, tokens, value_dim)`.
+        positions: Position of each token, shape `(..., tokens)`, integers.
+        documents: Document number of each token, shape `(..., tokens)`,
+            integers or bool; not -1.
+
+    Raises:
+        ValueError: As in `KeyValueCache`. Tokens that do not fit the cache and,
+            on the CPU, an index out of range raise torch's own error.
     """
     new = KeyValueCache(k, v, positions, documents)
     for name in ("k", "v"):
@@ -343,30 +460,46 @@ def attend(
     bias: Tensor | None = None,  # (..., queries, keys)
     scale: float | None = None,
 ) -> Tensor:
-    """Attention by torch's kernel: (..., heads, queries, value_dim).
+    """Compute attention with torch's kernel, for a mask from `visible`.
 
-    seen is that of visible, with a batch of 1 or none where all see alike, bias
-    of any method that adds to the scores. A score of its own is a bias too:
-    bias=shaw_scores(q, k, ...) with scale=0. Never is_causal besides: it hides
-    keys by their index, from the first key on. k and v may have fewer heads
-    than q: each serves heads / key_heads of them, in order.
+    Do not combine it with is_causal, which hides keys by their index, counted
+    from the first key.
 
-    On the CPU torch has a fused kernel, which keeps no weights, for q, k and v
-    whose last axis is contiguous, values as wide as q, and a bias that needs no
-    gradient. All else is slower, and with a gradient holds all weights. Under
-    autocast it computes in its dtype.
-
-    >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
-    >>> attend(q, torch.zeros(1, 3, 4), v, torch.tensor([[True, True, False]]))
-    tensor([[[1.5000]]])
+    On the CPU, torch has a fused kernel, which stores no weights, for q, k and
+    v whose last axis is contiguous, values as wide as q, and a bias that needs
+    no gradient. Everything else is slower and, with a gradient, stores all
+    weights. Under autocast, the kernel computes in the dtype of autocast.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: k of another width, or with heads that do not divide those of q;
-    k or v with another batch; v not with the heads and keys of k; fewer than 3
-    axes; more than one dtype, without autocast; seen not bool or not the
-    queries and keys of q and k; a bias that does not fit the scores, or is not
-    floating, of q's dtype or float32.
+    Args:
+        q: Queries, shape `(..., heads, queries, dim)`.
+        k: Keys, shape `(..., key_heads, keys, dim)`. Each key head serves heads
+            / key_heads heads of `q`, in order.
+        v: Values, shape `(..., key_heads, keys, value_dim)`.
+        seen: Mask from `visible`, shape `(..., queries, keys)`, bool. If all
+            sequences share it, the batch axis may be 1 or missing.
+        bias: Added to the scores, shape `(..., queries, keys)`, floating-point,
+            in the dtype of `q` or float32. A method with its own score is a
+            bias, too: `bias=shaw_scores(q, k, ...)` with `scale=0`.
+        scale: Factor of the dot products; None is 1 / sqrt(dim).
+
+    Returns:
+        The outputs, shape `(..., heads, queries, value_dim)`.
+
+    Raises:
+        ValueError: If `k` has another width than `q`, or a number of heads that
+            does not divide that of `q`; `k` or `v` has another batch; `v` does
+            not have the heads and keys of `k`; there are fewer than 3 axes;
+            `q`, `k` and `v` have more than one dtype, without autocast; `seen`
+            is not bool or does not fit; or `bias` has another shape or dtype
+            than listed.
+
+    Example:
+        >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
+        >>> seen = torch.tensor([[True, True, False]])
+        >>> attend(q, torch.zeros(1, 3, 4), v, seen)
+        tensor([[[1.5000]]])
     """
     _check_heads(q, k, v)
     *batch, heads, queries, _ = q.shape
@@ -407,14 +540,27 @@ def flex_visible(
     causal: bool = True,
     window: int | None = None,
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """visible as a mask_mod for create_block_mask of flex_attention.
-
-    A batch of 1, on both sides, serves every text. causal and window are those
-    of visible.
+    """Return `visible` as a mask_mod for create_block_mask of flex_attention.
 
     Fit for autocast, compile, vmap, mps; no sync.
 
-    ValueError: as visible; positions that are not (batch, tokens).
+    Args:
+        query_positions: Positions of the queries, shape `(batch, queries)`,
+            integers. A batch of 1, for queries and keys, serves every sequence.
+        key_positions: Positions of the keys, shape `(batch, keys)`, integers.
+        query_documents: Document numbers of the queries, in the shape of
+            `query_positions`, integers or bool.
+        key_documents: Document numbers of the keys, in the shape of
+            `key_positions`, integers or bool.
+        causal: As in `visible`.
+        window: As in `visible`.
+
+    Returns:
+        The mask_mod, a function of the indices of batch, head, query and key.
+
+    Raises:
+        ValueError: As in `visible`, or if positions do not have the shape
+            `(batch, tokens)`.
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
@@ -441,18 +587,31 @@ def flex_bias(
     query_positions: Tensor,  # (batch, queries)
     key_positions: Tensor,  # (batch, keys)
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """A causal bias that reads distances only, as a score_mod.
+    """Return a causal bias that depends only on distances, as a score_mod.
 
-    by_distance is the bias of one query for the keys before it, nearest first:
-    for ALiBi alibi_bias(n, torch.arange(100), slopes)[:, 0].flip(-1), where n
-    is torch.tensor([99]) and slopes alibi_slopes(heads). Under torch.compile,
-    flex_attention makes no tensor of queries x keys of it. It must reach the
-    largest distance of any key before a query, hidden or not: beyond its end is
-    torch's own index error. A batch of 1, on both sides, serves every text.
+    Under torch.compile, flex_attention does not create a tensor of queries x
+    keys from it. For ALiBi:
+
+        n, slopes = torch.tensor([99]), alibi_slopes(heads)
+        by_distance = alibi_bias(n, torch.arange(100), slopes)[:, 0].flip(-1)
 
     Fit for autocast, compile, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; positions no integers.
+    Args:
+        by_distance: Bias of one query for the keys before it, nearest key
+            first, shape `(heads, distances)`. It must reach the largest
+            distance of any key before a query, hidden or not: beyond its end,
+            torch's own index error is raised.
+        query_positions: Positions of the queries, shape `(batch, queries)`,
+            integers. A batch of 1, for queries and keys, serves every sequence.
+        key_positions: Positions of the keys, shape `(batch, keys)`, integers.
+
+    Returns:
+        The score_mod, a function of the score and the indices of batch, head,
+        query and key.
+
+    Raises:
+        ValueError: If shapes do not fit or positions are not integers.
     """
     if by_distance.ndim != 2:
         shape = tuple(by_distance.shape)
@@ -474,7 +633,7 @@ def flex_bias(
 
 
 def _positions_of(have: tuple[int, ...]) -> str:
-    """What an error says of a k or v that has more axes than positions."""
+    """Return the hint for a k or v that has more axes than the positions."""
     return (
         f": its positions must be {(*have[:-3], have[-2])}, "
         "or 1 for an axis, of layers or texts, that shares them"
@@ -528,7 +687,7 @@ def _check_bias(bias: Tensor, q: Tensor, want: tuple[int, ...]) -> None:
 
 
 def _casts(x: Tensor) -> bool:
-    """Whether autocast will bring all to one dtype."""
+    """Return whether autocast will convert all tensors to one dtype."""
     return torch.is_autocast_enabled("cpu" if x.is_meta else x.device.type)
 
 

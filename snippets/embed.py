@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-22
-"""Embed: token embeddings plus any position encoding that is added to them.
+"""Token embeddings plus any positional encoding that is added to them.
 
     x[t] = scale * tokens[id[t]] + encoding(position[t])
 
-and the positions of rows that are padded or packed, counted from 0 at the first
-token of each document.
+This file also computes the positions of padded or packed sequences, counted
+from 0 at the first token of each document.
 
-Source: arXiv:1706.03762, section 3.4 (scale) and section 3.5.
+References:
+    Vaswani et al. 2017, arXiv:1706.03762, section 3.4 (scale) and section 3.5.
 """
 
 from collections.abc import Callable
@@ -19,18 +20,28 @@ from torch import Tensor, nn
 def padded_positions(
     mask: Tensor,  # (..., tokens)
 ) -> Tensor:
-    """Positions in rows with padding: (..., tokens), int64.
+    """Return the positions of the tokens in padded sequences.
 
-    mask is True, or 1, where there is a token. Padding gets the position of the
-    token before it, on the left 0: attention must not look at it anyway.
-
-    >>> padded_positions(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]]))
-    tensor([[0, 0, 0, 1, 2],
-            [0, 1, 2, 3, 3]])
+    Padding has the position of the token before it, and 0 on the left.
+    Attention must be masked for padding in any case.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: mask no tensor of integers or bool, or without axes.
+    Args:
+        mask: True, or 1, where there is a token, shape `(..., tokens)`,
+            integers or bool.
+
+    Returns:
+        Positions, shape `(..., tokens)`, int64.
+
+    Raises:
+        ValueError: If `mask` is not a tensor of integers or bool, or has no
+            axes.
+
+    Example:
+        >>> padded_positions(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]]))
+        tensor([[0, 0, 0, 1, 2],
+                [0, 1, 2, 3, 3]])
     """
     _check_integers("mask", mask)
     count = mask.bool().cumsum(-1)  # (..., tokens)
@@ -40,17 +51,27 @@ def padded_positions(
 def packed_positions(
     documents: Tensor,  # (..., tokens)
 ) -> Tensor:
-    """Positions in rows of several documents: (..., tokens), int64.
+    """Return the positions of the tokens in packed sequences.
 
-    documents has the number of each token's document; where it changes, a new
-    document begins. document_positions of decoding.py is the same function.
-
-    >>> packed_positions(torch.tensor([7, 7, 7, 8, 8, 7]))
-    tensor([0, 1, 2, 0, 1, 0])
+    A new document begins wherever the number changes. document_positions of
+    decoding.py is the same function.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: documents no tensor of integers or bool, or without axes.
+    Args:
+        documents: Document number of each token, shape `(..., tokens)`,
+            integers or bool.
+
+    Returns:
+        Positions, shape `(..., tokens)`, int64, from 0 in each document.
+
+    Raises:
+        ValueError: If `documents` is not a tensor of integers or bool, or has
+            no axes.
+
+    Example:
+        >>> packed_positions(torch.tensor([7, 7, 7, 8, 8, 7]))
+        tensor([0, 1, 2, 0, 1, 0])
     """
     _check_integers("documents", documents)
     tokens = documents.shape[-1]
@@ -61,18 +82,21 @@ def packed_positions(
 
 
 class Embed(nn.Module):
-    """Ids and positions to the vectors that the first layer takes: (..., dim).
+    """Map token ids and positions to the input of the first layer.
 
-    add takes embeddings (..., tokens, dim) and positions, and returns their
-    sum: AddSinusoidal and AddLearned do. scale multiplies the token
-    embeddings: sqrt(dim) in the paper, whose encoding is sinusoidal; 1 in GPT-2
-    and BERT, which learn their positions. ids is (..., tokens), positions
-    what add takes; what they refuse is refused.
-
-    Ids and positions left on the CPU are copied in each call: the host waits
-    for that.
+    If ids and positions are on the CPU and the module is not, each call copies
+    them, and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+
+    Args:
+        tokens: Token embeddings.
+        add: Function or module that takes embeddings, shape
+            `(..., tokens, dim)`, and positions, and returns their sum, such as
+            AddSinusoidal or AddLearned.
+        scale: Factor of the token embeddings: sqrt(dim) in the paper, whose
+            encoding is sinusoidal; 1 in GPT-2 and BERT, which learn their
+            positions.
     """
 
     def __init__(
@@ -87,6 +111,16 @@ class Embed(nn.Module):
         self.scale = scale
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Return the sum of the scaled embeddings and the encoding.
+
+        Args:
+            ids: Token ids, shape `(..., tokens)`.
+            positions: Positions, as `add` takes them.
+
+        Returns:
+            The sum, shape `(..., tokens, dim)`. Errors of `tokens` and `add`
+            are passed on.
+        """
         return self.add(self.scale * self.tokens(ids), positions)
 
 

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Generation: choose the next token from scores, and write on from prompts.
+"""Text generation: sample the next token from logits, and continue prompts.
 
-    chance of a token = softmax(scores / temperature), over those that are kept
+    probability of a token = softmax(scores / temperature)
 
-Temperature 0 takes the best. top_k keeps as many of the best, top_p the fewest
-of the best whose chances together reach it; of tokens that are as good as the
-last one kept, all are kept.
+over the tokens that remain after filtering. Temperature 0 selects the most
+probable token. `top_k` retains that many of the most probable tokens, `top_p`
+the fewest most probable tokens whose probabilities together reach it. All
+tokens that are as probable as the last one retained are retained as well.
 
-Prompts of several lengths stand on the right, with padding on the left. Each
-token gets its position, counted from the start of its prompt, and is read once:
-the model keeps what later tokens need of it, and is given that as past.
+Prompts of different lengths are aligned on the right, with padding on the left.
+Each token has its position, counted from the start of its prompt, and is
+processed once: the model returns what later tokens need, and receives it as
+`past`.
 
-Source: arXiv:1904.09751, section 3, for top_p; all three, in this order, as in
-generation/logits_process.py and generation/utils.py in
-github.com/huggingface/transformers at v5.23.0, where top_p may part tokens that
-are equally good.
+References:
+    Top-p: arXiv:1904.09751, section 3.
+    All three, in this order: generation/logits_process.py and
+    generation/utils.py in github.com/huggingface/transformers at v5.23.0, where
+    `top_p` may separate tokens that are equally probable.
 """
 
 import math
@@ -32,21 +35,34 @@ def next_chances(
     top_k: int | None = None,
     top_p: float = 1.0,
 ) -> Tensor:
-    """The chance of each word to be next: (..., words), float32 or wider.
+    """Return next-token probabilities after temperature, top-k and top-p.
 
-    The temperature, which divides the scores, comes first. Then top_k keeps as
-    many of the best words, and any that equal the last of them; then top_p as
-    many of what is left as reach that share of the chances together. With
-    temperature 0 the best word, the first of several, has all of it.
+    The temperature is applied first. Then `top_k` retains that many of the best
+    tokens, and those that equal the last of them. Then `top_p` retains as many
+    of these as together reach that probability.
 
-    >>> scores = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
-    >>> next_chances(scores, top_p=0.6)
-    tensor([0.0000, 0.0000, 0.4286, 0.5714])
-    >>> next_chances(scores, temperature=0.5, top_k=3)
-    tensor([0.0000, 0.1379, 0.3103, 0.5517])
+    Args:
+        scores: Logits, shape `(..., words)`, floating-point, one for each token
+            of the vocabulary.
+        temperature: Divisor of the logits; at least 0 and finite. With 0, the
+            best token, or the first of several, has probability 1.
+        top_k: Number of tokens to retain; at least 1. None retains all.
+        top_p: Probability that the retained tokens must reach together; above 0
+            and at most 1. 1 retains all.
 
-    ValueError: scores not floating or without words; temperature below 0 or
-    not finite; top_k below 1; top_p not above 0 or more than 1.
+    Returns:
+        Probabilities, shape `(..., words)`, float32 or wider.
+
+    Raises:
+        ValueError: If `scores` is not floating-point or has no tokens, or
+            `temperature`, `top_k` or `top_p` has another value than listed.
+
+    Example:
+        >>> scores = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
+        >>> next_chances(scores, top_p=0.6)
+        tensor([0.0000, 0.0000, 0.4286, 0.5714])
+        >>> next_chances(scores, temperature=0.5, top_k=3)
+        tensor([0.0000, 0.1379, 0.3103, 0.5517])
     """
     kind, shape = scores.dtype, tuple(scores.shape)
     fits = scores.is_floating_point() and shape[-1:] > (0,)
@@ -82,17 +98,29 @@ def choose(
     top_p: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """The next word of each row, drawn by next_chances: (...), int64.
+    """Sample the next token of each sequence from `next_chances`.
 
-    temperature, top_k and top_p are those of next_chances; generator is what
-    draws, or torch's own. With temperature 0 nothing is drawn. A row with nan
-    or inf, or of -inf alone, has no chances: to draw from it is torch's own
-    error.
+    With temperature 0, the best token is returned and nothing is sampled. If
+    the logits of a sequence contain nan or inf, or only -inf, there are no
+    probabilities: sampling raises torch's own error.
 
-    >>> choose(torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1]]), temperature=0)
-    tensor([1, 0])
+    Args:
+        scores: Logits, shape `(..., words)`, floating-point.
+        temperature: As in `next_chances`.
+        top_k: As in `next_chances`.
+        top_p: As in `next_chances`.
+        generator: Random generator; None is torch's default one.
 
-    ValueError: as next_chances.
+    Returns:
+        Token ids, shape `(...)`, int64.
+
+    Raises:
+        ValueError: As in `next_chances`.
+
+    Example:
+        >>> scores = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1]])
+        >>> choose(scores, temperature=0)
+        tensor([1, 0])
     """
     chances = next_chances(scores, temperature, top_k, top_p)
     if temperature == 0:
@@ -114,26 +142,48 @@ def generate(
     top_p: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Write on: (batch, tokens and at most `most` more), int64.
+    """Continue a batch of prompts, token by token.
 
-    model(ids, positions, documents, past) returns (batch, tokens, words) scores
-    and what it takes as past; the first past is None. positions and documents
-    are (batch, tokens): padding has document 0, all else 1, and a token may see
-    those of its document up to its own position. Decoder of block.py is such a
-    model; put yours into eval mode first. mask is True at the tokens of the
-    prompts, False at the padding before them; without a mask there is none. A
-    row that has written end goes on with nothing else; when all have, that is
-    all. The rest is as in choose.
+    Put the model into eval mode first. After a sequence has produced `end`, it
+    continues with `end` only; generation stops when all sequences have produced
+    it.
 
-    >>> def count(ids, positions, documents, past):
-    ...     return torch.eye(9)[(ids + 1) % 9], past
-    >>> generate(count, torch.tensor([[4, 5], [0, 7]]), most=4, temperature=0)
-    tensor([[4, 5, 6, 7, 8, 0],
-            [0, 7, 8, 0, 1, 2]])
+    Args:
+        model: Function of `(ids, positions, documents, past)` that returns
+            logits, shape `(batch, tokens, words)`, and the next `past`; the
+            first `past` is None. positions and documents have the shape
+            `(batch, tokens)`: padding has document 0, all other tokens 1, and a
+            token may see the tokens of its document up to its own position.
+            Decoder of block.py is such a model.
+        ids: Prompts, shape `(batch, tokens)`, int64.
+        most: Maximum number of new tokens; at least 0.
+        mask: True at the tokens of the prompts, False at the padding on their
+            left, shape `(batch, tokens)`, bool. None is for prompts without
+            padding.
+        end: Id of the token that ends a sequence; None if there is none.
+        temperature: As in `next_chances`.
+        top_k: As in `next_chances`.
+        top_p: As in `next_chances`.
+        generator: Random generator; None is torch's default one.
 
-    ValueError: ids not int64 (batch, tokens) or empty; most below 0; a mask
-    that is not bool and of that shape, or with padding elsewhere than on the
-    left; scores of another shape; end not one of the words; as next_chances.
+    Returns:
+        Prompts and continuations, shape `(batch, tokens + new)` with at most
+        `most` new tokens, int64.
+
+    Raises:
+        ValueError: If `ids` is empty or not int64 of shape `(batch, tokens)`;
+            `most` is negative; `mask` is not bool, has another shape, or has
+            padding elsewhere than on the left; the model returns logits of
+            another shape; `end` is not in the vocabulary; or as in
+            `next_chances`.
+
+    Example:
+        >>> def count(ids, positions, documents, past):
+        ...     return torch.eye(9)[(ids + 1) % 9], past
+        >>> prompts = torch.tensor([[4, 5], [0, 7]])
+        >>> generate(count, prompts, most=4, temperature=0)
+        tensor([[4, 5, 6, 7, 8, 0],
+                [0, 7, 8, 0, 1, 2]])
     """
     shape = tuple(ids.shape)
     fits = ids.dtype == torch.int64 and len(shape) == 2 and ids.numel() > 0
