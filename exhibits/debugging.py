@@ -1,5 +1,5 @@
-"""What the chapter on debugging shows: checks for the positions of a model,
-and mistakes made on purpose.
+"""Figures and examples of the chapter on debugging: checks for the positions
+of a model, and mistakes made on purpose.
 """
 
 import math
@@ -42,13 +42,13 @@ DIM = 64
 
 
 def _gap(got, wanted):
-    """Root mean square difference, by the spread of what is wanted."""
+    """Return the root mean square difference over the spread of wanted."""
     spread = (wanted - wanted.mean()).square().mean().sqrt()
     return (got - wanted).square().mean().sqrt() / spread
 
 
 def _spread(rows):
-    """Root mean square distance of the rows from their mean."""
+    """Return the root mean square distance of the rows from their mean."""
     return (rows - rows.mean(0)).square().sum(-1).mean().sqrt()
 
 
@@ -57,7 +57,7 @@ def _sinusoids(count, dim=DIM):
 
 
 def _rotated(x, y, layout, key_layout=None):
-    """The scores of fixed queries and keys under RoPE, by their positions."""
+    """Return RoPE scores of fixed queries and keys as a function."""
     w = rope_frequencies(x.shape[-1], base=10000)
 
     def score(i, j):
@@ -69,9 +69,9 @@ def _rotated(x, y, layout, key_layout=None):
 
 
 def shifted_by_hand():
-    """Two rows of two small grids of numbers. Above, the scores of RoPE at
-    positions 0 to 3 and at 10 to 13: the same numbers. Below, those of a
-    table: other numbers.
+    """Two rows of two small grids of numbers. Top: the scores of RoPE at
+    positions 0 to 3 and at 10 to 13 are the same numbers. Bottom: those of
+    an added table are different numbers.
     """
     q, k = torch.randn(2, 1, 8, dtype=torch.float64).expand(2, 4, 8)
     table = torch.randn(14, 8, dtype=torch.float64)
@@ -92,9 +92,9 @@ def shifted_by_hand():
             ax.set_xticks(range(4), places.tolist())
             ax.set_yticks(range(4), places.tolist())
             ax.set_title(name)
-        row[0].set_ylabel("query at")
+        row[0].set_ylabel("query position")
     for ax in axes[1]:
-        ax.set_xlabel("key at")
+        ax.set_xlabel("key position")
     places = torch.arange(4)
     return fig, {
         name: relativity_error(score, places, shifts=[10])
@@ -105,7 +105,7 @@ def shifted_by_hand():
 def relativity():
     x, y = torch.randn(2, DIM, DIM, dtype=torch.float64)
     table = torch.randn(200, DIM, dtype=torch.float64)
-    places = torch.arange(DIM)
+    positions = torch.arange(DIM)
     scores = {
         "RoPE": _rotated(x, y, "half"),
         "ALiBi": lambda i, j: x @ y.mT + alibi_bias(i, j, alibi_slopes(1))[0],
@@ -113,15 +113,16 @@ def relativity():
         "equal rows added": lambda i, j: (x + 1 + 0 * i[:, None]) @ y.mT,
     }
     for name, score in scores.items():
-        print(f"{name:<18}{relativity_error(score, places):.0e}")
+        print(f"{name:<18}{relativity_error(score, positions):.0e}")
 
 
 def rows_alike():
-    """Four square grids, how much each row of an encoding is like each other.
+    """Four square grids of the similarity of each pair of rows.
 
-    Sinusoids: a bright diagonal that fades in ripples. Random rows: the
-    diagonal alone. A ramp: two bright and two dark quarters. A clamped table:
-    the diagonal, and a bright square where the last row repeats.
+    Sinusoids: a bright diagonal, with ripples that get weaker away from it.
+    Random rows: only the diagonal. Ramp: two bright and two dark quarters.
+    Clamped table: the diagonal, and a bright square where the last row
+    repeats.
     """
     count, known = 48, 30
     places = torch.arange(count)
@@ -135,7 +136,7 @@ def rows_alike():
     for ax, (name, encoding) in zip(axes.flat, rows.items(), strict=True):
         similarity = row_similarity(encoding)
         ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1)
-        ax.set_title(f"{name}\nmargin {row_margin(encoding):.2f}")
+        ax.set_title(f"{name}\nmin. distance {row_margin(encoding):.2f}")
     for ax in axes[1]:
         ax.set_xlabel("position")
     for ax in axes[:, 0]:
@@ -159,12 +160,12 @@ def ramp_wins():
     }
     far = (places[:, None] - places).abs().flatten()
     values = {}
-    print("            straightness  margin")
+    print("            straightness  min. distance")
     for name, rows in kinds.items():
         apart = torch.cdist(rows, rows).flatten()
         straight = torch.corrcoef(torch.stack((far, apart)))[0, 1]
         margin = row_margin(rows)
-        print(f"{name:<12}{straight:12.2f}{margin:8.3f}")
+        print(f"{name:<12}{straight:12.2f}{margin:15.3f}")
         values[f"margin_{name}"] = margin
         if name != "constant":  # it has no correlation
             values[f"straight_{name}"] = straight
@@ -172,11 +173,13 @@ def ramp_wins():
 
 
 def far_shifts():
-    """Three curves on logarithmic scales, the error against the shift.
+    """Line chart of the shift-invariance error against the shift, both axes
+    logarithmic.
 
-    Angles in float64 keep it near rounding. With angles in bfloat16 it is far
-    above that from the first shift on, and climbs. With positions rounded to
-    bfloat16 it stays near rounding for shifts up to 128, and then leaps.
+    With angles in float64 the error stays near rounding. With angles in
+    bfloat16 it is far above that from the first shift on, and rises. With
+    positions rounded to bfloat16 it stays near rounding for shifts up to 128
+    and then jumps.
     """
     q, k = torch.randn(2, 16, DIM)
     w = rope_frequencies(DIM, base=10000)
@@ -212,19 +215,19 @@ def far_shifts():
         ax.loglog(shifts, errors, style, label=name)
         values[turn.__name__] = errors[-1]
         values[f"{turn.__name__}_at_128"] = errors[7]
-    ax.set_xlabel("all positions moved by")
-    ax.set_ylabel("relativity error")
+    ax.set_xlabel("shift of all positions")
+    ax.set_ylabel("shift-invariance error")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
     return fig, {"shift": shifts[-1], "near": shifts[7], **values}
 
 
 def decoding():
-    """Three curves over the tokens that are decoded one by one: how far each
-    is from the same token in one pass.
+    """Line chart of the relative difference between each token decoded with
+    a cache and the same token in one pass.
 
-    With positions and mask right the line lies on zero. With the position
-    restarted it is above zero throughout, and with a mask that starts at the
-    first key several times as high.
+    In correct code the difference is zero. With restarted positions it is
+    above zero throughout, and with a mask that starts at the first key it is
+    several times as large.
     """
     prompt, tokens = 8, 40
     q, k, v = torch.randn(3, tokens, DIM, dtype=torch.float64)
@@ -237,13 +240,17 @@ def decoding():
     restarted = places.where(places < prompt, 0)  # each new token counts as 0
     cached, wrong = turn(k, places), turn(k, restarted)
     steps = range(prompt, tokens)
-    gaps = {"right": [], "positions restarted": [], "mask without offset": []}
+    gaps = {
+        "correct": [],
+        "positions restarted": [],
+        "mask without offset": [],
+    }
     for t in steps:
         one, to = slice(t, t + 1), slice(t + 1)
         right, _ = attention(turn(q[one], places[one]), cached[to], v[to])
         query = turn(q[one], restarted[one])
         zero, _ = attention(query, wrong[to], v[to])
-        # is_causal lets the first query of the call see the first key alone
+        # is_causal: the first query of the call sees only the first key
         first = scaled_dot_product_attention(
             turn(q[one], places[one])[None, None],
             cached[to][None, None],
@@ -257,13 +264,13 @@ def decoding():
         gaps.items(), ["-", "--", ":"], strict=True
     ):
         ax.plot(steps, line, style, label=name.replace(" ", "\n", 1))
-    ax.set_xlabel("token")
-    ax.set_ylabel("gap to one pass")
+    ax.set_xlabel("position of the token")
+    ax.set_ylabel("relative difference")
     ax.set_ylim(-0.3, None)
     name_lines(ax)
     right, zero, first = (sum(line) / len(line) for line in gaps.values())
     return fig, {
-        "right": max(gaps["right"]),
+        "right": max(gaps["correct"]),
         "restarted": zero,
         "lowest_restarted": min(gaps["positions restarted"]),
         "no_offset": first,
@@ -272,12 +279,13 @@ def decoding():
 
 
 def who_looks_where():
-    """Four curves of mean weight by steps back, ahead on the left.
+    """Line chart of the mean attention weight against the distance back;
+    negative distances are later tokens.
 
-    ALiBi done right falls steeply from step zero backwards and is zero ahead.
-    Equal weights fall more slowly. With the sign wrong the line lies below
-    that of equal weights near by and above it far away. With the mask
-    forgotten it falls to both sides.
+    Correct ALiBi falls steeply from distance zero on and is zero for later
+    tokens. Equal weights fall more slowly. With the wrong sign the line is
+    below that of equal weights at small distances and above it at large
+    ones. Without the mask it falls on both sides.
     """
     tokens, reach = 32, 31
     p = torch.arange(tokens)
@@ -291,27 +299,27 @@ def who_looks_where():
     near = slice(reach, reach + 4)
     values = {}
     for word, name, bias, style in (
-        ("right", "right", right, "-"),
-        ("sign", "i - j for j - i", flipped, "--"),
-        ("mask", "mask forgotten", both, "-."),
+        ("right", "correct", right, "-"),
+        ("sign", "wrong sign", flipped, "--"),
+        ("mask", "no mask", both, "-."),
     ):
         mass, even = attention_mass(bias.softmax(-1), steps, seen, reach)
         ax.plot(back, mass, style, label=name)
         values[f"{word}_ahead"] = mass[:reach].sum()
         values[f"{word}_near"] = mass[near].sum() / even[near].sum()
     ax.plot(back, even, ":", color="gray", label="equal weights")
-    ax.set_xlabel("steps back")
-    ax.set_ylabel("mean weight")
+    ax.set_xlabel("distance back (positions)")
+    ax.set_ylabel("mean attention weight")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return fig, {"near": 4, **values}
 
 
 def beyond():
-    """Three curves of loss over position. All lie near zero up to position
-    48, the trained range. Beyond it, the head with an offset stays there, the
-    one that starts its table again rises part of the way, with a leap nearly
-    to the loss of a guess at each new start, and the one that clamps lies far
-    above that of a guess.
+    """Line chart of loss against position for three heads. All are near zero
+    up to position 48, the training length. Beyond it, the head that uses the
+    offset stays near zero. The loss of the head whose table starts again
+    rises part of the way, with a jump nearly to the loss of a guess at each
+    new start. The loss of the head that clamps is far above that of a guess.
     """
     trained, tokens, words = 48, 192, 16
     ids = torch.randint(words, (48, tokens))
@@ -325,7 +333,7 @@ def beyond():
 
     heads = {
         "clamped": by_rows(places.clamp(max=trained - 1)),
-        "started again": by_rows(places % trained),
+        "starts again": by_rows(places % trained),
         "offset": 20.0 * (places[:, None] - places == 1),
     }
     guess = math.log(words)
@@ -349,16 +357,18 @@ def beyond():
         values[f"best_{word}"] = skill.max()
         values[f"worst_{word}"] = skill.min()
     ax.set_xlabel("position")
-    ax.set_ylabel("loss")
+    ax.set_ylabel("loss (nats)")
     name_lines(ax)
     return fig, {"trained": trained, "block": 48, **values}
 
 
 def wrong_speeds():
-    """Two rising lines on a logarithmic scale, wavelengths of all pairs.
+    """Line chart of the wavelengths of all channel pairs, on a logarithmic
+    axis, with correct and with squared frequencies.
 
-    With squared frequencies the line is twice as steep, so that most pairs
-    have waves far longer than the text, which a dotted line marks.
+    Both lines rise. With squared frequencies the line is twice as steep, so
+    that most pairs have wavelengths far longer than the text, whose length a
+    dotted line marks.
     """
     tokens = 512
     right = sinusoidal_frequencies(DIM)
@@ -366,19 +376,19 @@ def wrong_speeds():
     fig, ax = plt.subplots(figsize=(4.4, 2.6))
     for speeds, style, name in (
         (squared, "--", "squared"),
-        (right, "-", "right"),
+        (right, "-", "correct"),
     ):
         ax.semilogy(2 * math.pi / speeds, style, label=name)
     ax.axhline(tokens, color="gray", linestyle=":")
     ax.text(0, 1.6 * tokens, f"{tokens} positions")
-    ax.set_xlabel("pair of dimensions")
-    ax.set_ylabel("wavelength in positions")
+    ax.set_xlabel("channel pair")
+    ax.set_ylabel("wavelength (positions)")
     name_lines(ax)
     angles = torch.arange(tokens)[:, None] * squared
     waves = torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
 
     def still(speeds):
-        """Pairs that turn less than a hundredth of a radian in all."""
+        """Count pairs that rotate by less than 0.01 radians in all."""
         return (speeds * tokens < 0.01).sum()
 
     return fig, {
@@ -406,7 +416,7 @@ def read_by_zeros():
     margins = {}
     for name, out in (("right", right), ("broken", broken)):
         for number, text in enumerate(out):
-            print(f"{name}, text {number}")
+            print(f"{name}, text {number}".replace("right", "correct"))
             for row in text:
                 print("  ", "  ".join(f"{x:5.2f}" for x in row))
         margins[name] = row_margin(out[1])
@@ -421,7 +431,7 @@ def padding():
     padded = torch.cat((torch.zeros(pad, DIM, dtype=torch.float64), words))
     mask = torch.arange(tokens + pad) >= pad
     hide = torch.zeros(len(mask), len(mask), dtype=torch.float64)
-    hide = hide.masked_fill(~mask, -math.inf)  # no query looks at padding
+    hide = hide.masked_fill(~mask, -math.inf)  # no query sees padding
     rows, w = _sinusoids(tokens + pad), rope_frequencies(DIM // 4, base=10000)
 
     def added(x, places, bias=None):
@@ -468,7 +478,7 @@ def layouts():
     turned = [interleaved_to_half(weight, heads) for weight in (wq, wk)]
     mixed = scores(wq, wk, "interleaved", "half")
     values = {}
-    print("              relativity     gap")
+    print("             shift error  difference")
     for name, score in (
         ("trained", trained),
         ("other", scores(wq, wk, "half")),
@@ -477,13 +487,13 @@ def layouts():
     ):
         error = relativity_error(score, places)
         gap = _gap(score(places, places), trained(places, places))
-        print(f"{name:<12}{error:12.0e}{gap:8.0e}")
+        print(f"{name:<12}{error:12.0e}{gap:12.0e}")
         values |= {f"error_{name}": error, f"gap_{name}": gap}
     return values
 
 
 def _table(start, tokens, base, dtype, device):
-    """Cosines and sines of the angles of some tokens, one row for each."""
+    """Return cosines and sines of the angles, one row for each token."""
     places = torch.arange(start, start + tokens, device=device)
     speeds = rope_frequencies(DIM, base, device)
     angles = places[:, None].to(dtype) * speeds.to(dtype)
@@ -491,7 +501,7 @@ def _table(start, tokens, base, dtype, device):
 
 
 def _gap_of_table(read):
-    """The gap of eight turned vectors whose cosines and sines were read."""
+    """Return the relative difference of vectors rotated with a read table."""
     x, places = torch.randn(8, DIM).double(), torch.arange(1000, 1008)
     tables = rope_tables(places, rope_frequencies(DIM, base=10000), x.dtype)
     wanted = apply_rope(x, *tables, "half")
@@ -551,7 +561,7 @@ def kept_tables():
     }
     calls = [*(now | {name: other} for name, other in before.items()), now]
     values = {}
-    print("forgotten  earlier          gap")
+    print("omitted    earlier   difference")
     for forgotten in (*before, "nothing"):
 
         def read(_, forgotten=forgotten):
@@ -581,14 +591,14 @@ def drowned():
         x = x / x.square().mean(-1, keepdim=True).sqrt()  # as RMSNorm does
         return layer(x)[0].mean(0)
 
-    print("words by  strength  order changes")
+    print("   scale  strength   order effect")
     values = {}
     for name, scale in (("small", 0.02), ("plain", 1), ("large", dim**0.5)):
         x = scale * words
         strength = _spread(rows) / _spread(x)
-        told = _gap(pooled(x[shuffled] + rows), pooled(x + rows))
-        print(f"{scale:>8.2f}{strength:10.3f}{told:15.4f}")
-        values |= {f"strength_{name}": strength, f"told_{name}": told}
+        effect = _gap(pooled(x[shuffled] + rows), pooled(x + rows))
+        print(f"{scale:>8.2f}{strength:10.3f}{effect:15.4f}")
+        values |= {f"strength_{name}": strength, f"told_{name}": effect}
     return {"dim": dim, **values}
 
 
@@ -602,7 +612,7 @@ def same_again():
     values = {}
     for name, training in (("train", True), ("eval", False)):
         gap = _gap(run(training), run(training))
-        print(f"model.{name + '()':<8} gap {gap:.2f}")
+        print(f"model.{name + '()':<8} difference {gap:.2f}")
         values[name] = gap
     return values
 
@@ -611,13 +621,13 @@ WORDS = ["the", "old", "dog", "sleeps", "by", "the", "door"]
 
 
 def _two_heads():
-    """ALiBi's biases of a steep and a flat head, over the words."""
+    """Return ALiBi's biases of a steep and a flat head, for the words."""
     places = torch.arange(len(WORDS))
     return alibi_bias(places, places, alibi_slopes(6))[[4, 3]]
 
 
 def _on_the_page(figure, colors):
-    """The figure as wide as a phone, in this page's colours."""
+    """Return the figure as wide as a phone, in this page's colours."""
     figure.set_size_inches(4.4, 2.5)
     for image in figure.findobj(AxesImage):
         image.set_cmap(colors)
@@ -625,9 +635,9 @@ def _on_the_page(figure, colors):
 
 
 def heads_with_words():
-    """Two grids of attention over the words “the old dog sleeps by the
-    door”. Both are empty above the diagonal. The first head looks mostly at
-    the nearest words, the second at all earlier ones.
+    """Two grids of attention weights between the words “the old dog sleeps
+    by the door”. Both are empty above the diagonal. The first head gives most
+    of its weight to the nearest words, the second to all earlier words.
     """
     content = torch.randn(2, len(WORDS), len(WORDS)) / 4
     weights = (content + _two_heads()).softmax(-1)
@@ -635,17 +645,17 @@ def heads_with_words():
 
 
 def biases_with_words():
-    """The same two grids with the biases in place of weights. Above the
-    diagonal all is grey, the diagonal is clear, and below it the blue of the
-    first head deepens with each step, while that of the second hardly begins.
+    """The same two grids with biases instead of weights. Above the diagonal
+    all cells are gray. The diagonal is clear. Below it, the cells of the
+    first head get darker blue with distance; those of the second are pale.
     """
     colors = plt.colormaps["signed"].with_extremes(bad=(0.5, 0.5, 0.5, 0.3))
     return _on_the_page(attention_heads(_two_heads(), WORDS), colors)
 
 
 def two_watches():
-    """Two watches side by side. Both run; the minute hand of the right one
-    stands five minutes behind.
+    """Two watches side by side. Both run; the minute hand of the watch on
+    the right is five minutes behind.
     """
     fig, axes = plt.subplots(
         1, 2, figsize=(4.4, 2), subplot_kw={"aspect": "equal"}

@@ -10,7 +10,7 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 def test_there_are_as_many_mistakes_as_the_chapter_says():
     text = (DOCS / "guide" / "debugging.md").read_text(encoding="utf-8")
-    table = text.partition("| You see |")[2].partition("\n\n")[0].splitlines()[2:]
+    table = text.partition("| Symptom |")[2].partition("\n\n")[0].splitlines()[2:]
     assert len(table) == 15 and text.count("fifteen mistakes") + text.count("Fifteen mistakes") == 2
 
 
