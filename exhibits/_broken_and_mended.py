@@ -1,22 +1,22 @@
-"""What the checker says of an entry of the register: broken, and mended."""
+"""Compare the checker's findings on the broken and the fixed code."""
 
 import textwrap
 
 
-def compare(broken, mended, check, finds):
+def compare(broken, fixed, check, finds):
     """Print the findings on both.
 
-    check takes either and gives findings. The one named by finds must fail
-    on what is broken, and none may on what is mended.
+    check takes either version and returns findings. The check named by finds
+    must fail on the broken version, and none may fail on the fixed one.
     """
     wrong = [f for f in check(broken) if f.verdict == "fails"]
-    left = [f for f in check(mended) if f.verdict == "fails"]
+    left = [f for f in check(fixed) if f.verdict == "fails"]
     names = [f.check for f in wrong]
     if finds not in names:
         told = ", ".join(names) or "nothing"
-        raise ValueError(f"{finds} must find the fault, and {told} does")
+        raise ValueError(f"{finds} must fail; the failing checks are: {told}")
     if left:
-        raise ValueError(f"nothing may fail once mended, but {left[0]}")
+        raise ValueError(f"no check may fail on the fix, but {left[0]}")
     found = next(f for f in wrong if f.check == finds)
     told = f"{finds} fails. {found.asked} {found.found}"
     if not any(
@@ -25,13 +25,12 @@ def compare(broken, mended, check, finds):
         told += f"; expected {found.expected}"
     say("broken", told + (f" ({found.where})" if found.where else ""))
     if others := sorted({name for name in names if name != finds}):
-        verb = "does" if len(others) == 1 else "do"
-        say("", f"So {verb} {', '.join(others)}.")
-    say("mended", "nothing fails.")
+        say("", f"Also failing: {', '.join(others)}.")
+    say("fixed", "no check fails.")
 
 
 def say(name, words):
-    """A paragraph behind a name, for a narrow screen."""
+    """Print a paragraph after a name, wrapped for a narrow screen."""
     rest = " " * 8
     print(
         textwrap.fill(

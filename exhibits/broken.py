@@ -1,6 +1,4 @@
-"""What the chapter on released faults shows: where they hide, and how the
-checker asks.
-"""
+"""Figures of the page on bugs in released code and their checker."""
 
 import itertools
 import json
@@ -22,7 +20,7 @@ CHECKER = "snippets/check_positions.py"
 
 
 def pages_that_wait():
-    """Twelve pages in a row, the first six plain, the last six struck out."""
+    """Twelve pages in a row: the first six are right, the last six wrong."""
     figure, axes = plt.subplots(figsize=(4.4, 0.7))
     for page in range(12):
         wrong = page >= 6
@@ -40,10 +38,10 @@ def pages_that_wait():
 
 
 def one_offset():
-    """Scores of one query and one key, three tokens apart, by their place.
+    """Scores of one query and one key, three tokens apart, by position.
 
-    Right, a level line; with the table in one layout and the swap in the
-    other, a line that goes up and down and never settles.
+    With one layout, the line is level. With the table in one layout and the
+    swap in the other, it goes up and down and never settles.
     """
     made = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, DIM, generator=made, dtype=torch.float64)
@@ -89,10 +87,10 @@ def _read(q, k, v, shown):
 
 
 def where_faults_hide():
-    """How far three faults are off, by the tokens that were read; both axes
-    count in factors. The window is off from 65 tokens on, the selection from
-    257, and each is exactly right before. Rounded angles are off from the
-    second token, a thousand times less at first than at the end.
+    """Three lines on logarithmic axes: the relative error by position. The
+    window is wrong from token 65 on and the selection from token 257 on; each
+    is exactly right before. Rounded angles are wrong from the second token
+    on, with an error a thousand times smaller at first than at the end.
     """
     length, window, selected = 1024, 64, 256
     q, k, v = _heads(length)
@@ -103,7 +101,7 @@ def where_faults_hide():
     turned = _turned(q, angles), _turned(k, angles)
 
     def best(q, k):
-        """The keys that an indexer picks: those with the best scores."""
+        """Return the keys that an indexer selects: the best scores."""
         scores = (q @ k.mT).masked_fill(~causal, -torch.inf)
         order = scores.argsort(-1, descending=True).argsort(-1)
         return causal & (order < selected)
@@ -137,7 +135,7 @@ def where_faults_hide():
         numbers |= {name: first + 1, f"{name}_last": float(off[-32:].mean())}
         numbers[f"{name}_first"] = float(off[first])
     axes.set(xscale="log", yscale="log", xlim=(1, 9000))
-    axes.set(xlabel="tokens read", ylabel="off, beside what is right")
+    axes.set(xlabel="position (tokens)", ylabel="relative error")
     name_lines(axes)
     return figure, numbers
 
@@ -145,15 +143,10 @@ def where_faults_hide():
 def two_lines():
     def rotate(x, positions):
         angles = positions[:, None] * 10_000 ** -(torch.arange(8) / 8)
-        angles = angles.repeat(
-            1, 2
-        )  # one half of the channels, then the other
-        swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(
-            -2
-        )
-        return (
-            x * angles.cos() + swapped * angles.sin()
-        )  # but neighbours meet
+        angles = angles.repeat(1, 2)  # a table in the half layout
+        swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1)
+        swapped = swapped.flatten(-2)  # a swap in the interleaved layout
+        return x * angles.cos() + swapped * angles.sin()
 
     print(report(check_rotation(rotate, dim=16)))
 
@@ -164,19 +157,19 @@ def _entries():
 
 
 def found_by():
-    """Which check finds how many entries of the register."""
+    """Count the entries of the register by the check that finds them."""
     counts = Counter(entry["check"] for entry in _entries())
-    print("| Check | Entries that it finds |\n|---|--:|")
+    print("| Check | Entries found |\n|---|--:|")
     for check, many in sorted(counts.items(), key=lambda each: -each[1]):
         print(f"| `{check}` | {many} |")
     return {"entries": len(_entries()), "checks": len(counts)}
 
 
 def power():
-    """Of silent mutants of the guide's own files, how many a check finds."""
+    """Count the silent mutants of the guide's files that a check finds."""
     path = ROOT / "experiments" / "results" / "power.json"
     known = json.loads(path.read_text("utf-8"))
-    print("| File | Silent mutants | Found | By |\n|---|--:|--:|---|")
+    print("| File | Silent mutants | Found | Found by |\n|---|--:|--:|---|")
     for name, told in known.items():
         by = sorted(told["by"], key=lambda check: -told["by"][check])[:3]
         by = "<br>".join(f"`{check}`" for check in by) or "–"
@@ -189,20 +182,20 @@ def power():
 
 
 def _print_what_changed(files, columns):
-    """Print a row if files have other code than was measured."""
+    """Print a row if files have changed since the measurement."""
     if files:
-        words = f"*measured before {', '.join(files)} changed*"
+        words = f"*measured before a change of {', '.join(files)}*"
         print(f"| {words} {'| ' * columns}")
 
 
 def alarms():
-    """Every check that fails on a model of transformers, and what it is."""
+    """Explain every check that fails on a model of transformers."""
     measured = ROOT / "experiments" / "results" / "alarms.json"
     known = json.loads(measured.read_text("utf-8"))
     models = known["models"]
     rows = tomllib.loads((ROOT / "experiments" / "alarms.toml").read_text())
     asked = {kind for kind, told in models.items() if isinstance(told, dict)}
-    print("| Model | Check | What it is |\n|---|---|---|")
+    print("| Model | Failing check | Explanation |\n|---|---|---|")
     kinds = Counter()
     for row in rows["alarm"]:
         checks = ", ".join(f"`{check}`" for check in row["checks"])

@@ -1,4 +1,4 @@
-"""Broken in released code: batches, windows, and second paths."""
+"""Bugs in released code: batches, windows and second code paths."""
 
 import torch
 from torch.nn.attention.bias import causal_lower_right
@@ -23,7 +23,7 @@ def padding_counted():
     def broken(ids, real, memory):
         return (memory.length + torch.arange(ids.shape[1])).expand(ids.shape)
 
-    def mended(ids, real, memory):
+    def fixed(ids, real, memory):
         return memory.next_place + real.cumsum(-1) - 1
 
     table = torch.randn(64, WIDTH, generator=torch.Generator().manual_seed(1))
@@ -31,11 +31,11 @@ def padding_counted():
     def check(place):
         return check_server(place, lambda places: table[places.clamp(min=0)])
 
-    return compare(broken, mended, check, finds="alone_as_padded")
+    return compare(broken, fixed, check, finds="alone_as_padded")
 
 
 def one_padded_row_for_all():
-    def own(ids, real, memory):  # ids below 10 are patches: they take no step
+    def own(ids, real, memory):  # ids below 10 are patches
         return memory.next_place - 1 + ((ids >= 10) & real).cumsum(-1)
 
     def broken(ids, real, memory):
@@ -43,18 +43,18 @@ def one_padded_row_for_all():
             return counted(ids, real, memory)
         return own(ids, real, memory)
 
-    mended = own  # it counts for itself, patches, padding and all
+    fixed = own  # the model counts patches and padding by itself
 
-    return compare(broken, mended, check_server, finds="alone_in_batch")
+    return compare(broken, fixed, check_server, finds="alone_in_batch")
 
 
 def one_row_of_new_tokens():
-    """A kernel with a path of its own for one new token in each sequence."""
+    """A kernel with a separate path for one new token per sequence."""
 
     def kernel(x, places):
         out = turned(x, places)
         if x.shape[2] == 1:
-            out[1:] = 0  # its grid of threads has no axis for the batch
+            out[1:] = 0  # its thread grid has no batch axis
         return out
 
     def attends(rotate):
@@ -65,9 +65,9 @@ def one_row_of_new_tokens():
 
         return attend
 
-    broken, mended = attends(kernel), attends(turned)
+    broken, fixed = attends(kernel), attends(turned)
 
-    return compare(broken, mended, check_decoder, finds="padded_as_steps")
+    return compare(broken, fixed, check_decoder, finds="padded_as_steps")
 
 
 def chunks_counted_from_the_padding():
@@ -84,9 +84,9 @@ def chunks_counted_from_the_padding():
         return attend
 
     broken = chunked(lambda memory: torch.arange(memory.length)[None])
-    mended = chunked(lambda memory: memory.places)
+    fixed = chunked(lambda memory: memory.places)
 
-    return compare(broken, mended, check_decoder, finds="alone_as_padded")
+    return compare(broken, fixed, check_decoder, finds="alone_as_padded")
 
 
 def window_and_one():
@@ -94,10 +94,10 @@ def window_and_one():
 
     def broken(q, k, v, here, there):
         ago = here[:, None] - there
-        shown = (ago >= 0) & (ago <= window)  # window before it, and itself
+        shown = (ago >= 0) & (ago <= window)  # window + 1 keys
         return scaled_dot_product_attention(q, k, v, attn_mask=shown)
 
-    def mended(q, k, v, here, there):
+    def fixed(q, k, v, here, there):
         ago = here[:, None] - there
         shown = (ago >= 0) & (ago < window)
         return scaled_dot_product_attention(q, k, v, attn_mask=shown)
@@ -105,16 +105,16 @@ def window_and_one():
     def check(attend):
         return check_attention(attend, DIM, causal=True, window=window)
 
-    return compare(broken, mended, check, finds="hidden_keys")
+    return compare(broken, fixed, check, finds="hidden_keys")
 
 
 def indexer_in_the_parents_layout():
     configuration = {"indexer_rope_interleave": True}
 
-    def broken(x, positions):  # as in the model that it was copied from
+    def broken(x, positions):  # copied from another model
         return turned(x, positions, layout="half")
 
-    def mended(x, positions):
+    def fixed(x, positions):
         interleaved = configuration["indexer_rope_interleave"]
         layout = "interleaved" if interleaved else "half"
         return turned(x, positions, layout=layout)
@@ -122,13 +122,13 @@ def indexer_in_the_parents_layout():
     def check(rotate):
         return check_rotation(rotate, DIM, layout="interleaved")
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def indexer_in_two_layouts():
-    top = 32  # keys that are read
+    top = 32  # keys that the indexer selects
 
-    def sparse(layout_of_one):  # the layout of the path for one token
+    def sparse(layout_of_one):  # layout in the single-token path
         def attend(layer, q, k, v, places, real, cache):
             layout = layout_of_one if q.shape[2] == 1 else "half"
             asks, k = turned(q, places, layout=layout), turned(k, places)
@@ -145,8 +145,8 @@ def indexer_in_two_layouts():
     def check(attend):
         return check_decoder(attend, limits={"top-k": top})
 
-    broken, mended = sparse("interleaved"), sparse("half")
-    return compare(broken, mended, check, finds="past_limits")
+    broken, fixed = sparse("interleaved"), sparse("half")
+    return compare(broken, fixed, check, finds="past_limits")
 
 
 def sinks_the_kernel_lacks():
@@ -156,7 +156,7 @@ def sinks_the_kernel_lacks():
         shown = there <= here[:, None]
         return scaled_dot_product_attention(q, k, v, attn_mask=shown)
 
-    def mended(q, k, v, here, there):
+    def fixed(q, k, v, here, there):
         shown = there <= here[:, None]
         scores = (q @ k.mT / DIM**0.5).masked_fill(~shown, -torch.inf)
         total = torch.logaddexp(scores.logsumexp(-1, keepdim=True), sinks)
@@ -165,7 +165,7 @@ def sinks_the_kernel_lacks():
     def check(attend):
         return check_attention(attend, DIM, causal=True, sinks=True)
 
-    return compare(broken, mended, check, finds="adds_up")
+    return compare(broken, fixed, check, finds="adds_up")
 
 
 def causal_from_the_top_left():
@@ -173,28 +173,28 @@ def causal_from_the_top_left():
         shown = torch.ones(len(here), len(there)).tril().bool()
         return scaled_dot_product_attention(q, k, v, attn_mask=shown)
 
-    def mended(q, k, v, here, there):
+    def fixed(q, k, v, here, there):
         shown = there <= here[:, None]
         return scaled_dot_product_attention(q, k, v, attn_mask=shown)
 
     def check(attend):
         return check_attention(attend, DIM, causal=True)
 
-    return compare(broken, mended, check, finds="rows_alone")
+    return compare(broken, fixed, check, finds="rows_alone")
 
 
 def causal_from_the_top_left_in_torch():
     def broken(q, k, v, here, there):
         return scaled_dot_product_attention(q, k, v, is_causal=True)
 
-    def mended(q, k, v, here, there):
+    def fixed(q, k, v, here, there):
         bias = causal_lower_right(len(here), len(there))
         return scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
     def check(attend):
         return check_attention(attend, DIM, causal=True)
 
-    return compare(broken, mended, check, finds="rows_alone")
+    return compare(broken, fixed, check, finds="rows_alone")
 
 
 def causal_only_without_a_cache():
@@ -207,12 +207,12 @@ def causal_only_without_a_cache():
         )
         return look(q, kept, shown)
 
-    def mended(layer, q, k, v, places, real, cache):
+    def fixed(layer, q, k, v, places, real, cache):
         q, k = turned(q, places), turned(k, places)
         cache[layer] = kept = cache[layer].plus(k, v, places, real)
         return look(q, kept, visible(kept, q.shape[2]))
 
-    return compare(broken, mended, check_decoder, finds="whole_as_chunks")
+    return compare(broken, fixed, check_decoder, finds="whole_as_chunks")
 
 
 def table_kept_without_its_offset():
@@ -222,24 +222,24 @@ def table_kept_without_its_offset():
         table = kept.setdefault(len(positions), angles(positions))
         return turned(x, positions, lambda at, dim: table)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         table = kept.setdefault(tuple(positions.tolist()), angles(positions))
         return turned(x, positions, lambda at, dim: table)
 
     def check(rotate):
         return check_rotation(rotate, DIM)
 
-    return compare(broken, mended, check, finds="place_alone")
+    return compare(broken, fixed, check, finds="place_alone")
 
 
 def drafts_one_ahead():
-    """The draft model by itself: what verifies its drafts hides this."""
+    """The draft model alone: verification of its drafts hides the bug."""
 
     def broken(ids, real, memory):  # adds one, then runs
         drafts = memory.length > 0 and ids.shape[1] == 1
         return counted(ids, real, memory) + (1 if drafts else 0)
 
-    def mended(ids, real, memory):  # runs, then adds one
+    def fixed(ids, real, memory):  # runs, then adds one
         return counted(ids, real, memory)
 
-    return compare(broken, mended, check_server, finds="whole_as_steps")
+    return compare(broken, fixed, check_server, finds="whole_as_steps")

@@ -1,4 +1,4 @@
-"""Broken in released code: what is kept of earlier tokens, and where."""
+"""Bugs in released code: the key-value cache and its positions."""
 
 import torch
 from torch.nn.functional import logsigmoid, pad
@@ -18,16 +18,16 @@ from snippets.check_positions import check_rotation
 
 
 def chunk_takes_the_last_places():
-    prompt = torch.arange(24)  # its places, counted once for all chunks
+    prompt = torch.arange(24)  # positions, counted once for all chunks
 
     def broken(ids, real, memory):
         return prompt[-ids.shape[1] :].expand(ids.shape)
 
-    def mended(ids, real, memory):
+    def fixed(ids, real, memory):
         begin = memory.length
         return prompt[begin : begin + ids.shape[1]].expand(ids.shape)
 
-    return compare(broken, mended, check_server, finds="whole_as_chunks")
+    return compare(broken, fixed, check_server, finds="whole_as_chunks")
 
 
 def length_of_the_first_layer():
@@ -40,10 +40,10 @@ def length_of_the_first_layer():
 
         return attend
 
-    broken = asking(lambda layer: 0)  # it has grown when the others ask
-    mended = asking(lambda layer: layer)
+    broken = asking(lambda layer: 0)  # already grown for later layers
+    fixed = asking(lambda layer: layer)
 
-    return compare(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, fixed, check_decoder, finds="whole_as_steps")
 
 
 def query_after_the_cache_grew():
@@ -53,14 +53,14 @@ def query_after_the_cache_grew():
         q = turned(q, behind(cache[layer].length, q))
         return look(q, cache[layer])
 
-    def mended(layer, q, k, v, places, real, cache):
-        here = behind(cache[layer].length, q)  # read once, for both
+    def fixed(layer, q, k, v, places, real, cache):
+        here = behind(cache[layer].length, q)  # computed once, for both
         k = turned(k, here)
         cache[layer] = cache[layer].plus(k, v, places, real)
         q = turned(q, here)
         return look(q, cache[layer])
 
-    return compare(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, fixed, check_decoder, finds="whole_as_steps")
 
 
 def offset_is_what_is_left():
@@ -71,29 +71,29 @@ def offset_is_what_is_left():
             places = behind(count(cache[layer]), q)
             q, k = turned(q, places), turned(k, places)
             kept = cache[layer].plus(k, v, places, real)
-            cache[layer] = kept.latest(window - 1)  # the others are evicted
+            cache[layer] = kept.latest(window - 1)  # evict the rest
             return look(q, kept, window=window)
 
         return attend
 
     broken = windowed(lambda memory: memory.length)
-    mended = windowed(lambda memory: memory.next_place)
+    fixed = windowed(lambda memory: memory.next_place)
 
-    return compare(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, fixed, check_decoder, finds="whole_as_steps")
 
 
 def delta_lost_in_decoding():
-    def placed(ids, real, memory):  # ids below 10, patches, take no step
+    def placed(ids, real, memory):  # ids below 10 are patches: no step
         return memory.next_place - 1 + ((ids >= 10) & real).cumsum(-1)
 
     def broken(ids, real, memory):
         if memory.length and ids.shape[1] == 1:
-            return memory.real.sum(-1, keepdim=True)  # as many as are cached
+            return memory.real.sum(-1, keepdim=True)  # the cache length
         return placed(ids, real, memory)
 
-    mended = placed
+    fixed = placed
 
-    return compare(broken, mended, check_server, finds="whole_as_steps")
+    return compare(broken, fixed, check_server, finds="whole_as_steps")
 
 
 def gates_of_new_tokens():
@@ -110,10 +110,10 @@ def gates_of_new_tokens():
 
         return attend
 
-    broken = forgetting(lambda new, kept: new)  # nothing fades before them
-    mended = forgetting(lambda new, kept: kept)
+    broken = forgetting(lambda new, kept: new)  # no decay before them
+    fixed = forgetting(lambda new, kept: kept)
 
-    return compare(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, fixed, check_decoder, finds="whole_as_steps")
 
 
 def chunk_reused_where_it_was():
@@ -121,7 +121,7 @@ def chunk_reused_where_it_was():
         chunk = tuple(x.flatten().tolist())
         return turned_keys.setdefault(chunk, turned(x, positions))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         chunk = tuple(x.flatten().tolist())
         return turned(plain_keys.setdefault(chunk, x), positions)
 
@@ -129,11 +129,11 @@ def chunk_reused_where_it_was():
         return check_rotation(turned, DIM, rotate_keys=rotate_keys)
 
     turned_keys, plain_keys = {}, {}
-    return compare(broken, mended, check, finds="offsets_alone")
+    return compare(broken, fixed, check, finds="offsets_alone")
 
 
 def moved_by_another_rope():
-    def scaled(positions, dim):  # the model's: slow pairs 8 times slower
+    def scaled(positions, dim):  # the model's: slow pairs divided by 8
         angle = angles(positions, dim)
         return torch.cat((angle[..., :4], angle[..., 4:] / 8), -1)
 
@@ -141,18 +141,18 @@ def moved_by_another_rope():
         cached = turned(x, positions % 16, scaled)  # in a chunk of 16
         return turned(cached, positions - positions % 16)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         cached = turned(x, positions % 16, scaled)
         return turned(cached, positions - positions % 16, scaled)
 
     def check(rotate):
         return check_rotation(rotate, DIM)
 
-    return compare(broken, mended, check, finds="offsets_alone")
+    return compare(broken, fixed, check, finds="offsets_alone")
 
 
 def shift_turns_what_never_turned():
-    share = 8  # channels have positions, of 16
+    share = 8  # of 16 channels are rotated
 
     def partly(x, positions):
         first = turned(x[..., :share], positions)
@@ -161,13 +161,13 @@ def shift_turns_what_never_turned():
     def broken(x, positions):
         return turned(partly(x, positions % 16), positions - positions % 16)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return partly(partly(x, positions % 16), positions - positions % 16)
 
     def check(rotate):
         return check_rotation(rotate, DIM)
 
-    return compare(broken, mended, check, finds="offsets_alone")
+    return compare(broken, fixed, check, finds="offsets_alone")
 
 
 def shifts_that_add_up():
@@ -180,10 +180,10 @@ def shifts_that_add_up():
             k = torch.where(later, turned(k.float(), step).half(), k)
         return k.to(x.dtype)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return turned(x.half().float(), positions).to(x.dtype)
 
     def check(rotate):
         return check_rotation(rotate, DIM, length=4096)
 
-    return compare(broken, mended, check, finds="offsets_alone")
+    return compare(broken, fixed, check, finds="offsets_alone")

@@ -1,4 +1,4 @@
-"""Broken in released code: configurations read wrongly, or not at all."""
+"""Bugs in released code: configurations read wrongly, or not at all."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ class Attention(nn.Module):
 
 
 def base_moved_in_version_5():
-    """One base, where version 5 writes it and where older files have it."""
+    """The same base, as version 5 writes it and as older files have it."""
     inside = {
         "rope_parameters": {"rope_type": "default", "rope_theta": 1_000_000.0}
     }
@@ -39,7 +39,7 @@ def base_moved_in_version_5():
     def broken(config):
         return config.get("rope_theta", 10_000.0)
 
-    def mended(config):  # the inner one wins, and neither is a KeyError
+    def fixed(config):  # inner key wins; KeyError if absent
         return (config | config["rope_parameters"])["rope_theta"]
 
     def check(base_of):
@@ -51,11 +51,11 @@ def base_moved_in_version_5():
             found += check_rotation(rotate, 16, settings=settings)
         return found
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def old_default_wins():
-    """What a library of version 4 makes of a file of version 5."""
+    """A file of transformers 5, read by a library of version 4."""
     config = {
         "rope_theta": 10_000.0,  # its own default: the file has no such key
         "rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0},
@@ -70,17 +70,17 @@ def old_default_wins():
     def broken(x, positions):
         return rotate(x, positions, config["rope_parameters"] | old)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, old | config["rope_parameters"])
 
     def check(rotate):
         return check_rotation(rotate, 16, settings=config["rope_parameters"])
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def kind_under_another_key():
-    """As it was written up to 2024."""
+    """A scaling dictionary as written up to 2024, with the key `type`."""
     scaling = {"rope_theta": 10_000.0, "type": "linear", "factor": 4.0}
 
     def rotate(x, positions, kind):
@@ -91,14 +91,14 @@ def kind_under_another_key():
     def broken(x, positions):
         return rotate(x, positions, scaling.get("rope_type", "default"))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         kind = scaling.get("rope_type") or scaling.get("type")
         return rotate(x, positions, kind)
 
     def check(rotate):
         return check_rotation(rotate, 16, settings=scaling)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def share_never_read():
@@ -108,7 +108,7 @@ def share_never_read():
         w = rope_frequencies(x.shape[-1], settings["rope_theta"])
         return turned_by(x, positions, w)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         wide = int(x.shape[-1] * settings["partial_rotary_factor"])
         w = rope_frequencies(wide, settings["rope_theta"])
         return turned_by(x, positions, w)
@@ -116,11 +116,11 @@ def share_never_read():
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def share_taken_twice():
-    """Of 128 channels, 64 turn, and they come as a head of their own."""
+    """64 of 128 channels are rotated, and are passed as a separate head."""
     config = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
 
     def broken(x, positions):
@@ -128,14 +128,14 @@ def share_taken_twice():
         w = rope_frequencies(wide, config["rope_theta"])
         return turned_by(x, positions, w)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         w = rope_frequencies(x.shape[-1], config["rope_theta"])
         return turned_by(x, positions, w)
 
     def check(rotate):
         return check_rotation(rotate, 64, settings={"rope_theta": 10_000.0})
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def share_by_the_width_of_the_head():
@@ -145,18 +145,18 @@ def share_by_the_width_of_the_head():
         w = rope_frequencies(x.shape[-1], settings["rope_theta"])
         return turned_by(x, positions, w[: x.shape[-1] // 8])
 
-    def mended(x, positions):
+    def fixed(x, positions):
         w = rope_frequencies(x.shape[-1] // 4, settings["rope_theta"])
         return turned_by(x, positions, w)
 
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def halved_once_a_layer():
-    """Layers share one rotation, whose width is set in a loop over them."""
+    """All layers share one module; a loop over layers sets its width."""
     settings = {"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}
 
     class Shared:
@@ -178,7 +178,7 @@ def halved_once_a_layer():
 
 
 def proportional_taken_for_partial():
-    """Of 16 pairs, half a head apart, the first four rotate."""
+    """The first four of 16 pairs rotate; pairs are half a head apart."""
     settings = {
         "rope_type": "proportional",
         "rope_theta": 10_000.0,
@@ -186,20 +186,20 @@ def proportional_taken_for_partial():
     }
     w = rope_frequencies(32, settings["rope_theta"])[:4]
 
-    def broken(x, positions):  # partners are four channels away
+    def broken(x, positions):  # pairs are four channels apart
         return turned_by(x, positions, w)
 
-    def mended(x, positions):  # and here sixteen
+    def fixed(x, positions):  # pairs are sixteen apart
         return turned_by(x, positions, nn.functional.pad(w, (0, 12)))
 
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings, layout="half")
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def _check_four(turns):
-    """Four layers, the last of which must not rotate."""
+    """Check four layers, of which the last must not rotate."""
     torch.manual_seed(0)
     model = nn.Sequential(*(Attention(turns(layer)) for layer in range(4)))
     layers = read_layers(
@@ -209,7 +209,7 @@ def _check_four(turns):
 
 
 def rotation_hangs_on_the_window():
-    """Layers with a window turn, full ones do not; a server drops it."""
+    """Window layers rotate, full layers do not; a server drops windows."""
     config = {
         "sliding_window": None,  # 4,096 in the file
         "layer_types": ["sliding"] * 3 + ["full"],
@@ -219,14 +219,14 @@ def rotation_hangs_on_the_window():
         kind = config["layer_types"][layer]
         return config["sliding_window"] is None or kind == "sliding"
 
-    def mended(layer):
+    def fixed(layer):
         return config["layer_types"][layer] == "sliding"
 
-    return compare(broken, mended, _check_four, finds="layers_as_configured")
+    return compare(broken, fixed, _check_four, finds="layers_as_configured")
 
 
 def rotation_where_there_is_none():
-    """A file has a base although not every layer rotates."""
+    """The file has a base although not every layer rotates."""
     config = {
         "rope_theta": 10_000.0,
         "no_rope_layers": [1, 1, 1, 0],  # 1: this layer rotates
@@ -235,14 +235,14 @@ def rotation_where_there_is_none():
     def broken(layer):
         return "rope_theta" in config
 
-    def mended(layer):
+    def fixed(layer):
         return config["no_rope_layers"][layer] == 1
 
-    return compare(broken, mended, _check_four, finds="layers_as_configured")
+    return compare(broken, fixed, _check_four, finds="layers_as_configured")
 
 
 def rows_counted_from_two():
-    """The first two rows of the table are for padding, and for nothing."""
+    """The first two rows of the table are never used for a token."""
     config = {"max_position_embeddings": 2050}
     made = torch.Generator().manual_seed(0)
     table = torch.randn(config["max_position_embeddings"], 16, generator=made)
@@ -254,5 +254,5 @@ def rows_counted_from_two():
         return check_rotation(encode, 16, length=tokens)
 
     broken = config["max_position_embeddings"]
-    mended = config["max_position_embeddings"] - 2
-    return compare(broken, mended, check_up_to, finds="reaches")
+    fixed = config["max_position_embeddings"] - 2
+    return compare(broken, fixed, check_up_to, finds="reaches")

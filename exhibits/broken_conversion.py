@@ -1,4 +1,4 @@
-"""Broken in released code: weights, tables and swaps that do not fit."""
+"""Bugs in released code: weights, tables and swaps that do not match."""
 
 import torch
 
@@ -8,7 +8,7 @@ from snippets.check_positions import check_rotation
 
 
 def _swapped(x, layout):
-    """What meets the sines: (a, b) becomes (-b, a) in each pair."""
+    """Return the factor of the sines: (a, b) becomes (-b, a) per pair."""
     if layout == "half":
         a, b = x.chunk(2, dim=-1)
         return torch.cat((-b, a), dim=-1)
@@ -27,10 +27,10 @@ def table_and_swap():
     def broken(x, positions):
         return rotate(x, positions, lambda a: a.repeat(1, 2))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, lambda a: a.repeat_interleave(2, dim=-1))
 
-    return compare(broken, mended, _check, finds="one_layout")
+    return compare(broken, fixed, _check, finds="one_layout")
 
 
 def swap_and_table():
@@ -41,10 +41,10 @@ def swap_and_table():
     def broken(x, positions):
         return rotate(x, positions, "half")
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, "interleaved")
 
-    return compare(broken, mended, _check, finds="one_layout")
+    return compare(broken, fixed, _check, finds="one_layout")
 
 
 def swap_left_in_halves():
@@ -53,12 +53,12 @@ def swap_left_in_halves():
         swapped = torch.cat((-x[..., 1::2], x[..., ::2]), dim=-1)
         return x * angle.cos() + swapped * angle.sin()
 
-    def mended(x, positions):
+    def fixed(x, positions):
         angle = angles(positions, x.shape[-1]).repeat_interleave(2, dim=-1)
         swapped = torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1)
         return x * angle.cos() + swapped.flatten(-2) * angle.sin()
 
-    return compare(broken, mended, _check, finds="offsets_alone")
+    return compare(broken, fixed, _check, finds="offsets_alone")
 
 
 def one_module_inherits():
@@ -82,30 +82,30 @@ def one_module_inherits():
         def table(self, positions, dim):
             return angles(positions, dim).repeat_interleave(2, dim=-1)
 
-    broken, mended = SpeechThatInherits().rotate, Speech().rotate
-    return compare(broken, mended, _check, finds="one_layout")
+    broken, fixed = SpeechThatInherits().rotate, Speech().rotate
+    return compare(broken, fixed, _check, finds="one_layout")
 
 
 def unpermuted_weights():
-    """x are channels as the checkpoint has them: pairs are neighbours."""
+    """x has the channels of the checkpoint, in interleaved layout."""
 
     def broken(x, positions):
         return turned(x, positions, layout="half")
 
-    def mended(x, positions):
+    def fixed(x, positions):
         halves = x.unflatten(-1, (-1, 2)).mT.flatten(-2)  # q_proj, k_proj
         out = turned(halves, positions, layout="half")
-        return out.unflatten(-1, (2, -1)).mT.flatten(-2)  # as they were
+        return out.unflatten(-1, (2, -1)).mT.flatten(-2)  # undone
 
     def check(rotate):
         return check_rotation(rotate, 16, layout="interleaved")
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def permuted_by_other_heads():
-    """x are the rows of k_proj, two heads of 16 side by side, of a checkpoint
-    whose pairs are neighbours; there are eight heads of queries."""
+    """x has the rows of k_proj, two heads of 16 channels in interleaved
+    layout; there are eight query heads."""
 
     def converted(x, positions, groups):
         rows = x.unflatten(-1, (groups, -1, 2)).mT.flatten(-3)
@@ -114,36 +114,36 @@ def permuted_by_other_heads():
         return out.reshape(*x.shape[:-1], groups, 2, -1).mT.flatten(-3)
 
     def broken(x, positions):
-        return converted(x, positions, groups=8 // 2)  # heads over key heads
+        return converted(x, positions, groups=8 // 2)  # heads / key heads
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return converted(x, positions, groups=2)  # key heads
 
     def check(rotate):
         return check_rotation(rotate, 32, layout="interleaved")
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def permuted_the_other_way():
-    """x are channels whose pairs are neighbours, and should become halves."""
+    """x has interleaved channels, which should get the half layout."""
 
     def converted(x, positions, rows):
         out = turned(x[..., rows], positions, layout="half")
-        return out[..., rows.argsort()]  # as they were
+        return out[..., rows.argsort()]  # undone
 
     def broken(x, positions):
         rows = torch.arange(x.shape[-1]).view(2, -1).mT.flatten()
         return converted(x, positions, rows)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         rows = torch.arange(x.shape[-1]).view(-1, 2).mT.flatten()
         return converted(x, positions, rows)
 
     def check(rotate):
         return check_rotation(rotate, 16, layout="interleaved")
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def products_never_added():
@@ -153,11 +153,11 @@ def products_never_added():
         table = torch.stack((angle.cos(), angle.sin()), dim=-1)
         return (swapped * table).flatten(-2)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         angle = angles(positions, x.shape[-1])
         a, b = x[..., ::2], x[..., 1::2]
         cos, sin = angle.cos(), angle.sin()
         out = torch.stack((a * cos - b * sin, b * cos + a * sin), dim=-1)
         return out.flatten(-2)
 
-    return compare(broken, mended, _check, finds="offsets_alone")
+    return compare(broken, fixed, _check, finds="offsets_alone")

@@ -1,4 +1,4 @@
-"""Broken in released code: coordinates lost, swapped, rounded, cut."""
+"""Bugs in released code: coordinates lost, swapped, rounded or cut."""
 
 import math
 
@@ -27,7 +27,7 @@ def _resized(table, **how):
 
 
 def _places(part):
-    """(3, tokens), of so many words, or of a grid of patches."""
+    """Return (3, tokens): coordinates of a text or a grid of patches."""
     if isinstance(part, int):
         return torch.arange(part).expand(3, -1)
     return _grid(*part)
@@ -37,14 +37,14 @@ def patches_as_text():
     def broken(grid):
         return torch.arange(math.prod(grid)).expand(3, -1)
 
-    def mended(grid):
+    def fixed(grid):
         return _grid(*grid)
 
-    return compare(broken, mended, check_ids, finds="axes_named")
+    return compare(broken, fixed, check_ids, finds="axes_named")
 
 
 def blocks_for_turns():
-    """Four pairs for t, two for y, two for x: in blocks, or in turn."""
+    """Four pairs for t, two for y, two for x: in blocks or alternating."""
 
     def by(axes):
         def rotate(x, positions):
@@ -54,13 +54,13 @@ def blocks_for_turns():
 
         return rotate
 
-    turns = [0, 1, 2, 0, 1, 2, 0, 0]  # then the rest is t's
-    broken, mended = by([0, 0, 0, 0, 1, 1, 2, 2]), by(turns)
+    turns = [0, 1, 2, 0, 1, 2, 0, 0]  # the last pairs are t's
+    broken, fixed = by([0, 0, 0, 0, 1, 1, 2, 2]), by(turns)
 
     def check(rotate):
         return check_grid(rotate, DIM, turns)
 
-    return compare(broken, mended, check, finds="axes_apart")
+    return compare(broken, fixed, check, finds="axes_apart")
 
 
 def x_for_y():
@@ -68,26 +68,26 @@ def x_for_y():
         t, x, y = _grid(*grid)
         return torch.stack((t, y, x))
 
-    def mended(grid):
+    def fixed(grid):
         t, y, x = _grid(*grid)
         return torch.stack((t, y, x))
 
-    return compare(broken, mended, check_ids, finds="axes_named")
+    return compare(broken, fixed, check_ids, finds="axes_named")
 
 
 def picture_split_in_batches():
-    batch = 8  # patches that go through at once
+    batch = 8  # patches per batch
 
-    def broken(grid):  # t, then y, then x, in one row
+    def broken(grid):  # all of t, then all of y, then all of x
         found = _grid(*grid).flatten()
         parts = found.split(3 * batch)
         return torch.cat([part.view(3, -1) for part in parts], 1)
 
-    def mended(grid):
+    def fixed(grid):
         found = _grid(*grid)
         return torch.cat(found.split(batch, dim=1), 1)
 
-    return compare(broken, mended, check_ids, finds="axes_named")
+    return compare(broken, fixed, check_ids, finds="axes_named")
 
 
 def seconds_cut_too_early():
@@ -97,15 +97,15 @@ def seconds_cut_too_early():
         t, y, x = _grid(*grid)
         return torch.stack((t * int(seconds) * steps_a_second, y, x))
 
-    def mended(grid):
+    def fixed(grid):
         t, y, x = _grid(*grid)
         return torch.stack(((t * seconds * steps_a_second).long(), y, x))
 
-    return compare(broken, mended, check_ids, finds="distinct")
+    return compare(broken, fixed, check_ids, finds="distinct")
 
 
 def one_grid_for_many_frames():
-    def blocks(grid):  # each frame is a block, behind its timestamp
+    def blocks(grid):  # each frame is a block after its timestamp
         frames, rows, columns = grid
         return [rows * columns] * frames
 
@@ -118,16 +118,16 @@ def one_grid_for_many_frames():
         return torch.cat(found, 1)
 
     def broken(grid):
-        return placed(grid, iter([grid]))  # one for the film
+        return placed(grid, iter([grid]))  # one for the video
 
-    def mended(grid):
+    def fixed(grid):
         frames, rows, columns = grid
         return placed(grid, iter([(1, rows, columns)] * frames))
 
     def check(ids):
         return [f for f in check_ids(ids) if f.check == "distinct"]
 
-    return compare(broken, mended, check, finds="distinct")
+    return compare(broken, fixed, check, finds="distinct")
 
 
 def words_behind_a_film():
@@ -142,10 +142,10 @@ def words_behind_a_film():
 
         return place
 
-    broken = by(lambda grid: max(grid[1:]))  # as of a picture: rows, columns
-    mended = by(max)
+    broken = by(lambda grid: max(grid[1:]))  # as for images
+    fixed = by(max)
 
-    return compare(broken, mended, check_prompt, finds="one_behind_another")
+    return compare(broken, fixed, check_prompt, finds="one_behind_another")
 
 
 def the_start_stretched_too():
@@ -165,20 +165,20 @@ def the_start_stretched_too():
         return place
 
     broken = by(lambda t, start: t * interval)
-    mended = by(lambda t, start: (t - start) * interval + start)
+    fixed = by(lambda t, start: (t - start) * interval + start)
 
-    return compare(broken, mended, check_prompt, finds="one_behind_another")
+    return compare(broken, fixed, check_prompt, finds="one_behind_another")
 
 
 def image_positions_in_bfloat16():
-    """Rows of a picture are counted from 65,536, where no text is."""
+    """Image rows are counted from 65,536, beyond any text position."""
     w = frequencies(DIM)
 
-    def broken(x, positions):  # .float() keeps autocast from no product
+    def broken(x, positions):  # .float() does not stop autocast
         angle = positions[:, None].float() @ w[None].float()
         return turned(x, positions, lambda at, dim: angle.float())
 
-    def mended(x, positions):
+    def fixed(x, positions):
         with torch.autocast(x.device.type, enabled=False):
             angle = positions[:, None].float() @ w[None]
         return turned(x, positions, lambda at, dim: angle)
@@ -186,7 +186,7 @@ def image_positions_in_bfloat16():
     def check(rotate):
         return check_rotation(rotate, DIM, length=66_000)
 
-    return compare(broken, mended, check, finds="precise_angles")
+    return compare(broken, fixed, check, finds="precise_angles")
 
 
 def size_from_a_scale():
@@ -194,13 +194,13 @@ def size_from_a_scale():
         scale = tuple(n / m for n, m in zip(size, table.shape, strict=False))
         return _resized(table, scale_factor=scale, mode="bicubic")
 
-    def mended(table, size):
+    def fixed(table, size):
         return _resized(table, size=size, mode="bicubic")
 
     def check(resize):
         return check_table(resize, (14, 14))
 
-    return compare(broken, mended, check, finds="right_size")
+    return compare(broken, fixed, check, finds="right_size")
 
 
 def a_table_taken_to_be_square():
@@ -209,20 +209,20 @@ def a_table_taken_to_be_square():
         square = table.reshape(side, side, -1)
         return _resized(square, size=size, mode="bicubic")
 
-    def mended(table, size):
+    def fixed(table, size):
         return _resized(table, size=size, mode="bicubic")
 
     def check(resize):
         return check_table(resize, (4, 9))
 
-    return compare(broken, mended, check, finds="axes_kept")
+    return compare(broken, fixed, check, finds="axes_kept")
 
 
 def resized_another_way():
     def broken(table, size):
         return _resized(table, size=size, mode="bicubic")
 
-    def mended(table, size):
+    def fixed(table, size):
         return _resized(table, size=size, mode="bilinear")
 
     def trained(table, size):
@@ -231,4 +231,4 @@ def resized_another_way():
     def check(resize):
         return check_table(resize, (14, 14), like=trained)
 
-    return compare(broken, mended, check, finds="as_trained")
+    return compare(broken, fixed, check, finds="as_trained")

@@ -1,4 +1,4 @@
-"""Broken in released code: scaling that is left out, or done twice."""
+"""Bugs in released code: frequency scaling left out or done twice."""
 
 import math
 
@@ -35,7 +35,7 @@ def scaling_parsed_and_never_read():
         plain = rope_frequencies(x.shape[-1], 500_000.0)
         return turned_by(x, positions, plain)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         plain = rope_frequencies(x.shape[-1], 500_000.0)
         slowed = llama3(plain, factor=8.0, original_length=8192)
         return turned_by(x, positions, slowed)
@@ -44,25 +44,25 @@ def scaling_parsed_and_never_read():
         settings = {"rope_theta": 500_000.0} | scaling
         return check_rotation(rotate, 32, settings=settings)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def factor_left_out_of_full_layers():
-    """Gemma 3: layers with a window have base 10,000, the others this."""
+    """Gemma 3: `full` is for full layers; window layers have base 10,000."""
     full = {"rope_type": "linear", "rope_theta": 1_000_000.0, "factor": 8.0}
 
     def broken(x, positions):
         plain = rope_frequencies(x.shape[-1], 1_000_000.0)
         return turned_by(x, positions, plain)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         plain = rope_frequencies(x.shape[-1], 1_000_000.0)
         return turned_by(x, positions, plain / full["factor"])
 
     def check(rotate):
         return check_rotation(rotate, 16, settings=full)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def factor_in_layers_with_a_window():
@@ -79,16 +79,16 @@ def factor_in_layers_with_a_window():
 
     def broken(x, positions):
         plain = rope_frequencies(x.shape[-1], own["rope_theta"])
-        return turned_by(x, positions, plain / max(factors))  # of the model
+        return turned_by(x, positions, plain / max(factors))  # one factor
 
-    def mended(x, positions):
+    def fixed(x, positions):
         plain = rope_frequencies(x.shape[-1], own["rope_theta"])
         return turned_by(x, positions, plain / own.get("factor", 1.0))
 
     def check(rotate):
         return check_rotation(rotate, 16, settings=own)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def positions_doubled():
@@ -99,19 +99,19 @@ def positions_doubled():
         scale = 1 / settings["factor"] if linear else 2.0
         return turned(x, positions * scale)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         scale = 1 / settings["factor"] if linear else 1.0
         return turned(x, positions * scale)
 
     def check(rotate):
         return check_rotation(rotate, 16, settings=settings)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def length_scaled_twice():
-    """Behind the table in memory is something else, and no kernel asks."""
-    config = {"max_position_embeddings": 65_536, "factor": 8.0}  # 8,192 by 8
+    """Memory after the table has other data; the kernel does not check."""
+    config = {"max_position_embeddings": 65_536, "factor": 8.0}  # 8 * 8,192
     made = torch.Generator().manual_seed(0)
     rows = 8 * config["max_position_embeddings"]
     memory = torch.randn(rows, 8, generator=made)
@@ -124,8 +124,8 @@ def length_scaled_twice():
         return check_rotation(rotate, 16, length=int(length))
 
     broken = config["max_position_embeddings"] * config["factor"]
-    mended = config["max_position_embeddings"]
-    return compare(broken, mended, check_up_to, finds="precise_angles")
+    fixed = config["max_position_embeddings"]
+    return compare(broken, fixed, check_up_to, finds="precise_angles")
 
 
 def length_after_for_length_before():
@@ -142,7 +142,7 @@ def length_after_for_length_before():
         slowed = yarn(plain, 40.0, length_after)
         return turned_by(x, positions, slowed, yarn_attention_factor(40.0))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         plain = rope_frequencies(x.shape[-1], settings["rope_theta"])
         before = settings["original_max_position_embeddings"]
         slowed = yarn(plain, 40.0, before)
@@ -151,7 +151,7 @@ def length_after_for_length_before():
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def attention_factor_not_passed_on():
@@ -175,13 +175,13 @@ def attention_factor_not_passed_on():
         passed_on = {k: settings[k] for k in known if k in settings}
         return rotate(x, positions, passed_on)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, settings)
 
     def check(rotate):
         return check_rotation(rotate, 64, settings=settings)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def long_factors_at_every_length():
@@ -200,7 +200,7 @@ def long_factors_at_every_length():
         slower = torch.tensor(settings["long_factor"], dtype=torch.float64)
         return turned_by(x, positions, plain / slower, scale)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         original = settings["original_max_position_embeddings"]
         late = int(positions.max()) >= original
         which = settings["long_factor" if late else "short_factor"]
@@ -210,7 +210,7 @@ def long_factors_at_every_length():
     def check(rotate):
         return check_rotation(rotate, 32, settings=settings, length=4096)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def factors_switched_in_the_middle():
@@ -230,9 +230,9 @@ def factors_switched_in_the_middle():
         return attend
 
     broken = two_tables(lambda positions: int(positions.max()) >= original)
-    mended = two_tables(lambda positions: True)  # it may become that long
+    fixed = two_tables(lambda positions: True)  # for the whole answer
 
-    return compare(broken, mended, check_decoder, finds="whole_as_chunks")
+    return compare(broken, fixed, check_decoder, finds="whole_as_chunks")
 
 
 def base_of_the_moment():
@@ -253,13 +253,13 @@ def base_of_the_moment():
         return attend
 
     broken = ntk(lambda positions: int(positions.max()) + 1)  # at each step
-    mended = ntk(lambda positions: longest)  # one for the whole answer
+    fixed = ntk(lambda positions: longest)  # one for the whole answer
 
-    return compare(broken, mended, check_decoder, finds="whole_as_steps")
+    return compare(broken, fixed, check_decoder, finds="whole_as_steps")
 
 
 def dynamic_for_one_length():
-    """A server makes its table when it starts, and knows no length then."""
+    """A server builds its table at start, when no length is known."""
     settings = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 2.0}
     original = 4096
 
@@ -271,13 +271,13 @@ def dynamic_for_one_length():
     def broken(x, positions):
         return at(x, positions, settings["factor"] * original)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return at(x, positions, max(original, int(positions.max()) + 1))
 
     def check(rotate):
         return check_rotation(rotate, 16, settings=settings, length=original)
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def kept_from_the_longest_prompt():
@@ -291,11 +291,11 @@ def kept_from_the_longest_prompt():
         longest[0] = max(longest[0], int(positions.max()) + 1)
         return turned_by(x, positions, frequencies(x.shape[-1], longest[0]))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         length = max(original, int(positions.max()) + 1)
         return turned_by(x, positions, frequencies(x.shape[-1], length))
 
     def check(rotate):
         return check_rotation(rotate, 16, length=2 * original)
 
-    return compare(broken, mended, check, finds="same_twice")
+    return compare(broken, fixed, check, finds="same_twice")

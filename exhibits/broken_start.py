@@ -1,4 +1,4 @@
-"""Broken in released code: what a model has when it starts."""
+"""Bugs in released code: initialisation, loading and casting."""
 
 import torch
 from torch import nn
@@ -10,7 +10,7 @@ from snippets.check_positions import check_rotation, check_start
 
 
 class _Rotary(nn.Module):
-    """Frequencies as most libraries keep them: a buffer of no checkpoint."""
+    """Frequencies in a non-persistent buffer, as in most libraries."""
 
     def __init__(self):
         super().__init__()
@@ -27,8 +27,8 @@ def frequencies_in_no_checkpoint():
             w = frequencies(x.shape[-1])
             return turned(x, positions, lambda p, _: p[..., None].float() * w)
 
-    broken, mended = _Rotary, MadeWhenUsed
-    return compare(broken, mended, check_start, finds="started_on_meta")
+    broken, fixed = _Rotary, MadeWhenUsed
+    return compare(broken, fixed, check_start, finds="started_on_meta")
 
 
 def restored_by_a_name_that_has_gone():
@@ -41,7 +41,7 @@ def restored_by_a_name_that_has_gone():
             if made is not None:
                 module.inv_freq.copy_(made())
 
-    def mended(model):
+    def fixed(model):
         for module in model.modules():
             if hasattr(module, "inv_freq"):
                 module.inv_freq.copy_(module.make())
@@ -49,7 +49,7 @@ def restored_by_a_name_that_has_gone():
     def check(restore):
         return check_start(Rotary, initialize=restore)
 
-    return compare(broken, mended, check, finds="started_on_meta")
+    return compare(broken, fixed, check, finds="started_on_meta")
 
 
 def buffer_that_follows_the_model():
@@ -60,12 +60,12 @@ def buffer_that_follows_the_model():
             return self
 
     broken = _Rotary().to(torch.bfloat16).rotate
-    mended = Kept().to(torch.bfloat16).rotate
+    fixed = Kept().to(torch.bfloat16).rotate
 
     def check(rotate):
         return check_rotation(rotate, 16, settings={"rope_theta": 10_000.0})
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def positions_like_the_frequencies():
@@ -81,18 +81,18 @@ def positions_like_the_frequencies():
     def broken(x, positions):
         return rotate(x, positions, lambda row, w: row.type_as(w))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, lambda row, w: row.float())
 
     def check(r):
         return check_rotation(r, 16, length=70_000)
 
-    return compare(broken, mended, check, finds="precise_angles")
+    return compare(broken, fixed, check, finds="precise_angles")
 
 
 def arange_under_a_patch():
     class FloatsAreHalves(TorchFunctionMode):
-        """As trainers patch what makes tensors, while a model is built."""
+        """Trainers patch tensor creation like this while building models."""
 
         def __torch_function__(self, function, types, args=(), kwargs=None):
             out = function(*args, **(kwargs or {}))
@@ -108,16 +108,16 @@ def arange_under_a_patch():
         )
 
     broken = rotate(lambda: torch.arange(70_000, dtype=torch.float32))
-    mended = rotate(lambda: torch.arange(70_000))
+    fixed = rotate(lambda: torch.arange(70_000))
 
     def check(r):
         return check_rotation(r, 16, length=70_000)
 
-    return compare(broken, mended, check, finds="precise_angles")
+    return compare(broken, fixed, check, finds="precise_angles")
 
 
 def table_drawn_anew():
-    """Sinusoids that are not saved, in a model that draws its weights."""
+    """Sinusoids that are not saved, in a model that samples its weights."""
 
     def waves():
         angle = angles(torch.arange(99))
@@ -128,7 +128,7 @@ def table_drawn_anew():
             super().__init__()
             self.words, self.places = nn.Embedding(50, 16), nn.Module()
             self.places.register_buffer("weight", waves(), persistent=False)
-            for module in (self.words, self.places):  # all that has a weight
+            for module in (self.words, self.places):  # all with a weight
                 nn.init.normal_(module.weight, std=0.02)
 
     class MadeWhenUsed(nn.Module):
@@ -140,8 +140,8 @@ def table_drawn_anew():
         def forward(self, ids):
             return self.words(ids) + waves()[: ids.shape[-1]]
 
-    broken, mended = Drawn, MadeWhenUsed
-    return compare(broken, mended, check_start, finds="saved_and_loaded")
+    broken, fixed = Drawn, MadeWhenUsed
+    return compare(broken, fixed, check_start, finds="saved_and_loaded")
 
 
 def float64_where_there_is_none():
@@ -153,10 +153,10 @@ def float64_where_there_is_none():
     def broken(x, positions):
         return rotate(x, positions, torch.float64)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, torch.float32)
 
     def check(r):
         return check_rotation(r, 16, float64=False)
 
-    return compare(broken, mended, check, finds="float64")
+    return compare(broken, fixed, check, finds="float64")

@@ -1,4 +1,4 @@
-"""Broken in released code: what is wrong while a model learns."""
+"""Bugs in released code: positions in training."""
 
 import torch
 
@@ -16,7 +16,7 @@ from snippets.check_positions import check_model, check_rotation
 
 
 def _documents(places):
-    """(batch, tokens): the text of each token, by where places restart."""
+    """Return each token's text, split where positions restart."""
     jumps = places.diff(dim=-1, prepend=places[:, :1] - 1) != 1
     return jumps.cumsum(-1)
 
@@ -35,18 +35,18 @@ def angles_under_autocast():
         angle = positions.float()[:, None] @ w[None]
         return turned(x, positions, lambda p, _: angle)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         w = frequencies(x.shape[-1])
         with torch.autocast(x.device.type, enabled=False):
             angle = positions.float()[:, None] @ w[None]
         return turned(x, positions, lambda p, _: angle)
 
-    return compare(broken, mended, _check, finds="precise_angles")
+    return compare(broken, fixed, _check, finds="precise_angles")
 
 
 def angles_in_tf32():
     def tf32(x):
-        """Ten bits behind the point, as tensor cores take a float32."""
+        """Round a float32 to ten fraction bits, as tensor cores do."""
         return ((x.view(torch.int32) + 2**12) & -(2**13)).view(torch.float32)
 
     def broken(x, positions):
@@ -54,30 +54,30 @@ def angles_in_tf32():
         angle = tf32(positions.float())[:, None] @ w[None]
         return turned(x, positions, lambda p, _: angle)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         w = frequencies(x.shape[-1])
         return turned(x, positions, lambda p, _: p.float()[:, None] * w)
 
-    return compare(broken, mended, _check, finds="precise_angles")
+    return compare(broken, fixed, _check, finds="precise_angles")
 
 
 def axis_of_the_heads():
-    """x is (batch, heads, tokens, dim); many rotations want tokens first."""
+    """x is (batch, heads, tokens, dim); many rotations take tokens first."""
 
-    def rows_first(x):  # (batch, rows, columns, dim), turned by the row
+    def rows_first(x):  # (batch, rows, columns, dim)
         rows = torch.arange(x.shape[1])
         return turned(x.transpose(1, 2), rows).transpose(1, 2)
 
     def broken(x, positions):
         return rows_first(x)
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return turned(x, positions)
 
     def check(rotate):
         return check_rotation(rotate, 16, settings={"rope_theta": 10_000.0})
 
-    return compare(broken, mended, check, finds="as_configured")
+    return compare(broken, fixed, check, finds="as_configured")
 
 
 def packed_and_only_reset():
@@ -88,19 +88,19 @@ def packed_and_only_reset():
         own = text[:, None, -q.shape[2] :, None] == text[:, None, None, :]
         return look(q, memory, visible(memory, q.shape[2]) & own)
 
-    broken, mended = decoder(), decoder(attend=apart)
-    return compare(broken, mended, _check_packed, finds="alone_as_packed")
+    broken, fixed = decoder(), decoder(attend=apart)
+    return compare(broken, fixed, _check_packed, finds="alone_as_packed")
 
 
 def axes_taken_for_documents():
-    """Tokens are patches of a picture, four wide, with three places each."""
+    """Tokens are patches of an image, four wide, with three coordinates."""
 
     def apart(watched):
         def attend(layer, q, k, v, places, real, cache):
             q, k = turned(q, places), turned(k, places)
             memory = cache[layer] = cache[layer].plus(k, v, places, real)
             axes = torch.stack((places, places // 4, places % 4))
-            text = _documents(axes[watched])  # of this call alone
+            text = _documents(axes[watched])  # of this call only
             shown = visible(memory, q.shape[2])
             if memory.length == q.shape[2] and bool(text.diff().any()):
                 same = text[:, None, :, None] == text[:, None, None, :]
@@ -109,12 +109,12 @@ def axes_taken_for_documents():
 
         return attend
 
-    broken, mended = decoder(attend=apart(2)), decoder(attend=apart(0))
-    return compare(broken, mended, _check_packed, finds="whole_as_steps")
+    broken, fixed = decoder(attend=apart(2)), decoder(attend=apart(0))
+    return compare(broken, fixed, _check_packed, finds="whole_as_steps")
 
 
 def each_piece_from_the_first_row():
-    """Two devices hold a half each, and there is one table for all tokens."""
+    """Two devices have one half each; one table is for all tokens."""
 
     def rotate(x, positions, rows_of):
         angle = angles(positions)  # (tokens, pairs): a row for each token
@@ -131,7 +131,7 @@ def each_piece_from_the_first_row():
     def broken(x, positions):
         return rotate(x, positions, lambda begin, n: slice(0, n))
 
-    def mended(x, positions):
+    def fixed(x, positions):
         return rotate(x, positions, lambda begin, n: slice(begin, begin + n))
 
-    return compare(broken, mended, _check, finds="place_alone")
+    return compare(broken, fixed, _check, finds="place_alone")

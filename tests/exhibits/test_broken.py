@@ -32,7 +32,7 @@ SAID = {
     "broken_conversion.unpermuted_weights": "the layout is half, not interleaved",
     "broken_conversion.permuted_by_other_heads": "the layout is own, not interleaved",
     "broken_conversion.permuted_the_other_way": "the layout is own, not interleaved",
-    "broken_conversion.products_never_added": "So do norm_kept",
+    "broken_conversion.products_never_added": "Also failing: norm_kept",
     "broken_configuration.base_moved_in_version_5": f"by {BASES[1e4]:.6g} a position, not {BASES[1e6]:.6g}",
     "broken_configuration.old_default_wins": f"by {BASES[1e4]:.6g} a position, not {BASES[5e5]:.6g}",
     "broken_configuration.kind_under_another_key": f"pair 0 turns by 1 a position, not {1 / 4}",
@@ -115,19 +115,19 @@ def test_what_is_known_of_each_fault_is_written_down():
 @pytest.mark.claim(
     "every-fault-of-the-register-is-found",
     "Of each entry of the register the check that it names fails on the broken code, and no check that is "
-    "asked fails on the mended code.",
+    "asked fails on the fixed code.",
 )
 @each_of("name", SAID)
-def test_each_fault_is_found_by_its_check_and_nothing_is_once_mended(name, printed):
-    """An exhibit raises if its check passes what is broken, or any fails what is mended: see `compare`."""
+def test_each_fault_is_found_by_its_check_and_nothing_is_once_fixed(name, printed):
+    """An exhibit raises if its check passes what is broken, or any fails what is fixed: see `compare`."""
     text = " ".join(" ".join(printed(name)).split())
     checks = {entry.check for entry in ENTRIES if entry.exhibit == name} or {"rows_alone"}
     (check,) = checks
-    assert text.startswith(f"broken {check} fails. ") and text.endswith(" mended nothing fails."), text
+    assert text.startswith(f"broken {check} fails. ") and text.endswith(" fixed no check fails."), text
     assert re.search(SAID[name].replace("? ", r"\? "), text), text
 
 
-def test_both_refuses_what_is_not_found_and_what_is_not_mended():
+def test_both_refuses_what_is_not_found_and_what_is_not_fixed():
     from exhibits._broken_and_mended import compare
     from snippets.check_positions import Finding
 
@@ -135,9 +135,9 @@ def test_both_refuses_what_is_not_found_and_what_is_not_mended():
         return [Finding(name, "fails", "Is it?", "yes", "no: never") for name in code]
 
     compare(["one", "other"], [], check, finds="one")
-    with pytest.raises(ValueError, match="one must find the fault, and other does"):
+    with pytest.raises(ValueError, match="one must fail; the failing checks are: other"):
         compare(["other"], [], check, finds="one")
-    with pytest.raises(ValueError, match="nothing may fail once mended, but fails: other"):
+    with pytest.raises(ValueError, match="no check may fail on the fix, but fails: other"):
         compare(["one"], ["other"], check, finds="one")
 
 

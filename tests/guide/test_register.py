@@ -102,7 +102,7 @@ def test_an_entry_tells_all_that_its_row_has(rows):
     assert "**Seen.** It says `nan`. `error: a < b`" in text
     assert "[what#3](https://github.com/who/what/issues/3), 2026-01-02, 1.2; [what#4]" in text
     assert "`finite` of [check_positions.py](../reference/check_positions.md)" in text
-    assert "[RoPE](../guide/rope.md#layouts)" in text
+    assert "[RoPE (rotary position embedding)](../guide/rope.md#layouts)" in text
 
 
 def test_a_check_of_the_page_says_so(rows):
