@@ -1,4 +1,4 @@
-"""What the chapter on positions that depend on what is read shows."""
+"""Figures and tables of the chapter on content-dependent positions."""
 
 import matplotlib.pyplot as plt
 import torch
@@ -16,8 +16,9 @@ from snippets.xpos import xpos_decay
 
 WORDS = ["It", "rained", ".", "We", "left", ".", "Nobody", "cared"]
 STOPS = torch.tensor([word == "." for word in WORDS])
-# Layers by the default configurations of Transformers 5.23.0: recurrent ones,
-# those with attention, and whether these rotate queries and keys.
+# Layers in the default configurations of Transformers 5.23.0: the number of
+# recurrent layers, the number of layers with attention, and whether the
+# latter rotate queries and keys.
 HYBRIDS = {
     "granitemoehybrid": (32, 0, None),
     "jamba": (28, 4, False),
@@ -30,8 +31,8 @@ HYBRIDS = {
     "recurrent_gemma": (18, 8, True),
     "zamba2": (45, 9, False),
 }
-# The same by the configurations of checkpoints, as the bibliography has them.
-# None where none was verified.
+# The same in the configurations of released checkpoints, which the
+# bibliography lists. None: not verified.
 RELEASES = {
     "granitemoehybrid": {"Granite 4.0 H Small": (36, 4, False)},
     "jamba": {"Jamba v0.1": (28, 4, False)},
@@ -53,22 +54,25 @@ RELEASES = {
 
 
 def _name_words(ax):
-    """The words below an axis of positions, in a line."""
+    """Label the axis of positions with the words."""
     ax.set_xticks(range(len(WORDS)), WORDS)
 
 
 def doors():
-    """Two rows of eight squares, one for each word, the last word listening.
+    """Two rows of eight squares, one for each word. The last word listens.
 
-    Above, with all doors ajar, squares are paler the farther back they are.
-    Below, a door behind the second full stop is almost shut: all words up to
-    it are nearly white, and the two after it are full of colour.
+    Above, all doors are ajar, and squares are paler the farther back they
+    are. Below, a door behind the second full stop is almost shut: all words
+    up to it are nearly white, and the two words after it have full colour.
     """
     ajar = torch.full((len(WORDS),), 0.8)
     shut = torch.where(STOPS.roll(1), 0.1, 0.95)
     fig, axes = plt.subplots(2, 1, figsize=(4.4, 2.3), sharex=True)
     named = zip(
-        axes, ("all ajar", "shut at stops"), (ajar, shut), strict=True
+        axes,
+        ("all doors ajar", "doors shut after full stops"),
+        (ajar, shut),
+        strict=True,
     )
     for ax, name, gates in named:
         left = forgetting_bias(gates.log())[-1].exp().tolist()
@@ -84,11 +88,12 @@ def doors():
 
 
 def by_gates():
-    """Two falling staircases over eight words: what the last one still hears.
+    """Two lines over eight words: the fraction of each word that is left for
+    the last word.
 
-    By distance alone each step is as deep as the next. With gates, the words
-    of the last sentence are heard almost fully, and each full stop makes a
-    deep step.
+    With ALiBi, the line rises smoothly from the first word to the last. With
+    gates, almost everything is left of the words of the last sentence, and
+    each full stop makes a deep step.
     """
     query, keys = torch.tensor([len(WORDS) - 1]), torch.arange(len(WORDS))
     level = alibi_bias(query, keys, torch.tensor([0.25]))[0, 0]
@@ -105,7 +110,8 @@ def by_gates():
             "stop": Slider("gate of a full stop", 0.01, 1, 0.2, step=0.01),
             "word": Slider("gate of other words", 0.01, 1, 0.95, step=0.01),
         },
-        says="Of “We” {last:.2f} is left, of “It” {first:.2f}.",
+        says="A fraction of {last:.2f} is left of “We”, and {first:.2f} of "
+        "“It”.",
         call="import torch\n"
         "from forgetting import forgetting_bias\n\n"
         f"stops = torch.tensor({STOPS.tolist()})\n"
@@ -118,19 +124,19 @@ def by_gates():
     )
     made = live.start()
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
-    ax.plot(keys, level.exp(), ":", color="gray", label="by distance (ALiBi)")
+    ax.plot(keys, level.exp(), ":", color="gray", label="ALiBi")
     (live.moves["gates"],) = ax.plot(*made["gates"].T, "C2o-", label="gates")
     _name_words(ax)
     ax.set_ylim(0, 1.05)
-    ax.set_ylabel("what is left for “cared”")
+    ax.set_ylabel("fraction left for “cared”")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1))
     return fig, {"last": made["last"], "first": made["first"]}, live
 
 
 def mixed():
-    """A line over the distance back from a query, the sum of three profiles:
-    a peak at one back, a fall from the query on, and a slow rise. Behind a
-    dotted line it is zero.
+    """A line over the distance from a query back to a key: the weighted sum
+    of three profiles, which are a peak at distance one, a fall from the query
+    on and a slow rise. Beyond a dotted line, the sum is zero.
     """
     extent, query = 12, 15
     back = torch.arange(extent)
@@ -138,7 +144,7 @@ def mixed():
         ((back == 1).float(), (-back / 2).exp(), back / (extent - 1))
     )
     here, keys = torch.tensor([query]), torch.arange(query + 1)
-    # Each profile taken once; what a token takes of them only adds these up.
+    # Each profile with weight one; a token adds them up with its weights.
     rows = relative_logits(torch.eye(3)[:, None], bank, here, keys)[:, 0]
 
     def added(peak, near, far):
@@ -151,13 +157,17 @@ def mixed():
         added,
         {
             "peak": Slider(
-                "of “one back”", -3, 3, 3, 0.1, shows="{value:.1f}"
+                "weight of “one back”", -3, 3, 3, 0.1, shows="{value:.1f}"
             ),
-            "near": Slider("of “near”", -3, 3, 0.5, 0.1, shows="{value:.1f}"),
-            "far": Slider("of “far”", -3, 3, 0, 0.1, shows="{value:.1f}"),
+            "near": Slider(
+                "weight of “near”", -3, 3, 0.5, 0.1, shows="{value:.1f}"
+            ),
+            "far": Slider(
+                "weight of “far”", -3, 3, 0, 0.1, shows="{value:.1f}"
+            ),
         },
-        says="One back, {one:.2f} is added; at the extent and beyond, "
-        "{beyond:.0f}.",
+        says="At distance one, {one:.2f} is added to the score; from the "
+        "extent on, {beyond:.0f}.",
         call="import torch\n"
         "from relative_logits import relative_logits\n\n"
         f"back = torch.arange({extent})\n"
@@ -175,19 +185,19 @@ def mixed():
     fig, ax = plt.subplots(figsize=(4.4, 2.9))
     for n, name in enumerate(("one back", "near", "far")):
         ax.plot(back, bank[n], "--", color=f"C{n}", linewidth=1, label=name)
-    (live.moves["bias"],) = ax.plot(*made["bias"].T, "C3.-", label="the mix")
+    (live.moves["bias"],) = ax.plot(*made["bias"].T, "C3.-", label="sum")
     ax.axvline(extent - 0.5, color="gray", linestyle=":")
     ax.set_ylim(-6.2, 6.2)
     ax.set_xticks(range(0, query + 1, 3))
-    ax.set_xlabel("distance back from the query")
-    ax.set_ylabel("added to the score")
+    ax.set_xlabel("distance from the key to the query (tokens)")
+    ax.set_ylabel("bias added to the score")
     ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.45, 1))
     values = {"profiles": len(bank), "extent": extent, "one": made["one"]}
     return fig, values, live
 
 
 def _positions(gates):
-    """The positions of the keys for a query at the last of them."""
+    """Return CoPE's positions of the keys for a query at the last key."""
     logits = torch.where(gates > 0, 100.0, -100.0)[:, None]
     rows = len(gates) + 2
     table = 1000.0 * torch.arange(rows)[:, None]  # position p scores 1000 p
@@ -196,20 +206,20 @@ def _positions(gates):
 
 
 def cope_positions():
-    """Two staircases over the words of three short sentences. Counting words,
-    every word is a step of its own; counting full stops, all words of a
-    sentence stand on one step.
+    """Two staircases over the words of three short sentences. If every word
+    counts, each word is a step of its own. If only full stops count, all
+    words of a sentence are on one step.
     """
     every = _positions(torch.ones(len(WORDS)))
     stops = _positions(torch.tensor([word == "." for word in WORDS]))
     fig, ax = plt.subplots()
     place = range(len(WORDS))
     ax.step(place, every, "--", where="mid")
-    ax.text(2.6, every[2], "count every word", color="C0")
+    ax.text(2.6, every[2], "every word counts", color="C0")
     ax.step(place, stops, where="mid")
-    ax.text(0, stops[0] + 0.2, "count full stops", color="C1")
+    ax.text(0, stops[0] + 0.2, "only full stops count", color="C1")
     _name_words(ax)
-    ax.set_ylabel("position seen from the end")
+    ax.set_ylabel("position relative to the last word")
     return fig, {
         "first_by_words": every[0],
         "first_by_stops": stops[0],
@@ -226,11 +236,11 @@ def between():
         return (cope_scores(q, keys, table) - content)[0, 0].item()
 
     swapped, other = k[[0, 2, 1, 3, 4, 5]], k.clone()
-    other[2] = 3 * q[0]  # a token that this query counts
-    print("what the first key gets for its position")
-    print(f"  as it is              {position_score(k):+.4f}")
-    print(f"  two between swapped   {position_score(swapped):+.4f}")
-    print(f"  one between replaced  {position_score(other):+.4f}")
+    other[2] = 3 * q[0]  # a token that the gate of this query counts
+    print("position term of the first key")
+    print(f"  unchanged             {position_score(k):+.4f}")
+    print(f"  two tokens swapped    {position_score(swapped):+.4f}")
+    print(f"  one token replaced    {position_score(other):+.4f}")
     return {
         "as_it_is": position_score(k),
         "swapped": position_score(swapped),
@@ -244,7 +254,7 @@ def leak():
     other[:6] = k[:6]  # only the last two keys differ
     by_row = q @ table.T
 
-    def unmasked(keys):  # the mistake: gates see the keys that come later
+    def unmasked(keys):  # the mistake: gates include later keys
         gates = scaled_dot_product(q, keys).sigmoid()
         p = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=8)
         low, part = p.long(), p.frac()
@@ -259,15 +269,15 @@ def leak():
         change[:6, :6][past].abs().max() for change in (right, wrong)
     )
     print("largest change of an earlier score")
-    print(f"  gates behind the mask  {right:.2f}")
-    print(f"  gates without a mask   {wrong:.2f}")
+    print(f"  masked before gates    {right:.2f}")
+    print(f"  masked after gates     {wrong:.2f}")
     return {"right": right, "wrong": wrong}
 
 
 def in_a_layer():
     layer = SelfAttention(dim=64, heads=4)
     cope = CopeScores(dim=16, rows=32)  # each head is 16 wide
-    x = torch.randn(2, 100, 64)  # two texts of 100 tokens
+    x = torch.randn(2, 100, 64)  # two sequences of 100 tokens
 
     output, weights = layer(x, score=cope)
     print(tuple(output.shape), tuple(weights.shape))
@@ -278,7 +288,7 @@ def cost():
     heads, tokens, dim, rows = 12, 2048, 64, 64
     mib = heads * tokens * 4 / 2**20
     print(f"table (parameters)    {rows * dim:>9,}")
-    print(f"scores of the rows    {mib * rows:>5.0f} MiB")
+    print(f"products with rows    {mib * rows:>5.0f} MiB")
     print(f"positions of all keys {mib * tokens:>5.0f} MiB")
     return {
         "heads": heads,
@@ -305,7 +315,7 @@ def cope_in_tiles(tokens=301, dim=16, rows=24, tile=32):
             scores = own @ k[j].T / dim**0.5
             scores = scores.masked_fill(j > i, -torch.inf)
             p = scores.sigmoid().flip(-1).cumsum(-1).flip(-1) + counted
-            counted = p[:, :1]  # of gates so far: all that is carried
+            counted = p[:, :1]  # the sum of the gates so far
             p = p.clamp(max=rows - 1)
             low = p.long()
             at_p = by_row.gather(1, low) + (p - low) * step.gather(1, low)
@@ -331,11 +341,11 @@ def shaw_in_a_bank():
     clip, extent, width = 2, 5, 16
     table = torch.randn(2 * clip + 1, width)
     q, k, at = torch.randn(1, width), torch.zeros(8, width), torch.arange(8)
-    row = clip - torch.arange(extent).clamp(max=clip)  # own row first
+    row = clip - torch.arange(extent).clamp(max=clip)  # distance 0 first
     mixed = relative_logits(q / width**0.5, table[row].T, at[-1:], at)[0]
     shaw = shaw_scores(q, k, table, at[-1:], at)[0]
-    print("steps back", *(f"{n:>5}" for n in at.tolist()))
-    for name, terms in (("Shaw", shaw), ("the bank", mixed)):
+    print("distance  ", *(f"{n:>5}" for n in at.tolist()))
+    for name, terms in (("Shaw", shaw), ("bank", mixed)):
         shown = (f"{term:5.2f}" for term in terms.flip(0).tolist())
         print(f"{name:<10}", *shown)
     apart = (mixed - shaw).abs().flip(0)
@@ -362,7 +372,7 @@ def special_cases():
     far_q, far_k = q * zeta ** (places / 512), k * zeta ** (-places / 512)
     decay = scaled_dot_product(far_q, far_k)
 
-    angle = 0.3  # of one pair; two tokens of PaTH for one position of RoPE
+    angle = 0.3  # of one pair; two PaTH tokens for each position of RoPE
     steps = torch.tensor([0.0, -angle / 2], dtype=torch.float64).repeat(
         tokens
     )
@@ -374,24 +384,24 @@ def special_cases():
     tables = rope_tables(
         at, torch.tensor([angle], dtype=torch.float64), torch.float64
     )
-    turned = (apply_rope(each, *tables, "half") for each in (pair_q, pair_k))
-    rope = scaled_dot_product(*turned)
+    rotated = (apply_rope(each, *tables, "half") for each in (pair_q, pair_k))
+    rope = scaled_dot_product(*rotated)
 
     apart = {
         "PaTH": (path - rope)[seen].abs().max(),
         "FoX": (bias - alibi)[:, seen].abs().max(),
         "Wall": (wall - decay)[seen].abs().max(),
     }
-    print("gates that are all alike        difference")
+    print("equal gates at all tokens       difference")
     print(f"  one for each head: ALiBi      {apart['FoX']:.0e}")
     print(f"  one for each channel: xPos    {apart['Wall']:.0e}")
-    print("reflections of two directions")
-    print(f"  in turn, of one pair: RoPE    {apart['PaTH']:.0e}")
+    print("two reflections")
+    print(f"  alternating, one pair: RoPE   {apart['PaTH']:.0e}")
     return {**apart, "tokens": tokens}
 
 
 def what_lies_between():
-    """What of the tokens between a query and a key its position knows."""
+    """Test how position terms depend on tokens between query and key."""
     tokens, dim = 8, 4
     x, other = torch.randn(2, tokens, dim, dtype=torch.float64)
     gate = torch.randn(dim, dtype=torch.float64)
@@ -399,22 +409,24 @@ def what_lies_between():
     bank = torch.randn(dim, tokens, dtype=torch.float64)
     at = torch.arange(tokens)
     ways = {
-        "Inkling's mix": lambda x: relative_logits(x, bank, at, at),
+        "Inkling's profiles": lambda x: relative_logits(x, bank, at, at),
         "FoX's gate": lambda x: forgetting_bias((x @ gate).sigmoid().log()),
-        "PaTH's turns": lambda x: path_scores(x, x, x, (x @ gate).sigmoid()),
+        "PaTH's matrices": lambda x: path_scores(
+            x, x, x, (x @ gate).sigmoid()
+        ),
         "CoPE": lambda x: cope_scores(x, x, table) - scaled_dot_product(x, x),
     }
     swapped, replaced = x.clone(), x.clone()
     swapped[[3, 5]], replaced[4] = x[[5, 3]], other[4]
     print(
-        "| What the score gets | One replaced | Two swapped |\n|---|---|---|"
+        "| Method | One token replaced | Two tokens swapped |\n|---|---|---|"
     )
     found = {}
     for name, way in ways.items():
         first, last = way(x)[-1, 0], (len(x) - 1, 0)
         moves = [(way(y)[last] - first).abs() for y in (replaced, swapped)]
-        told = ["changes" if move > 1e-6 else "stays" for move in moves]
-        print(f"| {name} | {told[0]} | {told[1]} |")
+        cells = ["changes" if move > 1e-6 else "same" for move in moves]
+        print(f"| {name} | {cells[0]} | {cells[1]} |")
         key = name.split("'")[0].lower()
         found |= {f"{key}_replaced": moves[0], f"{key}_swapped": moves[1]}
     return found
@@ -426,19 +438,19 @@ def recurrence():
     log_gates = torch.rand(tokens, dtype=torch.float64).log()
 
     state, steps = torch.zeros(dim, dim, dtype=torch.float64), []
-    for t in range(tokens):  # one token after the other, one matrix kept
+    for t in range(tokens):  # token by token, with one stored matrix
         state = log_gates[t].exp() * state + torch.outer(k[t], v[t])
         steps.append(q[t] @ state)
 
     left = forgetting_bias(log_gates, dtype=torch.float64).exp()
-    whole = (q @ k.T * left) @ v  # all at once, a weight for each pair
+    whole = (q @ k.T * left) @ v  # all at once, with a weight for each pair
     apart = (torch.stack(steps) - whole).abs().max()
     print(f"largest difference: {apart:.0e}")
     return {"apart": apart}
 
 
 def _layers(found):
-    """A cell: recurrent layers + layers with attention, and what rotates."""
+    """Return a cell of the table: numbers of layers, and the rotation."""
     if found is None:
         return "not verified"
     recurrent, attention, rotates = found
@@ -447,8 +459,8 @@ def _layers(found):
 
 
 def hybrids():
-    """Models in which recurrent layers stand beside attention: by the
-    defaults of their class, and as they were released.
+    """Compare hybrid models, with recurrent layers and layers with attention,
+    by the defaults of their classes and as they were released.
     """
     print("| Model type | By default | Checkpoint | Released |")
     print("|---|---|---|---|")
@@ -467,7 +479,7 @@ def hybrids():
 
 def summaries():
     rate, query = 4, 13
-    print("summary of    turned as at  tokens back  it is back")
+    print("tokens       rotated as   true distance    used")
     for first in range(0, (query + 1) // rate * rate, rate):
         last = first + rate - 1
         print(
