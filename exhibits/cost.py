@@ -1,4 +1,4 @@
-"""What the page on evidence shows of time and memory, from the kept
+"""Figures and tables of the page on cost: time and memory, from the stored
 measurements of experiments/cost.py and of tests/bench/speed.py.
 """
 
@@ -144,11 +144,11 @@ def table():
 
 
 def growth():
-    """Two marks for each method, at the power of the length with which its
-    own work grows: a circle for time, a cross for memory. For encodings that
-    are added to the input or turn queries and keys, both stand near one. For
-    biases and scores both stand near two, as for the plain scores of no
-    encoding at all.
+    """Dot plot of growth exponents, with two marks for each method: a circle
+    for time and a cross for memory. For encodings that are added to the input
+    or that rotate queries and keys, both are near one. For biases and terms
+    inside the score, both are near two, as for the plain scores without any
+    encoding.
     """
     part = _part("own")
     names = [*METHODS, "none"]
@@ -160,10 +160,10 @@ def growth():
         ax.axvline(power, color="gray", linewidth=0.8)
     ax.plot(memory, rows, "x", color="C1", markersize=7, label="memory")
     ax.plot(time, rows, "o", color="C0", markersize=4, label="time")
-    ax.set_yticks(rows, [*METHODS, "the plain scores"])
+    ax.set_yticks(rows, [*METHODS, "plain scores (none)"])
     ax.invert_yaxis()
     ax.set_xlim(0, 3)
-    ax.set_xlabel("power of the length")
+    ax.set_xlabel("growth exponent")
     ax.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.4, 1))
     return fig, {
         "rotation": time[names.index("RoPE")],
@@ -176,10 +176,11 @@ def growth():
 
 
 def training():
-    """Four small plots, one for each place where an encoding enters: the time
-    of a training step against the length, relative to no encoding. Added and
-    turning encodings stay close to one. FIRE among the biases and CoPE among
-    the scores rise far above it as the text grows, the others less.
+    """Four line charts, one for each point at which an encoding enters: the
+    time of a training step against the length, relative to no encoding. Added
+    and rotary encodings stay close to one. FIRE among the biases and CoPE
+    among the terms inside the score rise far above one as the text grows, the
+    other methods less.
     """
     part = _part("training")
     low = min(min(_bounds(part, method)[0]) for method in METHODS)
@@ -202,7 +203,7 @@ def training():
             )
             least, most = _bounds(part, method)
             ax.vlines(part["lengths"], least, most, color, linewidth=1)
-        ax.set_title(family, loc="left")
+        ax.set_title(family.replace("turning", "rotating"), loc="left")
         ax.set_xscale("log", base=2)
         ends = part["lengths"][0], part["lengths"][-1]
         ax.set_xticks(ends, [str(n) for n in ends])
@@ -213,8 +214,8 @@ def training():
         ax.set_ylim(low, high)
     for ax in axes.flat:
         name_lines(ax)
-    fig.supxlabel("length")
-    fig.supylabel("time, relative to none")
+    fig.supxlabel("length (tokens)")
+    fig.supylabel("time (relative to no encoding)")
     none = _times(part, "none")
     ratio = {method: _ratios(part, method)[-1] for method in METHODS}
     return fig, {
@@ -225,10 +226,10 @@ def training():
 
 
 def kernel_memory():
-    """Lines on logarithmic scales: the memory that attention takes against
-    the length, when torch's own function makes it. Those of no encoding and
-    of RoPE are lowest and rise slowly. ALiBi, Shaw and FIRE lie far above
-    and rise about twice as steeply, FIRE highest.
+    """Line chart on logarithmic scales: the memory of attention with torch's
+    scaled_dot_product_attention against the length. The lines of no encoding
+    and of RoPE are lowest and rise slowly. Those of ALiBi, Shaw and FIRE lie
+    far above and rise about twice as steeply, with FIRE highest.
     """
     part = _part("kernel")
     fig, ax = plt.subplots(figsize=(4.4, 3))
@@ -244,7 +245,7 @@ def kernel_memory():
     ax.set_xticks(part["lengths"], [str(n) for n in part["lengths"]])
     ax.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
     ax.minorticks_off()
-    ax.set_xlabel("length")
+    ax.set_xlabel("length (tokens)")
     ax.set_ylabel("memory (MiB)")
     name_lines(ax)
     times = {method: _ratios(part, method)[-1] for method in METHODS}
@@ -269,7 +270,7 @@ def peers():
     beside = {row["what"]: {} for row in rows}
     for row in rows:  # of each story the last, which is the largest
         beside[row["what"]][row["story"]] = _fastest(row)
-    print("| Work | Kept nothing | Held | Memory |")
+    print("| Work | Nothing cached | Tables cached | Memory |")
     print("|---|---|---|--:|")
     for what, fastest in beside.items():
         cells = [_beside(fastest.get(story)) for story in ("anew", "held")]
@@ -282,7 +283,7 @@ def peers():
         "slowest": max(p["forward"] for p in every if not p["less"]),
         "slowest_less": max(p["forward"] for p in every if p["less"]),
         "layers": max(row["layers"] for row in rows),
-        "older": _older("Some of it was", sorted(stale)),
+        "older": _older("Some of these ratios were", sorted(stale)),
     }
 
 
@@ -312,9 +313,10 @@ def _short(name):
 
 
 def on_a_gpu():
-    """What each encoding takes on a GPU. For each way to make attention over
-    the longest text: the time forward, the time with the backward pass, and
-    the memory. The last column has the time of one new token with a cache.
+    """Time and memory of each encoding on a GPU. For each way to pass a bias
+    to attention over the longest text: the time of the forward pass, the time
+    with the backward pass, and the memory. The last column has the time of
+    one new token with a cache.
     """
     return _on_gpu(stored(ON_GPU))
 
@@ -323,7 +325,7 @@ def _on_gpu(made):
     if not made:
         print("| Not measured yet |")
         print("|---|")
-        print(f"| No GPU has run this: `{COMMAND}` keeps the table. |")
+        print(f"| No GPU has run this yet. `{COMMAND}` fills the table. |")
         return {"card": "none"}
     ways = "|".join(f" as a {way} " for way in WAYS[:2]) + "| written out "
     print(f"| ms forward / with backward, MiB |{ways}| one token, ms |")
