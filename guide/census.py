@@ -14,22 +14,22 @@ from experiments.census.rows import FIELDS, UNSURE, census, composites, digest, 
 DATA = "data/census"
 SOURCE = "https://github.com/huggingface/transformers/blob/v{version}/src/{file}#L{line}"
 OF_A_ROW = {
-    "reads": "text, pictures, films, sound, series, or vectors of another model; unknown: not measured",
-    "layers": "how many layers with attention were seen; none where not all were built",
-    "part_of": "the composites of which it is a part",
-    "dates": "of its page in the documentation: released on, paper, added; with the commit of the page",
-    "switches": "conditions on which the source makes a rotation: does the default meet them; null: unknown",
+    "reads": "text, pictures (images), films (videos), sound, series, vectors of a model; or unknown",
+    "layers": "how many layers with attention were measured; none if not all were built",
+    "part_of": "the composite models that contain it",
+    "dates": "from its page in the documentation: released on, paper, added; with the commit of the page",
+    "switches": "conditions on which the source rotates, and whether the default meets them; null: unknown",
     "filled": "keys that the default leaves empty, and the values with which the model was measured",
     "not_measured": "why it could not be measured",
-    "facts": "value, null if status is unknown or disputed; witness; agrees: null if one speaks alone",
+    "facts": "value, null if unknown or disputed; witness: its source; agrees: null if it is the only one",
 }
 INPUTS = {
-    "text": "Reads text",
-    "pictures": "Sees pictures",
-    "films": "Sees films",
-    "sound": "Hears",
-    "series": "Continues series",
-    "vectors": "Takes vectors of another model",
+    "text": "Text input",
+    "pictures": "Image input",
+    "films": "Video input",
+    "sound": "Audio input",
+    "series": "Time series input",
+    "vectors": "Embeddings of another model as input",
     "unknown": "Not measured",
 }
 FILTERS = {  # by the fact that it shows
@@ -63,7 +63,7 @@ def table(page, argument, body):
     return [
         '<div class="register many" data-search-exclude>'
         f'<p class="counted" data-filter="A model, a class, a word" {data}>{len(rows())} models,'
-        f" by what they read.</p>{''.join(parts)}</div>",
+        f" by input.</p>{''.join(parts)}</div>",
         _downloads(page),
     ]
 

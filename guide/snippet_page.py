@@ -10,7 +10,7 @@ from executable_prose.rendering.directives.code import DirectiveError, box, high
 from guide import changes, heads
 from guide import reference as stored
 
-IN_A_MODEL = "How it gets into a known model. A test does so to a small one and compares what it gives."
+IN_A_MODEL = "How to use it in a known model. A test does this with a small model and compares the outputs."
 UNSEARCHED = "data-search-exclude"
 KEPT = {"anew": "nothing", "held": "tables"}
 
@@ -117,13 +117,13 @@ def peer_table(peers):
     """Who a snippet is checked against, in lines of Markdown."""
     if not peers:
         return [
-            "The tests compare it with no implementation by others. They hold it to its definition, "
-            "written out in plain Python."
+            "The tests know no implementation by other people. They compare the file with its definition, "
+            "written as a loop in plain Python."
         ]
     rows = [f"| `{name}` | {version} | {_difference(gap)} |" for name, version, gap in peers]
     return [
-        "These implementations were written by others. Beside each stands the largest difference that "
-        "the tests found. One that works in float32 differs by its rounding.",
+        "Other people wrote these implementations. The last column is the largest difference that the tests "
+        "found. An implementation that computes in float32 differs by its rounding.",
         "",
         "| Implementation | Version | Largest difference |",
         "|---|---|---|",
@@ -136,13 +136,13 @@ def speed_table(machine, rows):
     lines = [f"| {' | '.join(cells)} |" for row in rows for cells in _speeds(row)]
     return [
         f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
-        f"({machine['system']}). *Kept* says whether tables and the like are made anew each time, or held by "
-        "who calls. *Copies* is the time as a multiple of copying once what comes out. *Forward*, *backward* "
-        "and *compiled*, which is forward through `torch.compile`, are the time divided by that of the "
-        "implementation beside it, the fastest in one of these columns: below one, this file is faster."
+        f"({machine['system']}). *Reused*: what the caller computes once and reuses. "
+        " *Copies*: the time as a multiple of copying the output once. *Forward*, *backward* and "
+        "*compiled* (forward through `torch.compile`): the time divided by that of the other implementation, "
+        "which is the fastest in one of these columns; below one, this file is faster."
         + ("" if machine["compiler"] else " There was no C++ compiler, so nothing was compiled."),
         "",
-        "| Work | Kept | Microseconds | Copies | Beside | Forward | Backward | Compiled |",
+        "| Work | Reused | Microseconds | Copies | Relative to | Forward | Backward | Compiled |",
         "|---|---|--:|--:|---|--:|--:|--:|",
         *lines,
         "",

@@ -196,7 +196,7 @@ def test_a_reference_without_peers_says_so(halving, here):
     here.write({"experiments/results/peers.json": "{}"})
     html = halving()
     assert len(html.select("table")) == 1
-    assert "with no implementation by others" in html.text
+    assert "know no implementation by other people" in html.text
 
 
 def test_a_reference_says_how_fast_it_is_beside_its_peers_and_on_which_machine(halving):
