@@ -137,7 +137,7 @@ def speed_table(machine, rows):
     return [
         f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
         f"({machine['system']}). *Reused*: what the caller computes once and reuses. "
-        " *Copies*: the time as a multiple of copying the output once. *Forward*, *backward* and "
+        "*Copies*: the time as a multiple of copying the output once. *Forward*, *backward* and "
         "*compiled* (forward through `torch.compile`): the time divided by that of the other implementation, "
         "which is the fastest in one of these columns; below one, this file is faster."
         + ("" if machine["compiler"] else " There was no C++ compiler, so nothing was compiled."),

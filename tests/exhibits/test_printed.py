@@ -191,7 +191,7 @@ def test_a_number_for_each_distance_is_added_by_hand(printed):
     cells = np.array([numbers(row) for row in rows])
     assert cells[:, 0].tolist() == [-2, -1, 0, 1, 2]
     assert half_a_unit(cells[:, 3], softmax(cells[:, 1] + cells[:, 2]), 2)
-    assert verdict == "a hundred on, the same: True"
+    assert verdict == "same numbers a hundred positions later: True"
 
 
 def test_one_key_loses_its_weight_among_many(printed):
@@ -268,10 +268,10 @@ def test_what_biases_hold_and_learn(printed):
         "KERPLE": [2 * 12, bias],
         "FIRE": [network, bias],
         "clipped at 128": [(2 * 128 + 1) * 12, bias],
-        "FIRE on the way:": [32 * 2048**2 * 4 / 2**20],
+        "FIRE, hidden layer:": [32 * 2048**2 * 4 / 2**20],
     }
     agree, sizes = printed("bias.two_ways")
-    assert agree == "the two agree: True" and numbers(sizes) == [12 * 64 * 64, 12]
+    assert agree == "same output: True" and numbers(sizes) == [12 * 64 * 64, 12]
 
 
 # The whole Transformer, and its mistakes

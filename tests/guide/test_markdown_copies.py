@@ -48,7 +48,7 @@ def test_the_copy_of_a_file_has_its_code_its_model_its_peers_and_its_fixes(copie
     assert not model.is_file() or model.read_text("utf-8").rstrip() in text
     peers = text.partition("## Checked against\n")[2]
     assert all(f"| `{peer}` | {version} |" in peers for peer, version, _ in reference.peers(name))
-    assert reference.peers(name) or "with no implementation by others" in peers
+    assert reference.peers(name) or "know no implementation by other people" in peers
     assert ("## Speed\n" in text) == bool(reference.speed(name)[1])
     fixes = changes.fixes_of(f"{name}.py")
     assert ("copies from before give wrong numbers" in text) == bool(fixes)
