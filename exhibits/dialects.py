@@ -1,7 +1,7 @@
-"""What the page on dialects shows: how stacks spell RoPE, what comes.
+"""Tables of the page on RoPE settings in different libraries.
 
-docs/dialects.toml has the spellings. experiments/dialects.py gave its cases
-to the stacks, and stored the angles that came out.
+docs/dialects.toml has the settings. experiments/dialects.py ran its cases in
+the libraries and stored the resulting angles.
 """
 
 import json
@@ -21,11 +21,13 @@ from experiments.dialect_outcomes import (
 
 def _cell(found, means):
     word = outcome(found)
+    if word == "refuses":
+        return "error"
     as_meant = word == means
     word = "as meant" if as_meant else word
-    if found["warns"] and word != "refuses":
+    if found["warns"]:
         return f"{word}, warns"
-    return word if as_meant or word == "refuses" else f"**{word}**"
+    return word if as_meant else f"**{word}**"
 
 
 def _row(cells):
@@ -33,7 +35,7 @@ def _row(cells):
 
 
 def stacks():
-    _row(("Stack", "At", "Reads"))
+    _row(("Library", "Version", "Input file"))
     _row(("---",) * 3)
     for stack in DATA["stack"]:
         _row((stack["name"], f"`{stack['version']}`", stack["reads"]))
@@ -41,7 +43,7 @@ def stacks():
 
 
 def _names(part):
-    _row(("Setting, stack", "Key", "If absent"))
+    _row(("Setting, library", "Key", "If absent"))
     _row(("---",) * 3)
     for setting in DATA["setting"]:
         if setting["part"] == part:
@@ -63,7 +65,7 @@ def layers():
 
 
 def unknown():
-    _row(("Stack", "A key that it does not know"))
+    _row(("Library", "Effect of an unknown key"))
     _row(("---",) * 2)
     (setting,) = [
         each for each in DATA["setting"] if each["part"] == "unknown"
@@ -74,7 +76,7 @@ def unknown():
 
 def outcomes():
     known = results()
-    _row(("Written", *STACKS))
+    _row(("Configuration", *STACKS))
     _row(("---",) * (1 + len(STACKS)))
     silent = dict.fromkeys(STACKS, 0)
     for case in DATA["case"]:
@@ -95,7 +97,7 @@ def outcomes():
 
 def own():
     known = results()
-    _row(("Stack", "Given", "What comes"))
+    _row(("Library", "Settings", "Result"))
     _row(("---",) * 3)
     for case in DATA["own"]:
         found = known[case["stack"]][case["name"]]

@@ -301,7 +301,7 @@ def test_plain_cells_are_plain_rope_by_its_formula(printed, gives):
     for name, *row in rows:
         for stack, cell in zip(head[1:], row, strict=True):
             found = of(stack, name)
-            assert cell.startswith("refuses") == ("refuses" in found)
+            assert cell.startswith("error") == ("refuses" in found)
             assert cell.endswith("warns") == (found["warns"] and "refuses" not in found)
             for base in (10_000, 500_000):
                 if cell.strip("*").startswith(f"base {base:,}"):
