@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""CoPE: a query counts the keys back to j, each by how much it matters to it.
+"""CoPE: positions that depend on content, counted by gates of each query.
 
     gate[i, t]  = sigmoid(q[i] . k[t] / sqrt(dim))
     p[i, j]     = gate[i, j] + ... + gate[i, i], at most rows - 1
     score[i, j] = q[i] . k[j] / sqrt(dim) + q[i] . table[p[i, j]]
 
-Between two whole positions table[p] is the mean of its neighbours, weighted.
-With all gates open p is the distance plus 1; with gates that open only at the
-ends of sentences it is a number of sentences. Keys after the query have no gate
-and no score: a gate of theirs would let the future move the past.
+Between two whole positions, table[p] is interpolated linearly. If all gates are
+open, p is the distance plus 1; if gates open only at the ends of sentences, p
+is a number of sentences. Keys after the query have no gate and no score: a gate
+of theirs would let future tokens change earlier positions.
 
-Source: arXiv:2405.18719, the code of appendix B. The authors' repository,
-github.com/facebookresearch/RAM at e6f051f,
-projects/cope/src/cope/context_position.py, divides q[i] . table[p] by
-sqrt(dim) too, unless told not to.
+References:
+    arXiv:2405.18719, the code of appendix B.
+    The authors' repository, github.com/facebookresearch/RAM at e6f051f,
+    projects/cope/src/cope/context_position.py, divides q[i] . table[p] by
+    sqrt(dim) as well, unless configured otherwise.
 """
 
 import math
@@ -28,24 +29,35 @@ def cope_scores(
     k: Tensor,  # (..., keys, dim)
     table: Tensor,  # (rows, dim)
 ) -> Tensor:
-    """How well each key fits each query: (..., queries, keys).
+    """Return the attention scores with CoPE.
 
-    The last query stands at the last key, so that one query may meet a cache of
-    keys. Later keys get -inf. Gates are summed in float32 or better: bfloat16
-    has no position between 128 and 129. k may have fewer heads than q: each
-    serves heads / key_heads of them, in order.
+    The gates are summed in float32 or wider: bfloat16 has no position between
+    128 and 129.
 
-    >>> q, k = torch.zeros(1, 1), torch.zeros(3, 1)  # every gate half open
-    >>> q[0], table = 1.0, torch.tensor([[0.0], [10.0], [40.0]])
-    >>> cope_scores(q, k, table)
-    tensor([[25., 10.,  5.]])
-
-    Its backward pass adds atomically, which is slow on a GPU: there compile
-    cope_scores_compiled.
+    The backward pass uses atomic additions, which are slow on a GPU: there,
+    compile `cope_scores_compiled`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; more queries than keys.
+    Args:
+        q: Queries, shape `(..., queries, dim)`. The last query is at the
+            position of the last key, so a single query may be used with a cache
+            of keys.
+        k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`:
+            each key head serves heads / key_heads heads, in order.
+        table: Learned vectors, shape `(rows, dim)`.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`; -inf for later keys.
+
+    Raises:
+        ValueError: If shapes do not fit, or there are more queries than keys.
+
+    Example:
+        >>> q, k = torch.zeros(1, 1), torch.zeros(3, 1)  # every gate half open
+        >>> q[0], table = 1.0, torch.tensor([[0.0], [10.0], [40.0]])
+        >>> cope_scores(q, k, table)
+        tensor([[25., 10.,  5.]])
     """
     _check_keys(q, k)
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
@@ -75,22 +87,32 @@ def cope_scores_compiled(
     k: Tensor,  # (..., keys, dim)
     table: Tensor,  # (rows, dim)
 ) -> Tensor:
-    """cope_scores for torch.compile on a GPU: the same shape and bits.
+    """Return the scores of `cope_scores`, for torch.compile on a GPU.
 
-    cope_scores looks rows up: on a GPU its gradient is two atomic additions for
-    each query and key, and all keys from rows - 1 on add to one row. Here each
-    query and key takes the sum of all rows of its query, of which all but one
-    count as zero, forward and backward. That is rows times as many additions,
-    which a compiled kernel makes without ever holding them. Not compiled, they
-    would take rows times the memory of the scores, and on a CPU more time:
-    there this is cope_scores.
+    The result has the same bits. `cope_scores` uses a lookup of rows: on a GPU
+    its gradient consists of two atomic additions for each query and key, and
+    all keys from position rows - 1 on add to one row. This function sums over
+    all rows for each query and key, where all but one row count as zero,
+    forward and backward. These are `rows` times as many additions, which a
+    compiled kernel performs without storing the terms. Without compilation,
+    they would take `rows` times the memory of the scores, and more time on a
+    CPU; in both cases this function calls `cope_scores`.
 
-    With a module: cope_scores_compiled(q, k, cope.table), and torch.compile of
-    what calls it.
+    With a module: `cope_scores_compiled(q, k, cope.table)`, and torch.compile
+    of the caller.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: as cope_scores.
+    Args:
+        q: Queries, as in `cope_scores`.
+        k: Keys, as in `cope_scores`.
+        table: Learned vectors, shape `(rows, dim)`.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`; -inf for later keys.
+
+    Raises:
+        ValueError: As in `cope_scores`.
     """
     if _on_cpu(q) or not torch.compiler.is_compiling():
         return cope_scores(q, k, table)
@@ -123,14 +145,19 @@ def cope_scores_compiled(
 
 
 class CopeScores(nn.Module):
-    """The table of a layer, for heads of width dim: a score for attention.py.
+    """Hold the table of a layer, shared by all heads and initialised to zero.
 
-    All heads share it. It starts at zero, and positions from rows - 1 on are
-    one: there may be far fewer rows than tokens.
+    The module is a score function for attention.py. Positions from rows - 1 on
+    count as one, so there may be far fewer rows than tokens.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as cope_scores; dim or rows below 1.
+    Args:
+        dim: Width of a head; at least 1.
+        rows: Number of rows of the table; at least 1.
+
+    Raises:
+        ValueError: If `dim` or `rows` is less than 1.
     """
 
     def __init__(self, dim: int, rows: int):
@@ -143,9 +170,22 @@ class CopeScores(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Set the table to zero."""
         nn.init.zeros_(self.table)
 
     def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        """Return the attention scores with CoPE.
+
+        Args:
+            q: Queries, as in `cope_scores`.
+            k: Keys, as in `cope_scores`.
+
+        Returns:
+            Scores, shape `(..., queries, keys)`; -inf for later keys.
+
+        Raises:
+            ValueError: As in `cope_scores`.
+        """
         return cope_scores(q, k, self.table)
 
 

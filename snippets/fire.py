@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""FIRE: a small network reads the logarithm of the distance as a share, 0 to 1.
+"""FIRE: a small network maps a normalised log-distance to a bias.
 
     bias[h, i, j] = mlp(psi(i - j) / psi(max(L, i)))[h]   for keys j <= i
     psi(x)        = log(1 + c x)
 
-The share lies in 0 .. 1 however long the text is; up to position L it depends
-on i - j alone, beyond on the position too. The network, c > 0 and L > 0 are
-learned. Added to the scaled score.
+The input of the network lies in 0 .. 1 for texts of any length. Up to position
+L it depends only on i - j, beyond L also on the position. The network, c > 0
+and L > 0 are learned. The bias is added to the scaled score.
 
-Source: arXiv:2310.04418. The network, the first values, |c|, |L| and epsilon:
-class FIRE in github.com/chuanyang-Zheng/DAPE at bde344a, DAPE.py, and in
-github.com/mcleish7/arithmetic at 86022a5, cramming/architectures/embeddings.py.
+References:
+    arXiv:2310.04418.
+    The network, the initial values, |c|, |L| and epsilon: class FIRE in
+    github.com/chuanyang-Zheng/DAPE at bde344a, DAPE.py, and in
+    github.com/mcleish7/arithmetic at 86022a5,
+    cramming/architectures/embeddings.py.
 """
 
 import math
@@ -21,29 +24,38 @@ from torch import Tensor, nn
 
 
 class FireBias(nn.Module):
-    """The causal bias: (..., heads, queries, keys), -inf for later keys.
+    """Compute the causal FIRE bias with a learned network.
 
-    Positions are integers from 0 on, in tokens: (tokens,) for all rows of a
-    batch, (1, tokens) or (batch, tokens). They may stay on the CPU. L is in
-    tokens too: L_multiplier, which is learned, times init_L. Counted in float32
-    or better, whatever the parameters are and under autocast too; the result
-    has their dtype. At its peak it holds hidden numbers per query and key
-    beside those that it gives. FSDP shards no scalars, as c and L_multiplier
-    are in the released code: have it ignore them, and average their gradients
+    L, in tokens, is `init_L` times `L_multiplier`, which is learned. The bias
+    is computed in float32 or wider, whatever the dtype of the parameters, also
+    under autocast. At its peak this takes `hidden` numbers per query and key in
+    addition to the result.
+
+    FSDP shards no scalars, and `c` and `L_multiplier` are scalars, as in the
+    released code: configure FSDP to ignore them, and average their gradients
     over the ranks yourself.
 
-    >>> fire = FireBias(heads=2)
-    >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
-    tensor([[[False, False, False,  True]],
-    <BLANKLINE>
-            [[False, False, False,  True]]])
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads or hidden below 1; c or init_L not positive, or infinite;
-    positions that are no tensors of integers or do not fit each other.
+    Args:
+        heads: Number of heads; at least 1.
+        hidden: Width of the hidden layer; at least 1.
+        c: Initial value of c; positive and finite.
+        init_L: Initial value of L, in tokens; positive and finite.
+
+    Raises:
+        ValueError: If `heads` or `hidden` is less than 1, or `c` or `init_L` is
+            not positive and finite.
+
+    Example:
+        >>> fire = FireBias(heads=2)
+        >>> fire(torch.tensor([2]), torch.arange(4)).isneginf()
+        tensor([[[False, False, False,  True]],
+        <BLANKLINE>
+                [[False, False, False,  True]]])
     """
 
     def __init__(
@@ -71,7 +83,10 @@ class FireBias(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """First values of c and L_multiplier; the layers have their own."""
+        """Set c and L_multiplier to their initial values.
+
+        The layers have their own method.
+        """
         nn.init.constant_(self.c, self.init_c)
         nn.init.ones_(self.L_multiplier)
 
@@ -80,6 +95,23 @@ class FireBias(nn.Module):
         query_positions: Tensor,  # (..., queries)
         key_positions: Tensor,  # (..., keys)
     ) -> Tensor:
+        """Return the causal FIRE bias.
+
+        Args:
+            query_positions: Positions in tokens, integers from 0 on, shape
+                `(queries,)` if all sequences share them, `(1, queries)` or
+                `(batch, queries)`. May stay on the CPU.
+            key_positions: The same for the keys, shape `(keys,)`, `(1, keys)`
+                or `(batch, keys)`, with the same leading axes.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`, in the dtype of the
+            parameters; -inf for later keys.
+
+        Raises:
+            ValueError: If positions are not tensors of integers or do not fit
+                each other.
+        """
         offsets = _offsets(query_positions, key_positions, self.c.device)
         dtype = torch.promote_types(self.c.dtype, torch.float32)
         c = self.c.to(dtype).abs()

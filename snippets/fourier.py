@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Learned Fourier features: places with several coordinates become waves.
+"""Learned Fourier features: encode positions with several coordinates.
 
     r(x)  = [cos(W x), sin(W x)] / sqrt(features)
     PE(x) = W2 gelu(W1 r(x) + b1) + b2
 
-A place x has one coordinate or more: two for a pixel. Everything is learned. At
-first each number of W comes from a normal distribution with mean 0 and variance
-1 / gamma^2, so that over many frequencies
+A position x has one coordinate or more: two for a pixel. All weights are
+learned. Each entry of W is initialised from a normal distribution with mean 0
+and variance 1 / gamma^2, so that over many frequencies
 
     r(x) . r(y)  is about  exp(-|x - y|^2 / (2 gamma^2)) / 2
 
-gamma is a length, in the unit of the coordinates: what lies closer looks alike.
-A place that is made of several, such as the two corners of a box, is cut into
-groups. All go through the same weights, and each gives its share of channels.
+gamma is a length, in the unit of the coordinates: positions that are closer
+than gamma have similar features. A position that consists of several points,
+such as the two corners of a box, is split into groups. The same weights are
+applied to all groups, and each group gives its share of the channels.
 
-Source: arXiv:2106.02795, algorithm 1 with equations 2 and 6. There gamma^-2 is
-the second parameter of N(0, .), read here as a variance. Others have drawn with
-that as the standard deviation, or with gamma^2:
-github.com/willGuimont/learnable_fourier_positional_encoding at 220e938,
-github.com/JHLew/Learnable-Fourier-Features at 84d17ac, positional_encoding.py.
+References:
+    arXiv:2106.02795, algorithm 1 with equations 2 and 6. There gamma^-2 is the
+    second parameter of N(0, .), which is read here as a variance.
+    Other implementations sample with that as the standard deviation, or with
+    gamma^2: github.com/willGuimont/learnable_fourier_positional_encoding at
+    220e938, github.com/JHLew/Learnable-Fourier-Features at 84d17ac,
+    positional_encoding.py.
 """
 
 import torch
@@ -30,25 +33,36 @@ def fourier_features(
     coordinates: Tensor,
     frequencies: Tensor,  # (waves, axes)
 ) -> Tensor:
-    """The waves of each place: (..., 2 waves) for coordinates of (..., axes).
+    """Return the cosines and sines of each position.
 
-    Frequencies are in radians per unit of a coordinate. All cosines come first.
-    Angles are float64 and are made where coordinates live: leave them on the
-    CPU if frequencies are on a device without float64, such as mps. The result
-    has the dtype and the device of the frequencies.
-
-    >>> frequencies = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-    >>> fourier_features(torch.tensor([[0.0, 0.0], [1.0, 1.0]]), frequencies)
-    tensor([[ 0.5000,  0.5000,  0.0000,  0.0000],
-            [ 0.2702, -0.2081,  0.4207,  0.4546]])
-
-    Coordinates left on the CPU take a copy in each call: the host waits for it.
+    Angles are computed in float64 on the device of `coordinates`. If
+    `frequencies` are on a device without float64, such as MPS, leave
+    `coordinates` on the CPU. If `coordinates` are on the CPU and `frequencies`
+    are not, each call makes a copy, and the host waits for it.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: coordinates that are no tensor of uint8, int8 to int64, float32
-    or float64 (bfloat16 has no 257), or not (..., axes); frequencies not
-    floating, or not (waves, axes).
+    Args:
+        coordinates: Coordinates of each position, shape `(..., axes)`; uint8,
+            int8 to int64, float32 or float64. bfloat16 is rejected because it
+            cannot represent 257.
+        frequencies: Radians per unit of a coordinate, shape `(waves, axes)`,
+            floating-point.
+
+    Returns:
+        The features, shape `(..., 2*waves)`, all cosines first, with the dtype
+        and device of `frequencies`.
+
+    Raises:
+        ValueError: If `coordinates` or `frequencies` has another shape or dtype
+            than listed.
+
+    Example:
+        >>> frequencies = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+        >>> coordinates = torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+        >>> fourier_features(coordinates, frequencies)
+        tensor([[ 0.5000,  0.5000,  0.0000,  0.0000],
+                [ 0.2702, -0.2081,  0.4207,  0.4546]])
     """
     if frequencies.ndim != 2 or not frequencies.is_floating_point():
         raise ValueError(
@@ -65,26 +79,32 @@ def fourier_features(
 
 
 class FourierEncoding(nn.Module):
-    """The encoding of each place: (..., dim) for coordinates of (..., axes).
+    """Encode positions with learned Fourier features and a two-layer network.
 
-    features is the number of cosines and sines together, hidden the width
-    between the two layers, gamma the distance at which places begin to look
-    different, in the unit of the coordinates. groups cuts the coordinates into
-    runs of axes / groups. What comes out has the dtype of the parameters, or
-    that of autocast, in which its two layers then are, and is added to the
-    token embeddings.
-
-    >>> encode = FourierEncoding(axes=2, dim=8, features=16, hidden=4, gamma=3)
-    >>> rows, columns = torch.arange(5), torch.arange(7)
-    >>> encode(torch.cartesian_prod(rows, columns)).shape
-    torch.Size([35, 8])
-
-    Coordinates left on the CPU take a copy in each call: the host waits for it.
+    If coordinates are on the CPU and the module is not, each call makes a copy,
+    and the host waits for it.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as fourier_features; a number below 1; features odd; groups that
-    do not divide axes and dim; gamma not above 0.
+    Args:
+        axes: Number of coordinates of a position.
+        dim: Number of channels of the encoding.
+        features: Number of cosines and sines together; even.
+        hidden: Width between the two layers.
+        gamma: Distance at which positions begin to have different features, in
+            the unit of the coordinates; above 0.
+        groups: Number of groups into which the coordinates are split, each of
+            axes / groups consecutive ones; must divide `axes` and `dim`.
+
+    Raises:
+        ValueError: If a number is less than 1, `features` is odd, `groups` does
+            not divide `axes` and `dim`, or `gamma` is not above 0.
+
+    Example:
+        >>> encode = FourierEncoding(2, dim=8, features=16, hidden=4, gamma=3)
+        >>> rows, columns = torch.arange(5), torch.arange(7)
+        >>> encode(torch.cartesian_prod(rows, columns)).shape
+        torch.Size([35, 8])
     """
 
     def __init__(
@@ -120,10 +140,24 @@ class FourierEncoding(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Draw the frequencies; the two layers have their own."""
+        """Initialise the frequencies; the two layers have their own method."""
         nn.init.normal_(self.frequencies).div_(self.gamma)
 
     def forward(self, coordinates: Tensor) -> Tensor:
+        """Return the encoding, to be added to the token embeddings.
+
+        Args:
+            coordinates: Coordinates of each position, shape `(..., axes)`;
+                dtypes as in `fourier_features`.
+
+        Returns:
+            The encoding, shape `(..., dim)`, in the dtype of the parameters, or
+            under autocast in that of autocast, in which the two layers then
+            run.
+
+        Raises:
+            ValueError: If `coordinates` has another shape or dtype than listed.
+        """
         _check_coordinates(coordinates, self.axes)
         grouped = coordinates.unflatten(-1, (self.groups, -1))
         features = fourier_features(grouped, self.frequencies)

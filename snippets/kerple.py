@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""KERPLE: a learned penalty, by the logarithm or by a power of the distance.
+"""KERPLE: subtract a learned function of the distance, logarithm or power.
 
-Each head learns two positive numbers. The variants, log and power:
+Each head learns two positive numbers. There are two variants, log and power:
 
     bias[h, i, j] = -r1[h] * log(1 + r2[h] * |i - j|)       r1, r2 > 0
     bias[h, i, j] = -r1[h] * |i - j| ^ r2[h]                r1 > 0, 0 < r2 <= 2
 
 Both are conditionally positive definite kernels of i and j: for the positions
-of a text some constant, which the softmax does not notice, would turn them into
-inner products (for r2 = 2 in the power and three or more positions, none does).
-The power with r2 = 1 is ALiBi with a learned slope. Added to the scaled score,
-as in the code; equation 1 of the paper divides the bias by sqrt(dim) as well.
+of a text, adding some constant, which the softmax does not depend on, would
+make them inner products (for r2 = 2 in the power variant and three or more
+positions, no constant does). The power variant with r2 = 1 is ALiBi with a
+learned slope. The bias is added to the scaled score, as in the released code;
+equation 1 of the paper divides the bias by sqrt(dim) as well.
 
-Source: arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
-github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and r2
-are bias_p and bias_a of the log, but bias_a and bias_p of the power.
+References:
+    arXiv:2205.09921; ParallelKerpleLog and ParallelKerplePower in
+    github.com/chijames/KERPLE at 25be3d7, megatron/mpu/layers.py. There r1 and
+    r2 are called bias_p and bias_a in the log variant, but bias_a and bias_p in
+    the power variant.
 """
 
 import torch
@@ -28,31 +31,49 @@ def kerple_log_bias(
     r1: Tensor,  # (heads)
     r2: Tensor,  # (heads)
 ) -> Tensor:
-    """The log variant: (..., heads, queries, keys), of the dtype of r1.
+    """Return the KERPLE bias, log variant.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. r1 is in units of the
-    score, r2 per token. That they are in range is not checked: KerpleLog and
-    KerplePower see to it. Counted in float32 or better, cast last. It
-    hides no key: in a causal model mask later keys too.
+    The bias hides no key: in a causal model, mask later keys as well. It is
+    computed in float32 or wider and then converted.
 
     In float32 it takes 4 * heads + 4 bytes per query and key at its peak (with
-    4 heads or more), 8 * heads more where gradients are recorded, and 16 *
-    heads more with the backward pass. flex_bias of decoding.py needs but the
-    bias of one query, nearest key first, and makes nothing of that size:
-    kerple_log_bias(n, torch.arange(100), r1, r2)[:, 0].flip(-1), where n is
-    torch.tensor([99]).
+    4 heads or more), 8 * heads more if gradients are recorded, and 16 * heads
+    more with the backward pass. flex_bias of decoding.py avoids a tensor of
+    this size. It needs only the bias of one query, nearest key first:
 
-    >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
-    >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
-    tensor([[[-1.0986, -0.6931, -0.0000]]])
+        n = torch.tensor([99])
+        kerple_log_bias(n, torch.arange(100), r1, r2)[:, 0].flip(-1)
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and `r1` is not, each call copies them, and the
+    host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensors of integers or do not fit each
-    other; r1 and r2 that are not one floating number per head, of one dtype.
+    Args:
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+        r1: Factor of each head in units of the score, shape `(heads,)`,
+            floating-point; positive. The range is not checked here: KerpleLog
+            ensures it.
+        r2: Factor of the distance for each head, per token, in the shape and
+            dtype of `r1`; positive, not checked.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, with the dtype and device
+        of `r1`.
+
+    Raises:
+        ValueError: If positions are not tensors of integers or do not fit each
+            other, or `r1` and `r2` are not one floating-point number per head,
+            of one dtype.
+
+    Example:
+        >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
+        >>> kerple_log_bias(torch.tensor([4]), torch.tensor([0, 2, 4]), r1, r2)
+        tensor([[[-1.0986, -0.6931, -0.0000]]])
     """
     distance, a, b = _prepare(query_positions, key_positions, r1, r2)
     bias = (b * distance).log1p_().mul_(-a)  # (..., heads, queries, keys)
@@ -65,18 +86,42 @@ def kerple_power_bias(
     r1: Tensor,  # (heads)
     r2: Tensor,  # (heads)
 ) -> Tensor:
-    """The power variant; all as kerple_log_bias, but r2 is a plain exponent.
+    """Return the KERPLE bias, power variant.
 
-    At its peak it takes 8 * heads + 4 bytes per query and key, also where
-    gradients are recorded, and 25 * heads + 8 with the backward pass.
+    The bias hides no key: in a causal model, mask later keys as well. It is
+    computed in float32 or wider and then converted.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    At its peak it takes 8 * heads + 4 bytes per query and key, also if
+    gradients are recorded, and 25 * heads + 8 with the backward pass. As in
+    `kerple_log_bias`, flex_bias of decoding.py avoids this.
+
+    If positions are on the CPU and `r1` is not, each call copies them, and the
+    host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
-    >>> kerple_power_bias(torch.tensor([4]), torch.tensor([0, 3, 4]), r1, r2)
-    tensor([[[-2., -1., -0.]]])
+    Args:
+        query_positions: Positions of the queries, as in `kerple_log_bias`.
+        key_positions: Positions of the keys, as in `kerple_log_bias`.
+        r1: Factor of each head in units of the score, shape `(heads,)`,
+            floating-point; positive. The range is not checked here: KerplePower
+            ensures it.
+        r2: Exponent of the distance for each head, in the shape and dtype of
+            `r1`; above 0 and at most 2, not checked.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, with the dtype and device
+        of `r1`.
+
+    Raises:
+        ValueError: As in `kerple_log_bias`.
+
+    Example:
+        >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
+        >>> i, j = torch.tensor([4]), torch.tensor([0, 3, 4])
+        >>> kerple_power_bias(i, j, r1, r2)
+        tensor([[[-2., -1., -0.]]])
+
     """
     distance, a, b = _prepare(query_positions, key_positions, r1, r2)
     bias = -a * distance**b  # (..., heads, queries, keys)
@@ -84,16 +129,22 @@ def kerple_power_bias(
 
 
 class KerpleLog(nn.Module):
-    """kerple_log_bias with learned r1 and r2, at first in 0 .. 2 and 0 .. 1.
+    """Learn r1 and r2 of `kerple_log_bias`.
 
-    Where one fell below 0.01, 0.01 is used, as in the authors' code, which
-    changes the parameter itself. Its gradient can still bring it back.
+    They are initialised from 0 .. 2 and 0 .. 1. A value below 0.01 is used as
+    0.01; its gradient can still bring it back. The authors' code sets the
+    parameter itself to 0.01.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads below 1; positions as kerple_log_bias.
+    Args:
+        heads: Number of heads; at least 1.
+
+    Raises:
+        ValueError: If `heads` is less than 1.
     """
 
     def __init__(self, heads: int):
@@ -102,24 +153,43 @@ class KerpleLog(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Sample r1 from 0 .. 2 and r2 from 0 .. 1, uniformly."""
         nn.init.uniform_(self.r1, 0, 2)
         nn.init.uniform_(self.r2, 0, 1)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return the KERPLE bias, log variant.
+
+        Args:
+            query_positions: Positions of the queries, as in `kerple_log_bias`.
+            key_positions: Positions of the keys, as in `kerple_log_bias`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: If positions do not fit, as in `kerple_log_bias`.
+        """
         r1, r2 = _limited(self.r1), _limited(self.r2)
         return kerple_log_bias(query_positions, key_positions, r1, r2)
 
 
 class KerplePower(nn.Module):
-    """kerple_power_bias with learned r1 and r2, at first in 0 .. 1 and 0 .. 2.
+    """Learn r1 and r2 of `kerple_power_bias`.
 
-    Limited as KerpleLog, and an r2 above 2 is used as 2.
+    They are initialised from 0 .. 1 and 0 .. 2. They are limited as in
+    KerpleLog, and an r2 above 2 is used as 2.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads below 1; positions as kerple_log_bias.
+    Args:
+        heads: Number of heads; at least 1.
+
+    Raises:
+        ValueError: If `heads` is less than 1.
     """
 
     def __init__(self, heads: int):
@@ -128,10 +198,23 @@ class KerplePower(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Sample r1 from 0 .. 1 and r2 from 0 .. 2, uniformly."""
         nn.init.uniform_(self.r1, 0, 1)
         nn.init.uniform_(self.r2, 0, 2)
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """Return the KERPLE bias, power variant.
+
+        Args:
+            query_positions: Positions of the queries, as in `kerple_log_bias`.
+            key_positions: Positions of the keys, as in `kerple_log_bias`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: If positions do not fit, as in `kerple_log_bias`.
+        """
         r1, r2 = _limited(self.r1), _limited(self.r2, 2)
         return kerple_power_bias(query_positions, key_positions, r1, r2)
 
@@ -143,14 +226,14 @@ def _parameters(heads: int) -> list[nn.Parameter]:
 
 
 def _limited(r: Tensor, most: float | None = None) -> Tensor:
-    """r in its range, with the gradient of r: clamp alone has none outside."""
+    """Limit r to its range, but pass on its gradient outside it as well."""
     return r.detach().clamp(0.01, most) + (r - r.detach())
 
 
 def _prepare(
     query_positions: Tensor, key_positions: Tensor, r1: Tensor, r2: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Distances, r1 and r2, all in one dtype and in shapes that fit."""
+    """Return distances, r1 and r2 in one dtype and in shapes that fit."""
     one = r1.ndim == 1 and len(r1) and r1.is_floating_point()
     if not one or r2.shape != r1.shape or r2.dtype != r1.dtype:
         raise ValueError(

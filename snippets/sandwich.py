@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Sandwich: the bias that two sinusoidal encodings have in common.
+"""Sandwich: a bias from the dot product of two sinusoidal encodings.
 
-The dot product of the sinusoidal vectors of i and j, dim channels wide, is all
-that is kept of them; each head divides it by a ratio of its own, h from 1:
+Of the sinusoidal encodings of i and j, with dim channels, only the dot product
+is used. Each head h, counted from 1, divides it by its own ratio:
 
     bias[h, i, j] = sum over p of cos((i - j) * w[p]) / (8 h / heads)
     w[p]          = 10000 ^ (-2 p / dim),   p = 0 .. dim/2 - 1
 
-It falls, roughly with the logarithm of the distance and not steadily: of 128
-channels the sum is first below zero at distance 1,707, and its mean over each
-doubling of the distance in that from 4,096 to 8,191. From 16,384 on that mean
-wavers, between -2 and 1. The bias has no parameters and is added to the scaled
-score.
+The bias falls roughly with the logarithm of the distance, but not steadily.
+With 128 channels, the sum is first below zero at distance 1,707, and its mean
+over a doubling of the distance is first below zero from 4,096 to 8,191. From
+16,384 on, that mean varies between -2 and 1. The bias has no parameters and is
+added to the scaled score.
 
-Source: arXiv:2212.10356, appendix E, whose code has p from 0, as has
-attn_gym/mods/sandwich.py of github.com/meta-pytorch/attention-gym at 7fdb85d.
+References:
+    arXiv:2212.10356, appendix E, whose code has p from 0, as has
+    attn_gym/mods/sandwich.py of github.com/meta-pytorch/attention-gym at
+    7fdb85d.
 """
 
 import torch
@@ -30,24 +32,40 @@ def sandwich_bias(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> Tensor:
-    """The bias of both directions: (..., heads, queries, keys).
+    """Return the Sandwich bias for both directions.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). Their angles are float64, made where positions
-    live: leave them on the CPU if device, where the bias is wanted, has no
-    float64, as mps. The products are float32. dim is that of the sinusoids,
-    whatever the width of the heads. It hides no key: in a causal model mask
-    later keys too.
+    The bias hides no key: in a causal model, mask later keys as well.
 
-    >>> sandwich_bias(torch.tensor([9]), torch.tensor([0, 8, 9]), 2, dim=4)
-    tensor([[[0.0212, 0.3851, 0.5000]],
-    <BLANKLINE>
-            [[0.0106, 0.1925, 0.2500]]])
+    The angles are computed in float64 on the device of the positions. If
+    `device` has no float64, such as MPS, leave the positions on the CPU. The
+    products are computed in float32.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: heads below 1; dim odd or below 2; positions that are no tensors
-    of integers or do not fit each other; dtype not floating.
+    Args:
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+        heads: Number of heads; at least 1.
+        dim: Number of channels of the sinusoids, whatever the width of the
+            heads; even and at least 2.
+        dtype: Floating-point dtype of the result.
+        device: Device of the result; None is that of the query positions.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, dtype `dtype`.
+
+    Raises:
+        ValueError: If `heads` is less than 1, `dim` is odd or less than 2,
+            positions are not tensors of integers or do not fit each other, or
+            `dtype` is not floating-point.
+
+    Example:
+        >>> sandwich_bias(torch.tensor([9]), torch.tensor([0, 8, 9]), 2, dim=4)
+        tensor([[[0.0212, 0.3851, 0.5000]],
+        <BLANKLINE>
+                [[0.0106, 0.1925, 0.2500]]])
     """
     if heads < 1:
         raise ValueError(f"heads must be at least 1, got {heads}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-22
-"""xPos: RoPE whose pairs fade from the score with distance, fast ones sooner.
+"""xPos: RoPE with scores that decay with distance, faster at high frequencies.
 
-Pair p of a query at position i or a key at position j turns as in RoPE and is
+Pair p of a query at position i or a key at position j is rotated as in RoPE and
 scaled by a power of its decay zeta[p], inverse for queries and keys:
 
     w[p]    = base ^ (-2 p / dim)             radians per position
@@ -10,13 +10,15 @@ scaled by a power of its decay zeta[p], inverse for queries and keys:
     query:    scale zeta[p] ^ ((i - centre) / scale_base)
     key:      scale zeta[p] ^ ((centre - j) / scale_base)
 
-In the score the centre cancels and zeta[p] ^ ((i - j) / scale_base) is left.
-For keys after the query it would grow: xPos is for causal attention only.
+In the score, the centre cancels, and zeta[p] ^ ((i - j) / scale_base) remains.
+For keys after the query this factor would grow: xPos is for causal attention
+only.
 
-Source: arXiv:2212.10554, section 3.2 (equations 9 and 10, algorithm 1), which
-has zeta ^ n, without scale_base. That and the value of gamma are from
-github.com/microsoft/torchscale at 4d1e0e8,
-torchscale/component/xpos_relative_position.py.
+References:
+    arXiv:2212.10554, section 3.2 (equations 9 and 10, algorithm 1), which has
+    zeta ^ n, without scale_base.
+    scale_base and the value of gamma: github.com/microsoft/torchscale at
+    4d1e0e8, torchscale/component/xpos_relative_position.py.
 """
 
 import math
@@ -28,15 +30,27 @@ from torch import Tensor
 def xpos_decay(
     dim: int, gamma: float = 0.4, device: torch.device | None = None
 ) -> Tensor:
-    """What remains of each pair after scale_base positions: (dim/2,), float64.
+    """Return the factor by which each pair decays over scale_base positions.
 
-    The slowest to turn lose least; a greater gamma leaves more to all. device
-    is where it is made.
+    The pairs of the lowest frequencies decay least; a larger gamma makes all
+    pairs decay less.
 
-    >>> xpos_decay(4)
-    tensor([0.2857, 0.6429], dtype=torch.float64)
+    Args:
+        dim: Number of channels per head; even and at least 2.
+        gamma: Parameter of the decay; positive and finite.
+        device: Device on which to create the result; None is torch's default
+            device.
 
-    ValueError: dim odd or below 2, gamma not positive, or infinite.
+    Returns:
+        The factors, shape `(dim/2,)`, float64.
+
+    Raises:
+        ValueError: If `dim` is odd or less than 2, or `gamma` is not positive
+            and finite.
+
+    Example:
+        >>> xpos_decay(4)
+        tensor([0.2857, 0.6429], dtype=torch.float64)
     """
     if dim < 2 or dim % 2:
         raise ValueError(f"dim must be even and at least 2, got {dim}")
@@ -56,31 +70,50 @@ def xpos_tables(
     scale_base: float = 512.0,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """Scaled cosine and sine of each angle: two of (..., tokens, dim/2).
+    """Return the scaled cosine and sine of each rotation angle.
 
-    Make them once per call of the model and role, for all layers. positions is
-    (tokens,), (1, tokens) or (batch, tokens), role "query" or "key". centre is
-    a position, the same for all queries and keys that meet, those of a cache
-    included: torchscale's moves as the text grows, so that it has to cache keys
-    before they are scaled. dtype is float32 for x of float32 and less, float64
-    for x of float64. Angles and scales are float64 and are made where positions
-    live: leave positions on the CPU if x is on a device without float64, such
-    as mps, and bring the tables to x, once.
+    Compute the tables once per forward pass of the model and role, for all
+    layers. Angles and scales are computed in float64 on the device of
+    `positions`. If `x` is on a device without float64, such as MPS, leave
+    `positions` on the CPU and move the tables to the device of `x` once.
 
-    Far from the centre the scales leave what the dtype of x can hold, since n
-    positions from it they reach 3.5 ^ (n / 512): at some 4,500 in float16, some
-    36,000 in float32 and bfloat16.
-
-    >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
-    >>> cos
-    tensor([[ 1.0000],
-            [-0.2848]])
+    Far from the centre, the scales exceed the range of the dtype of `x`,
+    because n positions from it they reach 3.5 ^ (n / 512): at about 4,500
+    positions in float16, and about 36,000 in float32 and bfloat16.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions of another shape, or not of uint8, int8 to int64,
-    float32 or float64; dim odd or below 2; base, gamma or scale_base not
-    positive, or infinite; another role; dtype not float32 or float64.
+    Args:
+        positions: Position of each token, shape `(tokens,)`, `(1, tokens)` or
+            `(batch, tokens)`; uint8, int8 to int64, float32 or float64.
+        dim: Number of channels per head; even and at least 2.
+        role: "query" or "key".
+        centre: Position at which the scale is 1. It must be the same for all
+            queries and keys that meet, including cached ones. In torchscale it
+            moves as the text grows, so torchscale has to cache keys before they
+            are scaled.
+        base: Base of the frequencies; positive and finite.
+        gamma: Parameter of the decay, as in `xpos_decay`.
+        scale_base: Number of positions over which a pair decays by its factor;
+            positive and finite.
+        dtype: Dtype of the tables: float32 if `x` is float32 or narrower,
+            float64 if `x` is float64.
+
+    Returns:
+        Scaled cosines and sines, each of shape `(..., tokens, dim/2)` and dtype
+        `dtype`, on the device of `positions`.
+
+    Raises:
+        ValueError: If `positions` has another shape or dtype than listed; `dim`
+            is odd or less than 2; `base`, `gamma` or `scale_base` is not
+            positive and finite; `role` is unknown; or `dtype` is neither
+            float32 nor float64.
+
+    Example:
+        >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
+        >>> cos
+        tensor([[ 1.0000],
+                [-0.2848]])
     """
     _check_positions(positions)
     _check_wide("dtype", dtype)
@@ -107,25 +140,39 @@ def apply_xpos(
     sin: Tensor,  # (..., tokens, pairs)
     heads_axis: int = -3,
 ) -> Tensor:
-    """The queries or the keys of each head, turned and scaled: like x.
+    """Rotate and scale a query or key tensor.
 
-    cos and sin are those of xpos_tables, (tokens, dim/2) for all rows alike, or
-    (batch, tokens, dim/2), where batch may be 1. x is (batch, heads, tokens,
-    dim), or, with heads_axis -2, (batch, tokens, heads, dim): the axis of heads
-    is added to the tables here. With tables of (tokens, dim/2), x may have
-    other axes before its tokens, or none. Pairs are interleaved, channels 2 p
-    and 2 p + 1. The arithmetic is float32 at least, whatever the dtype of x.
-    Tables go where x is.
-
-    >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
-    >>> apply_xpos(torch.ones(2, 2), cos, sin)
-    tensor([[ 1.0000,  1.0000],
-            [-0.3075, -0.2621]])
+    Pairs are interleaved: pair p is channels 2 p and 2 p + 1. The arithmetic is
+    float32 or wider, whatever the dtype of `x`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; x not of a floating dtype; cos or sin
-    not float32 or float64; another axis.
+    Args:
+        x: Queries or keys, shape `(batch, heads, tokens, dim)`, or
+            `(batch, tokens, heads, dim)` with `heads_axis=-2`. With tables of
+            shape `(tokens, dim/2)`, `x` may have any other axes, or none,
+            before these: `(..., tokens, dim)`, or `(..., tokens, heads, dim)`
+            with `heads_axis=-2`.
+        cos: Scaled cosines from `xpos_tables`, without an axis for heads:
+            `(tokens, dim/2)` if all sequences share them, or
+            `(batch, tokens, dim/2)`, where batch may be 1; float32 or float64.
+            Moved to the device of `x`.
+        sin: Scaled sines from `xpos_tables`, in the same shape as `cos`.
+        heads_axis: Axis of the heads in `x`, -3 or -2.
+
+    Returns:
+        The rotated and scaled tensor, with the shape and dtype of `x`.
+
+    Raises:
+        ValueError: If the shapes do not fit each other, `x` is not
+            floating-point, `cos` or `sin` is neither float32 nor float64, or
+            `heads_axis` is neither -3 nor -2.
+
+    Example:
+        >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
+        >>> apply_xpos(torch.ones(2, 2), cos, sin)
+        tensor([[ 1.0000,  1.0000],
+                [-0.3075, -0.2621]])
     """
     _check(x, cos, sin, heads_axis)
     dtype = torch.promote_types(x.dtype, torch.float32)

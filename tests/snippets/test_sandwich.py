@@ -124,8 +124,9 @@ def test_of_128_channels_it_is_first_below_zero_where_the_docstring_says():
     first = (sums < 0).nonzero()[0].item()
     said = " ".join(sandwich.__doc__.split())
     assert f"first below zero at distance {first:,}, " in said
-    assert f"doubling of the distance in that from {2**below:,} to {2 ** (below + 1) - 1:,}." in said
-    assert "From 16,384 on that mean wavers, between -2 and 1." in said
+    ends = f"from {2**below:,} to {2 ** (below + 1) - 1:,}."
+    assert f"doubling of the distance is first below zero {ends}" in said
+    assert "From 16,384 on, that mean varies between -2 and 1." in said
     assert all(-2 < mean < 1 for mean in means[14:]) and min(means[:14]) == means[13] < -2
     made = sandwich_bias(torch.tensor([0]), torch.arange(first + 1), heads=8)[0, 0]
     assert (made[:-1] > 0).all() and made[-1] < 0
