@@ -15,7 +15,7 @@ from executable_prose.reading import parsed
 
 RESULTS = "experiments/results"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
-SECTION = re.compile(r"(Args|Returns|Raises|Note|Example|References):\n")
+SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Note|Example|References):\n")
 
 
 class ResultsError(Exception):

@@ -86,7 +86,7 @@ def _docstring(page, method, description, *sections):
 
 
 def _section(page, title, paragraphs):
-    if title in ("Args", "Raises"):
+    if title in ("Args", "Attributes", "Raises"):
         shown = "".join(map(_entries, paragraphs))
     else:
         shown = "".join(_paragraph(page, text) for text in paragraphs)

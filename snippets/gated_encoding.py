@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Gated encoding: each token decides how much of its position is added to it.
+"""Gated encoding: each token scales the positional encoding added to it.
 
     gate[t] = sigmoid(weight . token[t] + bias)
     x[t]    = token[t] + gate[t] * encoding(position[t])
 
 The gate is one number between 0 and 1 for each token. It scales the encoding
-and cannot change it: where it is 0, the token has no place at all.
+and cannot change it otherwise: where it is 0, the token has no position.
 
-This is a module for learning, not a paper's method. Look for three faults where
-it is written elsewhere. A factor from the length of the text, such as
-torch.log(length) or torch.sigmoid(length / 512): torch's functions want tensors
-and raise TypeError for a plain number. Positions that are divided by that
-length: each further token then changes the encodings of those before it, and
-decoding with a cache goes wrong. A gate that sees the mean of the text: in a
-causal model, tokens learn of later ones from it.
+This is a module for learning, not a paper's method. Three bugs occur in other
+implementations. (1) A factor computed from the length of the text, such as
+torch.log(length) or torch.sigmoid(length / 512): torch's functions take tensors
+and raise TypeError for a plain number. (2) Positions that are divided by that
+length: each further token then changes the encodings of earlier tokens, and
+decoding with a cache gives wrong results. (3) A gate that depends on the mean
+of the text: in a causal model, tokens then receive information about later
+ones.
 
-Source: no paper of its own. What is gated is an encoding that is added to the
-tokens, as in arXiv:1706.03762, section 3.5.
+References:
+    No paper of its own. The gated encoding is one that is added to the tokens,
+    as in Vaswani et al. 2017, arXiv:1706.03762, section 3.5.
 """
 
 from collections.abc import Callable
@@ -32,22 +34,32 @@ def gated_encoding(
     weight: Tensor,  # (dim)
     bias: Tensor,  # ()
 ) -> Tensor:
-    """What is added to each token: (..., tokens, dim), of the dtype of x.
-
-    encoding is (tokens, dim) for all rows alike or has the shape of x, where
-    any axis but the last two may be 1.
-
-    >>> x = torch.tensor([[0.0, 0.0], [0.0, 9.0], [0.0, -9.0]])
-    >>> weight, bias = torch.tensor([0.0, 1.0]), torch.tensor(0.0)
-    >>> gated_encoding(x, torch.ones(3, 2), weight, bias)
-    tensor([[5.0000e-01, 5.0000e-01],
-            [9.9988e-01, 9.9988e-01],
-            [1.2339e-04, 1.2339e-04]])
+    """Return the gated encoding to add to each token.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: x not of a floating dtype, or not (..., tokens, dim) for the dim
-    of weight; weight or bias of another shape; an encoding that does not fit x.
+    Args:
+        x: Token embeddings, shape `(..., tokens, dim)`, floating-point.
+        encoding: Positional encoding, `(tokens, dim)` for all sequences, or in
+            the shape of `x`, where any axis but the last two may be 1.
+        weight: Weight of the gate, shape `(dim,)`.
+        bias: Bias of the gate, shape `()`.
+
+    Returns:
+        The gated encoding, with the shape and dtype of `x`.
+
+    Raises:
+        ValueError: If `x` is not floating-point or does not fit `weight`,
+            `weight` or `bias` has another shape than listed, or `encoding` does
+            not fit `x`.
+
+    Example:
+        >>> x = torch.tensor([[0.0, 0.0], [0.0, 9.0], [0.0, -9.0]])
+        >>> weight, bias = torch.tensor([0.0, 1.0]), torch.tensor(0.0)
+        >>> gated_encoding(x, torch.ones(3, 2), weight, bias)
+        tensor([[5.0000e-01, 5.0000e-01],
+                [9.9988e-01, 9.9988e-01],
+                [1.2339e-04, 1.2339e-04]])
     """
     if weight.ndim != 1 or bias.ndim != 0:
         raise ValueError(
@@ -74,27 +86,33 @@ def gated_encoding(
 
 
 class AddGated(nn.Module):
-    """Token embeddings plus a gated encoding of their positions: like x.
+    """Add a gated encoding of each position to token embeddings.
 
-    encode makes an encoding of positions: (..., dim) for (...). It may be a
-    function, such as sinusoidal_encoding for a dim, or a module, such as
-    nn.Embedding. positions is (tokens,) for all rows alike or has the leading
-    shape of x, where any axis but the last may be 1. At first the weight and
-    the bias of the gate are 0, so that every token takes one half. FSDP shards
-    no scalars, as this bias is: have it ignore it, and average its gradient
-    over the ranks yourself.
+    The weight and the bias of the gate are initialised to 0, so that at first
+    every token receives one half of its encoding. FSDP shards no scalars, and
+    this bias is one: configure FSDP to ignore it, and average its gradient over
+    the ranks yourself.
 
-    >>> add = AddGated(2, lambda positions: torch.stack([positions] * 2, -1))
-    >>> add(torch.zeros(3, 2), torch.arange(3))
-    tensor([[0.0000, 0.0000],
-            [0.5000, 0.5000],
-            [1.0000, 1.0000]], grad_fn=<AddBackward0>)
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as gated_encoding; what encode refuses; dim below 1.
+    Args:
+        dim: Number of channels of the embeddings; at least 1.
+        encode: Function or module that maps positions, shape `(...)`, to
+            encodings, shape `(..., dim)`, such as sinusoidal_encoding for a
+            `dim`, or nn.Embedding.
+
+    Raises:
+        ValueError: If `dim` is less than 1.
+
+    Example:
+        >>> add = AddGated(2, lambda at: torch.stack([at] * 2, -1))
+        >>> add(torch.zeros(3, 2), torch.arange(3))
+        tensor([[0.0000, 0.0000],
+                [0.5000, 0.5000],
+                [1.0000, 1.0000]], grad_fn=<AddBackward0>)
     """
 
     def __init__(self, dim: int, encode: Callable[[Tensor], Tensor]):
@@ -107,9 +125,24 @@ class AddGated(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Set the weight and the bias of the gate to 0."""
         nn.init.zeros_(self.weight)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Return the sum of embeddings and gated encoding.
+
+        Args:
+            x: Token embeddings, shape `(..., tokens, dim)`, floating-point.
+            positions: Positions, `(tokens,)` for all sequences, or in the
+                leading shape of `x`, where any axis but the last may be 1.
+
+        Returns:
+            The sum, with the shape and dtype of `x`.
+
+        Raises:
+            ValueError: As in `gated_encoding`, or if `encode` rejects the
+                positions.
+        """
         encoding = self.encode(positions)  # (..., dim)
         return x + gated_encoding(x, encoding, self.weight, self.bias)

@@ -1,29 +1,33 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Relative logits: each token mixes from a bank what distance adds to scores.
+"""Relative logits: a learned bias by distance, mixed by each query token.
 
 A layer learns a bank of profiles: numbers by distance from a query back to a
-key. Of its own vector x[i], each token makes a state for each head, which says
-how much of each profile the head adds to the scaled scores of this query.
+key. From its own vector x[i], each token computes a state for each head, which
+contains the weight of each profile in the bias that the head adds to the scaled
+scores of this query.
 
     state[h, i]   = project[h] @ x[i]
     bias[h, i, j] = state[h, i] . bank[:, i - j]    for 0 <= i - j < extent
                   = 0                               for all other keys
 
-Heads share the bank. It has nothing for later keys, which must be masked, and
-nothing to tell keys apart that are extent tokens back or more. If states are
-q / sqrt(dim) and the bank is a table of Shaw's, the bias is his term for keys.
+The heads share the bank. It has no numbers for later keys, which must be
+masked, and does not distinguish keys at a distance of `extent` tokens or more.
+If the states are q / sqrt(dim) and the bank is a table of Shaw's method, the
+bias is Shaw's term for keys.
 
-Inkling has this and no other encoding of text positions, but its convolutions
-over a few tokens and the mask know order, too. In a layer with a window the
-extent is the window. Inkling-2 gives states a learned scale and shortens long
-ones (most = 8). In layers without a window it multiplies them and q by a number
-that grows with the logarithm of i, from some i on; so does Inkling, if
-log_scaling_n_floor is set. That is left to the caller.
+Inkling uses this and no other encoding of text positions, but its convolutions
+over a few tokens and the mask depend on order, too. In a layer with a window,
+`extent` is the window. Inkling-2 gives the states a learned scale and shortens
+long ones (`most` = 8). In layers without a window, it multiplies the states and
+q by a factor that grows with the logarithm of i, from some i on; so does
+Inkling, if log_scaling_n_floor is set. That factor is left to the caller.
 
-Source: no paper's. Inkling2RelativeLogits, Inkling2ScaledL2Clip and how
-Inkling2FullAttention uses them, in Hugging Face Transformers 5.23.0,
-models/inkling2/modeling_inkling2.py; models/inkling has no clip.
+References:
+    No paper.
+    Inkling2RelativeLogits, Inkling2ScaledL2Clip and their use in
+    Inkling2FullAttention, in Hugging Face Transformers 5.23.0,
+    models/inkling2/modeling_inkling2.py; models/inkling has no clip.
 """
 
 import math
@@ -38,27 +42,43 @@ def relative_logits(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
 ) -> Tensor:
-    """What the states of queries add to their scores: (..., queries, keys).
+    """Return the bias that the states of queries add to their scores.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. Before the axis of
-    queries, states have one of heads, which may be left out. It hides no key:
-    mask later keys too. In float32 it takes 4 * heads + 8 bytes per query and
-    key at its peak (with 2 heads or more), and 4 * heads * (extent + 1) more
-    per query.
+    The bias hides no key: mask later keys as well. In float32 it takes 4 *
+    heads + 8 bytes per query and key at its peak (with 2 heads or more), and 4
+    * heads * (extent + 1) more per query.
 
-    >>> bank = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.5]])
-    >>> states = torch.tensor([[1.0, 0.0], [3.0, 4.0]])  # of two queries
-    >>> relative_logits(states, bank, torch.tensor([3, 4]), torch.arange(5))
-    tensor([[0., 0., 0., 1., 0.],
-            [0., 0., 2., 2., 5.]])
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and `states` are not, each call copies them, and
+    the host waits for the copy.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: states or a bank of another shape, or of no floating dtype, or
-    of two; positions that are no tensors of integers or do not fit.
+    Args:
+        states: Weights of the profiles, shape
+            `(..., heads, queries, profiles)`, where the axis of heads may be
+            left out, floating-point.
+        bank: Profiles, shape `(profiles, extent)`, in the dtype of `states`.
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+
+    Returns:
+        The bias, shape `(..., queries, keys)` with the leading axes of
+        `states`.
+
+    Raises:
+        ValueError: If `states` or `bank` has another shape than listed, is not
+            floating-point, or they have two dtypes; or if positions are not
+            tensors of integers or do not fit.
+
+    Example:
+        >>> bank = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.5]])
+        >>> states = torch.tensor([[1.0, 0.0], [3.0, 4.0]])  # of two queries
+        >>> relative_logits(states, bank, torch.tensor([3, 4]), torch.arange(5))
+        tensor([[0., 0., 0., 1., 0.],
+                [0., 0., 2., 2., 5.]])
     """
     _check_states(states)
     profiles, have = states.shape[-1], tuple(bank.shape)
@@ -78,18 +98,29 @@ def relative_logits(
 
 
 def clip_norm(states: Tensor, most: float) -> Tensor:
-    """Each vector of the last axis, at most as long as most: shape of states.
+    """Shorten each vector to a maximum length.
 
-    Shorter ones stay as they are. Lengths are measured in float32 or better.
-    Transformers adds a millionth to the length, and so ends a trifle shorter.
-
-    >>> clip_norm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), most=1.0)
-    tensor([[0.6000, 0.8000],
-            [0.3000, 0.4000]])
+    Shorter vectors are unchanged. Lengths are computed in float32 or wider.
+    transformers adds 1e-6 to the length, so its vectors are slightly shorter.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: states that are not floating vectors; most not above 0.
+    Args:
+        states: Vectors in the last axis, shape `(..., queries, profiles)`,
+            floating-point.
+        most: Maximum length; above 0.
+
+    Returns:
+        The vectors, with the shape and dtype of `states`.
+
+    Raises:
+        ValueError: If `states` are not floating-point vectors, or `most` is not
+            above 0.
+
+    Example:
+        >>> clip_norm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), most=1.0)
+        tensor([[0.6000, 0.8000],
+                [0.3000, 0.4000]])
     """
     _check_states(states)
     if not most > 0:
@@ -101,22 +132,34 @@ def clip_norm(states: Tensor, most: float) -> Tensor:
 
 
 class RelativeLogits(nn.Module):
-    """A layer's bank and projection: x to the bias of its queries.
+    """Hold the bank and the projection of a layer.
 
-    x is what the queries are projected from, (..., queries, dim), and the bias
-    (..., heads, queries, keys). With attention.py, for tokens at `at`:
+    With attention.py, for tokens at positions `at`:
 
         output, _ = attention(q, k, v, relative(x, at, at), causal=True)
 
-    If most is given, states have a learned scale, at first one, and clip_norm.
-    In Transformers' Inkling project.weight is r_proj.weight, bank is
+    In the Inkling of transformers, project.weight is r_proj.weight, bank is
     rel_logits_proj.proj and scale is rel_l2_clip.scale.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as relative_logits; a size below 1; x of another width.
+    Args:
+        dim: Number of channels of the inputs.
+        heads: Number of heads.
+        profiles: Number of profiles in the bank.
+        extent: Number of distances, from 0 on, that have a number of their own.
+        most: Maximum length of the states; above 0. If given, states have a
+            learned scale, initialised to one, and are shortened by `clip_norm`.
+            None is for neither.
+
+    Attributes:
+        scale: Learned scale of the states, shape `(heads, profiles)`, or None.
+
+    Raises:
+        ValueError: If a size is less than 1, or `most` is not above 0.
     """
 
     scale: nn.Parameter | None
@@ -146,13 +189,26 @@ class RelativeLogits(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise the bank and the scale, but not the projection.
+
+        The projection has its own method.
+        """
         nn.init.normal_(self.bank, std=0.02)
         if self.scale is not None:
             nn.init.ones_(self.scale)
 
     def states(self, x: Tensor) -> Tensor:
-        """How much each head takes of each profile: (..., heads, queries,
-        profiles).
+        """Return the weight of each profile, for each head and query.
+
+        Args:
+            x: Vectors from which the queries are projected, shape
+                `(..., queries, dim)`.
+
+        Returns:
+            The states, shape `(..., heads, queries, profiles)`.
+
+        Raises:
+            ValueError: If `x` has another shape than listed.
         """
         dim = self.project.in_features
         if x.ndim < 2 or x.shape[-1] != dim:
@@ -169,6 +225,21 @@ class RelativeLogits(nn.Module):
     def forward(
         self, x: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
+        """Return the bias of the queries.
+
+        Args:
+            x: Vectors from which the queries are projected, shape
+                `(..., queries, dim)`.
+            query_positions: Positions of the queries, as in `relative_logits`.
+            key_positions: Positions of the keys, as in `relative_logits`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: If `x` has another shape than listed, or positions do
+                not fit, as in `relative_logits`.
+        """
         states = self.states(x)
         bank = self.bank.to(states.dtype)  # which autocast may have made narrow
         return relative_logits(states, bank, query_positions, key_positions)

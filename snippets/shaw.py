@@ -3,20 +3,22 @@
 """Shaw's relative positions: a learned vector for each clipped distance.
 
 Two tables have a row for each distance r = -clip .. clip from a query to a key;
-keys that are farther away share the last row of their side.
+keys at larger distances share the last row of their side.
 
     r           = min(max(j - i, -clip), clip)
     score[i, j] = q[i] . (k[j] + key_table[r]) / sqrt(dim)
     output[i]   = sum over j of weight[i, j] * (v[j] + value_table[r])
 
-Heads share the tables, as in the paper's big models; its base models have two
-for each head. No tensor of queries x keys x dim is made: each q meets the
-2 clip + 1 rows once and every key picks its product, and the weights are summed
-by row before they meet the rows.
+The heads share the tables, as in the paper's big models; its base models have
+two tables for each head. No tensor of queries x keys x dim is created: each q
+is multiplied by the 2 clip + 1 rows once, and each key selects its product; the
+weights are summed by row before they are multiplied by the rows.
 
-Source: arXiv:1803.02155, equations 3 and 4, section 3.2; reference code:
-dot_product_attention_relative in github.com/tensorflow/tensor2tensor at
-bafdc1b, tensor2tensor/layers/common_attention.py.
+References:
+    Shaw et al. 2018, arXiv:1803.02155, equations 3 and 4, section 3.2.
+    Reference code: dot_product_attention_relative in
+    github.com/tensorflow/tensor2tensor at bafdc1b,
+    tensor2tensor/layers/common_attention.py.
 """
 
 import math
@@ -32,27 +34,41 @@ def shaw_scores(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
 ) -> Tensor:
-    """How well each key fits each query: (..., queries, keys).
+    """Return the attention scores with Shaw's table for keys.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
-    than q: each serves heads / key_heads of them, in order. At its peak, in
-    float32, it holds three tensors of the size of the scores, and 8 bytes more
-    per query and key.
+    At its peak, in float32, this takes three tensors of the size of the scores,
+    and 8 bytes more per query and key.
 
-    >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
-    >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1
-    >>> shaw_scores(q, k, table, torch.tensor([7]), torch.tensor([2, 7, 8]))
-    tensor([[4.4000, 4.8000, 5.2000]])
+    If positions are on the CPU and `q` is not, each call copies them, and the
+    host waits for the copy.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
-
-    Its backward pass adds atomically, which is slow on a GPU: for consecutive
-    positions, train with shaw_scores_consecutive.
+    The backward pass uses atomic additions, which are slow on a GPU: for
+    consecutive positions, train with `shaw_scores_consecutive`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; positions that are no integers.
+    Args:
+        q: Queries, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`:
+            each key head serves heads / key_heads heads, in order.
+        key_table: One vector per distance, shape `(2 * clip + 1, dim)`.
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`.
+
+    Raises:
+        ValueError: If shapes do not fit, or positions are not integers.
+
+    Example:
+        >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
+        >>> table = torch.tensor([[0.1], [0.2], [0.3]])  # r = -1, 0, 1
+        >>> shaw_scores(q, k, table, torch.tensor([7]), torch.tensor([2, 7, 8]))
+        tensor([[4.4000, 4.8000, 5.2000]])
     """
     _check_keys(q, k)
     dim = q.shape[-1]
@@ -70,22 +86,35 @@ def shaw_values(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
 ) -> Tensor:
-    """What the table adds to the output of attention: (..., queries, dim).
+    """Return what Shaw's table for values adds to the output of attention.
 
-    Weights are summed in float32 or better.
+    The weights are summed in float32 or wider.
 
-    >>> weights, at = torch.tensor([[0.25, 0.75]]), torch.tensor([5, 6])
-    >>> shaw_values(weights, torch.tensor([[1.0], [2.0], [4.0]]), at[:1], at)
-    tensor([[3.5000]])
+    If positions are on the CPU and `weights` are not, each call copies them,
+    and the host waits for the copy.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
-
-    It adds atomically, which is slow on a GPU: for consecutive positions use
-    shaw_values_consecutive.
+    This uses atomic additions, which are slow on a GPU: for consecutive
+    positions, use `shaw_values_consecutive`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: as shaw_scores.
+    Args:
+        weights: Attention weights, shape `(..., queries, keys)`.
+        value_table: One vector per distance, shape `(2 * clip + 1, dim)`.
+        query_positions: Positions of the queries, as in `shaw_scores`.
+        key_positions: Positions of the keys, as in `shaw_scores`.
+
+    Returns:
+        The addition to the output, shape `(..., queries, dim)`.
+
+    Raises:
+        ValueError: As in `shaw_scores`.
+
+    Example:
+        >>> weights, at = torch.tensor([[0.25, 0.75]]), torch.tensor([5, 6])
+        >>> table = torch.tensor([[1.0], [2.0], [4.0]])
+        >>> shaw_values(weights, table, at[:1], at)
+        tensor([[3.5000]])
     """
     clip = _clip_of(value_table)
     rows = _rows(query_positions, key_positions, clip, weights)
@@ -100,25 +129,36 @@ def shaw_scores_consecutive(
     k: Tensor,  # (..., keys, dim)
     key_table: Tensor,  # (offsets, dim)
 ) -> Tensor:
-    """shaw_scores of consecutive positions: (..., queries, keys), same bits.
+    """Return the scores of `shaw_scores` for consecutive positions.
 
-    The keys stand one after the other, and the queries are the last of them:
-    all of them in training, one in decoding. k may have fewer heads than q.
+    The result has the same bits. The keys are consecutive, and the queries are
+    the last of them: all of them in training, one in decoding.
 
-    On a GPU the products of q and the table are shifted into place, one row
-    after the other, and the gradient is a sum. shaw_scores, which takes any
-    positions, looks products up: its gradient is an atomic addition for each
-    query and key, most of them to two columns, and training waits for them. At
-    its peak this holds four tensors of the size of the scores. A CPU adds one
-    by one: there this is shaw_scores.
-
-    >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
-    >>> shaw_scores_consecutive(q, k, torch.tensor([[0.1], [0.2], [0.3]]))
-    tensor([[4.4000, 4.4000, 4.8000]])
+    On a GPU, the products of q and the table are shifted into place, one row
+    after the other, and the gradient is a sum. `shaw_scores`, which takes any
+    positions, uses a lookup: its gradient is an atomic addition for each query
+    and key, most of them to two columns, and training waits for them. At its
+    peak this takes four tensors of the size of the scores. A CPU adds one by
+    one: there, this function calls `shaw_scores`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; more queries than keys.
+    Args:
+        q: Queries, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`.
+        key_table: One vector per distance, shape `(offsets, dim)` with
+            `2 * clip + 1` offsets.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`.
+
+    Raises:
+        ValueError: If shapes do not fit, or there are more queries than keys.
+
+    Example:
+        >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
+        >>> shaw_scores_consecutive(q, k, torch.tensor([[0.1], [0.2], [0.3]]))
+        tensor([[4.4000, 4.4000, 4.8000]])
     """
     _check_keys(q, k)
     dim, queries, keys = q.shape[-1], q.shape[-2], k.shape[-2]
@@ -136,20 +176,31 @@ def shaw_values_consecutive(
     weights: Tensor,  # (..., queries, keys)
     value_table: Tensor,  # (offsets, dim)
 ) -> Tensor:
-    """shaw_values of consecutive positions: (..., queries, dim).
+    """Return the result of `shaw_values` for consecutive positions.
 
-    As shaw_scores_consecutive: the queries are the last of the keys. On a GPU
-    nothing is added atomically here, neither forward nor backward; weights that
-    share a row are summed in another order than by shaw_values. On a CPU,
-    unless compiled, this is shaw_values.
-
-    >>> weights = torch.tensor([[0.25, 0.75]])
-    >>> shaw_values_consecutive(weights, torch.tensor([[1.0], [2.0], [4.0]]))
-    tensor([[1.7500]])
+    As in `shaw_scores_consecutive`, the queries are the last of the keys. On a
+    GPU there are no atomic additions, neither forward nor backward; weights
+    that share a row are summed in another order than in `shaw_values`. On a
+    CPU, this function calls `shaw_values`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: as shaw_scores_consecutive.
+    Args:
+        weights: Attention weights, shape `(..., queries, keys)`.
+        value_table: One vector per distance, shape `(offsets, dim)` with
+            `2 * clip + 1` offsets.
+
+    Returns:
+        The addition to the output, shape `(..., queries, dim)`.
+
+    Raises:
+        ValueError: As in `shaw_scores_consecutive`.
+
+    Example:
+        >>> weights = torch.tensor([[0.25, 0.75]])
+        >>> table = torch.tensor([[1.0], [2.0], [4.0]])
+        >>> shaw_values_consecutive(weights, table)
+        tensor([[1.7500]])
     """
     clip = _clip_of(value_table)
     if weights.ndim < 2:
@@ -165,20 +216,26 @@ def shaw_values_consecutive(
 
 
 class ShawTables(nn.Module):
-    """Both tables of a layer, for heads of width dim: dim, 2 clip + 1 rows.
+    """Hold both tables of a layer.
 
-    forward gives scores, values what to add to the output. With attention.py,
-    for tokens at positions `at`:
+    With attention.py, for tokens at positions `at`:
 
         score = lambda q, k: shaw(q, k, at, at)
         output, weights = attention(q, k, v, score=score)
         output = output + shaw.values(weights, at, at)
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as shaw_scores; dim below 1 or clip below 0.
+    Args:
+        dim: Width of a head; at least 1.
+        clip: Distance at which offsets are clipped; at least 0. Each table has
+            2 clip + 1 rows.
+
+    Raises:
+        ValueError: If `dim` is less than 1 or `clip` is negative.
     """
 
     def __init__(self, dim: int, clip: int):
@@ -193,6 +250,7 @@ class ShawTables(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise both tables."""
         nn.init.xavier_uniform_(self.key_table)
         nn.init.xavier_uniform_(self.value_table)
 
@@ -203,12 +261,38 @@ class ShawTables(nn.Module):
         query_positions: Tensor,
         key_positions: Tensor,
     ) -> Tensor:
+        """Return the attention scores with the table for keys.
+
+        Args:
+            q: Queries, shape `(..., queries, dim)`.
+            k: Keys, shape `(..., keys, dim)`.
+            query_positions: Positions of the queries, as in `shaw_scores`.
+            key_positions: Positions of the keys, as in `shaw_scores`.
+
+        Returns:
+            Scores, shape `(..., queries, keys)`.
+
+        Raises:
+            ValueError: As in `shaw_scores`.
+        """
         return shaw_scores(q, k, self.key_table, query_positions, key_positions)
 
     def values(
         self, weights: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
-        """shaw_values of its table."""
+        """Return what the table for values adds to the output of attention.
+
+        Args:
+            weights: Attention weights, shape `(..., queries, keys)`.
+            query_positions: Positions of the queries, as in `shaw_scores`.
+            key_positions: Positions of the keys, as in `shaw_scores`.
+
+        Returns:
+            The addition to the output, shape `(..., queries, dim)`.
+
+        Raises:
+            ValueError: As in `shaw_values`.
+        """
         table = self.value_table
         return shaw_values(weights, table, query_positions, key_positions)
 
@@ -225,7 +309,7 @@ def _clip_of(table: Tensor, dim: int | None = None) -> int:
 def _rows(
     query_positions: Tensor, key_positions: Tensor, clip: int, scores: Tensor
 ) -> Tensor:
-    """The row that each query has for each key: int64, for these scores."""
+    """Return the row of the table for each query and key."""
     offsets = _offsets(query_positions, key_positions, scores.device)
     return _per_head(offsets.clamp(-clip, clip).add_(clip), scores.shape)
 
@@ -357,7 +441,7 @@ def _skewed(columns: Tensor, keys: int) -> Tensor:
 
 
 def _sums_by_offset(weights: Tensor, clip: int) -> Tensor:
-    """Of each query the sum for each offset, clipped: (..., 2 * clip + 1)."""
+    """Return sums per query and clipped offset: (..., queries, offsets)."""
     queries, keys = weights.shape[-2:]
     if clip == 0:
         return weights.sum(-1, keepdim=True)

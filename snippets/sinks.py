@@ -1,29 +1,37 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-24
-"""Sinks: a place for weight that no key should have. Two things are so named.
+"""Attention sinks: sinks in the softmax, and a window with first tokens.
 
-A learned sink is a number s of a head in the denominator of its softmax, as if
-there were one more key, with the score s and a value of zeros. It takes weight
-and gives nothing, so that the weights of the real keys need not sum to one.
+The two methods here have the same name. A learned sink is a number s per head
+in the denominator of its softmax, as if there were one more key with the score
+s and a value of zeros. It takes weight and adds nothing to the output, so the
+weights of the real keys need not sum to one.
 
     weight[i, j] = exp(a[i, j]) / (exp(s) + sum over k of exp(a[i, k]))
 
-The same can be had after any attention that also returns the logarithm of the
-sum of the exp of its scores: its output times sigmoid(logsumexp[i] - s). With
-s = 0 this is softmax-off-by-one, with s = -inf the plain softmax. The sink has
-no position and is not cached. But it is at a height: what is added to all
-scores of a query, which plain softmax does not notice, counts. So the bias of
-ALiBi has to be that of distances, 0 at the query, not BLOOM's of keys alone.
+The same result can be computed after any attention that also returns the
+logarithm of the sum of the exp of its scores: multiply its output by
+sigmoid(logsumexp[i] - s). With s = 0 this is softmax-off-by-one, with s = -inf
+the plain softmax. The sink has no position and is not cached.
 
-Kept first tokens are real keys: a window over a long text sees the last tokens
-and, besides, the first few, where trained models have put such weight.
+The score of a sink is absolute: adding a constant to all scores of a query
+leaves plain softmax unchanged, but changes softmax with a sink. So the bias of
+ALiBi has to depend on distances, with 0 at the query; BLOOM's bias, which
+depends on the keys alone, does not work.
 
-Source: gpt-oss, gpt_oss/torch/model.py in github.com/openai/gpt-oss, which
-drops the sink's column after the softmax, and the gate of Granite-SWA,
-models/granite_swa in Hugging Face Transformers 5.23.0; a sink for each query
-too in models/inkling2 there. arXiv:2309.17453 for first tokens (section 3.2)
-and softmax-off-by-one (3.3); how many keys a query sees there,
-streaming_llm/kv_cache.py in github.com/mit-han-lab/streaming-llm.
+In the second method, the first tokens are real keys: a window over a long text
+sees the last tokens and also the first few, to which trained models give such
+weight.
+
+References:
+    gpt-oss: gpt_oss/torch/model.py in github.com/openai/gpt-oss, which drops
+    the column of the sink after the softmax.
+    The gate of Granite-SWA: models/granite_swa in Hugging Face Transformers
+    5.23.0; a sink for each query as well: models/inkling2 there.
+    First tokens: arXiv:2309.17453, section 3.2; softmax-off-by-one: section
+    3.3.
+    How many keys a query sees there: streaming_llm/kv_cache.py in
+    github.com/mit-han-lab/streaming-llm.
 """
 
 import torch
@@ -34,22 +42,32 @@ def sink_softmax(
     scores: Tensor,  # (..., heads, queries, keys)
     sinks: Tensor,  # by head, or by head and query
 ) -> Tensor:
-    """Weights of keys beside a sink: shape and dtype of scores.
+    """Return the attention weights of keys next to a sink.
 
-    sinks have the unit of the scores, and are (heads,), or (..., heads,
-    queries), where any axis may be 1. -inf among scores hides a key; as a sink
-    it takes the sink away. A query that sees no key gets weights of zero. All
-    is computed in float32 or better. Scores may be large: the largest, be it a
-    score or the sink, is subtracted before exp. In float32 it takes 8
-    bytes per score at its peak.
-
-    >>> sink_softmax(torch.zeros(1, 1, 3), torch.tensor([0.0]))
-    tensor([[[0.2500, 0.2500, 0.2500]]])
+    The computation is in float32 or wider. Scores may be large: the maximum,
+    whether of a score or of the sink, is subtracted before exp. In float32 it
+    takes 8 bytes per score at its peak.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: scores or sinks that are not floating, do not fit or are on two
-    devices.
+    Args:
+        scores: Scores, shape `(..., heads, queries, keys)`, floating-point;
+            -inf hides a key.
+        sinks: Sinks in the unit of the scores, shape `(heads,)`, or
+            `(..., heads, queries)`, where any axis may be 1; floating-point.
+            -inf removes the sink.
+
+    Returns:
+        The weights, with the shape and dtype of `scores`. The weights of a
+        query that sees no key are zero.
+
+    Raises:
+        ValueError: If `scores` or `sinks` is not floating-point, they do not
+            fit, or they are on two devices.
+
+    Example:
+        >>> sink_softmax(torch.zeros(1, 1, 3), torch.tensor([0.0]))
+        tensor([[[0.2500, 0.2500, 0.2500]]])
     """
     _check_floating("scores", scores, "(..., heads, queries, keys)", 3)
     column = _per_query(sinks, scores)  # (..., heads, queries, 1)
@@ -67,27 +85,39 @@ def gate_by_sinks(
     logsumexp: Tensor,  # (..., heads, queries)
     sinks: Tensor,  # by head, or by head and query
 ) -> Tensor:
-    """The output that attention without sinks would have with them.
+    """Apply sinks to the output of attention without sinks.
 
-    output is that of plain softmax, logsumexp the natural logarithm of the sum
-    of exp over the scores of each query, as fused kernels return it:
+    Use the output of plain softmax and the logsumexp as a fused kernel returns
+    it:
 
         output, more = flex_attention(q, k, v, return_aux=AuxRequest(lse=True))
         output = gate_by_sinks(output, more.lse, sinks)
 
-    It has to be that of all keys: where parts of a text are attended apart,
-    join them first. sinks are those of sink_softmax. A query that sees no key,
-    with a logsumexp of -inf, gets zeros, whatever the kernel made of it. The
-    gate is computed in float32 or better; the dtype is that of output.
-
-    >>> output, logsumexp = torch.ones(1, 1, 2), torch.tensor([[3.0]]).log()
-    >>> gate_by_sinks(output, logsumexp, torch.tensor([0.0]))
-    tensor([[[0.7500, 0.7500]]])
+    The logsumexp must be that of all keys: if parts of a text are attended
+    separately, join them first. The gate is computed in float32 or wider.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: an argument that is not floating, does not fit or is on another
-    device.
+    Args:
+        output: Output of attention with plain softmax, shape
+            `(..., heads, queries, value_dim)`, floating-point.
+        logsumexp: Natural logarithm of the sum of exp over the scores of each
+            query, shape `(..., heads, queries)`, floating-point.
+        sinks: Sinks, as in `sink_softmax`.
+
+    Returns:
+        The output with sinks, in the shape and dtype of `output`. A query that
+        sees no key, with a logsumexp of -inf, has zeros, whatever the kernel
+        returned.
+
+    Raises:
+        ValueError: If an argument is not floating-point, does not fit, or is on
+            another device.
+
+    Example:
+        >>> output, logsumexp = torch.ones(1, 1, 2), torch.tensor([[3.0]]).log()
+        >>> gate_by_sinks(output, logsumexp, torch.tensor([0.0]))
+        tensor([[[0.7500, 0.7500]]])
     """
     _check_floating("output", output, "(..., heads, queries, value_dim)", 3)
     want, have = tuple(output.shape[:-1]), tuple(logsumexp.shape)
@@ -111,30 +141,47 @@ def window_with_first(
     window: int,
     first: int,
 ) -> Tensor:
-    """Which keys a query may see: (..., queries, keys), bool.
+    """Return the mask of a causal window plus the first tokens.
 
-    Those that are not later and less than window tokens back, the query itself
-    counted, and the first ones of the text, at positions below first. Positions
-    are integers, (tokens,) or with a batch before, from 0 in each document. For
-    packed or padded rows take `& visible(...)` of decoding.py too.
+    A query sees the keys that are not later and less than `window` tokens back,
+    counting the query itself, and the keys at positions below `first`. For
+    packed or padded sequences, combine the mask with `& visible(...)` of
+    decoding.py.
 
-    >>> window_with_first(torch.tensor([5]), torch.arange(7), 2, first=1).int()
-    tensor([[1, 0, 0, 0, 1, 1, 0]], dtype=torch.int32)
-
-    So StreamingLLM sees, which also counts positions in the cache, not in the
-    text. For all queries at once that is: no distance to a first token is more
-    than first + window - 1 less its position. Distances to others stay. Token
-    by token, with kept and moved of decoding.py, by RoPE as turn:
+    StreamingLLM sees the same keys, but counts positions in the cache, not in
+    the text. For all queries at once, this means: no distance to a first token
+    is more than first + window - 1 less its position. Distances to other keys
+    are unchanged. Token by token, with kept and moved of decoding.py and a
+    rotation by RoPE as `turn`:
 
         places = places_to_keep(cache.positions.shape[-1], first, window - 1)
         cache = moved(kept(cache, places), torch.arange(len(places)), turn)
 
-    and the next token is at len(places).
+    and the next token is at position len(places).
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensors of integers or do not fit; a
-    window below 1; first below 0.
+    Args:
+        query_positions: Positions, integers, shape `(queries,)` or with a batch
+            axis before it, from 0 in each document.
+        key_positions: Positions of the keys, `(keys,)` or with the same batch
+            axis.
+        window: Number of tokens in the window, including the query; at least 1.
+        first: Number of first positions that every later query sees; at least
+            0.
+
+    Returns:
+        The mask, shape `(..., queries, keys)`, bool; True where the key is
+        visible.
+
+    Raises:
+        ValueError: If positions are not tensors of integers or do not fit,
+            `window` is less than 1, or `first` is negative.
+
+    Example:
+        >>> i, j = torch.tensor([5]), torch.arange(7)
+        >>> window_with_first(i, j, window=2, first=1).int()
+        tensor([[1, 0, 0, 0, 1, 1, 0]], dtype=torch.int32)
     """
     _check_integers("positions", query_positions, key_positions)
     queries, keys = tuple(query_positions.shape), tuple(key_positions.shape)
@@ -152,15 +199,26 @@ def window_with_first(
 
 
 def places_to_keep(keys: int, first: int, last: int) -> Tensor:
-    """Where the first and the last keys of a cache stand: (kept,), int64.
+    """Return the slots of the first and the last keys of a cache.
 
-    All of them if there are no more than first + last. Places count from 0, as
-    kept of decoding.py takes them, padding too: it has to go before.
+    Slots are counted from 0, as kept of decoding.py takes them. Padding counts
+    as well: remove it before.
 
-    >>> places_to_keep(9, first=2, last=3)
-    tensor([0, 1, 6, 7, 8])
+    Args:
+        keys: Number of keys in the cache.
+        first: Number of first keys to keep.
+        last: Number of last keys to keep.
 
-    ValueError: a number below 0.
+    Returns:
+        The slot indices, shape `(kept,)`, int64: all slots if there are no more
+        than first + last.
+
+    Raises:
+        ValueError: If a number is negative.
+
+    Example:
+        >>> places_to_keep(9, first=2, last=3)
+        tensor([0, 1, 6, 7, 8])
     """
     if min(keys, first, last) < 0:
         raise ValueError(
@@ -188,9 +246,9 @@ def _check_device(name: str, given: Tensor, other: Tensor) -> None:
 
 
 def _per_query(sinks: Tensor, rows: Tensor) -> Tensor:
-    """Sinks for rows of (..., heads, queries, any): (..., heads, queries, 1).
+    """Return sinks to fit rows of (..., heads, queries, any), last axis 1.
 
-    Axes that are alike for all may be 1, or missing before the heads.
+    Axes that all rows share may be 1, or missing before the heads.
     """
     want, have = tuple(rows.shape[:-1]), tuple(sinks.shape)
     each = len(have) == len(want)

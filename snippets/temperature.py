@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
-"""Attention scaled by position: a factor for each query that grows with i.
+# From The executable guide to positional encoding, 2026-11-27
+"""Attention temperature by position: scale queries by a factor that grows.
 
-The more keys there are, the thinner softmax spreads its weight. So some models
-multiply all scores of a query, or the query itself, by a factor that grows with
-the number of tokens up to it. It is called temperature, of which it is really
-the inverse: larger scores make weights sharper.
+The more keys there are, the more thinly softmax spreads its weight. Some models
+therefore multiply all scores of a query, or the query itself, by a factor that
+grows with the number of tokens up to it. It is called temperature but is the
+inverse of one: larger scores make the weights sharper.
 
     n = i + first                          i is counted from 0 in each document
     1 + strength * ln(1 + floor(n / length))     in steps    log_temperature
@@ -19,20 +19,24 @@ the inverse: larger scores make weights sharper.
     Inkling-2              log_temperature(i, 128000, 0.1, first=1, steps=False)
     Beam                              power_temperature(i, 2048, 0.1, first=1)
 
-Those are their defaults: a checkpoint's configuration may have others. Llama 4
-and Beam have it in layers without RoPE, Inkling-2 in layers without a window,
-for the states of its relative logits too, the other two in all layers. Inkling
-has the form of Inkling-2 and no default for the length. The logarithms below
-length change nothing; the power changes every query but one whose n is 0. The
-attention factor of YaRN, in rope_scaling.py, is the same for all positions.
+These are the defaults of the models: the configuration of a checkpoint may have
+other values. Llama 4 and Beam use it in layers without RoPE; Inkling-2 in
+layers without a window, also for the states of its relative logits; the other
+two in all layers. Inkling has the form of Inkling-2 and no default for the
+length. Below `length`, the logarithms change nothing; the power changes every
+query except one whose n is 0. The attention factor of YaRN, in rope_scaling.py,
+is the same for all positions.
 
-The factor makes any model know places, one with relative positions too: padding
-may not count as tokens, packed documents count from 0 each. Keys hold nothing
-of it, so that a cache that is moved needs no other turn.
+The factor makes any model depend on absolute positions, also one with relative
+positions: padding must not count as tokens, and each packed document counts
+from 0. Keys do not contain the factor, so a cache whose tokens are moved needs
+no other change for it.
 
-Source: for SSMax arXiv:2501.19399; Hugging Face Transformers 5.23.0, under
-models/: Llama4TextAttention of llama4, get_llama_4_attn_scale of ministral3 and
-mistral4, Inkling2FullAttention, and compute_attention_scaling of beam.
+References:
+    SSMax: arXiv:2501.19399.
+    Hugging Face Transformers 5.23.0, under models/: Llama4TextAttention of
+    llama4, get_llama_4_attn_scale of ministral3 and mistral4,
+    Inkling2FullAttention, and compute_attention_scaling of beam.
 """
 
 import torch
@@ -47,27 +51,41 @@ def log_temperature(
     first: int,
     steps: bool,
 ) -> Tensor:
-    """Factors that grow with the logarithm of n: (..., queries), float32.
+    """Return factors that grow with the logarithm of the token count n.
 
-    first is what the formula counts the token at position 0 as, 0 or 1: a
-    model of the one kind with the other is wrong by a token at each step. In
-    steps, the factor changes at multiples of length alone, and is exactly 1
-    below it; smoothly, it is 1 up to it. Steps are counted in integers, and so
-    are right at any position.
-
-    Positions count from 0. On the CPU those below are refused; where that would
-    make the host wait, or they show no numbers, they count as 0.
-
-    >>> at = torch.tensor([0, 8190, 8191, 16383])
-    >>> log_temperature(at, 8192, 0.1, first=1, steps=True)
-    tensor([1.0000, 1.0000, 1.0693, 1.1099])
-    >>> log_temperature(at, 8192, 0.1, first=0, steps=True)
-    tensor([1.0000, 1.0000, 1.0000, 1.0693])
+    Positions count from 0. Negative positions raise an error on the CPU. Where
+    the check would make the host wait, or positions have no readable values,
+    they count as 0.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions that are no tensor of integers, or below 0 on the CPU;
-    a length below 1; first neither 0 nor 1.
+    Args:
+        positions: Position of each query in its document, shape
+            `(..., queries)`, integers.
+        length: Number of tokens from which the factor grows; at least 1.
+        strength: Factor of the logarithm.
+        first: What the token at position 0 counts as in the formula, 0 or 1.
+            With the value of the other kind of model, each step is off by one
+            token.
+        steps: If True, the factor changes only at multiples of `length` and is
+            exactly 1 below it; steps are counted in integers, so they are exact
+            at any position. If False, it grows smoothly and is 1 up to
+            `length`.
+
+    Returns:
+        The factors, shape `(..., queries)`, float32.
+
+    Raises:
+        ValueError: If `positions` is not a tensor of integers, or contains
+            negative ones on the CPU; `length` is less than 1; or `first` is
+            neither 0 nor 1.
+
+    Example:
+        >>> at = torch.tensor([0, 8190, 8191, 16383])
+        >>> log_temperature(at, 8192, 0.1, first=1, steps=True)
+        tensor([1.0000, 1.0000, 1.0693, 1.1099])
+        >>> log_temperature(at, 8192, 0.1, first=0, steps=True)
+        tensor([1.0000, 1.0000, 1.0000, 1.0693])
     """
     n = _counted(positions, length, first)
     if steps:
@@ -84,17 +102,28 @@ def power_temperature(
     *,
     first: int,
 ) -> Tensor:
-    """Factors that grow with a power of n: (..., queries), float32.
+    """Return factors that grow with a power of the token count n.
 
-    length, first and positions are those of log_temperature. Here length is no
-    end of anything: at n = length the factor is 2 ** power.
-
-    >>> power_temperature(torch.tensor([0, 2047, 65535]), 2048, 0.1, first=1)
-    tensor([1.0000, 1.0718, 1.4186])
+    The factor grows below `length`, too: at n = length it is 2 ** power.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as log_temperature.
+    Args:
+        positions: Position of each query, as in `log_temperature`.
+        length: Unit of the token count; at least 1.
+        power: Exponent.
+        first: As in `log_temperature`.
+
+    Returns:
+        The factors, shape `(..., queries)`, float32.
+
+    Raises:
+        ValueError: As in `log_temperature`.
+
+    Example:
+        >>> at = torch.tensor([0, 2047, 65535])
+        >>> power_temperature(at, 2048, 0.1, first=1)
+        tensor([1.0000, 1.0718, 1.4186])
     """
     n = _counted(positions, length, first)
     # of a small n nothing gets lost beside the 1
@@ -105,22 +134,33 @@ def ssmax_temperature(
     positions: Tensor,  # (..., queries)
     scale: Tensor,  # (heads)
 ) -> Tensor:
-    """scale * ln(n), by head: (..., heads, queries), dtype of scale.
+    """Return the factors of SSMax, scale * ln(n), for each head.
 
-    n is how many keys a causal query sees: the query itself and all before it.
-    The first token has the factor 0, and one key to see. With a window n would
-    be the window at most: clamp positions to it, less 1.
+    n is the number of keys that a causal query sees: the query itself and all
+    keys before it. The first token has the factor 0 and sees one key. With a
+    window, n is at most the window: clamp positions to the window less 1.
 
-    >>> ssmax_temperature(torch.tensor([0, 999]), torch.tensor([0.5, 0.25]))
-    tensor([[0.0000, 3.4539],
-            [0.0000, 1.7269]])
-
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If `positions` are on the CPU and `scale` is not, each call copies them, and
+    the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions as for log_temperature; scale not floating or not
-    (heads).
+    Args:
+        positions: Position of each query, as in `log_temperature`.
+        scale: Learned number per head, shape `(heads,)`, floating-point.
+
+    Returns:
+        The factors, shape `(..., heads, queries)`, with the dtype and device of
+        `scale`.
+
+    Raises:
+        ValueError: If `positions` are invalid, as in `log_temperature`, or
+            `scale` is not floating-point or not of shape `(heads,)`.
+
+    Example:
+        >>> ssmax_temperature(torch.tensor([0, 999]), torch.tensor([0.5, 0.25]))
+        tensor([[0.0000, 3.4539],
+                [0.0000, 1.7269]])
     """
     if scale.ndim != 1 or not scale.is_floating_point():
         raise ValueError(
@@ -137,21 +177,31 @@ def scale_queries(
     q: Tensor,  # (..., heads, queries, dim)
     factors: Tensor,
 ) -> Tensor:
-    """q times its factors, so that any attention after it has them: as q.
+    """Multiply queries by their factors, for use with any attention.
 
-    factors are (queries,) for all, (..., queries), alike for all heads, or
-    (..., heads, queries), where any axis before the queries may be 1. The
-    product is made in float32 or better. Where q is turned by RoPE, before or
-    after makes no difference; k stays as it is. What is added to scores later,
-    such as a bias, is not scaled by it.
-
-    >>> scale_queries(torch.ones(1, 2, 2), torch.tensor([1.0, 1.5]))
-    tensor([[[1.0000, 1.0000],
-             [1.5000, 1.5000]]])
+    The product is computed in float32 or wider. If q is rotated by RoPE, the
+    factors may be applied before or after; k is unchanged. What is added to the
+    scores later, such as a bias, is not scaled.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: q or factors that are not floating, or do not fit.
+    Args:
+        q: Queries, shape `(..., heads, queries, dim)`, floating-point.
+        factors: Factors, floating-point, shape `(queries,)` for all sequences
+            and heads, `(..., queries)` for all heads, or
+            `(..., heads, queries)`, where any axis before the queries may be 1.
+
+    Returns:
+        The scaled queries, with the shape and dtype of `q`.
+
+    Raises:
+        ValueError: If `q` or `factors` is not floating-point, or they do not
+            fit.
+
+    Example:
+        >>> scale_queries(torch.ones(1, 2, 2), torch.tensor([1.0, 1.5]))
+        tensor([[[1.0000, 1.0000],
+                 [1.5000, 1.5000]]])
     """
     if q.ndim < 3 or not q.is_floating_point():
         raise ValueError(
@@ -178,7 +228,7 @@ def scale_queries(
 
 
 def _counted(positions: Tensor, length: int, first: int) -> Tensor:
-    """How many tokens there are up to each position: (..., queries), int64."""
+    """Return the number of tokens up to each position, int64."""
     _check_integers("positions", positions)
     if not positions.ndim:
         raise ValueError("positions must be (..., queries), got ()")
@@ -199,8 +249,8 @@ def _check_from_zero(positions: Tensor) -> None:
         return
     if least < 0:
         raise ValueError(
-            f"positions must be at least 0, the first token's, got {least}: "
-            "of padding take 0"
+            f"positions must be at least 0, got {least} (0 is the first token; "
+            "use 0 for padding as well)"
         )
 
 

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Transformer-XL's relative positions: sinusoids of the distance in the score.
+"""Transformer-XL: attention scores with sinusoids of the relative distance.
 
-A query that stands i - j tokens after a key scores it by four products:
+The score of a query and a key i - j tokens before it is a sum of four products:
 
     score[i, j] = ((q[i] + u) . k[j] + (q[i] + v) . W R[i - j]) / sqrt(dim)
 
 R[d] holds the sines and then the cosines of d * 10000^(-2 p / width), p = 0 ..
-width/2 - 1. Learned: W, and the vectors u and v of each head, which take the
-place of a query's own position.
+width/2 - 1. W is learned, and so are the vectors u and v of each head, which
+replace the position of the query.
 
-The keys are the memory of earlier segments and then the segment of the queries;
-only distances count, so there are no positions to give. Keys after the query
-are hidden, unless causal is False: then R is made for their distances too,
-which are negative. So it is in XLNet with attn_type "bi", which is the default
-of transformers.
+The keys are the memory of earlier segments, followed by the segment of the
+queries. Scores depend only on distances, so no positions are passed. Keys after
+the query are hidden, unless `causal` is False: then R is computed for their
+distances as well, which are negative. This is the case in XLNet with attn_type
+"bi", the default of transformers.
 
-Source: arXiv:1901.02860, section 3.3; reference code, with the shift:
-github.com/kimiyoung/transformer-xl at 44781ed, pytorch/mem_transformer.py.
+References:
+    arXiv:1901.02860, section 3.3.
+    Reference code, with the shift: github.com/kimiyoung/transformer-xl at
+    44781ed, pytorch/mem_transformer.py.
 """
 
 import math
@@ -33,17 +35,29 @@ def distance_rows(
     device: torch.device | None = None,
     later: int = 0,
 ) -> Tensor:
-    """R for the distances keys - 1, ..., 1, 0: (keys, width).
+    """Return the sinusoids R of the distances keys - 1, ..., 1, 0.
 
-    After them come -1 to -later, for keys after the query, in as many rows
-    more. Angles are float32, or float64 if dtype is. dtype and device are those
-    of R: take those of q.
+    Angles are computed in float32, or in float64 if `dtype` is float64.
 
-    >>> distance_rows(2, 4)
-    tensor([[0.8415, 0.0100, 0.5403, 0.9999],
-            [0.0000, 0.0000, 1.0000, 1.0000]])
+    Args:
+        keys: Number of keys.
+        width: Number of channels; even and at least 2.
+        dtype: Floating-point dtype of the result: that of q.
+        device: Device of the result: that of q. None is torch's default device.
+        later: Number of negative distances, -1 to -later, that follow as
+            further rows, for keys after the query.
 
-    ValueError: width odd or below 2; dtype not floating.
+    Returns:
+        The sinusoids, shape `(keys + later, width)`.
+
+    Raises:
+        ValueError: If `width` is odd or less than 2, or `dtype` is not
+            floating-point.
+
+    Example:
+        >>> distance_rows(2, 4)
+        tensor([[0.8415, 0.0100, 0.5403, 0.9999],
+                [0.0000, 0.0000, 1.0000, 1.0000]])
     """
     if width < 2 or width % 2:
         raise ValueError(f"width must be even and at least 2, got {width}")
@@ -60,19 +74,29 @@ def distance_rows(
 def relative_shift(
     x: Tensor,  # (..., queries, keys)
 ) -> Tensor:
-    """From a column for each distance to a column for each key, same shape.
+    """Turn one column per distance into one column per key.
 
-    Column c of x is distance keys - 1 - c, as in distance_rows. The last query
-    stands at the last key, and each query before it has its columns moved one
-    more to the left. Then come a zero and columns of the next query: hide them.
+    The last query is at the position of the last key, and the columns of each
+    query are shifted one step further to the left than those of the next query.
+    They are followed by a zero and columns of the next query, which must be
+    hidden.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    >>> relative_shift(torch.tensor([[12, 11, 10], [22, 21, 20]]))
-    tensor([[11, 10,  0],
-            [22, 21, 20]])
+    Args:
+        x: One column per distance, shape `(..., queries, keys)`; column c is
+            distance keys - 1 - c, as in `distance_rows`.
 
-    ValueError: x without an axis for queries and one for keys.
+    Returns:
+        One column per key, in the shape of `x`.
+
+    Raises:
+        ValueError: If `x` has no axis for queries or none for keys.
+
+    Example:
+        >>> relative_shift(torch.tensor([[12, 11, 10], [22, 21, 20]]))
+        tensor([[11, 10,  0],
+                [22, 21, 20]])
     """
     if x.ndim < 2:
         have = tuple(x.shape)
@@ -91,16 +115,27 @@ def transformer_xl_scores(
     v: Tensor,  # (heads, dim)
     causal: bool = True,
 ) -> Tensor:
-    """How well each key fits each query: (..., heads, queries, keys).
-
-    rows is W R of each head: of as many distances as there are keys, or, if not
-    causal, of queries - 1 more. If causal, later keys get -inf. The last query
-    stands at the last key. k may have fewer heads than q: each serves heads /
-    key_heads of them, in order.
+    """Return the attention scores of Transformer-XL.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; more queries than keys.
+    Args:
+        q: Queries, shape `(..., heads, queries, dim)`. The last query is at the
+            position of the last key.
+        k: Keys, shape `(..., key_heads, keys, dim)`. Each key head serves heads
+            / key_heads heads of `q`, in order.
+        rows: W R of each head, shape `(heads, distances, dim)`: as many
+            distances as keys, or, if not `causal`, queries - 1 more.
+        u: Learned vector of each head for the content of keys, shape
+            `(heads, dim)`.
+        v: Learned vector of each head for their distance, shape `(heads, dim)`.
+        causal: Whether later keys have the score -inf.
+
+    Returns:
+        Scores, shape `(..., heads, queries, keys)`.
+
+    Raises:
+        ValueError: If shapes do not fit, or there are more queries than keys.
     """
     for name, given, axes in (
         ("q", q, "heads, queries"),
@@ -137,16 +172,22 @@ def transformer_xl_scores(
 
 
 class TransformerXLScores(nn.Module):
-    """What a layer learns for its scores: W, u and v.
+    """Hold W, u and v of a layer.
 
-    forward(q, k) is a score for attention.py. dim is the width of the model
-    and of R, the heads are dim/heads wide. causal is False for attention in
-    both directions, as in XLNet's attn_type "bi". The PyTorch code of the
-    authors shares u and v among layers: set second.u = first.u, and v alike.
+    The module is a score function for attention.py. The authors' PyTorch code
+    shares u and v among layers: set `second.u = first.u`, and v in the same
+    way.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as transformer_xl_scores; dim odd or not a multiple of heads.
+    Args:
+        dim: Width of the model and of R; even and a multiple of `heads`.
+        heads: Number of heads, each of width dim/heads.
+        causal: Whether later keys have the score -inf. False is for attention
+            in both directions, as with attn_type "bi" of XLNet.
+
+    Raises:
+        ValueError: If `dim` is odd or not a positive multiple of `heads`.
     """
 
     def __init__(self, dim: int, heads: int, causal: bool = True):
@@ -163,7 +204,7 @@ class TransformerXLScores(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw u and v; W, a layer of its own, has its own."""
+        """Initialise u and v; W is a layer with its own method."""
         nn.init.normal_(self.u, std=0.02)
         nn.init.normal_(self.v, std=0.02)
 
@@ -172,6 +213,18 @@ class TransformerXLScores(nn.Module):
         q: Tensor,  # (..., heads, queries, head_dim)
         k: Tensor,  # (..., key_heads, keys, head_dim)
     ) -> Tensor:
+        """Return the attention scores of Transformer-XL.
+
+        Args:
+            q: Queries, shape `(..., heads, queries, head_dim)`.
+            k: Keys, shape `(..., key_heads, keys, head_dim)`.
+
+        Returns:
+            Scores, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: As in `transformer_xl_scores`.
+        """
         for name, given, axes in (
             ("q", q, "heads, queries"),
             ("k", k, "key_heads, keys"),

@@ -453,7 +453,8 @@ AT = torch.arange(3)
 def test_refuses():
     for form in FORMS.values():
         for least in (-1, -300):
-            got = f"positions must be at least 0, the first token's, got {least}: of padding take 0"
+            hint = "(0 is the first token; use 0 for padding as well)"
+            got = f"positions must be at least 0, got {least} {hint}"
             yield got, form, torch.tensor([[0, least], [5, 1]])
         yield "positions must be (..., queries), got ()", form, torch.tensor(3)
     for form in (stepped, smooth, power):
