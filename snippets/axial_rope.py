@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""RoPE for places with more than one axis: a row and a column, or more.
+"""RoPE for positions with more than one axis: a row and a column, or more.
 
-A place is a vector of coordinates, the row first. Each pair of channels has a
-frequency vector of as many numbers, and turns by their product:
+A position is a vector of coordinates, the row first. Each pair of channels has
+a frequency vector with as many entries and is rotated by their product:
 
     angle = place[0] * w[0, p] + place[1] * w[1, p] + ...
 
-So scores depend on the offset of two places alone, whatever the vectors are.
-What is called axial, mixed or golden are three choices of them:
+So scores depend only on the offset of two positions, for any choice of the
+vectors. Axial, mixed and golden RoPE are three choices:
 
-    axial     one axis each: half the pairs turn with the row, half with the
-              column. A score is a sum of one part for each axis.
-    mixed     learned, of each head; here is what they begin with.
+    axial     one axis each: half the pairs rotate with the row, half with
+              the column. A score is a sum of one part for each axis.
+    mixed     learned, for each head; mixed_frequencies has initial values.
     golden    of growing length, each half a turn over the golden ratio further
               round than the one before.
 
-Tables of cosines and sines come out, and turn_by_axes turns q and k by them.
-Bases are the defaults of the models' configurations; look at the checkpoint's.
+axes_tables returns tables of cosines and sines, and turn_by_axes rotates q and
+k by them. The bases below are the defaults of the models' configurations; use
+the base of the checkpoint.
 
                      frequencies                      layout        places
     Qwen3-VL vision  axial_frequencies(               half          0, 1, ..
@@ -38,16 +39,18 @@ Bases are the defaults of the models' configurations; look at the checkpoint's.
                      "each", base=10000)                            middle
     FLUX.1           as Qwen-Image                    interleaved   0, 1, ..
 
-The last three have a third axis: place[0] is the frame. FLUX.1 makes single
-images, so it is 0 there (in Kontext, 1 for the image that is given). FLUX.2 has
-a fourth axis, on which text tokens are counted.
+The last three have a third axis: place[0] is the frame. FLUX.1 generates single
+images, so it is 0 there (in Kontext, 1 for the input image). FLUX.2 has a
+fourth axis, on which text tokens are counted.
 
-Class and register tokens are not turned, or stand at a place of zeros.
+Class and register tokens are not rotated, or have a position of zeros.
 
-Source: axial and mixed arXiv:2403.13298, section 3, and models/vit_rope.py of
-github.com/naver-ai/rope-vit; golden jerryxio.ng/posts/nd-rope (July 2025); the
-models in Hugging Face Transformers 5.23.0, under models/, and in diffusers
-0.42.1, under models/transformers/.
+References:
+    Axial and mixed: arXiv:2403.13298, section 3, and models/vit_rope.py of
+    github.com/naver-ai/rope-vit.
+    Golden: jerryxio.ng/posts/nd-rope (July 2025).
+    The models: Hugging Face Transformers 5.23.0, under models/, and diffusers
+    0.42.1, under models/transformers/.
 """
 
 import math
@@ -60,30 +63,38 @@ from torch import Tensor
 def axial_frequencies(
     dim: int | Sequence[int], spectrum: str, base: float
 ) -> Tensor:
-    """Frequency vectors along the axes: (axes, pairs), float64.
+    """Return frequency vectors along the axes.
 
-    dim are the channels of a head, half for the row and half for the column, or
-    the channels of each axis: (44, 42, 42) are three axes. The first pairs turn
-    with the first axis, and so on. spectrum says which speeds an axis of d
-    channels gets, in radians per unit of its coordinate:
+    The first pairs rotate with the first axis, and so on. The spectrum of an
+    axis of d channels, in radians per unit of its coordinate, is
 
-        each     all from 1 down, base ^ (-2 p / d)
-        turns    of one spectrum of the whole head, the axes in turns: the row
-                 has the first, the third and so on, as in Pixtral
+        each     all frequencies from 1 down, base ^ (-2 p / d)
+        turns    those of one spectrum of the whole head, the axes in turn: the
+                 row has the first, the third and so on, as in Pixtral
 
-    base is the checkpoint's, and has no default: nothing but worse results
-    tells of a wrong one.
+    Args:
+        dim: Number of channels of a head, a multiple of 4, half for the row and
+            half for the column; or the channels of each axis, all even and at
+            least 2: (44, 42, 42) has three axes.
+        spectrum: "each" or "turns". "turns" requires as many channels for each
+            axis.
+        base: Base of the checkpoint. There is no default because a wrong base
+            raises no error and only makes the results worse.
 
-    >>> axial_frequencies(8, "each", base=10000)
-    tensor([[1.0000, 0.0100, 0.0000, 0.0000],
-            [0.0000, 0.0000, 1.0000, 0.0100]], dtype=torch.float64)
-    >>> axial_frequencies(8, "turns", base=10000)
-    tensor([[1.0000, 0.0100, 0.0000, 0.0000],
-            [0.0000, 0.0000, 0.1000, 0.0010]], dtype=torch.float64)
+    Returns:
+        Frequency vectors, shape `(axes, pairs)`, float64.
 
-    ValueError: dim that is no multiple of four; channels of an axis that are
-    odd or below 2, or not alike in turns; no axis; base not positive, or
-    infinite; another spectrum.
+    Raises:
+        ValueError: If `dim` or `spectrum` has another value than listed, or
+            `base` is not positive and finite.
+
+    Example:
+        >>> axial_frequencies(8, "each", base=10000)
+        tensor([[1.0000, 0.0100, 0.0000, 0.0000],
+                [0.0000, 0.0000, 1.0000, 0.0100]], dtype=torch.float64)
+        >>> axial_frequencies(8, "turns", base=10000)
+        tensor([[1.0000, 0.0100, 0.0000, 0.0000],
+                [0.0000, 0.0000, 0.1000, 0.0010]], dtype=torch.float64)
     """
     if isinstance(dim, int):
         _check_dim(dim, 4)
@@ -109,20 +120,31 @@ def axial_frequencies(
 def golden_frequencies(
     dim: int, heads: int, slowest: float, fastest: float
 ) -> Tensor:
-    """Frequency vectors all around: (heads, 2, dim / 2), float64.
+    """Return frequency vectors in all directions, by the golden ratio.
 
-    Lengths go from slowest to fastest, in radians per unit, each by the same
-    factor; each vector points half a turn over the golden ratio (111 degrees)
-    further round than the one before, and those of the next head go on. It is
-    half a turn, as a vector and its opposite turn alike but for the sense.
-    Nothing is learned.
+    The lengths form a geometric sequence from `slowest` to `fastest`. Each
+    vector points half a turn over the golden ratio (111 degrees) further round
+    than the one before, and the vectors of the next head continue the sequence.
+    Half a turn is enough because a vector and its opposite give the same
+    rotation in opposite directions. Nothing is learned.
 
-    >>> golden_frequencies(4, heads=1, slowest=0.1, fastest=1.0)
-    tensor([[[ 0.1000, -0.3624],
-             [ 0.0000,  0.9320]]], dtype=torch.float64)
+    Args:
+        dim: Number of channels of a head; even and at least 2.
+        heads: Number of heads; at least 1.
+        slowest: Smallest length, in radians per unit; above 0.
+        fastest: Largest length, in radians per unit; at least `slowest`.
 
-    ValueError: dim odd or below 2; heads below 1; a speed that is not above 0,
-    or a slowest above the fastest.
+    Returns:
+        Frequency vectors, shape `(heads, 2, dim / 2)`, float64.
+
+    Raises:
+        ValueError: If `dim` is odd or less than 2, `heads` is less than 1, or
+            not 0 < `slowest` <= `fastest`, both finite.
+
+    Example:
+        >>> golden_frequencies(4, heads=1, slowest=0.1, fastest=1.0)
+        tensor([[[ 0.1000, -0.3624],
+                 [ 0.0000,  0.9320]]], dtype=torch.float64)
     """
     _check_dim(dim, 2)
     if heads < 1:
@@ -142,15 +164,23 @@ def golden_frequencies(
 
 
 def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
-    """What learned vectors of mixed RoPE begin with: (heads, 2, dim / 2).
+    """Return initial values for the learned vectors of mixed RoPE.
 
-    Of float64. Each head has two crossed axes at a random angle, and lengths
-    base ^ (-4 p / dim) along each; the authors' base is 10. Make them an
-    nn.Parameter of float32, of each layer, without weight decay, as the
-    authors' code does.
+    Each head has two perpendicular axes at a random angle, and lengths base ^
+    (-4 p / dim) along each. Store them as an nn.Parameter of float32, one for
+    each layer, without weight decay, as the authors' code does.
 
-    ValueError: dim that is no multiple of four; heads below 1; base not
-    positive, or infinite.
+    Args:
+        dim: Number of channels of a head; a multiple of 4.
+        heads: Number of heads; at least 1.
+        base: Base of the lengths; the authors use 10.
+
+    Returns:
+        Frequency vectors, shape `(heads, 2, dim / 2)`, float64.
+
+    Raises:
+        ValueError: If `dim` is not a positive multiple of 4, `heads` is less
+            than 1, or `base` is not positive and finite.
     """
     if heads < 1:
         raise ValueError(f"heads must be at least 1, got {heads}")
@@ -164,14 +194,24 @@ def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
 
 
 def patch_centres(rows: int, columns: int) -> Tensor:
-    """Where DINOv3 sees patches: (rows * columns, 2), float64, row by row.
+    """Return the coordinates of patches in DINOv3, row by row.
 
-    The middle of each patch, in a picture that goes from -1 to 1 on both axes.
+    They are the centres of the patches in an image that extends from -1 to 1 on
+    both axes.
 
-    >>> patch_centres(1, 2).tolist()
-    [[0.0, -0.5], [0.0, 0.5]]
+    Args:
+        rows: Number of rows of patches; at least 1.
+        columns: Number of columns of patches; at least 1.
 
-    ValueError: no row or no column.
+    Returns:
+        Coordinates, shape `(rows * columns, 2)`, float64.
+
+    Raises:
+        ValueError: If there is no row or no column.
+
+    Example:
+        >>> patch_centres(1, 2).tolist()
+        [[0.0, -0.5], [0.0, 0.5]]
     """
     if min(rows, columns) < 1:
         raise ValueError(
@@ -189,26 +229,39 @@ def axes_tables(
     frequencies: Tensor,  # (..., axes, pairs)
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each angle: two of (..., tokens, pairs).
+    """Return the cosine and sine of each rotation angle.
 
-    Shapes are those of a product of matrices: with vectors of each head, places
-    of (tokens, axes) give (heads, tokens, pairs), and places of a batch are
-    (batch, 1, tokens, axes). Angles are float64, made where places live. Only
-    learned frequencies need gradients, and get them.
+    The angles are computed in float64 on the device of `places`. Only learned
+    frequencies need gradients, and they receive them.
 
-    >>> places = torch.tensor([[0, 0], [1, 2]])
-    >>> axes_tables(places, axial_frequencies(4, "each", base=100))[1]
-    tensor([[0.0000, 0.0000],
-            [0.8415, 0.9093]])
-
-    If frequencies are on another device than places, they are copied in each
-    call: the host waits for that.
+    If `frequencies` are on another device than `places`, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: places or frequencies of another shape; places not of uint8,
-    int8 to int64, float32 or float64; frequencies or dtype not of the latter
-    two.
+    Args:
+        places: Coordinates of each position, shape `(..., tokens, axes)`;
+            uint8, int8 to int64, float32 or float64. Shapes combine as in a
+            matrix product: with vectors for each head, places of shape
+            `(tokens, axes)` give `(heads, tokens, pairs)`, and places of a
+            batch have the shape `(batch, 1, tokens, axes)`.
+        frequencies: Frequency vectors, shape `(axes, pairs)` or
+            `(heads, axes, pairs)`, float32 or float64.
+        dtype: Dtype of the tables, float32 or float64.
+
+    Returns:
+        Cosines and sines, each of shape `(..., tokens, pairs)` and dtype
+        `dtype`, on the device of `places`.
+
+    Raises:
+        ValueError: If `places`, `frequencies` or `dtype` has another shape or
+            dtype than listed.
+
+    Example:
+        >>> places = torch.tensor([[0, 0], [1, 2]])
+        >>> axes_tables(places, axial_frequencies(4, "each", base=100))[1]
+        tensor([[0.0000, 0.0000],
+                [0.8415, 0.9093]])
     """
     _check_places(places)
     for name, kind in (("frequencies", frequencies.dtype), ("dtype", dtype)):
@@ -232,30 +285,43 @@ def turn_by_axes(
     sin: Tensor,  # (..., tokens, pairs)
     layout: str,
 ) -> Tensor:
-    """The q or the k of each head, turned: like x.
+    """Rotate a query or key tensor by the angles of its positions.
 
-    cos and sin are those of axes_tables, with an axis for each of x or fewer,
-    which are alike for all: (tokens, pairs) or (heads, tokens, pairs) for x of
-    (batch, heads, tokens, dim). There is no default layout. Pair p is
+    Leave class and register tokens out. Pair p is
 
         interleaved     channels 2 p and 2 p + 1
         half            p and p + dim / 2
-        half_by_axis    as half in the first half of x, which is turned by the
+        half_by_axis    as half in the first half of x, which is rotated by the
                         first half of pairs, and again in the second
 
-    The arithmetic is float32 at least. Leave class and register tokens out.
-
-    >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
-    >>> frequencies = axial_frequencies(4, "each", base=100)
-    >>> cos, sin = axes_tables(torch.tensor([[1, 0]]), frequencies)
-    >>> turn_by_axes(x, cos, sin, "half")
-    tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
-    >>> turn_by_axes(x, cos, sin, "half_by_axis")
-    tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
+    The arithmetic is float32 or wider.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; x not floating; another layout.
+    Args:
+        x: Queries or keys, shape `(..., tokens, dim)`, such as
+            `(batch, heads, tokens, dim)`, floating-point.
+        cos: Cosines from `axes_tables`, with the axes of `x` or fewer:
+            `(tokens, pairs)` or `(heads, tokens, pairs)` are shared by a batch.
+        sin: Sines from `axes_tables`, as `cos`.
+        layout: "interleaved", "half", or, if `dim` is a multiple of 4,
+            "half_by_axis". There is no default.
+
+    Returns:
+        The rotated tensor, with the shape and dtype of `x`.
+
+    Raises:
+        ValueError: If shapes do not fit, `x` is not floating-point, or `layout`
+            has another value than listed.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
+        >>> frequencies = axial_frequencies(4, "each", base=100)
+        >>> cos, sin = axes_tables(torch.tensor([[1, 0]]), frequencies)
+        >>> turn_by_axes(x, cos, sin, "half")
+        tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
+        >>> turn_by_axes(x, cos, sin, "half_by_axis")
+        tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
     """
     tokens, dim = x.shape[-2:] if x.ndim > 1 else (0, 0)
     want = (tokens, dim // 2)
@@ -295,7 +361,7 @@ def turn_by_axes(
 
 
 def _speeds(dim: int, base: float) -> Tensor:
-    """Those of RoPE, fastest first: (dim / 2,), radians per unit."""
+    """Return the frequencies of RoPE, highest first: (dim / 2,)."""
     p = torch.arange(dim // 2, dtype=torch.float64)
     return base ** (-2 * p / dim)
 

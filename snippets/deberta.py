@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""DeBERTa's disentangled attention: content and distance score each other.
+"""DeBERTa's disentangled attention: separate scores for content and distance.
 
     score[i, j] = (q[i] . k[j]                   content to content
                    + q[i] . key_rows[d]          content to position
@@ -9,15 +9,16 @@
     d           = min(max(i - j + span, 0), 2 span - 1)
 
 The rows are one learned table of 2 span distances, projected for each head as
-keys and as queries. d is greater the further back the key: the farthest after
-the query has row 0, or row 1 with max_distance, where row 0 is never read. From
-max_distance on transformers reads it. In its last term the paper has
-j - i in place of i - j; the released code has i - j in both, and so has this
-file.
+keys and as queries. The further back the key, the larger is d. The farthest key
+after the query has row 0, or row 1 with max_distance, where row 0 is never
+read; transformers reads row 0 from max_distance on. In its last term the paper
+has j - i in place of i - j; the released code has i - j in both, and so does
+this file.
 
-Source: arXiv:2006.03654, section 3.1, equations 3 and 4; reference code:
-disentangled_attention.py and, for the buckets, da_utils.py in
-github.com/microsoft/DeBERTa at 4d7fe0b, DeBERTa/deberta.
+References:
+    arXiv:2006.03654, section 3.1, equations 3 and 4.
+    Reference code: disentangled_attention.py and, for the buckets, da_utils.py
+    in github.com/microsoft/DeBERTa at 4d7fe0b, DeBERTa/deberta.
 """
 
 import math
@@ -28,19 +29,32 @@ from torch import Tensor, nn
 
 
 def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
-    """Distances of versions 2 and 3, coarser when far: int64, like distances.
+    """Return the bucketed distances of versions 2 and 3.
 
-    Up to span // 2 they stay what they are. From there to max_distance - 1
-    they are spread by their logarithm, rounded up, over what is left to
-    span - 1; beyond, they stay there. Both signs are alike.
-
-    >>> log_buckets(torch.tensor([-3, 128, 129, 200, 511, 9999]), 256, 512)
-    tensor([ -3, 128, 129, 169, 255, 255])
+    Up to span // 2, distances are unchanged. From there to max_distance - 1,
+    they are spread by their logarithm, rounded up, over the values up to span -
+    1; beyond, they stay at span - 1. Negative distances are treated in the same
+    way.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: distances no tensor of integers; span odd or below 4;
-    max_distance not above span // 2 + 1.
+    Args:
+        distances: Distances i - j, integers, any shape.
+        span: Number of distances on each side of the table; even and at least
+            4.
+        max_distance: All distances from max_distance - 1 on have the last
+            bucket; more than span // 2 + 1.
+
+    Returns:
+        The bucketed distances, in the shape of `distances`, int64.
+
+    Raises:
+        ValueError: If `distances` is not a tensor of integers, or `span` or
+            `max_distance` has another value than listed.
+
+    Example:
+        >>> log_buckets(torch.tensor([-3, 128, 129, 200, 511, 9999]), 256, 512)
+        tensor([ -3, 128, 129, 169, 255, 255])
     """
     _check_integers("distances", distances)
     middle, far = span // 2, max_distance - 1
@@ -66,23 +80,37 @@ def deberta_scores(
     key_positions: Tensor,  # (..., keys)
     max_distance: int | None = None,
 ) -> Tensor:
-    """How well each key fits each query: (..., heads, queries, keys).
+    """Return the attention scores of DeBERTa.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch, (1,
-    tokens) or (batch, tokens). They may stay on the CPU. k may have fewer heads
-    than q: each serves heads / key_heads of them, in order. With max_distance,
-    i - j goes through log_buckets first. Rows that are None leave out their
-    term, and terms is 2.
+    If positions are on the CPU and `q` is not, each call copies them, and the
+    host waits for the copy.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
-
-    Its backward pass adds atomically, which is slow on a GPU: for consecutive
-    positions, train with deberta_scores_consecutive.
+    The backward pass uses atomic additions, which are slow on a GPU: for
+    consecutive positions, train with `deberta_scores_consecutive`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; no rows; positions that are no integers;
-    with max_distance, as log_buckets.
+    Args:
+        q: Queries, shape `(..., heads, queries, dim)`.
+        k: Keys, shape `(..., key_heads, keys, dim)`. Each key head serves heads
+            / key_heads heads of `q`, in order.
+        key_rows: The table projected as keys, shape `(heads, 2 * span, dim)`.
+            None leaves out its term, and terms is 2.
+        query_rows: The table projected as queries, shape
+            `(heads, 2 * span, dim)`. None leaves out its term, and terms is 2.
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, `(1, queries)` or `(batch, queries)`. May
+            stay on the CPU.
+        key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
+            `(batch, keys)`, with the same leading axes.
+        max_distance: If given, i - j is passed through `log_buckets` first.
+
+    Returns:
+        Scores, shape `(..., heads, queries, keys)`.
+
+    Raises:
+        ValueError: If shapes do not fit, both tables are None, positions are
+            not integers, or, with `max_distance`, as in `log_buckets`.
     """
     tables = {"key_rows": key_rows, "query_rows": query_rows}
     rows = {name: each for name, each in tables.items() if each is not None}
@@ -132,28 +160,42 @@ def deberta_scores_consecutive(
     query_rows: Tensor | None,  # (heads, distances, dim)
     max_distance: int | None = None,
 ) -> Tensor:
-    """deberta_scores of consecutive positions: the same, to rounding.
+    """Return the scores of `deberta_scores` for consecutive positions.
 
-    The keys stand one after the other, and the queries are the last of them:
-    all of them, as in DeBERTa, or the last few. The rows of a model with
-    DebertaScores are
+    The result is the same up to rounding. The keys are consecutive, and the
+    queries are the last of them: all of them, as in DeBERTa, or the last few.
+    The rows of a model with DebertaScores are
 
         key_rows, query_rows = (
             project(scores.table).unflatten(-1, (heads, -1)).transpose(0, 1)
             for project in (scores.project_key, scores.project_query)
         )
 
-    On a GPU the products with the rows are shifted into place, one row after
-    the other, and the gradient is a sum. deberta_scores, which takes any
-    positions, looks products up: its gradient is two atomic additions for each
-    query and key, and training waits for them. Without max_distance the result
-    has the same bits; with it, this makes products for 2 max_distance
-    distances, not for 2 span. A CPU adds one by one: there this is
-    deberta_scores.
+    On a GPU, the products with the rows are shifted into place, one row after
+    the other, and the gradient is a sum. `deberta_scores`, which takes any
+    positions, uses a lookup: its gradient consists of two atomic additions for
+    each query and key, and training waits for them. Without `max_distance`, the
+    result has the same bits; with it, this function computes products for 2
+    max_distance distances instead of 2 span. A CPU adds one by one: there, this
+    function calls `deberta_scores`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: as deberta_scores; more queries than keys.
+    Args:
+        q: Queries, as in `deberta_scores`.
+        k: Keys, as in `deberta_scores`.
+        key_rows: The table projected as keys, shape `(heads, distances, dim)`,
+            or None.
+        query_rows: The table projected as queries, shape
+            `(heads, distances, dim)`, or None.
+        max_distance: As in `deberta_scores`.
+
+    Returns:
+        Scores, shape `(..., heads, queries, keys)`.
+
+    Raises:
+        ValueError: As in `deberta_scores`, or if there are more queries than
+            keys.
     """
     given = [each for each in (key_rows, query_rows) if each is not None]
     _check_shapes(q, k, key_rows, query_rows)
@@ -186,23 +228,33 @@ def deberta_scores_consecutive(
 
 
 class DebertaScores(nn.Module):
-    """What a layer learns for its scores: the table and its two projections.
+    """Hold the table of a layer and its two projections.
 
-    dim is the width of the model, the heads are dim/heads wide. All layers of
-    the paper's models share the table: set second.table = first.table. Give
-    max_distance for the buckets of versions 2 and 3: there span is 256 and
-    max_distance 512. These versions have no projections for the table: they
-    normalise the rows and project them with those of the content. Neither
-    projection has a bias; that of the queries has one in version 1 as released.
-    terms are those of transformers' pos_att_type: "c2p" has project_key, "p2c"
-    project_query, and what is not needed is None.
+    All layers of the paper's models share the table: set
+    `second.table = first.table`. Versions 2 and 3 have no projections for the
+    table: they normalise the rows and project them with the projections of the
+    content. Neither projection has a bias here; that of the queries has one in
+    version 1 as released.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as deberta_scores; dim not a multiple of heads, span below 1;
-    no terms or others.
+    Args:
+        dim: Width of the model; a multiple of `heads`.
+        heads: Number of heads, each of width dim/heads.
+        span: Number of distances on each side of the table; at least 1. It is
+            256 in versions 2 and 3.
+        max_distance: Use the buckets of versions 2 and 3, where it is 512. None
+            is for distances without buckets.
+        terms: Terms of the score, as pos_att_type in transformers: "c2p" has
+            project_key, "p2c" has project_query. The projection of a missing
+            term is None.
+
+    Raises:
+        ValueError: If `dim` is not a positive multiple of `heads`, `span` is
+            less than 1, `terms` is empty or unknown, or as in `log_buckets`.
     """
 
     def __init__(
@@ -235,7 +287,7 @@ class DebertaScores(nn.Module):
         )
 
     def reset_parameters(self) -> None:
-        """Draw the table; the two projections have their own."""
+        """Initialise the table; the two projections have their own method."""
         nn.init.normal_(self.table, std=0.02)
 
     def forward(
@@ -245,6 +297,20 @@ class DebertaScores(nn.Module):
         query_positions: Tensor,
         key_positions: Tensor,
     ) -> Tensor:
+        """Return the attention scores of DeBERTa.
+
+        Args:
+            q: Queries, as in `deberta_scores`.
+            k: Keys, as in `deberta_scores`.
+            query_positions: Positions of the queries, as in `deberta_scores`.
+            key_positions: Positions of the keys, as in `deberta_scores`.
+
+        Returns:
+            Scores, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: As in `deberta_scores`.
+        """
         return deberta_scores(
             q,
             k,
@@ -343,7 +409,7 @@ def _check_shapes(
 
 
 def _in_buckets(rows: Tensor, max_distance: int) -> Tensor:
-    """The row of each distance, from -max_distance on: 2 max_distance rows."""
+    """Return the rows of distances -max_distance to max_distance - 1."""
     span = rows.shape[-2] // 2
     distances = torch.arange(-max_distance, max_distance, device=rows.device)
     return rows[..., log_buckets(distances, span, max_distance) + span, :]

@@ -18,8 +18,8 @@ the text, as with dynamic NTK or a moving centre of xPos, cache k before it is
 encoded, and encode all of cache.k at each step.
 
 `kept` and `moved` free slots in a long text, or move a text that was processed
-alone to other positions. The k and v of its tokens still contain what these
-tokens saw when they were processed.
+alone to other positions. The k and v of its tokens still depend on the context
+in which these tokens were processed.
 
 References:
     Packing that changes no result: arXiv:2107.02027.
@@ -41,8 +41,9 @@ def document_positions(
 ) -> Tensor:
     """Return positions that start at 0 in each document of a sequence.
 
-    The sequences must be whole. When decoding, the next token of a document has
-    the next position. packed_positions of embed.py is the same function.
+    The input must contain whole sequences. In decoding, the next token of a
+    document has the next position. packed_positions of embed.py is the same
+    function.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
@@ -96,8 +97,8 @@ def visible(
             `key_positions`, integers or bool.
         causal: Whether to hide keys at later positions than the query.
         window: Hide keys at a distance of `window` positions or more; at least
-            1. None hides none of them. The token itself counts: with `causal`,
-            a token sees `window` keys, and with window 1 only itself.
+            1. None is for no window. The token itself counts: with `causal`, a
+            token sees `window` keys, and with window 1 only itself.
             sliding_window in the decoders of transformers counts in the same
             way. In its bidirectional models, such as ModernBERT, and in
             window_size of FlashAttention, the token itself does not count: pass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""Local and global relative positions: every offset near by, rings far away.
+"""Local-global relative positions: exact offsets nearby, rings at a distance.
 
 A key at offset o = j - i from a query has one vector in the score:
 
@@ -9,18 +9,21 @@ A key at offset o = j - i from a query has one vector in the score:
                 = global_table[o > 0, ring]               otherwise
     ring        = min((|o| - window - 1) // width, rings - 1)
 
-so each ring but the last holds width distances, and the last one all the rest.
-No tensor of queries x keys x dim is made: each q meets every row once, and
-every key picks its product.
+Each ring except the last contains width distances, and the last one contains
+all larger ones. No tensor of queries x keys x dim is created: each q is
+multiplied by every row once, and every key selects its product.
 
-This is a module for learning, not a paper's method. Look for two faults where
-it is written elsewhere. Offsets that were shifted to start at 0, then clipped
-to -window..window and shifted again: every key from the query on gets the last
-local row. Offsets that were clipped to the window before the tables are asked:
-then no key is far away, and no gradient ever reaches the global table.
+This is a module for learning, not a paper's method. Two bugs occur in other
+implementations. (1) Offsets that are shifted to start at 0, then clipped to
+-window..window and shifted again: every key from the query on gets the last
+local row. (2) Offsets that are clipped to the window before the lookup: then no
+key is in a ring, and the global table never receives a gradient.
 
-Source: no paper of its own. Vectors in the score: arXiv:1803.02155, equation 4.
-Finer near by than far away, as numbers: arXiv:1910.10683, section 2.1.
+References:
+    No paper of its own.
+    Vectors in the score: Shaw et al. 2018, arXiv:1803.02155, equation 4.
+    Finer buckets nearby than at a distance, as numbers: Raffel et al. 2019,
+    arXiv:1910.10683, section 2.1.
 """
 
 import math
@@ -37,22 +40,37 @@ def local_global_rows(
     rings: int,
     device: torch.device | None = None,
 ) -> Tensor:
-    """The row of each pair: (..., queries, keys), int64.
+    """Return the row of the tables for each query and key.
 
-    Rows 0 to 2 window are the local table, then come the rings before the
-    query, nearest first, then those after it. Positions are integers, in
-    tokens, brought to device; window and width are distances in tokens.
-
-    >>> at = torch.arange(6)
-    >>> local_global_rows(at[:1], at, window=1, width=2, rings=2)
-    tensor([[1, 2, 5, 5, 6, 6]])
-    >>> local_global_rows(at[5:], at, window=1, width=2, rings=2)
-    tensor([[4, 4, 3, 3, 0, 1]])
+    Rows 0 to 2 window are the local table. They are followed by the rings
+    before the query, nearest first, and then by those after it.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: window below 0; width or rings below 1; positions that are no
-    tensors of integers or do not fit each other.
+    Args:
+        query_positions: Positions in tokens, integers, shape `(..., queries)`.
+        key_positions: Positions of the keys, integers, shape `(..., keys)`,
+            with the same leading axes.
+        window: Largest distance of the local table, in tokens; at least 0.
+        width: Number of distances in a ring; at least 1.
+        rings: Number of rings on each side; at least 1.
+        device: Device of the result, to which positions are moved; None is
+            theirs.
+
+    Returns:
+        Row indices, shape `(..., queries, keys)`, int64.
+
+    Raises:
+        ValueError: If `window`, `width` or `rings` has another value than
+            listed, or positions are not tensors of integers or do not fit each
+            other.
+
+    Example:
+        >>> at = torch.arange(6)
+        >>> local_global_rows(at[:1], at, window=1, width=2, rings=2)
+        tensor([[1, 2, 5, 5, 6, 6]])
+        >>> local_global_rows(at[5:], at, window=1, width=2, rings=2)
+        tensor([[4, 4, 3, 3, 0, 1]])
     """
     if window < 0 or width < 1 or rings < 1:
         raise ValueError(
@@ -76,27 +94,44 @@ def local_global_scores(
     key_positions: Tensor,  # (..., keys)
     width: int,
 ) -> Tensor:
-    """How well each key fits each query: (..., queries, keys).
+    """Return the attention scores with local and global vectors.
 
-    Positions are integers, in tokens: (tokens,) for all rows of a batch or, if
-    q has heads, (1, tokens) or (batch, tokens). They may stay on the CPU. k may
-    have fewer heads than q: each serves heads / key_heads of them, in order. It
-    hides no key: in a causal model mask later keys too.
+    The scores hide no key: in a causal model, mask later keys as well.
 
-    >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
-    >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)
-    >>> at = torch.tensor([5]), torch.tensor([3, 4, 5, 6])
-    >>> local_global_scores(q, k, near, far + 9, *at, width=4)
-    tensor([[9., 1., 2., 3.]])
+    If positions are on the CPU and `q` is not, each call copies them, and the
+    host waits for the copy.
 
-    Positions left on the CPU are copied in each call: the host waits for that.
-
-    Its backward pass adds atomically, which is slow on a GPU: for consecutive
-    positions, train with local_global_scores_consecutive.
+    The backward pass uses atomic additions, which are slow on a GPU: for
+    consecutive positions, train with `local_global_scores_consecutive`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: as local_global_rows; shapes that do not fit.
+    Args:
+        q: Queries, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`:
+            each key head serves heads / key_heads heads, in order.
+        local_table: One vector per offset, shape `(2 * window + 1, dim)`.
+        global_table: Vectors of the rings before and after the query, shape
+            `(2, rings, dim)`.
+        query_positions: Positions in tokens, integers, shape `(queries,)` if
+            all sequences share them, or, if `q` has heads, `(1, queries)` or
+            `(batch, queries)`. May stay on the CPU.
+        key_positions: The same for the keys, with the same leading axes.
+        width: Number of distances in a ring; at least 1.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`.
+
+    Raises:
+        ValueError: As in `local_global_rows`, or if shapes do not fit.
+
+    Example:
+        >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
+        >>> near = torch.tensor([[1.0], [2.0], [3.0]])
+        >>> far = torch.zeros(2, 1, 1)
+        >>> at = torch.tensor([5]), torch.tensor([3, 4, 5, 6])
+        >>> local_global_scores(q, k, near, far + 9, *at, width=4)
+        tensor([[9., 1., 2., 3.]])
     """
     _check_keys(q, k)
     dim = q.shape[-1]
@@ -120,26 +155,43 @@ def local_global_scores_consecutive(
     global_table: Tensor,  # (2, rings, dim)
     width: int,
 ) -> Tensor:
-    """local_global_scores of consecutive positions: the same shape and bits.
+    """Return the scores of `local_global_scores` for consecutive positions.
 
-    The keys stand one after the other, and the queries are the last of them:
-    all of them in training, one in decoding. k may have fewer heads than q. It
-    hides no key.
+    The result has the same bits. The keys are consecutive, and the queries are
+    the last of them: all of them in training, one in decoding. The scores hide
+    no key.
 
-    On a GPU the products of q and the tables are shifted into place, one row
-    after the other, and the gradient is a sum. local_global_scores, which takes
-    any positions, looks products up: its gradient is an atomic addition for
+    On a GPU, the products of q and the tables are shifted into place, one row
+    after the other, and the gradient is a sum. `local_global_scores`, which
+    takes any positions, uses a lookup: its gradient is an atomic addition for
     each query and key, many of them to the same column, and training waits for
-    them. A CPU adds one by one: there this is local_global_scores.
-
-    >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
-    >>> near, far = torch.tensor([[1.0], [2.0], [3.0]]), torch.zeros(2, 1, 1)
-    >>> local_global_scores_consecutive(q, k, near, far + 9, width=4)
-    tensor([[9., 9., 1., 2.]])
+    them. A CPU adds one by one: there, this function calls
+    `local_global_scores`.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: as local_global_scores; more queries than keys.
+    Args:
+        q: Queries, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`.
+        local_table: One vector per offset, shape `(rows, dim)` with
+            `2 * window + 1` rows.
+        global_table: Vectors of the rings before and after the query, shape
+            `(2, rings, dim)`.
+        width: Number of distances in a ring; at least 1.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`.
+
+    Raises:
+        ValueError: As in `local_global_scores`, or if there are more queries
+            than keys.
+
+    Example:
+        >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
+        >>> near = torch.tensor([[1.0], [2.0], [3.0]])
+        >>> far = torch.zeros(2, 1, 1)
+        >>> local_global_scores_consecutive(q, k, near, far + 9, width=4)
+        tensor([[9., 9., 1., 2.]])
     """
     _check_keys(q, k)
     queries, keys = q.shape[-2], k.shape[-2]
@@ -162,18 +214,26 @@ def local_global_scores_consecutive(
 
 
 class LocalGlobal(nn.Module):
-    """Both tables of a layer, for heads of width dim, and the scores of them.
+    """Hold both tables of a layer.
 
     With attention.py, for tokens at positions `at`:
 
         score = lambda q, k: local_global(q, k, at, at)
         output, weights = attention(q, k, v, score=score)
 
-    Positions left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as local_global_scores; dim below 1.
+    Args:
+        dim: Width of a head; at least 1.
+        window: Largest distance of the local table, in tokens; at least 0.
+        width: Number of distances in a ring; at least 1.
+        rings: Number of rings on each side; at least 1.
+
+    Raises:
+        ValueError: If `dim` is less than 1, or as in `local_global_rows`.
     """
 
     def __init__(self, dim: int, window: int, width: int, rings: int):
@@ -188,6 +248,7 @@ class LocalGlobal(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise both tables."""
         for table in (self.local_table, self.global_table):
             nn.init.normal_(table, std=table.shape[-1] ** -0.5)
 
@@ -198,6 +259,21 @@ class LocalGlobal(nn.Module):
         query_positions: Tensor,
         key_positions: Tensor,
     ) -> Tensor:
+        """Return the attention scores with local and global vectors.
+
+        Args:
+            q: Queries, as in `local_global_scores`.
+            k: Keys, as in `local_global_scores`.
+            query_positions: Positions of the queries, as in
+                `local_global_scores`.
+            key_positions: Positions of the keys, as in `local_global_scores`.
+
+        Returns:
+            Scores, shape `(..., queries, keys)`.
+
+        Raises:
+            ValueError: As in `local_global_scores`.
+        """
         tables = self.local_table, self.global_table
         at = query_positions, key_positions
         return local_global_scores(q, k, *tables, *at, self.width)
@@ -303,7 +379,7 @@ def _check_last(queries: int, keys: int) -> None:
 
 
 def _by_offset(by_row: Tensor, window: int, width: int, keys: int) -> Tensor:
-    """From a column for each row to one for each offset, as far as keys are."""
+    """Extend one column per row to one per offset, as far as there are keys."""
     near, rings = 2 * window + 1, by_row.shape[-1] // 2 - window
     here, before, after = by_row.split((near, rings, rings), -1)
     if not torch.compiler.is_compiling():  # which makes no more than is used

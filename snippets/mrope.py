@@ -1,28 +1,30 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-24
-"""M-RoPE: RoPE for prompts of text, pictures and films, with three positions.
+"""M-RoPE: RoPE for text, images and video, with three positions per token.
 
-Each token has a time, a row and a column, and each pair of channels turns by
-one of the three. pos is their position on the axis of pair p:
+Each token has a time, a row and a column, and each pair of channels rotates by
+one of the three. pos is the position of the token on the axis of pair p:
 
     angle = pos[axis of p] * w[p]         w as in RoPE, over all pairs
 
-A word has the same position three times, so that text alone is turned as by
-RoPE. Which axis a pair has is given by how many pairs each axis gets:
+A text token has the same position three times, so text alone is rotated as in
+RoPE. The number of pairs of each axis determines the axis of a pair:
 
     chunks        t t t .. h h h .. w w w ..          Qwen2-VL, Qwen2.5-VL
     interleaved   t h w t h w .. t t t                Qwen3-VL, Qwen3.5
 
-Not here: h w h w .. t t t of ERNIE 4.5-VL, which gives time the slowest pairs.
+Not implemented here: h w h w .. t t t of ERNIE 4.5-VL, which gives time the
+lowest frequencies.
 
-Tables of cosines and sines come out, for apply_rope of rope.py with the layout
-of the checkpoint: "half" in all of these. Tables may be made for all layers at
-once. A checkpoint keeps to its sections and layout; nothing but worse answers
-tells that they are others.
+The tables of cosines and sines are for apply_rope of rope.py with the layout of
+the checkpoint: "half" in all of these models. Tables may be computed once for
+all layers. Use the sections and the layout of the checkpoint: wrong ones raise
+no error and only make the answers worse.
 
-Source: arXiv:2409.12191, section 2.1. Hugging Face Transformers 5.23.0, under
-models/: qwen2_vl, qwen2_5_vl and qwen3_vl, get_rope_index and the classes of
-rotary embeddings.
+References:
+    arXiv:2409.12191, section 2.1.
+    Hugging Face Transformers 5.23.0, under models/: qwen2_vl, qwen2_5_vl and
+    qwen3_vl, get_rope_index and the classes of rotary embeddings.
 """
 
 from collections.abc import Sequence
@@ -35,12 +37,16 @@ AFTER = ("largest", "space")
 
 
 class Grid(NamedTuple):
-    """The patches of a picture, with one frame, or of a film.
+    """Describe the patches of an image, which has one frame, or of a video.
 
-    step is by how much time goes on from frame to frame: 1 in Qwen2-VL; tokens
-    per second times seconds from one frame of the grid to the next in
-    Qwen2.5-VL. Qwen3-VL writes the time between frames as text: give each frame
-    as a Grid of its own.
+    Attributes:
+        frames: Number of frames; at least 1.
+        rows: Number of rows of patches, a multiple of merge.
+        columns: Number of columns of patches, a multiple of merge.
+        step: Time from one frame to the next: 1 in Qwen2-VL; in Qwen2.5-VL,
+            tokens per second times seconds from one frame of the grid to the
+            next. Qwen3-VL writes the time between frames as text: pass each
+            frame as a Grid of its own.
     """
 
     frames: int
@@ -52,33 +58,46 @@ class Grid(NamedTuple):
 def mrope_positions(
     segments: Sequence[int | Grid], *, merge: int, after: str
 ) -> Tensor:
-    """Time, row and column of each token of a prompt: (tokens, 3), int64.
+    """Return the time, row and column of each token of a prompt.
 
-    segments are, in their order, numbers of text tokens and grids of patches.
-    merge is how many patches on a side make one token, 2 in these models. All
-    frames, then rows, then columns of a grid begin where the text has come to.
-    Times are rounded down, products of float32, as in transformers. Where text
-    goes on, after says:
+    All frames, rows and columns of a grid begin at the position that the text
+    has reached. Times are products in float32, rounded down, as in
+    transformers. The text after a grid continues
 
         largest   beyond all positions before: transformers at 00b676f
-        space     by the longer side of the picture: transformers 5.23.0
+        space     by the longer side of the image: transformers 5.23.0
 
-    They differ for films whose time goes further than their sides: with "space"
-    the times of last frames are then those of words that come later.
+    These differ for videos that are longer in time than their sides: with
+    "space", the last frames and later text tokens then have the same times.
 
-    >>> prompt = [2, Grid(1, 4, 6), 1]
-    >>> mrope_positions(prompt, merge=2, after="largest").T
-    tensor([[0, 1, 2, 2, 2, 2, 2, 2, 5],
-            [0, 1, 2, 2, 2, 3, 3, 3, 5],
-            [0, 1, 2, 3, 4, 2, 3, 4, 5]])
+    For transformers, which takes `(3, batch, tokens)`, pass `.T[:, None]`.
+    Tokens that transformers generates continue from the largest position of the
+    prompt plus 1. With "space", this may be beyond the end of a prompt that
+    ends with text: the same token then has one position in the prompt and
+    another when it is generated.
 
-    For transformers, which wants (3, batch, tokens), take .T[:, None]. Tokens
-    that it generates go on from the largest position of the prompt plus 1. With
-    "space" that may be beyond the end of a prompt that ends with text: the same
-    token then has one position when it is read and another when it is written.
+    Args:
+        segments: Numbers of text tokens, each at least 1, and Grids of patches,
+            in the order of the prompt.
+        merge: Number of patches on a side that form one token; 2 in these
+            models.
+        after: "largest" or "space".
 
-    ValueError: no segments; fewer than one token or patch; sides that merge
-    does not divide; a step below 0 or none; another after.
+    Returns:
+        Positions, shape `(tokens, 3)`, int64.
+
+    Raises:
+        ValueError: If there are no segments, a segment has less than one token
+            or patch, `merge` is less than 1 or does not divide the sides of a
+            grid, a step is negative or not finite, or `after` has another value
+            than listed.
+
+    Example:
+        >>> prompt = [2, Grid(1, 4, 6), 1]
+        >>> mrope_positions(prompt, merge=2, after="largest").T
+        tensor([[0, 1, 2, 2, 2, 2, 2, 2, 5],
+                [0, 1, 2, 2, 2, 3, 3, 3, 5],
+                [0, 1, 2, 3, 4, 2, 3, 4, 5]])
     """
     if after not in AFTER:
         raise ValueError(f"after must be 'largest' or 'space', got {after!r}")
@@ -101,20 +120,28 @@ def mrope_positions(
 
 
 def pair_axes(sections: Sequence[int], layout: str) -> Tensor:
-    """Which axis each pair turns by: (pairs,), int64; 0 is time.
+    """Return the axis of each pair: 0 is time, 1 the row, 2 the column.
 
-    sections are numbers of pairs, of time, row and column: [16, 24, 24] in
-    Qwen2-VL. (Older code doubles them, to count channels.) There is no default
-    layout, chunks or interleaved. In the latter a row or a column has every
-    third pair until it has as many as it gets, and time has the rest.
+    Args:
+        sections: Numbers of pairs of time, row and column: [16, 24, 24] in
+            Qwen2-VL. (Older code doubles them, to count channels.)
+        layout: "chunks" or "interleaved". There is no default. If interleaved,
+            row and column each have every third pair until they have their
+            number, and time has all other pairs.
 
-    >>> pair_axes([3, 2, 2], "chunks")
-    tensor([0, 0, 0, 1, 1, 2, 2])
-    >>> pair_axes([3, 2, 2], "interleaved")
-    tensor([0, 1, 2, 0, 1, 2, 0])
+    Returns:
+        Axes, shape `(pairs,)`, int64.
 
-    ValueError: sections that are not three, or below 0, or that sum to nothing;
-    too many of a row or a column to be interleaved; another layout.
+    Raises:
+        ValueError: If `sections` are not three non-negative numbers with a
+            positive sum, a row or column has more pairs than can be
+            interleaved, or `layout` has another value than listed.
+
+    Example:
+        >>> pair_axes([3, 2, 2], "chunks")
+        tensor([0, 0, 0, 1, 1, 2, 2])
+        >>> pair_axes([3, 2, 2], "interleaved")
+        tensor([0, 1, 2, 0, 1, 2, 0])
     """
     if len(sections) != 3 or min(sections) < 0 or not sum(sections):
         raise ValueError(
@@ -146,28 +173,40 @@ def mrope_tables(
     axes: Tensor,  # (pairs)
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each angle: two of (..., tokens, pairs).
+    """Return the cosine and sine of each rotation angle.
 
-    frequencies are those of RoPE for the rotated channels, rope_frequencies(2 *
-    pairs, base) of rope.py, in radians per position: all channels of a head in
-    Qwen2-VL to Qwen3-VL, a quarter in Qwen3.5. axes are those of pair_axes.
-    Angles are float64, and are made where positions live, as in rope_tables of
-    rope.py, whose other words hold here too.
+    Angles are computed in float64 on the device of `positions`. The notes of
+    rope_tables in rope.py apply here as well.
 
-    >>> positions = torch.tensor([[1, 1, 1], [1, 2, 3]])
-    >>> frequencies = torch.tensor([1.0, 0.1, 0.01])
-    >>> mrope_tables(positions, frequencies, torch.tensor([0, 1, 2]))[1]
-    tensor([[0.8415, 0.0998, 0.0100],
-            [0.8415, 0.1987, 0.0300]])
-
-    If frequencies or axes are on another device than positions, they are copied
-    in each call: the host waits for that.
+    If `frequencies` or `axes` are on another device than `positions`, each call
+    copies them, and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: positions of another shape, or not of uint8, int8 to int64,
-    float32 or float64; frequencies that are not (pairs,); axes of another
-    number of pairs, or not int64; frequencies or dtype not float32 or float64.
+    Args:
+        positions: Time, row and column of each token, shape `(..., tokens, 3)`;
+            uint8, int8 to int64, float32 or float64.
+        frequencies: Radians per position, shape `(pairs,)`, float32 or float64:
+            those of RoPE for the rotated channels,
+            `rope_frequencies(2 * pairs, base)` of rope.py. These are all
+            channels of a head in Qwen2-VL to Qwen3-VL, a quarter in Qwen3.5.
+        axes: Axis of each pair from `pair_axes`, shape `(pairs,)`, int64.
+        dtype: Dtype of the tables, float32 or float64.
+
+    Returns:
+        Cosines and sines, each of shape `(..., tokens, pairs)` and dtype
+        `dtype`, on the device of `positions`.
+
+    Raises:
+        ValueError: If `positions`, `frequencies`, `axes` or `dtype` has another
+            shape or dtype than listed.
+
+    Example:
+        >>> positions = torch.tensor([[1, 1, 1], [1, 2, 3]])
+        >>> frequencies = torch.tensor([1.0, 0.1, 0.01])
+        >>> mrope_tables(positions, frequencies, torch.tensor([0, 1, 2]))[1]
+        tensor([[0.8415, 0.0998, 0.0100],
+                [0.8415, 0.1987, 0.0300]])
     """
     _check_three(positions)
     for name, kind in (("frequencies", frequencies.dtype), ("dtype", dtype)):
@@ -191,7 +230,7 @@ def mrope_tables(
 
 
 def _places(grid: Grid, merge: int) -> Tensor:
-    """Time, row and column of each token of a grid, from 0: (tokens, 3)."""
+    """Return time, row and column of each token of a grid: (tokens, 3)."""
     frames, rows, columns, step = grid
     if min(frames, rows, columns) < 1 or rows % merge or columns % merge:
         raise ValueError(
@@ -207,7 +246,7 @@ def _places(grid: Grid, merge: int) -> Tensor:
 
 
 def _words(count: int) -> Tensor:
-    """The same position three times: (count, 3)."""
+    """Return the same position three times for each token: (count, 3)."""
     if not isinstance(count, int) or count < 1:
         raise ValueError(
             "a segment must be a Grid, or a number of words from 1 on, "

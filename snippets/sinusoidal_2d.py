@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-25
-"""Sinusoids for a picture: each axis of a place gets channels of its own.
+"""2-D sinusoidal encoding for images: separate channels for each axis.
 
-A place is (row, column), the row first, and may have more axes. Of dim
-channels each axis has dim / axes, which hold the sinusoids of its coordinate:
+A position is (row, column), the row first, and may have more axes. Of dim
+channels, each axis has dim / axes, which contain the sinusoids of its
+coordinate:
 
     w[p]     = base ^ (-2 p / (dim / axes))      radians per unit
     wave     = sin(place[axis] * w[p]) and cos(place[axis] * w[p])
 
-The sum of patch and encoding enters the first layer, or queries and keys of
-each. Released code differs in five things, which have no default here:
+The sum of patch and encoding enters the first layer, or the queries and keys of
+each layer. Released code differs in five choices, which have no default here:
 
     order    start  layout        coordinates
     (0, 1)   1      interleaved   (n + 1) / size * 2 pi    DETR, normalised
@@ -20,20 +21,24 @@ each. Released code differs in five things, which have no default here:
     (0, 1)   0      sines_first   n                        timm
     (1, 0)   0      sin_cos       n                        big_vision, closed
 
-The fifth is the base: 10000 in all of these, 20 in DAB-DETR and Grounding DINO,
-which otherwise do as DETR, normalised.
+The fifth is the base: 10000 in all of these, and 20 in DAB-DETR and Grounding
+DINO, which otherwise are the same as DETR, normalised.
 
 MAE's code calls its first half emb_h, for the height, and fills it from the
-columns. ViT-MAE in transformers builds rows first and then swaps the halves, in
-the encoder and in the decoder, because pretrained weights need MAE's order.
+columns. ViT-MAE in transformers computes rows first and then swaps the halves,
+in the encoder and in the decoder, because pretrained weights need MAE's order.
 PixArt, in diffusers, also divides coordinates by an interpolation scale.
-interleave_sin_cos=True in timm gives sin_cos, not what is interleaved here.
+interleave_sin_cos=True in timm gives sin_cos, not what is called interleaved
+here.
 
-Source: the code of DETR (arXiv:2005.12872), github.com/facebookresearch/detr at
-29901c5, models/position_encoding.py; of MAE (arXiv:2111.06377),
-github.com/facebookresearch/mae at efb2a80, util/pos_embed.py; of big_vision,
-github.com/google-research/big_vision at 0127fb6, big_vision/models/vit.py; of
-transformers 5.23.0, timm 1.0.22 and diffusers 0.36.0.
+References:
+    DETR (arXiv:2005.12872): github.com/facebookresearch/detr at 29901c5,
+    models/position_encoding.py.
+    MAE (arXiv:2111.06377): github.com/facebookresearch/mae at efb2a80,
+    util/pos_embed.py.
+    big_vision: github.com/google-research/big_vision at 0127fb6,
+    big_vision/models/vit.py.
+    The code of transformers 5.23.0, timm 1.0.22 and diffusers 0.36.0.
 """
 
 import math
@@ -47,18 +52,28 @@ LAYOUTS = ("interleaved", "sin_cos", "sines_first")
 def grid_places(
     grid: tuple[int, ...], *, start: float, span: float | None = None
 ) -> Tensor:
-    """Where the cells of a grid stand: (*grid, axes), row by row.
+    """Return the coordinates of the cells of a grid, row by row.
 
-    start is the coordinate of the first cell of each axis: 0, 1, or 0.5 for
-    centres. A span makes all pictures equally large: a coordinate is then
-    (start + n) * span / cells of the axis. DETR has start=1, span=2 * math.pi.
-    Integers if start is one and there is no span, else float64; on the CPU.
+    Args:
+        grid: Number of cells on each axis, rows first; at least one axis, each
+            with at least 1 cell.
+        start: Coordinate of the first cell of each axis: 0, 1, or 0.5 for
+            centres.
+        span: If given, all images have the same size: a coordinate is then
+            (start + n) * span / cells of the axis. Above 0. DETR has `start=1`
+            and `span=2 * math.pi`.
 
-    >>> grid_places((2, 3), start=0).flatten(0, 1).tolist()
-    [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    Returns:
+        Coordinates, shape `(*grid, axes)`, on the CPU; int64 if `start` is an
+        integer and there is no `span`, otherwise float64.
 
-    ValueError: no axis, or one without a cell; start or span no number; span
-    not above 0.
+    Raises:
+        ValueError: If there is no axis or an axis has no cell, `start` or
+            `span` is not a finite number, or `span` is not above 0.
+
+    Example:
+        >>> grid_places((2, 3), start=0).flatten(0, 1).tolist()
+        [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     """
     if not grid or min(grid) < 1:
         raise ValueError(
@@ -78,21 +93,33 @@ def padded_places(
     start: float,
     span: float | None = None,
 ) -> Tensor:
-    """Where the cells of padded pictures stand: (..., rows, columns, 2).
+    """Return the coordinates of the cells of padded images.
 
-    inside is True for the cells that a picture has, so that each picture of a
-    batch has its own size, as in DETR. Cells are counted along their column and
-    their row. What is not inside has places that mean nothing: hide it. Result
-    and device as in grid_places; with a span leave inside on the CPU for mps.
-
-    >>> inside = torch.tensor([[True, True, False], [True, True, False]])
-    >>> padded_places(inside, start=1, span=1.0)[..., 1]  # their columns
-    tensor([[0.5000, 1.0000, 1.0000],
-            [0.5000, 1.0000, 1.0000]], dtype=torch.float64)
+    Each image of a batch has its own size, as in DETR: cells are counted along
+    their column and their row.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: inside of another shape or dtype; as grid_places.
+    Args:
+        inside: True for the cells of the image, False for padding, shape
+            `(..., rows, columns)`, bool. With a `span`, leave it on the CPU if
+            the result is for MPS.
+        start: As in `grid_places`.
+        span: As in `grid_places`.
+
+    Returns:
+        Coordinates, shape `(..., rows, columns, 2)`, dtype as in `grid_places`,
+        on the device of `inside`. Those of padding have no meaning: mask it.
+
+    Raises:
+        ValueError: If `inside` has another shape or dtype than listed, or as in
+            `grid_places`.
+
+    Example:
+        >>> inside = torch.tensor([[True, True, False], [True, True, False]])
+        >>> padded_places(inside, start=1, span=1.0)[..., 1]  # their columns
+        tensor([[0.5000, 1.0000, 1.0000],
+                [0.5000, 1.0000, 1.0000]], dtype=torch.float64)
     """
     tensor = isinstance(inside, Tensor)
     given = inside.dtype if tensor else type(inside).__name__
@@ -121,16 +148,28 @@ def axis_frequencies(
     closed: bool = False,
     device: torch.device | None = None,
 ) -> Tensor:
-    """How fast the waves of each axis are: (dim / axes / 2,), float64.
+    """Return the frequencies of the channel pairs of each axis.
 
-    In radians per unit of a coordinate. closed ends at 1 / base itself, as in
-    big_vision; else the step after the last would.
+    Args:
+        dim: Number of channels of the encoding, a multiple of 2 * axes; at
+            least 4 * axes if `closed`.
+        axes: Number of axes.
+        base: Base of the frequencies; positive and finite.
+        closed: If True, the last frequency is 1 / base itself, as in
+            big_vision. If False, the one after the last would be.
+        device: Device on which to create the result; None is torch's default
+            device.
 
-    >>> axis_frequencies(8, axes=2, base=10000)
-    tensor([1.0000, 0.0100], dtype=torch.float64)
+    Returns:
+        Frequencies in radians per unit of a coordinate, shape
+        `(dim / axes / 2,)`, float64.
 
-    ValueError: dim that is not pairs for each axis (two each, if closed); base
-    not positive, or infinite.
+    Raises:
+        ValueError: If `dim` or `base` has another value than listed.
+
+    Example:
+        >>> axis_frequencies(8, axes=2, base=10000)
+        tensor([1.0000, 0.0100], dtype=torch.float64)
     """
     pairs = dim // (2 * axes)
     least = 2 if closed else 1
@@ -155,31 +194,48 @@ def axial_sinusoids(
     closed: bool = False,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """The encoding of each place: (..., dim) for places of (..., axes).
+    """Return the sinusoidal encoding of each position.
 
-    order says whose channels come first: (0, 1) of the rows, (1, 0) of the
-    columns. layout is one of
+    The layouts are
 
         interleaved   sin, cos, sin, cos ... of one axis, then of the next
         sin_cos       all sines of an axis, its cosines, then the next axis
         sines_first   all sines of all axes, then all cosines
 
-    Angles are float64 and are made where places live: leave these on the CPU
-    if the result is for a device without float64, such as mps.
-
-    >>> places = grid_places((2, 2), start=0).flatten(0, 1)
-    >>> given = {"order": (0, 1), "layout": "sin_cos", "base": 10000}
-    >>> axial_sinusoids(places, 4, **given)
-    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
-            [0.0000, 1.0000, 0.8415, 0.5403],
-            [0.8415, 0.5403, 0.0000, 1.0000],
-            [0.8415, 0.5403, 0.8415, 0.5403]])
+    Angles are computed in float64 on the device of `places`. If the result is
+    for a device without float64, such as MPS, leave `places` on the CPU.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as axis_frequencies; places that are no tensor of integers,
-    float32 or float64, or not (..., axes); order that does not name each axis
-    once; another layout; dtype not floating.
+    Args:
+        places: Coordinates of each position, shape `(..., axes)`; integers,
+            float32 or float64.
+        dim: Number of channels, as in `axis_frequencies`.
+        order: Axes in the order of their channels: (0, 1) has the channels of
+            the rows first, (1, 0) those of the columns.
+        layout: "interleaved", "sin_cos" or "sines_first".
+        base: Base of the frequencies; positive and finite.
+        closed: As in `axis_frequencies`.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        The encoding, shape `(..., dim)`, dtype `dtype`, on the device of
+        `places`.
+
+    Raises:
+        ValueError: If `dim` or `base` is invalid, as in `axis_frequencies`;
+            `places` has another shape or dtype than listed; `order` does not
+            contain each axis once; `layout` is unknown; or `dtype` is not
+            floating-point.
+
+    Example:
+        >>> places = grid_places((2, 2), start=0).flatten(0, 1)
+        >>> given = {"order": (0, 1), "layout": "sin_cos", "base": 10000}
+        >>> axial_sinusoids(places, 4, **given)
+        tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+                [0.0000, 1.0000, 0.8415, 0.5403],
+                [0.8415, 0.5403, 0.0000, 1.0000],
+                [0.8415, 0.5403, 0.8415, 0.5403]])
     """
     axes = _count_axes(places)
     named = [any(each == axis for each in order) for axis in range(axes)]
@@ -215,7 +271,7 @@ def _check_scale(start: float, span: float | None) -> None:
 
 
 def _count_axes(places: Tensor) -> int:
-    """How many axes a place has."""
+    """Return the number of axes of a position."""
     tensor = isinstance(places, Tensor)
     given = places.dtype if tensor else type(places).__name__
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
