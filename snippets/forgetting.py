@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Forgetting: each token says how much of what came before it is to be kept.
+"""Forgetting attention (FoX and Wall): scores that decay by learned gates.
 
-A head gives each token t a gate f[t] between 0 and 1. A key fades by the gates
-of all tokens after it, up to the query. Logarithms add up what gates multiply:
+A head gives each token t a gate f[t] between 0 and 1. A key decays by the gates
+of all tokens after it, up to the query. The logarithms of the gates are added:
 
     bias[i, j]  = log f[j + 1] + ... + log f[i]                 (FoX)
     score[i, j] = sum over n of q[i, n] k[j, n] exp(sum[i, j, n]) / sqrt(dim)
     sum[i, j]   = log f[j + 1] + ... + log f[i], by channels    (Wall)
 
-FoX adds its sum to the scaled score, so that a forgotten key gets no weight.
-Wall has a gate for each channel n and multiplies, so that a forgotten key gets
-the score 0, and with it some weight. Gates that are all alike make ALiBi of
-FoX, and of Wall the decay of xPos. The gate of the first token does nothing.
+FoX adds its sum to the scaled score, so a forgotten key gets no weight. Wall
+has a gate for each channel n and multiplies, so a forgotten key gets the score
+0, and with it some weight. With equal gates, FoX is ALiBi, and Wall has the
+decay of xPos. The gate of the first token has no effect.
 
 Only tokens from the key to the query count: padding before a text and other
-texts of a row change nothing, if their keys are hidden. Padding between tokens
-of one text gets log gates of 0. Where tokens are dropped from a cache, add
-their log gates to that of the next one that is kept.
+texts of a sequence change nothing, if their keys are hidden. Padding between
+tokens of one text needs log gates of 0. If tokens are dropped from a cache, add
+their log gates to that of the next token that remains.
 
-Not here: what else a block of FoX Pro has; skipping keys that are forgotten;
-gates for both directions; the cap on exponents in Wall's kernel. The gate for
-each head that Wall may have too is forgetting_bias, added.
+Not implemented here: the other parts of a block of FoX Pro; skipping keys that
+are forgotten; gates for both directions; the cap on exponents in Wall's kernel.
+The gate for each head that Wall may have, too, is `forgetting_bias`, added.
 
-Source: arXiv:2503.02130, section 3; github.com/zhixuan-lin/
-forgetting-transformer at 246d5e3, modeling_forgetting_transformer.py. Wall:
-Tilde Research (2026), blog.tilderesearch.com/blog/wall-attn, and
-fla/ops/wall_attn/naive.py in fla-core 0.6.0.
+References:
+    FoX: arXiv:2503.02130, section 3;
+    github.com/zhixuan-lin/forgetting-transformer at 246d5e3,
+    modeling_forgetting_transformer.py.
+    Wall: Tilde Research (2026), blog.tilderesearch.com/blog/wall-attn, and
+    fla/ops/wall_attn/naive.py in fla-core 0.6.0.
 """
 
 import math
@@ -41,29 +43,45 @@ def forgetting_bias(
     queries: int | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """What FoX adds to the scores: (..., queries, keys), -inf for later keys.
+    """Return the bias that FoX adds to the scores.
 
-    log_gates are of all tokens so far, mostly (batch, heads, keys). The queries
-    are the last tokens, all of them if no number is given: cache log gates as
-    you cache keys. Sums go back from the query, in float32 or better, so that
-    they are exact to rounding in texts of any length, and a gate may be 0. At
-    its peak that takes 8 bytes per head, query and key, and one more for each
-    query and key.
+    The sums are computed back from the query, in float32 or wider, so that they
+    are exact up to rounding in texts of any length, and a gate may be 0. At its
+    peak this takes 8 bytes per head, query and key, and one more for each query
+    and key.
 
-    A fused kernel takes sums = log_gates.cumsum(-1): as score_mod of
-    flex_attention, lambda score, b, h, i, j: score + sums[b, h, i] - sums[b, h,
-    j], with a causal block_mask. Sums of float32 lose digits as they grow: past
-    8,192 the next number is a thousandth away.
+    For a fused kernel, compute `sums = log_gates.cumsum(-1)` and pass
+    flex_attention a causal block_mask and this score_mod:
 
-    >>> forgetting_bias(torch.tensor([0.5, 0.5, 0.25]).log())
-    tensor([[ 0.0000,    -inf,    -inf],
-            [-0.6931,  0.0000,    -inf],
-            [-2.0794, -1.3863,  0.0000]])
+        lambda score, b, h, i, j: score + sums[b, h, i] - sums[b, h, j]
+
+    Float32 sums lose digits as they grow: past 8,192, adjacent numbers differ
+    by a thousandth.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: log gates not floating, without an axis or, on the CPU, above 0
-    or no numbers; queries below 0 or more than keys; dtype not floating.
+    Args:
+        log_gates: Logarithms of the gates of all tokens so far, shape
+            `(..., keys)`, usually `(batch, heads, keys)`, floating-point, 0 or
+            less. Cache them like keys.
+        queries: Number of queries, which are the last tokens; None is all
+            tokens.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        The bias, shape `(..., queries, keys)`, dtype `dtype`; -inf for later
+        keys.
+
+    Raises:
+        ValueError: If `log_gates` is not floating-point, has no axis or, on the
+            CPU, contains nan or numbers above 0; `queries` is negative or more
+            than the keys; or `dtype` is not floating-point.
+
+    Example:
+        >>> forgetting_bias(torch.tensor([0.5, 0.5, 0.25]).log())
+        tensor([[ 0.0000,    -inf,    -inf],
+                [-0.6931,  0.0000,    -inf],
+                [-2.0794, -1.3863,  0.0000]])
     """
     _check_gates(log_gates, "keys")
     keys = log_gates.shape[-1]
@@ -85,31 +103,43 @@ def wall_scores(
     log_gates: Tensor,  # (..., keys, dim)
     block: int = 64,
 ) -> Tensor:
-    """Wall's scaled scores: (..., queries, keys), -inf for later keys.
+    """Return the scaled scores of Wall.
 
-    The queries are the last tokens. log_gates have the leading axes of q, of
-    all tokens so far. k may have fewer heads than q: each serves heads /
-    key_heads of them, in order.
+    The product exp(P[i]) exp(-P[j]) of sums P over a whole text would overflow.
+    Here the sum is split at the last token before a block of queries: the decay
+    of a key up to that token, and from there on, are both at most 1. In the
+    block itself, each query and key have their own decay. The block size does
+    not change the scores; the peak memory is about 8 * heads * dim * queries *
+    (block + keys / block) bytes.
 
-    exp(P[i]) exp(-P[j]) of sums P over a whole text would overflow. Here the
-    last token before a block of queries parts the sum: what a key has faded by
-    then, and what fades it from there, are both at most 1. In the block itself
-    each query and key get their own. Whatever the block, scores are the same;
-    its peak is some 8 * heads * dim * queries * (block + keys / block) bytes.
-
-    To decode without old gates, keep faded keys: multiply those of a cache by
-    exp(log gate) of each token that comes. q . k / sqrt(dim) is then its score.
-
-    >>> q, k = torch.ones(3, 1), torch.tensor([[8.0], [4.0], [2.0]])
-    >>> wall_scores(q, k, torch.full((3, 1), 0.5).log())
-    tensor([[8., -inf, -inf],
-            [4., 4., -inf],
-            [2., 2., 2.]])
+    To decode without old gates, store decayed keys: multiply those of the cache
+    by exp(log gate) of each new token. q . k / sqrt(dim) is then the score.
 
     Fit for compile, export, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; more queries than keys; log gates not
-    floating or, on the CPU, above 0 or no numbers; a block below 1.
+    Args:
+        q: Queries of the last tokens, shape `(..., queries, dim)`.
+        k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`:
+            each key head serves heads / key_heads heads, in order.
+        log_gates: Logarithms of the gates of all tokens so far, shape
+            `(..., keys, dim)` with the leading axes of `q`, floating-point, 0
+            or less.
+        block: Number of queries in a block; at least 1.
+
+    Returns:
+        Scores, shape `(..., queries, keys)`; -inf for later keys.
+
+    Raises:
+        ValueError: If shapes do not fit; there are more queries than keys;
+            `log_gates` is not floating-point or, on the CPU, contains nan or
+            numbers above 0; or `block` is less than 1.
+
+    Example:
+        >>> q, k = torch.ones(3, 1), torch.tensor([[8.0], [4.0], [2.0]])
+        >>> wall_scores(q, k, torch.full((3, 1), 0.5).log())
+        tensor([[8., -inf, -inf],
+                [4., 4., -inf],
+                [2., 2., 2.]])
     """
     _check_keys(q, k)
     _check_gates(log_gates, "keys, dim")
@@ -142,17 +172,23 @@ def wall_scores(
 
 
 class ForgetGates(nn.Module):
-    """The logarithms of the gates of a layer: x to (..., heads, tokens).
+    """Compute the logarithms of the gates of a layer.
 
-    x is what the queries are projected from, (..., tokens, dim). With channels
-    they are (..., heads, tokens, channels), as Wall wants them. Gates are
-    sigmoids, their logarithms float32 or better. bias is what the bias starts
-    with: where x is zero, 0, as in the code of FoX, is a gate of a half, and 5,
-    as in x-transformers, one of 0.993.
+    The gates are sigmoids of a linear layer.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: a size below 1; x of another width.
+    Args:
+        dim: Number of channels of the inputs; at least 1.
+        heads: Number of heads; at least 1.
+        channels: Number of channels with their own gate, as Wall needs them;
+            None is for one gate per head, as in FoX.
+        bias: Initial value of the bias of the layer. Where x is zero, 0, as in
+            the code of FoX, is a gate of one half, and 5, as in x-transformers,
+            a gate of 0.993.
+
+    Raises:
+        ValueError: If a size is less than 1.
     """
 
     def __init__(
@@ -175,10 +211,24 @@ class ForgetGates(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise the weight and the bias."""
         nn.init.normal_(self.weight, std=0.02)
         nn.init.constant_(self.bias, self.begin)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the logarithms of the gates.
+
+        Args:
+            x: Vectors from which the queries are projected, shape
+                `(..., tokens, dim)`.
+
+        Returns:
+            Log gates, shape `(..., heads, tokens)`, or
+            `(..., heads, tokens, channels)` with `channels`, float32 or wider.
+
+        Raises:
+            ValueError: If `x` has another shape than listed.
+        """
         dim = self.weight.shape[1]
         if x.ndim < 2 or x.shape[-1] != dim:
             raise ValueError(
@@ -193,10 +243,11 @@ class ForgetGates(nn.Module):
 
 
 def _sums_back(log_gates: Tensor, rows: Tensor) -> Tensor:
-    """From behind each key to each row: (..., rows, keys, channels).
+    """Return sums from behind each key to each row.
 
-    log_gates are (..., keys, channels), rows (rows, 1). 0 for keys that are not
-    before the row. What is summed has one sign, and so keeps its digits.
+    log_gates are (..., keys, channels), rows (rows, 1), and the result is (...,
+    rows, keys, channels), with 0 for keys that are not before the row. All
+    summands have one sign, so no digits are lost.
     """
     keys = log_gates.shape[-2]
     place = torch.arange(keys, device=rows.device).flip(0)  # the last key first
@@ -207,7 +258,7 @@ def _sums_back(log_gates: Tensor, rows: Tensor) -> Tensor:
 
 
 def _blocks(x: Tensor, rows: int, block: int) -> Tensor:
-    """The last rows of x, and zeros to fill: (..., blocks, block, channels)."""
+    """Split the last rows of x, padded with zeros, into blocks."""
     count = (rows + block - 1) // block
     fill = (0, 0, 0, count * block - rows)
     last: Tensor = pad(x[..., x.shape[-2] - rows :, :], fill)

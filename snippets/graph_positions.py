@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""Positions of nodes in a graph: Laplacian eigenvectors, and walks that return.
+"""Positions of graph nodes: Laplacian eigenvectors and return probabilities.
 
-A graph has no first node. What a node can say of its place is made of A, the
-weights of edges, as many rows as nodes, and of D, the sums of its rows:
+A graph has no first node. The position of a node is computed from A, the
+weights of the edges, with as many rows as nodes, and D, the sums of its rows:
 
     L  = D - A                          the Laplacian
     L  = I - D^(-1/2) A D^(-1/2)        normalized; a node without edges has a
@@ -13,29 +13,34 @@ weights of edges, as many rows as nodes, and of D, the sums of its rows:
     laplacian_encoding of node i:       u[1][i], ..., u[k][i]
     random_walk_encoding of node i:     P[i, i], P^2[i, i], ..., P = D^-1 A
 
-Eigenvectors are slow waves over the graph, as sinusoids are over a text. u and
--u are both right, and which comes out means nothing: draw signs anew at each
-step of training. Where n values are equal, as on a ring, any turned set of the
-n vectors is as right, and signs are not enough: of such a space the graph knows
-its projector alone, the sum of u u^T. L has one eigenvalue 0 for each connected
-component; what is left out of these is `skip`.
+Eigenvectors are slow waves over the graph, as sinusoids are over a text. Both u
+and -u are eigenvectors, and which of them is returned has no meaning: sample
+signs again at each step of training. If n eigenvalues are equal, as on a ring,
+any rotation of the n vectors is equally valid, and signs are not enough: the
+graph determines only the projector of such a space, the sum of u u^T. L has one
+eigenvalue 0 for each connected component; `skip` specifies which of these are
+left out.
 
-Walks have no such choice: P^m[i, i] is the probability that a random walk of m
-steps from i ends in i. It is the sum of (1 - e)^m u[i]^2 over all eigenvectors
-of the normalized L. A node without edges has no walk, and gets zeros.
+Random walks have no such ambiguity: P^m[i, i] is the probability that a random
+walk of m steps from i ends in i. It is the sum of (1 - e)^m u[i]^2 over all
+eigenvectors of the normalized L. A node without edges has no walk, and gets
+zeros.
 
-Both come in the order of the nodes that is given, and go to a linear layer that
-is added to what nodes are. The other way for graphs, a learned bias by the
-length of the shortest path, is that of clipped_bias.py with other distances.
+Both encodings are in the order of the nodes in A, and are passed to a linear
+layer whose output is added to the node features. The other method for graphs, a
+learned bias by the length of the shortest path, is clipped_bias.py with other
+distances.
 
-Source: eigenvectors: arXiv:2012.09699; its code leaves out the first column and
-draws signs in training, one for all graphs of a batch: github.com/
-graphdeeplearning/graphtransformer at 3ca2394. Walks: arXiv:2110.07875 and
-github.com/vijaydwivedi75/gnn-lspe at 90e6c5b, data/molecules.py. In PyTorch
-Geometric 2.8.1, AddLaplacianEigenvectorPE drops loops, samples signs in each
-call (once as pre_transform, at each access as transform) and gives a node
-without edges the value 1; AddRandomWalkPE takes weights for the degree alone,
-so that all edges of a node have one probability.
+References:
+    Eigenvectors: arXiv:2012.09699; its code leaves out the first column and
+    samples signs in training, one for all graphs of a batch:
+    github.com/graphdeeplearning/graphtransformer at 3ca2394.
+    Random walks: arXiv:2110.07875 and github.com/vijaydwivedi75/gnn-lspe at
+    90e6c5b, data/molecules.py.
+    In PyTorch Geometric 2.8.1, AddLaplacianEigenvectorPE drops loops, samples
+    signs in each call (once as pre_transform, at each access as transform) and
+    gives a node without edges the value 1; AddRandomWalkPE uses weights for the
+    degree alone, so that all edges of a node have the same probability.
 """
 
 import torch
@@ -43,22 +48,31 @@ from torch import Tensor
 
 
 def laplacian(adjacency: Tensor, *, normalized: bool) -> Tensor:
-    """The Laplacian: (..., nodes, nodes), float64, of an adjacency like it.
+    """Return the Laplacian of a graph.
 
-    The adjacency is symmetric and has weights of 0 or more, 0 where there is no
-    edge; or it is of bool. A loop counts for the degree of its node once, and
-    so it drops out of D - A, but not of the normalized Laplacian.
-
-    >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    >>> laplacian(path, normalized=False)
-    tensor([[ 1., -1.,  0.],
-            [-1.,  2., -1.],
-            [ 0., -1.,  1.]], dtype=torch.float64)
+    A loop counts once for the degree of its node, so it cancels in D - A, but
+    not in the normalized Laplacian.
 
     Fit for autocast, compile, export, vmap; no sync.
 
-    ValueError: an adjacency that is not square, of complex numbers or, on the
-    CPU, not symmetric, below 0, infinite or no numbers.
+    Args:
+        adjacency: Weights of the edges, shape `(..., nodes, nodes)`, symmetric,
+            0 or more, 0 where there is no edge; or bool.
+        normalized: Whether to return the normalized Laplacian.
+
+    Returns:
+        The Laplacian, shape `(..., nodes, nodes)`, float64.
+
+    Raises:
+        ValueError: If `adjacency` is not square, is complex or, on the CPU, is
+            not symmetric, or contains negative, infinite or nan entries.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> laplacian(path, normalized=False)
+        tensor([[ 1., -1.,  0.],
+                [-1.,  2., -1.],
+                [ 0., -1.,  1.]], dtype=torch.float64)
     """
     exact = _checked(adjacency)
     degrees = exact.sum(-1)  # (..., nodes)
@@ -77,35 +91,51 @@ def laplacian_encoding(
     skip: str,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """k smallest eigenvalues and their vectors: (..., k) and (..., nodes, k).
+    """Return the k smallest eigenvalues after the skipped ones, and vectors.
 
-    skip says what is left out as trivial:
+    The values of `skip` are
 
-        first    the first, as papers and libraries do; in a graph of several
-                 components what follows may only tell these apart
+        first    the first one, as papers and libraries do; in a graph of
+                 several components the next ones may only distinguish these
         zeros    as many as there are components, the same for all weights;
                  isolated nodes, such as padding, then change no other row
 
-    Look at the values: vectors of equal ones may come out turned together, and
-    if value k + 1 equals value k, then k cuts through their space. They are
-    computed in float64, where the adjacency lives, in a time that grows with
-    the cube of the nodes: once for each graph.
+    Look at the eigenvalues: vectors of equal ones may be rotated together, and
+    if value k + 1 equals value k, then k cuts through their space.
 
-    >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    >>> values, vectors = laplacian_encoding(
-    ...     path, 2, normalized=True, skip="first"
-    ... )
-    >>> values
-    tensor([1., 2.])
-    >>> vectors.abs().round(decimals=4)
-    tensor([[0.7071, 0.5000],
-            [0.0000, 0.7071],
-            [0.7071, 0.5000]])
+    The eigenvectors are computed in float64, on the device of the adjacency, in
+    a time that grows with the cube of the number of nodes: compute them once
+    for each graph.
 
     Fit for autocast.
 
-    ValueError: an adjacency as for laplacian; k below 1 or above what is left;
-    another skip; dtype not floating.
+    Args:
+        adjacency: Weights of the edges, as in `laplacian`.
+        k: Number of eigenvectors; at least 1 and at most those that are not
+            skipped.
+        normalized: Whether to use the normalized Laplacian.
+        skip: "first" or "zeros": which eigenvectors to leave out as trivial.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        The eigenvalues, shape `(..., k)`, and the eigenvectors, shape
+        `(..., nodes, k)`.
+
+    Raises:
+        ValueError: If `adjacency` is invalid, as in `laplacian`, `k` or `skip`
+            has another value than listed, or `dtype` is not floating-point.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> values, vectors = laplacian_encoding(
+        ...     path, 2, normalized=True, skip="first"
+        ... )
+        >>> values
+        tensor([1., 2.])
+        >>> vectors.abs().round(decimals=4)
+        tensor([[0.7071, 0.5000],
+                [0.0000, 0.7071],
+                [0.7071, 0.5000]])
     """
     if skip not in ("first", "zeros"):
         raise ValueError(f"skip must be 'first' or 'zeros', got {skip!r}")
@@ -129,20 +159,30 @@ def random_signs(
     vectors: Tensor,  # (..., nodes, k)
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Vectors with a sign drawn for each column of each graph: like vectors.
+    """Multiply each column of each graph by a random sign.
 
-    For training, at each step anew, so that a model learns to read either.
-    Signs are drawn on the device of the generator if there is one, else on that
-    of the vectors. A generator on the CPU gives the same signs on every device,
-    but the host waits for the copy of the signs in each call.
-
-    >>> drawn = random_signs(torch.ones(3, 2))
-    >>> drawn.abs().equal(torch.ones(3, 2)), drawn[0].equal(drawn[2])
-    (True, True)
+    Use this in each step of training, so that a model learns to read either
+    sign. Signs are sampled on the device of the generator if there is one,
+    otherwise on that of `vectors`. A generator on the CPU gives the same signs
+    on every device, but the host waits for the copy of the signs in each call.
 
     Fit for autocast, mps; no sync.
 
-    ValueError: vectors that are not floating or not (..., nodes, k).
+    Args:
+        vectors: Eigenvectors, shape `(..., nodes, k)`, floating-point.
+        generator: Random generator; None is torch's default one.
+
+    Returns:
+        The vectors with random signs, in the shape and dtype of `vectors`.
+
+    Raises:
+        ValueError: If `vectors` is not floating-point or has another shape than
+            listed.
+
+    Example:
+        >>> drawn = random_signs(torch.ones(3, 2))
+        >>> drawn.abs().equal(torch.ones(3, 2)), drawn[0].equal(drawn[2])
+        (True, True)
     """
     shape = tuple(vectors.shape)
     if len(shape) < 2 or not vectors.is_floating_point():
@@ -161,22 +201,32 @@ def random_walk_encoding(
     steps: int,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """The chance to be back after 1, 2, ... steps: (..., nodes, steps).
+    """Return the probabilities to be back after 1, 2, ... steps.
 
-    Each step goes along an edge, by its share of the weights of the node. The
-    first number is that of a loop, mostly 0. A node without edges gets zeros;
-    with one loop and nothing else it gets ones.
-
-    >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
-    >>> random_walk_encoding(path, 4)
-    tensor([[0.0000, 0.5000, 0.0000, 0.5000],
-            [0.0000, 1.0000, 0.0000, 1.0000],
-            [0.0000, 0.5000, 0.0000, 0.5000]])
+    Each step follows an edge, with a probability in proportion to its weight.
+    The first number is the probability of a loop, which is usually 0. A node
+    without edges gets zeros; a node with one loop and nothing else gets ones.
 
     Fit for autocast, compile, export, vmap; no sync.
 
-    ValueError: an adjacency as for laplacian; steps below 1; dtype not
-    floating.
+    Args:
+        adjacency: Weights of the edges, as in `laplacian`.
+        steps: Number of steps; at least 1.
+        dtype: Floating-point dtype of the result.
+
+    Returns:
+        The probabilities, shape `(..., nodes, steps)`.
+
+    Raises:
+        ValueError: If `adjacency` is invalid, as in `laplacian`, `steps` is
+            less than 1, or `dtype` is not floating-point.
+
+    Example:
+        >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+        >>> random_walk_encoding(path, 4)
+        tensor([[0.0000, 0.5000, 0.0000, 0.5000],
+                [0.0000, 1.0000, 0.0000, 1.0000],
+                [0.0000, 0.5000, 0.0000, 0.5000]])
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
@@ -195,18 +245,26 @@ def random_walk_encoding(
 
 
 def components(adjacency: Tensor) -> Tensor:
-    """The first node that each can reach: (..., nodes), int64.
+    """Return the first node that each node can reach.
 
-    Nodes of one connected component have the same, and there are as many
-    components as nodes that have themselves.
-
-    >>> two = torch.tensor([[0, 0, 1], [0, 0, 0], [1, 0, 0]])
-    >>> components(two)
-    tensor([0, 1, 0])
+    Nodes of one connected component have the same value, and there are as many
+    components as nodes that have their own index.
 
     Fit for autocast, vmap; no sync.
 
-    ValueError: an adjacency as for laplacian.
+    Args:
+        adjacency: Weights of the edges, as in `laplacian`.
+
+    Returns:
+        Node indices, shape `(..., nodes)`, int64.
+
+    Raises:
+        ValueError: If `adjacency` is invalid, as in `laplacian`.
+
+    Example:
+        >>> two = torch.tensor([[0, 0, 1], [0, 0, 0], [1, 0, 0]])
+        >>> components(two)
+        tensor([0, 1, 0])
     """
     exact = _checked(adjacency)
     nodes = exact.shape[-1]
@@ -218,7 +276,7 @@ def components(adjacency: Tensor) -> Tensor:
 
 
 def _checked(adjacency: Tensor) -> Tensor:
-    """The adjacency in float64: (..., nodes, nodes)."""
+    """Return the adjacency in float64, after checks."""
     have, kind = tuple(adjacency.shape), adjacency.dtype
     if len(have) < 2 or have[-1] != have[-2] or not have[-1] or kind.is_complex:
         raise ValueError(

@@ -1,42 +1,48 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-27
 """PaTH attention: each token applies a matrix of its own to all earlier keys.
 
 The matrix is of Householder's type and depends on the token. Token t has a
 direction w[t], of length 1, and a strength beta[t] from 0 to 2:
 
-    H[t]        = I - beta[t] w[t] w[t]^T       it leaves what is across w[t],
-                                  and multiplies what is along it by 1 - beta[t]
+    H[t]        = I - beta[t] w[t] w[t]^T       leaves what is across w[t], and
+                                  multiplies what is along it by 1 - beta[t]
     score[i, j] = q[i]^T H[i] H[i - 1] ... H[j + 1] k[j] / sqrt(dim)
 
-beta 0 changes nothing, 1 removes what is along w, and only 2 is a reflection.
-The product of two reflections is a rotation, so RoPE's rotation of one pair is
-a special case, with two tokens for each position. Products of H depend on the
-tokens between key and query, and on their order. No H makes a vector longer.
+beta 0 changes nothing, 1 removes the component along w, and only 2 is a
+reflection. The product of two reflections is a rotation, so RoPE's rotation of
+one pair is a special case, with two tokens for each position. Products of H
+depend on the tokens between key and query, and on their order. No H makes a
+vector longer.
 
-Products of a block of n tokens are one sum: H[n] ... H[1] = I - W^T Y for rows
-w[t] of W and y[t] of Y. H[t + 1] of it gives y[t + 1] = beta[t + 1] (w[t + 1] -
-sum over s <= t of (w[t + 1] . w[s]) y[s]), a triangular system:
+The product of a block of n tokens is one sum: H[n] ... H[1] = I - W^T Y for
+rows w[t] of W and y[t] of Y. Multiplying it by H[t + 1] gives y[t + 1] = beta[t
++ 1] (w[t + 1] - sum over s <= t of (w[t + 1] . w[s]) y[s]), a triangular
+system:
 
     (I + tril(diag(beta) W W^T, -1)) Y = diag(beta) W
 
-A key of the block is turned by later rows alone. Let its column of W K^T be 0
-up to its own row, and solve the same for diag(beta) times that: Z. Then
+A key of the block is transformed by later rows alone. Set its column of W K^T
+to 0 up to its own row, and solve the same system for diag(beta) times that: Z.
+Then
 
     own scores = tril(Q K^T) - tril(Q W^T) Z      own keys, after it: K - Z^T W
     other keys: score with Q - tril(Q W^T) Y, and then become K - K Y^T W
 
 Only tokens from the key to the query count: padding before a text and other
-texts of a row change nothing, if their keys are hidden. Padding between tokens
-of one text gets a beta of 0.
+texts of a sequence change nothing, if their keys are hidden. Padding between
+tokens of one text needs a beta of 0.
 
-Not here: the convolution over three tokens that w passes in the authors' layer,
-their norms of q and k, and their gate for each head: forgetting_bias of
-forgetting.py, added to the scaled scores (their plain form scales it, too).
+Not implemented here: the convolution over three tokens that w passes through in
+the authors' layer, their norms of q and k, and their gate for each head:
+forgetting_bias of forgetting.py, added to the scaled scores (their plain form
+scales it, too).
 
-Source: arXiv:2505.16381; for w and beta github.com/fla-org/
-flash-linear-attention at 27289fc, fla/layers/path_attn.py; for its plain form
-fla/ops/path_attn/naive.py in fla-core 0.6.0.
+References:
+    arXiv:2505.16381.
+    w and beta: github.com/fla-org/flash-linear-attention at 27289fc,
+    fla/layers/path_attn.py.
+    Its plain form: fla/ops/path_attn/naive.py in fla-core 0.6.0.
 """
 
 import math
@@ -55,27 +61,43 @@ def path_scores(
     cached: Tensor | None = None,  # (..., cached, dim)
     block: int = 64,
 ) -> Tensor:
-    """PaTH's scaled scores: (..., tokens, cached + tokens), -inf where later.
+    """Return the scaled scores of PaTH attention.
 
-    w is brought to length 1 here, and a w of 0 turns nothing. cached are what
-    path_keys gave of the tokens before. k may have fewer heads than q: each
-    serves heads / key_heads of them, in order; w, beta and cached have those of
-    k. The arithmetic is float32 or better, under autocast too. In float32 a
-    long text takes some 9 bytes per head, query and key at its peak. The block,
-    in tokens, changes scores by rounding alone: small ones keep more digits
-    where neighbours have nearly one direction and a beta near 2.
-
-    >>> q, k = torch.tensor([[1.0]] * 3), torch.tensor([[4.0]] * 3)
-    >>> w, beta = torch.tensor([[3.0]] * 3), torch.tensor([0.0, 2.0, 1.0])
-    >>> path_scores(q, k, w, beta)
-    tensor([[ 4., -inf, -inf],
-            [-4.,  4., -inf],
-            [ 0.,  0.,  4.]])
+    The arithmetic is float32 or wider, also under autocast. In float32 a long
+    text takes about 9 bytes per head, query and key at its peak.
 
     Fit for autocast, vmap, mps; no sync.
 
-    ValueError: shapes that do not fit; dtypes not floating; on the CPU, beta
-    below 0, above 2 or no number; a block below 1.
+    Args:
+        q: Queries, shape `(..., tokens, dim)`, floating-point.
+        k: Keys, shape `(..., tokens, dim)`, floating-point. It may have fewer
+            heads than `q`: each key head serves heads / key_heads heads, in
+            order.
+        w: Directions, in the shape of `k`, floating-point. They are normalised
+            to length 1 here, and a `w` of 0 changes no key.
+        beta: Strengths, shape `(..., tokens)` with the heads of `k`, from 0 to
+            2, floating-point.
+        cached: What `path_keys` returned for the tokens before, shape
+            `(..., cached, dim)` with the heads of `k`; None if there are none.
+        block: Number of tokens in a block; at least 1. It changes the scores
+            only by rounding: small blocks retain more digits if adjacent tokens
+            have almost the same direction and a beta near 2.
+
+    Returns:
+        Scores, shape `(..., tokens, cached + tokens)`; -inf for later keys.
+
+    Raises:
+        ValueError: If shapes do not fit, a dtype is not floating-point, `beta`
+            on the CPU contains nan or is not from 0 to 2, or `block` is less
+            than 1.
+
+    Example:
+        >>> q, k = torch.tensor([[1.0]] * 3), torch.tensor([[4.0]] * 3)
+        >>> w, beta = torch.tensor([[3.0]] * 3), torch.tensor([0.0, 2.0, 1.0])
+        >>> path_scores(q, k, w, beta)
+        tensor([[ 4., -inf, -inf],
+                [-4.,  4., -inf],
+                [ 0.,  0.,  4.]])
     """
     _check(k, w, beta, cached, block)
     _check_queries(q, k)
@@ -114,23 +136,38 @@ def path_keys(
     cached: Tensor | None = None,  # (..., cached, dim)
     block: int = 64,
 ) -> Tensor:
-    """Keys as the last token sees them: (..., cached + tokens, dim).
+    """Return the keys after the transforms of all tokens, to be cached.
 
-    What to cache: each key is turned by all tokens after it. The query of the
-    last token scores them by plain scaled products. Keys may be dropped: what
-    their tokens turned is in the others. They are float32 or better. Leave them
-    so, for each step rounds all keys once more.
-
-    >>> k = torch.tensor([[2.0, 1.0]] * 3)
-    >>> w, beta = torch.tensor([[3.0, 0.0]] * 3), torch.tensor([0.0, 2.0, 1.0])
-    >>> path_keys(k, w, beta)
-    tensor([[0., 1.],
-            [0., 1.],
-            [2., 1.]])
+    Each key is transformed by all tokens after it. The query of the last token
+    scores them with plain scaled dot products. Keys may be dropped: the
+    transforms of their tokens are already applied to the other keys. Do not
+    convert the result to a narrower dtype, because each step rounds all keys
+    once more.
 
     Fit for autocast, vmap, mps; no sync.
 
-    ValueError: as path_scores.
+    Args:
+        k: Keys, shape `(..., tokens, dim)`, floating-point.
+        w: Directions, as in `path_scores`.
+        beta: Strengths, as in `path_scores`.
+        cached: Result of this function for the tokens before, shape
+            `(..., cached, dim)`; None if there are none.
+        block: Number of tokens in a block; at least 1.
+
+    Returns:
+        Keys, shape `(..., cached + tokens, dim)`, float32 or wider.
+
+    Raises:
+        ValueError: As in `path_scores`.
+
+    Example:
+        >>> k = torch.tensor([[2.0, 1.0]] * 3)
+        >>> w = torch.tensor([[3.0, 0.0]] * 3)
+        >>> beta = torch.tensor([0.0, 2.0, 1.0])
+        >>> path_keys(k, w, beta)
+        tensor([[0., 1.],
+                [0., 1.],
+                [2., 1.]])
     """
     _check(k, w, beta, cached, block)
     exact = torch.promote_types(k.dtype, torch.float32)
@@ -142,16 +179,21 @@ def path_keys(
 
 
 class PathTurns(nn.Module):
-    """What a layer learns of its turns: x to w and beta of its key heads.
+    """Compute w and beta of the key heads of a layer.
 
-    x is what keys are projected from, (..., tokens, dim); w is (..., heads,
-    tokens, width), beta (..., heads, tokens). All w of a token are made of rank
-    numbers, as the authors do where no heads share keys. beta is twice a
-    sigmoid, float32 or better.
+    All w of a token are computed from `rank` numbers, as in the authors' code
+    where no heads share keys.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: a size below 1; x of another width.
+    Args:
+        dim: Number of channels of the inputs; at least 1.
+        heads: Number of key heads; at least 1.
+        width: Width of a head; at least 1.
+        rank: Number of channels between the two projections for w; at least 1.
+
+    Raises:
+        ValueError: If a size is less than 1.
     """
 
     def __init__(self, dim: int, heads: int, width: int, rank: int = 32):
@@ -167,6 +209,19 @@ class PathTurns(nn.Module):
         self.strength = nn.Linear(dim, heads)
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return w and beta.
+
+        Args:
+            x: Vectors from which the keys are projected, shape
+                `(..., tokens, dim)`.
+
+        Returns:
+            w, shape `(..., heads, tokens, width)`, and beta, shape
+            `(..., heads, tokens)`, which is twice a sigmoid, float32 or wider.
+
+        Raises:
+            ValueError: If `x` has another shape than listed.
+        """
         dim = self.narrow.in_features
         if x.ndim < 2 or x.shape[-1] != dim:
             raise ValueError(
@@ -187,9 +242,10 @@ def _walk(
     exact: torch.dtype,
     block: int,
 ) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
-    """Each block: its rows, the keys before, turned up to it, and its turns.
+    """Yield the rows of each block, the keys before it, and its transforms.
 
-    These are its rows of k and of w, Y and Z.
+    The keys before are transformed up to the block. The transforms are its rows
+    of k and of w, Y and Z.
     """
     old = _cached(k, cached).to(exact)  # (..., cached, dim)
     k, w, beta = k.to(exact), normalize(w.to(exact), dim=-1), beta.to(exact)
@@ -216,7 +272,7 @@ def _split(solved: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def _turned(
     old: Tensor, k_rows: Tensor, w_rows: Tensor, y: Tensor, z: Tensor
 ) -> Tensor:
-    """Keys before a block and in it, as they are after it."""
+    """Return the keys before a block and in it, transformed by its tokens."""
     old = old - (old @ y.mT) @ w_rows
     return torch.cat((old, k_rows - z.mT @ w_rows), -2)
 
@@ -236,8 +292,8 @@ def _check_queries(q: Tensor, k: Tensor) -> None:
     fits = same and have[:-3] == want[:-3] and serve and heads % serve == 0
     if not fits or not q.is_floating_point():
         raise ValueError(
-            f"q must be floating and of the shape of k, {have}, or of more "
-            f"heads that its divide, got {q.dtype} {want}"
+            f"q must be floating-point of shape {have}, as k, or with a "
+            f"multiple of k's heads, got {q.dtype} {want}"
         )
 
 

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""Swin's biases: a number for each head and offset within a window.
+"""Swin relative position bias: a number per head and offset in a window.
 
-A picture is cut into windows of rows * columns patches, and a patch attends to
-those of its window. The offset (dy, dx) of a pair is the query's place minus
-the key's, rows first, and what it adds to the scaled score is
+An image is cut into windows of rows * columns patches, and a patch attends to
+those of its window. The offset (dy, dx) of a pair is the position of the query
+minus that of the key, rows first, and the bias added to the scaled score is
 
     Swin       table[(dy + rows - 1) * (2 columns - 1) + dx + columns - 1, head]
     Swin V2    16 * sigmoid(mlp(u(dy, rows), u(dx, columns))[head])
 
     u(d, size) = sign(d) * log2(1 + 8 |d| / (size - 1)) / 3
 
-mlp has one hidden layer of 512 with a ReLU, and no bias behind it. A table
-knows its own window only. The network can be asked for another, and trained
-says which size is in u: that of the window it was trained in, so that an offset
-keeps its bias, or that of the window it is used in, so that the bias is
-stretched with the window. Models name it pretrained_window_size, where 0 is
-the latter.
+mlp has one hidden layer of 512 with a ReLU, and no bias in its last layer. A
+table fits only its own window. The network can be evaluated for another window,
+and `trained` specifies the size in u: either that of the window in training, so
+that an offset keeps its bias, or that of the window in use, so that the bias is
+stretched with the window. Models call it pretrained_window_size, where 0 is the
+latter.
 
-Swin V2 also takes the cosine of q and k for their product, and multiplies it by
-a learned number for each head; that, the windows and their mask are not here.
+Swin V2 also uses the cosine of q and k instead of their product, and multiplies
+it by a learned number for each head; that, the windows and their mask are not
+implemented here.
 
-Source: arXiv:2103.14030 and arXiv:2111.09883, and the authors' code, which has
-the factors 8, 1 / 3 and 16: github.com/microsoft/Swin-Transformer at f82860b,
-models/swin_transformer.py and models/swin_transformer_v2.py.
+References:
+    arXiv:2103.14030 and arXiv:2111.09883.
+    The authors' code, which has the factors 8, 1 / 3 and 16:
+    github.com/microsoft/Swin-Transformer at f82860b, models/swin_transformer.py
+    and models/swin_transformer_v2.py.
 """
 
 import math
@@ -37,25 +40,37 @@ def window_rows(
     key_places: Tensor,  # (..., keys, 2)
     grid: tuple[int, int],
 ) -> Tensor:
-    """The row of a table for each pair: (..., queries, keys), int64.
+    """Return the row of the table for each query and key.
 
-    A place is (row, column) and grid is (rows, columns) of the window. Only
-    offsets matter: places count from anywhere. Places on the CPU are compared
-    with the window. Elsewhere that would make the host wait, and a pair that
-    does not fit has a row that no table has, so that the lookup refuses it.
-
-    >>> places = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> window_rows(places, places, (2, 2))
-    tensor([[4, 3, 1, 0],
-            [5, 4, 2, 1],
-            [7, 6, 4, 3],
-            [8, 7, 5, 4]])
+    Only offsets matter, so coordinates may start at any number. On the CPU,
+    positions are compared with the window. Elsewhere the comparison would make
+    the host wait, and a pair that does not fit has a row that no table has, so
+    that the lookup raises an error.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: places that are no tensors of integers, not (..., tokens, 2), or
-    do not fit each other; a pair on the CPU that no window has both of; a grid
-    without a patch.
+    Args:
+        query_places: Row and column of each query, shape `(..., queries, 2)`,
+            integers.
+        key_places: Row and column of each key, shape `(..., keys, 2)`,
+            integers, with the same leading axes.
+        grid: Rows and columns of the window, each at least 1.
+
+    Returns:
+        Row indices, shape `(..., queries, keys)`, int64.
+
+    Raises:
+        ValueError: If positions are not tensors of integers, do not have the
+            shape `(..., tokens, 2)` or do not fit each other; a pair on the CPU
+            does not fit in one window; or `grid` has no patch.
+
+    Example:
+        >>> places = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
+        >>> window_rows(places, places, (2, 2))
+        tensor([[4, 3, 1, 0],
+                [5, 4, 2, 1],
+                [7, 6, 4, 3],
+                [8, 7, 5, 4]])
     """
     _check_grid(grid, "grid")
     offsets = _offsets_of_places(query_places, key_places)
@@ -73,26 +88,40 @@ def swin_bias(
     table: Tensor,  # (offsets, heads)
     grid: tuple[int, int],
 ) -> Tensor:
-    """The bias of a table: (..., heads, queries, keys), of the table's dtype.
+    """Return the Swin bias of a table.
 
-    Places are those of window_rows, and may stay on the CPU. The table has
-    (2 rows - 1) * (2 columns - 1) rows, from the offset (1 - rows, 1 - columns)
-    on, with columns counted first.
+    If positions are on the CPU and the table is not, each call copies them, and
+    the host waits for the copy.
 
-    >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
-    >>> places = torch.tensor([[0, 0], [0, 1]])
-    >>> swin_bias(places, places, table, (1, 2))
-    tensor([[[ 0., -1.],
-             [ 5.,  0.]]])
-
-    Places left on the CPU are copied in each call: the host waits for that.
-
-    Its backward pass adds atomically, which is slow on a GPU: for whole
-    windows, train with swin_bias_consecutive.
+    The backward pass uses atomic additions, which are slow on a GPU: for whole
+    windows, train with `swin_bias_consecutive`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as window_rows; a table of another shape.
+    Args:
+        query_places: Row and column of each query, as in `window_rows`. May
+            stay on the CPU.
+        key_places: Row and column of each key, as in `window_rows`. May stay on
+            the CPU.
+        table: One number per offset and head, shape `(offsets, heads)`, with (2
+            rows - 1) * (2 columns - 1) offsets from (1 - rows, 1 - columns) on,
+            columns counted first.
+        grid: Rows and columns of the window, each at least 1.
+
+    Returns:
+        The bias, shape `(..., heads, queries, keys)`, with the dtype and device
+        of `table`.
+
+    Raises:
+        ValueError: As in `window_rows`, or if `table` has another shape than
+            listed.
+
+    Example:
+        >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
+        >>> places = torch.tensor([[0, 0], [0, 1]])
+        >>> swin_bias(places, places, table, (1, 2))
+        tensor([[[ 0., -1.],
+                 [ 5.,  0.]]])
     """
     _check_grid(grid, "grid")
     if table.ndim != 2 or len(table) != _length(grid):
@@ -111,18 +140,28 @@ def log_offsets(
     dtype: torch.dtype = torch.float64,
     device: torch.device | None = None,
 ) -> Tensor:
-    """u of each row of a table, what Swin V2's network reads: (offsets, 2).
+    """Return u for each row of a table, the input of the network of Swin V2.
 
-    trained is the window whose size u is measured by; if None, that is grid.
-    dtype is that in which u is computed, and device where.
+    Args:
+        grid: Rows and columns of the window, each at least 1.
+        trained: Rows and columns of the window whose size is in u; None is
+            `grid`.
+        dtype: Dtype in which u is computed.
+        device: Device on which u is computed; None is torch's default device.
 
-    >>> log_offsets((1, 2))
-    tensor([[ 0.0000, -1.0566],
-            [ 0.0000,  0.0000],
-            [ 0.0000,  1.0566]], dtype=torch.float64)
+    Returns:
+        The inputs, shape `(offsets, 2)`, dtype `dtype`.
 
-    ValueError: a grid without a patch; trained without one, or with a single
-    one on an axis where grid has more: it has no offset to measure by.
+    Raises:
+        ValueError: If `grid` or `trained` has no patch, or `trained` has a
+            single patch on an axis where `grid` has more: there is no offset to
+            measure by.
+
+    Example:
+        >>> log_offsets((1, 2))
+        tensor([[ 0.0000, -1.0566],
+                [ 0.0000,  0.0000],
+                [ 0.0000,  1.0566]], dtype=torch.float64)
     """
     _check_grid(grid, "grid")
     trained = grid if trained is None else trained
@@ -144,26 +183,37 @@ def swin_bias_consecutive(
     table: Tensor,  # (offsets, heads)
     grid: tuple[int, int],
 ) -> Tensor:
-    """swin_bias of a whole window, row by row: (heads, tokens, tokens).
+    """Return the Swin bias of a whole window, row by row.
 
-    The same bits. Queries and keys are all places of the window, columns
-    counted first: torch.cartesian_prod(torch.arange(rows),
-    torch.arange(columns)). For a model with a SwinBias:
-    swin_bias_consecutive(bias.table, bias.grid); for one with a SwinV2Bias it
-    is bias.table().
+    The result has the same bits as that of `swin_bias`. Queries and keys are
+    all positions of the window, columns counted first:
+    `torch.cartesian_prod(torch.arange(rows), torch.arange(columns))`. For a
+    model with a SwinBias: `swin_bias_consecutive(bias.table, bias.grid)`; with
+    a SwinV2Bias, the table is `bias.table()`.
 
-    Its gradient is a sum along diagonals. swin_bias, which takes any places,
-    looks numbers up: on a GPU its gradient is an atomic addition for each query
-    and key, many of them to the same row, and training waits for them. A CPU
-    adds one by one: there this is swin_bias.
-
-    >>> swin_bias_consecutive(torch.tensor([[-1.0], [0.0], [5.0]]), (1, 2))
-    tensor([[[ 0., -1.],
-             [ 5.,  0.]]])
+    The gradient is a sum along diagonals. `swin_bias`, which takes any
+    positions, uses a lookup: on a GPU, its gradient is an atomic addition for
+    each query and key, many of them to the same row, and training waits for
+    them. A CPU adds one by one: there, this function calls `swin_bias`.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: as swin_bias.
+    Args:
+        table: One number per offset and head, shape `(offsets, heads)`, as in
+            `swin_bias`.
+        grid: Rows and columns of the window, each at least 1.
+
+    Returns:
+        The bias, shape `(heads, tokens, tokens)`, with the dtype and device of
+        `table`.
+
+    Raises:
+        ValueError: As in `swin_bias`.
+
+    Example:
+        >>> swin_bias_consecutive(torch.tensor([[-1.0], [0.0], [5.0]]), (1, 2))
+        tensor([[[ 0., -1.],
+                 [ 5.,  0.]]])
     """
     _check_grid(grid, "grid")
     if table.ndim != 2 or len(table) != _length(grid):
@@ -185,16 +235,22 @@ def swin_bias_consecutive(
 
 
 class SwinBias(nn.Module):
-    """A learned table, and swin_bias of it.
+    """Hold the learned table of a Swin bias.
 
-    At first its numbers come from a normal distribution of standard deviation
-    0.02, as in the authors' code; those of transformers are zero.
+    It is initialised from a normal distribution with standard deviation 0.02,
+    as in the authors' code; transformers initialises it to zero.
 
-    Places left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads below 1; as swin_bias.
+    Args:
+        heads: Number of heads; at least 1.
+        grid: Rows and columns of the window, each at least 1.
+
+    Raises:
+        ValueError: If `heads` is less than 1, or `grid` has no patch.
     """
 
     def __init__(self, heads: int, grid: tuple[int, int]):
@@ -207,28 +263,51 @@ class SwinBias(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise the table."""
         nn.init.trunc_normal_(self.table, std=0.02)
 
     def forward(self, query_places: Tensor, key_places: Tensor) -> Tensor:
+        """Return the Swin bias.
+
+        Args:
+            query_places: Row and column of each query, as in `swin_bias`.
+            key_places: Row and column of each key, as in `swin_bias`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: If positions do not fit, as in `window_rows`.
+        """
         return swin_bias(query_places, key_places, self.table, self.grid)
 
 
 class SwinV2Bias(nn.Module):
-    """Swin V2's network, and swin_bias of the table that it makes.
+    """Compute the table of a Swin bias with the network of Swin V2.
 
-    grid is the window it is used in, which may change: set it to another. The
-    bias lies between 0 and 16, and has the dtype of the parameters, or that of
-    autocast. In the authors' code mlp is cpb_mlp, in transformers
-    continuous_position_bias_mlp. It begins as nn.Linear does; the authors draw
-    weights with a standard deviation of 0.02. On the CPU u is computed in
-    float64; on another device in float32, or in the dtype of the parameters if
-    that is finer.
+    The bias lies between 0 and 16, and has the dtype of the parameters, or that
+    of autocast. In the authors' code, mlp is called cpb_mlp, in transformers
+    continuous_position_bias_mlp. It is initialised as nn.Linear is; the authors
+    sample weights with a standard deviation of 0.02. On the CPU, u is computed
+    in float64; on another device in float32, or in the dtype of the parameters
+    if that is wider.
 
-    Places left on the CPU are copied in each call: the host waits for that.
+    If positions are on the CPU and the module is not, each call copies them,
+    and the host waits for the copy.
 
     Fit for compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: heads or hidden below 1; as log_offsets and swin_bias.
+    Args:
+        heads: Number of heads; at least 1.
+        grid: Rows and columns of the window in use. It may change: set the
+            attribute to another window.
+        trained: Rows and columns of the window in training, as in
+            `log_offsets`.
+        hidden: Width of the hidden layer; at least 1.
+
+    Raises:
+        ValueError: If `heads` or `hidden` is less than 1, or as in
+            `log_offsets`.
     """
 
     def __init__(
@@ -252,7 +331,11 @@ class SwinV2Bias(nn.Module):
         )
 
     def table(self) -> Tensor:
-        """The bias of each offset of the window: (offsets, heads)."""
+        """Return the bias of each offset of the window.
+
+        Returns:
+            The table, shape `(offsets, heads)`.
+        """
         like = next(self.mlp.parameters())
         exact = torch.promote_types(like.dtype, torch.float32)
         exact = torch.float64 if like.device.type == "cpu" else exact
@@ -260,6 +343,18 @@ class SwinV2Bias(nn.Module):
         return 16 * torch.sigmoid(self.mlp(offsets.to(like.dtype)))
 
     def forward(self, query_places: Tensor, key_places: Tensor) -> Tensor:
+        """Return the Swin bias.
+
+        Args:
+            query_places: Row and column of each query, as in `swin_bias`.
+            key_places: Row and column of each key, as in `swin_bias`.
+
+        Returns:
+            The bias, shape `(..., heads, queries, keys)`.
+
+        Raises:
+            ValueError: If positions do not fit, as in `window_rows`.
+        """
         return swin_bias(query_places, key_places, self.table(), self.grid)
 
 
@@ -290,7 +385,7 @@ def _check_within(
 
 
 def _offsets_of_places(query_places: Tensor, key_places: Tensor) -> Tensor:
-    """Query place minus key place: (..., queries, keys, 2), int64."""
+    """Return query minus key position: (..., queries, keys, 2), int64."""
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
     for each in (query_places, key_places):
         tensor = isinstance(each, Tensor)

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-26
-"""ViT's learned table: a vector for each cell of a grid, and its resizing.
+"""Learned position table of ViT, and its resizing for other image sizes.
 
     x[patch] = embedding[patch] + table[extra + row * columns + column]
 
-A table is (extra + rows * columns, dim): first the rows of extra tokens, as of
-a class token, then those of the patches, row by row. Extra tokens without a
-row, as the registers of DINOv2, join the patches later.
+A table has the shape (extra + rows * columns, dim): first the rows of extra
+tokens, such as a class token, then those of the patches, row by row. Extra
+tokens without a row, such as the registers of DINOv2, are added after the table
+is applied.
 
-A picture with more patches or fewer needs a table that it does not have: the
-patches' part is resized like a picture, and the rows of extra tokens stay. How
-is a property of the checkpoint, has no default here, and goes unnoticed where
-it is wrong: the numbers differ a little, and no shape does.
+An image with more or fewer patches needs a table that the checkpoint does not
+have: the part for patches is resized like an image, and the rows of extra
+tokens are unchanged. How it is resized is a property of the checkpoint and has
+no default here. A wrong choice raises no error: the numbers differ a little,
+and no shape does.
 
     convention           new cell n is read at             kernel
     bicubic              (n + .5) old / new - .5           Keys, a = -.75
@@ -21,22 +23,25 @@ it is wrong: the numbers differ a little, and no shape does.
     bilinear_antialias   as bicubic                        tent, wide
     bilinear_corners     n (old - 1) / (new - 1)           tent
 
-A wide kernel is stretched by old / new where that is above one, so that it sees
-all cells, and leaves out what lies outside; others read the outermost cells
-there. transformers has bicubic in ViT, DeiT, BEiT, CLIP and DINOv2,
-bicubic_antialias in DINOv2 with registers and RF-DETR, bilinear in
+A wide kernel is stretched by old / new if that is above one, so that it covers
+all cells, and leaves out what lies outside; the other kernels read the
+outermost cells there. transformers uses bicubic in ViT, DeiT, BEiT, CLIP and
+DINOv2, bicubic_antialias in DINOv2 with registers and RF-DETR, bilinear in
 PaddleOCR-VL, bilinear_antialias in SigLIP 2, bilinear_corners in ViLT and
-Qwen3-VL. DINOv2's authors have bicubic_offset, and with registers
-bicubic_antialias, which is timm's, too. Google's ViT has bilinear_corners.
+Qwen3-VL. DINOv2's authors use bicubic_offset, and with registers
+bicubic_antialias, which timm uses, too. Google's ViT uses bilinear_corners.
 
-Not here: RADIO, which resizes to a square of the longer side with bilinear, and
-then cuts; TimeSformer, which takes the nearest cell; Idefics2 and Idefics3,
-which do not resize, and pick the cell at the same fraction of the image.
+Not implemented here: RADIO, which resizes to a square of the longer side with
+bilinear, and then cuts; TimeSformer, which takes the nearest cell; Idefics2 and
+Idefics3, which do not resize, and select the cell at the same fraction of the
+image.
 
-Source: arXiv:2010.11929; github.com/google-research/vision_transformer at
-c6de1e5, vit_jax/models_vit.py and checkpoint.py (interpolate_posembed);
-github.com/facebookresearch/dinov2 at b8931f7, models/vision_transformer.py in
-dinov2/; transformers 5.23.0; timm 1.0.22, layers/pos_embed.py.
+References:
+    arXiv:2010.11929; github.com/google-research/vision_transformer at c6de1e5,
+    vit_jax/models_vit.py and checkpoint.py (interpolate_posembed).
+    github.com/facebookresearch/dinov2 at b8931f7, models/vision_transformer.py
+    in dinov2/.
+    transformers 5.23.0; timm 1.0.22, layers/pos_embed.py.
 """
 
 from collections.abc import Callable
@@ -61,19 +66,30 @@ def table_rows(
     *,
     extra: int,
 ) -> Tensor:
-    """Which row of the table each place has: (...), int64.
+    """Return the row of the table for each patch.
 
-    A place is (row, column), both from zero on, in a grid of (rows, columns).
-    Places on the CPU are compared with the grid, which on another device would
-    make the host wait; leave them there.
-
-    >>> table_rows(torch.tensor([[0, 0], [1, 2]]), (2, 3), extra=1)
-    tensor([1, 6])
+    Positions on the CPU are compared with the grid; leave them there. On
+    another device, the comparison would make the host wait.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: places that are no tensor of integers, or not (..., 2); places
-    on the CPU that the grid does not have; a grid or extra that is none.
+    Args:
+        places: Row and column of each patch, both from 0 on, shape `(..., 2)`,
+            integers.
+        grid: Rows and columns of the grid, each at least 1.
+        extra: Number of extra rows at the start of the table; at least 0.
+
+    Returns:
+        Row indices, shape `(...)`, int64.
+
+    Raises:
+        ValueError: If `places` is not a tensor of integers of shape `(..., 2)`,
+            a position on the CPU is outside the grid, or `grid` or `extra` has
+            another value than listed.
+
+    Example:
+        >>> table_rows(torch.tensor([[0, 0], [1, 2]]), (2, 3), extra=1)
+        tensor([1, 6])
     """
     _check_grid(grid, "grid")
     _check_extra(extra)
@@ -101,27 +117,41 @@ def resize_table(
     convention: str,
     extra: int,
 ) -> Tensor:
-    """The table for another grid: (..., length, dim), of its own length.
+    """Return the table resized for another grid.
 
-    grid and to are (rows, columns), which the length of a table alone does not
-    tell. A table of the size that is asked for is given back, as models do;
-    bicubic_offset would change even that one. Narrow tables are resized in
+    If the size does not change, the table is returned as it is, as in models;
+    bicubic_offset would change even that one. Narrow dtypes are resized in
     float32 and rounded once. The weights of old cells are computed in float64
     on the CPU; on another device in float32, or in the dtype of the table if
-    that is finer.
+    that is wider.
 
-    torch.nn.functional.interpolate computes the same, but with antialias and
-    one new column torch 2.13.0 makes all new rows alike, on the CPU.
-
-    >>> table = torch.tensor([[9.0], [0.0], [1.0], [0.0], [1.0]])
-    >>> options = {"convention": "bilinear", "extra": 1}
-    >>> resize_table(table, (2, 2), (1, 4), **options).T
-    tensor([[9.0000, 0.0000, 0.2500, 0.7500, 1.0000]])
+    torch.nn.functional.interpolate computes the same. But with antialias and
+    one new column, torch 2.13.0 makes all new rows equal, on the CPU.
 
     Fit for autocast, compile, export, vmap, mps; no sync.
 
-    ValueError: another convention; a grid without a cell; extra below zero; a
-    table of another length or without a floating dtype.
+    Args:
+        table: The table, shape `(..., length, dim)`, floating-point.
+        grid: Rows and columns of the table, which its length alone does not
+            determine.
+        to: Rows and columns of the result, each at least 1.
+        convention: How to resize; one of `CONVENTIONS`. There is no default.
+        extra: Number of extra rows at the start of the table, which are
+            unchanged; at least 0.
+
+    Returns:
+        The resized table, shape `(..., extra + rows * columns, dim)`, in the
+        dtype of `table`.
+
+    Raises:
+        ValueError: If `convention` is unknown, a grid has no cell, `extra` is
+            negative, or `table` has another length or is not floating-point.
+
+    Example:
+        >>> table = torch.tensor([[9.0], [0.0], [1.0], [0.0], [1.0]])
+        >>> options = {"convention": "bilinear", "extra": 1}
+        >>> resize_table(table, (2, 2), (1, 4), **options).T
+        tensor([[9.0000, 0.0000, 0.2500, 0.7500, 1.0000]])
     """
     if convention not in CONVENTIONS:
         raise ValueError(
@@ -149,21 +179,28 @@ def resize_table(
 
 
 class AddGridTable(nn.Module):
-    """Patches plus the learned vectors of their cells: like x.
+    """Add the learned vector of its cell to each patch embedding.
 
-    x is (..., extra + rows * columns, dim), of a picture with this grid, which
-    is that of the table if it is not given. A picture with another one gets a
-    table that is resized for it, in each call. At first the numbers of a table
-    come from a normal distribution of standard deviation 0.02, as in ViT.
-
-    >>> add = AddGridTable((2, 3), dim=8, extra=1, convention="bicubic")
-    >>> add(torch.zeros(5, 1 + 4 * 6, 8), grid=(4, 6)).shape
-    torch.Size([5, 25, 8])
+    An image with another grid than that of the table gets a table that is
+    resized for it, in each call. The table is initialised from a normal
+    distribution with standard deviation 0.02, as in ViT.
 
     Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
 
-    ValueError: as resize_table; dim below 1; x of another shape or without a
-    floating dtype.
+    Args:
+        grid: Rows and columns of the table, each at least 1.
+        dim: Number of channels of the embeddings; at least 1.
+        extra: Number of extra tokens with a row, before the patches; at least
+            0.
+        convention: How to resize, as in `resize_table`.
+
+    Raises:
+        ValueError: If an argument has another value than listed.
+
+    Example:
+        >>> add = AddGridTable((2, 3), dim=8, extra=1, convention="bicubic")
+        >>> add(torch.zeros(5, 1 + 4 * 6, 8), grid=(4, 6)).shape
+        torch.Size([5, 25, 8])
     """
 
     def __init__(
@@ -184,9 +221,24 @@ class AddGridTable(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        """Initialise the table."""
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, x: Tensor, grid: tuple[int, int] | None = None) -> Tensor:
+        """Return the sum of embeddings and table.
+
+        Args:
+            x: Embeddings, shape `(..., extra + rows * columns, dim)`,
+                floating-point.
+            grid: Rows and columns of the image; None is the grid of the table.
+
+        Returns:
+            The sum, with the shape and dtype of `x`.
+
+        Raises:
+            ValueError: If `x` has another shape or is not floating-point, or
+                `grid` has no cell.
+        """
         if not x.is_floating_point():
             raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
         grid, options = grid or self.grid, {"convention": self.convention}
@@ -207,7 +259,7 @@ class AddGridTable(nn.Module):
 def _shares(
     old: int, new: int, convention: str, count: Callable[..., Tensor]
 ) -> Tensor:
-    """The weight of each old cell of an axis in each new one: (new, old).
+    """Return the weight of each old cell in each new one: (new, old).
 
     count is torch.arange with a dtype and a device.
     """

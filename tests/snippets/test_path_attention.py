@@ -403,9 +403,9 @@ def test_refuses():
         q.long(),
     ):
         got = f"{wrong.dtype} {tuple(wrong.shape)}"
-        wanted = "floating and of the shape of k, (2, 3, 4), or of more heads that its divide"
+        wanted = "floating-point of shape (2, 3, 4), as k, or with a multiple of k's heads"
         yield f"q must be {wanted}, got {got}", path_scores, wrong, k, w, beta
-    message = "q must be floating and of the shape of k, (0, 3, 4), or of more heads that its divide, "
+    message = "q must be floating-point of shape (0, 3, 4), as k, or with a multiple of k's heads, "
     none = torch.zeros(0, 3, 4)
     yield f"{message}got torch.float32 (6, 3, 4)", path_scores, q, none, none, torch.zeros(0, 3)
     for number, got in ((-0.25, "-0.25 to 0"), (2.5, "0 to 2.5"), (math.nan, "nan to nan")):
