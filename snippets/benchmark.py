@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""What your own functions cost beside others: time, and memory at the peak.
+"""Benchmark your functions against others: CPU time and peak memory.
 
-The ways to do a piece of work take turns, in an order drawn for each round, so
-that what else the machine does hits all of them. Counted is the time of this
-thread on its processor, and of each way the shortest turn: other programs can
-only add to it. Beside it stands the time to copy once what comes out: a measure
-of the machine, and a floor that no code goes far below which reads as much as
-it writes anew. A view writes nothing.
+The functions for a piece of work are called in turns, in an order sampled for
+each round, so that other load on the machine affects all of them. The time
+measured is that of this thread on its processor, and the shortest turn of each
+function counts: other programs can only add to it. It is compared with the time
+to copy the result once: a measure of the machine, and a lower bound that code
+which reads as much as it newly writes cannot go far below. A view writes
+nothing.
 
-For the CPU. A copy to a large new tensor is dear where the system hands out its
-memory page by page; it is so for all ways and for the copy.
+This is for the CPU. A copy to a large new tensor is expensive where the system
+allocates its memory page by page; this applies to all functions and to the
+copy.
 
-Source: no paper's; the shortest of several turns as in timeit of Python, whose
-documentation says why.
+References:
+    No paper; the shortest of several turns as in timeit of Python, whose
+    documentation gives the reason.
 """
 
 import gc
@@ -30,7 +33,13 @@ from torch.profiler import ProfilerActivity, profile
 
 
 class Cost(NamedTuple):
-    """What one call takes."""
+    """Hold the cost of one call.
+
+    Attributes:
+        seconds: Time of one call.
+        copies: The same time as a multiple of the time to copy the result once.
+        peak: Peak memory in bytes, as in `peak_bytes`.
+    """
 
     seconds: float
     copies: float  # seconds, by those to copy once what comes out
@@ -43,23 +52,37 @@ def benchmark(
     turn: float = 0.01,
     seed: int = 0,
 ) -> dict[str, Cost]:
-    """What each way costs, by name.
+    """Measure the cost of each function.
 
-    A way takes nothing and returns a tensor, or a tuple, list or dictionary of
-    such; what it needs is made before. It says itself whether it is under
-    torch.no_grad; that all give the same is not checked. Each is called before
-    it counts, which compiles what is to be compiled. A turn is as many calls as
-    took `turn` seconds before the first round. torch has one thread meanwhile.
-    copies is nan where no tensor comes out. peak_bytes says what peak is.
+    Each function is called once before it is measured, which compiles what is
+    to be compiled. torch has one thread during the measurement. Whether all
+    functions give the same result is not checked.
 
-    >>> x = torch.randn(100, 100)
-    >>> cost = benchmark({"once": lambda: x @ x, "more": lambda: x @ x @ x @ x})
-    >>> cost["once"].seconds < cost["more"].seconds
-    True
-    >>> cost["once"].peak, cost["more"].peak
-    (40000, 80000)
+    Args:
+        ways: Functions without arguments, by name. Each returns a tensor, or a
+            tuple, list or dictionary of tensors; prepare its inputs before. Use
+            torch.no_grad in the function itself.
+        rounds: Number of rounds; at least 1.
+        turn: Length of a turn in seconds, above 0. Each turn has as many calls
+            as took this time before the first round.
+        seed: Seed of the order of the turns.
 
-    ValueError: no ways; rounds below 1; turn not above 0.
+    Returns:
+        The Cost of each function, by name. `copies` is nan if the result has no
+        tensor.
+
+    Raises:
+        ValueError: If there are no functions, `rounds` is less than 1, or
+            `turn` is not above 0.
+
+    Example:
+        >>> x = torch.randn(100, 100)
+        >>> ways = {"once": lambda: x @ x, "more": lambda: x @ x @ x @ x}
+        >>> cost = benchmark(ways)
+        >>> cost["once"].seconds < cost["more"].seconds
+        True
+        >>> cost["once"].peak, cost["more"].peak
+        (40000, 80000)
     """
     _check(bool(ways), "ways must be a function or more, by name, got none")
     _check(rounds > 0, f"rounds must be 1 or more, got {rounds}")
@@ -81,15 +104,23 @@ def benchmark(
 
 
 def peak_bytes(way: Callable[[], Any]) -> int:
-    """The most bytes that tensors made during a call take at one time.
+    """Return the peak memory of the tensors created during a call.
 
-    What comes out counts, what was there before does not. On the CPU. torch's
-    profiler, which is asked, says on stderr when it starts and stops, unless
-    KINETO_LOG_LEVEL is 6 in the environment.
+    The result counts, what existed before does not. This is for the CPU.
+    torch's profiler, which is used, prints to stderr when it starts and stops,
+    unless KINETO_LOG_LEVEL is 6 in the environment.
 
-    >>> x = torch.zeros(1000)
-    >>> peak_bytes(lambda: x * x * x)
-    8000
+    Args:
+        way: Function without arguments.
+
+    Returns:
+        The largest number of bytes in use at one time.
+
+    Example:
+        >>> x = torch.zeros(1000)
+        >>> peak_bytes(lambda: x * x * x)
+        8000
+
     """
     way()  # what is set up once does not count
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
@@ -105,7 +136,7 @@ def peak_bytes(way: Callable[[], Any]) -> int:
 def _shortest(
     ways: list[Callable[[], Any]], rounds: int, turn: float, seed: int
 ) -> list[float]:
-    """The seconds of one call in the shortest turn of each way."""
+    """Return the seconds of one call in the shortest turn of each function."""
     calls = [_calls(way, turn) for way in ways]
     found, order = [math.inf] * len(ways), random.Random(seed)
     collects = gc.isenabled()
@@ -122,7 +153,7 @@ def _shortest(
 
 
 def _calls(way: Callable[[], Any], turn: float) -> int:
-    """How many calls take a turn: 1, 2, 4, ..."""
+    """Return the number of calls in a turn: 1, 2, 4, ..."""
     calls = 1
     while _seconds(way, calls) < turn:
         calls *= 2
@@ -137,7 +168,7 @@ def _seconds(way: Callable[[], Any], calls: int) -> float:
 
 
 def _tensors(made: Any) -> list[Tensor]:
-    """All tensors in what a way gives."""
+    """Return all tensors in the result of a function."""
     if isinstance(made, Tensor):
         return [made.detach()]
     if isinstance(made, dict):

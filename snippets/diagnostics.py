@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Checks of position for your own model: numbers without a unit.
+"""Diagnostics of position for your own model: numbers without a unit.
 
-Each compares like with like: a change with a change, a distance with others,
-weights with equal weights. Shapes that do not fit are refused with a ValueError
-that says what was expected.
+Each number compares like with like: a change with a change, a distance with
+other distances, weights with equal weights. Shapes that do not fit raise a
+ValueError that names the expected shape.
 
-Source: arXiv:2104.09864, section 3.1 (scores by offset); arXiv:2108.12409,
-section 1 (what extrapolation is). The numbers are of this guide's own making.
+References:
+    Scores by offset: Su et al. 2021, arXiv:2104.09864, section 3.1.
+    What extrapolation is: Press et al. 2021, arXiv:2108.12409, section 1.
+    The numbers themselves are of this guide's own making.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,17 +23,34 @@ def relativity_error(
     positions: Tensor,  # (tokens)
     shifts: Sequence[int] = (1, 10, 100),
 ) -> Tensor:
-    """How much scores change if all move, by how much if keys trade places: ().
+    """Return how much attention scores change under shifts of all positions.
 
-    score takes the positions of queries and of keys, for contents that stay,
-    and gives (..., tokens, tokens), -inf where a key is hidden. What all keys
-    of a query share does not count, as in softmax. 0 if offsets alone count, of
-    the order of 1 for a random table; the worst shift decides. inf if a shift
-    hides other keys, or changes scores that trading places does not; nan if
-    neither changes any that stays visible: only what is hidden tells places.
+    The root mean square change under a shift is divided by the change when keys
+    swap positions. What all keys of a query have in common does not count, as
+    in softmax.
 
-    >>> relativity_error(lambda i, j: -abs(i[:, None] - j) / 8, torch.arange(9))
-    tensor(0., dtype=torch.float64)
+    Args:
+        score: Function of the positions of queries and of keys, for fixed
+            content, that returns scores, shape `(..., tokens, tokens)`, with
+            -inf where a key is hidden.
+        positions: Positions, shape `(tokens,)`.
+        shifts: Offsets by which all positions are shifted, not all 0. The worst
+            one counts.
+
+    Returns:
+        The error, a scalar: 0 if scores depend only on offsets, of the order of
+        1 for a random table; inf if a shift hides other keys, or changes scores
+        that swapping does not; nan if neither changes any visible score, so
+        that only hidden keys depend on positions.
+
+    Raises:
+        ValueError: If `positions`, `shifts` or the scores do not fit.
+
+    Example:
+        >>> positions = torch.arange(9)
+        >>> relativity_error(lambda i, j: -abs(i[:, None] - j) / 8, positions)
+        tensor(0., dtype=torch.float64)
+
     """
     _expect(positions.ndim == 1, "positions", "(tokens,)", positions.shape)
     _expect(any(shifts), "shifts", "one number or more, not all 0", shifts)
@@ -47,14 +66,28 @@ def relativity_error(
 def row_similarity(
     encoding: Tensor,  # (positions, dim)
 ) -> Tensor:
-    """Cosines of the rows, seen from their mean: (positions, positions).
+    """Return the cosine similarity of the rows of an encoding, from their mean.
 
-    Rows that differ by rounding alone get 1; a row that is the mean, up to
-    rounding, gets 0 with all others. Their angles would be noise. Whether all
-    numbers are finite is not checked in a compiled graph.
+    Rows that differ only by rounding have similarity 1; a row that is the mean,
+    up to rounding, has 0 with all other rows. Their angles would be noise.
+    Whether all numbers are finite is not checked in a compiled graph.
 
-    >>> row_similarity(torch.tensor([[2.0, 7.0], [2.0, 9.0], [2.0, 7.0]]))[0]
-    tensor([ 1., -1.,  1.], dtype=torch.float64)
+    Args:
+        encoding: One row per position, shape `(positions, dim)`, with at least
+            2 positions, floating-point.
+
+    Returns:
+        Cosines, shape `(positions, positions)`, float64.
+
+    Raises:
+        ValueError: If `encoding` has another shape or dtype than listed, or is
+            not finite.
+
+    Example:
+        >>> encoding = torch.tensor([[2.0, 7.0], [2.0, 9.0], [2.0, 7.0]])
+        >>> row_similarity(encoding)[0]
+        tensor([ 1., -1.,  1.], dtype=torch.float64)
+
     """
     apart, rows = _apart(encoding)
     if not torch.compiler.is_compiling():  # there it would break the graph
@@ -68,13 +101,26 @@ def row_similarity(
 def row_margin(
     encoding: Tensor,  # (positions, dim)
 ) -> Tensor:
-    """Distance of the nearest two rows, by the rms of all pairs: ().
+    """Return the distance of the two nearest rows, relative to all pairs.
 
-    0 if any two are equal up to rounding. n rows at even steps, a ramp, have
-    sqrt(6 / (n (n + 1))); random rows of many dimensions nearly 1.
+    The distance is divided by the root mean square distance of all pairs.
 
-    >>> row_margin(torch.tensor([[0.0], [1.0], [2.0]]))
-    tensor(0.7071, dtype=torch.float64)
+    Args:
+        encoding: One row per position, shape `(positions, dim)`, with at least
+            2 positions, floating-point.
+
+    Returns:
+        The margin, a scalar, float64: 0 if any two rows are equal up to
+        rounding; sqrt(6 / (n (n + 1))) for n rows at even steps, a ramp; almost
+        1 for random rows of many dimensions.
+
+    Raises:
+        ValueError: If `encoding` has another shape or dtype than listed.
+
+    Example:
+        >>> row_margin(torch.tensor([[0.0], [1.0], [2.0]]))
+        tensor(0.7071, dtype=torch.float64)
+
     """
     apart, _ = _apart(encoding)
     near = (
@@ -91,15 +137,28 @@ def skill_beyond(
     guess: float,
     block: int = 64,
 ) -> Tensor:
-    """What is left of the skill in each block beyond trained: (blocks,).
+    """Return the fraction of skill that remains beyond the training length.
 
-    losses are means over many texts at each position; guess is the loss of a
-    guess: by how frequent words are, or log(vocabulary) if all are alike. 1 is
-    as good as the second half of trained, 0 a guess, below 0 worse than that;
-    nan if there was no skill to lose.
+    Args:
+        losses: Mean loss over many texts at each position, shape
+            `(positions,)`.
+        trained: Training length, from 1 to the number of positions less 1.
+        guess: Loss of a guess: by the frequencies of the tokens, or
+            log(vocabulary) if all are equally frequent.
+        block: Number of positions in a block; at least 1.
 
-    >>> skill_beyond(torch.tensor([4.0, 2, 2, 3, 5]), 3, guess=4.0, block=1)
-    tensor([ 0.5000, -0.5000])
+    Returns:
+        The fraction for each block beyond `trained`, shape `(blocks,)`: 1 is as
+        good as the second half of the training length, 0 is a guess, below 0 is
+        worse than a guess; nan if there was no skill to lose.
+
+    Raises:
+        ValueError: If an argument has another shape or value than listed.
+
+    Example:
+        >>> skill_beyond(torch.tensor([4.0, 2, 2, 3, 5]), 3, guess=4.0, block=1)
+        tensor([ 0.5000, -0.5000])
+
     """
     _expect(losses.ndim == 1, "losses", "(positions,)", losses.shape)
     most = len(losses) - 1
@@ -116,18 +175,34 @@ def attention_mass(
     visible: Tensor,  # (queries, keys)
     reach: int = 32,
 ) -> tuple[Tensor, Tensor]:
-    """The weight at each step, and that of equal weights: two (..., bins).
+    """Return the attention weight at each distance, and that of equal weights.
 
-    Of a query the sum of a bin, and of queries the mean; all bins make 1. steps
-    is query minus key position: bin [..., reach] is step 0, those after it look
-    back, those before it ahead; the two outermost hold all beyond.
-    visible is True where the mask shows a key; rows without any do not count,
-    whatever softmax made of them. Added up in float64.
+    For a query, the weights of a bin are added up, and the result is the mean
+    over queries; all bins sum to 1. Queries without a visible key do not count,
+    whatever softmax returned for them. Sums are computed in float64.
 
-    >>> i = torch.arange(2)
-    >>> steps = i[:, None] - i
-    >>> attention_mass(torch.eye(2), steps, visible=steps >= 0, reach=1)
-    (tensor([0., 1., 0.]), tensor([0.0000, 0.7500, 0.2500]))
+    Args:
+        weights: Attention weights, shape `(..., queries, keys)`.
+        steps: Query minus key position, shape `(queries, keys)`.
+        visible: True where the mask shows a key, shape `(queries, keys)`.
+        reach: Distance of the outermost bins; at least 1. Bin [..., reach] is
+            step 0; later bins look back, earlier bins ahead; the two outermost
+            bins also contain everything beyond.
+
+    Returns:
+        The weight in each bin and that of equal weights, each of shape
+        `(..., bins)` with 2 reach + 1 bins.
+
+    Raises:
+        ValueError: If `steps`, `visible` or `reach` has another shape or value
+            than listed.
+
+    Example:
+        >>> i = torch.arange(2)
+        >>> steps = i[:, None] - i
+        >>> attention_mass(torch.eye(2), steps, visible=steps >= 0, reach=1)
+        (tensor([0., 1., 0.]), tensor([0.0000, 0.7500, 0.2500]))
+
     """
     for name, given in (("steps", steps), ("visible", visible)):
         want = tuple(weights.shape[-2:])
@@ -146,7 +221,7 @@ def attention_mass(
 
 
 def _change(here: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
-    """Rms change, less what the keys of a query share; are the same hidden?"""
+    """Return the rms change, centred per query, and whether hiding is equal."""
     hidden = here.isneginf() | there.isneginf()
     gap = (there.double() - here.double()).masked_fill(hidden, 0)
     count = (~hidden).sum(-1, keepdim=True)
@@ -156,7 +231,7 @@ def _change(here: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _apart(encoding: Tensor) -> tuple[Tensor, Tensor]:
-    """Distances of rows, and the rows from their mean; 0 within rounding."""
+    """Return distances of rows, and rows from their mean; 0 within rounding."""
     shape, dtype = tuple(encoding.shape), encoding.dtype
     fits = len(shape) == 2 and shape[0] > 1 and shape[1] > 0
     fits = fits and dtype.is_floating_point

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""How a model fares on texts longer than those it was trained on, and why.
+"""Length extrapolation: the loss beyond the training length, and its cause.
 
-Two questions, to any model that gives scores of the next token:
+Two measurements, for any model that returns logits of the next token:
 
-    loss by position    does it stay good past the length it was trained on?
-    loss by context     do the tokens far back help, or hurt, or neither?
+    loss by position    does it stay good beyond its training length?
+    loss by context     do distant tokens help, hurt, or do neither?
 
-The first mixes two things: later tokens have more before them, and stand at
-positions that training may never have shown. The second takes the same tokens
-of the same texts each time, with more and more of what stands before them, so
-how hard a text is cancels. Of both, interval says how sure they are.
+The first mixes two effects: later tokens have more context, and are at
+positions that may not have occurred in training. The second evaluates the same
+tokens of the same texts each time, with more and more of their context, so the
+difficulty of a text cancels. For both, `interval` returns the uncertainty.
 
-Source: arXiv:2108.12409, section 1 (what extrapolation is) and appendix B (why
-a longer text may help all the same); the second question is this guide's own.
+References:
+    Press et al. 2021, arXiv:2108.12409, section 1 (what extrapolation is) and
+    appendix B (why a longer text may help all the same).
+    The second measurement is this guide's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,22 +31,33 @@ def loss_by_position(
     windows: Tensor,  # (windows, tokens)
     rows: int = 8,
 ) -> Tensor:
-    """The loss of each token but the first, in nats: (windows, tokens - 1).
+    """Return the loss of each token except the first.
 
-    model takes ids, (batch, tokens), and gives scores, (batch, tokens, words);
-    put it into eval mode. It is given `rows` windows at a time. [:, i] is the
-    loss of a token with i + 1 before it. interval says how sure the means are;
-    means of several positions, unflatten(1, (-1, 16)).mean(-1), are surer.
+    `interval` gives the uncertainty of the means; means of several positions,
+    unflatten(1, (-1, 16)).mean(-1), are less uncertain.
 
-    >>> windows = torch.tensor([[0, 1, 2, 3], [5, 6, 7, 7]])
-    >>> def count(ids):  # sure that one more comes
-    ...     return 3.0 * torch.eye(9)[ids + 1]
-    >>> loss_by_position(count, windows)
-    tensor([[0.3353, 0.3353, 0.3353],
-            [0.3353, 0.3353, 3.3353]])
+    Args:
+        model: Function of ids, shape `(batch, tokens)`, that returns logits,
+            shape `(batch, tokens, words)`. Put a model into eval mode first.
+        windows: Token ids, shape `(windows, tokens)` with at least two tokens,
+            int64.
+        rows: Number of windows in a batch; at least 1.
 
-    ValueError: windows not int64 (windows, tokens) with two tokens or more;
-    rows below 1; scores of another shape.
+    Returns:
+        Losses in nats, shape `(windows, tokens - 1)`; [:, i] is the loss of a
+        token with i + 1 tokens before it.
+
+    Raises:
+        ValueError: If `windows` or `rows` has another shape, dtype or value
+            than listed, or the model returns logits of another shape.
+
+    Example:
+        >>> windows = torch.tensor([[0, 1, 2, 3], [5, 6, 7, 7]])
+        >>> def count(ids):  # sure that one more comes
+        ...     return 3.0 * torch.eye(9)[ids + 1]
+        >>> loss_by_position(count, windows)
+        tensor([[0.3353, 0.3353, 0.3353],
+                [0.3353, 0.3353, 3.3353]])
     """
     _check_windows(windows)
     _expect(rows > 0, "rows", "1 or more", rows)
@@ -58,24 +71,36 @@ def loss_by_context(
     contexts: Sequence[int],
     rows: int = 8,
 ) -> Tensor:
-    """Loss of the last `far` tokens by what stands before: (contexts, windows).
+    """Return the loss of the last tokens for each length of context.
 
-    In nats, the mean over these tokens. With context c the last c + far tokens
-    of a window count, of which the model reads all but the last: the first of
-    the far ones has c before it, the last c + far - 1. Positions begin anew
-    each time, as in a text of that length. Of two contexts take the interval of
-    the difference.
+    With context c, the model reads the last c + far tokens of a window, except
+    the last: the first of the far tokens has c tokens before it, the last c +
+    far - 1. Positions start again each time, as in a text of that length. To
+    compare two contexts, take the interval of the difference.
 
-    >>> windows = torch.tensor([[0, 3, 3, 3]])
-    >>> def first(ids):  # sure that the first comes again
-    ...     return 3.0 * torch.eye(9)[ids[:, :1].expand(ids.shape)]
-    >>> loss_by_context(first, windows, far=1, contexts=[1, 2, 3])
-    tensor([[0.3353],
-            [0.3353],
-            [3.3353]])
+    Args:
+        model: As in `loss_by_position`.
+        windows: As in `loss_by_position`.
+        far: Number of evaluated tokens at the end of a window, 1 to tokens - 1.
+        contexts: Numbers of tokens before the evaluated ones, each from 1 to
+            tokens - far.
+        rows: Number of windows in a batch; at least 1.
 
-    ValueError: as loss_by_position; far not 1 to tokens - 1; no contexts, or
-    one that is not 1 to tokens - far.
+    Returns:
+        Mean losses of these tokens in nats, shape `(contexts, windows)`.
+
+    Raises:
+        ValueError: As in `loss_by_position`, or if `far` or `contexts` has
+            another value than listed.
+
+    Example:
+        >>> windows = torch.tensor([[0, 3, 3, 3]])
+        >>> def first(ids):  # sure that the first comes again
+        ...     return 3.0 * torch.eye(9)[ids[:, :1].expand(ids.shape)]
+        >>> loss_by_context(first, windows, far=1, contexts=[1, 2, 3])
+        tensor([[0.3353],
+                [0.3353],
+                [3.3353]])
     """
     _check_windows(windows)
     most = windows.shape[1] - 1
@@ -100,22 +125,39 @@ def interval(
     draws: int = 4000,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean over windows and the ends of its interval: three (...), float64.
+    """Return the mean over windows and its bootstrap interval.
 
-    values is (windows, ...). By bootstrap: windows are drawn again, with
-    replacement, as many as there are, each whole; all but the given level of
-    the means of these draws lie outside, one half on each side. On the CPU.
-    Give windows of different texts, or first the mean over those of one text:
-    parts of a text are alike. Of two models or contexts on the same windows
-    take the interval of the difference. It knows nothing of other training
-    runs, and of few windows it is too short.
+    Windows are sampled again with replacement, as many as there are, each as a
+    whole. A fraction `level` of the means of these samples lies inside the
+    interval, and one half of the others on each side.
 
-    >>> mean, low, high = interval(torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
-    >>> torch.stack([low, mean, high])
-    tensor([2.1667, 3.5000, 4.8333], dtype=torch.float64)
+    Pass windows of different texts, or take the mean over the windows of one
+    text first: parts of a text are similar. For two models or contexts on the
+    same windows, take the interval of the difference. The interval does not
+    include the variation between training runs, and with few windows it is too
+    short.
 
-    ValueError: fewer than two windows, or values not floating; level not
-    between 0 and 1; too few draws to leave one outside on each side.
+    Args:
+        values: One value or more per window, shape `(windows, ...)` with at
+            least two windows, floating-point.
+        level: Fraction of the sampled means inside the interval, between 0 and
+            1.
+        draws: Number of samples; enough to leave one outside on each side.
+        seed: Seed of the samples.
+
+    Returns:
+        The mean, the lower end and the upper end, each of shape `(...)`,
+        float64, on the CPU.
+
+    Raises:
+        ValueError: If `values`, `level` or `draws` has another shape, dtype or
+            value than listed.
+
+    Example:
+        >>> values = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        >>> mean, low, high = interval(values)
+        >>> torch.stack([low, mean, high])
+        tensor([2.1667, 3.5000, 4.8333], dtype=torch.float64)
     """
     shape = tuple(values.shape)
     fits = values.is_floating_point() and shape[:1] > (1,)
@@ -148,7 +190,7 @@ def _losses(
     model: Callable[[Tensor], Tensor],
     ids: Tensor,  # (batch, tokens)
 ) -> Tensor:
-    """(batch, tokens - 1)"""
+    """Return the loss of each token but the first: (batch, tokens - 1)."""
     scores, want = model(ids[:, :-1]), (*ids[:, 1:].shape, "words")
     fits = scores.ndim == 3 and scores.shape[:2] == want[:2]
     _expect(fits, "scores", want, scores.shape)

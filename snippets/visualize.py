@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-23
-"""Pictures of positions: your own tensors in, matplotlib figures out.
+"""Figures of positions: tensors in, matplotlib figures out.
 
-It needs matplotlib besides torch. A figure belongs to whoever asked for it:
-pyplot does not know it, no setting of matplotlib is changed, and nothing is
-shown or saved until you do it:
+This file needs matplotlib in addition to torch. It does not use pyplot, changes
+no setting of matplotlib, and shows or saves nothing until you do so:
 
     encoding_heatmap(encoding, theme="dark").savefig("encoding.png")
 
-What is zero has the colour of the page. Of values with a sign, blue is negative
-and orange positive, on a scale that is the same on both sides. Attention has
-none: the bluer, the larger. Keys that a bias hides are grey.
+Zero has the colour of the page. Of signed values, blue is negative and orange
+positive, on a symmetric scale. Attention weights have no sign: the bluer, the
+larger. Keys that a bias hides are grey.
 
-Source: for figures without pyplot
-matplotlib.org/stable/gallery/user_interfaces/web_application_server_sgskip.html
+References:
+    Figures without pyplot: web_application_server_sgskip.html in
+    matplotlib.org/stable/gallery/user_interfaces.
 """
 
 import math
@@ -36,13 +36,23 @@ def encoding_heatmap(
     encoding: Tensor,  # (positions, dim)
     theme: str = "light",
 ) -> Figure:
-    """Positions downwards, dimensions across.
+    """Draw an encoding, with positions downwards and dimensions across.
 
-    >>> import torch
-    >>> encoding_heatmap(torch.zeros(8, 4)).axes[0].get_ylabel()
-    'position'
+    Args:
+        encoding: Positional encoding, shape `(positions, dim)`.
+        theme: "light" or "dark".
 
-    ValueError: encoding not (positions, dim); another theme.
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: If `encoding` has another shape or is not finite, or `theme`
+            is unknown.
+
+    Example:
+        >>> import torch
+        >>> encoding_heatmap(torch.zeros(8, 4)).axes[0].get_ylabel()
+        'position'
     """
     rows = _numbers("encoding", encoding, 2, "(positions, dim)")
     figure, (ax,), colors = _figure(theme, 1, (4.4, 3.4))
@@ -55,9 +65,18 @@ def similarity_map(
     similarity: Tensor,  # (positions, positions)
     theme: str = "light",
 ) -> Figure:
-    """How much each row is like each other, from -1 to 1.
+    """Draw the similarity of each pair of rows, from -1 to 1.
 
-    ValueError: similarity not square, or beyond -1 to 1; another theme.
+    Args:
+        similarity: Similarities from -1 to 1, shape `(positions, positions)`.
+        theme: "light" or "dark".
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: If `similarity` is not square or finite, or not from -1 to
+            1, or `theme` is unknown.
     """
     square = _numbers("similarity", similarity, 2, "(positions, positions)")
     shape, values = tuple(square.shape), square.flatten()
@@ -78,20 +97,32 @@ def attention_heads(
     keys: Sequence[str] | None = None,
     theme: str = "light",
 ) -> Figure:
-    """One map a head, a row for each query and a column for each key.
+    """Draw one map per head, with a row per query and a column per key.
 
-    queries and keys are the texts of the tokens; keys are those of queries if
-    they are not given. All heads share one scale, from 0 to the largest. A bias
-    or scores can stand for the weights: if any is negative, the scale has a
-    sign, and where one is -inf the key is hidden, and its cell grey.
+    All heads share one scale, from 0 to the largest weight. A bias or scores
+    may be passed instead of weights: if any is negative, the scale is signed,
+    and where one is -inf, the key is hidden and its cell grey.
 
-    >>> import torch
-    >>> figure = attention_heads(torch.tensor([[[0.0, -2.0]]]), "a", "bc")
-    >>> figure.axes[0].images[0].get_clim()
-    (-2.0, 2.0)
+    Args:
+        weights: Attention weights, a bias or scores, shape
+            `(heads, queries, keys)`.
+        queries: Labels of the queries.
+        keys: Labels of the keys; None is those of the queries.
+        theme: "light" or "dark".
 
-    ValueError: weights not (heads, queries, keys), or nan or inf; labels that
-    are more or fewer than the tokens; another theme.
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: If `weights` has another shape or contains nan or inf, the
+            number of labels differs from that of the tokens, or `theme` is
+            unknown.
+
+    Example:
+        >>> import torch
+        >>> figure = attention_heads(torch.tensor([[[0.0, -2.0]]]), "a", "bc")
+        >>> figure.axes[0].images[0].get_clim()
+        (-2.0, 2.0)
     """
     hidden = weights == -math.inf
     shown = weights.masked_fill(hidden, 0)
@@ -124,13 +155,23 @@ def attention_by_distance(
     equal: Tensor | None = None,  # (distances)
     theme: str = "light",
 ) -> Figure:
-    """One line a head: the weight at each distance from 0, mean of all queries.
+    """Draw one line per head: the mean weight at each distance from 0.
 
-    equal is drawn in grey: what equal weights would put there. Without it a
-    causal head seems to prefer near keys even if it prefers none.
+    Args:
+        mass: Mean weight over all queries, shape `(heads, distances)`, with at
+            most 16 heads.
+        equal: What equal weights would be at these distances, shape
+            `(distances,)`, drawn in grey. Without it, a causal head seems to
+            prefer near keys even if it has no preference. None draws no such
+            line.
+        theme: "light" or "dark".
 
-    ValueError: mass not (heads, distances), or of more than 16 heads; equal of
-    another length; another theme.
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: If `mass` or `equal` has another shape than listed or is not
+            finite, or `theme` is unknown.
     """
     lines = _numbers("mass", mass, 2, "(heads, distances)")
     if len(lines) > 16:  # more would look alike
@@ -158,7 +199,7 @@ def attention_by_distance(
 
 
 def _numbers(name: str, given: Tensor, axes: int, wanted: str) -> Tensor:
-    """The tensor as numbers that can be drawn, wherever it was."""
+    """Return the tensor as finite float64 numbers on the CPU, for drawing."""
     if given.ndim != axes or given.numel() == 0 or given.is_complex():
         got = f"{tuple(given.shape)} of {given.dtype}"
         raise ValueError(f"{name} must be {wanted} of real numbers, got {got}")
@@ -170,7 +211,7 @@ def _numbers(name: str, given: Tensor, axes: int, wanted: str) -> Tensor:
 def _figure(
     theme: str, panels: int, size: tuple[float, float]
 ) -> tuple[Figure, list[Axes], list[str]]:
-    """A figure in the colours of the theme, up to four panels in a row."""
+    """Return a figure in the colours of the theme, four panels in a row."""
     known = dict(THEMES)
     if theme not in known:
         raise ValueError(f"theme must be 'light' or 'dark', got {theme!r}")
@@ -200,7 +241,7 @@ def _image(
     most: float,
     signed: bool,
 ) -> None:
-    """Draw the panels on one scale, with a bar that says what it is."""
+    """Draw the panels on one scale, with a colour bar."""
     blue, orange = colors[3], colors[4]
     shades = [(0.0, f"{blue}00"), (1.0, blue)]  # from clear to blue
     if signed:
