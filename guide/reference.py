@@ -15,6 +15,16 @@ from executable_prose.reading import parsed
 
 RESULTS = "experiments/results"
 SHOWN = ("__init__", "forward", "__call__")  # the methods that a reader calls without their name
+FEATURES = {  # what a docstring lists after "Supports", and the head of its column
+    "autocast": "autocast",
+    "compile": "torch.compile",
+    "export": "torch.export",
+    "vmap": "vmap",
+    "per-sample gradients": "per-sample gradients",
+    "mps": "MPS",
+    "no host-device sync": "no host–device sync",
+}
+SUPPORTS = re.compile(r"^Supports ((?:autocast|compile|vmap)\b[^.]*)\.$", re.M)
 SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Note|Example|References):\n")
 
 
@@ -37,6 +47,20 @@ def _said(node):
             yield name, sections(docstring)
 
 
+def features(docstring):
+    """Return the features that a docstring lists after "Supports"; None if it lists none."""
+    listed = SUPPORTS.search(docstring)
+    return listed and re.split("[,;] ", " ".join(listed[1].split()))
+
+
+def supports(file):
+    """Yield each function and class of a file that lists what it supports: (name, features)."""
+    for node in ast.parse("\n".join(symbols.find(file).lines)).body:
+        docstring = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node)
+        if docstring and (listed := features(docstring)):
+            yield node.name, listed
+
+
 def sections(docstring):
     """Return the sections of a docstring in Google style: [(title, paragraphs)], "" for the description."""
     found = [("", [])]
@@ -47,6 +71,8 @@ def sections(docstring):
         elif found[-1][0] and not paragraph.startswith(" "):
             found.append(("", []))
         title, paragraphs = found[-1]
+        if SUPPORTS.fullmatch(paragraph):
+            continue  # the page has a table of these
         paragraphs.append(textwrap.dedent(paragraph) if title else paragraph)
     return found
 

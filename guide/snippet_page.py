@@ -35,6 +35,8 @@ def reference(page, file, body):
         signature = box(page, "highlight", highlighted(signature))
         parts += [[f"### `{name}` {{: .call }}"], signature]
         parts += [_docstring(page, method, *sections) for method, sections in said]
+    if supported := list(stored.supports(file)):
+        parts += [["## Supported features"], feature_table(page, supported)]
     parts += [["## The file"], *placed(page, source)]
     if model := in_a_model(snippet):
         parts += [["## In a model", "", IN_A_MODEL], *placed(page, model)]
@@ -111,6 +113,22 @@ def _paragraph(page, text):
 
 def _flowing(text):
     return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
+
+
+def feature_table(page, supported):
+    """Return what each function supports, in lines of Markdown."""
+    known = [name for name in stored.FEATURES if any(name in listed for _, listed in supported)]
+    rows = [
+        f"| `{name}` | {' | '.join('✓' if each in listed else '–' for each in known)} |"
+        for name, listed in supported
+    ]
+    return [
+        f"Tests check each ✓; [the list of all files]({page.to('files.md')}) says how. A dash: not tested.",
+        "",
+        f"| Function | {' | '.join(stored.FEATURES[name] for name in known)} |",
+        "|---|" + ":-:|" * len(known),
+        *rows,
+    ]
 
 
 def peer_table(peers):

@@ -87,7 +87,7 @@ def alibi_bias(
     If positions are on the CPU and `slopes` are not, each call copies them, and
     the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions in tokens, integers, shape `(queries,)` if
@@ -133,7 +133,7 @@ def alibi_bias_symmetric(
     If positions are on the CPU and `slopes` are not, each call copies them, and
     the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions of the queries, as in `alibi_bias`.

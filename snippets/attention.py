@@ -38,7 +38,7 @@ def scaled_dot_product(
 ) -> Tensor:
     """Return the scaled dot product of each query and key.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`.
@@ -73,7 +73,7 @@ def attention(
     For grouped-query attention, repeat the heads of `k` and `v`:
     `k.repeat_interleave(heads // key_heads, -3)`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`.
@@ -162,7 +162,8 @@ class SelfAttention(nn.Module):
 
     Positions enter only through the arguments of `forward`, or with `x`.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Number of channels of the inputs and outputs; a multiple of

@@ -237,7 +237,7 @@ def axes_tables(
     If `frequencies` are on another device than `places`, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         places: Coordinates of each position, shape `(..., tokens, axes)`;
@@ -296,7 +296,7 @@ def turn_by_axes(
 
     The arithmetic is float32 or wider.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         x: Queries or keys, shape `(..., tokens, dim)`, such as

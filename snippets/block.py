@@ -130,7 +130,7 @@ def additive_mask(
 ) -> Tensor:
     """Return the mask to add to the scores, with the bias in it.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         seen: Whether each query sees each key, shape `(rows, queries, keys)`,
@@ -151,7 +151,8 @@ def additive_mask(
 class Block(nn.Module):
     """Apply attention and then a network for each token, each added to x.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Number of channels; a multiple of `heads`.
@@ -222,7 +223,8 @@ class Decoder(nn.Module):
     initialises them with 1: call
     `nn.init.normal_(decoder.tokens.weight, std=0.02)`.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         encoding: The positional encoding.

@@ -34,7 +34,7 @@ def clipped_bias(
     The backward pass uses atomic additions, which are slow on a GPU: for
     consecutive positions, train with `clipped_bias_consecutive`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions in tokens, integers, shape `(queries,)` if
@@ -86,7 +86,7 @@ def clipped_bias_consecutive(
     positions, uses a lookup: on a GPU, its gradient consists of many thousands
     of atomic additions to the same few numbers, and training waits for them.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         queries: Number of queries, from 0 to `keys`.
@@ -124,7 +124,8 @@ class ClippedBias(nn.Module):
     If positions are on the CPU and the table is not, each call copies them, and
     the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         heads: Number of heads; at least 1.

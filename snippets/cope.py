@@ -37,7 +37,7 @@ def cope_scores(
     The backward pass uses atomic additions, which are slow on a GPU: there,
     compile `cope_scores_compiled`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`. The last query is at the
@@ -101,7 +101,7 @@ def cope_scores_compiled(
     With a module: `cope_scores_compiled(q, k, cope.table)`, and torch.compile
     of the caller.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, as in `cope_scores`.
@@ -150,7 +150,8 @@ class CopeScores(nn.Module):
     The module is a score function for attention.py. Positions from rows - 1 on
     count as one, so there may be far fewer rows than tokens.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Width of a head; at least 1.

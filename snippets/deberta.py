@@ -36,7 +36,7 @@ def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
     1; beyond, they stay at span - 1. Negative distances are treated in the same
     way.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         distances: Distances i - j, integers, any shape.
@@ -88,7 +88,7 @@ def deberta_scores(
     The backward pass uses atomic additions, which are slow on a GPU: for
     consecutive positions, train with `deberta_scores_consecutive`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., heads, queries, dim)`.
@@ -179,7 +179,7 @@ def deberta_scores_consecutive(
     max_distance distances instead of 2 span. A CPU adds one by one: there, this
     function calls `deberta_scores`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, as in `deberta_scores`.
@@ -239,7 +239,8 @@ class DebertaScores(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Width of the model; a multiple of `heads`.

@@ -45,7 +45,7 @@ def document_positions(
     document has the next position. packed_positions of embed.py is the same
     function.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         documents: Document number of each token, shape `(..., tokens)`,
@@ -83,7 +83,7 @@ def visible(
     included. So no query has all its keys hidden, for which softmax is
     undefined.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions of the queries, shape `(..., queries)`,
@@ -156,7 +156,7 @@ class KeyValueCache:
     In layer n, attend to `torch.cat((cache.k[n], k), -2)`, and extend the cache
     by the stacked new keys of all layers, which copies the old ones once more.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         k: Keys, shape `(..., heads, keys, dim)`.
@@ -272,7 +272,7 @@ def kept(
     the same number of slots. To drop more tokens of one sequence, give these a
     document of their own instead.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         cache: The cache to select from; it does not change.
@@ -331,7 +331,7 @@ def moved(
     If `positions` are on the CPU and the cache is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         cache: The cache whose tokens to move; it does not change.
@@ -428,7 +428,7 @@ def write(
     Unlike the other functions, this one changes the cache. The tokens are
     converted to the dtypes of the cache.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         cache: A cache from `with_room`.
@@ -471,7 +471,7 @@ def attend(
     no gradient. Everything else is slower and, with a gradient, stores all
     weights. Under autocast, the kernel computes in the dtype of autocast.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., heads, queries, dim)`.
@@ -543,7 +543,7 @@ def flex_visible(
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """Return `visible` as a mask_mod for create_block_mask of flex_attention.
 
-    Fit for autocast, compile, vmap, mps; no sync.
+    Supports autocast, compile, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions of the queries, shape `(batch, queries)`,
@@ -596,7 +596,7 @@ def flex_bias(
         n, slopes = torch.tensor([99]), alibi_slopes(heads)
         by_distance = alibi_bias(n, torch.arange(100), slopes)[:, 0].flip(-1)
 
-    Fit for autocast, compile, vmap, mps; no sync.
+    Supports autocast, compile, vmap, mps; no host-device sync.
 
     Args:
         by_distance: Bias of one query for the keys before it, nearest key

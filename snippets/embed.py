@@ -25,7 +25,7 @@ def padded_positions(
     Padding has the position of the token before it, and 0 on the left.
     Attention must be masked for padding in any case.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         mask: True, or 1, where there is a token, shape `(..., tokens)`,
@@ -56,7 +56,7 @@ def packed_positions(
     A new document begins wherever the number changes. document_positions of
     decoding.py is the same function.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         documents: Document number of each token, shape `(..., tokens)`,
@@ -87,7 +87,8 @@ class Embed(nn.Module):
     If ids and positions are on the CPU and the module is not, each call copies
     them, and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         tokens: Token embeddings.

@@ -38,7 +38,8 @@ class FireBias(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         heads: Number of heads; at least 1.

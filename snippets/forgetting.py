@@ -58,7 +58,7 @@ def forgetting_bias(
     Float32 sums lose digits as they grow: past 8,192, adjacent numbers differ
     by a thousandth.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         log_gates: Logarithms of the gates of all tokens so far, shape
@@ -115,7 +115,7 @@ def wall_scores(
     To decode without old gates, store decayed keys: multiply those of the cache
     by exp(log gate) of each new token. q . k / sqrt(dim) is then the score.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries of the last tokens, shape `(..., queries, dim)`.
@@ -176,7 +176,8 @@ class ForgetGates(nn.Module):
 
     The gates are sigmoids of a linear layer.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Number of channels of the inputs; at least 1.

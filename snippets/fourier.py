@@ -40,7 +40,7 @@ def fourier_features(
     `coordinates` on the CPU. If `coordinates` are on the CPU and `frequencies`
     are not, each call makes a copy, and the host waits for it.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         coordinates: Coordinates of each position, shape `(..., axes)`; uint8,
@@ -84,7 +84,8 @@ class FourierEncoding(nn.Module):
     If coordinates are on the CPU and the module is not, each call makes a copy,
     and the host waits for it.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         axes: Number of coordinates of a position.

@@ -36,7 +36,7 @@ def gated_encoding(
 ) -> Tensor:
     """Return the gated encoding to add to each token.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         x: Token embeddings, shape `(..., tokens, dim)`, floating-point.
@@ -96,7 +96,8 @@ class AddGated(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         dim: Number of channels of the embeddings; at least 1.

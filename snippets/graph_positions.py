@@ -53,7 +53,7 @@ def laplacian(adjacency: Tensor, *, normalized: bool) -> Tensor:
     A loop counts once for the degree of its node, so it cancels in D - A, but
     not in the normalized Laplacian.
 
-    Fit for autocast, compile, export, vmap; no sync.
+    Supports autocast, compile, export, vmap; no host-device sync.
 
     Args:
         adjacency: Weights of the edges, shape `(..., nodes, nodes)`, symmetric,
@@ -107,7 +107,7 @@ def laplacian_encoding(
     a time that grows with the cube of the number of nodes: compute them once
     for each graph.
 
-    Fit for autocast.
+    Supports autocast.
 
     Args:
         adjacency: Weights of the edges, as in `laplacian`.
@@ -166,7 +166,7 @@ def random_signs(
     otherwise on that of `vectors`. A generator on the CPU gives the same signs
     on every device, but the host waits for the copy of the signs in each call.
 
-    Fit for autocast, mps; no sync.
+    Supports autocast, mps; no host-device sync.
 
     Args:
         vectors: Eigenvectors, shape `(..., nodes, k)`, floating-point.
@@ -207,7 +207,7 @@ def random_walk_encoding(
     The first number is the probability of a loop, which is usually 0. A node
     without edges gets zeros; a node with one loop and nothing else gets ones.
 
-    Fit for autocast, compile, export, vmap; no sync.
+    Supports autocast, compile, export, vmap; no host-device sync.
 
     Args:
         adjacency: Weights of the edges, as in `laplacian`.
@@ -250,7 +250,7 @@ def components(adjacency: Tensor) -> Tensor:
     Nodes of one connected component have the same value, and there are as many
     components as nodes that have their own index.
 
-    Fit for autocast, vmap; no sync.
+    Supports autocast, vmap; no host-device sync.
 
     Args:
         adjacency: Weights of the edges, as in `laplacian`.

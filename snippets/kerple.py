@@ -47,7 +47,7 @@ def kerple_log_bias(
     If positions are on the CPU and `r1` is not, each call copies them, and the
     host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions in tokens, integers, shape `(queries,)` if
@@ -98,7 +98,7 @@ def kerple_power_bias(
     If positions are on the CPU and `r1` is not, each call copies them, and the
     host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions of the queries, as in `kerple_log_bias`.
@@ -138,7 +138,8 @@ class KerpleLog(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         heads: Number of heads; at least 1.
@@ -183,7 +184,8 @@ class KerplePower(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         heads: Number of heads; at least 1.

@@ -40,7 +40,7 @@ def learned_encoding(
     vmap maps over tables as well, torch returns rows of the next table: make
     sure that the positions are in range.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Positions from 0 to length - 1, any shape `(...)`; uint8 or
@@ -84,7 +84,8 @@ class AddLearned(nn.Module):
     If `positions` are on the CPU and the table is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         length: Number of positions in the table; at least 1.

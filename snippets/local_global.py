@@ -45,7 +45,7 @@ def local_global_rows(
     Rows 0 to 2 window are the local table. They are followed by the rings
     before the query, nearest first, and then by those after it.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions in tokens, integers, shape `(..., queries)`.
@@ -104,7 +104,7 @@ def local_global_scores(
     The backward pass uses atomic additions, which are slow on a GPU: for
     consecutive positions, train with `local_global_scores_consecutive`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`.
@@ -168,7 +168,7 @@ def local_global_scores_consecutive(
     them. A CPU adds one by one: there, this function calls
     `local_global_scores`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`.
@@ -224,7 +224,8 @@ class LocalGlobal(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Width of a head; at least 1.

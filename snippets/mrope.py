@@ -181,7 +181,7 @@ def mrope_tables(
     If `frequencies` or `axes` are on another device than `positions`, each call
     copies them, and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Time, row and column of each token, shape `(..., tokens, 3)`;

@@ -66,7 +66,7 @@ def path_scores(
     The arithmetic is float32 or wider, also under autocast. In float32 a long
     text takes about 9 bytes per head, query and key at its peak.
 
-    Fit for autocast, vmap, mps; no sync.
+    Supports autocast, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., tokens, dim)`, floating-point.
@@ -144,7 +144,7 @@ def path_keys(
     convert the result to a narrower dtype, because each step rounds all keys
     once more.
 
-    Fit for autocast, vmap, mps; no sync.
+    Supports autocast, vmap, mps; no host-device sync.
 
     Args:
         k: Keys, shape `(..., tokens, dim)`, floating-point.
@@ -184,7 +184,8 @@ class PathTurns(nn.Module):
     All w of a token are computed from `rank` numbers, as in the authors' code
     where no heads share keys.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Number of channels of the inputs; at least 1.

@@ -51,7 +51,7 @@ def relative_logits(
     If positions are on the CPU and `states` are not, each call copies them, and
     the host waits for the copy.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         states: Weights of the profiles, shape
@@ -103,7 +103,7 @@ def clip_norm(states: Tensor, most: float) -> Tensor:
     Shorter vectors are unchanged. Lengths are computed in float32 or wider.
     transformers adds 1e-6 to the length, so its vectors are slightly shorter.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         states: Vectors in the last axis, shape `(..., queries, profiles)`,
@@ -144,7 +144,8 @@ class RelativeLogits(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Number of channels of the inputs.

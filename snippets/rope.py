@@ -96,7 +96,7 @@ def rope_tables(
     If `frequencies` are on another device than `positions`, each call copies
     them, and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Position of each token, shape `(tokens,)`, `(1, tokens)` or
@@ -159,7 +159,7 @@ def apply_rope(
     The arithmetic is float32 or wider, whatever the dtype of `x`. Layout "half"
     needs at most three times the memory of `x`, including the result.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         x: Queries or keys, shape `(batch, heads, tokens, dim)`, or
@@ -234,7 +234,7 @@ def interleaved_to_half(
 
     The projections of v and of the output stay as they are.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         weight: Weight of a Linear layer, shape `(heads * dim, in)`, or its
@@ -265,7 +265,7 @@ def half_to_interleaved(
 
     This is the inverse of `interleaved_to_half`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         weight: Weight of a Linear layer, shape `(heads * dim, in)`, or its

@@ -50,7 +50,7 @@ def position_interpolation(
 
     The result is the same as dividing the positions by `factor`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
@@ -82,7 +82,7 @@ def ntk_aware(
     The frequencies between are divided by powers of `factor`. The result is the
     same as multiplying the RoPE base by factor ^ (dim / (dim - 2)).
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)` with at least 2
@@ -121,7 +121,7 @@ def dynamic_ntk(
     the post that proposed the method and like transformers. YaRN's paper has no
     factor here and divides by length / original_length; factor 1 gives that.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)` with at least 2
@@ -162,7 +162,7 @@ def ntk_by_parts(
     linear in the number of rotations. By the YaRN paper, these are the
     frequencies of YaRN; by its code, they are those of `yarn`, below.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
@@ -205,7 +205,7 @@ def llama3(
     no attention factor. Llama 4 Scout uses factor 16 and `high` 1, which makes
     the ramp a step.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
@@ -251,7 +251,7 @@ def yarn(
     multiple of the one before. The number of rotations of every pair is derived
     from the first and the last frequency. This condition is not checked.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)` with at least 2
@@ -330,7 +330,7 @@ def longrope(
     A compiled or exported graph is valid for lengths on one side of
     `original_length` only.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)`, float32 or
@@ -413,7 +413,7 @@ def proportional(
     the zeros, because in layout "half" the two channels of a pair are half a
     head apart.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         frequencies: Frequencies of the model, shape `(pairs,)`, float32 or

@@ -40,7 +40,7 @@ def sandwich_bias(
     `device` has no float64, such as MPS, leave the positions on the CPU. The
     products are computed in float32.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions in tokens, integers, shape `(queries,)` if

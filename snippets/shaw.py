@@ -45,7 +45,7 @@ def shaw_scores(
     The backward pass uses atomic additions, which are slow on a GPU: for
     consecutive positions, train with `shaw_scores_consecutive`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`.
@@ -96,7 +96,7 @@ def shaw_values(
     This uses atomic additions, which are slow on a GPU: for consecutive
     positions, use `shaw_values_consecutive`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         weights: Attention weights, shape `(..., queries, keys)`.
@@ -141,7 +141,7 @@ def shaw_scores_consecutive(
     peak this takes four tensors of the size of the scores. A CPU adds one by
     one: there, this function calls `shaw_scores`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., queries, dim)`.
@@ -183,7 +183,7 @@ def shaw_values_consecutive(
     that share a row are summed in another order than in `shaw_values`. On a
     CPU, this function calls `shaw_values`.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         weights: Attention weights, shape `(..., queries, keys)`.
@@ -227,7 +227,8 @@ class ShawTables(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Width of a head; at least 1.

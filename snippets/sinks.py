@@ -48,7 +48,7 @@ def sink_softmax(
     whether of a score or of the sink, is subtracted before exp. In float32 it
     takes 8 bytes per score at its peak.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         scores: Scores, shape `(..., heads, queries, keys)`, floating-point;
@@ -96,7 +96,7 @@ def gate_by_sinks(
     The logsumexp must be that of all keys: if parts of a text are attended
     separately, join them first. The gate is computed in float32 or wider.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         output: Output of attention with plain softmax, shape
@@ -159,7 +159,7 @@ def window_with_first(
 
     and the next token is at position len(places).
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions, integers, shape `(queries,)` or with a batch

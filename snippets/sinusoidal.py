@@ -85,7 +85,7 @@ def sinusoidal_encoding(
     `table = sinusoidal_encoding(torch.arange(length), dim)`, contains the same
     rows: use `table[positions]` for int64 positions that are not negative.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Positions in tokens, any shape `(...)`; uint8, int8 to int64,
@@ -129,7 +129,7 @@ def sinusoidal_encoding_t2t(
     itself, in every layout. fairseq, M2M100, Whisper and the timesteps of DDPM
     use these frequencies.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Positions in tokens, any shape `(...)`; dtypes as in
@@ -172,7 +172,7 @@ def shift_matrix(
     the diagonal. It applies to layout "interleaved" and the frequencies of the
     paper.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         offsets: Offsets in tokens, any shape `(...)`; may be negative or
@@ -209,7 +209,7 @@ class AddSinusoidal(nn.Module):
     then moved to the device of `x`. If `positions` are on the CPU and `x` is
     not, the host waits for this copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         dim: Number of channels of the embeddings; even and at least 2.

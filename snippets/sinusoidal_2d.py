@@ -98,7 +98,7 @@ def padded_places(
     Each image of a batch has its own size, as in DETR: cells are counted along
     their column and their row.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         inside: True for the cells of the image, False for padding, shape
@@ -205,7 +205,7 @@ def axial_sinusoids(
     Angles are computed in float64 on the device of `places`. If the result is
     for a device without float64, such as MPS, leave `places` on the CPU.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         places: Coordinates of each position, shape `(..., axes)`; integers,

@@ -47,7 +47,7 @@ def window_rows(
     the host wait, and a pair that does not fit has a row that no table has, so
     that the lookup raises an error.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_places: Row and column of each query, shape `(..., queries, 2)`,
@@ -96,7 +96,7 @@ def swin_bias(
     The backward pass uses atomic additions, which are slow on a GPU: for whole
     windows, train with `swin_bias_consecutive`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_places: Row and column of each query, as in `window_rows`. May
@@ -196,7 +196,7 @@ def swin_bias_consecutive(
     each query and key, many of them to the same row, and training waits for
     them. A CPU adds one by one: there, this function calls `swin_bias`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         table: One number per offset and head, shape `(offsets, heads)`, as in
@@ -243,7 +243,8 @@ class SwinBias(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         heads: Number of heads; at least 1.
@@ -295,7 +296,8 @@ class SwinV2Bias(nn.Module):
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         heads: Number of heads; at least 1.

@@ -34,7 +34,7 @@ def t5_buckets(
 ) -> Tensor:
     """Return the bucket of each offset.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         offsets: Key position minus query position, integers, any shape.
@@ -89,7 +89,7 @@ def t5_by_offset(
     Beyond `max_distance`, the bias is constant. `t5_bias` needs nothing else of
     the table: compute this once, not for each token.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         table: Learned numbers, shape `(buckets, heads)`, as in the weights of
@@ -137,7 +137,7 @@ def t5_bias(
     The backward pass uses atomic additions, which are slow on a GPU: for
     consecutive positions, train with `t5_bias_consecutive`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         query_positions: Positions in tokens, integers, shape `(queries,)` if
@@ -189,7 +189,7 @@ def t5_bias_consecutive(
     uses a lookup: on a GPU, its gradient consists of many thousands of atomic
     additions to the same few numbers, and training waits for them.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         queries: Number of queries, from 0 to `keys`.
@@ -229,7 +229,8 @@ class T5Bias(nn.Module):
     If positions are on the CPU and the table is not, each call copies them, and
     the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         heads: Number of heads; at least 1.

@@ -57,7 +57,7 @@ def log_temperature(
     the check would make the host wait, or positions have no readable values,
     they count as 0.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Position of each query in its document, shape
@@ -106,7 +106,7 @@ def power_temperature(
 
     The factor grows below `length`, too: at n = length it is 2 ** power.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Position of each query, as in `log_temperature`.
@@ -143,7 +143,7 @@ def ssmax_temperature(
     If `positions` are on the CPU and `scale` is not, each call copies them, and
     the host waits for the copy.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Position of each query, as in `log_temperature`.
@@ -183,7 +183,7 @@ def scale_queries(
     factors may be applied before or after; k is unchanged. What is added to the
     scores later, such as a bias, is not scaled.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., heads, queries, dim)`, floating-point.

@@ -81,7 +81,7 @@ def relative_shift(
     They are followed by a zero and columns of the next query, which must be
     hidden.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         x: One column per distance, shape `(..., queries, keys)`; column c is
@@ -117,7 +117,7 @@ def transformer_xl_scores(
 ) -> Tensor:
     """Return the attention scores of Transformer-XL.
 
-    Fit for compile, export, vmap, mps; no sync.
+    Supports compile, export, vmap, mps; no host-device sync.
 
     Args:
         q: Queries, shape `(..., heads, queries, dim)`. The last query is at the
@@ -178,7 +178,8 @@ class TransformerXLScores(nn.Module):
     shares u and v among layers: set `second.u = first.u`, and v in the same
     way.
 
-    Fit for compile, export, vmap, gradients per sample, mps; no sync.
+    Supports compile, export, vmap, per-sample gradients, mps; no host-device
+    sync.
 
     Args:
         dim: Width of the model and of R; even and a multiple of `heads`.

@@ -71,7 +71,7 @@ def table_rows(
     Positions on the CPU are compared with the grid; leave them there. On
     another device, the comparison would make the host wait.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         places: Row and column of each patch, both from 0 on, shape `(..., 2)`,
@@ -128,7 +128,7 @@ def resize_table(
     torch.nn.functional.interpolate computes the same. But with antialias and
     one new column, torch 2.13.0 makes all new rows equal, on the CPU.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         table: The table, shape `(..., length, dim)`, floating-point.
@@ -185,7 +185,8 @@ class AddGridTable(nn.Module):
     resized for it, in each call. The table is initialised from a normal
     distribution with standard deviation 0.02, as in ViT.
 
-    Fit for autocast, compile, export, vmap, gradients per sample, mps; no sync.
+    Supports autocast, compile, export, vmap, per-sample gradients, mps; no
+    host-device sync.
 
     Args:
         grid: Rows and columns of the table, each at least 1.

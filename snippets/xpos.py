@@ -81,7 +81,7 @@ def xpos_tables(
     because n positions from it they reach 3.5 ^ (n / 512): at about 4,500
     positions in float16, and about 36,000 in float32 and bfloat16.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         positions: Position of each token, shape `(tokens,)`, `(1, tokens)` or
@@ -145,7 +145,7 @@ def apply_xpos(
     Pairs are interleaved: pair p is channels 2 p and 2 p + 1. The arithmetic is
     float32 or wider, whatever the dtype of `x`.
 
-    Fit for autocast, compile, export, vmap, mps; no sync.
+    Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         x: Queries or keys, shape `(batch, heads, tokens, dim)`, or

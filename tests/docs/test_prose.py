@@ -74,7 +74,11 @@ def test_a_page_has_a_title_and_a_description_for_search(subtests):
 
 def levels(path):
     """(level, text) of every level block of a chapter's idea, in order; its title says which level it is."""
-    text = path.read_text(encoding="utf-8").partition("\n## How it works { #the-idea }\n")[2].partition("\n## ")[0]
+    text = (
+        path.read_text(encoding="utf-8")
+        .partition("\n## How it works { #the-idea }\n")[2]
+        .partition("\n## ")[0]
+    )
     names = "|".join(f'{level} "{name}' for level, name in LEVELS.items())
     block = re.compile(rf"^\?\?\?\+? level-({names}): [^\"]+\"\n((?:(?:    .*)?\n)+)", re.M)
     return [(match[1].split()[0], match[2]) for match in block.finditer(text)]

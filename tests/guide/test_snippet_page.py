@@ -180,6 +180,23 @@ def test_a_reference_hands_out_a_file_that_names_the_site(halving, here, page, m
     assert unquote(html.select_one("a[download]")["href"].partition(",")[2]) == shown
 
 
+def test_a_reference_has_a_table_of_what_each_function_supports_and_no_sentence(halving, here):
+    assert "Supported features" not in halving().text
+    listed = "Supports autocast, vmap;\n        no host-device sync.\n\n        Args:"
+    other = '"""Halves.\n\n        Supports vmap.\n        """\n\n        def __init__'
+    text = SNIPPET.replace("Args:", listed, 1).replace('"""Halves."""\n\n        def __init__', other)
+    here.write({"snippets/half.py": text})
+    html = halving()
+    table = html.select("table")[0]
+    rows = [[cell.text for cell in row.select("th, td")] for row in table.select("tr")]
+    assert rows == [
+        ["Function", "autocast", "vmap", "no host–device sync"],
+        ["halved", "✓", "✓", "✓"],
+        ["Halve", "–", "✓", "–"],
+    ]
+    assert "Supports" not in "".join(part.text for part in html.select("section"))
+
+
 def test_a_reference_has_the_whole_file_to_download(halving, here):
     html, text = halving(), (here.root / "snippets/half.py").read_text()
     assert html.select("div.highlight code")[-1].text == text

@@ -1,17 +1,17 @@
-"""What a docstring may say after «Fit for», and the check of each word; test_fitness.py runs them.
+"""What a docstring may list after «Supports», and the check of each word; test_fitness.py runs them.
 
 autocast    the same bits, of the same dtype, as without it
 compile     one graph for all sizes of a batch, of any number of tokens
 export      torch.export, with dynamic sizes
 vmap        as a loop over its inputs
-gradients per sample    by vmap over grad
+per-sample gradients    by vmap over grad
 mps         no float64 off the CPU: by a stand-in, never run on one
-no sync     with all inputs on the device the host waits for none of its numbers and for no copy: by a
+no host-device sync    with all inputs on the device the host waits for no number and for no copy: by a
             stand-in, which fails at each operation that makes the host wait for CUDA
 """
 
 import importlib
-import re
+import inspect
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -29,6 +29,8 @@ from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from guide.reference import features
+
 # of batches and tokens, unlike all other sizes, which torch would otherwise take for the same
 SIZES = (5, 7), (6, 11)
 
@@ -39,7 +41,7 @@ class Case(NamedTuple):
     Nothing of a snippet runs before a test does: of a class, `call` makes what is called.
     """
 
-    of: Callable  # the function or class whose docstring says what it is fit for
+    of: Callable  # the function or class whose docstring lists what it supports
     call: Callable  # takes tensors only, or nothing
     make: Callable  # from a size of the batch and a number of tokens to these tensors
     on_cpu: tuple[int, ...] = ()  # which of them stay there when the device has no float64
@@ -57,9 +59,8 @@ def called(case):
 
 
 def words(of):
-    """What a docstring says that it is fit for; None if it does not say."""
-    said = re.search(r"Fit for ([^.]*)\.", of.__doc__)
-    return said and re.split("[,;] ", " ".join(said[1].split()))
+    """Return what a docstring says that it supports; None if it lists nothing."""
+    return features(inspect.cleandoc(of.__doc__))
 
 
 def autocast(call, make, on_cpu):
@@ -200,7 +201,7 @@ CHECKS = {
     "compile": compiles,
     "export": exports,
     "vmap": vmaps,
-    "gradients per sample": gradients,
+    "per-sample gradients": gradients,
     "mps": mps,
-    "no sync": no_sync,
+    "no host-device sync": no_sync,
 }

@@ -1,4 +1,4 @@
-"""Each word that a docstring says after «Fit for», for each file of a family."""
+"""Each word that a docstring lists after «Supports», for each file of a family."""
 
 import inspect
 import re
@@ -32,9 +32,9 @@ def takes_tensors(of):
 
 def test_no_file_says_what_no_family_checks():
     files = (Path(__file__).parents[2] / "snippets").glob("*.py")
-    told = [file.stem for file in files if "Fit for" in file.read_text(encoding="utf-8")]
+    told = [file.stem for file in files if "    Supports " in file.read_text(encoding="utf-8")]
     lacking = [name for name in told if f"snippets.{name}" not in FILES]
-    assert not lacking, f"Fit for: no case in tests/snippets/families/ checks what {lacking} say"
+    assert not lacking, f"Supports: no case in tests/snippets/families/ checks what {lacking} say"
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -71,7 +71,7 @@ def test_it_is_fit_for_what_it_says(case, word):
     CHECKS[word](called(case), *case[2:])
 
 
-# --- a check of "no sync" that can fail, and what positions on the CPU cost
+# --- a check of "no host-device sync" that can fail, and what positions on the CPU cost
 
 WAITS = {
     "a number": lambda x: x.sum().item(),
@@ -122,12 +122,12 @@ def assigned(x):
 @pytest.mark.parametrize("call", WAITS.values(), ids=WAITS)
 def test_a_call_that_makes_the_host_wait_is_refused(call):
     with pytest.raises(AssertionError, match=r"the host|convert all Tensors to FakeTensors"):
-        CHECKS["no sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
+        CHECKS["no host-device sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
 
 
 @pytest.mark.parametrize("call", WAITS_FOR_NOTHING.values(), ids=WAITS_FOR_NOTHING)
 def test_a_call_that_makes_the_host_wait_for_nothing_passes(call):
-    CHECKS["no sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
+    CHECKS["no host-device sync"](call, lambda *sizes: (torch.randn(3, 4),), ())
 
 
 def offsets_of_the_host(grid, trained, dtype=torch.float64, device="cpu"):
@@ -155,13 +155,13 @@ PUT_BACK = {
 @pytest.mark.parametrize("name", PUT_BACK)
 def test_a_copy_from_the_cpu_that_is_put_back_is_found(name, monkeypatch):
     *_, last = (case for case in CASES if case.of.__name__ == name)  # the first AddGridTable resizes nothing
-    CHECKS["no sync"](called(last), *last[2:])
+    CHECKS["no host-device sync"](called(last), *last[2:])
     monkeypatch.setattr(*PUT_BACK[name])
     with pytest.raises(AssertionError, match="the host waits for aten::_to_copy"):
-        CHECKS["no sync"](called(last), *last[2:])
+        CHECKS["no host-device sync"](called(last), *last[2:])
 
 
-NO_SYNC = [case for case in CASES if "no sync" in words(case.of)]
+NO_SYNC = [case for case in CASES if "no host-device sync" in words(case.of)]
 
 
 @pytest.mark.parametrize("case", NO_SYNC, ids=lambda case: case.of.__name__)

@@ -59,7 +59,7 @@ BIASES = {
 }
 
 
-# --- what each is fit for, as test_fitness.py asks
+# --- what each supports, as test_fitness.py asks
 
 
 def pair(batch, tokens):

@@ -75,7 +75,7 @@ SCORES = {
 }
 
 
-# --- what each is fit for, as test_fitness.py asks
+# --- what each supports, as test_fitness.py asks
 
 
 class Shares(torch.nn.Module):
