@@ -60,8 +60,8 @@ def benchmark(
 
     Args:
         ways: Functions without arguments, by name. Each returns a tensor, or a
-            tuple, list or dictionary of tensors; prepare its inputs before. Use
-            torch.no_grad in the function itself.
+            tuple, list or dictionary of tensors; prepare its inputs before. To
+            measure without gradients, use torch.no_grad inside the function.
         rounds: Number of rounds; at least 1.
         turn: Length of a turn in seconds, above 0. Each turn has as many calls
             as took this time before the first round.

@@ -480,9 +480,10 @@ def attend(
         v: Values, shape `(..., key_heads, keys, value_dim)`.
         seen: Mask from `visible`, shape `(..., queries, keys)`, bool. If all
             sequences share it, the batch axis may be 1 or missing.
-        bias: Added to the scores, shape `(..., queries, keys)`, floating-point,
-            in the dtype of `q` or float32. A method with its own score is a
-            bias, too: `bias=shaw_scores(q, k, ...)` with `scale=0`.
+        bias: Added to the scores, shape `(..., queries, keys)`, where axes
+            before the last two may be 1 or missing; floating-point, in the
+            dtype of `q` or float32. A method with its own score is a bias, too:
+            `bias=shaw_scores(q, k, ...)` with `scale=0`.
         scale: Factor of the dot products; None is 1 / sqrt(dim).
 
     Returns:

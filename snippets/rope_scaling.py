@@ -404,8 +404,8 @@ def proportional(
     """Keep the highest frequencies and set all others to 0 (p-RoPE).
 
     A pair of frequency 0 is not rotated: its contribution to a score is the
-    same at all positions. Gemma 4 has a share of 0.25 and LFM3 of 0.5, in their
-    full-attention layers.
+    same at all positions. Gemma 4 uses a share of 0.25 and LFM3 of 0.5, in
+    their full-attention layers.
 
     This is not partial rotary, which gives the same number of pairs the whole
     frequency range of a narrower head, down to its lowest. Here the frequencies
