@@ -1,7 +1,7 @@
-"""```register```: what was broken in released code, from docs/broken/register.toml.
+"""```register```: bugs in released code, from docs/broken/register.toml.
 
-By itself, an index of all entries, to be narrowed by words, stage and library. With the id of one, what is
-known of it, for the page of its stage. The rows also come as data/broken.json.
+Without an argument, the directive shows an index of all entries, with a filter by text, stage and library.
+With an id, it shows that entry, on the page of its stage. All entries are also written to data/broken.json.
 """
 
 import html
@@ -20,22 +20,22 @@ from executable_prose.rendering.directives.code import DirectiveError
 FILE = "docs/broken/register.toml"
 DATA = "data/broken.json"
 CHECKER = "reference/check_positions.md"
-OWN = "exhibits/_image_checks.py"  # has the checks that the checker lacks
-STAGES = {  # each has a page, docs/broken/<stage>.md, in the order in which one meets them
-    "conversion": "When weights are converted",
-    "configuration": "When a configuration is read",
-    "scaling": "When a context is stretched",
-    "start": "When a model starts",
-    "training": "When it trains",
-    "batches": "When it serves: batches, windows, kernels",
-    "caches": "When it serves: caches",
-    "images": "When it sees pictures",
+OWN = "exhibits/_image_checks.py"  # defines the checks that CHECKER does not have
+STAGES = {  # from loading a checkpoint to serving; each has a page, docs/broken/<stage>.md
+    "conversion": "Weight conversion",
+    "configuration": "Configuration",
+    "scaling": "Context extension",
+    "start": "Initialisation and loading",
+    "training": "Training",
+    "batches": "Serving: batches, windows, kernels",
+    "caches": "Serving: KV caches",
+    "images": "Images and video",
 }
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row; docs/broken/register.toml explains the fields."""
+    """An entry; the first lines of docs/broken/register.toml explain the fields."""
 
     id: str
     exhibit: str
@@ -58,7 +58,7 @@ class Entry:
 
 
 def entries():
-    """All rows, stage by stage."""
+    """Return all entries, sorted by stage."""
     try:
         return parsed(_entries, project.ROOT / FILE)
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -78,24 +78,24 @@ def _entry(row):
     fields = set(Entry.__dataclass_fields__)
     if wrong := fields ^ set(row):
         told = ", ".join(f"{'lacks' if field in fields else 'has'} {field}" for field in sorted(wrong))
-        raise DirectiveError(f"{FILE}, entry {name}: it {told}")
+        raise DirectiveError(f"{FILE}: entry {name} {told}")
     if row["stage"] not in STAGES:
         stages = ", ".join(STAGES)
-        raise DirectiveError(f"{FILE}, entry {name}: expected one of {stages} as stage, got {row['stage']!r}")
+        raise DirectiveError(f"{FILE}, entry {name}: stage must be one of {stages}, got {row['stage']!r}")
     for thread in row["threads"]:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+#\d+", thread.get("name", "")):
-            raise DirectiveError(f"{FILE}, entry {name}: a thread is owner/repository#number, got {thread}")
+            raise DirectiveError(f"{FILE}, entry {name}: thread must be owner/repo#number, got {thread}")
     return Entry(**row)
 
 
 @directive("register")
 def register(page, asked, body):
-    """All entries in short, each with the way to its page; or, for an entry's id, what is known of it."""
+    """Return the index of all entries, with links to their pages, or the entry with this id."""
     if not asked:
         return [_index(page, entries())]
     entry = _find(asked)
     if page.path() != entry.page:
-        raise DirectiveError(f"{FILE}, entry {asked}: it belongs on docs/{entry.page}")
+        raise DirectiveError(f"{FILE}: entry {asked} belongs on docs/{entry.page}")
     return [_facts(entry, page.to)]
 
 
@@ -109,7 +109,7 @@ def _as_text(copy, asked, body):
 
 @built
 def write(site):
-    """All rows for programs, where there are any: a page that shows none needs no file."""
+    """Write all entries as JSON, if the project has a register."""
     if not (project.ROOT / FILE).exists():
         return
     rows = [asdict(entry) | {"address": f"broken/{entry.stage}/#{entry.id}"} for entry in entries()]
@@ -126,7 +126,7 @@ def _find(asked):
 
 
 def _index(page, known):
-    """One block of HTML, so that a script can narrow it; the search knows each entry from its own page."""
+    """Return one block of HTML, which a script filters; the site search finds entries on their own pages."""
     counts = Counter(name for entry in known for name in entry.libraries)
     often = sorted((name for name, count in counts.items() if count > 1), key=str.lower)
     rows = []
@@ -135,10 +135,10 @@ def _index(page, known):
         rows += [_row(page, entry) for entry in known if entry.stage == stage]
     return (
         '<div class="register" data-search-exclude>'
-        '<p class="counted" data-filter="A symptom, a library, an error"'
+        '<p class="counted" data-filter="Symptom, library or error message"'
         f' data-stage="{_all(STAGES.values())}" data-library="{_all(often)}">{len(known)} entries,'
-        f" in the order in which one meets them.</p>{''.join(rows)}</div>"
-        f'<p>For programs: <a href="{page.up()}{DATA}">all of it as JSON</a>.</p>'
+        f" from weight conversion to serving.</p>{''.join(rows)}</div>"
+        f'<p>For programs: <a href="{page.up()}{DATA}">all entries as JSON</a>.</p>'
     )
 
 
@@ -157,34 +157,34 @@ def _all(values):
 
 
 def _html(words):
-    """A sentence whose only Markdown is code."""
+    """Convert a sentence whose only Markdown is inline code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(words))
 
 
 def _facts(entry, to):
-    """Markdown: the heading, and all that is known."""
+    """Return Markdown: the heading and all fields of the entry."""
     errors = " ".join(_code(message) for message in entry.messages)
     page, _, anchor = entry.learn.partition("#")
     learn = f"[{title(page)}]({to(page)}{'#' + anchor if anchor else ''})"
     checker = f"[check_positions.py]({to(CHECKER)})"
     known = parsed(str, project.ROOT / "snippets/check_positions.py")
-    of = checker if f'"{entry.check}"' in known else f"this page, from `{OWN}`"
+    of = checker if f'"{entry.check}"' in known else f"this page (`{OWN}`)"
     return [
         *(f"## {entry.title} {{: #{entry.id} }}", ""),
-        *(f"**Seen.** {entry.symptom} {errors}".rstrip(), ""),
+        *(f"**Symptom.** {entry.symptom} {errors}".rstrip(), ""),
         *(f"**Cause.** {entry.cause}", ""),
         *(f"**Fix.** {entry.fix}", ""),
-        *(f"**Hides.** {entry.hides}", ""),
+        *(f"**When it stays hidden.** {entry.hides}", ""),
         *(f"**Found in** {_threads(entry)}", ""),
-        *(f"**Still there?** {entry.stands}", ""),
-        *(f"**Check.** `{entry.check}` of {of}. **To learn more:** {learn}.", ""),
+        *(f"**Status.** {entry.stands}", ""),
+        *(f"**Check.** `{entry.check}` of {of}. **Background:** {learn}.", ""),
     ]
 
 
 def _threads(entry):
-    """Where it was met, with links; their names as their readers write them."""
+    """Return links to the threads, with dates and versions."""
     if not entry.threads:
-        return f"{', '.join(entry.libraries)}, without a thread."
+        return f"{', '.join(entry.libraries)}; no thread reports it."
     return "; ".join(_thread(**thread) for thread in entry.threads) + "."
 
 
@@ -195,5 +195,5 @@ def _thread(name, date, version=""):
 
 
 def _code(message):
-    """Code in Markdown, also where it has backticks."""
+    """Return inline code in Markdown, also for text that contains backticks."""
     return f"`` {message} ``" if "`" in message else f"`{message}`"

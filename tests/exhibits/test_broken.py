@@ -1,6 +1,6 @@
-"""The register of released faults: its rows, its pages, and what the checker says of each fault.
+"""Test the register of released bugs: its entries, its pages, and what the checker reports for each bug.
 
-What an exhibit tells of the broken code is compared with what is known of the fault from elsewhere.
+The report on the broken code is compared with values that are computed or known independently of the checker.
 """
 
 import ast
@@ -93,16 +93,16 @@ SAID = {
     "broken_caches.shift_turns_what_never_turned": "all moved by",
     "broken_caches.shifts_that_add_up": "all moved by",
     "broken_images.patches_as_text": r"\(30, 30, 30\) values for a grid of \(3, 2, 5\)",
-    "broken_images.blocks_for_turns": r"axis 0 turns pairs \[0, 1, 2, 3\], not \[0, 3, 6, 7\]",
+    "broken_images.blocks_for_turns": r"axis 0 rotates pairs \[0, 1, 2, 3\], not \[0, 3, 6, 7\]",
     "broken_images.x_for_y": r"\(3, 5, 2\) values for a grid of \(3, 2, 5\)",
     "broken_images.picture_split_in_batches": r"values for a grid of \(3, 2, 5\)",
-    "broken_images.seconds_cut_too_early": "10 places for 30 patches",
+    "broken_images.seconds_cut_too_early": "10 different coordinates for 30 patches",
     "broken_images.one_grid_for_many_frames": "it raised StopIteration",
-    "broken_images.words_behind_a_film": r"begins at \[8, 8, 8\], behind 11",  # 3 + 5, 3 + 9 - 1
-    "broken_images.the_start_stretched_too": r"begins at \[12, 3, 3\], behind 2",  # 3 words, times 4
+    "broken_images.words_behind_a_film": r"begins at \[8, 8, 8\], after 11",  # 3 + 5, 3 + 9 - 1
+    "broken_images.the_start_stretched_too": r"begins at \[12, 3, 3\], after 2",  # 3 words, times 4
     "broken_images.image_positions_in_bfloat16": "in autocast to bfloat16? no",
-    "broken_images.size_from_a_scale": r"\(58, 60\) in place of \(58, 61\)",
-    "broken_images.a_table_taken_to_be_square": "varies by .* in the row",
+    "broken_images.size_from_a_scale": r"\(58, 60\) instead of \(58, 61\)",
+    "broken_images.a_table_taken_to_be_square": "the values of a row vary by ",
     "broken_images.resized_another_way": "it differs by",
 }
 
@@ -114,8 +114,8 @@ def test_what_is_known_of_each_fault_is_written_down():
 
 @pytest.mark.claim(
     "every-fault-of-the-register-is-found",
-    "Of each entry of the register the check that it names fails on the broken code, and no check that is "
-    "asked fails on the fixed code.",
+    "For each entry of the register, the check that it names fails on the broken code, and none of the "
+    "checks that were run fails on the fixed code.",
 )
 @each_of("name", SAID)
 def test_each_fault_is_found_by_its_check_and_nothing_is_once_fixed(name, printed):

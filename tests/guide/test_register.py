@@ -1,4 +1,4 @@
-"""The directive of the register: an index, an entry, and what it says of a row that is wrong."""
+"""Test the directive of the register: the index, an entry, and the errors for an invalid entry."""
 
 import json
 import shutil
@@ -16,8 +16,8 @@ ROW = """
 id = "a-fault"
 exhibit = "broken_start.a_fault"
 stage = "start"
-title = "A fault <of> ours"
-symptom = "It says `nan`."
+title = "A bug <of> ours"
+symptom = "It prints `nan`."
 messages = ["error: a < b"]
 libraries = ["one", "other"]
 check = "finite"
@@ -68,14 +68,14 @@ def shown(asked="", path="broken/start.md"):
     [
         ("[[entry]", "docs/broken/register.toml cannot be read: "),
         (ROW + ROW, "docs/broken/register.toml has 2 entries 'a-fault'"),
-        (ROW.replace('fix = "None."\n', 'how = "So."\n'), "entry a-fault: it lacks fix, has how"),
+        (ROW.replace('fix = "None."\n', 'how = "So."\n'), "entry a-fault lacks fix, has how"),
         (
             ROW.replace('"start"', '"stop"'),
-            "entry a-fault: expected one of conversion, .* as stage, got 'stop'",
+            "entry a-fault: stage must be one of conversion, .*, got 'stop'",
         ),
         (
             ROW.replace("who/what#3", "what#3"),
-            "entry a-fault: a thread is owner/repository#number, got .*'what#3'",
+            "entry a-fault: thread must be owner/repo#number, got .*'what#3'",
         ),
     ],
     ids=["no TOML", "twice", "fields", "stage", "thread"],
@@ -90,7 +90,7 @@ def test_an_entry_that_is_not_there_and_one_on_another_page_are_named(rows):
     rows(ROW)
     with pytest.raises(DirectiveError, match="has no entry 'other'; it has a-fault"):
         shown("other")
-    with pytest.raises(DirectiveError, match=r"entry a-fault: it belongs on docs/broken/start\.md"):
+    with pytest.raises(DirectiveError, match=r"entry a-fault belongs on docs/broken/start\.md"):
         shown("a-fault", "broken/images.md")
 
 
@@ -98,8 +98,8 @@ def test_an_entry_tells_all_that_its_row_has(rows):
     rows(ROW)
     ((heading, *lines),) = shown("a-fault")
     text = "\n".join(lines)
-    assert heading == "## A fault <of> ours {: #a-fault }"
-    assert "**Seen.** It says `nan`. `error: a < b`" in text
+    assert heading == "## A bug <of> ours {: #a-fault }"
+    assert "**Symptom.** It prints `nan`. `error: a < b`" in text
     assert "[what#3](https://github.com/who/what/issues/3), 2026-01-02, 1.2; [what#4]" in text
     assert "`finite` of [check_positions.py](../reference/check_positions.md)" in text
     assert "[RoPE (rotary position embedding)](../guide/rope.md#layouts)" in text
@@ -107,7 +107,7 @@ def test_an_entry_tells_all_that_its_row_has(rows):
 
 def test_a_check_of_the_page_says_so(rows):
     rows(ROW.replace('"finite"', '"own_check"'))
-    assert "`own_check` of this page, from `exhibits/_image_checks.py`" in "\n".join(shown("a-fault")[0])
+    assert "`own_check` of this page (`exhibits/_image_checks.py`)" in "\n".join(shown("a-fault")[0])
 
 
 def test_the_index_has_each_entry_with_what_its_filter_asks_for(rows):
@@ -117,16 +117,16 @@ def test_the_index_has_each_entry_with_what_its_filter_asks_for(rows):
     assert told.text.startswith("2 entries, ") and told["data-library"] == "one"  # what two entries have
     first = index.select_one("p[data-library]:not(.counted)")
     assert first["data-library"] == "one|other" and first["data-stage"] in told["data-stage"].split("|")
-    assert first.a["href"] == "../../broken/start/#a-fault" and first.a.text == "A fault <of> ours"
-    assert first.select_one(".more[hidden]").text.split() == ["It", "says", "nan.", "error:", "a", "<", "b"]
+    assert first.a["href"] == "../../broken/start/#a-fault" and first.a.text == "A bug <of> ours"
+    assert first.select_one(".more[hidden]").text.split() == ["It", "prints", "nan.", "error:", "a", "<", "b"]
     assert len(index.select("h3 a")) == len(register.STAGES)
 
 
 def test_plain_text_has_the_index_and_the_entry(rows):
     rows(ROW)
     told = ADDED.directives["register"].told
-    assert told(None, "", []) == ["- [A fault <of> ours](broken/start.md#a-fault): It says `nan`."]
-    assert told(None, "a-fault", [])[0] == "## A fault <of> ours"
+    assert told(None, "", []) == ["- [A bug <of> ours](broken/start.md#a-fault): It prints `nan`."]
+    assert told(None, "a-fault", [])[0] == "## A bug <of> ours"
 
 
 def test_programs_get_all_rows(rows, tmp_path):

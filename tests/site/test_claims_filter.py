@@ -43,13 +43,13 @@ def test_the_register_can_be_narrowed_by_words_of_an_error_and_by_choices(visit)
     assert page.locator(".register h3:visible").count() == 1
     field.fill("")
 
-    stage.select_option("When it sees pictures")
-    pictures = shown.count()
-    assert 5 < pictures < all_rows and page.locator(".register h3:visible").count() == 1
+    stage.select_option("Images and video")
+    of_images = shown.count()
+    assert 5 < of_images < all_rows and page.locator(".register h3:visible").count() == 1
     library.select_option("timm")
-    assert 0 < shown.count() < pictures and all("timm" in text for text in shown.all_inner_texts())
+    assert 0 < shown.count() < of_images and all("timm" in text for text in shown.all_inner_texts())
     assert told.inner_text().endswith(f", {shown.count()} of these.")
-    page.locator("article h2", has_text="Is the checker right?").wait_for()  # what is below is not narrowed
+    page.locator("article h2", has_text="Validation of the checker").wait_for()  # the filter stops here
     stage.select_option("")
     library.select_option("")
     assert told.inner_text() == before and shown.count() == all_rows and more.count() == 0
