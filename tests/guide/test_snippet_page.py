@@ -185,7 +185,7 @@ def test_a_reference_has_a_table_of_what_each_function_supports_and_no_sentence(
     listed = "Supports autocast, vmap;\n        no host-device sync.\n\n        Args:"
     other = '"""Halves.\n\n        Supports vmap.\n        """\n\n        def __init__'
     text = SNIPPET.replace("Args:", listed, 1).replace('"""Halves."""\n\n        def __init__', other)
-    here.write({"snippets/half.py": text})
+    here.write({"snippets/half.py": text, "docs/files.md": "# All files\n"})
     html = halving()
     table = html.select("table")[0]
     rows = [[cell.text for cell in row.select("th, td")] for row in table.select("tr")]
