@@ -51,10 +51,11 @@ def by_recipe():
     fig, axes = plt.subplots(
         4, 2, figsize=(4.4, 6.4), sharex=True, sharey=True
     )
-    values = {}
+    values, fewest = {}, []
     for ax, name in zip(axes.flat, ENCODINGS, strict=True):
         color = COLORS.get(name, "C4")
         found = every_run(name)
+        fewest += [runs.shape[1] for runs in found.values()]
         every = torch.cat([*found.values()], 1)  # (bands, runs)
         low, high = every.amin(1), every.amax(1)
         ax.fill_between(MIDDLES, low, high, color=color, alpha=0.2, lw=0)
@@ -79,7 +80,7 @@ def by_recipe():
         "heads": HEADS,
         "base": LARGE_BASE,
         "learned": LEARNED,
-        "seeds": plan()["recipes"]["seeds"],
+        "seeds": min(fewest),
         "runs": sum(values[f"{key(name)}_runs"] for name in ENCODINGS),
         "updates": chains.UPDATES,
         "times": TIMES,

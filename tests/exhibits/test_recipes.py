@@ -74,33 +74,34 @@ def test_the_table_prints_the_mean_and_the_range_of_each_recipe(capsys):
 
 @pytest.mark.claim(
     "evidence-rope-by-recipe",
-    "In our runs of RoPE on chains (the usual recipe, one head of 64 channels, a base of 500,000; three "
-    "seeds each), the excess loss from 512 to 1,024 states, where 128 were trained, is at least 0.35 nats "
-    "above that in the second half of the training length, in each run; it is at most 0.05 there and 0.41 "
-    "to 1.12 at the end",
+    "On Markov chains, in each run of RoPE with the usual recipe, one head of 64 channels, a third of the "
+    "step size or a base of 500,000 (three seeds or more of each), the excess loss from 512 to 1,024 "
+    "states after training on 128 is at least 0.35 nats above that in the second half of the training "
+    "length; it is at most 0.05 there and 0.41 to 1.12 at the end.",
 )
 def test_rope_gets_worse_in_every_run_and_by_how_much_depends_on_the_recipe():
     within, far = by_seed("RoPE", WITHIN), by_seed("RoPE")
-    assert len(far) == 9 and (far - within > 0.35).all()
+    assert len(far) >= 12 and (far - within > 0.35).all()
     assert within.max() < 0.05 and far.min() > 0.41 and far.max() < 1.12
 
 
 @pytest.mark.claim(
     "evidence-three-below-rope-by-recipe",
-    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, DeBERTa, a window below a "
-    "layer without positions, and forget gates, each with the usual recipe and with one head of 64 "
-    "channels, have in every run a lower excess loss than RoPE in every run, with any recipe",
+    "On Markov chains, from 512 to 1,024 states after training on 128, DeBERTa, a window below a NoPE "
+    "layer, and forget gates, each with the usual recipe, one head of 64 channels and a third of the step "
+    "size, have in every run a lower excess loss than RoPE in every run, with any recipe.",
 )
 def test_three_end_below_rope_with_every_recipe_and_seed():
     highest = max(by_seed(name).max() for name in THREE)
     assert highest < by_seed("RoPE").min() - 0.1
-    assert all(len(by_seed(name)) == 6 for name in THREE)
+    assert all(len(by_seed(name)) >= 9 for name in THREE)
 
 
 @pytest.mark.claim(
     "evidence-alibi-needs-several-heads",
-    "In our runs on chains with one head, ALiBi is at least 0.6 nats above the optimum in the second half "
-    "of the training length, and KERPLE 0.15 to 0.2, in each seed; with four heads 0.2 and 0.04 at most",
+    "On Markov chains with one head, the excess loss of ALiBi is at least 0.6 nats in the second half of "
+    "the training length, and that of KERPLE 0.15 to 0.2, in each seed; with four heads at most 0.2 and "
+    "0.04.",
 )
 def test_with_one_head_alibi_and_kerple_learn_less():
     assert (stored("ALiBi, one head", WITHIN).mean(1) > 0.6).all()
@@ -111,11 +112,11 @@ def test_with_one_head_alibi_and_kerple_learn_less():
 
 @pytest.mark.claim(
     "evidence-rope-and-none-by-recipe",
-    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, RoPE is not distinguishable "
-    "from no positional encoding in the usual recipe; with a base of 500,000 it is lower, and with four "
-    "layers higher than no positional encoding with four layers, in each seed and by the rule for better; "
-    "the model without positional encoding is at least 0.6 nats above the optimum in the second half of "
-    "the training length, in each of its runs",
+    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE is not distinguishable from "
+    "no positional encoding in the usual recipe; with a base of 500,000 its excess loss is lower, and "
+    "with four layers higher than without positional encoding with four layers, in each seed and by the "
+    "rule for better. Without positional encoding the excess loss is at least 0.6 nats in the second half "
+    "of the training length, in each run.",
 )
 def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
     assert compare(stored("RoPE"), stored("none")).better() is None
@@ -130,9 +131,9 @@ def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
 
 @pytest.mark.claim(
     "evidence-a-larger-base-is-not-enough",
-    "In our runs on chains, from 512 to 1,024 states, where 128 were trained, RoPE with a base of 500,000 "
-    "has a lower excess loss than with 10,000 and a higher one than T5, by the rule for better and in "
-    "each seed",
+    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with a base of 500,000 has a "
+    "lower excess loss than with 10,000 and a higher one than T5, by the rule for better and in each "
+    "seed.",
 )
 def test_a_larger_base_is_not_enough():
     larger = stored("RoPE, base 500,000")
@@ -169,10 +170,10 @@ def test_the_boots_of_the_figure_have_the_stored_probabilities():
 
 @pytest.mark.claim(
     "evidence-depth",
-    "In our runs on chains with two, three and four layers, three seeds each, the model without "
-    "positional encoding is at least 0.6 nats above the optimum in the second half of the training length "
-    "in each seed; RoPE and T5 are at most 0.05 above it there, and from 512 to 1,024 states RoPE is at "
-    "least 0.7 higher than there, and T5 lower than each run of RoPE",
+    "On Markov chains with two, three and four layers, three seeds each, the excess loss without "
+    "positional encoding is at least 0.6 nats in the second half of the training length in each seed; "
+    "that of RoPE and T5 is at most 0.05 there, and from 512 to 1,024 states RoPE is at least 0.7 nats "
+    "higher than there, and T5 lower than each run of RoPE.",
 )
 def test_without_positions_more_layers_do_not_learn_the_task(capsys):
     values = recipes.depth()
