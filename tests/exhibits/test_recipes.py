@@ -101,10 +101,11 @@ def test_three_end_below_rope_with_every_recipe_and_seed():
     "evidence-alibi-needs-several-heads",
     "On Markov chains with one head, the excess loss of ALiBi is at least 0.6 nats in the second half of "
     "the training length, and that of KERPLE 0.15 to 0.2, in each seed; with four heads at most 0.2 and "
-    "0.04.",
+    "0.04. ALiBi has at least 0.15 there in each of its runs, with any recipe.",
 )
 def test_with_one_head_alibi_and_kerple_learn_less():
     assert (stored("ALiBi, one head", WITHIN).mean(1) > 0.6).all()
+    assert by_seed("ALiBi", WITHIN).min() > 0.15
     kerple = stored("KERPLE, one head", WITHIN).mean(1)
     assert ((kerple > 0.15) & (kerple < 0.2)).all()
     assert (stored("ALiBi", WITHIN).mean(1) < 0.2).all() and (stored("KERPLE", WITHIN).mean(1) < 0.04).all()
