@@ -88,8 +88,8 @@ def doors():
 
 
 def by_gates():
-    """Two lines over eight words: the fraction of each word that is left for
-    the last word.
+    """Two lines over eight words: the factor on the weight of each word when
+    the last word attends to it.
 
     With ALiBi, the line rises smoothly from the first word to the last. With
     gates, almost everything is left of the words of the last sentence, and
