@@ -1,11 +1,12 @@
 # %% [markdown]
-# # Lab: ALiBi as a bias and as a score_mod
+# # Lab: Implement ALiBi as a bias and as a score_mod
 #
-# One penalty, written twice: as a tensor that attention adds to its scores, and as a function of one score that
-# `flex_attention` calls.
+# ALiBi subtracts from each attention score an amount proportional to the distance between query and key. You write this
+# bias twice: as a tensor that attention adds to its scores, and as a function of one score that `flex_attention` calls.
 #
-# **Goal.** The slopes for any number of heads, the causal bias, attention with it, and a `score_mod` that makes no tensor
-# at all; then both ways give the same, for a whole text and for one new token behind a cache.
+# **Goal.** You write the slopes for any number of heads, the causal bias, attention with this bias, and a `score_mod`
+# that needs no bias tensor. Then you verify that both ways give the same result, for a whole text and for one new token
+# after a cache.
 #
 # **Time.** About fifty minutes.
 #
@@ -26,30 +27,30 @@ flex._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True  # see the end
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# ## Step one: what a step costs
+# ## Step one: the slopes
 #
-# Each head takes a fixed amount off a score for every step between query and key: its **slope**, which nobody learns. For
-# $H$ heads, a power of two, the slopes of the heads $h = 1, \dots, H$ are
+# Each head subtracts a fixed amount from a score for every position between query and key: its **slope**, which is not
+# learned. For $H$ heads, a power of two, the slopes of the heads $h = 1, \dots, H$ are
 #
 # $$
 # m_h = 2^{-8h/H}
 # $$
 #
-# For any other number of heads the authors' code does not use this formula. It takes the slopes of the power of two
-# **below** $H$, all of them, and adds what is missing from those of **twice** that power: the first of these, the third,
-# the fifth, and so on. BLOOM and MPT follow the code, and so do you. For three heads: both slopes of two heads, and the
-# first one of four.
+# For any other number of heads, the authors' code does not use this formula. It takes all slopes of the power of two
+# **below** $H$, and adds the missing ones from the slopes of **twice** that power: the first, the third, the fifth, and
+# so on. BLOOM and MPT follow the code, and so do you. For three heads, the slopes are the two slopes of two heads and
+# the first slope of four heads.
 
 
 # %% tags=["starter"]
 def slopes_of(heads):
-    """What a step costs in each head: (heads,), float32."""
-    return torch.ones(heads)  # yours: change this
+    """Return the slope of each head, (heads,), float32."""
+    return torch.ones(heads)  # change this
 
 
 # %% tags=["solution"]
 def slopes_of(heads):
-    """What a step costs in each head: (heads,), float32."""
+    """Return the slope of each head, (heads,), float32."""
     below = 2 ** (heads.bit_length() - 1)  # the power of two not above heads
     own = [2 ** (-8 * h / below) for h in range(1, below + 1)]
     twice = [2 ** (-8 * h / (2 * below)) for h in range(1, 2 * below + 1)]
@@ -58,7 +59,7 @@ def slopes_of(heads):
 
 # %% tags=["judge"]
 def check_slopes(yours):
-    """Powers of two and others, against the guide's own file."""
+    """Compare powers of two and other numbers with the tested file."""
     cases = {
         "eight heads": (8,),
         "one head": (1,),
@@ -78,21 +79,21 @@ passed = check_slopes(slopes_of)
 # <details markdown="1"><summary>Hint 1</summary>
 #
 # Begin with eight heads: one half, one quarter, one eighth, down to $2^{-8}$. Heads are counted from one, so that no
-# slope is one. When the check accepts the powers of two, go on.
+# slope is one. When the check accepts the powers of two, continue with the other numbers of heads.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The power of two not above `heads` is `2 ** (heads.bit_length() - 1)`. Write a list of its slopes, and a list of those of
-# twice as many heads.
+# The largest power of two that is at most `heads` is `2 ** (heads.bit_length() - 1)`. Write a list of its slopes, and a
+# list of the slopes of twice as many heads.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `twice[0::2]` is the first, the third, the fifth of a list, and `[: heads - below]` cuts off what is too much. Join the
-# two lists; do not sort them.
+# `twice[0::2]` contains the first, the third, the fifth element of a list, and `[: heads - below]` keeps as many of
+# them as are missing. Join the two lists; do not sort them.
 #
 # </details>
 
@@ -110,20 +111,20 @@ for heads in (2, 3, 4):
 # b^{(h)}_{ij} = \begin{cases} -m_h\,(i - j) & j \le i \\ -\infty & j > i \end{cases}
 # $$
 #
-# Minus infinity hides what comes later: the softmax gives it no weight. The positions are given. Use them, and not the
-# place in the tensor: a decoder adds one query, in row zero, which may stand at position seven hundred.
+# Minus infinity hides later keys: the softmax gives them no weight. The positions are given. Use them, and not the
+# index in the tensor: a decoder adds one query, in row zero, which may be at position seven hundred.
 
 
 # %% tags=["starter"]
 def bias_of(query_positions, key_positions, slopes):
-    """What joins the scaled scores: (heads, queries, keys)."""
+    """Return the bias for the scaled scores, (heads, queries, keys)."""
     queries, keys = len(query_positions), len(key_positions)
-    return torch.zeros(len(slopes), queries, keys)  # yours: change this
+    return torch.zeros(len(slopes), queries, keys)  # change this
 
 
 # %% tags=["solution"]
 def bias_of(query_positions, key_positions, slopes):
-    """What joins the scaled scores: (heads, queries, keys)."""
+    """Return the bias for the scaled scores, (heads, queries, keys)."""
     steps = query_positions[:, None] - key_positions
     bias = -slopes[:, None, None] * steps
     return bias.masked_fill(steps < 0, -math.inf)
@@ -131,12 +132,12 @@ def bias_of(query_positions, key_positions, slopes):
 
 # %% tags=["judge"]
 def check_bias(yours):
-    """Compare with the guide's own file, then with what goes wrong."""
+    """Compare with the tested file, then with typical mistakes."""
     whole = torch.arange(6)
     cases = {
         "a whole text and four heads": (whole, whole, alibi_slopes(4)),
         "as many heads as tokens": (whole, whole, alibi_slopes(6)),
-        "one new query behind seven keys": (
+        "one new query after seven keys": (
             torch.tensor([7]),
             torch.arange(8),
             alibi_slopes(3),
@@ -159,56 +160,56 @@ passed = check_bias(bias_of)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# First a rectangle of steps, a row for each query and a column for each key: how far does each key lie before the query?
-# For later keys that number is below zero.
+# First compute a table of distances, with a row for each query and a column for each key: how far is each key before
+# the query? For later keys, this number is negative.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# A column less a row fills a rectangle: `query_positions[:, None] - key_positions`. To multiply it by one number for each
+# A column minus a row gives a table: `query_positions[:, None] - key_positions`. To multiply it by one number for each
 # head, give the slopes two more axes: `slopes[:, None, None]`.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `bias.masked_fill(steps < 0, -math.inf)` hides later keys. Do not use `tril` or `triu`: they go by rows and columns, which
-# are positions only in a whole text.
+# `bias.masked_fill(steps < 0, -math.inf)` hides later keys. Do not use `tril` or `triu`: they compare row and column
+# indices, which equal the positions only in a whole text.
 #
 # </details>
 
 # %% [markdown]
 # ## Step three: attention with the bias
 #
-# Let torch's attention add the bias. `q` is `(batch, heads, queries, dim)`, and `k` and `v` have keys in the place of
-# queries. Scores are divided by $\sqrt d$ **before** the bias joins them, and
+# Let torch's attention add the bias. `q` has the shape `(batch, heads, queries, dim)`; `k` and `v` have the shape
+# `(batch, heads, keys, dim)`. Scores are divided by $\sqrt d$ **before** the bias is added, and
 # [`scaled_dot_product_attention`](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
-# does the one and the other.
+# does both.
 
 
 # %% tags=["starter"]
 def attend(q, k, v, bias):
-    """Attention with a bias: (batch, heads, queries, dim)."""
-    return scaled_dot_product_attention(q, k, v)  # yours: change this
+    """Return attention with a bias, (batch, heads, queries, dim)."""
+    return scaled_dot_product_attention(q, k, v)  # change this
 
 
 # %% tags=["solution"]
 def attend(q, k, v, bias):
-    """Attention with a bias: (batch, heads, queries, dim)."""
+    """Return attention with a bias, (batch, heads, queries, dim)."""
     return scaled_dot_product_attention(q, k, v, attn_mask=bias)
 
 
 # %% tags=["judge"]
 def drawn(heads, queries, keys, dim=8):
-    """Random q, k and v of a batch of two."""
+    """Return random q, k and v of a batch of two."""
     made = torch.Generator().manual_seed(keys)
     shapes = (queries, keys, keys)
     return [torch.randn(2, heads, n, dim, generator=made) for n in shapes]
 
 
 def check_attend(yours):
-    """A whole text, and one new token behind a cache."""
+    """Test a whole text, and one new token after a cache."""
     whole, late = torch.arange(6), torch.tensor([7])
     slopes = alibi_slopes(4)
     cases = {
@@ -216,7 +217,7 @@ def check_attend(yours):
             *drawn(4, 6, 6),
             alibi_bias(whole, whole, slopes),
         ),
-        "one new token behind seven": (
+        "one new token after seven": (
             *drawn(4, 1, 8),
             alibi_bias(late, torch.arange(8), slopes),
         ),
@@ -233,54 +234,54 @@ passed = check_attend(attend)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# The function takes a mask that it adds to the scores, if it holds numbers and not truth values.
+# The function accepts a mask. If the mask contains numbers rather than booleans, the function adds it to the scores.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The mask is called `attn_mask`. It needs no axis for the batch: all texts share it.
+# The parameter is called `attn_mask`. The mask needs no batch axis: all sequences share it.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# Later keys are hidden in the bias already. Do not set `is_causal`.
+# The bias already hides later keys. Do not set `is_causal`.
 #
 # </details>
 
 # %% [markdown]
 # ## Step four: a function of one score
 #
-# `flex_attention` wants no bias. It takes a function, the `score_mod`, and calls it for each score, which is already
-# divided by $\sqrt d$:
+# `flex_attention` takes no bias tensor. It takes a function, the `score_mod`, and calls it for each score, which is
+# already divided by $\sqrt d$:
 #
 # ```python
 # def score_mod(score, batch, head, query, key):
 #     return score
 # ```
 #
-# `query` and `key` are **rows**, counted from zero, and all five are tensors of one number each. What comes back
-# replaces the score. Write the function that makes a `score_mod`, from the slopes and from the positions that belong to
-# the rows.
+# `query` and `key` are **indices**, counted from zero, and all five arguments are tensors with one number each. The
+# return value replaces the score. Write the function that creates a `score_mod` from the slopes and from the positions
+# that belong to the indices.
 #
-# Two things about the inner function. It may look things up, as in `slopes[head]`. And it must not ask with `if`: it is
-# run for all scores at once, so that there is no one answer. `torch.where` chooses for each score.
+# Note two things about the inner function. It may look up values, as in `slopes[head]`. But it must not use `if`: it
+# runs for all scores at once, so that a condition does not have a single value. `torch.where` chooses for each score.
 
 
 # %% tags=["starter"]
 def score_mod_of(query_positions, key_positions, slopes):
-    """ALiBi, with later keys hidden, as a score_mod for flex_attention."""
+    """Return causal ALiBi as a score_mod for flex_attention."""
 
     def score_mod(score, batch, head, query, key):
-        return score  # yours: change this
+        return score  # change this
 
     return score_mod
 
 
 # %% tags=["solution"]
 def score_mod_of(query_positions, key_positions, slopes):
-    """ALiBi, with later keys hidden, as a score_mod for flex_attention."""
+    """Return causal ALiBi as a score_mod for flex_attention."""
 
     def score_mod(score, batch, head, query, key):
         steps = query_positions[query] - key_positions[key]
@@ -292,14 +293,14 @@ def score_mod_of(query_positions, key_positions, slopes):
 
 # %% tags=["judge"]
 def over_all(make, scores, *given):
-    """What the score_mod that make gives says to all scores of a text."""
+    """Apply the score_mod that make returns to all scores of a text."""
     each = (torch.arange(n) for n in scores.shape)
     head, query, key = torch.meshgrid(*each, indexing="ij")
     return make(*given)(scores, torch.zeros_like(head), head, query, key)
 
 
 def check_score_mod(yours):
-    """Its numbers, score by score, before attention sees them."""
+    """Compare the modified scores, one by one, without attention."""
     whole = torch.arange(6)
     cases = {
         "a whole text and four heads": (
@@ -308,7 +309,7 @@ def check_score_mod(yours):
             whole,
             alibi_slopes(4),
         ),
-        "one new query behind seven keys": (
+        "one new query after seven keys": (
             torch.randn(3, 1, 8),
             torch.tensor([7]),
             torch.arange(8),
@@ -333,28 +334,29 @@ passed = check_score_mod(score_mod_of)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# What are the positions of this query and this key? `query_positions[query]` looks one up. Steps are their difference.
+# What are the positions of this query and this key? `query_positions[query]` looks one up. The distance is their
+# difference.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The penalty is the slope of this head, times the steps, taken off the score. Then decide which of two numbers comes
-# back: the new score, or minus infinity.
+# Subtract from the score the slope of this head times the distance. Then decide which of two numbers to return: the new
+# score, or minus infinity.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `torch.where(steps >= 0, score, -math.inf)` keeps the score of a key at or before the query and hides the others.
+# `torch.where(steps >= 0, score, -math.inf)` keeps the score of a key at or before the query and hides all later keys.
 #
 # </details>
 
 # %% [markdown]
-# ## See that both are one
+# ## Verify that both ways agree
 #
-# The same queries, keys and values, once with the tensor and once with the function: a whole text, then one new token
-# behind a cache. Run it before and after you have solved step four.
+# The cell uses the same queries, keys and values once with the tensor and once with the function: for a whole text,
+# then for one new token after a cache. Run it before and after you have solved step four.
 
 # %%
 heads, tokens = 6, 40
@@ -365,36 +367,37 @@ for name, queries in (("a whole text", places), ("a new token", places[-1:])):
     score_mod = score_mod_of(queries, places, slopes)
     called = flex.flex_attention(q, k, v, score_mod=score_mod)
     print(f"{name}: largest difference {(added - called).abs().max():.0e}")
-print(f"numbers in the bias   {bias_of(places, places, slopes).numel()}")
-print(f"numbers in the slopes {slopes.numel()}")
+print(f"entries in the bias   {bias_of(places, places, slopes).numel()}")
+print(f"entries in the slopes {slopes.numel()}")
 
 # %% [markdown]
-# Here `flex_attention` is for trying: with the switch of the first cell, which is torch's own, it runs your function as it
-# stands. So you may print from it, and it makes all scores as a tensor. In a model, leave the switch alone and write
-# `torch.compile(flex_attention)`: your function then becomes part of a kernel, and nothing of the size of queries times
-# keys is kept. There, hide later keys by a `block_mask` as well: whole blocks of them are then never computed.
+# Here `flex_attention` runs uncompiled: because of the switch in the first cell, which is torch's own, it calls your
+# function as it is written. So you may print from it, but it creates all scores as a tensor. In a model, leave out the
+# switch and write `torch.compile(flex_attention)`: your function then becomes part of a kernel, and no tensor of size
+# queries times keys is stored. There, pass a `block_mask` that hides later keys as well, so that whole blocks of them
+# are not computed.
 #
-# What do the slopes do? Give all keys one score, so that the penalty alone decides, and look at the last query:
+# What do the slopes do? Give all keys the same score, so that the bias alone decides, and look at the last query:
 
-# %% alt="Weight over the steps back to the key, three heads. The first head puts half of its weight on the query's own place and falls fast; the last is nearly level."
+# %% alt="Attention weight against distance, three heads. The first head gives the query's own position half of its weight and falls fast; the last is nearly level."
 bias = bias_of(places[-1:], places, slopes_of(8))
 plt.figure(figsize=(4.4, 2.4))
 for head, color in ((0, "C0"), (3, "C1"), (7, "C2")):
     weights = bias[head, 0].softmax(-1)
     plt.plot(tokens - 1 - places, weights, color=color, label=f"head {head}")
-plt.xlabel("steps back")
-plt.ylabel("weight")
+plt.xlabel("distance (positions back)")
+plt.ylabel("attention weight")
 plt.legend()
 plt.show()
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can write ALiBi for any number of heads as checkpoints have it, use it where a tensor is wanted and where a function
-# is, and you know what both need behind a cache: positions, not rows. Any bias that reads distances can be written
-# either way; what changes is one line.
+# You can write ALiBi for any number of heads in the way that checkpoints use it, as a tensor and as a function, and you
+# know what both need after a cache: positions, not indices. Any bias that depends on distance can be written either
+# way; only one line changes.
 #
-# - The tested functions: [`alibi.py`](../reference/alibi.md), and for batches with padding and packed texts
-#   `flex_bias` and `flex_visible` in [`decoding.py`](../reference/decoding.md).
-# - Which mask fits which call: [in a Transformer](../guide/in-a-transformer.md).
-# - What the penalty is good for, and where it fails: [the chapter](../guide/bias.md#where-it-breaks).
+# - The tested functions: [`alibi.py`](../reference/alibi.md), and for batches with padding and packed texts `flex_bias`
+#   and `flex_visible` in [`decoding.py`](../reference/decoding.md).
+# - Which mask to use in which call: [in a Transformer](../guide/in-a-transformer.md).
+# - What the bias is good for, and where it fails: [the chapter](../guide/bias.md#where-it-breaks).

@@ -1,8 +1,9 @@
-"""Say what is wrong with a function, not merely that something is.
+"""Check a learner's function and report what is wrong with it.
 
-A lab knows the right function and what often goes wrong. `judge` runs them
-and yours on the same cases and says which of them yours behaves like. What
-goes wrong stands in a file beside this one, as edits of the solution.
+A lab comes with the correct function and a list of typical mistakes. `judge`
+runs these and the learner's function on the same cases and reports which of
+them the learner's function behaves like. The mistakes are in a TOML file next
+to this one, as edits of the solution.
 """
 
 import copy
@@ -19,12 +20,16 @@ import torch
 
 
 def right_and_wrong(lab, step, names, pairs=True):
-    """The solution of a step, and its mistakes as `judge` takes them.
+    """Return the solution of a step, and its mistakes as `judge` takes them.
 
-    lab    the files to read: lab.py for its solutions, lab.toml for mistakes
-    step   the function; lab.toml lists its mistakes under its name
-    names  what the solutions use, globals() of the lab
-    pairs  whether two mistakes may be made together
+    Args:
+        lab: Name of the lab: lab.py has the solutions, lab.toml the mistakes.
+        step: Name of the function, under which lab.toml lists its mistakes.
+        names: What the solutions use: globals() of the lab.
+        pairs: Whether to include pairs of mistakes.
+
+    Returns:
+        The function of the solution, and a list of (function, feedback).
     """
     here = Path(__file__).parent
     solutions = _solutions((here / f"{lab}.py").read_text(encoding="utf-8"))
@@ -44,7 +49,7 @@ def right_and_wrong(lab, step, names, pairs=True):
         for each in listed[step]
         for way in each["ways"]
     ]
-    says = {}  # of the solution with a mistake, or with two
+    says = {}  # feedback for the solution with one mistake or two
     for was, writings, words in edits:
         for now in writings:
             says.setdefault(solution.replace(was, now), words)
@@ -64,7 +69,7 @@ def right_and_wrong(lab, step, names, pairs=True):
 
 
 def _solutions(text):
-    """The cells of a lab that solve its steps."""
+    """Return the cells of a lab that contain its solutions."""
     head = ' tags=["solution"]\n'
     cells = re.split(r"^# %%", text, flags=re.M)
     return [
@@ -72,7 +77,7 @@ def _solutions(text):
     ]
 
 
-# Both take longer than most checks, and a learner checks again and again.
+# Both take longer than most checks, and a learner runs a check many times.
 _listed = functools.cache(tomllib.loads)
 
 
@@ -86,12 +91,18 @@ def _several(value):
 
 
 def judge(yours, right, cases, mistakes, *, call=None, tolerance=1e-4):
-    """Print that `yours` is right, or what is wrong; whether it is right.
+    """Compare `yours` with `right`, and print feedback.
 
-    cases      words -> arguments, such as {"one head": (x, 1)}
-    mistakes   (function that makes one, what to say) for each typical one
-    call       how a function is tried, if not by function(*arguments)
-    tolerance  relative to the largest number expected
+    Args:
+        yours: The learner's function.
+        right: The reference function.
+        cases: Description -> arguments, such as {"one head": (x, 1)}.
+        mistakes: (function with the mistake, feedback) for each typical one.
+        call: How to call a function, if not as function(*arguments).
+        tolerance: Relative to the largest expected number.
+
+    Returns:
+        Whether `yours` is right.
     """
     call = call or (lambda function, *given: function(*given))
     name = f"`{getattr(yours, '__name__', 'your function')}`"
@@ -108,17 +119,17 @@ def judge(yours, right, cases, mistakes, *, call=None, tolerance=1e-4):
         try:
             got.append(call(yours, *mine))
         except Exception as error:  # whatever the learner's code raises
-            stops = f"For {words}, {name} stops: {_explain(error, yours)} "
+            stops = f"For {words}, {name} raises {_explain(error, yours)} "
             return _no(stops + named([*got, error]))
         if _unfinished(got[-1]):
             return _no(
-                f"{name} returns nothing yet. Compute the result and hand it "
-                "back with `return`."
+                f"{name} returns nothing yet. Compute the result and "
+                "`return` it."
             )
         if _changed(given, mine) and not _changed(given, theirs):
             return _no(
-                f"For {words}, {name} changes the tensor that it was given. "
-                "Make a new one: the caller still needs the old."
+                f"For {words}, {name} modifies its input tensor. Create a "
+                "new tensor instead: the caller still needs the original."
             )
     wrong = [_differ(a, b, tolerance) for a, b in zip(got, expected)]
     if not any(wrong):
@@ -132,8 +143,11 @@ def judge(yours, right, cases, mistakes, *, call=None, tolerance=1e-4):
 
 
 def _named(got, expected, cases, mistakes, call, tolerance):
-    """What to say to the mistake that gives the same, or ''; to one that has
-    another dtype only if none has the same, and the numbers are wrong."""
+    """Return the feedback for the mistake with the same results, or ''.
+
+    A mistake whose results differ in dtype counts only if no mistake has the
+    same results and the numbers are wrong.
+    """
     alike = {}
     for variant, says in mistakes:
         how = _gives(call, variant, cases, got, tolerance)
@@ -146,7 +160,7 @@ def _named(got, expected, cases, mistakes, call, tolerance):
 
 
 def _described(name, cases, got, expected, wrong, tolerance):
-    """What is wrong in the first case, what is right, and what is alike."""
+    """Describe the first wrong case, the right ones, and what they share."""
     words, why = next(pair for pair in zip(cases, wrong) if pair[1])
     good = [words for words, why in zip(cases, wrong) if not why]
     also = f" Right so far: {_list(good)}." if good else ""
@@ -167,7 +181,7 @@ def _no(text):
 
 
 def _say(text):
-    """Print it in lines that fit a phone."""
+    """Print text in lines that fit the screen of a phone."""
     print(textwrap.fill(" ".join(text.split()), 60, break_long_words=False))
 
 
@@ -176,7 +190,7 @@ def _list(words):
 
 
 def _explain(error, function):
-    """What was raised, and in which line of the learner's code."""
+    """Describe an error and the line of the learner's code that raised it."""
     code = getattr(function, "__code__", None)
     lines = [
         frame.line
@@ -186,8 +200,8 @@ def _explain(error, function):
         and frame.line
         and frame.name == code.co_name
     ]
-    place = f" It happens in the line `{lines[-1]}`." if lines else ""
-    what = " ".join(str(error).split()) or "no more is said"
+    place = f" It occurs in the line `{lines[-1]}`." if lines else ""
+    what = " ".join(str(error).split()) or "no message"
     return f"{type(error).__name__}: {what.rstrip('.')}.{place}"
 
 
@@ -215,7 +229,7 @@ def _tensors(value):
 
 
 def _gives(call, variant, cases, got, tolerance):
-    """How a variant gives the same in each case, or stops alike, or ''."""
+    """Return how a variant gives the same results or errors, or ''."""
     how = "exactly"
     for mine, given in zip(got, cases):
         try:
@@ -233,13 +247,13 @@ def _gives(call, variant, cases, got, tolerance):
 
 
 def _alike(these, those, tolerance):
-    """Whether all results are the same, whatever their dtype."""
+    """Return whether all results are equal, whatever their dtype."""
     pairs = zip(these, those)
     return not any(_differ(a, b, tolerance, exact=False) for a, b in pairs)
 
 
 def _pattern(got, expected, tolerance):
-    """What all the differences have in common, as a sentence, or ''."""
+    """Return a sentence on what all differences have in common, or ''."""
     ours, theirs = _numbers(got), _numbers(expected)
     if len(ours) != len(theirs) or _alike(ours, theirs, tolerance):
         return ""
@@ -248,7 +262,7 @@ def _pattern(got, expected, tolerance):
 
 
 def _patterns(pairs, tolerance):
-    """Whether a pattern fits, and what is said if no other did before."""
+    """Yield whether each pattern fits, and its sentence; the first counts."""
 
     def near(a, b):
         return a.shape == b.shape and not _values_differ(a, b, tolerance)
@@ -258,13 +272,13 @@ def _patterns(pairs, tolerance):
 
     yield (
         any(a.isnan().any() > b.isnan().any() for a, b in pairs),
-        "nan comes from zero by zero, from infinity less infinity, and "
-        "from a softmax over nothing but minus infinity.",
+        "nan results from zero divided by zero, from infinity minus "
+        "infinity, or from a softmax over nothing but minus infinity.",
     )
     flat = any(x.ndim < 2 for pair in pairs for x in pair)
     yield (
         not flat and fits(lambda a, b: (a.mT, b)),
-        "It would be right with rows and columns in each other's place.",
+        "It would be right if rows and columns were swapped.",
     )
     yield any(a.shape != b.shape for a, b in pairs), ""
     a, b = (
@@ -277,39 +291,39 @@ def _patterns(pairs, tolerance):
     yield elsewhere and not near(a, b), ""
     yield (
         elsewhere,
-        "All finite numbers are right. What is wrong is where infinity "
-        "stands, or its sign.",
+        "All finite numbers are right. Infinities are at the wrong "
+        "indices or have the wrong sign.",
     )
     yield (
         fits(lambda a, b: (_in_order(a), _in_order(b))),
-        "The numbers are the right ones, but they stand in other places.",
+        "The numbers are the right ones, but at the wrong indices.",
     )
     times, more = _times(a, b), (a - b).mean().item()
     yield (
         near(a, times * b),
         f"All numbers are {times:.5g} times what they should be.",
     )
-    yield near(a, b + more), f"All numbers differ by the same, {more:+.5g}."
+    yield near(a, b + more), f"All numbers are off by {more:+.5g}."
     yield (
         near(a * b, torch.ones_like(b)),
-        "All numbers are one over what they should be.",
+        "All numbers are the reciprocals of what they should be.",
     )
     yield (
         near(a.abs(), b.abs()),
-        "All sizes are right. Some signs are wrong.",
+        "All absolute values are right. Some signs are wrong.",
     )
     own = ", ".join(f"{_times(*pair):.4g}" for pair in pairs)
     yield (
         fits(lambda a, b: (a, _times(a, b) * b)),
         "All numbers of a case are the same multiple of what they "
-        f"should be, but each case has its own: {own}.",
+        f"should be, but the multiple differs between cases: {own}.",
     )
     first = next(pair for pair in pairs if not near(*pair))
     yield True, _parted(*first, tolerance)
 
 
 def _numbers(results):
-    """The numbers of all results, in tensors of float64."""
+    """Return the numbers of all results, in tensors of float64."""
     plain = [
         torch.tensor(each) if isinstance(each, (int, float)) else each
         for each in results
@@ -318,12 +332,12 @@ def _numbers(results):
 
 
 def _times(a, b):
-    """The multiple of b that is nearest to a."""
+    """Return the factor by which b comes closest to a."""
     return ((a * b).sum() / b.square().sum()).item()
 
 
 def _parted(a, b, tolerance):
-    """Which part of one axis has all that is wrong, as a sentence, or ''."""
+    """Return a sentence on the part of one axis that is wrong, or ''."""
     bad = _bad(a, b, tolerance)
     found = []
     for axis in range(bad.ndim if bad.ndim > 1 else 0):
@@ -339,7 +353,7 @@ def _parted(a, b, tolerance):
         return ""
     some = ", ".join(map(str, index[:5].tolist()))
     more = ", ..." if len(index) > 5 else ""
-    return f"All that is wrong there has index {some}{more} on axis {axis}."
+    return f"All wrong numbers there have index {some}{more} on axis {axis}."
 
 
 def _in_order(x):
@@ -347,23 +361,23 @@ def _in_order(x):
 
 
 def _differ(got, expected, tolerance, exact=True):
-    """How a result differs from another, as the end of a sentence, or ''."""
+    """Return how two results differ, as the end of a sentence, or ''."""
     if isinstance(expected, (tuple, list, dict)):
         return _parts_differ(got, expected, tolerance, exact)
     if isinstance(expected, str):
         same = isinstance(got, str) and got == expected
-        return "" if same else f"returns {got!r}; expected is {expected!r}."
+        return "" if same else f"returns {got!r}; expected {expected!r}."
     if not isinstance(expected, torch.Tensor):
         return _number_differs(got, expected, tolerance)
     if not isinstance(got, torch.Tensor):
         return _other_kind(got, "tensor")
     if got.shape != expected.shape:
         have, want = tuple(got.shape), tuple(expected.shape)
-        return f"returns the shape {have}; expected is {want}."
+        return f"returns the shape {have}; expected {want}."
     why = _values_differ(got.double(), expected.double(), tolerance)
     if exact and got.dtype != expected.dtype:
         have = got.dtype if why else f"the right numbers, but as {got.dtype}"
-        return f"returns {have}; expected is {expected.dtype}."
+        return f"returns {have}; expected {expected.dtype}."
     return why
 
 
@@ -380,11 +394,11 @@ def _number_differs(got, expected, tolerance):
 
 def _other_kind(got, kind):
     have = type(got).__name__
-    return f"returns a result of type {have}; expected is a {kind}."
+    return f"returns a result of type {have}; expected a {kind}."
 
 
 def _bad(a, b, tolerance):
-    """Where a is not b, up to the tolerance."""
+    """Return where a and b differ by more than the tolerance."""
     size = b[b.isfinite()].abs().max().item() if b.isfinite().any() else 1.0
     close = (a - b).abs() <= tolerance * (size or 1.0)
     return ~(close | (a == b) | (a.isnan() & b.isnan()))
@@ -397,15 +411,15 @@ def _values_differ(a, b, tolerance):
     place = bad.nonzero()[0].tolist()
     have, want = _apart(a[tuple(place)].item(), b[tuple(place)].item())
     if not place:
-        return f"returns {have}; expected is {want}."
+        return f"returns {have}; expected {want}."
     return (
-        f"returns {have} at index {place}; expected is {want}. "
+        f"returns {have} at index {place}; expected {want}. "
         f"{int(bad.sum())} of {bad.numel()} numbers differ."
     )
 
 
 def _apart(a, b):
-    """Two numbers in few digits, or in more where few show no difference."""
+    """Format two numbers with as many digits as show their difference."""
     few = f"{a:.5g}", f"{b:.5g}"
     return few if len(set(few)) > 1 else (f"{a:.9g}", f"{b:.9g}")
 
@@ -416,12 +430,12 @@ def _parts_differ(got, expected, tolerance, exact):
         have = f"result of type {type(got).__name__}"
         if isinstance(got, (tuple, list, dict)):
             have += f" and length {len(got)}"
-        return f"returns a {have}; expected is a {kind} of {len(expected)}."
+        return f"returns a {have}; expected a {kind} of {len(expected)}."
     keys = expected if kind == "dict" else range(len(expected))
     for key in keys:
         if kind == "dict" and key not in got:
-            return f"returns nothing under {key!r}."
+            return f"returns nothing under the key {key!r}."
         why = _differ(got[key], expected[key], tolerance, exact)
         if why:
-            return why.replace("returns ", f"returns, as part {key!r}, ", 1)
+            return why.replace("returns ", f"returns, in part {key!r}, ", 1)
     return ""

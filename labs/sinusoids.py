@@ -1,11 +1,12 @@
 # %% [markdown]
-# # Lab: sinusoids from nothing
+# # Lab: Build sinusoidal positional encoding from scratch
 #
-# One frequency a pair, one row a position, one matrix a walk: the first Transformer's encoding, built from an empty
-# function.
+# Sinusoidal positional encoding, the encoding of the first Transformer, gives each position a row of sines and cosines.
+# You build it from empty functions.
 #
-# **Goal.** Four short functions: the frequencies, the table of the paper, the same table in the other common layout, and
-# the matrix that takes the row of any position to the row some steps on. Then you measure what the formula promises.
+# **Goal.** You write four short functions: the frequencies, the table of the paper, the same table in the other common
+# layout, and the matrix that maps the row of any position to the row a fixed number of positions later. Then you
+# measure the properties that follow from the formula.
 #
 # **Time.** About forty minutes.
 #
@@ -23,10 +24,10 @@ from snippets.sinusoidal import (
 )
 
 # %% [markdown]
-# ## Step one: how fast each hand turns
+# ## Step one: the frequency of each pair
 #
-# The channels of a row come in pairs $p = 0, \dots, d/2 - 1$ for a width $d$. Each pair is the hand of a clock, and turns
-# at every position by the same angle, in radians, its **frequency**:
+# The channels of a row come in pairs $p = 0, \dots, d/2 - 1$ for a width $d$. Each pair is a point on a circle that
+# rotates by the same angle, in radians, from each position to the next. This angle is its **frequency**:
 #
 # $$
 # \omega_p = b^{-2p/d}
@@ -37,20 +38,20 @@ from snippets.sinusoidal import (
 
 # %% tags=["starter"]
 def frequencies_of(dim, base=10000.0):
-    """Radians per position of each pair: (dim/2,), float64."""
-    return torch.ones(dim // 2, dtype=torch.float64)  # yours: change this
+    """Return the frequency of each pair, (dim/2,), float64."""
+    return torch.ones(dim // 2, dtype=torch.float64)  # change this
 
 
 # %% tags=["solution"]
 def frequencies_of(dim, base=10000.0):
-    """Radians per position of each pair: (dim/2,), float64."""
+    """Return the frequency of each pair, (dim/2,), float64."""
     pair = torch.arange(dim // 2, dtype=torch.float64)
     return base ** (-2 * pair / dim)
 
 
 # %% tags=["judge"]
 def check_frequencies(yours):
-    """Compare with the guide's own file, then with what goes wrong."""
+    """Compare with the tested file, then with typical mistakes."""
     cases = {
         "eight channels": (8,),
         "twelve channels": (12,),
@@ -67,8 +68,8 @@ passed = check_frequencies(frequencies_of)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# The first pair has the exponent zero, so it turns by one radian, whatever the base. Each further pair turns more slowly,
-# by the same factor every time.
+# The first pair has the exponent zero, so it rotates by one radian per position, whatever the base. Each further pair
+# rotates more slowly, by the same factor every time.
 #
 # </details>
 #
@@ -80,39 +81,39 @@ passed = check_frequencies(frequencies_of)
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `base ** (-2 * p / dim)`, where `p` is a tensor of float64: `torch.arange(dim // 2, dtype=torch.float64)`.
+# `base ** (-2 * p / dim)`, where `p` is a float64 tensor: `torch.arange(dim // 2, dtype=torch.float64)`.
 #
 # </details>
 
 # %%
 for pair, frequency in enumerate(frequencies_of(8).tolist()):
     wavelength = 2 * torch.pi / frequency
-    print(f"pair {pair}: {frequency:.4f} radians a step,", end=" ")
-    print(f"once round in {wavelength:7.1f}")
+    print(f"pair {pair}: {frequency:.4f} radians per step,", end=" ")
+    print(f"period {wavelength:7.1f}")
 
 # %% [markdown]
 # ## Step two: a row for each position
 #
-# A pair holds the sine and the cosine of where its hand points. In the layout of the paper, **interleaved**, the two are
-# neighbours:
+# A pair stores the sine and the cosine of its angle. In the layout of the paper, **interleaved**, the two are in
+# adjacent channels:
 #
 # $$
 # PE_{t,\,2p} = \sin(t\,\omega_p), \qquad PE_{t,\,2p+1} = \cos(t\,\omega_p)
 # $$
 #
-# `positions` is a tensor of whole numbers, a text's places, and need not begin at zero. Return float32, as a model
-# wants it, but make the angles in float64: far into a text, float32 has too few digits for them.
+# `positions` is a tensor of integers, the positions in a text, and need not begin at zero. Return float32, the usual
+# dtype of a model, but compute the angles in float64: at large positions, float32 has too few digits for them.
 
 
 # %% tags=["starter"]
 def table_of(positions, dim, base=10000.0):
-    """Sine and cosine of each pair, as neighbours: (tokens, dim), float32."""
-    return torch.zeros(len(positions), dim)  # yours: change this
+    """Return the interleaved table, (tokens, dim), float32."""
+    return torch.zeros(len(positions), dim)  # change this
 
 
 # %% tags=["solution"]
 def table_of(positions, dim, base=10000.0):
-    """Sine and cosine of each pair, as neighbours: (tokens, dim), float32."""
+    """Return the interleaved table, (tokens, dim), float32."""
     angles = positions[:, None] * frequencies_of(dim, base)
     table = torch.zeros(len(positions), dim)
     table[:, 0::2] = angles.sin()
@@ -122,7 +123,7 @@ def table_of(positions, dim, base=10000.0):
 
 # %% tags=["judge"]
 def check_table(yours):
-    """Compare with the guide's own file, then with what goes wrong."""
+    """Compare with the tested file, then with typical mistakes."""
     cases = {
         "eight channels from position zero": (torch.arange(12), 8),
         "three tokens in the middle of a text": (torch.arange(40, 43), 12),
@@ -142,26 +143,26 @@ passed = check_table(table_of)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# First all the angles: one for each position and each pair, `(tokens, dim/2)`. There is one angle for a sine *and* its
-# cosine.
+# Compute all the angles first: one for each position and each pair, `(tokens, dim/2)`. A sine *and* its cosine share
+# one angle.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# A column times a row fills a rectangle: `positions[:, None] * frequencies_of(dim, base)`. Then make an empty table of
-# the whole width, and fill every second column.
+# A column times a row gives a table: `positions[:, None] * frequencies_of(dim, base)`. Then create an empty table of
+# the full width, and fill every second column.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
 # `table[:, 0::2]` are the even columns and `table[:, 1::2]` the odd ones. Each has as many columns as there are pairs:
-# the sines of all angles go into the one, the cosines into the other.
+# the sines of all angles go into the even columns, the cosines into the odd ones.
 #
 # </details>
 
-# %% alt="A picture of the table, positions downwards and channels across. On the left columns flicker; to the right they turn into long stripes."
+# %% alt="The table as an image, positions downwards and channels across. The columns on the left alternate quickly; towards the right they become long stripes."
 plt.figure(figsize=(4.4, 2.8))
 plt.imshow(table_of(torch.arange(64), 64))
 plt.xlabel("channel")
@@ -171,26 +172,26 @@ plt.show()
 # %% [markdown]
 # ## Step three: the other layout
 #
-# The code that the paper's authors released does not put a sine beside its cosine: all sines come first, then all
-# cosines. GPT-J and RoFormer in transformers do so as well. Nothing else differs between the two layouts, so one is the
-# other with its columns in another order. Write the order, and compute nothing anew.
+# The code released by the paper's authors does not put a sine next to its cosine: all sines come first, then all
+# cosines. GPT-J and RoFormer in transformers use this layout too. Nothing else differs between the two layouts, so each
+# table is the other with its columns reordered. Reorder the columns, and do not compute any sine or cosine again.
 
 
 # %% tags=["starter"]
 def sines_first(table):
-    """An interleaved table with all sines before all cosines: like table."""
-    return table  # yours: change this
+    """Return an interleaved table with all sines before all cosines."""
+    return table  # change this
 
 
 # %% tags=["solution"]
 def sines_first(table):
-    """An interleaved table with all sines before all cosines: like table."""
+    """Return an interleaved table with all sines before all cosines."""
     return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
 
 
 # %% tags=["judge"]
 def check_sines_first(yours):
-    """Tables in which no two numbers are equal."""
+    """Test tables in which no two numbers are equal."""
     cases = {
         "two rows of six channels": (torch.arange(12.0).reshape(2, 6),),
         "six rows of six": (torch.arange(36.0).reshape(6, 6),),
@@ -214,13 +215,13 @@ passed = check_sines_first(sines_first)
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The new order is `0 2 4 1 3 5`. Every second column, from the first on: `table[:, 0::2]`.
+# The new order is `0 2 4 1 3 5`. It starts with every second column, from the first on: `table[:, 0::2]`.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `torch.cat((…, …), dim=1)` puts one block of columns beside another.
+# `torch.cat((…, …), dim=1)` puts one block of columns next to another.
 #
 # </details>
 
@@ -229,20 +230,20 @@ positions = torch.arange(200)
 paper, other = table_of(positions, 64), sines_first(table_of(positions, 64))
 known = sinusoidal_encoding(positions, 64, layout="sin_cos")
 products = paper @ paper.T - other @ other.T
-print(f"from the tested file    {(other - known).abs().max():.0e}")
+print(f"to the tested file      {(other - known).abs().max():.0e}")
 print(f"change of dot products  {products.abs().max():.0e}")
-print(f"from layout to layout   {(paper - other).abs().max():.2f}")
+print(f"between the layouts     {(paper - other).abs().max():.2f}")
 
 # %% [markdown]
-# The largest differences of each kind. Between rows of one layout nothing is lost: a dot product adds the same terms in
-# another order, so what is left is rounding. But a model whose weights were trained with one layout finds other
-# numbers in the places of the other. (The released code also has
-# [other frequencies](../guide/sinusoidal.md#the-idea); those are no matter of order.)
+# These are the largest differences. Within one layout, dot products do not change: the same terms are added in another
+# order, so only rounding remains. But a model trained with one layout does not work with the other, because its weights
+# then meet different numbers in each channel. (The released code also has [different
+# frequencies](../guide/sinusoidal.md#the-idea); reordering does not change those.)
 #
-# ## Step four: the matrix of a walk
+# ## Step four: the matrix that shifts a position
 #
-# Walk $k$ steps on. Each hand turns by $k\,\omega_p$, wherever you start. For the row of one pair, written as a column,
-# the addition theorems say
+# Move $k$ positions on. Each pair rotates by $k\,\omega_p$, wherever you start. For the row of one pair, written as a
+# column, the angle addition formulas state
 #
 # $$
 # \begin{aligned}
@@ -252,20 +253,20 @@ print(f"from layout to layout   {(paper - other).abs().max():.2f}")
 # \end{aligned}
 # $$
 #
-# So there is one matrix $M_k$ with $M_k\,PE_t = PE_{t+k}$ for **every** $t$: a block of two by two for each pair, along
-# the diagonal of a matrix of zeros. Return it in float32, for the interleaved layout. `steps` is a whole number, and may
+# So there is one matrix $M_k$ with $M_k\,PE_t = PE_{t+k}$ for **every** $t$: it has a block of two by two for each pair
+# on its diagonal and zeros elsewhere. Return it in float32, for the interleaved layout. `steps` is an integer and may
 # be negative.
 
 
 # %% tags=["starter"]
 def walk_of(steps, dim, base=10000.0):
-    """M with M @ row of t = row of t + steps: (dim, dim), float32."""
-    return torch.eye(dim)  # yours: change this
+    """Return M with M @ row of t = row of t + steps, (dim, dim), float32."""
+    return torch.eye(dim)  # change this
 
 
 # %% tags=["solution"]
 def walk_of(steps, dim, base=10000.0):
-    """M with M @ row of t = row of t + steps: (dim, dim), float32."""
+    """Return M with M @ row of t = row of t + steps, (dim, dim), float32."""
     angles = steps * frequencies_of(dim, base)
     even = torch.arange(0, dim, 2)
     odd = even + 1
@@ -279,7 +280,7 @@ def walk_of(steps, dim, base=10000.0):
 
 # %% tags=["judge"]
 def check_walk(yours):
-    """Compare with the guide's own file, then with what goes wrong."""
+    """Compare with the tested file, then with typical mistakes."""
     cases = {
         "one step, six channels": (1, 6),
         "three steps back": (-3, 6),
@@ -304,29 +305,29 @@ passed = check_walk(walk_of)
 # <details markdown="1"><summary>Hint 1</summary>
 #
 # Begin with two channels and one step: the matrix is the block of the formula, with $k\,\omega = 1$. Multiply it by the
-# first two rows of your table in your head: what has $(0, 1)$ to become?
+# first row of your table by hand: what must $(0, 1)$ become?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The block of pair $p$ stands in the rows and columns $2p$ and $2p + 1$. With `even = torch.arange(0, dim, 2)`, the cell
-# `matrix[even, even]` is the upper left corner of every block at once.
+# The block of pair $p$ is in rows and columns $2p$ and $2p + 1$. With `even = torch.arange(0, dim, 2)`,
+# `matrix[even, even]` is the upper left entry of every block at once.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# Four assignments fill all blocks: `[even, even]` and `[odd, odd]` get the cosines of `steps * frequencies_of(dim, base)`,
-# `[even, odd]` the sines, `[odd, even]` minus the sines.
+# Four assignments fill all blocks: `[even, even]` and `[odd, odd]` get the cosines of
+# `steps * frequencies_of(dim, base)`, `[even, odd]` the sines, `[odd, even]` minus the sines.
 #
 # </details>
 
 # %% [markdown]
 # ## See that it worked
 #
-# Four things follow from the formula before any training. Measure them on your own functions, and run the cell before and
-# after you have solved step four.
+# Four properties follow from the formula before any training. Measure them on your own functions, and run the cell
+# before and after you have solved step four.
 
 # %%
 rows, steps = table_of(torch.arange(500), 64), 7
@@ -335,11 +336,11 @@ walked = rows[:-steps] @ walk_of(steps, 64).T - rows[steps:]
 joined = walk_of(3, 64) @ walk_of(4, 64) - walk_of(7, 64)
 turned_back = walk_of(steps, 64).T - walk_of(-steps, 64)
 print(f"lengths of rows        {lengths.min():.4f} to {lengths.max():.4f}")
-print(f"walked and looked up   {walked.abs().max():.0e} apart")
-print(f"walks of 3 and 4, of 7 {joined.abs().max():.0e} apart")
-print(f"transposed, and back   {turned_back.abs().max():.0e} apart")
+print(f"shifted and looked up  {walked.abs().max():.0e} apart")
+print(f"shifts by 3 + 4, by 7  {joined.abs().max():.0e} apart")
+print(f"transposed and inverse {turned_back.abs().max():.0e} apart")
 
-# %% alt="Dot product of rows over their offset, from three places of the text: one curve, highest at offset zero."
+# %% alt="Dot product of rows against their offset, from three positions. The three lines form one curve, highest at offset zero."
 offsets = torch.arange(-60, 61)
 plt.figure(figsize=(4.4, 2.4))
 for place, color in ((60, "C0"), (200, "C1"), (400, "C2")):
@@ -349,16 +350,16 @@ plt.ylabel("dot product of rows")
 plt.show()
 
 # %% [markdown]
-# Three places of the text, and one curve: the three lie on one another. The dot product of two rows depends on their
-# offset alone, and it is the same forth and back.
+# The curves for the three positions coincide: the dot product of two rows depends only on their offset, and it is the
+# same for positive and negative offsets.
 #
 # ## What you can do now
 #
-# You can write the encoding without looking it up, say in which layout a table is, bring it into the other, and name the
-# matrix that the paper hoped a model would learn. You have seen that this matrix is linear in the row, and knows nothing
-# of the place: that is the idea which [RoPE](../guide/rope.md) applies to queries and keys.
+# You can write the encoding from memory, recognise the layout of a table, convert it to the other layout, and write the
+# matrix that shifts a position. Because this matrix exists, the paper's authors expected a model to learn relative
+# positions easily. You have seen that the shift is linear in the row and that its matrix does not depend on the position:
+# [RoPE](../guide/rope.md) applies this idea to queries and keys.
 #
-# - The tested functions, with every check that they need: [`sinusoidal.py`](../reference/sinusoidal.md).
-# - What the formula does not promise a trained model:
-#   [where it breaks](../guide/sinusoidal.md#where-it-breaks).
-# - The same formula, broken, for you to mend: [three broken encodings](three_bugs.md).
+# - The tested functions, with their input checks: [`sinusoidal.py`](../reference/sinusoidal.md).
+# - What the formula does not guarantee for a trained model: [where it breaks](../guide/sinusoidal.md#where-it-breaks).
+# - The same formula with bugs for you to fix: [three broken encodings](three_bugs.md).
