@@ -1,17 +1,17 @@
 # %% [markdown]
-# # Lab: where do a released model's positions go wrong?
+# # Lab: Find the wrong RoPE settings of released models
 #
-# Three models were released, each with a configuration, and in each configuration one setting is wrong. Nothing raises an
-# error. You find all three by measuring, without a look at what the models were made with.
+# Three models were released, each with a configuration, and in each configuration one setting is wrong. This raises no
+# error. You find all three wrong settings by measuring the models, without looking at how they were built.
 #
-# **Goal.** Four short functions that read layout, frequencies, base and factor off a model that you can only run, and say
-# what its configuration has wrong.
+# **Goal.** You write four short functions that measure layout, frequencies, base and factor of a model that you can
+# only run, and return what is wrong in its configuration.
 #
 # **Time.** About fifty minutes.
 #
-# **You need.** [RoPE](../guide/rope.md) with its [two layouts](../guide/rope.md#build-it),
-# [stretching RoPE](../guide/long-context.md) as far as interpolation, and the idea of
-# [debugging](../guide/debugging.md): ask what you know the answer to.
+# **You need.** [RoPE](../guide/rope.md) with its [two layouts](../guide/rope.md#build-it), [context
+# extension](../guide/long-context.md) up to position interpolation, and the idea of [debugging](../guide/debugging.md):
+# test with inputs whose result you know.
 
 # %%
 import random
@@ -25,16 +25,16 @@ from snippets.rope import apply_rope, rope_frequencies, rope_tables
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# ## What was released
+# ## The released models
 #
-# Three settings decide here what RoPE does to a head: the **base** of the frequencies, the **layout** of the pairs, and
-# the **factor** by which all frequencies are divided, so that longer texts fit. Base and factor stand in a model's
-# configuration. The layout mostly stands nowhere: the code that loads the model decides it.
+# In this lab, three settings determine what RoPE does in a head: the **base** of the frequencies, the **layout** of the
+# pairs, and the **factor** that divides all frequencies for longer texts. Base and factor are part of a model's
+# configuration. The layout usually is not: it depends on the code that loads the model.
 #
-# Nothing is downloaded. Three heads with random weights stand for the checkpoints, `turned` for a breakpoint around the
-# rotation in the publisher's own code, and `scores` for what that code gives, or yours with the settings that you hand
-# in. Which settings the models have, and which of them is wrong in each configuration, is drawn by lot, so that the cell
-# does not tell you.
+# Nothing is downloaded. Three heads with random weights stand in for the checkpoints, and `turned` for a breakpoint
+# around the rotation in the publisher's own code. `scores` returns the scores of the publisher's code, or of your code
+# with the settings that you pass. The settings of the models, and which of them is wrong in each configuration, are
+# chosen at random, so that the cell does not reveal them.
 
 # %%
 DIM = 32
@@ -46,25 +46,25 @@ CHOICES = {
 
 
 def turn(x, positions, base, layout, factor):
-    """RoPE with these settings: like x, which is (tokens, dim)."""
+    """Apply RoPE with these settings to x, (tokens, dim)."""
     frequencies = rope_frequencies(x.shape[-1], base) / factor
     cos, sin = rope_tables(positions, frequencies, x.dtype)
     return apply_rope(x, cos, sin, layout)
 
 
 class Released:
-    """A head that you can run; its settings are for you to find."""
+    """A head that you can run and whose settings you are to find."""
 
     def __init__(self, **settings):
         self._settings = settings
         self._weights = torch.randn(2, DIM, DIM, dtype=torch.float64)
 
     def turned(self, x, positions):
-        """Queries or keys as the rotation leaves them: like x."""
+        """Return queries or keys after the rotation, same shape as x."""
         return turn(x, positions, **self._settings)
 
     def scores(self, text, **settings):
-        """Scores as the publisher has them, or with your settings."""
+        """Return the publisher's scores, or the scores with your settings."""
         positions = torch.arange(len(text))
         q, k = (
             turn(text @ weight, positions, **(settings or self._settings))
@@ -85,13 +85,13 @@ for configuration in configurations:
     print(configuration)
 
 # %% [markdown]
-# What does a wrong setting do? Take one text, and compare the publisher's scores with yours, at each distance between
-# query and key, as a share of the scores' spread.
+# What is the effect of a wrong setting? Take one text, and compare the publisher's scores with yours at each distance
+# between query and key, relative to the standard deviation of the scores.
 
 
-# %% alt="Change of scores over the distance between query and key, one line for each of three models. All three lines begin at zero; two of them climb within a few steps, one slowly, and none returns to zero."
+# %% alt="Deviation of the scores against the distance between query and key, one line for each of three models. All three lines begin at zero; two of them rise within a few positions, one slowly, and none returns to zero."
 def gap_by_distance(model, settings, text):
-    """Root mean square change of the scores at each distance."""
+    """Return the root mean square deviation of the scores by distance."""
     theirs, ours = model.scores(text), model.scores(text, **settings)
     change = (ours - theirs) / theirs.std()
     distances = range(len(text) // 2)
@@ -103,41 +103,42 @@ plt.figure(figsize=(4.4, 2.6))
 for number, (model, settings) in enumerate(zip(models, configurations)):
     gaps = gap_by_distance(model, settings, text)
     plt.plot(gaps, color=f"C{number}", label=f"model {number}")
-    print(f"model {number}: {gaps[1]:.2f} at one step,", end=" ")
-    print(f"{gaps[-1]:.2f} at the farthest")
+    print(f"model {number}: {gaps[1]:.2f} at distance one,", end=" ")
+    print(f"{gaps[-1]:.2f} at the largest")
 plt.xlabel("distance")
-plt.ylabel("change of scores")
+plt.ylabel("deviation of the scores")
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# All shapes agree, and all three are wrong. At distance zero nothing is: query and key turn alike there, and a score knows
-# the difference alone. So a test with one token passes.
+# All shapes agree, and all three configurations are wrong. At distance zero the scores are right: query and key rotate
+# by the same angle there, and a score depends only on the difference. So a test with one token passes.
 #
-# The lines do not say *which* setting it is. For that, look at the rotation itself.
+# The curves do not show *which* setting is wrong. For that, look at the rotation itself.
 #
-# ## Step one: which channels are a pair?
+# ## Step one: which channels form a pair?
 #
-# Feed what you know. A unit vector is one in a single channel and zero elsewhere. Turned, it is the cosine of an angle in
-# its own channel, and plus or minus the sine in that of its partner. All of them at once are the unit matrix. So row $c$ of
+# Use inputs whose result you know. A unit vector is one in a single channel and zero elsewhere. After the rotation, it
+# is the cosine of an angle in its own channel, and plus or minus the sine in the channel of its partner. All unit
+# vectors together form the identity matrix. So row $c$ of
 #
 # ```python
 # matrix = model.turned(torch.eye(dim), torch.full((dim,), position))
 # ```
 #
-# is what became of channel $c$. In the interleaved layout the partner of channel `0` is channel `1`; in the half layout it
-# is channel `dim // 2`. Return the layout's name.
+# is the rotated unit vector of channel $c$. In the interleaved layout, the partner of channel `0` is channel `1`; in
+# the half layout, it is channel `dim // 2`. Return the name of the layout.
 
 
 # %% tags=["starter"]
 def layout_of(matrix):
-    """'interleaved' or 'half', from unit vectors that were turned."""
-    return "interleaved"  # yours: change this
+    """Return 'interleaved' or 'half' for rotated unit vectors."""
+    return "interleaved"  # change this
 
 
 # %% tags=["solution"]
 def layout_of(matrix):
-    """'interleaved' or 'half', from unit vectors that were turned."""
+    """Return 'interleaved' or 'half' for rotated unit vectors."""
     beside = matrix[0, 1].abs()
     across = matrix[0, len(matrix) // 2].abs()
     return "interleaved" if beside > across else "half"
@@ -145,13 +146,13 @@ def layout_of(matrix):
 
 # %% tags=["judge"]
 def turned_units(dim, position, base, layout, factor=1.0):
-    """Unit vectors, all turned at one position: (dim, dim)."""
+    """Return unit vectors, all rotated at one position, (dim, dim)."""
     units = torch.eye(dim, dtype=torch.float64)
     return turn(units, torch.full((dim,), position), base, layout, factor)
 
 
 def check_layout(yours):
-    """Both layouts, at positions with sines of either sign and size."""
+    """Test both layouts, with positive and negative sines of many sizes."""
     cases = {
         f"{layout}, position {position}, {dim} channels": (
             turned_units(dim, position, base, layout),
@@ -176,40 +177,41 @@ passed = check_layout(layout_of)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Print `turned_units(8, 1, 10_000.0, "half").round(decimals=2)`, then the same for the other layout, and read the first row.
-# (The cell of the check above defines the function.)
+# Print `turned_units(8, 1, 10_000.0, "half").round(decimals=2)`, then the same for the other layout, and read the first
+# row. (The function is defined in the cell above the check.)
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# Two numbers of the first row can be the partner's. One of them is zero. Which one is larger?
+# Two entries of the first row can belong to the partner. One of them is zero. Which one is larger?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# A sine may be negative: compare sizes, `matrix[0, 1].abs()` with `matrix[0, len(matrix) // 2].abs()`.
+# A sine may be negative: compare absolute values, `matrix[0, 1].abs()` with `matrix[0, len(matrix) // 2].abs()`.
 #
 # </details>
 
 # %% [markdown]
-# ## Step two: how fast does each pair turn?
+# ## Step two: the frequency of each pair
 #
-# At position one, the angle of a pair **is** its frequency. Farther out a fast pair may have gone round, and you could not
-# tell. Take the cosine and the sine of each pair from the matrix, and make an angle of the two. Do not rely on
-# their sizes: with [YaRN](../guide/long-context.md), for one, turned queries come out longer than they went in.
+# At position one, the angle of a pair **is** its frequency. At larger positions, a fast pair may have completed a
+# rotation, which you could not see. Read the cosine and the sine of each pair from the matrix, and compute the angle
+# from both. Do not assume that their squares sum to one: with [YaRN](../guide/long-context.md), for example, rotated
+# queries are longer than before.
 
 
 # %% tags=["starter"]
 def frequencies_of(matrix, layout):
-    """The angle of each pair, from unit vectors at position one: (dim/2,)."""
-    return torch.ones(len(matrix) // 2, dtype=matrix.dtype)  # yours
+    """Return the angle of each pair at position one, (dim/2,)."""
+    return torch.ones(len(matrix) // 2, dtype=matrix.dtype)  # change this
 
 
 # %% tags=["solution"]
 def frequencies_of(matrix, layout):
-    """The angle of each pair, from unit vectors at position one: (dim/2,)."""
+    """Return the angle of each pair at position one, (dim/2,)."""
     channels = torch.arange(len(matrix))
     if layout == "interleaved":
         first, second = channels[0::2], channels[1::2]
@@ -220,7 +222,7 @@ def frequencies_of(matrix, layout):
 
 # %% tags=["judge"]
 def check_frequencies(yours):
-    """Compare with what the matrices were made of."""
+    """Compare with the frequencies used to build the matrices."""
     cases = {}
     for dim, layout, base, factor, size in (
         (8, "interleaved", 10_000.0, 1.0, 1.0),
@@ -243,21 +245,21 @@ passed = check_frequencies(frequencies_of)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# For each pair you need the number of its first channel and that of its second one. Interleaved, these are
+# For each pair you need the index of its first channel and of its second one. In the interleaved layout, these are
 # `0 2 4 …` and `1 3 5 …`; in the half layout, the first half and the second half.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# With two tensors of channel numbers, `matrix[first, first]` holds the cosines of all pairs, and `matrix[first, second]`
-# their sines.
+# With two tensors of channel indices, `matrix[first, first]` contains the cosines of all pairs, and
+# `matrix[first, second]` their sines.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `torch.atan2(sine, cosine)` is the angle, however long the two are together.
+# `torch.atan2(sine, cosine)` is the angle, whatever the length of the vector.
 #
 # </details>
 
@@ -270,19 +272,19 @@ passed = check_frequencies(frequencies_of)
 # \omega_p = \frac{b^{-2p/d}}{f}
 # $$
 #
-# Two unknowns, and a whole row of numbers. The first of them knows nothing of the base, and the quotient of two
-# neighbours nothing of the factor. Return the two as plain numbers, base first.
+# There are two unknowns, and a whole row of numbers. The first number does not depend on the base, and the ratio of two
+# adjacent numbers does not depend on the factor. Return base and factor as plain numbers, base first.
 
 
 # %% tags=["starter"]
 def base_and_factor(frequencies):
-    """The base, and what all frequencies were divided by: two floats."""
-    return 1.0, 1.0  # yours: change this
+    """Return the base and the factor that divides all frequencies."""
+    return 1.0, 1.0  # change this
 
 
 # %% tags=["solution"]
 def base_and_factor(frequencies):
-    """The base, and what all frequencies were divided by: two floats."""
+    """Return the base and the factor that divides all frequencies."""
     fastest, next_one = frequencies[0].item(), frequencies[1].item()
     base = (fastest / next_one) ** len(frequencies)
     return base, 1 / fastest
@@ -290,7 +292,7 @@ def base_and_factor(frequencies):
 
 # %% tags=["judge"]
 def check_base_and_factor(yours):
-    """Compare with what the frequencies were made of."""
+    """Compare with the base and factor used to build the frequencies."""
     cases = {
         f"{dim} channels, base {base:.0f}, factor {factor:g}": (
             rope_frequencies(dim, base) / factor,
@@ -319,7 +321,7 @@ passed = check_base_and_factor(base_and_factor)
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# $\omega_0 / \omega_1 = b^{2/d}$: the factor is gone. Which power takes $b^{2/d}$ to $b$?
+# $\omega_0 / \omega_1 = b^{2/d}$: the factor cancels. Which power turns $b^{2/d}$ into $b$?
 #
 # </details>
 #
@@ -329,7 +331,7 @@ passed = check_base_and_factor(base_and_factor)
 #
 # </details>
 
-# %% alt="Logarithm of the measured frequency of each pair, dots, over what each configuration says, lines, for three models. The dots of each model lie on a falling straight line: for one model on the line that is claimed, for one below it by the same everywhere, and for one they fall faster."
+# %% alt="Logarithm of the frequency of each pair for three models: measured, as dots, and as claimed in each configuration, as lines. The dots of each model lie on a falling straight line: for one model on the claimed line, for one below it by the same amount everywhere, and for one they fall faster."
 plt.figure(figsize=(4.4, 2.8))
 for number, (model, said) in enumerate(zip(models, configurations)):
     ones = torch.ones(DIM, dtype=torch.long)
@@ -345,26 +347,27 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Dots are measured, lines are claimed. In logarithms a base tilts a line, and a factor moves it down. Dots that do not
-# lie on a straight line would tell of a scaling that treats pairs differently, as
-# [YaRN](../guide/long-context.md) and others do.
+# Dots are measured frequencies, lines are the claimed ones. On a logarithmic scale, the base determines the slope of a
+# line, and the factor shifts it down. Dots that do not lie on a straight line would indicate a scaling that treats
+# pairs differently, such as [YaRN](../guide/long-context.md).
 #
-# ## Step four: what is wrong
+# ## Step four: find the wrong setting
 #
-# Put it together. For a model and a configuration, return a dictionary of the settings which the model contradicts, with
-# what you measured: `{}` if all is well, `{"layout": "half"}` if that is what the model does and not what is claimed. A
-# measured number is never exact: call two numbers the same if they are within a hundredth of each other.
+# Combine your functions. For a model and a configuration, return a dictionary of the settings in which they differ,
+# with the measured values: `{}` if the configuration is right, `{"layout": "half"}` if the model uses the half layout
+# and the configuration claims another. A measured number is never exact: treat two numbers as equal if they differ by
+# at most one percent.
 
 
 # %% tags=["starter"]
 def what_is_wrong(model, configuration):
-    """The settings that a model contradicts, with what was measured."""
-    return {}  # yours: change this
+    """Return the wrong settings of a configuration, as measured."""
+    return {}  # change this
 
 
 # %% tags=["solution"]
 def what_is_wrong(model, configuration):
-    """The settings that a model contradicts, with what was measured."""
+    """Return the wrong settings of a configuration, as measured."""
     units = torch.eye(DIM, dtype=torch.float64)
     matrix = model.turned(units, torch.ones(DIM, dtype=torch.long))
     layout = layout_of(matrix)
@@ -381,7 +384,7 @@ def what_is_wrong(model, configuration):
 
 # %% tags=["judge"]
 def check_what_is_wrong(yours):
-    """Other models than those above, with nothing, one or two wrong."""
+    """Test other models, with none, one, two or all settings wrong."""
     one = {"base": 500_000.0, "layout": "half", "factor": 4.0}
     other = {"base": 10_000.0, "layout": "interleaved", "factor": 1.0}
     cases = {
@@ -415,30 +418,30 @@ passed = check_what_is_wrong(what_is_wrong)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Four lines measure: the unit vectors at position one, the layout, the frequencies, base and factor. Each uses what the
-# one before gave, and none looks into the configuration.
+# Four lines measure: the unit vectors at position one, the layout, the frequencies, base and factor. Each uses the
+# result of the one before, and none uses the configuration.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# `model.turned(torch.eye(DIM, dtype=torch.float64), torch.ones(DIM, dtype=torch.long))` gives the matrix: every unit
-# vector stands at position one.
+# `model.turned(torch.eye(DIM, dtype=torch.float64), torch.ones(DIM, dtype=torch.long))` returns the matrix, with every
+# unit vector at position one.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# Names of layouts are equal or not. For the two numbers, `abs(base / configuration["base"] - 1) > 0.01` says that they
-# are not the same.
+# Names of layouts are equal or not. For the two numbers, `abs(base / configuration["base"] - 1) > 0.01` means that they
+# differ.
 #
 # </details>
 
 # %% [markdown]
-# ## Three verdicts, and a proof
+# ## Verify the three results
 #
-# Now the three models. What you found replaces what was claimed, and the scores are compared again. Run it before and
-# after you have solved step four.
+# Apply your function to the three models. The measured settings replace the claimed ones, and the scores are compared
+# again. Run the cell before and after you have solved step four.
 
 # %%
 for number, (model, said) in enumerate(zip(models, configurations)):
@@ -448,18 +451,18 @@ for number, (model, said) in enumerate(zip(models, configurations)):
         print(f"model {number}: {name} is {value}, not {said[name]}")
     before = gap_by_distance(model, said, text)[-1]
     after = gap_by_distance(model, said | found, text)[-1]
-    print(f"model {number}: the scores' change was {before:.2f},", end=" ")
-    print(f"and is {after:.0e}")
+    print(f"model {number}: deviation {before:.2f} before,", end=" ")
+    print(f"{after:.0e} after")
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can tell what a rotation does from outside, by feeding it what you know the answer to, and hold a configuration
-# against it. The proof came last, and it is the one that counts: scores as the publisher has them. In a real model, the
-# same breakpoint shows queries before and after their rotation; where you cannot set one, compare the scores, or the
-# output for one text, with the publisher's code, setting by setting.
+# You can measure from outside what a rotation does, with inputs whose result you know, and compare the result with a
+# configuration. The decisive test came last: scores that equal the publisher's. In a real model, the same breakpoint
+# shows queries before and after their rotation; if you cannot set one, compare the scores, or the output for one text,
+# with the publisher's code, setting by setting.
 #
-# - What a wrong layout needs, if the code cannot be changed: [convert the checkpoint](rope_layouts.md).
+# - What to do about a wrong layout if the code cannot be changed: [convert the checkpoint](rope_layouts.md).
 # - Scalings that treat pairs differently: [NTK-aware RoPE](ntk_rope.md) and [YaRN](yarn.md).
-# - Which check sees what, and what none sees: [debugging](../guide/debugging.md#where-it-breaks).
+# - What each check detects, and what none detects: [debugging](../guide/debugging.md#where-it-breaks).
 # - The tested functions: [`rope.py`](../reference/rope.md), [`rope_scaling.py`](../reference/rope_scaling.md).
