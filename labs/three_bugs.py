@@ -1,18 +1,19 @@
 # %% [markdown]
-# # Lab: Three broken encodings
+# # Lab: Find and fix three broken positional encodings
 #
-# Three functions run without an error. Each is wrong in more than one way, and you find out in which.
+# Three functions run without an error. Each has more than one bug, and you find them by measuring.
 #
-# **Goal.** Mend a sinusoidal encoding, a RoPE and an ALiBi, led by measurements whose right answers you know.
+# **Goal.** You fix a sinusoidal encoding, a RoPE and an ALiBi, guided by measurements whose right results you know.
 #
 # **Time.** About fifty minutes.
 #
 # **You need.** The formulas of [sinusoidal encoding](../guide/sinusoidal.md), [RoPE](../guide/rope.md) and
-# [ALiBi](../guide/bias.md), and the idea of [debugging](../guide/debugging.md): ask what you know the answer to.
+# [ALiBi](../guide/bias.md), and the idea of [debugging](../guide/debugging.md): test with inputs whose result you know.
 #
-# Each step has a *suspect*, some *probes* (small measurements), and what they say to a healthy function. Mend the
-# suspect where it stands and run its cell again, or write the whole function into the starter below it. Then run the
-# check. It does not tell you everything at once: it names the first thing that is still wrong, and how to see it.
+# Each step has a broken function, the *suspect*; some *probes*, which are small measurements; and the probes' results
+# for a correct function. Edit the suspect and run its cell again, or write the whole function into the starter below
+# it. Then run the check. It does not report everything at once: it names the first thing that is still wrong, and how
+# to see it.
 
 # %%
 import matplotlib.pyplot as plt
@@ -41,7 +42,7 @@ _ = torch.manual_seed(0)
 
 # %%
 def suspect_rows(positions, dim, base=10000.0):
-    """Sines in even channels, cosines in odd ones: (positions, dim)."""
+    """Return sines in even and cosines in odd channels, (positions, dim)."""
     i = torch.arange(dim)
     angles = positions[:, None] / base ** (2 * i / dim)
     rows = angles.sin()
@@ -50,32 +51,32 @@ def suspect_rows(positions, dim, base=10000.0):
 
 
 # %% [markdown]
-# Two things you know of a healthy one. Every row has the length $\sqrt{d/2}$, since each pair adds
-# $\sin^2 + \cos^2 = 1$. And the slowest pair turns by $b^{2/d - 1}$ radians a step: with the usual base and a few
-# hundred positions, that is little, but every channel moves.
+# A correct encoding has two known properties. Every row has the length $\sqrt{d/2}$, because each pair contributes
+# $\sin^2 + \cos^2 = 1$. And the slowest pair rotates by $b^{2/d - 1}$ radians per position: with the usual base and a
+# few hundred positions that is little, but every channel changes.
 
 
 # %%
 def probe_rows(rows):
-    """Shortest row, longest row, and the number of channels at rest."""
+    """Print the shortest and longest row and count constant channels."""
     lengths = rows.norm(dim=-1)
     moved = rows.amax(dim=0) - rows.amin(dim=0)
     at_rest = (moved < 0.001).sum()
     print(f"shortest row      {lengths.min():6.3f}")
     print(f"longest row       {lengths.max():6.3f}")
-    print(f"channels at rest  {at_rest:6d} of {rows.shape[-1]}")
+    print(f"constant channels {at_rest:6d} of {rows.shape[-1]}")
 
 
 positions = torch.arange(512)
 print("the suspect")
 probe_rows(suspect_rows(positions, 64))
-print("\nhealthy")
+print("\ncorrect")
 probe_rows(sinusoidal_encoding(positions, 64))
 
-# %% alt="Length of each row over the position: a level line for the healthy rows, a ragged line for the suspect's."
+# %% alt="Length of each row against the position: a level line for the correct rows, a jagged line for the suspect."
 plt.figure(figsize=(4.4, 2.2))
 for name, rows, color in (
-    ("healthy", sinusoidal_encoding(positions, 64), "gray"),
+    ("correct", sinusoidal_encoding(positions, 64), "gray"),
     ("suspect", suspect_rows(positions, 64), "C1"),
 ):
     plt.plot(rows.norm(dim=-1)[:128], color=color, label=name)
@@ -85,18 +86,18 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Position zero proves nothing here: all angles are zero there, whatever the frequencies, and the first row is right.
+# Position zero proves nothing here: all its angles are zero, whatever the frequencies, and the first row is right.
 
 
 # %% tags=["starter"]
 def mended_rows(positions, dim, base=10000.0):
-    """Sines in even channels, cosines in odd ones: (positions, dim)."""
-    return suspect_rows(positions, dim, base)  # yours, if not mended above
+    """Return sines in even and cosines in odd channels, (positions, dim)."""
+    return suspect_rows(positions, dim, base)  # unless edited above
 
 
 # %% tags=["solution"]
 def mended_rows(positions, dim, base=10000.0):
-    """Sines in even channels, cosines in odd ones: (positions, dim)."""
+    """Return sines in even and cosines in odd channels, (positions, dim)."""
     i = torch.arange(0, dim, 2)
     angles = positions[:, None] / base ** (i / dim)
     rows = torch.zeros(len(positions), dim)
@@ -107,7 +108,7 @@ def mended_rows(positions, dim, base=10000.0):
 
 # %% tags=["judge"]
 def check_rows(yours):
-    """Compare with the guide's own encoding, then with what goes wrong."""
+    """Compare with the tested encoding, then with typical mistakes."""
     cases = {
         "a text from position zero": (torch.arange(32), 8),
         "positions that begin at forty": (torch.arange(40, 50), 12),
@@ -126,22 +127,24 @@ passed = check_rows(mended_rows)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Rows of unequal length: which two numbers have to make $\sin^2 + \cos^2$? Print `angles[1]` for a width of eight, and
-# see which angles come twice.
+# If rows differ in length: which two numbers must satisfy $\sin^2 + \cos^2 = 1$? Print `angles[1]` for a width of
+# eight, and see which angles occur twice.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The paper writes the exponent as $2i/d$ and means by $i$ the number of the pair. In the suspect, `i` is something else. Decide
-# what your `i` counts, pairs or even channels, and use the same for sine and cosine.
+# The paper writes the exponent as $2i/d$, where $i$ is the index of the pair. In the suspect, `i` is something else.
+# Decide what your `i` counts, pairs or even channels, and use the same `i` for sine and cosine.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
+# The exponents and angles are
+#
 # ```python
-# i = torch.arange(0, dim, 2)  # the even channels: twice the pair's number
+# i = torch.arange(0, dim, 2)  # the even channels: twice the index of the pair
 # angles = positions[:, None] / base ** (i / dim)  # (positions, dim/2)
 # ```
 #
@@ -156,8 +159,8 @@ probe_rows(mended_rows(positions, 64))
 # %% [markdown]
 # ## Step two: a rotation
 #
-# RoPE turns a query or a key $x$ at position $t$. This suspect is meant for the *half* layout: channels $p$ and
-# $p + d/2$ make pair $p$, an arrow $(a, b)$ that turns by the angle $t\,\omega_p$:
+# RoPE rotates a query or a key $x$ at position $t$. This suspect is meant for the *half* layout: channels $p$ and
+# $p + d/2$ form pair $p$, a vector $(a, b)$ that rotates by the angle $t\,\omega_p$:
 #
 # $$
 # \begin{aligned}
@@ -169,7 +172,7 @@ probe_rows(mended_rows(positions, 64))
 
 # %%
 def suspect_turn(x, positions, frequencies):
-    """Turn the pairs (p, p + dim/2) of x: (tokens, dim), like x."""
+    """Rotate the pairs (p, p + dim/2) of x, (tokens, dim)."""
     angles = positions[:, None] * frequencies  # (tokens, dim/2)
     angles = angles.repeat_interleave(2, dim=-1)  # (tokens, dim)
     a, b = x.chunk(2, dim=-1)
@@ -178,9 +181,8 @@ def suspect_turn(x, positions, frequencies):
 
 
 # %% [markdown]
-# Three things that you know of a rotation. It keeps lengths. At position zero it turns by nothing. And for given
-# queries and keys, scores know the offset alone: the
-# [relativity error](../guide/debugging.md#build-it) is zero up to rounding.
+# A rotation has three known properties. It keeps lengths. At position zero its angle is zero. And for fixed queries and
+# keys, scores depend only on the offset: the [relativity error](../guide/debugging.md#build-it) is zero up to rounding.
 
 # %%
 queries, keys = torch.randn(2, 24, 16, dtype=torch.float64)
@@ -193,7 +195,7 @@ def healthy_turn(x, positions, frequencies):
 
 
 def probe_turn(turn):
-    """Change of length, change at position zero, relativity error."""
+    """Print the change of length and at position zero, and relativity."""
     places = torch.arange(24)
 
     def score(i, j):
@@ -210,13 +212,13 @@ def probe_turn(turn):
 
 print("the suspect")
 probe_turn(suspect_turn)
-print("\nhealthy")
+print("\ncorrect")
 probe_turn(healthy_turn)
 
 
-# %% alt="Score over the offset for three places of the text. Healthy, the three curves are one; the suspect's differ."
+# %% alt="Score against offset for three positions. For the correct rotation, the three curves coincide; for the suspect, they differ."
 def draw_scores(turn, axis, title):
-    """One query and one key: their score at each offset, at three places."""
+    """Draw the score of a query and a key by offset, at three positions."""
     query, key = queries[:1], keys[:1]
     for place, color in ((0, "C0"), (20, "C1"), (50, "C2")):
         here = turn(query, torch.tensor([place]), frequencies)
@@ -228,24 +230,25 @@ def draw_scores(turn, axis, title):
 
 
 figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.2), sharey=True)
-draw_scores(healthy_turn, axes[0], "healthy")
+draw_scores(healthy_turn, axes[0], "correct")
 draw_scores(suspect_turn, axes[1], "suspect")
 axes[0].set_ylabel("score")
 plt.show()
 
 # %% [markdown]
-# Each colour is the same query and key at another place of the text. Healthy, the three curves lie on one another.
+# Each colour is the same query and key at a different position in the text. For a correct rotation, the three curves
+# coincide.
 
 
 # %% tags=["starter"]
 def mended_turn(x, positions, frequencies):
-    """Turn the pairs (p, p + dim/2) of x: (tokens, dim), like x."""
-    return suspect_turn(x, positions, frequencies)  # yours, as before
+    """Rotate the pairs (p, p + dim/2) of x, (tokens, dim)."""
+    return suspect_turn(x, positions, frequencies)  # change this
 
 
 # %% tags=["solution"]
 def mended_turn(x, positions, frequencies):
-    """Turn the pairs (p, p + dim/2) of x: (tokens, dim), like x."""
+    """Rotate the pairs (p, p + dim/2) of x, (tokens, dim)."""
     angles = positions[:, None] * frequencies  # (tokens, dim/2)
     angles = torch.cat((angles, angles), dim=-1)  # (tokens, dim)
     a, b = x.chunk(2, dim=-1)
@@ -255,7 +258,7 @@ def mended_turn(x, positions, frequencies):
 
 # %% tags=["judge"]
 def check_turn(yours):
-    """Compare with the guide's own RoPE, then with what goes wrong."""
+    """Compare with the tested RoPE, then with typical mistakes."""
     made = torch.Generator().manual_seed(1)
     wide = torch.randn(10, 8, generator=made, dtype=torch.float64)
     late = torch.randn(3, 12, generator=made, dtype=torch.float64)
@@ -284,13 +287,13 @@ passed = check_turn(mended_turn)
 # <details markdown="1"><summary>Hint 1</summary>
 #
 # Begin with the lengths. For a width of eight, print `angles[1]` after the line with `repeat_interleave`, and write
-# down which channel `chunk` makes the partner of which. Which two channels share an angle, and which two a pair?
+# down which channels `chunk` makes partners. Which two channels share an angle, and which two form a pair?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# At position one, the angles should read $\omega_0, \omega_1, \dots$ and then once more from $\omega_0$ on, since
+# At position one, the angles should be $\omega_0, \omega_1, \dots$ and then again $\omega_0, \omega_1, \dots$, because
 # channel $p + d/2$ belongs to pair $p$. When lengths are right, look at position zero: is the sine one there, or the
 # cosine?
 #
@@ -298,12 +301,14 @@ passed = check_turn(mended_turn)
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
+# Repeat the angles as halves:
+#
 # ```python
 # angles = torch.cat((angles, angles), dim=-1)
 # ```
 #
-# `partner` was right all along: $(-b, a)$. What multiplies `x` has to be one at angle zero, and what multiplies
-# `partner` has to be zero.
+# `partner` was right from the start: $(-b, a)$. The factor of `x` must be one at angle zero, and the factor of
+# `partner` must be zero.
 #
 # </details>
 
@@ -312,27 +317,27 @@ print("yours")
 probe_turn(mended_turn)
 
 # %% [markdown]
-# Swapped sines and cosines are worth a second look. With them, pairs turn by $\pi/2 - t\omega$ in place of
-# $t\omega$: lengths stay, and so does relativity, although everything turns backwards from a wrong start. **A
-# measurement that passes excludes only the faults that it can see.** Try it: swap `cos` and `sin` in your function,
-# and run the probes.
+# Swapped sines and cosines are worth a second look. With them, pairs rotate by $\pi/2 - t\omega$ instead of $t\omega$:
+# lengths and relativity are right, although every pair rotates backwards from a wrong starting angle. **A measurement
+# that passes excludes only the bugs that it can detect.** Try it: swap `cos` and `sin` in your function, and run the
+# probes.
 
 # %% [markdown]
-# ## Step three: a penalty on distance
+# ## Step three: a bias for distance
 #
-# ALiBi takes something off each score for every step between query $i$ and key $j$. For $H$ heads, a power of two, head
-# $h = 1, \dots, H$ has the slope $m_h = 2^{-8h/H}$, and the bias is
+# ALiBi subtracts from each score an amount for every position between query $i$ and key $j$. For $H$ heads, a power of
+# two, head $h = 1, \dots, H$ has the slope $m_h = 2^{-8h/H}$, and the bias is
 #
 # $$
 # b^{(h)}_{ij} = \begin{cases} -m_h\,(i - j) & j \le i \\ -\infty & j > i \end{cases}
 # $$
 #
-# Here is the last suspect. It has three faults.
+# Here is the last suspect. It has three bugs.
 
 
 # %%
 def suspect_bias(query_positions, key_positions, heads):
-    """What joins the scaled scores: (heads, queries, keys)."""
+    """Return the bias for the scaled scores, (heads, queries, keys)."""
     h = torch.arange(heads)
     slopes = 2.0 ** (-8 * h / heads)
     steps = query_positions[:, None] - key_positions
@@ -340,14 +345,14 @@ def suspect_bias(query_positions, key_positions, heads):
 
 
 # %% [markdown]
-# Give all keys the same score, so that the bias alone decides. Then each query of the first head looks nearby, no
-# query gives any weight to what comes later, and the last head has the slope
-# $2^{-8}$, for every power of two. (For other numbers of heads ALiBi's code has another rule.)
+# Give all keys the same score, so that the bias alone decides. Then a correct bias has these properties: each query of
+# the first head attends mostly to nearby keys, no query gives any weight to later keys, and the last head has the slope
+# $2^{-8}$, for every power of two. (For other numbers of heads, ALiBi's code uses another rule.)
 
 
 # %%
 def probe_bias(bias):
-    """Weights of the first head, and the slopes, for equal scores."""
+    """Print weights of the first head, and slopes, for equal scores."""
     made = bias(torch.arange(16), torch.arange(16), 8)
     weights = made[0].softmax(dim=-1)
     slopes = (made[:, 5, 5] - made[:, 5, 4]).abs()
@@ -364,14 +369,14 @@ def healthy_bias(query_positions, key_positions, heads):
 
 print("the suspect")
 probe_bias(suspect_bias)
-print("\nhealthy")
+print("\ncorrect")
 probe_bias(healthy_bias)
 
-# %% alt="Weight over the key's position, two heads. Healthy ones rise towards the query and are zero after it; the suspect's fall."
+# %% alt="Attention weight against the position of the key, two heads. For the correct bias, the weights rise towards the query and are zero after it; for the suspect, they fall."
 figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.2), sharey=True)
 places = torch.arange(16)
 for axis, title, bias in zip(
-    axes, ("healthy", "suspect"), (healthy_bias, suspect_bias), strict=True
+    axes, ("correct", "suspect"), (healthy_bias, suspect_bias), strict=True
 ):
     weights = bias(places, places, 8).softmax(dim=-1)
     for head, color in ((0, "C0"), (3, "C1")):
@@ -379,22 +384,22 @@ for axis, title, bias in zip(
     axis.axvline(10, color="gray", linestyle=":")
     axis.set_title(title)
     axis.set_xlabel("key")
-axes[0].set_ylabel("weight")
+axes[0].set_ylabel("attention weight")
 plt.show()
 
 # %% [markdown]
-# The dotted line is where the query stands. Blue is the first head, orange the fourth.
+# The dotted line is the position of the query. Blue is the first head, orange the fourth.
 
 
 # %% tags=["starter"]
 def mended_bias(query_positions, key_positions, heads):
-    """What joins the scaled scores: (heads, queries, keys)."""
-    return suspect_bias(query_positions, key_positions, heads)  # yours
+    """Return the bias for the scaled scores, (heads, queries, keys)."""
+    return suspect_bias(query_positions, key_positions, heads)  # change this
 
 
 # %% tags=["solution"]
 def mended_bias(query_positions, key_positions, heads):
-    """What joins the scaled scores: (heads, queries, keys)."""
+    """Return the bias for the scaled scores, (heads, queries, keys)."""
     h = torch.arange(1, heads + 1)
     slopes = 2.0 ** (-8 * h / heads)
     steps = query_positions[:, None] - key_positions
@@ -404,7 +409,7 @@ def mended_bias(query_positions, key_positions, heads):
 
 # %% tags=["judge"]
 def check_bias(yours):
-    """Compare with the guide's own ALiBi, then with what goes wrong."""
+    """Compare with the tested ALiBi, then with typical mistakes."""
     whole = torch.arange(6)
     cases = {
         "a whole text and eight heads": (whole, whole, 8),
@@ -429,19 +434,21 @@ passed = check_bias(mended_bias)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Print `suspect_bias(torch.arange(4), torch.arange(4), 2)` and read the last row of the first head: a penalty is
-# zero at the query itself and negative before it. Then read the first row, all of whose keys but one come later.
+# Print `suspect_bias(torch.arange(4), torch.arange(4), 2)` and read the last row of the first head: the bias must be
+# zero at the query itself and negative before it. Then read the first row, in which all keys but one come later.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# Three places, three faults: the first number of `h`, the sign in the last line, and a line that is missing, which
+# There are three bugs in three lines: the first number of `h`, the sign in the last line, and a missing line, which
 # hides the keys with `steps < 0`.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
+#
+# The three lines are
 #
 # ```python
 # h = torch.arange(1, heads + 1)
@@ -458,13 +465,13 @@ probe_bias(mended_bias)
 # %% [markdown]
 # ## What you can do now
 #
-# You can put a function on trial by what it must do, before you read its code: lengths, position zero, relativity,
-# the weights of a head. And you know that each probe is blind to something: squared frequencies keep lengths, swapped
-# sines keep relativity, and the other layout passes everything but a comparison with known code.
+# You can test a function by the properties that it must have, before you read its code: lengths, position zero,
+# relativity, the weights of a head. And you know that each probe misses some bugs: squared frequencies keep lengths,
+# swapped sines keep relativity, and the other layout passes everything but a comparison with known code.
 #
-# - Checks for a whole model, what each cannot see, and further mistakes:
+# - Checks for a whole model, what each cannot detect, and further mistakes:
 #   [debugging](../guide/debugging.md#where-it-breaks).
-# - The layouts of RoPE, at length: [the lab on converting a checkpoint](rope_layouts.md).
+# - The layouts of RoPE in more detail: [the lab on converting a checkpoint](rope_layouts.md).
 # - The chapters: [sinusoidal encoding](../guide/sinusoidal.md#where-it-breaks), [RoPE](../guide/rope.md#build-it),
 #   [ALiBi](../guide/bias.md#where-it-breaks).
 # - Code to copy: [sinusoidal](../reference/sinusoidal.md), [rope](../reference/rope.md),
