@@ -1,19 +1,19 @@
 # %% [markdown]
-# # Lab: decode from a cache, with offsets
+# # Lab: Decode with a key-value cache and left padding
 #
-# Let a decoder write from a cache, for several texts at once, so that each of its numbers is the one that the text
-# would get alone and without a cache.
+# Write a decoding loop that uses a key-value cache and processes several texts in one batch, so that each text gets the
+# same result as alone and without a cache.
 #
-# **Goal.** Positions, mask, cache and decoding loop, written by you, so that cached and padded equals alone and
-# whole, up to rounding.
+# **Goal.** You write positions, mask, cache and decoding loop so that the result with cache and padding equals the
+# result of each text alone in one pass, up to rounding.
 #
 # **Time.** About sixty minutes.
 #
 # **You need.** [In a Transformer](../guide/in-a-transformer.md), up to its Intermediate level; what
 # [RoPE](../guide/rope.md) does to queries and keys; tensors in torch.
 #
-# Nothing here raises an error when it is wrong. Shapes fit, the model writes, and its texts are merely worse. So this
-# lab compares: each text alone in one piece is the truth, and everything else must agree with it.
+# Mistakes in this code raise no error. Shapes fit, the model generates text, and the text is merely worse. So this lab
+# compares: each text alone in one pass is the reference, and every other way must agree with it.
 
 # %%
 import math
@@ -34,12 +34,13 @@ from snippets.sinusoidal import sinusoidal_encoding
 _ = torch.manual_seed(0)
 
 # %% [markdown]
-# Here are the model and its texts. The model is tiny, random, and in float64, so that a mistake is told from rounding.
-# Its attention is a function that you will write. `turn` is what the encoding does to queries and keys: with RoPE it
-# turns them by their positions, and with sinusoids, which are added to the tokens at the start, nothing.
+# Here are the model and its texts. The model is tiny and random, and computes in float64, so that a mistake can be
+# distinguished from rounding. Its attention is a function that you will write. `turn` is what the encoding does to
+# queries and keys: RoPE rotates them by their positions; sinusoids are added to the tokens before the first layer and
+# leave queries and keys unchanged.
 #
-# Prompts of different lengths share a batch. Short ones are filled up **on the left**, so that the last column is the
-# last token of each, and the new tokens follow on.
+# Prompts of different lengths share a batch. Short ones are padded **on the left**, so that the last column is the last
+# token of each text and the new tokens follow it.
 
 # %%
 WIDTH, HEADS, VOCABULARY = 32, 2, 26
@@ -47,7 +48,7 @@ FREQUENCIES = rope_frequencies(WIDTH // HEADS, base=10000)
 
 
 def rope(x, positions):
-    """x, (batch, heads, tokens, dim), turned: like x."""
+    """Rotate x, (batch, heads, tokens, dim), by its positions."""
     cos, sin = rope_tables(positions, FREQUENCIES, x.dtype)
     return apply_rope(x, cos, sin, "half")
 
@@ -57,7 +58,7 @@ def still(x, positions):
 
 
 class Model:
-    """Scores of the next token, and a cache for each layer."""
+    """Return scores of the next token, and a cache for each layer."""
 
     def __init__(self, attention, encoding="rope", layers=2):
         made = torch.Generator().manual_seed(3)
@@ -94,7 +95,7 @@ class Model:
 
 
 def batch(*texts):
-    """Letters to ids and which are real: two tensors (texts, longest)."""
+    """Return ids and which of them are real, two (texts, longest)."""
     longest = max(len(text) for text in texts)
     rows = [text.rjust(longest, "_") for text in texts]
     ids = [[max(0, ord(c) - ord("a")) for c in row] for row in rows]
@@ -110,31 +111,30 @@ print("real\n", real.int())
 # %% [markdown]
 # ## Step one: a position for each token
 #
-# The position of a token is how many tokens *of its own text* come before it. Padding is no part of the text. Compute
-# the positions from `real`, which is true where a token is.
+# The position of a token is the number of tokens *of its own text* before it. Padding is not part of the text. Compute
+# the positions from `real`, which is true where there is a token.
 #
-# Padding needs a position too, since tensors have no holes. Nobody will read it, so any position that a text of this
-# batch has will do; zero always does.
-# A number below zero will not: a table would be read from its end, and, as step two shows, a row of the mask can be left
-# empty.
+# Padding needs a position too, because a tensor has no gaps. It does not affect the result, so any position that occurs
+# in this batch is fine; zero always is. A negative number is not: a position table would be read from its end, and, as
+# step two shows, a row of the mask can be left empty.
 
 
 # %% tags=["starter"]
 def positions_of(real):
-    """The position of each token in its text: int64, like real."""
+    """Return the position of each token in its text, int64."""
     columns = torch.arange(real.shape[-1])
-    return columns.expand(real.shape)  # yours: change this
+    return columns.expand(real.shape)  # change this
 
 
 # %% tags=["solution"]
 def positions_of(real):
-    """The position of each token in its text: int64, like real."""
+    """Return the position of each token in its text, int64."""
     return (real.cumsum(-1) - 1).clamp(min=0)
 
 
 # %% tags=["judge"]
 def check_positions(yours):
-    """Look at the positions of tokens, and at padding out of range."""
+    """Compare positions of tokens, and test that padding is in range."""
 
     def mask(*texts):
         return batch(*texts)[1]
@@ -179,13 +179,14 @@ passed = check_positions(positions_of)
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# A running sum over `real` counts the tokens so far, the token itself included.
+# A running sum over `real` counts the tokens so far, including the token itself.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `real.cumsum(-1)` is one more than you want, and zero at padding. Subtract one, and keep it from falling below zero.
+# `real.cumsum(-1)` is one too high at tokens, and zero at padding. Subtract one, and do not let the result fall below
+# zero.
 #
 # </details>
 
@@ -193,35 +194,35 @@ passed = check_positions(positions_of)
 print(positions_of(real))
 
 # %% [markdown]
-# ## Step two: who may see whom
+# ## Step two: the mask
 #
 # Queries and keys come from different tensors now: the queries are the new tokens, and the keys are those of the cache
-# with the new ones behind. A real query may see a key if
+# followed by the new ones. A real query may see a key if
 #
 # - the key is real, and
-# - the key's position is not above the query's own.
+# - the position of the key is at most the position of the query.
 #
-# Go by positions and not by the place in the tensor. One new token is row zero, and yet it may see the whole cache. And
-# some caches are rings, where the newest key takes the place of the oldest.
+# Compare positions and not indices in the tensor. One new token is row zero, and yet it may see the whole cache. And in
+# a ring buffer, the newest key replaces the oldest.
 #
-# Padding as a query: nobody reads its result. But do let it see something, since a softmax over nothing is `nan`, and in
-# the next layer a weight of zero times `nan` is `nan` again, for everybody.
+# Padding is also a query, whose result is not used. But it must see at least one key, because a softmax over nothing is
+# `nan`, and in the next layer a weight of zero times `nan` is `nan` again, for every token.
 
 
 # %% tags=["starter"]
 def may_see(query_positions, key_positions, query_real, key_real):
-    """Which keys each query may see: bool, (batch, queries, keys).
+    """Return which keys each query may see, bool, (batch, queries, keys).
 
     Positions are int64, real is bool: (batch, queries) and (batch, keys).
     """
     rows, queries = query_positions.shape
     keys = key_positions.shape[-1]
-    return torch.ones(rows, queries, keys, dtype=torch.bool)  # yours
+    return torch.ones(rows, queries, keys, dtype=torch.bool)  # change this
 
 
 # %% tags=["solution"]
 def may_see(query_positions, key_positions, query_real, key_real):
-    """Which keys each query may see: bool, (batch, queries, keys).
+    """Return which keys each query may see, bool, (batch, queries, keys).
 
     Positions are int64, real is bool: (batch, queries) and (batch, keys).
     """
@@ -232,7 +233,7 @@ def may_see(query_positions, key_positions, query_real, key_real):
 
 # %% tags=["judge"]
 def _refuse_no_mask(seen, shape):
-    """Raise for what is no mask at all; its axes may be swapped."""
+    """Raise ValueError unless this is a mask; its axes may be swapped."""
     have = f"a {type(seen).__name__}"
     if isinstance(seen, torch.Tensor):
         swapped = (shape[0], shape[2], shape[1])
@@ -247,7 +248,7 @@ def _refuse_no_mask(seen, shape):
 
 
 def check_may_see(yours):
-    """Look at what tokens see, and at rows of the mask that are empty."""
+    """Compare what tokens see, and test for empty rows of the mask."""
 
     def look(function, i, j, query_real, key_real):
         seen = function(i, j, query_real, key_real)
@@ -273,11 +274,11 @@ def check_may_see(yours):
     _, even = batch("ring", "cups")
     cases = {
         "whole texts": case(even),
-        "one new token behind a cache": case(even, 1),
-        "two new tokens behind a padded cache": case(uneven, 2),
+        "one new token after a cache": case(even, 1),
+        "two new tokens after a padded cache": case(uneven, 2),
         "a padded prompt": case(uneven),
-        "a ring, whose newest key stands first": case(even, 2, 1),
-        "a first column, of padding alone in one row": case(uneven[:, :1]),
+        "a ring buffer, whose newest key is first": case(even, 2, 1),
+        "a first column that is padding in one row": case(uneven[:, :1]),
     }
     _, mistakes = right_and_wrong("cached_decoding", "may_see", globals())
     return judge(yours, right, cases, mistakes, call=look)
@@ -289,27 +290,27 @@ passed = check_may_see(may_see)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Each condition alone is a table of queries times keys. Make the two tables, and join them with `&`.
+# Each condition alone is a table of queries times keys. Create both tables, and join them with `&`.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# `x[:, :, None]` lets `x` vary with the query, and `y[:, None, :]` lets `y` vary with the key. Comparing the two fills
+# `x[:, :, None]` lets `x` vary with the query, and `y[:, None, :]` lets `y` vary with the key. Comparing the two gives
 # the table.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `key_positions[:, None, :] <= query_positions[:, :, None]` is the first. For the second, ask that key and query are
-# alike: then tokens see tokens, padding sees padding, and no row is empty.
+# `key_positions[:, None, :] <= query_positions[:, :, None]` is the first condition. For the second, require that key
+# and query are both real or both padding: then tokens see tokens, padding sees padding, and no row is empty.
 #
 # </details>
 
-# %% alt="Two maps of queries and keys. On the left a padded prompt: a triangle for its tokens, and a square for the padding, which sees only itself. On the right two new tokens see all tokens of the prompt and what came before them, and no padding."
+# %% alt="Two maps of queries and keys. On the left, a padded prompt: a triangle for its tokens, and a square for the padding, which sees only padding. On the right, two new tokens: each sees all tokens up to itself and no padding."
 _, padded = batch("positions", "count")
-padded = padded[1:]  # four of padding, then five tokens
+padded = padded[1:]  # four padding positions, then five tokens
 grown = torch.cat((padded, torch.ones(1, 2, dtype=torch.bool)), -1)
 old, new = positions_of(padded), positions_of(grown)
 maps = {
@@ -327,21 +328,22 @@ plt.show()
 # %% [markdown]
 # ## Step three: attention with a cache
 #
-# Now the heart of it. Your function gets queries, keys and values of the *new* tokens, none of them turned, with
-# their positions, and what you returned as `cache` last time (at first `None`). It returns the attention's result for
-# the new tokens, and the next cache.
+# This is the central step. Your function takes queries, keys and values of the *new* tokens, none of them rotated, with
+# their positions, and the `cache` that you returned in the previous call (at first `None`). It returns the result of
+# attention for the new tokens, and the next cache.
 #
-# What the cache is, you decide; nobody else looks inside. It needs whatever later queries need of earlier tokens.
+# You decide what the cache contains; no other code reads it. It needs everything about earlier tokens that later
+# queries need.
 #
-# - `turn(x, positions)` turns queries and keys, each by its own position. Turn each of them **once**.
-# - The positions that come in are those of the text already. Use them as they are.
+# - `turn(x, positions)` rotates queries and keys, each by its own position. Rotate each of them **once**.
+# - The positions that you are given are those of the text already. Use them unchanged.
 # - The new keys are among the keys: a token sees itself.
-# - A score is the product of query and key over the root of `dim`. Values are never turned.
+# - A score is the product of query and key divided by the square root of `dim`. Values are not rotated.
 
 
 # %% tags=["starter"]
 def attend_step(q, k, v, positions, real, cache, turn):
-    """Attention for new tokens: like q, and the cache for the next call.
+    """Return attention for new tokens, like q, and the next cache.
 
     q, k, v are (batch, heads, tokens, dim), positions and real are
     (batch, tokens), cache is what you returned before, or None.
@@ -350,12 +352,12 @@ def attend_step(q, k, v, positions, real, cache, turn):
     seen = may_see(positions, positions, real, real)
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     scores = scores.masked_fill(~seen[:, None], -math.inf)
-    return scores.softmax(-1) @ v, cache  # yours: nothing is kept so far
+    return scores.softmax(-1) @ v, cache  # change this: nothing is cached
 
 
 # %% tags=["solution"]
 def attend_step(q, k, v, positions, real, cache, turn):
-    """Attention for new tokens: like q, and the cache for the next call.
+    """Return attention for new tokens, like q, and the next cache.
 
     q, k, v are (batch, heads, tokens, dim), positions and real are
     (batch, tokens), cache is what you returned before, or None.
@@ -375,7 +377,7 @@ def attend_step(q, k, v, positions, real, cache, turn):
 
 # %% tags=["judge"]
 def _step(q, k, v, positions, real, cache, turn):
-    """attend_step from the tested files."""
+    """Compute attend_step with the tested files."""
     new = turn(k, positions), v, positions, real.long()
     kept = cache.extend(*new) if cache else KeyValueCache(*new)
     seen = visible(positions, kept.positions, real.long(), kept.documents)
@@ -383,7 +385,7 @@ def _step(q, k, v, positions, real, cache, turn):
 
 
 def check_attend_step(yours):
-    """Drive it over texts in pieces, and compare what tokens get."""
+    """Call it on texts in pieces, and compare the results of tokens."""
     made = torch.Generator().manual_seed(4)
 
     def case(real, *pieces):
@@ -407,13 +409,13 @@ def check_attend_step(yours):
             if not several or len(answer) != 2:
                 number = f" of {len(answer)}" if several else ""
                 raise ValueError(
-                    "two things are wanted, the result and the next cache, "
-                    f"and what comes is a {type(answer).__name__}{number}"
+                    "return two values, the result and the next cache; "
+                    f"got a {type(answer).__name__}{number}"
                 )
             y, cache = answer
             if not isinstance(y, torch.Tensor) or y.shape != q.shape:
                 raise ValueError(
-                    f"the result must be a tensor like q, {tuple(q.shape)}, "
+                    f"the result must have the shape of q, {tuple(q.shape)}, "
                     f"got {tuple(getattr(y, 'shape', ()))}"
                 )
             unread = ~of[:, None, :, None] & ~y.isnan()  # but nan spreads
@@ -444,21 +446,22 @@ passed = check_attend_step(attend_step)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# What does a later query need of an earlier token? Its key, its value, and what `may_see` asks about keys.
+# What does a later query need to know about an earlier token? Its key, its value, and the arguments of `may_see` about
+# keys.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# Turn the new queries and keys first. Then join: the old keys in front, the new ones behind, and the same for values,
-# positions and `real`. All that follows is what the starter does, with the joined ones as keys. The joined ones are the
-# next cache.
+# First rotate the new queries and keys. Then join: the old keys in front, the new ones after them, and the same for
+# values, positions and `real`. The rest is as in the starter, with the joined tensors as keys. The joined tensors are
+# the next cache.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# If `cache` is not `None`, take `torch.cat((cache[0], k), -2)` and the same for `v`; positions and `real` are joined
+# If `cache` is not `None`, use `torch.cat((cache[0], k), -2)` and the same for `v`; positions and `real` are joined
 # along `-1`. The mask is `may_see(positions, joined_positions, real, joined_real)`. Return the result and the four
 # joined tensors.
 #
@@ -474,33 +477,33 @@ if passed:
         scores, caches = model(ids[:, one], at[:, one], real[:, one], caches)
         pieces.append(scores)
     apart = (torch.cat(pieces, 1) - whole)[real].abs().max().item()
-    print(f"one by one and whole differ by {apart:.0e}")
+    print(f"token by token and one pass differ by {apart:.0e}")
 else:
-    print("Finish step three, and see whether one by one equals whole.")
+    print("Finish step three to compare it with one pass.")
 
 # %% [markdown]
-# ## Step four: write
+# ## Step four: generate
 #
-# Continue every text of the batch by the likeliest token, again and again. In the first call the model reads the prompts.
-# In each later call it reads one new token of each text, with the cache of the call before:
+# Continue every text of the batch with the most probable token, again and again. In the first call the model processes
+# the prompts. In each later call it processes one new token of each text, with the cache of the previous call:
 #
 # `scores, caches = model(ids, positions, real, caches)`
 #
-# Which position does the new token have? It follows on the last token **of its own text**. The length of the cache will
-# not tell you: it counts the padding.
+# Which position does the new token have? It follows the last token **of its own text**. The length of the cache is not
+# this position, because it counts padding.
 
 
 # %% tags=["starter"]
 def continue_texts(model, ids, real, steps):
-    """The next tokens of each text, the likeliest ones: (texts, steps)."""
+    """Return the most probable next tokens of each text, (texts, steps)."""
     scores, _caches = model(ids, positions_of(real), real, None)
     token = scores[:, -1:].argmax(-1)  # the first new token of each text
-    return token.repeat(1, steps)  # yours: change this
+    return token.repeat(1, steps)  # change this
 
 
 # %% tags=["solution"]
 def continue_texts(model, ids, real, steps):
-    """The next tokens of each text, the likeliest ones: (texts, steps)."""
+    """Return the most probable next tokens of each text, (texts, steps)."""
     positions, caches, written = positions_of(real), None, []
     for _ in range(steps):
         scores, caches = model(ids, positions, real, caches)
@@ -513,7 +516,7 @@ def continue_texts(model, ids, real, steps):
 
 # %% tags=["judge"]
 class _Watched:
-    """A model that notes what it is asked. Its cache is a count of tokens."""
+    """A model that records its calls. Its cache is a count of tokens."""
 
     def __init__(self):
         self.calls = []
@@ -534,7 +537,7 @@ class _Watched:
 
 
 def check_continue(yours):
-    """Watch what the model is asked, in which positions, with which cache."""
+    """Compare the tokens, positions and caches of all calls."""
 
     def watch(function, ids, real, steps):
         model = _Watched()
@@ -553,7 +556,7 @@ def check_continue(yours):
     cases = {
         "one text": (*batch("count"), 5),
         "texts of different lengths": (*batch("_counts", "two"), 4),
-        "a text that goes on after the letter a": (
+        "a text that continues after the letter a": (
             *batch("banana", "fig"),
             4,
         ),
@@ -570,31 +573,32 @@ passed = check_continue(continue_texts)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Four things change from call to call: the tokens, their positions, which are real, and the caches. Write down what each
-# of them is in the second call.
+# Four things change from call to call: the tokens, their positions, which are real, and the caches. Write down what
+# each of them is in the second call.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# The last column of the positions is that of the last token in every row, because padding is on the left. One more is
-# the next.
+# The last column of the positions is that of the last token in every row, because padding is on the left. The next
+# position is one higher.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# A loop of `steps` rounds: ask the model; take the likeliest of the last column; keep it; then
-# `positions = positions[:, -1:] + 1`, and `real` is true for the new token of each text. Join what you have kept at the
-# end.
+# Loop over `steps`: call the model; take the most probable token of the last column; append it to a list; then set
+# `positions = positions[:, -1:] + 1`, and `real` to true for the new token of each text. Join the tokens of the list at
+# the end.
 #
 # </details>
 
 # %% [markdown]
 # ## Put it together
 #
-# The three texts, continued together from a cache behind padding, and each alone, read anew for every token. The letters
-# mean nothing, for the weights are random; that they are the same means a lot.
+# The cell continues the three texts together, with a cache and padding, and each text alone, processed again from the
+# start for every token. The letters mean nothing, because the weights are random; what matters is that they are the
+# same.
 
 # %%
 PROMPTS = "positions", "count", "tokens"
@@ -605,7 +609,7 @@ def letters(row):
 
 
 def alone(encoding, text, steps):
-    """Continued without a cache and without padding, by tested files."""
+    """Continue a text without cache and padding, with tested files."""
     model = Model(_step, encoding)
     for _ in range(steps):
         ids, real = batch(text)
@@ -622,22 +626,23 @@ for encoding in ("rope", "sinusoids") if passed else ():
         same = "same" if letters(row) == theirs else "NOT the same"
         print(f"{encoding:9} {text:>9} + {letters(row)} {same}")
 if not passed:
-    print("Finish the four steps, and see your texts agree.")
+    print("Finish the four steps to compare the texts.")
 
 # %% [markdown]
-# Which mistake hurts whom? Count the padding on purpose, all the way or only from the first new token on, and see how
-# far the scores of the last token move for the shortest text. Guess first: which of the four is harmless?
+# Which mistake affects which encoding? Count the padding on purpose, either throughout or only from the first new token
+# on, and see how much the scores of the last token change for the shortest text. Guess first: which of the four
+# combinations is harmless?
 
 # %%
-RULES = {  # is padding counted in the prompt, and in what follows?
+RULES = {  # is padding counted in the prompt, and after it?
     "positions of the text": (0, 0),
-    "padding counted all the way": (1, 1),
+    "padding counted throughout": (1, 1),
     "padding counted by new tokens": (0, 1),
 }
 
 
 def last_scores(encoding, rule):
-    """Read a padded prompt, then three tokens, by one of the rules."""
+    """Process a padded prompt, then three tokens, by one of the rules."""
     model = Model(attend_step, encoding)
     ids, real = batch("positionsabc", "countabc")
     padding = (~real).sum(-1, keepdim=True)
@@ -665,18 +670,19 @@ else:
     print("Finish the four steps first.")
 
 # %% [markdown]
-# RoPE forgives a shift that all positions of a text share: it reads differences. It does not forgive a shift between
-# prompt and new tokens. What is added to the tokens forgives neither. So a test with RoPE alone can pass with padding
-# counted, and the same code is wrong for another model: count tokens of the text, and you need not know the encoding.
+# With RoPE, a shift that all positions of a text share changes nothing, because scores depend on differences of
+# positions. A shift between prompt and new tokens does change the result. With an encoding added to the tokens, both
+# shifts do. So a test with RoPE alone can pass although padding is counted, and the same code is wrong for another
+# model: if you count only tokens of the text, the code is right for any encoding.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can give each token its position under padding and a cache, hide keys by position, turn each query and key once,
-# and decode a batch of texts of different lengths. You have the test for any decoder: a text alone in one piece
-# against the same text padded, cached, and in a batch; in float64 the two agree to many digits, or something is wrong.
+# You can give each token its position under padding and a cache, hide keys by position, rotate each query and key once,
+# and decode a batch of texts of different lengths. You have a test for any decoder: compare a text alone in one pass
+# with the same text padded, cached, and in a batch; in float64 the two agree to many digits, or there is a bug.
 #
-# Back to the chapter: [two numbers for every token](../guide/in-a-transformer.md#the-idea),
-# [where it breaks](../guide/in-a-transformer.md#where-it-breaks), and [RoPE](../guide/rope.md). Copy the tested files:
-# [`decoding.py`](../reference/decoding.md) has the mask and a cache, [`block.py`](../reference/block.md) a whole decoder.
-# For biases, which need the positions in the cache too, there is [the lab on T5's buckets](t5_buckets.md).
+# Back to the chapter: [two numbers for every token](../guide/in-a-transformer.md#the-idea), [where it
+# breaks](../guide/in-a-transformer.md#where-it-breaks), and [RoPE](../guide/rope.md). Copy the tested files:
+# [`decoding.py`](../reference/decoding.md) has the mask and a cache, [`block.py`](../reference/block.md) a whole
+# decoder. For biases, which need the positions in the cache too, there is [the lab on T5's buckets](t5_buckets.md).

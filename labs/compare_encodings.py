@@ -1,20 +1,20 @@
 # %% [markdown]
-# # Lab: Compare encodings
+# # Lab: Compare positional encodings by measurement
 #
-# You write four small measurements, and they fill a table that tells five encodings apart.
+# You write four small measurements and use them for a table that distinguishes five positional encodings.
 #
-# **Goal.** Measure whether scores know offsets alone, whether order is seen at all, and what is left of a model's
-# skill beyond the length that it was trained on.
+# **Goal.** You measure whether scores depend only on offsets, whether order has an effect at all, and how much of a
+# model's skill is left beyond its training length.
 #
 # **Time.** About an hour.
 #
-# **You need.** [Why order is lost](../guide/order.md), and one idea each of
-# [sinusoidal encoding](../guide/sinusoidal.md), [learned tables](../guide/learned.md), [RoPE](../guide/rope.md) and
+# **You need.** [Why order is lost](../guide/order.md), and the main idea of each of [sinusoidal
+# encoding](../guide/sinusoidal.md), [learned tables](../guide/learned.md), [RoPE](../guide/rope.md) and
 # [ALiBi](../guide/bias.md).
 #
-# A measurement is easily fooled: by a unit, by what softmax ignores, by words that moved along. So the first
-# measures only what softmax can see, and
-# the other three are quotients of two like things; each check looks for the ways in which it could be fooled.
+# Measurements can mislead: because of a unit, because of changes that softmax ignores, or because contents moved along
+# with positions. So the first measures only what softmax can see, and the other three are ratios of two similar
+# quantities; each check tests for the ways in which a measurement can mislead.
 
 # %%
 import math
@@ -30,7 +30,7 @@ from snippets.learned import learned_encoding
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 
-torch.set_num_threads(1)  # such small tensors are faster so
+torch.set_num_threads(1)  # faster for such small tensors
 _ = torch.manual_seed(0)
 KINDS = ("none", "sinusoidal", "learned", "RoPE", "ALiBi")
 DIM, HEADS = 32, 4
@@ -38,9 +38,10 @@ DIM, HEADS = 32, 4
 # %% [markdown]
 # ## Step one: a change that softmax can see
 #
-# Two tables of scores, `here` and `there`, have one row for each query and one column for each key. How far are they
-# apart? Not by their plain difference: softmax turns the scores of a query into weights, and
-# $\mathrm{softmax}(s + c) = \mathrm{softmax}(s)$ for any number $c$. What all keys of a query share is invisible.
+# Two tables of scores, `here` and `there`, have one row for each query and one column for each key. How different are
+# they? Their plain difference does not answer this: softmax turns the scores of a query into weights, and
+# $\mathrm{softmax}(s + c) = \mathrm{softmax}(s)$ for any number $c$. A change that all keys of a query share has no
+# effect.
 
 # %%
 scores = torch.tensor([1.0, 3.0, 2.0])
@@ -48,19 +49,19 @@ print(scores.softmax(dim=-1))
 print((scores + 7).softmax(dim=-1))
 
 # %% [markdown]
-# So take the mean of each row off the difference, and give the root mean square of the rest: one number.
+# So subtract the mean of each row from the difference, and return the root mean square of the result as one number.
 
 
 # %% tags=["starter"]
 def visible_change(here, there):
-    """Root mean square of what differs, less each row's mean: ()."""
+    """Return the root mean square difference, less each row's mean."""
     gap = there - here
-    return gap.mean()  # yours: change this
+    return gap.mean()  # change this
 
 
 # %% tags=["solution"]
 def visible_change(here, there):
-    """Root mean square of what differs, less each row's mean: ()."""
+    """Return the root mean square difference, less each row's mean."""
     gap = there - here
     gap = gap - gap.mean(dim=-1, keepdim=True)
     return gap.square().mean().sqrt()
@@ -68,7 +69,7 @@ def visible_change(here, there):
 
 # %% tags=["judge"]
 def _number(function, *given):
-    """What it returns, with a float made a tensor: both are right."""
+    """Return the result as a tensor: floats are right, too."""
     made = function(*given)
     if isinstance(made, (int, float)):
         made = torch.tensor(made)
@@ -76,13 +77,13 @@ def _number(function, *given):
 
 
 def check_change(yours):
-    """Compare with the solution, then with what often goes wrong."""
+    """Compare with the solution, then with typical mistakes."""
     made = torch.Generator().manual_seed(1)
     first, second = torch.randn(2, 4, 6, generator=made)
     rows = torch.tensor([[5.0], [-2.0], [1.0], [3.0]])
     cases = {
-        "two tables drawn at random": (first, second),
-        "a table that is raised row by row": (first, first + rows + second),
+        "two random tables": (first, second),
+        "a constant added to each row": (first, first + rows + second),
     }
     right, mistakes = right_and_wrong(
         "compare_encodings", "visible_change", globals()
@@ -96,34 +97,39 @@ passed = check_change(visible_change)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Try it by hand: `here` all zeros, `there` all ones. Softmax sees no difference. What does your function say?
+# Try it by hand: let `here` be all zeros, `there` all ones. Softmax sees no difference. What does your function return?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# Three steps: the difference; less the mean of each row, which has to stay a column so that it fits; then square, mean, root.
+# There are three steps: the difference; minus the mean of each row, which must stay a column so that the shapes fit;
+# then square, mean, square root.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
+# The second step is
+#
 # ```python
 # gap = gap - gap.mean(dim=-1, keepdim=True)  # (queries, keys)
 # ```
 #
-# What remains is `gap.square()`, then `mean()`, then `sqrt()`.
+# Then apply `gap.square()`, `mean()` and `sqrt()`.
 #
 # </details>
 
 # %% [markdown]
-# ## Step two: do scores know offsets alone?
+# ## Step two: do scores depend only on offsets?
 #
-# Keep all contents and move the whole text by a few places. If only offsets count, no score changes, but for what
-# softmax ignores. Say it does change: is that much or little? Compare it with another change: let the keys trade
-# places, first with last. The change by moving divided by the change by trading is the **relativity error**.
+# Keep all contents and shift all positions by the same number. If scores depend only on offsets, no score changes,
+# except in ways that softmax ignores. If scores do change, is the change large or small? Compare it with another
+# change: reverse the positions of the keys, so that the first and the last are swapped. The change by shifting divided
+# by the change by reversing is the **relativity error**.
 #
-# Here a score is a function of the positions of queries and of keys. Five are given, with the same contents for all:
+# Here a score is a function of the positions of queries and of keys. The cell defines five such functions, with the
+# same contents for all:
 
 # %%
 x = torch.randn(24, DIM, dtype=torch.float64)
@@ -136,14 +142,14 @@ def sinusoids(positions):
 
 
 def added(rows):
-    """Scores of x plus a row for each position."""
+    """Return scores of x plus a row for each position."""
     return lambda i, j: (
         (x + rows(i)) @ to_query @ ((x + rows(j)) @ to_key).T / DIM**0.5
     )
 
 
 def turned(i, j):
-    """Scores of queries and keys that RoPE has turned."""
+    """Return scores of queries and keys rotated by RoPE."""
     w = rope_frequencies(DIM, base=10000)
     of_queries, of_keys = (rope_tables(at, w, x.dtype) for at in (i, j))
     queries = apply_rope(x @ to_query, *of_queries, "half")
@@ -151,7 +157,7 @@ def turned(i, j):
 
 
 def penalised(i, j):
-    """Scores less a penalty for every step, in both directions."""
+    """Return scores with a symmetric linear bias."""
     content = x @ to_query @ (x @ to_key).T / DIM**0.5
     return content + alibi_bias_symmetric(i, j, alibi_slopes(HEADS))[0]
 
@@ -166,22 +172,22 @@ score_of = {
 print(score_of["RoPE"](torch.arange(24), torch.arange(24)).shape)
 
 # %% [markdown]
-# The rows of “learned” are random here, as they are before any training. `score(i, j)` gives the scores for queries at
-# positions `i` and keys at positions `j`, both tensors of integers. To move a text, change its positions; contents
+# The rows of “learned” are random here, as they are before any training. `score(i, j)` returns the scores for queries
+# at positions `i` and keys at positions `j`, both tensors of integers. To shift a text, change its positions; contents
 # stay where they are.
 
 
 # %% tags=["starter"]
 def relativity(score, positions, shift):
-    """Change by moving all, divided by change by trading keys: ()."""
+    """Return the change by shifting, divided by that by reversing keys."""
     here = score(positions, positions)
-    moved = score(positions + shift, positions)  # yours: change this
+    moved = score(positions + shift, positions)  # change this
     return visible_change(here, moved)  # and this
 
 
 # %% tags=["solution"]
 def relativity(score, positions, shift):
-    """Change by moving all, divided by change by trading keys: ()."""
+    """Return the change by shifting, divided by that by reversing keys."""
     here = score(positions, positions)
     moved = score(positions + shift, positions + shift)
     traded = score(positions, positions.flip(0))
@@ -190,16 +196,16 @@ def relativity(score, positions, shift):
 
 # %% tags=["judge"]
 def check_relativity(yours):
-    """Compare with the solution, then with what often goes wrong."""
+    """Compare with the solution, then with typical mistakes."""
     made = torch.Generator().manual_seed(2)
     kinds = {"generator": made, "dtype": torch.float64}
     content = torch.randn(6, 6, **kinds)
     rows, slopes = torch.randn(40, 8, **kinds), torch.randn(6, 1, **kinds)
 
-    def places(i, j):  # a table of rows, and a query that prefers late keys
+    def places(i, j):  # absolute positions, and a preference for late keys
         return content + rows[i] @ rows[j].T + slopes.abs() * j
 
-    def mixed(i, j):  # mostly distance, a little of places
+    def mixed(i, j):  # distance, and a little absolute position
         return content - (i[:, None] - j).abs() + 0.1 * rows[i] @ rows[j].T
 
     def number_or_say(function, *given):
@@ -214,7 +220,7 @@ def check_relativity(yours):
 
     cases = {
         "a table of rows": (places, torch.arange(6), 5),
-        "distances with a little of places": (mixed, torch.arange(6), 3),
+        "distances and some absolute position": (mixed, torch.arange(6), 3),
         "scores without any position": (
             lambda i, j: content,
             torch.arange(6),
@@ -233,18 +239,20 @@ passed = check_relativity(relativity)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# A train moves, and nobody in it changes seats. Who moves in your function, and who stays on the platform?
+# If a train moves, nobody in it changes seats. In your function, do the queries and the keys both move?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# You need three tables of scores: `here`, one with both positions moved, and one with the keys' positions alone in
-# reverse order. Then two calls of `visible_change`, and a quotient.
+# You need three tables of scores: `here`, one with both positions shifted, and one in which only the positions of the
+# keys are reversed. Then call `visible_change` twice, and divide.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
+#
+# The two other tables are
 #
 # ```python
 # moved = score(positions + shift, positions + shift)
@@ -265,18 +273,19 @@ for kind, score in score_of.items():
     print(f"{kind:12}" + "".join(f"{number:10.4f}" for number in found))
 
 # %% [markdown]
-# RoPE and ALiBi know offsets alone. What is added to the words does not: here scores also depend on the place,
-# for sinusoids too, although their plain inner products know the offset alone
-# ([what is kept and what is not](../guide/sinusoidal.md#what-it-guarantees)). Scores without positions give `nan`,
-# zero by zero, for there is nothing to judge.
+# With RoPE and ALiBi, scores depend only on offsets. With encodings added to the tokens, scores here also depend on the
+# absolute position. This is true for sinusoids too, although their plain dot products depend only on the offset ([what
+# it guarantees](../guide/sinusoidal.md#what-it-guarantees)). Scores without positions give `nan`, zero divided by zero,
+# because neither change has an effect.
 
 # %% [markdown]
-# ## Step three: is order seen?
+# ## Step three: does order have an effect?
 #
-# Shuffle the words, run the layer, put the results back into the old order, and compare with the run on the words as
-# they were. A layer that does not know order gives the same, whatever the shuffling.
+# Shuffle the words, run the layer, restore the original order of the results, and compare with the results for the
+# original text. A layer that does not depend on order gives the same results, whatever the shuffling.
 #
-# Positions stay with the places: whatever word comes first gets the first position. The layer does that by itself.
+# Positions stay where they are: the first word gets the first position, whatever it is. The layer assigns them by
+# itself.
 
 # %%
 FREQUENCIES = rope_frequencies(DIM // HEADS, base=10000)
@@ -284,7 +293,7 @@ LEARNED = torch.randn(16, DIM)
 
 
 class Layer(nn.Module):
-    """Attention with one of the encodings: (..., tokens, DIM), like x."""
+    """Attention with one of the encodings, for x (..., tokens, DIM)."""
 
     def __init__(self, kind, causal):
         super().__init__()
@@ -317,21 +326,21 @@ words = torch.randn(12, DIM)
 print(Layer("RoPE", causal=True)(words).shape)
 
 # %% [markdown]
-# `order` says which word comes where: `x[order]` is the shuffled text. Return the norm of the difference, divided by
-# the norm of the plain output.
+# `order` gives the order of the words: `x[order]` is the shuffled text. Return the norm of the difference, divided by
+# the norm of the original output.
 
 
 # %% tags=["starter"]
 def order_gap(layer, x, order):
-    """How much the layer's output knows about order, relative: ()."""
+    """Return the relative effect of order on the layer's output."""
     plain = layer(x)
     shuffled = layer(x[order])
-    return (shuffled - plain).norm()  # yours: change this
+    return (shuffled - plain).norm()  # change this
 
 
 # %% tags=["solution"]
 def order_gap(layer, x, order):
-    """How much the layer's output knows about order, relative: ()."""
+    """Return the relative effect of order on the layer's output."""
     plain = layer(x)
     shuffled = layer(x[order])
     back = shuffled[order.argsort()]
@@ -340,22 +349,22 @@ def order_gap(layer, x, order):
 
 # %% tags=["judge"]
 def check_order_gap(yours):
-    """Compare with the solution, then with what often goes wrong."""
+    """Compare with the solution, then with typical mistakes."""
     made = torch.Generator().manual_seed(3)
     x = torch.randn(5, 4, generator=made, dtype=torch.float64)
     fade = torch.arange(1.0, 6.0, dtype=torch.float64)[:, None]
     cases = {
-        "a layer that adds up what came before": (
+        "a layer that sums all earlier words": (
             lambda x: x.cumsum(0),
             x,
             torch.tensor([1, 2, 0, 4, 3]),
         ),
-        "a layer that marks each place": (
+        "a layer that depends on absolute position": (
             lambda x: x * x + fade * x,
             x,
             torch.tensor([3, 0, 1, 2, 4]),
         ),
-        "a layer that treats each word alone": (
+        "a layer that treats each word separately": (
             lambda x: 2 * x,
             x,
             torch.tensor([2, 4, 1, 0, 3]),
@@ -373,24 +382,27 @@ passed = check_order_gap(order_gap)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Take the layer `lambda x: 2 * x`, which cannot know order. What does your function say, and why is it not zero?
+# Take the layer `lambda x: 2 * x`, which cannot depend on order. What does your function return, and why is it not
+# zero?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# Row $r$ of `shuffled` belongs to word `order[r]`, so it has to become row `order[r]` of `back`. `argsort` gives the
-# order that undoes another.
+# Row $r$ of `shuffled` belongs to word `order[r]`, so it must become row `order[r]` of `back`. `argsort` gives the
+# inverse of an order.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
+# Restore the order with
+#
 # ```python
 # back = shuffled[order.argsort()]
 # ```
 #
-# Then the norm of `back - plain`, divided by that of `plain`.
+# Then divide the norm of `back - plain` by the norm of `plain`.
 #
 # </details>
 
@@ -398,8 +410,8 @@ passed = check_order_gap(order_gap)
 shuffled = torch.tensor([5, 0, 9, 3, 11, 1, 7, 2, 10, 4, 8, 6])
 mirrored = torch.arange(11, -1, -1)
 seen = {}
-print("order gap         both ways            causal")
-print("             shuffled  mirrored  shuffled  mirrored")
+print("order gap          no mask             causal")
+print("             shuffled  reversed  shuffled  reversed")
 with torch.no_grad():
     for kind in KINDS:
         seen[kind] = []
@@ -414,32 +426,34 @@ with torch.no_grad():
 # %% [markdown]
 # Look at the zeros. The weights are random, but no weights would change them.
 #
-# - Without positions and with a view both ways, order is not seen.
-# - Without positions, but *with* a causal mask, it is: which words a word sees depends on
-#   [what stands before it](../guide/no-position.md).
-# - A penalty on distance that is the same to both sides does not tell a text from its mirror image, where every two
-#   words are as far apart as before. With a causal mask it does.
+# - Without positions and without a mask, order has no effect.
+# - Without positions, but *with* a causal mask, it has an effect: what a word sees depends on [the words before
+#   it](../guide/no-position.md).
+# - A symmetric bias for distance does not distinguish a text from its reverse, in which every two words are as far
+#   apart as before. With a causal mask it does.
 
 # %% [markdown]
-# ## Step four: what is left beyond the trained length?
+# ## Step four: how much skill is left beyond the training length?
 #
-# That a formula goes on does not mean that predictions stay good. So ask the predictions. You get the mean loss at each
-# position, how many positions were trained, and the loss of a guess. *Skill* is how much lower than that a loss is.
-# Return the mean skill beyond the trained positions, divided by the mean skill within. *Within* is the second half of
-# the trained positions, since the first words of a text have less to look at.
+# A formula that can be computed at larger positions does not guarantee good predictions there. So measure the
+# predictions. You are given the mean loss at each position, the training length, and the loss of a random guess.
+# *Skill* is the loss of a guess minus the loss of the model. Return the mean skill beyond the training length, divided
+# by the mean skill within. *Within* is the second half of the training length, because the first words of a text have
+# less context.
 #
-# One then means that all skill is left, zero that the model is no better than a guess, and below zero that it is worse.
+# A result of one means that all skill is left, zero that the model is no better than a guess, and a negative number
+# that it is worse.
 
 
 # %% tags=["starter"]
 def skill_left(losses, trained, guess):
-    """Mean skill beyond the trained length, by that within: ()."""
-    return losses[trained:].mean() / losses[:trained].mean()  # yours
+    """Return mean skill beyond the training length, divided by within."""
+    return losses[trained:].mean() / losses[:trained].mean()  # change this
 
 
 # %% tags=["solution"]
 def skill_left(losses, trained, guess):
-    """Mean skill beyond the trained length, by that within: ()."""
+    """Return mean skill beyond the training length, divided by within."""
     within = guess - losses[trained // 2 : trained].mean()
     beyond = guess - losses[trained:].mean()
     return beyond / within
@@ -447,7 +461,7 @@ def skill_left(losses, trained, guess):
 
 # %% tags=["judge"]
 def check_skill(yours):
-    """Compare with the solution, then with what often goes wrong."""
+    """Compare with the solution, then with typical mistakes."""
     worse = [3.0, 2.0, 1.5, 1.0, 0.9, 0.6, 1.2, 2.0, 2.9]
     good = [1.3, 0.6, 0.5, 0.2, 0.3, 0.25, 0.35, 0.3, 0.1, 0.2]
     cases = {
@@ -467,37 +481,43 @@ passed = check_skill(skill_left)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# What should a model get that merely guesses beyond its length? Zero. What do you return if all losses beyond are
-# equal to `guess`?
+# What should be the result for a model that only guesses beyond its training length? Zero. What do you return if all
+# losses beyond are equal to `guess`?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# A skill is `guess` less a mean loss. You need two of them, for two slices of `losses`. Mind where each begins and ends.
+# A skill is `guess` minus a mean loss. You need two skills, for two slices of `losses`. Note where each slice begins
+# and ends.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
+#
+# The two skills are
 #
 # ```python
 # within = guess - losses[trained // 2 : trained].mean()
 # beyond = guess - losses[trained:].mean()
 # ```
 #
+# Return their ratio.
+#
 # </details>
 
 # %% [markdown]
-# Now a task for which position counts. There are eight words, and four of them are *marked*. At each position of a
-# text, say which marked word came last. A model has to look at marked words and to prefer the latest. Each model has
-# one layer with a causal mask and learns from texts of sixteen words. Then it reads texts four times as long.
+# Now use a task in which position matters. There are eight words, and four of them are *marked*. At each position of a
+# text, predict which marked word came last. A model has to attend to marked words and to prefer the latest. Each model
+# has one layer with a causal mask and is trained on texts of sixteen words. Then it is evaluated on texts four times as
+# long.
 
 # %%
 TRAINED, LONGER, MARKED = 16, 64, 4
 
 
 def make_texts(count, length, made):
-    """Words and answers: two of (count, length). The first is marked."""
+    """Return words and answers, (count, length). The first is marked."""
     words = torch.randint(2 * MARKED, (count, length), generator=made)
     words[:, 0] %= MARKED
     last = torch.where(words < MARKED, torch.arange(length), 0)
@@ -505,7 +525,7 @@ def make_texts(count, length, made):
 
 
 def train(kind, updates=120):
-    """A model that was trained on short texts."""
+    """Train a model on short texts."""
     torch.manual_seed(0)
     made = torch.Generator().manual_seed(0)
     model = nn.Sequential(
@@ -524,7 +544,7 @@ def train(kind, updates=120):
 
 
 def losses_by_position(model):
-    """Mean loss at each position of longer texts: (LONGER,)."""
+    """Return the mean loss at each position of longer texts, (LONGER,)."""
     made = torch.Generator().manual_seed(1)
     words, answers = make_texts(256, LONGER, made)
     with torch.no_grad():
@@ -532,7 +552,7 @@ def losses_by_position(model):
     return cross_entropy(logits, answers, reduction="none").mean(dim=0)
 
 
-# A learned table with a row for each trained place has no other rows.
+# A learned table has no rows beyond the training length.
 try:
     Layer("learned", causal=True)(torch.zeros(LONGER, DIM))
 except ValueError as error:
@@ -543,7 +563,7 @@ for kind in KINDS:
     if kind != "learned":
         losses[kind] = losses_by_position(train(kind))
 
-# %% alt="Loss over position. After the sixteen trained ones the sinusoidal model soon gets worse than a guess, RoPE later. ALiBi and the model without positions stay better."
+# %% alt="Loss against position. Beyond the sixteen training positions, the sinusoidal model soon gets worse than a guess, RoPE later. ALiBi and the model without positions stay better."
 plt.figure(figsize=(4.4, 2.6))
 plt.axvspan(0, TRAINED - 1, color="gray", alpha=0.2)
 for number, (kind, each) in enumerate(losses.items()):
@@ -555,12 +575,12 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# The grey band is the trained range, the dotted line a guess. And this is what your measurements found, side by side.
-# *Moved* is the relativity error at the largest shift; order was tried without a mask here.
+# The grey band is the training length, the dotted line a random guess. The table shows all your measurements side by
+# side. *Shifted* is the relativity error at the largest shift; order was measured without a mask.
 
 # %%
-print("            moved     order     order   skill   skill")
-print("           by 100  shuffled  mirrored  within    left")
+print("          shifted     order     order   skill   skill")
+print("           by 100  shuffled  reversed  within    left")
 for kind in KINDS:
     line = f"{kind:10}{moved_by[kind]:7.3f}"
     line += f"{seen[kind][0]:10.3f}{seen[kind][1]:10.3f}"
@@ -569,31 +589,32 @@ for kind in KINDS:
         left = skill_left(losses[kind], TRAINED, math.log(MARKED))
         line += f"{math.log(MARKED) - within:8.2f}{left:8.2f}"
     else:
-        line += "         refuses"
+        line += "     raises error"
     print(line)
 
 # %% [markdown]
-# No column speaks for another.
+# No column can replace another.
 #
-# - RoPE knows offsets alone, and loses its skill all the same. Longer texts hold offsets that training never had.
-# - ALiBi keeps nearly all of its skill. Under a penalty near words weigh more, and the last marked word is mostly near:
-#   the task suits it. Where the answer stands far back, that may be a burden.
-# - The model without positions keeps most of a smaller skill. Its one layer knows the word at hand and the mix of
-#   words so far, not which came last. So never read what is left without what there was.
-# - The learned table does the most honest thing: it refuses.
+# - With RoPE, scores depend only on offsets, and it still loses its skill. Longer texts contain offsets that did not
+#   occur in training.
+# - ALiBi keeps nearly all of its skill. Its bias gives recent words more weight, and the last marked word is usually
+#   recent: the task suits it. If the answer were far back, the bias could be a disadvantage.
+# - The model without positions keeps most of a smaller skill. Its one layer depends on the current word and on the
+#   mixture of earlier words, not on which came last. So always read *left* together with *within*.
+# - The learned table raises an error beyond its last row, so that nothing wrong goes unnoticed.
 #
-# That is one task, one layer and one start. What such numbers say about your data, only your data can tell.
+# This is one task, one layer and one random seed. Such numbers do not carry over to your data; measure them there.
 #
 # ## What you can do now
 #
-# You can ask any encoding three questions and get numbers that are not fooled by units, by what softmax ignores or by
-# words that moved along: does it know offsets alone, does it see order, and what is left beyond the trained length? To
-# try others, add them to `score_of` and to `Layer`.
+# You can measure three properties of any encoding without being misled by units, by what softmax ignores or by contents
+# that moved along: do scores depend only on offsets, does order have an effect, and how much skill is left beyond the
+# training length? To try other encodings, add them to `score_of` and to `Layer`.
 #
-# - The same checks for your own model, to copy: [debugging](../guide/debugging.md#build-it) and its
-#   [reference page](../reference/diagnostics.md).
-# - Why a layer without positions cannot see order: [why order is lost](../guide/order.md#the-idea-intermediate).
-# - Which encoding to take: [choosing](../guide/choosing.md).
-# - The chapters: [sinusoidal encoding](../guide/sinusoidal.md#what-it-guarantees),
-#   [learned tables](../guide/learned.md#where-it-breaks), [RoPE](../guide/rope.md#where-it-breaks),
-#   [ALiBi](../guide/bias.md#where-it-breaks), [no positions at all](../guide/no-position.md).
+# - The same checks for your own model, to copy: [debugging](../guide/debugging.md#build-it) and its [reference
+#   page](../reference/diagnostics.md).
+# - Why a layer without positions cannot depend on order: [why order is lost](../guide/order.md#the-idea-intermediate).
+# - Which encoding to use: [choosing](../guide/choosing.md).
+# - The chapters: [sinusoidal encoding](../guide/sinusoidal.md#what-it-guarantees), [learned
+#   tables](../guide/learned.md#where-it-breaks), [RoPE](../guide/rope.md#where-it-breaks),
+#   [ALiBi](../guide/bias.md#where-it-breaks), [no positional encoding](../guide/no-position.md).

@@ -1,17 +1,17 @@
 # %% [markdown]
-# # Lab: Four models, one healthy
+# # Lab: Find the bugs in four models, and write a check
 #
-# Four small decoders write without an error. One is healthy. In each of the others a fault is hidden that has stood in
-# released code. You find them with [a checker](../guide/broken.md), and then teach it a question of your own.
+# Four small decoders generate text without an error. One is correct. Each of the other three has a bug that has
+# occurred in released code. You find the bugs with [a checker](../guide/broken.md), and then write a check of your own.
 #
-# **Goal.** Say from the checker's findings what is wrong with each model, mend one of them, and write a check that knows
-# when it has nothing to say.
+# **Goal.** You find out from the checker's findings what is wrong with each model, fix one of them, and write a check
+# that reports when it could not have failed.
 #
 # **Time.** About forty minutes.
 #
-# **You need.** What [RoPE](../guide/rope.md) turns, and [in two layouts](../guide/rope.md#build-it); what a
-# [cache and padding](../guide/in-a-transformer.md) are; the idea of [debugging](../guide/debugging.md): ask what you know
-# the answer to.
+# **You need.** What [RoPE](../guide/rope.md) rotates, and [in which two layouts](../guide/rope.md#build-it); what a
+# [cache and padding](../guide/in-a-transformer.md) are; the idea of [debugging](../guide/debugging.md): test with
+# inputs whose result you know.
 
 # %%
 import textwrap
@@ -29,10 +29,11 @@ from snippets.check_positions import (
 from snippets.decoding import visible
 
 # %% [markdown]
-# ## What was released
+# ## The four models
 #
-# All four say the same of themselves: heads of `DIM` channels, a window of `WINDOW` tokens, RoPE with the settings below.
-# They share their weights, which are random, and all code but for the rotation and the mask. Here are the rotations:
+# All four models claim the same: heads of `DIM` channels, a window of `WINDOW` tokens, and RoPE with the settings
+# below. They share their weights, which are random, and all code except the rotation and the mask. Here are the
+# rotations:
 
 # %%
 DIM, HEADS, WINDOW, VOCABULARY = 16, 2, 6, 32
@@ -59,7 +60,7 @@ def swap_neighbours(x):
 
 
 def rotation(table, swap, base):
-    """A function that turns x: (..., tokens, DIM) by its positions."""
+    """Return a function that rotates x, (..., tokens, DIM)."""
 
     def rotate(x, positions):
         w = base ** -(torch.arange(0, DIM, 2) / DIM)
@@ -78,17 +79,17 @@ ROTATIONS = {
 }
 
 # %% [markdown]
-# Released code is far longer than this. So do not read it yet: ask.
+# Released code is far longer than this. So do not read it yet, but test it.
 #
 # ## Step one: read the findings
 #
-# `check_rotation` takes any `rotate(x, positions)`. It puts unit vectors in, reads off what comes out, and gives a list of
-# findings. Each has the name of a check, a verdict, and words. `tell` prints them for a narrow screen.
+# `check_rotation` takes any `rotate(x, positions)`. It passes unit vectors, analyses the result, and returns a list of
+# findings. Each finding has the name of a check, a verdict, and a description. `tell` prints them for a narrow screen.
 
 
 # %%
 def tell(findings, verdicts=("fails",)):
-    """Print the findings of these verdicts, and how many pass."""
+    """Print the findings with these verdicts, and how many pass."""
     for one in findings:
         if one.verdict in verdicts:
             where = f" First {one.where}." if one.where else ""
@@ -102,7 +103,7 @@ for letter, rotate in ROTATIONS.items():
     print("rotation", letter)
     tell(check_rotation(rotate, DIM, settings=SETTINGS), ("fails", "reads"))
 
-# %% alt="Radians per position over the pair, on a logarithmic axis. C and D lie on one line, A falls less steeply, and the two channels of each pair of B lie apart."
+# %% alt="Radians per position against the pair, on a logarithmic axis. C and D lie on one line, A falls less steeply, and the two channels of each pair of B differ."
 plt.figure(figsize=(4.4, 2.6))
 for letter, rotate in ROTATIONS.items():
     first, second = read_rotation(rotate, DIM).frequencies.abs().T
@@ -117,25 +118,26 @@ plt.legend()
 plt.show()
 
 # %% [markdown]
-# Solid is the first channel of each pair, dotted the second. D's line lies on C's.
+# Solid lines are the first channel of each pair, dotted lines the second. The lines of D coincide with those of C.
 #
-# Now say what is wrong with each rotation, in one of these words. One fault may fail several checks; one that fails alone
-# says more than the loudest. And two rotations can differ and both be right.
+# Now name what is wrong with each rotation, with one of the words below. One bug may fail several checks; a check that
+# fails alone is more informative than one that fails together with many others. And two rotations can differ and both
+# be right.
 
 # %%
 FAULTS = {
-    "nothing": "it turns as its settings say",
-    "base": "a clean rotation, of other settings",
+    "nothing": "it rotates as its settings specify",
+    "base": "a correct rotation with other settings",
     "layouts": "the table is in one layout, the swap in the other",
-    "precision": "angles are rounded far into a text",
+    "precision": "angles are rounded at large positions",
 }
 
 
 # %% tags=["starter"]
 def what_is_wrong(letter):
-    """A word of FAULTS for each rotation."""
+    """Return a word of FAULTS for each rotation."""
     answers = {
-        "A": "nothing",  # yours: change these
+        "A": "nothing",  # change these
         "B": "nothing",
         "C": "nothing",
         "D": "nothing",
@@ -145,7 +147,7 @@ def what_is_wrong(letter):
 
 # %% tags=["solution"]
 def what_is_wrong(letter):
-    """A word of FAULTS for each rotation."""
+    """Return a word of FAULTS for each rotation."""
     answers = {
         "A": "base",
         "B": "layouts",
@@ -157,7 +159,7 @@ def what_is_wrong(letter):
 
 # %% tags=["judge"]
 def check_answers(yours):
-    """One rotation at a time: the first wrong answer gets words."""
+    """Give feedback on the first wrong answer."""
     right, mistakes = right_and_wrong(
         "four_models", "what_is_wrong", globals(), pairs=False
     )
@@ -171,7 +173,7 @@ def check_answers(yours):
     def is_right(letter):
         try:
             return answer(yours, letter) == right(letter)
-        except Exception:  # judge says what was raised
+        except Exception:  # judge reports the error
             return False
 
     cases = {f"rotation {letter}": (letter,) for letter in ROTATIONS}
@@ -187,35 +189,34 @@ passed = check_answers(what_is_wrong)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# For each rotation, read the finding `reading` first: layout, kind, base. Which of the four lines does not say what
-# `SETTINGS` says?
+# For each rotation, read the finding `reading` first: layout, kind, base. Which of the four differs from `SETTINGS`?
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# A rotation of another base is still a rotation: it keeps lengths, and scores know offsets alone. Only what compares it
-# with its settings can tell.
+# A rotation with another base is still a rotation: it keeps lengths, and scores depend only on offsets. Only a check
+# that compares it with its settings can detect this.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# `one_layout` asks whether both channels of a pair turn by one angle. Where it fails, table and swap disagree, and
-# everything else that fails follows from it. And no rotation here fails `precise_angles`.
+# `one_layout` tests whether both channels of a pair rotate by the same angle. If it fails, table and swap disagree, and
+# all other failures follow from that. And no rotation here fails `precise_angles`.
 #
 # </details>
 
 # %% [markdown]
-# ## Step two: the same rotation, and another fault
+# ## Step two: the same rotation, and another bug
 #
-# Now the models. The decoder is below; `sees` decides which keys a query sees. `A`, `B` and `D` use the guide's own mask,
-# `C` has one of its own, with a path of its own for each case.
+# Now test the models. The decoder is below; `sees` returns which keys a query sees. `A`, `B` and `D` use the tested
+# mask of this guide, `C` has its own, with a separate path for each case.
 
 
 # %%
 class Decoder:
-    """Gives (logits, cache); the mask is True where a token is real."""
+    """Return (logits, cache); the mask is True where a token is real."""
 
     def __init__(self, rotate, sees):
         made = torch.Generator().manual_seed(3)
@@ -265,11 +266,11 @@ def healthy_sees(query_positions, key_positions, real, window):
 
 
 def suspect_sees(query_positions, key_positions, real, window):
-    """Which keys each query sees: bool, (batch, queries, keys)."""
+    """Return which keys each query sees, bool, (batch, queries, keys)."""
     steps = query_positions[:, :, None] - key_positions[:, None, :]
     if not real.all():  # there is padding: hide it
         return (steps >= 0) & real[:, None, :]
-    if steps.shape[1] == 1:  # one new token, behind its cache
+    if steps.shape[1] == 1:  # one new token, after its cache
         return steps <= window
     return (steps >= 0) & (steps < window)
 
@@ -281,7 +282,7 @@ MODELS = {
 
 
 def ask(model):
-    """Findings on a decoder that says it has RoPE and a window."""
+    """Return findings on a decoder that claims RoPE and a window."""
     weights = [model.tokens, *sum(model.layers, ())]
     return check_model(
         model,
@@ -297,33 +298,34 @@ for letter, model in MODELS.items():
     tell(ask(model))
 
 # %% [markdown]
-# Look at A first. It passes everything, and you know that it is wrong: in every way of asking, it has the same wrong base.
-# `check_model` compares a model with itself, and a fault that is everywhere is invisible to it.
+# Look at A first. It passes every check, although you know that it is wrong: it uses the same wrong base everywhere.
+# `check_model` compares a model with itself, so it cannot detect a bug that is the same in every call.
 #
-# Then C, whose rotation is right. List what fails and what passes beside it. A text in one pass and in chunks agree, token
-# by token does not; a row alone agrees with itself, and not when a padded one joins it. **What passes says where the fault
-# is not.**
+# Then look at C, whose rotation is right. List the checks that fail and the related ones that pass. One pass and chunks
+# give the same result, but token by token gives another; a sequence alone has the same result every time, but another
+# one in a batch with a padded sequence. **The checks that pass show where the bug is not.**
 #
-# Mend C's mask. A query sees a key if the key is real, not later, and among the last `window` tokens, the query's own
-# counted. `real` is (batch, keys), for the keys of the cache too. What a query that is padding sees is nobody's business.
+# Fix C's mask. A query sees a key if the key is real, not later, and among the last `window` tokens, including the
+# query's own. `real` has the shape (batch, keys), and includes the keys of the cache. If a query is padding, it does
+# not matter what it sees.
 
 
 # %% tags=["starter"]
 def mended_sees(query_positions, key_positions, real, window):
-    """Which keys each query sees: bool, (batch, queries, keys)."""
+    """Return which keys each query sees, bool, (batch, queries, keys)."""
     return suspect_sees(query_positions, key_positions, real, window)
 
 
 # %% tags=["solution"]
 def mended_sees(query_positions, key_positions, real, window):
-    """Which keys each query sees: bool, (batch, queries, keys)."""
+    """Return which keys each query sees, bool, (batch, queries, keys)."""
     steps = query_positions[:, :, None] - key_positions[:, None, :]
     return (steps >= 0) & (steps < window) & real[:, None, :]
 
 
 # %% tags=["judge"]
 def check_mended(yours):
-    """Look at what real queries see, beside the guide's own mask."""
+    """Compare what real queries see with the tested mask."""
 
     def case(*padding, new=12, window=4, far=0):
         real = torch.arange(12) >= torch.tensor(padding)[:, None]
@@ -344,9 +346,9 @@ def check_mended(yours):
 
     cases = {
         "two whole texts": case(0, 0),
-        "a whole text far away": case(0, far=70),
-        "one new token behind a cache": case(0, 0, new=1),
-        "three new tokens behind a cache": case(0, 0, new=3),
+        "a whole text at large positions": case(0, far=70),
+        "one new token after a cache": case(0, 0, new=1),
+        "three new tokens after a cache": case(0, 0, new=3),
         "a batch with padding": case(0, 5),
         "one new token of a batch with padding": case(5, 0, new=1),
         "a window of one": case(0, 0, window=1),
@@ -363,33 +365,34 @@ passed = check_mended(mended_sees)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# `suspect_sees` has three paths. Which of the three conditions of a healthy mask does each of them have? Two paths lack
+# `suspect_sees` has three paths. Which of the three conditions of a correct mask does each path contain? Two paths lack
 # one, or have it off by one.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# `whole_as_steps` fails, `whole_as_chunks` does not: look at the path for one new token. With `steps <= window`, how many
-# keys are seen, from zero steps on? `alone_in_batch` fails: whether `real.all()` holds is decided once for all rows.
+# `whole_as_steps` fails, `whole_as_chunks` does not: look at the path for one new token. With `steps <= window`, how
+# many keys are visible, from zero steps on? `alone_in_batch` fails: `real.all()` is one condition for all sequences.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
 #
-# No path of its own is needed for anything. `steps` goes by positions, so it is right behind a cache too, and
-# `real[:, None, :]` hides nothing where all is real. Join the three conditions with `&`.
+# No case needs its own path. `steps` uses positions, so it is right after a cache too, and `real[:, None, :]` hides
+# nothing if all tokens are real. Join the three conditions with `&`.
 #
 # </details>
 
 # %%
-print("C, mended")
+print("C, fixed")
 tell(ask(Decoder(ROTATIONS["C"], mended_sees)))
 
 # %% [markdown]
-# ## Step three: a check of your own
+# ## Step three: write your own check
 #
-# Make one more mistake on purpose: a window that is one too wide *in every path*. The model agrees with itself again.
+# Make one more mistake on purpose: a window that is too wide by one *in every path*. The model agrees with itself
+# again.
 
 
 # %%
@@ -398,15 +401,16 @@ def wide_sees(query_positions, key_positions, real, window):
 
 
 WIDE = Decoder(ROTATIONS["D"], wide_sees)
-print("a window one too wide, everywhere")
+print("a window too wide by one, everywhere")
 tell(ask(WIDE))
 
 # %% [markdown]
-# So ask something that is known from elsewhere. One layer with a window of $W$ tokens looks $W - 1$ steps back. Through
-# $L$ layers, the last token hears of what is up to $L\,(W - 1)$ steps back, and of nothing further. Call this the
-# **reach**. Here is how much the logits of the last token change when one token before it does:
+# So test a property that follows from theory. One layer with a window of $W$ tokens attends to at most $W - 1$
+# positions back. Through $L$ layers, the last token depends on tokens up to $L\,(W - 1)$ positions back, and on none
+# further back. Call this distance the **reach**. The figure shows how much the logits of the last token change when one
+# token before it changes:
 
-# %% alt="Change of the last token's logits over how far back a token was changed. The healthy model falls to nothing behind its reach, the other one two steps later."
+# %% alt="Change of the last token's logits against the distance of the changed token. For the correct model it falls to zero beyond its reach, for the other model two positions later."
 REACH = 2 * (WINDOW - 1)
 PROMPT = torch.randint(
     0, VOCABULARY, (1, 24), generator=torch.Generator().manual_seed(5)
@@ -414,7 +418,7 @@ PROMPT = torch.randint(
 
 
 def effects(model):
-    """Largest change of the last logits, for a change 1, 2, ... back."""
+    """Return the largest change of the last logits, by distance."""
     here = model(PROMPT)[0][0, -1]
     changes = []
     for back in range(1, PROMPT.shape[1]):
@@ -429,44 +433,45 @@ back = torch.arange(1, PROMPT.shape[1])
 plt.semilogy(back, effects(WIDE), ".-", color="C1", label="too wide")
 plt.semilogy(back, effects(MODELS["D"]), ".-", color="C0", label="D")
 plt.axvline(REACH + 0.5, color="gray", linestyle=":")
-plt.xlabel("steps back")
+plt.xlabel("distance (positions back)")
 plt.ylabel("change of logits")
 plt.legend()
 plt.show()
 
 # %% [markdown]
-# The dotted line is right behind the reach. (No change at all is drawn at the lower end.)
+# The dotted line is just beyond the reach. (No change at all is drawn at the lower end.)
 #
-# Write `check_reach`. It gives a `Finding(check, verdict, asked, expected, found)`, all of them strings, with one of three
-# verdicts:
+# Write `check_reach`. It returns a `Finding(check, verdict, asked, expected, found)`, all of them strings, with one of
+# three verdicts:
 #
-# - **fails**, if the logits of the last token change when tokens further back than `reach` do;
+# - **fails**, if the logits of the last token change when tokens further back than `reach` change;
 # - **passes**, if they do not;
-# - **no power**, if the check could not have failed. That is so if the prompt has no token that far back. It is also so if
-#   nothing before the last token changes its logits: whoever never looks back has no reach to exceed.
+# - **no power**, if the result is inconclusive because the check could not have failed. This is the case if the prompt
+#   has no token that far back. It is also the case if no earlier token changes the logits of the last one: a model that
+#   never attends to earlier tokens has no reach to exceed.
 #
-# A change counts if it is more than rounding: more than the hundred-thousandth part of the largest logit, say.
+# A change counts if it is larger than rounding, for example larger than `1e-5` times the largest logit.
 
 
 # %% tags=["starter"]
 def check_reach(model, ids, reach):
-    """Is the last token free of what is further back than reach?
+    """Check that the last token depends on nothing beyond reach.
 
-    model(ids) gives (logits, cache); ids are (1, tokens), tokens are below
+    model(ids) returns (logits, cache); ids are (1, tokens), tokens are below
     VOCABULARY.
     """
-    asked = f"Is the last token free of all that is over {reach} back?"
-    return Finding("reach", "passes", asked, "yes", "yes")  # yours
+    asked = f"Is the last token independent of all over {reach} back?"
+    return Finding("reach", "passes", asked, "yes", "yes")  # change this
 
 
 # %% tags=["solution"]
 def check_reach(model, ids, reach):
-    """Is the last token free of what is further back than reach?
+    """Check that the last token depends on nothing beyond reach.
 
-    model(ids) gives (logits, cache); ids are (1, tokens), tokens are below
+    model(ids) returns (logits, cache); ids are (1, tokens), tokens are below
     VOCABULARY.
     """
-    asked = f"Is the last token free of all that is over {reach} back?"
+    asked = f"Is the last token independent of all over {reach} back?"
 
     def finding(verdict, found):
         return Finding("reach", verdict, asked, "yes", found)
@@ -493,7 +498,7 @@ def check_reach(model, ids, reach):
 
 # %% tags=["judge"]
 def check_check(yours):
-    """Try it on models that pass, that fail, and where it has no power."""
+    """Test it on models that pass, that fail, and with no power."""
 
     def endless_sees(query_positions, key_positions, real, window):
         return healthy_sees(query_positions, key_positions, real, 10**6)
@@ -525,7 +530,7 @@ def check_check(yours):
                 f"got {found.verdict!r}"
             )
         if not (isinstance(found.found, str) and found.found):
-            raise ValueError("`found` must say in words what was seen")
+            raise ValueError("`found` must describe the result, as a string")
         return found.verdict
 
     healthy = MODELS["D"]
@@ -533,16 +538,16 @@ def check_check(yours):
     short, longer = PROMPT[:, : REACH + 1], PROMPT[:, : REACH + 2]
     alike = torch.arange(VOCABULARY)[:, None].repeat(1, 24)
     cases = {
-        "a healthy model": (healthy, PROMPT, REACH),
+        "a correct model": (healthy, PROMPT, REACH),
         "a model without a window": (endless, PROMPT, REACH),
-        "a window that is one too wide": (WIDE, PROMPT, REACH),
-        "a reach that is one too short": (healthy, PROMPT, REACH - 1),
-        "a prompt with one token beyond": (WIDE, longer, REACH),
+        "a window that is too wide by one": (WIDE, PROMPT, REACH),
+        "a reach that is too short by one": (healthy, PROMPT, REACH - 1),
+        "a prompt with one token beyond reach": (WIDE, longer, REACH),
         "a prompt that ends at the reach": (endless, short, REACH),
         "a prompt far shorter than the reach": (endless, short[:, 6:], REACH),
-        "a model of bigrams": (bigrams, PROMPT, REACH),
+        "a bigram model": (bigrams, PROMPT, REACH),
         "a model that rounds differently": (rounded, PROMPT, REACH),
-        "prompts of one token, over and over": (endless, alike, REACH),
+        "prompts that repeat one token": (endless, alike, REACH),
     }
     right, mistakes = right_and_wrong(
         "four_models", "check_reach", globals(), pairs=False
@@ -556,21 +561,24 @@ passed = check_check(check_reach)
 # %% [markdown]
 # <details markdown="1"><summary>Hint 1</summary>
 #
-# Number the tokens from zero: the last is $n - 1$. Which is exactly `reach` steps back? All before that one are too far,
-# and if there are none, you have your first **no power**.
+# Number the tokens from zero: the last is $n - 1$. Which token is exactly `reach` positions back? All tokens before
+# that one are too far back, and if there are none, the verdict is **no power**.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 2</summary>
 #
-# Ask the model three times: for the prompt; for the prompt with all far tokens changed; and for the prompt with all tokens
-# changed but the last. Compare the logits of the last token alone. The third tells whether the second could have differed.
+# Run the model three times: on the prompt; on the prompt with all distant tokens changed; and on the prompt with all
+# tokens changed but the last. Compare only the logits of the last token. The third run shows whether the second could
+# have differed.
 #
-# `(ids + 1) % VOCABULARY` is another token everywhere.
+# `(ids + 1) % VOCABULARY` is a different token at every position.
 #
 # </details>
 #
 # <details markdown="1"><summary>Hint 3</summary>
+#
+# The prompts are
 #
 # ```python
 # first = ids.shape[1] - 1 - reach
@@ -579,7 +587,7 @@ passed = check_check(check_reach)
 # before = torch.cat((other[:, :-1], ids[:, -1:]), 1)
 # ```
 #
-# If `first < 1`: no power. If `before` changes nothing: no power. Else `far` decides.
+# If `first < 1`: no power. If `before` changes nothing: no power. Otherwise `far` decides.
 #
 # </details>
 
@@ -589,23 +597,23 @@ for letter, model in (MODELS | {"too wide": WIDE}).items():
     print(f"{letter:9} {found.verdict:9} {found.found}")
 
 # %% [markdown]
-# It finds the window that no comparison of the model with itself could find. And C passes! Its faults lie in paths
-# that this prompt does not take: there is no padding here, and no cache. Your check has power over what it asks and over
-# nothing else, like all the others.
+# Your check detects the window that no comparison of the model with itself could detect. And C passes! Its bugs are in
+# paths that this prompt does not use: there is no padding here, and no cache. Like every check, yours can detect only
+# bugs in what it tests.
 
 # %% [markdown]
 # ## What you can do now
 #
-# You can put a rotation and a model on trial without reading their code, tell a fault from what follows from it, and see
-# in what passes where the fault is not. And your own checks say when they could not have failed. In a test, two lines
-# keep what is right today:
+# You can test a rotation and a model without reading their code, distinguish a bug from its consequences, and infer
+# from the checks that pass where the bug is not. And your own checks report when they could not have failed. In a test
+# suite, two lines guard against later changes:
 #
 # ```python
 # findings = check_rotation(rotate, dim=128)
 # assert_positions([*findings, check_reach(model, ids, reach)])
 # ```
 #
-# - What each check asks, and what it cannot see: [broken in released code](../guide/broken.md).
-# - Measurements for models that you can only run: [the lab on a released model](released_model.md), and
+# - What each check tests, and what it cannot detect: [bugs in released code](../guide/broken.md).
+# - Measurements for models that you can only run: [the lab on released models](released_model.md), and
 #   [debugging](../guide/debugging.md#where-it-breaks).
-# - Masks, caches and padding, built from nothing: [the lab on decoding](cached_decoding.md).
+# - Masks, caches and padding, built from scratch: [the lab on decoding](cached_decoding.md).
