@@ -105,7 +105,7 @@ INSTEAD = {
     ("added", "fixed"): "a fixed table added to the embeddings",
     ("biased", "linear"): "a linear bias of the scores",
     ("biased", "table"): "a learned bias of the scores",
-    ("in_score", "yes"): "scores of distances",
+    ("in_score", "yes"): "scores that depend on distance",
 }
 CLOSE = 1e-5  # scores of unit vectors, in float32
 HIDDEN = -1e4  # what a mask adds to a score, or less
@@ -694,17 +694,17 @@ SAID = {
     "base 500,000": "plain RoPE with the base as written",
     "linear": "linear, by the factor",
     "dynamic": "dynamic NTK",
-    "half of each head": "half of each head turns",
-    "YaRN": "YaRN with its usual settings",
+    "half of each head": "half of each head is rotated",
+    "YaRN": "YaRN with its default settings",
     "YaRN from 16,384": "YaRN from max_position_embeddings",
-    "Llama 3.1": "Llama 3.1's stretch",
-    "Llama 3.1 from 131,072": "Llama 3.1's stretch from max_position_embeddings",
+    "Llama 3.1": "Llama 3.1 scaling",
+    "Llama 3.1 from 131,072": "Llama 3.1 scaling from max_position_embeddings",
     "refuses": "an error",
 }
 
 
 def outcomes():
-    """For each case that a rule names, what came of it, and of which stacks; as meant stands last."""
+    """For each case that a rule names, what came of it, and of which stacks; "as intended" is last."""
     results, made = dialect_outcomes.results(), {}
     named = re.findall(r'^case = "(.*)"$', FILE.read_text(encoding="utf-8"), re.M)
     for case in [case for case in dialect_outcomes.DATA["case"] if case["name"] in named]:
@@ -717,9 +717,9 @@ def outcomes():
                 if name == "llama.cpp"
                 else f"{name.split()[0]} {stack['version']}"
             )
-            by.setdefault("as meant" if came == case["means"] else SAID[came], []).append(at)
-        meant = by.pop("as meant", None)
-        made[case["name"]] = by | ({"as meant": meant} if meant else {})
+            by.setdefault("as intended" if came == case["means"] else SAID[came], []).append(at)
+        meant = by.pop("as intended", None)
+        made[case["name"]] = by | ({"as intended": meant} if meant else {})
     return made
 
 

@@ -20,7 +20,7 @@ def test_classes_and_the_limit_are_those_of_the_file(gives):
     models = json.loads(read_config.MEASURED)["models"]
     assert values["version"] == version("transformers")
     assert values["classes"] == len(models) > values["rotating"] > 110
-    assert read_config.read_config(" " * values["limit"])[1].words.startswith("No JSON")
+    assert read_config.read_config(" " * values["limit"])[1].words.startswith("Invalid JSON")
     assert read_config.read_config(" " * (values["limit"] + 1))[1].words.startswith(
         "A config.json must have at most"
     )
@@ -40,7 +40,7 @@ def test_answers_are_those_of_the_file(printed):
     assert "window=4096" in told(printed("add.gemma_3"), model_type="gemma3_text")
     assert "sink_softmax" in told(printed("add.gpt_oss"), model_type="gpt_oss")
     bare = "\n".join(printed("add.nemotron_3"))
-    assert "nothing rotates" in bare and "rope_theta" in bare and "apply_rope" not in bare
+    assert "no RoPE" in bare and "rope_theta" in bare and "apply_rope" not in bare
     text = "\n".join(printed("add.llama_3_1"))
     assert "    factor=8.0," in text and "original_length=8192," in text and "!" not in text
 

@@ -138,7 +138,7 @@ def test_switches_of_a_kind_are_flipped():
     for kind, (key, on) in asked.SWITCHES.items():
         for off in ({}, {key: None}, {key: "nope" if on != "true" else False}):
             parts = answer(model_type=kind, **off)
-            assert not of(parts, "code") and "nothing rotates" in parts[0].words and key in printed(parts)
+            assert not of(parts, "code") and "no RoPE" in parts[0].words and key in printed(parts)
 
 
 @pytest.mark.peer
@@ -355,7 +355,7 @@ def test_the_printed_rows_are_those_that_the_model_reads(kind, built):
     config = json.loads(model.config.to_json_string(use_diff=False))
     parts = read_config(json.dumps(config))
     blocks = list(asked.printed(parts).values())
-    name = re.search(r"# (\S+), of the weights", blocks[0])[1]
+    name = re.search(r"# weights: (\S+)", blocks[0])[1]
     (rows,) = [p for n, p in model.named_parameters() if n.endswith(f"{name}.weight")]
     known = {"x": torch.zeros(1, 5, rows.shape[1]), "positions": torch.arange(5)}
     asked.run(blocks[0], known)
@@ -545,7 +545,7 @@ def test_what_it_says_of_stacks_is_what_was_measured():
     for name, came in outcomes.items():
         (rule, *_) = [rule for rule in rules if rule.get("case") == name]
         told = of(answer(**SMALL | cases[name]), "mind")
-        begin = rule["says"].partition(" For a Llama")[0].format(kind="llama")
+        begin = rule["says"].partition(" Results for a Llama")[0].format(kind="llama")
         (words,) = [each for each in told if each.startswith(begin)]
         for came_to, stacks in came.items():
             assert f"{came_to} in {', '.join(stacks)}" in words
@@ -597,7 +597,7 @@ def test_the_command_prints_the_answer(tmp_path):
     assert said == printed(answer(model_type="llama")) and code == 0
     file.write_text("[]")
     said, code = command(file)
-    assert "A config.json must be an object" in said and code == 1
+    assert "A config.json must be a JSON object" in said and code == 1
     file.write_bytes(b"\xff\xfe")
     assert command(file) == ("", 2)
     assert command(tmp_path / "none.json") == ("", 2)

@@ -26,7 +26,7 @@ TABLE = Path(__file__).with_name("configurations.toml")
 GROUPS = ("typed", "released", "quoted")
 ANSWERS = ("calls", "none", "guess", "either", "learned")
 NOTHING = re.compile(r"(?i)\b(nothing|no layer|no head|none)\b[^.]*\brotat|\bnot rotat|\bno RoPE\b")
-UNSURE = re.compile(r"(?i)\bguess|cannot be given|unknown|not known")
+UNSURE = re.compile(r"(?i)\bguess|cannot be (determined|printed)|unknown|not known")
 POSITIONAL = re.compile(
     r"rope|rotary|theta|factor|beta|window(?!_layers)|layer_types|pattern|nope|alibi|position_embedding|pos_emb"
     r"|chunk|head_dim|kv_channels|softcap|attn_scalar|attention_multiplier|logn|ntk|mscale|temperature|attn_scale"

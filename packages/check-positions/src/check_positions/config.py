@@ -1,25 +1,24 @@
-r"""Print the calls for the positions of the model that a config.json describes.
+r"""Print the position-encoding calls of the model that a config.json describes.
 
     python read_config.py config.json
 
-The answer has the base, the layout, the share of a head, the frequency scaling
-with all its arguments, windows, and layers that rotate nothing, as calls of
-this guide's files, in the order of a model's code; then what is unknown or
-contradictory, and what stacks other than transformers make of such a file.
+The answer contains the base, the layout, the rotated fraction of each head, the
+frequency scaling with all its arguments, the windows, and the layers that do
+not rotate, as calls of this guide's files in the order of a model's code; then
+what is unknown or contradictory, and what other libraries make of such a file.
 
-Whether a model rotates anything is decided first: by a table of what was
-measured in each model_type, and by keys such as position_embedding_type. Where
-nothing rotates, there are no calls of a rotation. Where the code that reads the
-file is not known, or does not read one of its positional keys, the calls are
-comments: a guess from the keys. A layout is in no configuration: it was
-measured in the code of each model_type that is known here.
+The program first decides whether the model rotates queries and keys: by a table
+of measurements of each model_type, and by keys such as position_embedding_type.
+If nothing is rotated, there are no calls of a rotation. If the code that reads
+the file is unknown, or does not read one of its positional keys, the calls are
+comments: a guess from the keys. No config.json specifies the layout: it was
+measured in the code of each known model_type.
 
-Nothing in the file is run. The exit code is 1 if there are no calls but in
-comments, and 2 if there is no file. Needs Python 3.11 or newer, and nothing
-else.
+Nothing in the file is run. The exit code is 1 if there are no calls other than
+comments, and 2 if the file cannot be read. Needs only Python 3.11 or newer.
 
 Source: configurations and models of github.com/huggingface/transformers at
-v5.23.0, each run; what other stacks do with angles was measured.
+v5.23.0, each run; what other libraries do with angles was measured.
 """
 
 import argparse
@@ -54,10 +53,10 @@ UNSEEN = (
 
 
 class Part(NamedTuple):
-    """One part of an answer, and its words.
+    """One part of an answer: its kind and its text.
 
-    Kinds are title, fact, code, guess (code in comments), shell, text and mind
-    (what to note).
+    The kind is title, fact, code, guess (code in comments), shell, text or mind
+    (a note).
     """
 
     kind: str
@@ -65,19 +64,19 @@ class Part(NamedTuple):
 
 
 class Number(NamedTuple):
-    """As it is written, and its value."""
+    """A number of the file as it is written, and its value."""
 
     text: str
     value: float
 
 
 class Untold(Exception):
-    """Nothing can be read; the message says why."""
+    """Raised if the text cannot be read; the message says why."""
 
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """Return keys, what they must be, what contradicts what, and the words."""
+    """Return the known keys, their valid values, the rules and the messages."""
     return tomllib.loads(TABLE)
 
 
@@ -87,7 +86,7 @@ def _known(measured: str) -> Any:
 
 
 def read_config(text: str) -> list[Part]:
-    """The answer to the text of a config.json, whatever it is.
+    """Return the answer to any text, which should be that of a config.json.
 
     >>> asked = '{"model_type": "gptj", "n_embd": 64, "n_head": 2}'
     >>> read_config(asked)[0].words
@@ -105,10 +104,10 @@ def read_config(text: str) -> list[Part]:
 
 
 def printed(parts: list[Part]) -> str:
-    """The answer for a terminal: code is indented, what to mind begins with !.
+    """Return the answer for a terminal: code is indented, a note begins with !.
 
-    >>> printed([Part("mind", "no JSON")]).strip()
-    '! no JSON'
+    >>> printed([Part("mind", "invalid JSON")]).strip()
+    '! invalid JSON'
     """
     made = ""
     for kind, words in parts:
@@ -1223,7 +1222,7 @@ def _add(to: list[str], words: str) -> None:
 def _text(file: Path) -> str:
     """The text of a file that has an end: a pipe and a device may have none."""
     if file.exists() and not file.is_file():
-        raise OSError("it must be a regular file: save it as one")
+        raise OSError("it must be a regular file; save its text to one")
     if (size := file.stat().st_size) > 4 * LIMIT:
         raise OSError(f"it must have at most {4 * LIMIT} bytes, got {size}")
     return file.read_bytes().decode("utf-8-sig")
@@ -1246,7 +1245,7 @@ def _print_calls(text: str, code: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command: 1 where there are no calls, 2 where there is no file."""
+    """Run the command: 1 without calls, 2 if the file cannot be read."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -1265,8 +1264,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 TABLE = r'''
-# What a config.json may contain, what each value must be, and what contradicts
-# it. A rule's case is one of docs/dialects.toml: what stacks made of it.
+# What a config.json may contain, the valid values, and what contradicts what.
+# A rule's case is one of docs/dialects.toml: what libraries made of it.
 
 parts = ["text_config", "llm_config", "language_config", "thinker_config"]
 signs = ["rope_theta", "rope_scaling", "rope_parameters", "rotary_dim", "share"]
@@ -1317,17 +1316,17 @@ linear_value_head_dim chunk_size"""
 sinks = """
 scores = q @ k.mT * {scale}  # k and v with as many heads as q
 scores = scores.masked_fill(~seen[..., None, :, :], -torch.inf)
-output = sink_softmax(scores, sinks) @ v  # sinks: one a head, of the weights"""
+output = sink_softmax(scores, sinks) @ v  # sinks: one weight per head"""
 capped = """
 scores = q @ k.mT * {scale}  # k and v with as many heads as q
 scores = {cap} * (scores / {cap}).tanh()
 scores = scores.masked_fill(~seen[..., None, :, :], -torch.inf)
 output = scores.softmax(-1) @ v"""
 ends = """
-# then your own attention with seen as its mask: its sinks and factors are not
-# written here"""
+# then your own attention, with seen as its mask; its sinks and factors are not
+# included here"""
 
-documents = "documents = torch.zeros_like(positions)  # a number for each text"
+documents = "documents = torch.zeros_like(positions)  # each token's document"
 import = "from check_positions import assert_positions, check_rotation"
 
 [neutral]
@@ -1492,7 +1491,7 @@ forward = "bias = alibi_bias(positions, positions, slopes)"
 each_layer = """
 from torch.nn.functional import scaled_dot_product_attention
 
-# the bias also hides later keys
+# the bias also masks later keys
 output = scaled_dot_product_attention(q, k, v, attn_mask=bias)"""
 
 [family.t5]
@@ -1511,7 +1510,7 @@ bias = encoder(positions, positions)"""
 each_layer = """
 from torch.nn.functional import scaled_dot_product_attention
 
-# no root of the width; the decoder's bias hides no later keys: mask them
+# unscaled scores; the decoder's bias does not mask later keys: mask them
 output = scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=1.0)"""
 
 [family.learned]
@@ -1519,7 +1518,7 @@ needs = "positions hidden_size"
 built = """
 from learned import AddLearned
 
-add = AddLearned({positions}{more}, {hidden_size})  # {table}, of the weights"""
+add = AddLearned({positions}{more}, {hidden_size})  # weights: {table}"""
 forward = "x = add(x, positions{offset})"
 
 [[value]]
@@ -1527,7 +1526,7 @@ is = "number"
 whole = true
 least = 1
 most = 1e9
-says = "a whole number, 1 or above"
+says = "an integer from 1 to 1e9"
 keys = """
 head_dim global_head_dim kv_channels hidden_size n_embd d_model dim
 num_attention_heads n_head n_heads num_heads max_position_embeddings n_positions
@@ -1541,27 +1540,27 @@ is = "number"
 whole = true
 least = 0
 most = 1e9
-says = "a whole number"
+says = "an integer from 0 to 1e9"
 keys = "sliding_window max_window_layers"
 [[value]]
 is = "number"
 whole = true
 least = 1
 most = 2000
-says = "a whole number from 1 to 2000"
+says = "an integer from 1 to 2000"
 keys = "num_hidden_layers n_layer n_layers num_layers"
 [[value]]
 is = "number"
 least = 1.000001
 most = 1e15
-says = "a number above 1"
+says = "a number above 1, at most 1e15"
 keys = """rope_theta rotary_emb_base rope_local_base_freq global_rope_theta
 local_rope_theta swa_rope_theta compress_rope_theta"""
 [[value]]
 is = "number"
 least = 1
 most = 1e9
-says = "a number, 1 or above"
+says = "a number from 1 to 1e9"
 keys = "factor"
 [[value]]
 is = "number"
@@ -1573,7 +1572,7 @@ keys = "partial_rotary_factor rotary_pct rotary_emb_fraction"
 is = "number"
 least = 1e-9
 most = 1e9
-says = "a number above 0"
+says = "a number above 0, at most 1e9"
 keys = """low_freq_factor high_freq_factor beta_fast beta_slow attention_factor
 attn_scale llama_4_scaling_beta alpha query_pre_attn_scalar attention_multiplier
 attn_logit_softcapping"""
@@ -1581,38 +1580,38 @@ attn_logit_softcapping"""
 is = "number"
 least = 0
 most = 1e9
-says = "a number, 0 or above"
+says = "a number from 0 to 1e9"
 keys = "mscale mscale_all_dim"
 [[value]]
 is = "numbers"
 least = 1e-9
 most = 1e9
-says = "a list of numbers above 0"
+says = "a list of numbers above 0, each at most 1e9"
 keys = "short_factor long_factor mrope_section"
 [[value]]
 is = "numbers"
 least = 0
 most = 1
-says = "a list of 0 and 1"
+says = "a list of zeros and ones"
 keys = "no_rope_layers"
 [[value]]
 is = "numbers"
 whole = true
 least = 0
 most = 2000
-says = "a list of layers' numbers"
+says = "a list of layer indices, each at most 2000"
 keys = "cross_attention_layers"
 [[value]]
 is = "texts"
-says = "a list of texts"
+says = "a list of strings"
 keys = "layer_types"
 [[value]]
 is = "text"
-says = "a text"
+says = "a string"
 keys = "model_type rope_type type"
 [[value]]
 is = "dictionary"
-says = "a dictionary"
+says = "an object"
 keys = "rope_scaling rope_parameters per_layer_config"
 [[value]]
 is = "switch"
@@ -1629,113 +1628,120 @@ position_embedding_type use_mem_rope mla_use_nope architectures"""
 [[rule]]
 says = """\
 rope_scaling and rope_parameters are both given. transformers 5.23.0 reads \
-rope_scaling and ignores the other."""
+rope_scaling and ignores rope_parameters."""
 when = [
   "has given.rope_scaling", "has given.rope_parameters", "lacks row.kinds"]
 [[rule]]
 says = """\
-rope_type and type differ. For a Llama with this spelling: {found}."""
+rope_type and type differ. Results for a Llama config written this way: \
+{found}."""
 when = ["lacks row.kinds", "differ rope.rope_type rope.type"]
 case = "two types that differ"
 [[rule]]
 says = """\
-rope_theta is inside the dictionary and outside it, with two values. \
-transformers 5.23.0 reads the one inside."""
+rope_theta is given inside the RoPE dictionary and at the top level, with two \
+values. transformers 5.23.0 reads the one inside."""
 when = ["apart rope_theta", "lacks row.unread"]
 [[rule]]
 says = """\
-original_max_position_embeddings is inside the dictionary and outside it, with \
-two values. transformers 5.23.0 reads the one outside."""
+original_max_position_embeddings is given inside the RoPE dictionary and at \
+the top level, with two values. transformers 5.23.0 reads the one at the top \
+level."""
 when = ["apart original_max_position_embeddings", "lacks row.kinds"]
 [[rule]]
 says = """\
-The base is in rope_parameters alone. For a Llama with this spelling: \
-{found}."""
+The base is given only in rope_parameters. Results for a Llama config written \
+this way: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method default"]
 case = "base inside, as transformers 5 writes it"
 [[rule]]
 says = """\
-The base and the scaling are in rope_parameters alone. For a Llama with this \
-spelling: {found}."""
+The base and the scaling are given only in rope_parameters. Results for a \
+Llama config written this way: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method linear"]
 case = "linear, new dictionary"
 [[rule]]
 says = """\
-The base and the scaling are in rope_parameters alone. For a Llama with this \
-spelling: {found}."""
+The base and the scaling are given only in rope_parameters. Results for a \
+Llama config written this way: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method yarn"]
 case = "YaRN, new dictionary"
 [[rule]]
 says = """\
-The base and the scaling are in rope_parameters alone. For a Llama with this \
-spelling: {found}."""
+The base and the scaling are given only in rope_parameters. Results for a \
+Llama config written this way: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "lacks given.rope_theta", "is method llama3"]
 case = "Llama 3.1, new dictionary"
 [[rule]]
 says = """\
-The scaling is in rope_parameters alone. For a Llama with this spelling: \
-{found}."""
+The scaling is given only in rope_parameters. Results for a Llama config \
+written this way: {found}."""
 when = [
   "has given.rope_parameters", "lacks given.rope_scaling", "lacks row.kinds",
   "has given.rope_theta", "is method linear"]
 case = "linear, new dictionary, base outside"
 [[rule]]
 says = """\
-The original length is outside the dictionary. For a Llama with this spelling: \
-{found}."""
+The original length is given outside the RoPE dictionary. Results for a Llama \
+config written this way: {found}."""
 when = [
   "is method yarn", "has given.original_max_position_embeddings",
   "lacks rope.original_max_position_embeddings"]
 case = "YaRN, original length outside"
 [[rule]]
 says = """\
-The original length is missing; max_position_embeddings is taken for it, which \
-may be the length after scaling. For a Llama with this spelling: {found}."""
+The original length is missing, so max_position_embeddings is used, which may \
+be the length after scaling. Results for a Llama config written this way: \
+{found}."""
 when = [
   "is method yarn", "lacks look.original_max_position_embeddings",
   "lacks rope.original_max_position_embeddings"]
 case = "YaRN, no original length"
 [[rule]]
 says = """\
-The original length is missing; max_position_embeddings is taken for it, which \
-may be the length after scaling. For a Llama with this spelling: {found}."""
+The original length is missing, so max_position_embeddings is used, which may \
+be the length after scaling. Results for a Llama config written this way: \
+{found}."""
 when = [
   "is method llama3", "lacks look.original_max_position_embeddings",
   "lacks rope.original_max_position_embeddings"]
 case = "Llama 3.1, no original length"
 [[rule]]
 says = """\
-beta_fast is not 32, its default. For a Llama with this spelling: {found}."""
+beta_fast is not 32, the default. Results for a Llama config written this way: \
+{found}."""
 when = ["is method yarn", "has rope.beta_fast", "isnt rope.beta_fast 32|32.0"]
 case = "YaRN, `beta_fast` 8"
 [[rule]]
-says = "truncate is false. For a Llama with this spelling: {found}."
+says = """\
+truncate is false. Results for a Llama config written this way: {found}."""
 when = ["is method yarn", "is rope.truncate false"]
 case = "YaRN, `truncate` false"
 [[rule]]
 says = """\
-truncate is in the dictionary of one kind of layer. transformers 5.23.0 looks \
-for it next to these dictionaries, and does not read it here."""
+truncate is inside the dictionary of one kind of layer. transformers 5.23.0 \
+reads it only next to these dictionaries, so it has no effect here."""
 when = ["is method yarn", "has rope.truncate", "has row.kinds"]
 [[rule]]
 says = """\
-attention_factor is not what YaRN computes from factor. For a Llama with this \
-spelling: {found}."""
+attention_factor differs from the value that YaRN computes from factor. \
+Results for a Llama config written this way: {found}."""
 when = [
   "is method yarn", "lacks look.qk_rope_head_dim",
   "formula rope.attention_factor rope.factor"]
 case = "YaRN, `attention_factor` 1"
 [[rule]]
 says = """\
-mscale and mscale_all_dim are given. For a Llama with this spelling: {found}."""
+mscale and mscale_all_dim are given. Results for a Llama config written this \
+way: {found}."""
 when = [
   "is method yarn", "has rope.mscale", "has rope.mscale_all_dim",
   "lacks look.qk_rope_head_dim"]
@@ -1743,7 +1749,7 @@ case = "YaRN, `mscale` and `mscale_all_dim` 1"
 [[rule]]
 says = """\
 The code of {kind} rotates whole heads and does not read \
-partial_rotary_factor. For a Llama with this spelling: {found}."""
+partial_rotary_factor. Results for a Llama config written this way: {found}."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "is method default", "has given.partial_rotary_factor"]
@@ -1751,30 +1757,30 @@ case = "half of each head, outside"
 [[rule]]
 says = """\
 The code of {kind} rotates whole heads and does not read \
-partial_rotary_factor. For a Llama with this spelling: {found}."""
+partial_rotary_factor. Results for a Llama config written this way: {found}."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "is method default", "lacks row.kinds", "has rope.partial_rotary_factor"]
 case = "half of each head, inside"
 [[rule]]
 says = """\
-The code of {kind} rotates whole heads, and with scaling its tables are for a \
-part of them: with partial_rotary_factor it raises an error."""
+The code of {kind} rotates whole heads, but with scaling its tables cover only \
+a part of them, so that it raises an error with partial_rotary_factor."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "isnt method default|proportional", "has rope.partial_rotary_factor"]
 fault = true
 [[rule]]
 says = """\
-The code of {kind} rotates whole heads, and with scaling its tables are for a \
-part of them: with partial_rotary_factor it raises an error."""
+The code of {kind} rotates whole heads, but with scaling its tables cover only \
+a part of them, so that it raises an error with partial_rotary_factor."""
 when = [
   "has row.layout", "lacks row.share", "lacks look.qk_rope_head_dim",
   "isnt method default|proportional", "has given.partial_rotary_factor"]
 fault = true
 [[rule]]
 says = """\
-The class of {kind} shortens its tables to the channels that rotate if the \
+The {kind} class restricts its tables to the rotated channels if the \
 dictionary is rope_parameters. With rope_scaling they are too wide, and it \
 raises an error."""
 when = [
@@ -1783,8 +1789,8 @@ when = [
 fault = true
 [[rule]]
 says = """\
-The class of {kind} makes tables for whole heads if the type is default, and a \
-part of each head rotates: it raises an error."""
+The {kind} class makes tables for whole heads if the type is default, but only \
+a part of each head is rotated, so it raises an error."""
 when = ["is given.model_type mistral4", "is method default"]
 fault = true
 [[rule]]
@@ -1801,58 +1807,61 @@ when = [
   "lacks rope.original_max_position_embeddings"]
 [[rule]]
 says = """\
-The class of {kind} starts with rope_type default and does not read type in \
-rope_scaling: the frequencies are not scaled."""
+The {kind} class first sets rope_type to default and does not read type in \
+rope_scaling, so the frequencies are not scaled."""
 when = ["has row.kinds", "differ rope.rope_type rope.type"]
 [[rule]]
 says = """\
-A factor without a type scales nothing. For a Llama with this spelling: \
-{found}."""
+A factor without a type has no effect. Results for a Llama config written this \
+way: {found}."""
 when = ["has rope.factor", "lacks rope.rope_type", "lacks rope.type"]
 case = "no type, only a factor"
 [[rule]]
-says = "factor is not used: the type is default."
+says = "factor is not used because the type is default."
 when = ["has rope.factor", "is method default", "is rope.rope_type default"]
 [[rule]]
 says = """\
-With dynamic, the frequencies depend on the length of the text: cache keys \
-before they are rotated, or set length once for the whole answer. For a Llama \
-with this spelling: {found}."""
+With dynamic, the frequencies depend on the sequence length: cache keys before \
+they are rotated, or set length once for the whole generation. Results for a \
+Llama config written this way: {found}."""
 when = ["is method dynamic"]
 case = "dynamic, a text of twice the length"
 [[rule]]
 says = """\
-With longrope, the length of the text decides which factors apply: cache keys \
-before they are rotated, or set length once for the whole answer. Keys rotated \
-by the short factors do not fit queries rotated by the long ones."""
+With longrope, the sequence length decides which factors apply: cache keys \
+before they are rotated, or set length once for the whole generation. Keys \
+rotated with the short factors do not match queries rotated with the long \
+ones."""
 when = ["is method longrope"]
 [[rule]]
 says = """\
-alpha fixes one base for all lengths in the code of {kind}; a stack that reads \
-dynamic without alpha has another base."""
+alpha fixes one base for all lengths in the code of {kind}; a library that \
+reads dynamic without alpha uses another base."""
 when = ["is method ntk_alpha", "has row.layout"]
 [[rule]]
 says = """\
 transformers 5.23.0 raises KeyError here: with type su, the original length \
-must be inside the dictionary."""
+must be inside the RoPE dictionary."""
 when = [
   "has row.methods", "is rope.type su",
   "lacks rope.original_max_position_embeddings"]
 [[rule]]
 says = """\
-The type mrope names the sections of M-RoPE. For a Llama with this spelling: \
-{found}."""
+The type mrope stands for M-RoPE with sections. Results for a Llama config \
+written this way: {found}."""
 when = ["is rope.type mrope"]
 case = "type `mrope`, with sections"
 [[rule]]
-says = "linear needs factor. For a Llama with this spelling: {found}."
+says = """\
+linear requires factor: add it to the file. Results for a Llama config written \
+this way: {found}."""
 when = ["is method linear", "lacks rope.factor"]
 case = "a type, no factor"
 fault = true
 [[rule]]
 says = """\
-llama3 needs low_freq_factor and high_freq_factor. For a Llama with this \
-spelling: {found}."""
+llama3 requires low_freq_factor and high_freq_factor: add them to the file. \
+Results for a Llama config written this way: {found}."""
 when = [
   "is method llama3", "lacks rope.low_freq_factor",
   "lacks rope.high_freq_factor"]
@@ -1860,260 +1869,275 @@ case = "Llama 3.1, both turns left out"
 fault = true
 [[rule]]
 says = """\
-yarn has no factor. transformers 5.23.0 rejects that unless factor is given as \
-null; the ratio of the longest to the original length is taken for it."""
+yarn is given without factor. transformers 5.23.0 rejects this unless factor \
+is null; the ratio of the maximum length to the original length is used \
+instead."""
 when = ["is method yarn", "lacks rope.factor"]
 [[rule]]
 says = """\
 factor is not the ratio of max_position_embeddings to the original length. \
-transformers 5.23.0 takes the factor and warns."""
+transformers 5.23.0 uses factor and warns."""
 when = [
   "is method yarn",
   "ratio rope.factor look.positions rope.original_max_position_embeddings"]
 [[rule]]
-says = "max_position_embeddings is below the original length."
+says = "max_position_embeddings is smaller than the original length."
 when = [
   "is method yarn|llama3|longrope",
   "below look.positions rope.original_max_position_embeddings"]
 [[rule]]
-says = "low_freq_factor is above high_freq_factor."
+says = "low_freq_factor must be at most high_freq_factor."
 when = ["is method llama3", "below rope.high_freq_factor rope.low_freq_factor"]
 fault = true
 [[rule]]
-says = "beta_slow is above beta_fast."
+says = "beta_slow must be at most beta_fast."
 when = ["is method yarn", "below rope.beta_fast rope.beta_slow"]
 fault = true
 [[rule]]
-says = "beta_slow is above beta_fast, which is 32 by default."
+says = "beta_slow must be at most beta_fast, which is 32 by default."
 when = ["is method yarn", "lacks rope.beta_fast", "below 32 rope.beta_slow"]
 fault = true
 [[rule]]
-says = "beta_fast is below beta_slow, which is 1 by default."
+says = "beta_fast must be at least beta_slow, which is 1 by default."
 when = ["is method yarn", "lacks rope.beta_slow", "below rope.beta_fast 1"]
 fault = true
 [[rule]]
 says = """\
-The class of {kind} reads some types as others: su and yarn as longrope, mrope \
-as default."""
+The {kind} class reads some types as others: su and yarn as longrope, and \
+mrope as default."""
 when = ["has row.methods", "is rope.type su|yarn|mrope"]
 [[rule]]
 says = """\
-mrope_section assigns the pairs to time, rows and columns, for images: \
-mrope.py makes these tables. For text the calls here suffice."""
+mrope_section assigns the channel pairs to time, rows and columns, for images: \
+mrope.py makes these tables. For text, the calls here are sufficient."""
 when = ["has rope.mrope_section"]
 [[rule]]
-says = "sliding_window is not used: use_sliding_window is false."
+says = "sliding_window is not used because use_sliding_window is false."
 when = [
   "is look.use_sliding_window false", "has given.sliding_window"]
 [[rule]]
 says = """\
-The indexer, which chooses keys, rotates queries and keys of its own: they are \
-not in these calls."""
+The indexer, which selects keys, rotates its own queries and keys; the calls \
+here do not include them."""
 when = ["has row.indexer"]
 [[rule]]
 says = """\
-original_max_position_embeddings inside the dictionary is not read by the \
-class of phi3: the one outside is, which is 4096 by default."""
+The phi3 class does not read original_max_position_embeddings inside the RoPE \
+dictionary. It reads the one at the top level, which is 4096 by default."""
 when = [
   "is given.model_type phi3", "lacks given.original_max_position_embeddings",
   "has rope.original_max_position_embeddings"]
 [[rule]]
 says = """\
-compress_rope_theta is a base for other layers than those of rope_theta, and \
-the calls here have one base for all layers."""
+compress_rope_theta is a base for layers that do not use rope_theta, but the \
+calls here use one base for all layers."""
 when = ["has given.compress_rope_theta", "lacks row.layout"]
 [[rule]]
 says = """\
-swa_rope_theta is a base for layers with a window, and the calls here have one \
+swa_rope_theta is a base for layers with a window, but the calls here use one \
 base for all layers."""
 when = ["has given.swa_rope_theta", "lacks row.layout"]
 [[rule]]
 says = """\
-rope_local_base_freq is a base for layers with a window, and the calls here \
-have one base for all layers."""
+rope_local_base_freq is a base for layers with a window, but the calls here \
+use one base for all layers."""
 when = ["has given.rope_local_base_freq", "lacks row.layout"]
 [[rule]]
 says = """\
-auto_map names code that comes with the checkpoint. With trust_remote_code \
-that code runs in place of the class of transformers, and may differ."""
+auto_map names code that comes with the checkpoint. With trust_remote_code, \
+that code runs instead of the transformers class and may differ from it."""
 when = ["has given.auto_map"]
 [[rule]]
 says = """\
-With alibi, Falcon adds ALiBi to the scores before it divides them by the root \
-of the width: its bias is that of alibi.py, divided as well. Its calls cannot \
-be given here."""
+With alibi, Falcon adds the ALiBi bias before it divides the scores by \
+sqrt(head width), so its bias is that of alibi.py, also divided. Its calls \
+cannot be printed here."""
 when = ["is given.model_type falcon", "is given.alibi true"]
 
 [words]
-unread = "Not read"
+unread = "Cannot read this config.json"
 no_json = """\
-No JSON: line {line}, column {column}: expected {expected}, got {got}."""
+Invalid JSON at line {line}, column {column}: expected {expected}, got {got}."""
 too_long = """\
-A config.json must have at most {limit} characters, got {got}. Keep the keys \
-with rope, head, layer, window or position in their names."""
+A config.json must have at most {limit} characters, got {got}. Keep only the \
+keys with rope, head, layer, window or position in their names."""
 too_deep = """\
-Brackets must be nested at most {deepest} deep: a config.json needs no more."""
-no_object = "A config.json must be an object, {…}; got {got}."
+Brackets must be nested at most {deepest} levels deep; no config.json needs \
+more."""
+no_object = "A config.json must be a JSON object, {…}, got {got}."
 a_value = "a value"
-a_name = "a name in quotes"
-end = "the end"
+a_name = "a name in double quotes"
+end = "the end of the text"
 unknown = "unknown"
 and = ", and "
-mind = "Note"
-built = "Where the model is built"
-forward = "At the start of its forward, once for all layers"
-each_layer = "In each layer, once q and k are made and before k is cached"
-some_layers = "In layers {layers} ({kind}), once q and k are made"
-each_part = "In each layer, to the {part} channels of q and of k for positions"
-right = "Check it"
-own_check = "Check your own rotation"
-guess = "A guess from the keys, in comments: first run this"
+mind = "Notes"
+built = "Where the model is built, once"
+forward = "At the start of the forward pass, once for all layers"
+each_layer = "In each layer, after computing q and k and before caching k"
+some_layers = "In layers {layers} ({kind}), after computing q and k"
+each_part = """\
+In each layer, on the {part} channels of q and k that carry positions"""
+right = "To check this answer"
+own_check = "To check your own rotation"
+guess = "A guess from the keys, printed as comments. Run this first"
 guess_of_class = """\
-A guess, in comments: the code of {kind} does this, and the file has keys that \
-it does not read. First run this"""
+A guess, printed as comments: the code of {kind} makes these calls, but it \
+does not read all positional keys of this file. Run this first"""
 no_type = "no model_type"
-is_guess = "{kind}: a guess from the keys: RoPE, layout {layout}"
+is_guess = "{kind}: RoPE, layout {layout} (a guess from the keys)"
 is_rope = "{kind}: RoPE, layout {layout}"
 is_alibi = "{kind}: ALiBi"
-is_t5 = "{kind}: T5's buckets"
-is_learned = "{kind}: a learned table"
-is_bare = "{kind}: nothing rotates"
-no_calls = "{kind}: calls cannot be given"
-part = "The part for text was read: {part}."
-whole = "A file of {kind} without a part for text is read as one of {part}."
-architecture = "{name}, in architectures, is the class of {kind}: read as one."
+is_t5 = "{kind}: T5 relative position bias"
+is_learned = "{kind}: learned position embeddings"
+is_bare = "{kind}: no RoPE"
+no_calls = "{kind}: the calls cannot be determined"
+part = "Read from {part}, the configuration of the text model."
+whole = """\
+This {kind} file has no separate text configuration, so it is read as a file \
+of {part}."""
+architecture = """\
+architectures names {name}, the class of {kind}, so the file is read as a file \
+of {kind}."""
 from_key = "from {key}"
-from_class = "the default of the class of {kind}"
+from_class = "the default of the {kind} class"
 switch_lacks = """\
-Nothing rotates: {key} is missing, and the code of {kind} rotates only where \
-it is {on}."""
+Queries and keys are not rotated: {key} is missing, and the code of {kind} \
+rotates them only if it is {on}."""
 switched_off = """\
-Nothing rotates: {key} is {got}, and the code of {kind} rotates only where it \
-is {on}. What else it does with positions is unknown here."""
-switched_on = "{key} is {got}, with which the code of {kind} rotates."
-says_nothing = "Nothing rotates: {key} is {got}."
+Queries and keys are not rotated: {key} is {got}, and the code of {kind} \
+rotates them only if it is {on}. Whether it encodes positions in another way \
+is unknown."""
+switched_on = "{key} is {got}, so the code of {kind} rotates queries and keys."
+says_nothing = "Queries and keys are not rotated: {key} is {got}."
 says_alibi = """\
-Nothing rotates: {key} is {got}. The scores get a bias that is linear in the \
-distance, as in alibi.py."""
+Queries and keys are not rotated: {key} is {got}. The attention scores get a \
+bias that is linear in the distance, as in alibi.py."""
 says_relative = """\
-Nothing rotates: {key} is {got}. The scores get learned embeddings of \
-distances, as in shaw.py."""
+Queries and keys are not rotated: {key} is {got}. The attention scores use \
+learned embeddings of the distance, as in shaw.py."""
 conflict = """\
-{key} is {got}, which says that nothing rotates, and the code of {kind} in \
-transformers 5.23.0 rotates all the same: one of the two is wrong for this \
-checkpoint."""
+{key} is {got}, which means that queries and keys are not rotated, but the \
+code of {kind} in transformers 5.23.0 rotates them anyway: one of the two is \
+wrong for this checkpoint."""
 conflict_on = """\
-{key} is {got}, which says that queries and keys rotate, and the code of \
-{kind} in transformers 5.23.0 rotates nothing: which of the two is right for \
-this checkpoint is unknown here."""
+{key} is {got}, which means that queries and keys are rotated, but the code of \
+{kind} in transformers 5.23.0 does not rotate them: which of the two is right \
+for this checkpoint is unknown."""
 measured_none = """\
-Nothing rotates in {kind}: measured in a small random model of transformers \
-5.23.0, which has {what}."""
+Queries and keys are not rotated in {kind}: we measured this in a small random \
+model of transformers 5.23.0, which has {what}."""
 layout = """\
-Layout {layout}. No configuration has it; it was measured in \
+Layout {layout}. No config.json specifies it; we measured it in \
 models/{file}/modeling_{file}.py of transformers 5.23.0."""
 layout_measured = "Layout {layout}, measured in a small random model of {kind}."
-layout_by_key = "Layout {layout} of the weights, from rope_interleave."
-head_dim = "Heads of {head} channels{of}, {source}."
+layout_by_key = "Layout of the weights: {layout}, from rope_interleave."
+head_dim = "Each head has {head} channels{of}, {source}."
 qk_rope_head_dim = """\
-Of each head, {head} channels are for positions, {source}; they are rotated \
-apart from the others."""
-wide = "Heads of {head} channels: hidden size {wide} over {heads} heads."
-share = "{turned} of {head} channels rotate."
+In each head, {head} channels carry positions, {source}; they are rotated \
+separately from the other channels."""
+wide = """\
+Each head has {head} channels: hidden size {wide} divided by {heads} heads."""
+share = "{turned} of {head} channels are rotated."
 base = "Base {base}{of}, {source}."
 base_of_class = """\
-The base is a default, from no key that this code reads. The file of a \
-checkpoint usually has one, and a wrong base raises no error: is this the \
-whole file?"""
-of_kind = " in layers of {kind}"
-still = "In layers {layers} ({kind}) nothing rotates{by}."
+The base is a default, because no key that this code reads sets it. The \
+config.json of a checkpoint usually sets the base, and a wrong base raises no \
+error. Check that this is the whole file."""
+of_kind = " in {kind} layers"
+still = "Layers {layers} ({kind}) do not rotate queries and keys{by}."
 by_key = ", from {key}"
 window = """\
-A token sees {window} keys, itself among them, in layers with a window: {key}, \
-{source}."""
+In layers with a window, a token attends to {window} keys, itself included: \
+{key}, {source}."""
 scale = """\
-Scores are multiplied by scale, below, in place of one over the root of the \
-width, from mscale_all_dim."""
+Attention scores are multiplied by scale (below, from mscale_all_dim) instead \
+of 1 / sqrt(head width)."""
 scores_by = """\
-Scores are multiplied by {by} ({key}), in place of one over the root of the \
-width."""
+Attention scores are multiplied by {by} ({key}) instead of 1 / sqrt(head \
+width)."""
 scores_same = """\
-Scores are multiplied by {by} ({key}), which is one over the root of the \
-width."""
+Attention scores are multiplied by {by} ({key}), which equals 1 / sqrt(head \
+width)."""
 the_code = "in the code"
 capped = """\
-Scores are capped before the mask: {cap} * tanh(scores / {cap}), from {key}."""
+Attention scores are capped before the mask: {cap} * tanh(scores / {cap}), \
+from {key}."""
 number = "{key}: {value}, {source}."
-reads = "It must pass layers_as_configured, and report"
+reads = "The check layers_as_configured must pass and report"
 reading = "{layout} layout, {turned} of {head} channels"
-asks = "It reports layout, base and share as measured: take its results."
+asks = """\
+The command prints the layout, the base and the rotated fraction that it \
+measures: use these values."""
 command = "python check_positions.py transformers:config.json"
-asks_bare = "It must report no rotation."
-asks_alibi = "It must report no rotation, and a linear bias."
-asks_t5 = "It must report no rotation."
-asks_learned = "It must report an added vector, and no rotation."
+asks_bare = "The command must report no rotation."
+asks_alibi = "The command must report no rotation and a linear bias."
+asks_t5 = "The command must report no rotation."
+asks_learned = "The command must report an added vector and no rotation."
 twice = """\
-{key} is twice in one object. The last one counts, in Python and here."""
+{key} appears twice in one object. Python and this tool use the last value."""
 value = "{key} must be {expected}, got {got}."
 not_read = """\
-{key} is not read by the code of {kind} in transformers 5.23.0; whoever \
-trained the model may have meant it."""
+{key} is not read by the code of {kind} in transformers 5.23.0, although the \
+model's authors may have intended it to have an effect."""
 strange = """\
-{key} seems to be about positions. It is unknown here, and nothing was read \
-from it."""
+{key} seems to concern positions, but its meaning is unknown, so it was \
+ignored."""
 same = """\
-{key} is not read by the code of {kind}, which has the same value."""
-idle = "No call here depends on {keys}."
+{key} is not read by the code of {kind}, which uses the same value anyway."""
+idle = "No call depends on {keys}."
 no_signs = """\
-No key here is about positions, and the class is unknown here: positions may \
-be made in the code, or not at all."""
+No key of this file concerns positions, and its model class is unknown: the \
+code may encode positions without a key, or not at all."""
 no_keys = """\
-The class is unknown here, and no key gives a base, a share or a scaling of \
-RoPE."""
+The model class is unknown, and no key specifies a base, a rotated fraction or \
+a scaling of RoPE."""
 measured_only = """\
-In a small random model of {kind} queries and keys rotate, but what its code \
-makes of each key is unknown here: these calls read the keys as other models \
-use them."""
+A small random model of {kind} rotates queries and keys, but how its code uses \
+each key is unknown. The calls below assume the usual meaning of the keys."""
 unknown_type = """\
-Which code reads this file is unknown ({kind}); it may read its keys in \
-another way than the models that are known here. Find out with python \
+The code that reads this file is unknown ({kind}) and may interpret its keys \
+differently from the models that this tool knows. To find out, run python \
 check_positions.py transformers:config.json, or pass your rotation to \
 check_rotation."""
 no_layout = """\
-The layout is unknown: half or interleaved is decided in the code, and a wrong \
-one raises no error. check_positions.py finds it in a model, read_rotation in \
-a function."""
+The layout is unknown: the code decides between half and interleaved, and a \
+wrong layout raises no error. check_positions.py measures it in a model, and \
+read_rotation in a function."""
 nested = """\
-The code of {kind} reads one dictionary of RoPE, and here is one for each kind \
-of layer."""
+The code of {kind} reads one RoPE dictionary for all layers, but this file has \
+one for each kind of layer."""
 flat = """\
-The code of {kind} reads a dictionary of RoPE for each kind of layer, and here \
-is one for all."""
+The code of {kind} reads one RoPE dictionary for each kind of layer, but this \
+file has one for all layers."""
 no_head = """\
-The width of a head is missing: head_dim, or hidden_size and \
+The head width is missing: set head_dim, or both hidden_size and \
 num_attention_heads."""
 no_base = """\
-The base is missing, and the class is unknown here: rope_theta."""
+The base is missing, and the model class with its default is unknown: set \
+rope_theta."""
 no_method = """\
-rope_type must be a method that is known here, got {method}: default, linear, \
-dynamic, yarn, llama3, longrope or proportional."""
-odd = "{turned} channels would rotate, and pairs need an even number of them."
-needs = "{method} needs {key}."
-pairs = "{key} must have {pairs} numbers, one for each pair, got {got}."
+rope_type must be one that this tool knows (default, linear, dynamic, yarn, \
+llama3, longrope or proportional), got {method}."""
+odd = """\
+The number of rotated channels must be even, got {turned}: check the head \
+width and the rotated fraction."""
+needs = "{method} requires {key}: add it to the file."
+pairs = """\
+{key} must contain {pairs} numbers, one for each channel pair, got {got}."""
 layer_types = """\
-layer_types must have {many} words, one for each layer, got {got}."""
+layer_types must contain {many} strings, one for each layer, got {got}."""
 no_rope_layers = """\
-no_rope_layers must have {many} numbers, one for each layer, got {got}."""
-no_kind = "Layers of the kind {kind} are unknown here."
-no_window = "Layers of {kind} need {key}."
+no_rope_layers must contain {many} numbers, one for each layer, got {got}."""
+no_kind = "{kind} layers are unknown to this tool."
+no_window = "{kind} layers require {key}: add it to the file."
 no_pattern = """\
-Which layers have the window of {key} is unknown for {kind}: layer_types must \
-name them."""
-a_number = "a whole number"
-all_bare = "No layer rotates anything, though the file has a base."
+Which layers of {kind} use the window of {key} is unknown: list them in \
+layer_types."""
+a_number = "an integer"
+all_bare = "No layer rotates queries and keys, although the file has a base."
 '''
 
-# From experiments/configurations.py: what was asked of models and of stacks.
+# From experiments/configurations.py: measurements of models and of libraries.
 MEASURED = r"""
 {
 "models": {
@@ -2782,7 +2806,8 @@ MEASURED = r"""
  "visual_bert", "xclip_text_model", "xlm", "xlm-roberta", "xlm-roberta-xl"],
 "a learned table added to the embeddings and a learned bias of the scores":
  ["layoutlmv3", "mpnet"],
-"a learned table added to the embeddings and scores of distances": ["bros"],
+"a learned table added to the embeddings and scores that depend on distance":
+ ["bros"],
 "a linear bias of the scores": ["bloom", "mpt"],
 "half": ["EvollaModel", "afmoe", "apertus", "arcee", "aria_text", "axk1",
  "axk2", "bailing_hybrid", "beam", "bitnet", "clvp_encoder",
@@ -2816,8 +2841,8 @@ MEASURED = r"""
  "llama4_text", "openai_privacy_filter", "roformer"],
 "no other encoding of positions": ["dpr", "glm5_next_text", "jamba",
  "kimi_linear", "nemotron_h", "zamba", "zamba2"],
-"scores of distances": ["funnel", "inkling2_text", "inkling_text", "vits",
- "xlnet"]
+"scores that depend on distance": ["funnel", "inkling2_text", "inkling_text",
+ "vits", "xlnet"]
 },
 "switches": {
 "esm": "position_embedding_type rotary",
@@ -2826,65 +2851,65 @@ MEASURED = r"""
 },
 "outcomes": {
 "Llama 3.1, both turns left out": {"an error": ["transformers 4.57.6",
- "transformers 5.23.0", "vLLM 0.33.0"], "as meant": ["mlx-lm 0.32.2",
+ "transformers 5.23.0", "vLLM 0.33.0"], "as intended": ["mlx-lm 0.32.2",
  "llama.cpp at 0c1e570"]},
 "Llama 3.1, new dictionary": {"plain RoPE with base 10,000":
- ["transformers 4.57.6", "mlx-lm 0.32.2"], "as meant": ["transformers 5.23.0",
- "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
+ ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
 "Llama 3.1, no original length": {"an error": ["transformers 4.57.6"],
- "Llama 3.1's stretch from max_position_embeddings": ["transformers 5.23.0",
- "vLLM 0.33.0", "llama.cpp at 0c1e570"], "as meant": ["mlx-lm 0.32.2"]},
-"YaRN, `attention_factor` 1": {"YaRN with its usual settings": ["mlx-lm 0.32.2",
- "llama.cpp at 0c1e570"], "as meant": ["transformers 4.57.6",
- "transformers 5.23.0", "vLLM 0.33.0"]},
-"YaRN, `beta_fast` 8": {"YaRN with its usual settings":
- ["llama.cpp at 0c1e570"], "as meant": ["transformers 4.57.6",
+ "Llama 3.1 scaling from max_position_embeddings": ["transformers 5.23.0",
+ "vLLM 0.33.0", "llama.cpp at 0c1e570"], "as intended": ["mlx-lm 0.32.2"]},
+"YaRN, `attention_factor` 1": {"YaRN with its default settings":
+ ["mlx-lm 0.32.2", "llama.cpp at 0c1e570"], "as intended":
+ ["transformers 4.57.6", "transformers 5.23.0", "vLLM 0.33.0"]},
+"YaRN, `beta_fast` 8": {"YaRN with its default settings":
+ ["llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
  "transformers 5.23.0", "vLLM 0.33.0", "mlx-lm 0.32.2"]},
-"YaRN, `mscale` and `mscale_all_dim` 1": {"YaRN with its usual settings":
- ["llama.cpp at 0c1e570"], "as meant": ["transformers 4.57.6",
+"YaRN, `mscale` and `mscale_all_dim` 1": {"YaRN with its default settings":
+ ["llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
  "transformers 5.23.0", "vLLM 0.33.0", "mlx-lm 0.32.2"]},
-"YaRN, `truncate` false": {"YaRN with its usual settings": ["mlx-lm 0.32.2",
- "llama.cpp at 0c1e570"], "as meant": ["transformers 4.57.6",
+"YaRN, `truncate` false": {"YaRN with its default settings": ["mlx-lm 0.32.2",
+ "llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
  "transformers 5.23.0", "vLLM 0.33.0"]},
 "YaRN, new dictionary": {"plain RoPE with base 10,000": ["transformers 4.57.6",
- "mlx-lm 0.32.2"], "as meant": ["transformers 5.23.0", "vLLM 0.33.0",
+ "mlx-lm 0.32.2"], "as intended": ["transformers 5.23.0", "vLLM 0.33.0",
  "llama.cpp at 0c1e570"]},
 "YaRN, no original length": {"YaRN from max_position_embeddings":
  ["transformers 4.57.6", "transformers 5.23.0", "vLLM 0.33.0",
- "llama.cpp at 0c1e570"], "as meant": ["mlx-lm 0.32.2"]},
+ "llama.cpp at 0c1e570"], "as intended": ["mlx-lm 0.32.2"]},
 "YaRN, original length outside": {"YaRN from max_position_embeddings":
- ["transformers 4.57.6", "llama.cpp at 0c1e570"], "as meant":
+ ["transformers 4.57.6", "llama.cpp at 0c1e570"], "as intended":
  ["transformers 5.23.0", "vLLM 0.33.0", "mlx-lm 0.32.2"]},
 "a type, no factor": {"an error": ["transformers 4.57.6", "transformers 5.23.0",
  "vLLM 0.33.0", "mlx-lm 0.32.2"], "plain RoPE with the base as written":
  ["llama.cpp at 0c1e570"]},
 "base inside, as transformers 5 writes it": {"plain RoPE with base 10,000":
- ["transformers 4.57.6", "mlx-lm 0.32.2"], "as meant": ["transformers 5.23.0",
- "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
+ ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
 "dynamic, a text of twice the length": {"plain RoPE with the base as written":
- ["vLLM 0.33.0", "llama.cpp at 0c1e570"], "as meant": ["transformers 4.57.6",
+ ["vLLM 0.33.0", "llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
  "transformers 5.23.0", "mlx-lm 0.32.2"]},
 "half of each head, inside": {"plain RoPE with base 10,000":
  ["transformers 4.57.6", "mlx-lm 0.32.2"],
  "plain RoPE with the base as written": ["transformers 5.23.0",
- "llama.cpp at 0c1e570"], "as meant": ["vLLM 0.33.0"]},
+ "llama.cpp at 0c1e570"], "as intended": ["vLLM 0.33.0"]},
 "half of each head, outside": {"an error": ["transformers 4.57.6"],
  "plain RoPE with the base as written": ["transformers 5.23.0", "mlx-lm 0.32.2",
- "llama.cpp at 0c1e570"], "as meant": ["vLLM 0.33.0"]},
+ "llama.cpp at 0c1e570"], "as intended": ["vLLM 0.33.0"]},
 "linear, new dictionary": {"plain RoPE with base 10,000":
- ["transformers 4.57.6", "mlx-lm 0.32.2"], "as meant": ["transformers 5.23.0",
- "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
+ ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
 "linear, new dictionary, base outside": {"plain RoPE with the base as written":
- ["transformers 4.57.6", "mlx-lm 0.32.2"], "as meant": ["transformers 5.23.0",
- "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
+ ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
 "no type, only a factor": {"an error": ["transformers 4.57.6"],
  "plain RoPE with the base as written": ["transformers 5.23.0", "vLLM 0.33.0",
  "mlx-lm 0.32.2", "llama.cpp at 0c1e570"]},
 "two types that differ": {"plain RoPE with the base as written":
  ["transformers 4.57.6", "mlx-lm 0.32.2"], "an error": ["vLLM 0.33.0"],
- "as meant": ["transformers 5.23.0", "llama.cpp at 0c1e570"]},
+ "as intended": ["transformers 5.23.0", "llama.cpp at 0c1e570"]},
 "type `mrope`, with sections": {"an error": ["transformers 4.57.6",
- "transformers 5.23.0"], "as meant": ["vLLM 0.33.0", "mlx-lm 0.32.2",
+ "transformers 5.23.0"], "as intended": ["vLLM 0.33.0", "mlx-lm 0.32.2",
  "llama.cpp at 0c1e570"]}
 }
 }
