@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Lab: Implement T5's relative position buckets
+# # Lab: Implement T5’s relative position buckets
 #
 # Write the function that assigns every distance a row of T5's table, in causal and in bidirectional attention, and use
 # it in the attention head of a decoder.
