@@ -19,9 +19,8 @@ def compare(broken, fixed, check, finds):
         raise ValueError(f"no check may fail on the fix, but {left[0]}")
     found = next(f for f in wrong if f.check == finds)
     told = f"{finds} fails. {found.asked} {found.found}"
-    if not any(
-        said in found.found for said in ("in place of", "no: ", "no,")
-    ):
+    shown = "in place of", "instead of", "no: ", "no,"
+    if not any(words in found.found for words in shown):
         told += f"; expected {found.expected}"
     say("broken", told + (f" ({found.where})" if found.where else ""))
     if others := sorted({name for name in names if name != finds}):

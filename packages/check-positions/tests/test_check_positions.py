@@ -232,7 +232,7 @@ def test_dynamic_with_alpha_is_that_of_hunyuan(share, same_as):
     ("message", "settings"),
     [
         (
-            "rope_type must be a known one, got 'su'",
+            "rope_type must be default, linear, dynamic, yarn, llama3, longrope or proportional, got 'su'",
             {"rope_type": "su", "rope_theta": 1e4, "factor": 2.0, **YARN},
         ),
         ("settings must have rope_theta, got ['rope_type']", {"rope_type": "default"}),
@@ -407,38 +407,38 @@ def dynamic(x, positions):
     ("rotate", "check", "options", "words"),
     [
         (lambda x, positions: x / 0, "finite", {}, "Are all values finite? no"),
-        (in_place, "input_kept", {}, "an operation in place"),
-        (lambda x, at: torch.dropout(RIGHT(x, at), 0.5, True), "same_twice", {}, "dropout left on"),
+        (in_place, "input_kept", {}, "an in-place operation"),
+        (lambda x, at: torch.dropout(RIGHT(x, at), 0.5, True), "same_twice", {}, "dropout that is still on"),
         (Kept(), "same_twice", {}, "before a call with a late one and after"),
         (table_and_swap, "one_layout", {}, "the table is in the half layout, the swap interleaved"),
-        (table_and_swap, "norm_kept", {}, "first vector 0, position 1"),
-        (table_and_swap, "offsets_alone", {}, "6.685 in place of 7.889"),
-        (not_norm, "norm_kept", {}, "Are lengths the same"),
-        (clamped, "offsets_alone", {}, "all moved by 1012"),
+        (table_and_swap, "norm_kept", {}, "first at vector 0, position 1"),
+        (table_and_swap, "offsets_alone", {}, "6.685 instead of 7.889"),
+        (not_norm, "norm_kept", {}, "Does a vector have the same norm"),
+        (clamped, "offsets_alone", {}, "shift 1012"),
         (rounded, "precise_angles", {}, "first at position 257, channels (0, 8)"),
-        (low_angles, "precise_angles", {}, "late angles right in bfloat16"),
-        (low_angles, "precise_angles", {}, "late angles right in autocast to bfloat16"),
+        (low_angles, "precise_angles", {}, "Are angles right in bfloat16"),
+        (low_angles, "precise_angles", {}, "Are angles right in autocast to bfloat16"),
         (restarted, "place_alone", {}, "counted from 0 in each call"),
-        (ends, "reaches", {"length": 8192}, "8191 is refused: index out of range"),
+        (ends, "reaches", {"length": 8192}, "position 8191 raises IndexError: index out of range"),
         (float64, "float64", {"float64": False}, "makes float64"),
         (RIGHT, "as_configured", {"layout": "interleaved"}, "the layout is half, not interleaved"),
         (
             RIGHT,
             "as_configured",
             {"settings": {"rope_theta": 1.1e4}},
-            "pair 1 turns by 0.316228 a position, not 0.31",
+            "pair 1 rotates by 0.316228 radians per position, not 0.31",
         ),
         (
             turning(W, factor=1.3),
             "as_configured",
             {"settings": {"rope_theta": 1e4}},
-            "lengths are times 1.3, not 1",
+            "lengths are multiplied by 1.3, not 1",
         ),
         (
             turning(10_000.0 ** -(torch.arange(4, dtype=torch.float64) / 4)),
             "as_configured",
             {"settings": {"rope_theta": 1e4}},
-            "4 pairs turn, not 8",
+            "4 pairs rotate, not 8",
         ),
         (
             turning(10_000.0 ** -(torch.arange(4, dtype=torch.float64) / 4)),
@@ -480,7 +480,7 @@ def test_a_rotation_that_hangs_on_the_longest_promised_nothing():
     findings = check_rotation(dynamic, 16)
     found = one(findings, "longest")
     assert found.verdict == "no promise"
-    assert "cache keys before they are turned" in found.found
+    assert "cache keys before they are rotated" in found.found
     assert "same_twice" not in failing(findings)
 
 
@@ -634,9 +634,12 @@ def test_faults_are_found_with_a_norm_around_the_rotation(rotate, checks):
 def test_a_norm_that_hides_the_rotation_leaves_it_unread_and_no_check_fails(rotate):
     findings = check_rotation(rotate, 64, settings={"rope_type": "default", "rope_theta": 1e4})
     assert not failing(findings)
-    assert one(findings, "reading").found == "is: a norm, and inside it what is not linear"
+    assert one(findings, "reading").found == "is: a norm around a function that is not linear"
     found = one(findings, "as_configured")
-    assert (found.verdict, found.found) == ("no power", "a norm hides what is inside it, which is not linear")
+    assert (found.verdict, found.found) == (
+        "no power",
+        "the function inside the norm is not linear and cannot be read",
+    )
 
 
 def test_what_is_not_linear_and_has_no_norm_is_still_no_rotation():
@@ -746,7 +749,7 @@ def test_the_bias_is_read_off():
     assert one(check_attention(ALIBI, 16), "bias").found == (
         "head 0: 0.0625 less for each step back; head 1: 0.00391 less for each step back"
     )
-    assert "at the farthest, beside the nearest" in one(check_attention(T5, 16), "bias").found
+    assert "at the farthest key, relative to the nearest" in one(check_attention(T5, 16), "bias").found
     assert one(check_attention(turned, 16), "bias").found == "nothing"
 
 
@@ -760,9 +763,9 @@ def test_slopes_that_are_given_are_held():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "causal, and all keys before a token"),
-        ({"window": 8}, "causal, a window of 8 keys, the token among them"),
-        ({"causal": False}, "sees ahead, and all keys before a token"),
+        ({}, "causal, with all earlier keys"),
+        ({"window": 8}, "causal, a window of 8 keys, the token itself included"),
+        ({"causal": False}, "not causal, with all earlier keys"),
     ],
 )
 def test_what_is_hidden_is_read_off(options, said):
@@ -797,17 +800,17 @@ def holed(q, k, v, i, j):
     [
         (lambda q, k, v, i, j: 0 * q / 0, "finite", {}, "Are all values finite? no"),
         (lambda q, k, v, i, j: torch.dropout(turned(q, k, v, i, j), 0.5, True), "same_twice", {}, "no"),
-        (right_window(), "hidden_keys", {"window": 9}, "a window of 8 keys, the token among them"),
+        (right_window(), "hidden_keys", {"window": 9}, "a window of 8 keys, the token itself included"),
         (right_window(), "hidden_keys", {"window": 7}, "expected a window of 7 keys"),
-        (attending(), "hidden_keys", {"causal": False}, "expected keys ahead"),
-        (attending(causal=False), "hidden_keys", {"causal": True}, "sees ahead"),
-        (holed, "hidden_keys", {"causal": True}, "but for query 5, from which it hides key 0"),
-        (attending(), "adds_up", {"sinks": True}, "a sink that the kernel does not know"),
+        (attending(), "hidden_keys", {"causal": False}, "expected not causal"),
+        (attending(causal=False), "hidden_keys", {"causal": True}, "not causal"),
+        (holed, "hidden_keys", {"causal": True}, "but query 5 does not see key 0"),
+        (attending(), "adds_up", {"sinks": True}, "a sink that the kernel does not support"),
         (attending(sink=0.0), "adds_up", {"sinks": False}, "a sink has the rest"),
-        (top_left, "rows_alone", {}, "first head 0, query 59"),
+        (top_left, "rows_alone", {}, "first at head 0, query 59"),
         (by_rows, "rows_alone", {}, "counted from the first key"),
-        (attending(lambda i, j: (i[:, None] - j) * i[:, None] / 99), "offsets_alone", {}, "moved by 1,"),
-        (lambda q, k, v, i, j: turned(q, k, v, i.clamp(max=99), j), "offsets_alone", {}, "moved by 100,"),
+        (attending(lambda i, j: (i[:, None] - j) * i[:, None] / 99), "offsets_alone", {}, "shift 1,"),
+        (lambda q, k, v, i, j: turned(q, k, v, i.clamp(max=99), j), "offsets_alone", {}, "shift 100,"),
     ],
 )
 def test_a_fault_of_an_attention_is_found_by_its_check(attend, check, options, words):
@@ -832,7 +835,7 @@ def test_a_temperature_by_position_promised_nothing():
 def test_an_attention_that_could_not_have_failed_says_so():
     plain = attending(causal=False)
     found = one(check_attention(plain, 16), "offsets_alone")
-    assert (found.verdict, found.found) == ("no power", "keys may trade places, and no weight changes")
+    assert (found.verdict, found.found) == ("no power", "reversing the positions of keys changes no weight")
     found = one(check_attention(right_window(), 16, window=99), "hidden_keys")
     assert found.verdict == "no power"
     assert "64 keys do not reach beyond a window of 99" in found.found
@@ -867,7 +870,10 @@ def test_a_report_has_what_fails_first_and_counts():
     lines = report(findings).splitlines()
     told = " ".join(lines[:2]).split(None, 2)
     assert told[:2] == ["fails", "norm_kept"]
-    assert " ".join(told[2].split()) == "Same? 2; expected 1 within 5.0e-01; first here. Mostly so"
+    assert (
+        " ".join(told[2].split())
+        == "Same? 2; expected 1 within 5.0e-01; first at here. Most common cause: so"
+    )
     assert lines[-1] == "1 fails, 1 passes"
     with pytest.raises(AssertionError) as caught:
         assert_positions(findings)

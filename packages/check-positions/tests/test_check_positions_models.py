@@ -246,7 +246,7 @@ def test_nothing_fails_of_a_right_model():
         "finite", "same_twice", "alone_in_batch", "alone_as_padded", "alone_as_packed", "moved_as_here",
         "no_peeking", "whole_as_steps", "whole_as_chunks", "past_limits", "padded_as_steps",
     }  # fmt: skip
-    assert one(findings, "past_limits").found.endswith("by 48 tokens across a window 30, another 40")
+    assert one(findings, "past_limits").found.endswith("with 48 tokens, beyond a window 30, another 40")
 
 
 def test_nothing_fails_of_a_decoder_of_block():
@@ -295,16 +295,16 @@ def test_positions_that_begin_elsewhere_are_found_and_used():
             lambda *given: (torch.dropout(Tiny()(*given)[0], 0.1, True), None),
             "same_twice",
             {},
-            "dropout left on",
+            "dropout that is still on",
         ),
         (Peeks(), "no_peeking", {}, "a mask that is not causal"),
         (Decided(), "alone_in_batch", {}, "any() of a mask"),
-        (Counts(), "alone_as_padded", {}, "a mask without it"),
+        (Counts(), "alone_as_padded", {}, "a mask that ignores it"),
         (Tiny(), "alone_as_packed", {"packs": True}, "without a mask between documents"),
         (Learned(), "moved_as_here", {"moves": True}, "or a table"),
-        (Restarts(), "whole_as_steps", {}, "first token 12"),
-        (TopLeft(), "whole_as_chunks", {}, "first token 5"),
-        (Window(), "past_limits", {"limits": {"window": 30}}, "by 38 tokens across window 30"),
+        (Restarts(), "whole_as_steps", {}, "first at token 12"),
+        (TopLeft(), "whole_as_chunks", {}, "first at token 5"),
+        (Window(), "past_limits", {"limits": {"window": 30}}, "with 38 tokens, beyond window 30"),
     ],
 )
 def test_a_fault_of_a_model_is_found_by_its_check(model, check, options, words):
@@ -342,23 +342,23 @@ def test_an_encoder_is_asked_nothing_about_what_comes_later():
 def test_a_model_without_order_has_no_power(model):
     findings = checked(model)
     assert (findings[-1].check, findings[-1].verdict) == ("order", "no power")
-    assert findings[-1].found == "tokens may trade places, and no logit changes"
+    assert findings[-1].found == "swapping two tokens changes no logit"
 
 
 @pytest.mark.claim("no-verdict-without-power", "A check that could not have failed does not pass.")
 def test_a_prompt_within_every_limit_has_no_power():
     found = one(checked(Tiny(), limits={"window": 4096}, longest=256), "past_limits")
-    assert (found.verdict, found.found) == ("no power", "no prompt of 256 tokens crosses window 4096")
+    assert (found.verdict, found.found) == ("no power", "no prompt of 256 tokens exceeds window 4096")
     found = one(checked(RightWindow(), limits={"near": 30, "far": 4096}), "past_limits")
     assert found.verdict == "passes"
-    assert found.found.endswith("across near 30; not crossed: far 4096")
+    assert found.found.endswith("beyond near 30; not exceeded: far 4096")
 
 
 def test_a_model_without_a_cache_says_so():
     findings = check_model(without_cache(Tiny()), VOCABULARY, limits={"window": 30})
     for check in ("whole_as_steps", "whole_as_chunks", "past_limits"):
         found = one(findings, check)
-        assert (found.verdict, found.found) == ("no power", "the model gives no cache")
+        assert (found.verdict, found.found) == ("no power", "the model returns no cache")
 
 
 def test_a_model_that_takes_no_positions_and_no_mask_says_what_it_was_given():
@@ -392,7 +392,7 @@ def test_a_model_that_refuses_a_batch_is_asked_all_else():
     assert not failing(findings)
     told = [each for each in findings if each.check == "alone_in_batch"]
     assert [each.verdict for each in told] == ["no power", "passes"]
-    assert told[0].asked == "It could not run a batch of three texts:"
+    assert told[0].asked == "The model could not run a batch of three sequences:"
     assert "model must take ids (3, 24), mask None, positions None, no cache; it raised RuntimeError" in (
         told[0].found
     )
@@ -511,13 +511,13 @@ def test_a_start_on_meta_is_found_out(build, initialize, verdict):
     assert (saved.check, saved.verdict) == ("saved_and_loaded", "passes")
     assert (meta.check, meta.verdict) == ("started_on_meta", verdict)
     if verdict == "fails":
-        assert meta.found in {f"no: {name}, of no checkpoint" for name in ("inv_freq", "index", "bias")}
+        assert meta.found in {f"no: {name}, not in the checkpoint" for name in ("inv_freq", "index", "bias")}
 
 
 def test_numbers_that_are_drawn_anew_are_found_out():
     saved, _ = check_start(Drawn)
     assert saved.verdict == "fails"
-    assert "signs, of no checkpoint" in saved.found
+    assert "signs, not in the checkpoint" in saved.found
 
 
 def test_a_model_that_cannot_begin_on_meta_says_why():
@@ -528,15 +528,15 @@ def test_a_model_that_cannot_begin_on_meta_says_why():
 
     found = check_start(Reads)[1]
     assert found.verdict == "no power"
-    assert found.found.startswith("it cannot be: ")
+    assert found.found.startswith("it could not be built so: ")
 
 
 def test_what_builds_no_module_is_refused():
     def large():
         raise MemoryError("3 TiB")
 
-    refused("build must give a module, got dict", check_start, dict)
-    refused("build must give a module; it raised MemoryError: 3 TiB", check_start, large)
+    refused("build must return a module, got dict", check_start, dict)
+    refused("build must return a module; it raised MemoryError: 3 TiB", check_start, large)
 
 
 # --- layers
@@ -671,17 +671,20 @@ def test_layers_beside_their_configuration():
     layers = layers_of(still, added, scaled, axes, turning(rope_frequencies(16, base=10000)))
     told = check_layers(layers, [settings, {}, None, {}, settings])
     assert [each.verdict for each in told] == ["passes", "no promise", "reads"]
-    assert told[1].found.startswith("layers 0 turn nothing, which their configuration does not say")
+    assert told[1].found.startswith("layers 0 do not rotate, although no key of the configuration says so")
     assert told[2].found == "no rotation to compare in layers 1, 2, 3: adds, scales, turns on axes"
     (found,) = check_layers(layers_of(bent), [{}])
     assert found.verdict == "fails"
     (found,) = check_layers(layers_of(turning(rope_frequencies(16, base=10000))), [None])
-    assert found.found.startswith("no, in layers 0: turns: half layout")
+    assert found.found.startswith("no, in layers 0: rotates: half layout")
 
 
 def test_settings_for_another_number_of_layers_are_refused():
     refused(
-        "settings must be 2, one a layer, got 1", check_layers, [Layer("still", torch.ones(2, 2))] * 2, [None]
+        "settings must have 2 entries, one for each layer, got 1",
+        check_layers,
+        [Layer("still", torch.ones(2, 2))] * 2,
+        [None],
     )
 
 
@@ -750,7 +753,7 @@ def test_a_fault_in_a_library_is_found_through_its_configuration_alone(tmp_path,
     monkeypatch.setattr(modeling, "rotate_half", swapped)
     assert main(["transformers:" + written(tmp_path)]) == 1
     said = capsys.readouterr().out
-    assert said.startswith("fails       layers_as_configured")
+    assert said.startswith("fails           layers_as_configured")
 
 
 @pytest.mark.slow
@@ -775,12 +778,12 @@ def test_a_folder_with_weights_is_loaded_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("{}", "must be a folder with a config.json, or such a file, of a model that is known"),
+        ("{}", "must be a config.json or a folder with one, of a model that transformers knows"),
         (
             "{}/no/config.json",
-            "/no/config.json must be a folder with a config.json, or such a file; there is none",
+            "/no/config.json must be a config.json or a folder with one; it does not exist",
         ),
-        ("{}/config.json", "must be a folder with a config.json, or such a file, of a model that is known"),
+        ("{}/config.json", "must be a config.json or a folder with one, of a model that transformers knows"),
     ],
 )
 def test_without_a_configuration_there_is_nothing_to_ask(model, words, tmp_path, capsys):
@@ -910,7 +913,7 @@ def test_a_file_that_a_library_rejects_is_told_in_one_line(tmp_path, capsys):
         json.dumps({"model_type": "gemma4_assistant", "text_config": {"hidden_size_per_layer_input": 256}})
     )
     assert main([f"transformers:{tmp_path}"]) == 2
-    assert capsys.readouterr().err.startswith(f"check_positions.py: {tmp_path} must be a folder")
+    assert capsys.readouterr().err.startswith(f"check_positions.py: {tmp_path} must be a config.json")
 
 
 def test_a_model_that_cannot_run_is_named_with_what_it_raised(tmp_path, monkeypatch, capsys):

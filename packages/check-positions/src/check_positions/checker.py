@@ -1,33 +1,35 @@
 """Is my positional code right? Checks for a rotation, an attention, a model.
 
-A check asks one question whose answer is known and gives a Finding: what was
-asked, expected and found, within which tolerance, where it first went wrong,
-and what mostly causes that. Its verdict is one of
+Each check tests one question with a known answer and returns a Finding: the
+question, the expected and the found answer, the tolerance, the first place that
+is wrong, and the most common cause. Its verdict is printed as one of
 
     passes, fails
-    reads       a property that was read off; there is no right answer
-    no promise  it differs, and nothing promised that it would not
-    no power    it could not have failed here, or could not run, and says why
+    reads           a measured property, for which there is no right answer
+    not guaranteed  it differs, but nothing guarantees that it does not
+    inconclusive    it could not have failed here, or could not run; it says why
 
-Hand over what you have: rotate(x, positions) to check_rotation; attend(q, k, v,
-query_positions, key_positions) to check_attention; a model to check_model, its
-maker to check_start. report(findings) is a table, assert_positions(findings)
-raises with the same words. From a shell, for models of transformers,
+In code and JSON, the last two are "no promise" and "no power". Pass your code:
+rotate(x, positions) to check_rotation; attend(q, k, v, query_positions,
+key_positions) to check_attention; a model to check_model, a function that
+builds it to check_start. report(findings) returns a table,
+assert_positions(findings) raises an AssertionError with the failures. The shell
+command, for models of transformers,
 
     python check_positions.py transformers:path-or-config.json [--json]
 
-builds a small random one from its configuration, or loads a folder that has
-weights, and exits with 1 where something fails.
+builds a small random model from its configuration, or loads a folder that has
+weights, and exits with 1 if a check fails.
 
-Tolerances: eps is the rounding of float32, in which tables of angles are made,
-or of a coarser dtype that is asked about. A turn by p radians is right to 4 p
-eps. The logits of a model are right to 16 times what they change by when each
-weight moves by one rounding, and when the batch grows.
+Tolerances: eps is the rounding of float32, the dtype of tables of angles, or of
+a coarser dtype that is tested. A rotation by p radians is right to 4 p eps. The
+logits of a model are right to 16 times their change when each weight changes by
+one rounding, and when the batch grows.
 
 Source: arXiv:2104.09864, section 3.2.2 (a rotation, its pairs and frequencies).
 arXiv:2309.00071v2, section 3.4, and modeling_rope_utils.py in
 github.com/huggingface/transformers at v5.23.0 (the kinds of scaling). The
-questions are of this guide's own making.
+questions are this guide's own.
 """
 
 import argparse
@@ -53,7 +55,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 EPS = 1.1920928955078125e-07  # of float32, 2^-23
-NO_CACHE = "the model gives no cache"
+NO_CACHE = "the model returns no cache"
 EVERY = 1_000  # heads: more than any configuration has
 LARGEST = 400_000_000  # weights of a model that is built with all its heads
 LAYERS = (
@@ -94,71 +96,72 @@ MIXERS = (  # how much wider than the model, heads, their width, their groups
 
 CHECKS = """
 finite: Are all values finite?
-    a row that sees no key, or memory that was never filled
-input_kept: Does the call leave x as it was?
-    an operation in place, such as mul_
-same_twice: Does it give the same twice?
-    dropout left on, or a cache whose key is incomplete
-norm_kept: Are lengths the same at all positions?
-    a table in one layout and a swap in the other
-one_layout: Are both channels of each pair turned by one angle?
+    a query that sees no key, or memory that was never initialised
+input_kept: Does the call leave x unchanged?
+    an in-place operation, such as mul_
+same_twice: Do two equal calls return the same?
+    dropout that is still on, or a cache whose key is incomplete
+norm_kept: Does a vector have the same norm at all positions?
+    the table in one layout and the swap in the other
+one_layout: Are both channels of each pair rotated by the same angle?
     repeat where repeat_interleave belongs, or the reverse
-precise_angles: Are late angles right?
+precise_angles: Are angles at late positions right?
     angles or positions in half precision: .to(dtype) or autocast before sin and
     cos
 offsets_alone: Do scores depend on offsets alone?
-    a table in one layout and a swap in the other, or a position that is
+    the table in one layout and the swap in the other, or a position that is
     clamped, restarted or rounded
-place_alone: Is a token turned alike alone and among others?
+place_alone: Is a token rotated the same alone and among others?
     positions counted from 0 in each call, or a table that was kept from another
     length
-reaches: Are there so many positions?
+reaches: Does the code support so many positions?
     a table with fewer rows, or one whose first rows are not for positions
-longest: Does a late token leave early ones as they are turned?
+longest: Are early tokens rotated the same with a late token in the call?
 float64: Does it run on a device without float64?
-    frequencies in float64: make them on the CPU, move float32
-as_configured: Is it the rotation of its configuration?
+    frequencies in float64: compute them on the CPU, and move float32
+as_configured: Does the rotation match its configuration?
     a key of the configuration that is not read, or read twice; weights that
     were converted without their layout
-adds_up: Do the weights of a query add up to 1?
-    a sink that the kernel does not know
+adds_up: Do the attention weights of a query add up to 1?
+    a sink that the kernel does not support
 hidden_keys: Which keys does a token see?
     a window that counts the token itself on one side only, or a causal mask
-    from the top left
-rows_alone: Do the last queries alone have the weights that they have among all?
+    that is aligned to the top left
+rows_alone: Do the last queries alone have the same weights as among all?
     a mask or a bias counted from the first key, not from the query's position
 bias: What do positions add to the scores?
-order: Does order change anything?
+order: Does the order of tokens change anything?
 begins: Where do the model's own positions begin?
-no_peeking: Are logits free of what comes later?
-    a mask that is not causal, or counts from the wrong corner
-alone_in_batch: Is a row beside one with padding as alone?
+no_peeking: Are logits independent of later tokens?
+    a mask that is not causal, or is aligned to the wrong corner
+alone_in_batch: Is a sequence the same next to a padded one as alone?
     something that is decided for a whole batch, such as any() of a mask
-alone_as_padded: Is a row with padding on its left as alone?
-    positions that count the padding, or a mask without it
-padded_as_steps: Is it as alone token by token, too?
-    a mask or positions that forget the padding once there is a cache
-alone_as_packed: Is a text behind another, with positions from 0, as alone?
+alone_as_padded: Is a sequence with padding on its left the same as alone?
+    positions that count the padding, or a mask that ignores it
+padded_as_steps: Is it the same as alone when read token by token, too?
+    a mask or positions that ignore the padding once there is a cache
+alone_as_packed: Is a sequence packed after another the same as alone?
     positions that restart without a mask between documents
 moved_as_here: Does moving all positions by 100 change nothing?
     positions that are ignored, or a table
-whole_as_steps: Is a text read token by token as in one pass?
-    positions restarted with the cache, read while its layers grow, or keys
-    turned twice
-whole_as_chunks: Is a text read in chunks as in one pass?
+whole_as_steps: Is a sequence read token by token the same as in one pass?
+    positions that restart with the cache or are read while its layers grow, or
+    keys that are rotated twice
+whole_as_chunks: Is a sequence read in chunks the same as in one pass?
     a mask without the cache's offset
-past_limits: Is a prompt beyond every limit read in chunks as in one pass?
+past_limits: Is a prompt beyond every limit the same in chunks as in one pass?
     a window or a selection that differs with a cache
-saved_and_loaded: Has a model that loads a checkpoint all its numbers?
-    numbers that are drawn anew in each model, and not in the checkpoint
-started_on_meta: Has one that was built on meta, and emptied, all its numbers?
-    numbers made in __init__ that are not in the checkpoint: register them, or
-    make them again
-layers_as_configured: Is the rotation of each layer that of its configuration?
+saved_and_loaded: Does a model that loads a checkpoint get all its values?
+    values that are sampled again in each model, and are not in the checkpoint
+started_on_meta: Does one that was built on meta, and emptied, get all values?
+    values computed in __init__ that are not in the checkpoint: register them,
+    or compute them again
+layers_as_configured: Does the rotation of each layer match its configuration?
     a key of the configuration that is not read, or that belongs to layers of
     another kind
-model: What is asked?
-"""  # what each asks, and what mostly causes it where it fails
+model: Which model was tested?
+"""  # the question of each, and the most common cause of a failure
+SHOWN = {"no promise": "not guaranteed", "no power": "inconclusive"}  # verdicts
 
 
 class Rotate(Protocol):
@@ -190,7 +193,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Finding:
-    """A check's answer, in words. tolerance is that of what was compared."""
+    """The answer of a check. tolerance is that of the comparison."""
 
     check: str
     verdict: str
@@ -202,14 +205,16 @@ class Finding:
     cause: str = ""
 
     def __str__(self) -> str:
-        told = f"{self.verdict}: {self.check}: {self.asked} {self.found}"
+        told = f"{SHOWN.get(self.verdict, self.verdict)}: {self.check}: "
+        told += f"{self.asked} {self.found}"
         if self.verdict != "fails":
             return told
         told += f"; expected {self.expected}"
         if self.tolerance is not None:
             told += f" within {self.tolerance:.1e}"
-        told += f"; first {self.where}" if self.where else ""
-        return told + (f". Mostly {self.cause}" if self.cause else "")
+        told += f"; first at {self.where}" if self.where else ""
+        cause = f". Most common cause: {self.cause}"
+        return told + cause * bool(self.cause)
 
 
 @dataclass(frozen=True)
@@ -239,14 +244,14 @@ class Rotation:
 
     def __str__(self) -> str:
         if self.kind != "turns":
-            hidden = "a norm, and inside it what is not linear"
+            hidden = "a norm around a function that is not linear"
             return hidden if self.normed else self.kind
         turned = 2 * len(self.pairs)
         told = "a norm around the rotation, inside it " * self.normed
         told += f"{self.layout} layout, {turned} of {self.dim} channels, "
         told += ", ".join(f"{k} {v:.6g}" if isinstance(v, float) else
                           f"{v}" for k, v in self.settings.items())  # fmt: skip
-        return told + (f", lengths times {self.factor:.4g}"
+        return told + (f", lengths multiplied by {self.factor:.4g}"
                        if abs(self.factor - 1) > 1e-4 else "")  # fmt: skip
 
 
@@ -308,7 +313,7 @@ def check_rotation(
         findings += [_one_layout(inside, read)]
         findings += _precise_angles(inside, read, tried, steady)
     elif read.kind == "adds":
-        said = "adds a vector to x, which never promised to keep offsets alone"
+        said = "adds a vector to x, so scores need not depend on offsets alone"
         findings += [_finding("reading", "reads", said)]
     else:
         findings += [told]
@@ -530,7 +535,10 @@ def configured_frequencies(
     if kind == "yarn":
         kept = 1 - _yarn_ramp(given, turns, m)
         return w * kept + w / factor * (1 - kept), _yarn_factor(given, factor)
-    raise ValueError(f"rope_type must be a known one, got {kind!r}")
+    raise ValueError(
+        "rope_type must be default, linear, dynamic, yarn, llama3, longrope or "
+        f"proportional, got {kind!r}"
+    )
 
 
 def _needed(given: Mapping[str, Any], key: str, default: Any = None) -> Any:
@@ -595,7 +603,7 @@ def _norm_kept(rotate: Rotate, dim: int, scales: bool, reach: int) -> Finding:
     here = norms[..., :1].expand_as(norms)
     found = _compare("norm_kept", here[0], norms[0], 16 * EPS, places)
     if found.verdict == "fails" and scales:
-        said = "they are not; queries and keys have rotations of their own"
+        said = "no; queries and keys have separate rotations"
         return _finding("norm_kept", "no promise", said)
     return found
 
@@ -608,7 +616,7 @@ def _one_layout(rotate: Rotate, read: Rotation) -> Finding:
     second = torch.stack([turns[:, b, b], turns[:, b, a]], -1)
     pairs = [tuple(pair) for pair in read.pairs.tolist()]
     places = [("position", positions.tolist()), ("channels", pairs)]
-    places += [("of cos and sin", ["cos", "sin"])]
+    places += [("entry", ["cos", "sin"])]
     found = _compare("one_layout", first, second, 32 * EPS, places)
     if found.verdict == "passes":
         return found
@@ -653,15 +661,15 @@ def _offsets_alone(
         torch.stack([s.diagonal(-n)[0] for n in range(-11, 12)]) for s in scores
     ])  # fmt: skip
     if float((diagonals[0] - diagonals[0, 11]).abs().max()) < 64 * EPS:
-        said = "every offset gives one score"
+        said = "all offsets have the same score"
         return _finding("offsets_alone", "no power", said)
     i, j = here[:, None], here[None, :]
     expected = diagonals[0][(i - j) + 11].expand_as(scores)
     size = float(q.double().norm() * k.double().norm()) * read.factor**2
     fastest = float(read.frequencies.abs().max()) if len(read.pairs) else 1.0
     tolerance = size * EPS * (16 + 4 * reach * fastest)
-    places: list[tuple[str, Sequence[int]]] = [("all moved by", shifts)]
-    places += [("query at", range(12)), ("key at", range(12))]
+    places: list[tuple[str, Sequence[int]]] = [("shift", shifts)]
+    places += [("query", range(12)), ("key", range(12))]
     return _compare("offsets_alone", expected, scores, tolerance, places)
 
 
@@ -670,7 +678,7 @@ def _place_alone(rotate: Rotate, dim: int) -> Finding:
     x, positions = _random(1, 2, 40, dim), torch.arange(3, 43)
     whole = _turn(rotate, x, positions)[0]
     if float((whole - x[0]).abs().max()) == 0:
-        said = "it leaves all tokens as they are"
+        said = "it leaves all tokens unchanged"
         return _finding("place_alone", "no power", said)
     alone = [
         _turn(rotate, x[:, :, n : n + 1].contiguous(), positions[n : n + 1])
@@ -695,21 +703,21 @@ def _longest(
         beside = _turn(rotate, x, late)[0, :, :-1].double()
     except ValueError as error:
         verdict = "fails" if promised else "no power"
-        said = f"no: {length - 1} is refused: {error.__cause__}"
-        asked = f"Are there {length} positions?"
+        said = f"no: position {length - 1} raises {_told(error.__cause__)}"
+        asked = f"Does the code support {length} positions?"
         return [_finding("reaches", verdict, said, asked=asked)]
     after = _turn(rotate, x, early)[0, :, :-1].double()
     slack = 64 * EPS * float(x.abs().max())
     places = [("head", range(2)), ("position", range(8))]
     places += [("channel", range(dim))]
-    asked = "Are early tokens turned alike before a call with a late one "
+    asked = "Are early tokens rotated the same before a call with a late one "
     same = _compare("same_twice", before, after, slack, places,
                     asked + "and after?")  # fmt: skip
     gap, verdict = float((before - beside).abs().max()), "passes"
-    said = f"yes, to {gap:.1e}"
+    said = f"yes, within {gap:.1e}"
     if not gap <= slack:
         said, verdict = f"no, they change by {gap:.2g}", "no promise"
-        said += ": cache keys before they are turned"
+        said += ": cache keys before they are rotated"
     return [same, _finding("longest", verdict, said, tolerance=slack)]
 
 
@@ -753,13 +761,13 @@ def _precise_angles(
         ("autocast to bfloat16", torch.float32, True),
     ):
         say = partial(_finding, "precise_angles",
-                      asked=f"Are late angles right in {name}?")  # fmt: skip
+                      asked=f"Are angles right in {name}?")  # fmt: skip
         try:
             with torch.autocast("cpu", half, enabled=autocast):
                 turns, _ = _matrices(rotate, read.dim, at, dtype)
         except ValueError as error:
             why = error.__cause__ or error
-            yield say("no power", f"it was not taken: {why}")
+            yield say("no power", f"the call failed: {why}")
             continue
         got = torch.stack([turns[:, a, a], -turns[:, a, b]], -1)
         got = got / got.norm(dim=-1, keepdim=True).clamp(min=1e-9)
@@ -777,7 +785,7 @@ def _precise_angles(
         n, pair = (int(n) for n in wrong.nonzero()[0])
         channels = tuple(read.pairs[pair].tolist())
         yield say("fails", f"no: a cosine or sine is off by {worst:.2g}",
-                  where=f"at position {at[n]}, channels {channels}",
+                  where=f"position {at[n]}, channels {channels}",
                   tolerance=float(tolerance[n, pair]))  # fmt: skip
 
 
@@ -785,7 +793,7 @@ def _as_configured(
     read: Rotation, settings: Mapping[str, Any] | None, layout: str | None
 ) -> Finding:
     if read.normed and read.kind != "turns":
-        said = "a norm hides what is inside it, which is not linear"
+        said = "the function inside the norm is not linear and cannot be read"
         return _finding("as_configured", "no power", said)
     wrong = []
     if layout is not None and read.layout not in (layout, "either"):
@@ -796,9 +804,9 @@ def _as_configured(
     if not wrong:
         said = f"yes: {read}"
         if read.normed:
-            said += "; a factor of lengths cannot be told from a norm's gains"
+            said += "; a norm's gains hide a factor of lengths"
         return _finding("as_configured", "passes", said)
-    said = f"no: {'; '.join(wrong)}. Read off: {read}"
+    said = f"no: {'; '.join(wrong)}. Measured: {read}"
     want = ", ".join(f"{k} {v}" for k, v in (settings or {}).items())
     want = want or str(layout)
     return _finding("as_configured", "fails", said, expected=want)
@@ -812,12 +820,12 @@ def _unlike(
     Pairs that only one side has count if they turn fast enough to be seen.
     """
     if read.kind != "turns":
-        return [f"it {read.kind}, and does not turn"]
+        return [f"it does not rotate (measured: {read.kind})"]
     w, have = w[w != 0], read.frequencies[:, 0].abs()
     both = min(len(w), len(have))
     surplus = bool((have > 4 * read.errors)[both:].any())
     if surplus or bool((w[both:] > read.unseen).any()):
-        return [f"{len(have)} pairs turn, not {len(w)}"]
+        return [f"{len(have)} pairs rotate, not {len(w)}"]
     kind = settings.get("rope_type", settings.get("type"))
     apart = int(read.pairs[0, 1] - read.pairs[0, 0])
     want = read.dim // 2 if kind == "proportional" else len(w)
@@ -828,9 +836,11 @@ def _unlike(
     said = []
     if bool(off.any()):
         n = int(off.nonzero()[0])
-        said = [f"pair {n} turns by {have[n]:.6g} a position, not {w[n]:.6g}"]
+        said = [f"pair {n} rotates by {have[n]:.6g} radians per position, "
+                f"not {w[n]:.6g}"]  # fmt: skip
     if not read.normed and abs(read.factor / factor - 1) > 64 * EPS:
-        said += [f"lengths are times {read.factor:.6g}, not {factor:.6g}"]
+        said += [f"lengths are multiplied by {read.factor:.6g}, "
+                 f"not {factor:.6g}"]  # fmt: skip
     return said
 
 
@@ -1010,7 +1020,7 @@ def check_attention(
     ...     return scores.softmax(-1) @ v
     >>> findings = check_attention(attend, dim=8, causal=True)
     >>> [f.found for f in findings if f.check == "hidden_keys"]
-    ['causal, and all keys before a token']
+    ['causal, with all earlier keys']
 
     ValueError: what attend raises, in a call that it should take; another shape
     than q's.
@@ -1060,11 +1070,11 @@ def _adds_up(weights: Tensor, sinks: bool | None) -> Finding:
     least = float(weights.sum(-1).min())
     held, said = least < 1 - 1e-4, "yes"
     if held:
-        said = f"no, to {least:.3g} at least: a sink has the rest"
+        said = f"no, the smallest sum is {least:.3g}: a sink has the rest"
     if sinks is None:
         return _finding("adds_up", "reads", said)
     verdict = "passes" if sinks == held else "fails"
-    want, cause = ("less than 1, for its sinks", None) if sinks else ("1", "")
+    want, cause = ("less than 1, with sinks", None) if sinks else ("1", "")
     return _finding("adds_up", verdict, said, expected=want, tolerance=1e-4,
                     cause=cause)  # fmt: skip
 
@@ -1080,16 +1090,16 @@ def _hidden_keys(
     back = steps.where(seen, -n).max().item() + 1
     ahead_most = -steps.where(seen, n).min().item()
     rule = (steps < back) & (steps >= -max(ahead_most, 0))
-    said = "sees ahead" if ahead else "causal"
-    said += ", and all keys before a token" if back >= n else (
-        f", a window of {back} keys, the token among them")  # fmt: skip
+    said = "not causal" if ahead else "causal"
+    said += ", with all earlier keys" if back >= n else (
+        f", a window of {back} keys, the token itself included")  # fmt: skip
     if not bool((seen == rule).all()):
         i, j = (int(x) for x in (seen != rule).nonzero()[0])
-        hides = "shows" if seen[i, j] else "hides"
-        said += f", but for query {i}, from which it {hides} key {j}"
+        sees = "sees" if seen[i, j] else "does not see"
+        said += f", but query {i} {sees} key {j}"
     wanted, wrong = [], False
     if causal is not None:
-        wanted.append("causal" if causal else "keys ahead")
+        wanted.append("causal" if causal else "not causal")
         wrong |= causal == ahead
     if window is not None:
         wanted.append(f"a window of {window} keys")
@@ -1121,17 +1131,17 @@ def _kept_when_moved(
     attend: Attend, q: Tensor, k: Tensor, weights: Tensor
 ) -> Finding:
     """Do weights stay when all positions move?"""
-    asked = "Do weights stay when all positions move?"
+    asked = "Are weights the same when all positions move?"
     heads, n, dim = q.shape[1:]
     at, shifts = torch.arange(n), (1, 100, 1000)
     mixed = _weights(attend, q, k, at, at.flip(0))
     if float((mixed - weights).abs().max()) < 64 * EPS:
-        said = "keys may trade places, and no weight changes"
+        said = "reversing the positions of keys changes no weight"
         return _finding("offsets_alone", "no power", said, asked=asked)
     moved = [_weights(attend, q, k, at + s, at + s) for s in shifts]
     size = float(q.norm(dim=-1).max() * k.norm(dim=-1).max())
     tolerance = EPS * (16 + 4 * (1000 + n)) * size / dim**0.5
-    places = [("moved by", shifts), ("head", range(heads))]
+    places = [("shift", shifts), ("head", range(heads))]
     places += [("query", range(n)), ("key", range(n))]
     there = torch.stack(moved)
     found = _compare("offsets_alone", weights.expand_as(there), there,
@@ -1159,8 +1169,8 @@ def _temperature(here: Tensor, there: Tensor) -> str:
         return ""
     most = float(ratio[many].max())
     return (
-        "no: a row's scores are multiplied by a number that depends on its "
-        f"position, {most:.4g} times as large 1000 further on"
+        "no: the scores of a query are multiplied by a number that depends on "
+        f"its position, {most:.4g} times as large 1000 positions later"
     )
 
 
@@ -1183,7 +1193,7 @@ def _bias(
             said.append(f"{float(steps.mean()):.3g} less for each step back")
         else:
             said.append(f"{float(row[shown][0] - row[shown][-1]):.3g} at the "
-                        "farthest, beside the nearest")  # fmt: skip
+                        "farthest key, relative to the nearest")  # fmt: skip
     told = "; ".join(f"head {n}: {what}" for n, what in enumerate(said))
     same = len(set(said)) == 1
     return _finding("bias", "reads", said[0] if same else told)
@@ -1191,7 +1201,7 @@ def _bias(
 
 def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
     """Is the score of each step back less by the slope of its head?"""
-    asked = "Does each head take its slope off for a step back?"
+    asked = "Does each head subtract its slope for each step back?"
     heads, at = len(slopes), torch.arange(24)
     zero = torch.zeros(1, heads, 24, dim)
     scores = _weights(attend, zero, zero, at, at)[:, -1].log()
@@ -1237,7 +1247,7 @@ def check_model(
     ...     return table[ids], cache
     >>> findings = check_model(model, vocabulary=9)
     >>> findings[-1].verdict, findings[-1].found
-    ('no power', 'tokens may trade places, and no logit changes')
+    ('no power', 'swapping two tokens changes no logit')
 
     ValueError: logits of another shape; fewer than 8 tokens in vocabulary.
     """
@@ -1264,7 +1274,7 @@ def check_model(
     swapped[0, [0, 1]] = ids[0, [1, 0]]
     effect = (_logits(model, swapped)[0] - whole)[0, 2:].abs().max().item()
     if effect <= case.tolerance:
-        said = "tokens may trade places, and no logit changes"
+        said = "swapping two tokens changes no logit"
         return [*findings, _finding("order", "no power", said)]
     findings += [_begins(case)]
     told = findings[-1].found.removeprefix("at ")
@@ -1279,7 +1289,7 @@ def check_model(
         try:
             found = ask(case)
         except ValueError as error:
-            asked = "It could not run:"
+            asked = "The check could not run:"
             found = [_finding(check, "no power", str(error), asked=asked)]
         findings += [_promised(f, promises.get(ask, True)) for f in found]
     if causal and limits:
@@ -1313,8 +1323,8 @@ class _Case:
         gap = float((want - got).abs().max())
         if told.verdict == "passes" or not gap <= 16 * self.tolerance:
             return told
-        said = f"off by {gap:.1e}, which rounding may do; it was seen to do "
-        said += f"{self.tolerance / 16:.1e}"
+        said = f"off by {gap:.1e}, which may be rounding; rounding changed the "
+        said += f"logits by {self.tolerance / 16:.1e}"
         return _finding(check, "no power", said, tolerance=self.tolerance)
 
 
@@ -1324,7 +1334,7 @@ def _promised(found: Finding, promise: bool | None) -> Finding:
     plain = replace(found, expected="", where="", cause="")
     if found.verdict == "passes":
         return replace(plain, verdict="reads")
-    said = f"no, which was not promised: {found.found}"
+    said = f"no, but this is not guaranteed: {found.found}"
     return replace(plain, verdict="no promise", found=said)
 
 
@@ -1367,7 +1377,7 @@ def _in_batch(
     try:
         batch, _ = _logits(model, ids.repeat(3, 1))
     except ValueError as error:
-        asked = "It could not run a batch of three texts:"
+        asked = "The model could not run a batch of three sequences:"
         found = _finding("alone_in_batch", "no power", str(error), asked=asked)
         return 0.0, [found]
     return float((batch[0] - whole[0]).abs().max()), []
@@ -1488,7 +1498,7 @@ def _begins(case: _Case) -> Finding:
             return _finding("begins", "no power", str(error))
         if float((got - case.whole).abs().max()) <= case.tolerance:
             return _finding("begins", "reads", f"at {begin}")
-    said = "given positions from 0, 1, 2 or 3 all change the logits"
+    said = "passing positions from 0, 1, 2 or 3 always changes the logits"
     return _finding("begins", "no promise", said)
 
 
@@ -1506,7 +1516,7 @@ def _moved(case: _Case) -> list[Finding]:
     mixed = torch.arange(case.ids.shape[1]).flip(0)[None] + case.begin
     got, _ = _logits(case.model, case.ids, None, mixed)
     if float((got - case.whole).abs().max()) <= case.tolerance:
-        said = "the model gives the same for positions in reverse"
+        said = "reversing the positions changes no logit"
         return [_finding("moved_as_here", "no power", said)]
     at = torch.arange(case.ids.shape[1])[None] + case.begin + 100
     got, _ = _logits(case.model, case.ids, None, at)
@@ -1519,9 +1529,9 @@ def _past_limits(
     """One pass beside chunks, over a prompt longer than what it crosses."""
     crossed = {k: v for k, v in limits.items() if v + 8 <= longest}
     beyond = [f"{k} {v}" for k, v in limits.items() if k not in crossed]
-    left = f"; not crossed: {', '.join(beyond)}" if beyond else ""
+    left = f"; not exceeded: {', '.join(beyond)}" if beyond else ""
     if not crossed:
-        said = f"no prompt of {longest} tokens crosses {', '.join(beyond)}"
+        said = f"no prompt of {longest} tokens exceeds {', '.join(beyond)}"
         return _finding("past_limits", "no power", said)
     n = max(crossed.values()) + 8
     pick = torch.randint(0, len(case.tokens), (1, n), generator=_seeded(5))
@@ -1536,7 +1546,7 @@ def _past_limits(
         return _finding("past_limits", "no power", NO_CACHE)
     found = case.agrees("past_limits", whole, got)
     names = ", ".join(f"{k} {v}" for k, v in crossed.items())
-    said = f"{found.found}, by {n} tokens across {names}{left}"
+    said = f"{found.found}, with {n} tokens, beyond {names}{left}"
     return replace(found, found=said)
 
 
@@ -1567,11 +1577,11 @@ def check_start(
     try:
         first, second = build(), build()
     except Exception as error:
-        said = f"build must give a module; it raised {_told(error)}"
+        said = f"build must return a module; it raised {_told(error)}"
         raise ValueError(said) from error
     if not isinstance(first, nn.Module):
         got = type(first).__name__
-        raise ValueError(f"build must give a module, got {got}")
+        raise ValueError(f"build must return a module, got {got}")
     saved = first.state_dict()
     second.load_state_dict(saved)
     findings = [_numbers("saved_and_loaded", first, second, saved)]
@@ -1583,7 +1593,7 @@ def check_start(
         if initialize is not None:
             initialize(empty)
     except Exception as error:
-        said = f"it cannot be: {_told(error)}"
+        said = f"it could not be built so: {_told(error)}"
         return [*findings, _finding("started_on_meta", "no power", said)]
     empty.load_state_dict(saved)
     return [*findings, _numbers("started_on_meta", first, empty, saved)]
@@ -1617,7 +1627,7 @@ def _numbers(
     if not wrong:
         return _finding(check, "passes", "yes")
     said = f"no: {', '.join(wrong[:3])}" + " and more" * (len(wrong) > 3)
-    said += ", of no checkpoint" if set(wrong) - set(saved) else ""
+    said += ", not in the checkpoint" if set(wrong) - set(saved) else ""
     return _finding(check, "fails", said, where=wrong[0])
 
 
@@ -1851,9 +1861,10 @@ def check_layers(
     """
     if len(layers) != len(settings):
         raise ValueError(
-            f"settings must be {len(layers)}, one a layer, got {len(settings)}"
+            f"settings must have {len(layers)} entries, one for each layer, "
+            f"got {len(settings)}"
         )
-    strange = "queries depend on their place by no rotation and no added vector"
+    strange = "queries depend on position, but by no rotation or added vector"
     say = partial(_finding, "layers_as_configured")
     wrong: list[tuple[int, str]] = []
     bare: list[int] = []
@@ -1864,7 +1875,7 @@ def check_layers(
         elif layer.rotation is None:
             (bare if layer.kind == "still" and want else unread).append(n)
         elif want is None:
-            wrong.append((n, f"turns: {layer}"))
+            wrong.append((n, f"rotates: {layer}"))
         elif said := _unlike_known(layer.rotation, want):
             wrong.append((n, said))
     if wrong:
@@ -1879,7 +1890,7 @@ def check_layers(
         findings += [say("passes", f"yes: {'; '.join(kinds)}")]
     if bare:
         which = ", ".join(map(str, bare))
-        told = "turn nothing, which their configuration does not say"
+        told = "do not rotate, although no key of the configuration says so"
         findings += [say("no promise", f"layers {which} {told}")]
     if unread:
         which = ", ".join(map(str, unread))
@@ -1904,16 +1915,18 @@ def report(findings: Sequence[Finding]) -> str:
     """The findings as a table, those that fail first.
 
     >>> print(report([Finding("finite", "passes", "Finite?", "yes", "yes")]))
-    passes      finite                Finite? yes
+    passes          finite                Finite? yes
     1 passes
     """
     order = ["fails", "passes", "reads", "no promise", "no power"]
     lines = []
     for one in sorted(findings, key=lambda f: order.index(f.verdict)):
         told = str(one).split(": ", 2)[2]
-        head = f"{one.verdict:12}{one.check:22}"
+        head = f"{SHOWN.get(one.verdict, one.verdict):16}{one.check:22}"
         lines += textwrap.wrap(head + told, 78, subsequent_indent=" " * 12)
-    counts = [(sum(f.verdict == v for f in findings), v) for v in order]
+    counts = [
+        (sum(f.verdict == v for f in findings), SHOWN.get(v, v)) for v in order
+    ]
     return "\n".join([*lines, ", ".join(f"{n} {v}" for n, v in counts if n)])
 
 
@@ -1928,7 +1941,7 @@ def assert_positions(findings: Sequence[Finding]) -> None:
 
 
 def _known(check: str) -> tuple[str, str]:
-    """What a check asks, and what mostly causes it where it fails."""
+    """Return the question of a check, and the most common cause of failure."""
     told = CHECKS.partition(f"\n{check}: ")[2]
     asked, *cause = re.split(r"\n(?! )", told)[0].split("\n")
     return asked, " ".join(line.strip() for line in cause)
@@ -1970,13 +1983,13 @@ def _compare(
     gap = (expected - found).abs()
     wrong = ~(gap <= tolerance)
     if not bool(wrong.any()):
-        said = f"yes, to {float(gap.max()):.1e}"
+        said = f"yes, within {float(gap.max()):.1e}"
         return _finding(check, "passes", said, tolerance=tolerance, asked=asked)
     at = tuple(int(n) for n in wrong.nonzero()[0])
     pairs = zip(places, at, strict=True)
     where = ", ".join(f"{name} {values[n]}" for (name, values), n in pairs)
     want = f"{float(expected[at]):.4g}"
-    said = f"{float(found[at]):.4g} in place of {want}"
+    said = f"{float(found[at]):.4g} instead of {want}"
     return _finding(check, "fails", said, expected=want, tolerance=tolerance,
                     where=where, asked=asked)  # fmt: skip
 
@@ -2036,7 +2049,7 @@ class FromTransformers:
         if self.takes_positions and positions is not None:
             given["position_ids"] = positions
         elif positions is not None and not _counted(mask, positions):
-            raise ValueError("it takes no position ids")
+            raise ValueError("the model takes no position_ids")
         if cache is not None:
             given["past_key_values"] = cache
         if self.gives_cache:
@@ -2057,21 +2070,21 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
     ValueError: no configuration there; a model_type that is not known; one that
     cannot be built.
     """
-    wanted = f"{source} must be a folder with a config.json, or such a file"
+    wanted = f"{source} must be a config.json or a folder with one"
     if not Path(source).exists():
-        raise ValueError(f"{wanted}; there is none")
+        raise ValueError(f"{wanted}; it does not exist")
     transformers = importlib.import_module("transformers")
     try:
         config = transformers.AutoConfig.from_pretrained(source)
     except Exception as error:
-        known = f"{wanted}, of a model that is known: {error}"
+        known = f"{wanted}, of a model that transformers knows: {error}"
         raise ValueError(known) from error
     folder = Path(source)
     torch.manual_seed(seed)
     kind, causal = model_class(config)
     if getattr(config, "is_encoder_decoder", False) and not causal:
-        raise ValueError(f"{kind.__name__} must be a decoder or an encoder; it "
-                         "is both, for which there are no checks")  # fmt: skip
+        raise ValueError(f"{kind.__name__} must be a decoder or an encoder, "
+                         "got both, for which there are no checks")  # fmt: skip
     if folder.is_dir() and any(folder.glob("*.safetensors")):
         model = kind.from_pretrained(folder, attn_implementation="eager")
         return check_module(model, causal)
@@ -2150,8 +2163,8 @@ def _asked_of(model: Any, given: Any, causal: bool) -> Finding:
     said = f"a small random {type(model).__name__}"
     for name in NEAR:
         was, now = _value(given, name), _value(made, name)
-        said += f", {name} {now} in place of {was}" if was != now else ""
-    said += "" if causal else "; no cache and no order of reading is asked for"
+        said += f", {name} {now} instead of {was}" if was != now else ""
+    said += "" if causal else "; cache and causality are not tested"
     return _finding("model", "reads", said)
 
 
@@ -2174,7 +2187,7 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
     try:
         layers = read_layers(model, lambda n: model(**constant_input(model, n)))
     except Exception as error:
-        said = f"it did not run: {_told(error)}"
+        said = f"the model did not run: {_told(error)}"
         return [*findings, _finding("layers_as_configured", "no power", said)]
     return findings + check_layers(layers, _settings(config, len(layers)))
 
@@ -2405,8 +2418,8 @@ def _print_report(text: str, code: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; 1 where something fails, 2 where nothing could be asked."""
-    about = "Are the positions of a model right?"
+    """Run the command: 1 if a check fails, 2 if nothing could be checked."""
+    about = "Test whether the positions of a model are right."
     parser = argparse.ArgumentParser("check_positions.py", description=about)
     wanted = "transformers:FOLDER or transformers:config.json"
     parser.add_argument("model", help=wanted)
