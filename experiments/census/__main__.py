@@ -127,10 +127,10 @@ def reusable_rows(head, trusted=False):
     trusted: rows count as measured so, whatever has changed in the code that measures.
     """
     known = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {}
-    same = [known.get("code", {}).get(file) == head["code"][file] for file in head["code"]]
-    if known.get("transformers") != head["transformers"] or not (trusted or all(same[: len(MEASURING)])):
+    changed = {file for file, code in head["code"].items() if known.get("code", {}).get(file) != code}
+    if known.get("transformers") != head["transformers"] or (changed & {*MEASURING} and not trusted):
         return {}
-    if all(same[len(MEASURING) :]):
+    if not changed & {*READING}:
         return known["models"]
     models = {}
     for kind, old, found in in_processes(describe_type, known["models"]):

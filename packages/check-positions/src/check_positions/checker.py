@@ -161,7 +161,6 @@ layers_as_configured: Does the rotation of each layer match its configuration?
     another kind
 model: Which model was tested?
 """  # the question of each, and the most common cause of a failure
-SHOWN = {"no promise": "not guaranteed", "no power": "inconclusive"}  # verdicts
 
 
 class Rotate(Protocol):
@@ -205,7 +204,7 @@ class Finding:
     cause: str = ""
 
     def __str__(self) -> str:
-        told = f"{SHOWN.get(self.verdict, self.verdict)}: {self.check}: "
+        told = f"{_shown(self.verdict)}: {self.check}: "
         told += f"{self.asked} {self.found}"
         if self.verdict != "fails":
             return told
@@ -360,6 +359,12 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
     frequencies, errors = _frequencies(turns / factor, pairs, positions)
     unseen = 16 * EPS / int(positions[-1])
     return _rotation(dim, pairs, frequencies, errors, factor, unseen)
+
+
+def _shown(verdict: str) -> str:
+    """Return the words that are printed for a verdict."""
+    words = {"no promise": "not guaranteed", "no power": "inconclusive"}
+    return words.get(verdict, verdict)
 
 
 def _steady(rotate: Rotate, dim: int, length: int) -> int:
@@ -1922,11 +1927,9 @@ def report(findings: Sequence[Finding]) -> str:
     lines = []
     for one in sorted(findings, key=lambda f: order.index(f.verdict)):
         told = str(one).split(": ", 2)[2]
-        head = f"{SHOWN.get(one.verdict, one.verdict):16}{one.check:22}"
+        head = f"{_shown(one.verdict):16}{one.check:22}"
         lines += textwrap.wrap(head + told, 78, subsequent_indent=" " * 12)
-    counts = [
-        (sum(f.verdict == v for f in findings), SHOWN.get(v, v)) for v in order
-    ]
+    counts = [(sum(f.verdict == v for f in findings), _shown(v)) for v in order]
     return "\n".join([*lines, ", ".join(f"{n} {v}" for n, v in counts if n)])
 
 
