@@ -181,7 +181,7 @@ def is_a_story(visit):
 
 
 PLAIN = 0.7
-STORY, START = {"desktop": (1440, 900), "phone": (360, 740)}, 0.5  # of the window's height
+STORY, START = {"desktop": (1440, 900), "phone": (360, 740)}, 0.65  # of the window's height
 PARTS = [".story [aria-current]", ".lede", ".level-layman .question", ".level-layman .next"]
 # A page beside the story has no place in it, and asks no question.
 LACKS = """(all) => {
