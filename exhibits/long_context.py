@@ -445,39 +445,6 @@ def factors():
     }
 
 
-def seen_and_asked():
-    """Six small charts over the channel pairs: the filled area is the
-    fraction of the circle covered in training, the line the fraction covered
-    in a longer text.
-
-    Without any change, the line lies above the filled area for the slow
-    pairs; with NTK-aware scaling it does so by less, and with the other
-    methods not at all.
-    """
-    frequencies = rope_frequencies(DIM, base=10000)
-    made = _methods(frequencies, FACTOR, TRAINED)
-    made["LongRoPE"] = _searched(frequencies)
-    seen = TRAINED * frequencies / (2 * math.pi)
-    fig, axes = plt.subplots(
-        2, 3, figsize=(4.4, 2.9), sharex=True, sharey=True
-    )
-    unseen = {}
-    for ax, (name, used) in zip(axes.flat, made.items(), strict=True):
-        asked = FACTOR * TRAINED * used / (2 * math.pi)
-        pairs = range(0, len(frequencies), 2)
-        ax.fill_between(
-            pairs, seen[::2].clamp(max=1), color="gray", alpha=0.4
-        )
-        ax.plot(pairs, asked[::2].clamp(max=1), color=WAYS[name])
-        ax.set_title(name)
-        ax.set_ylim(0, 1.08)
-        more = asked.clamp(max=1) > seen.clamp(max=1) * (1 + 1e-9)
-        unseen[_key(name)] = more.sum()
-    axes[1, 1].set_xlabel("channel pair")
-    fig.supylabel("fraction of the circle")
-    return fig, {**unseen, "slow_pairs": (seen < 1).sum()}
-
-
 def neighbours():
     """Line chart of the score of one query with equal keys, at small offsets,
     for five methods.

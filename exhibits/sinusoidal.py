@@ -643,18 +643,18 @@ def beside_learned():
     colours, and a newly initialised learned table that is almost blank.
     """
     deviation = 0.02
-    learned = torch.nn.Embedding(48, 48)
+    learned = torch.nn.Embedding(32, 32)
     torch.nn.init.normal_(learned.weight, std=deviation)
     fig, axes = plt.subplots(1, 2, figsize=(4.4, 2.6), sharey=True)
     for ax, title, table in (
-        (axes[0], "sinusoidal", _encode(48, 48)),
+        (axes[0], "sinusoidal", _encode(32, 32)),
         (axes[1], "learned, before training", learned.weight.detach()),
     ):
         ax.imshow(table, cmap="signed", vmin=-1, vmax=1)
         ax.set_title(title)
         ax.set_xlabel("dimension")
     axes[0].set_ylabel("position")
-    ratio = _encode(48, 48).norm() / learned.weight.norm()
+    ratio = _encode(32, 32).norm() / learned.weight.norm()
     return fig, {"deviation": deviation, "ratio": ratio}
 
 
