@@ -57,11 +57,18 @@ def test_one_thing_is_changed_and_the_weights_outside_the_encoding_are_the_usual
     assert models.logits(model, texts).shape == (2, 40, 16), "the encoding has as many heads"
 
 
-@each_of(("method", "name", "layers"), [("none, 3 layers", "none", 3), ("T5, 4 layers", "T5", 4)])
-def test_a_method_names_the_number_of_layers(method, name, layers, trained):
+LAYERS = [
+    ("none, 3 layers", "none", 3, 1),
+    ("T5, 4 layers", "T5", 4, 1),
+    ("none, 4 layers, 4x updates", "none", 4, 4),
+]
+
+
+@each_of(("method", "name", "layers", "times"), LAYERS)
+def test_a_method_names_the_number_of_layers(method, name, layers, times, trained):
     found = depth.run(method, 1, "cpu", updates=12, count=7)
     ((model, seed, how),) = trained
     trained.clear()
     assert found == {"excess_loss": {"1024": (model, 7)}} and seed == 1
-    assert how == {key: USUAL[key] for key in how} and len(model.blocks) == layers
+    assert how == {key: USUAL[key] for key in how} | {"updates": 12 * times} and len(model.blocks) == layers
     assert type(model.encoding) is type(chain_decoder(name, 1).encoding)
