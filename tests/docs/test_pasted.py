@@ -82,9 +82,9 @@ def within():
 
 @pytest.mark.claim(
     "keys-beyond-a-window-may-go",
-    "A causal layer with a window, which keeps of its cache after each step the newest keys, one fewer than "
-    "the window, decodes what it decodes with all of them, also beside padding on the left and with texts "
-    "packed into the row; with one key fewer it does not.",
+    "A causal layer with an attention window decodes the same outputs when its cache keeps, after each "
+    "step, only the newest keys, one fewer than the window, as when it keeps all keys, also with padding "
+    "on the left and with texts packed into one sequence. With one key fewer than that, it does not.",
 )
 @each_of("sizes", [[1] * 9, [4, 1, 1, 1, 2], [9]])
 @each_of("window", [1, 2, 3, 8, 9, 20])

@@ -35,8 +35,8 @@ def test_every_run_is_kept_and_made_by_the_code_as_it_is(kept):
 
 @pytest.mark.claim(
     "translator-needs-positions-where-it-reads",
-    "Over three seeds, each translator with positions in its encoder translates at least seven of ten dates "
-    "that were held out without a mistake, and each without them at most one of five.",
+    "In each of three seeds, each translator with positions in its encoder translates at least seven of "
+    "ten held-out dates without a mistake, and each translator without them at most one of five.",
 )
 def test_positions_in_the_encoder_decide(kept):
     assert min(seed["exact"] for name in READS for seed in kept[name]) >= 0.7
@@ -45,8 +45,9 @@ def test_positions_in_the_encoder_decide(kept):
 
 @pytest.mark.claim(
     "translator-writer-needs-no-encoding",
-    "Over three seeds, RoPE in the encoder only translates as many held-out dates without a mistake as RoPE "
-    "in both, within two of a hundred, and RoPE in the decoder only as many as none, within five.",
+    "In each of three seeds, RoPE in the encoder only translates as many held-out dates without a mistake "
+    "as RoPE in both encoder and decoder, within two in a hundred, and RoPE in the decoder only "
+    "translates as many as no encoding, within five in a hundred.",
 )
 def test_the_decoder_needs_no_encoding(kept):
     for one, other, near in (
@@ -59,9 +60,9 @@ def test_the_decoder_needs_no_encoding(kept):
 
 @pytest.mark.claim(
     "symmetric-bias-halves-the-mirrored",
-    "Asked for short dates together with the dates that they are from their end, no trained translator with "
-    "the symmetric ALiBi in its encoder gets more than half right, and each with Shaw, T5, RoPE, sinusoids "
-    "or a learned table at least seven of ten.",
+    "On pairs of short dates in which each text is the other one reversed, no trained translator with the "
+    "symmetric ALiBi in its encoder translates more than half correctly, and each translator with Shaw, "
+    "T5, RoPE, sinusoids or a learned table in its encoder translates at least seven of ten correctly.",
 )
 def test_at_most_one_of_a_mirrored_pair_is_right(kept):
     asked = dates.mirrored(translator.MIRRORED)
@@ -73,8 +74,9 @@ def test_at_most_one_of_a_mirrored_pair_is_right(kept):
 
 @pytest.mark.claim(
     "a-bag-of-tokens-bounds-the-translator",
-    "Of the dates of 1950 to 2049, a function of the bag of German tokens translates right at most 5.3 % of "
-    "the short ones, 8.7 % of the medium, 33.7 % of the long and 80.5 % of the full ones.",
+    "A function that depends only on the bag of German tokens translates correctly, of the dates from "
+    "1950 to 2049, at most 5.3 % in the short style, 8.7 % in the medium, 33.7 % in the long and 80.5 % "
+    "in the full style.",
 )
 @each_of(("style", "share"), [("short", 0.053), ("medium", 0.087), ("long", 0.337), ("full", 0.805)])
 def test_a_bag_has_one_right_answer_at_most(style, share, written):

@@ -104,9 +104,9 @@ def test_the_released_slopes_are_steeper_at_the_top_and_share_some_with_the_form
 
 @pytest.mark.claim(
     "falcon-divides-alibi-and-eager-doubles-it",
-    "With `alibi` set, Falcon in transformers 5.23.0 leaves rotation out and makes slope * j in bfloat16, "
-    "also for a float32 model; with sdpa it adds this divided by the root of the head's width, with eager "
-    "twice that.",
+    "With `alibi` set, Falcon in transformers 5.23.0 does not rotate and computes slope * j in bfloat16, "
+    "even for a float32 model. With sdpa it adds this bias divided by the square root of the head's "
+    "width, and with eager twice that.",
 )
 @each_of(("attention", "times"), [("sdpa", 1), ("eager", 2)])
 @each_of(("heads", "width"), [(4, 8), (8, 16)])

@@ -114,8 +114,8 @@ def test_what_is_known_of_each_fault_is_written_down():
 
 @pytest.mark.claim(
     "every-fault-of-the-register-is-found",
-    "For each entry of the register, the check that it names fails on the broken code, and none of the "
-    "checks that were run fails on the fixed code.",
+    "For each entry of the register of bugs, the check that the entry names fails on the broken code, and "
+    "none of the checks that were run fails on the fixed code.",
 )
 @each_of("name", SAID)
 def test_each_fault_is_found_by_its_check_and_nothing_is_once_fixed(name, printed):

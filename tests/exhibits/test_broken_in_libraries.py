@@ -125,8 +125,8 @@ def test_rotary_dim_is_read_by_minimax_m2_and_not_by_minimax():
 
 @pytest.mark.claim(
     "library-olmo3-yarn",
-    "In transformers 5.23.0, YaRN in the file of an Olmo 3, as `rope_scaling`, changes the frequencies of "
-    "its full-attention layers, but not those of its sliding-window layers.",
+    "In transformers 5.23.0, YaRN settings under `rope_scaling` in the file of an Olmo 3 change the "
+    "frequencies of its full-attention layers, but not those of its sliding-window layers.",
 )
 def test_yarn_of_olmo3_reaches_full_layers_only():
     config = peer("transformers").Olmo3Config
@@ -185,8 +185,9 @@ def test_dynamic_scaling_remembers_the_longest_prompt():
 
 @pytest.mark.claim(
     "library-base-of-the-moment",
-    "In transformers 5.23.0, a Llama with dynamic scaling gives different logits beyond its original length "
-    "token by token than in one pass; a Llama with YaRN gives the same logits.",
+    "In transformers 5.23.0, a Llama with dynamic scaling gives different logits beyond its original "
+    "length when it processes a text token by token than in one pass; a Llama with YaRN gives the same "
+    "logits.",
 )
 def test_dynamic_scaling_does_not_go_with_a_cache():
     transformers = peer("transformers")
@@ -328,7 +329,8 @@ def test_three_axes_are_taken_for_packed_texts():
 
 @pytest.mark.claim(
     "library-window-and-one",
-    "generate_sliding_window(4) of attn-gym 0.0.17 shows each token 5 keys, including itself; (3) shows 4.",
+    "generate_sliding_window(4) of attn-gym 0.0.17 lets each token see 5 keys, including itself; "
+    "generate_sliding_window(3) lets it see 4.",
 )
 def test_the_window_of_attn_gym_shows_one_key_more():
     masks = peer("attn_gym.masks.sliding_window")
@@ -411,8 +413,8 @@ def test_words_behind_a_film_begin_before_its_last_frames():
 
 @pytest.mark.claim(
     "library-gates",
-    "A decoder of x-transformers 2.31.10 with attn_data_dependent_alibi reports that it can cache keys and "
-    "values, but gives different logits token by token with the cache than in one pass.",
+    "A decoder of x-transformers 2.31.10 with attn_data_dependent_alibi reports that it can cache keys "
+    "and values, but its logits differ between decoding token by token with the cache and one pass.",
 )
 def test_data_dependent_alibi_of_x_transformers_forgets_with_a_cache():
     library = peer("x_transformers")

@@ -80,7 +80,8 @@ def test_most_dots_turn_as_the_caption_says(returned):
 
 @pytest.mark.claim(
     "census-bare-layers",
-    "Of the models of the census that turn nothing in some layers, most name none in `no_rope_layers`.",
+    "Of the model types in the census that read text and rotate nothing in some layers, most list none of "
+    "these layers in `no_rope_layers`.",
 )
 def test_most_models_with_bare_layers_have_no_key_that_says_so(printed, returned):
     bare = {row.kind: row.value("bare") for row in rows() if row.reads == "text" and row.seen.get("bare")}
@@ -111,7 +112,8 @@ def test_bases_are_compared_where_two_speak(returned):
 
 @pytest.mark.claim(
     "census-old-base-far-text",
-    "Default configurations name a base of ten thousand and a length of 32,768 or more; a few stretch it.",
+    "Some default configurations declare a base of ten thousand together with a context length of 32,768 "
+    "or more; a few of these also declare a scaling of RoPE.",
 )
 def test_a_base_of_ten_thousand_far_out_is_counted_again(returned):
     said = [row.get("declared", {}) for row in LEAVES.values()]

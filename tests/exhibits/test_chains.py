@@ -188,11 +188,11 @@ def test_chains_are_learned_within_the_trained_length():
 
 @pytest.mark.claim(
     "evidence-a-longer-window-is-better",
-    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with heads of 16 has a lower "
-    "excess loss with a window of 128 states in each layer than with one of 64, with 64 lower than with "
-    "32, and with 32 lower than with no window, by at least 0.05 nats in each seed. With 128 it is less "
-    "than half of that with no window, in each seed, and higher than that of counting in the 255 states "
-    "that two such layers see, by the rule for better.",
+    "On Markov chains, from 512 to 1,024 states after training on 128, the excess loss of RoPE with heads "
+    "of 16 is lower with a window of 128 states in each layer than with a window of 64, lower with 64 "
+    "than with 32, and lower with 32 than with no window, by at least 0.05 nats in each seed. With a "
+    "window of 128, it is less than half of the excess loss with no window, in each seed, and higher than "
+    'that of counting in the 255 states that two such layers see, by the rule for "better".',
 )
 def test_a_longer_window_is_better_and_with_any_rope_is_behind_a_count_of_what_it_sees():
     windows = [means("RoPE", FAR, seen) for seen in ("128", "64", "32", ALL)]
@@ -206,8 +206,9 @@ def test_a_longer_window_is_better_and_with_any_rope_is_behind_a_count_of_what_i
     "evidence-older-ones-read-on",
     "On Markov chains, from 512 to 1,024 states after training on 128, DeBERTa, Transformer-XL, CoPE, "
     "Shaw, FIRE, KERPLE and the clipped bias have a lower excess loss than counting in the last 128 "
-    "states, by at least 0.05 nats in each seed and by the rule for better, and at least 0.1 nats lower "
-    "than with a window of 128. No other encoding is lower than that count by the rule.",
+    'states, by at least 0.05 nats in each seed and by the rule for "better", and an excess loss at least '
+    "0.1 nats lower than their own with a window of 128. By the rule, no other encoding has a lower "
+    "excess loss than counting in the last 128 states.",
 )
 def test_older_ones_beat_a_count_of_what_was_trained():
     count = distance("count", FAR, 128)
@@ -224,10 +225,10 @@ def test_older_ones_beat_a_count_of_what_was_trained():
 @pytest.mark.claim(
     "evidence-far-text-is-used",
     "On Markov chains, from 512 to 1,024 states after training on 128, ALiBi, T5, sinusoids and a learned "
-    "table have a lower excess loss as they are than with a window of 128 states in each layer, by the "
-    "rule for better and in each seed; for sinusoids and the table the difference is larger than the "
-    "excess loss of counting in the last 128 states. None of the four is lower than that count by the "
-    "rule.",
+    "table have a lower excess loss without a window than with a window of 128 states in each layer, by "
+    'the rule for "better" and in each seed. For sinusoids and the table, the difference is larger than '
+    "the excess loss of counting in the last 128 states. By the rule, none of the four has a lower excess "
+    "loss than that of counting in the last 128 states.",
 )
 def test_a_window_takes_something_from_four():
     values, count = chains.distances(), distance("count", FAR, 128)
@@ -243,10 +244,11 @@ def test_a_window_takes_something_from_four():
 @pytest.mark.claim(
     "evidence-sinusoids-hold-on-chains",
     "On Markov chains, from 512 to 1,024 states after training on 128, with one recipe, the excess loss "
-    "of sinusoids is at most 0.4 nats, and that of a learned table, which uses its last row for each "
-    "later position, at most 0.7; that of RoPE with heads of 16 is at least 0.9, in each seed. Within the "
-    "training length that of sinusoids is at most 0.02. With a window of 32, 64 or 128 states, sinusoids "
-    "and the table are at least 0.4 nats higher, by the rule for better.",
+    "is at most 0.4 nats with sinusoids, at most 0.7 with a learned table, which uses its last row for "
+    "each later position, and at least 0.9 with RoPE with heads of 16, in each seed. In the second half "
+    "of the training length, the excess loss of sinusoids is at most 0.02 nats. With a window of 32, 64 "
+    "or 128 states, the excess loss of sinusoids and of the table is at least 0.4 nats higher than "
+    'without a window, by the rule for "better".',
 )
 def test_sinusoids_hold_and_a_window_hurts_them_and_the_table():
     assert (means("sinusoidal", FAR) < 0.4).all() and (means("learned", FAR) < 0.7).all()
@@ -275,8 +277,8 @@ def test_the_best_possible_keeps_falling(counted):
     "evidence-three-ways-read-on",
     "On Markov chains, from 512 to 1,024 states after training on 128, a window below a NoPE layer, "
     "forget gates and relative logits each have a lower excess loss than RoPE, ALiBi, T5, xPos, "
-    "sinusoids, a learned table, no encoding and counting in the last 128 states, by the rule for better "
-    "and in each seed.",
+    "sinusoids, a learned table, no encoding and counting in the last 128 states, by the rule for "
+    '"better" and in each seed.',
 )
 def test_three_of_today_use_what_lies_beyond_the_trained_length():
     count = torch.tensor(_on_chains.counting(128)[FAR], dtype=torch.float64)
@@ -291,8 +293,8 @@ def test_three_of_today_use_what_lies_beyond_the_trained_length():
 @pytest.mark.claim(
     "evidence-sharper-is-nearer",
     "On Markov chains, from 512 to 1,024 states after training on 128, the excess loss of a window below "
-    "a NoPE layer is lower if the scores of that layer are multiplied by a factor that grows with the "
-    "logarithm of the position, by the rule for better and in each seed.",
+    "a NoPE layer is lower if the scores of the NoPE layer are multiplied by a factor that grows with the "
+    'logarithm of the position, by the rule for "better" and in each seed.',
 )
 def test_a_factor_that_grows_brings_the_layer_without_positions_nearer():
     sharper, plain = distance("window + NoPE layer", FAR, "temperature"), distance("window + NoPE layer", FAR)

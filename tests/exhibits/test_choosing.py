@@ -49,8 +49,8 @@ def dates(kind):
 
 @pytest.mark.claim(
     "model-table-matches-code",
-    "Each line of the table of models is measured in the pinned version of transformers, no fact of it is "
-    "disputed, and the code behind each note stands there.",
+    "Each row of the table of models was measured in the pinned version of transformers, none of its "
+    "facts is disputed, and the code behind each note is present in that version.",
 )
 @each_of("model", MODELS, ids=lambda model: model["name"])
 def test_a_model_does_what_its_line_says(model, library):
@@ -107,8 +107,8 @@ def test_what_configurations_say_that_the_table_words(library):
 
 @pytest.mark.claim(
     "which-scores-survive-a-shift",
-    "Moving a whole text 700 places on, past FIRE's threshold, changes the scores of sinusoids, learned "
-    "tables and FIRE, and of no other method of the table.",
+    "Moving a whole text by 700 positions, past FIRE's threshold, changes the scores of sinusoids, "
+    "learned tables and FIRE, and of no other method in the table.",
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_which_scores_survive_a_shift(seed, capsys):
@@ -123,11 +123,11 @@ def test_which_scores_survive_a_shift(seed, capsys):
 
 @pytest.mark.claim(
     "how-long-a-text-may-be",
-    "Asked for positions beyond a million, of the table's methods that take positions the learned table "
-    "raises an error, scores of xPos are not finite, and all others give numbers; those of Shaw, T5, the "
-    "clipped bias, DeBERTa and the relative logits no more tell two keys of one content apart. Nor do "
-    "CoPE's, which takes no positions, beyond its rows; those of forget gates and PaTH, which take none "
-    "either, do.",
+    "At positions beyond a million, of the table's methods that take positions as input, the learned "
+    "table raises an error, xPos gives scores that are not finite, and all others give finite scores. The "
+    "scores of Shaw, T5, the clipped bias, DeBERTa and the relative logits no longer distinguish two keys "
+    "with the same content. Neither do the scores of CoPE, which takes no positions, beyond the rows of "
+    "its table; those of forget gates and PaTH, which take no positions either, still do.",
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_how_long_a_text_may_be(seed, capsys):
@@ -170,8 +170,8 @@ def test_the_matrix_tells_of_chains_what_was_kept():
 
 @pytest.mark.claim(
     "matrix-names-models-that-use-it",
-    "Each model that the table of methods names has the method, by its line in the table of models, and the "
-    "speech model that is not there has Shaw's keys by default.",
+    "Each model that the table of methods names uses the method, according to its row in the table of "
+    "models; the speech model that is not in that table has Shaw's keys by default.",
 )
 def test_a_model_in_the_matrix_has_the_method(library):
     says = {
@@ -199,9 +199,9 @@ def test_a_model_in_the_matrix_has_the_method(library):
 
 @pytest.mark.claim(
     "what-stays-as-a-text-grows",
-    "With every method of the table the scores of a causal text stay when tokens are added; keys that "
-    "dynamic NTK or LongRoPE has turned change when the text passes the trained length, and so do keys that "
-    "xPos has scaled around the middle of the text.",
+    "With every method of the table, the scores of a causal text do not change when tokens are added. "
+    "Keys that dynamic NTK or LongRoPE has rotated change when the text exceeds the training length, and "
+    "keys that xPos has scaled around the middle of the text change as well.",
 )
 @torch.no_grad()
 def test_what_was_computed_stays_while_a_text_grows():
@@ -253,9 +253,10 @@ def test_the_rows_of_the_figure_begin_and_end_as_its_text_says():
 
 @pytest.mark.claim(
     "rotation-is-not-absorbed",
-    "With keys made by a matrix from short vectors, fewer channels than tokens, one query on these gives all "
-    "scores if no key turns, and those of a part that turns may be added; if the keys turn, the best one "
-    "misses by more than a tenth.",
+    "If keys are made by a matrix from short vectors, with fewer channels than there are tokens, one "
+    "query compared with these short vectors gives all scores as long as no key is rotated, and the "
+    "scores of a separate rotated part may be added. If the keys are rotated, the best such query has a "
+    "relative error of more than a tenth.",
 )
 @each_of(("width", "rank", "tokens"), [(16, 4, 20), (64, 16, 40), (128, 32, 100)])
 @each_of("seed", range(5))
@@ -268,8 +269,8 @@ def test_a_rotation_cannot_be_moved_to_the_query(width, rank, tokens, seed):
 
 @pytest.mark.claim(
     "deepseek-caches-what-is-short",
-    "By default, `deepseek_v3` in transformers turns 64 of the 192 channels of a head and keeps, for each "
-    "token and layer, a vector of 512 numbers and a turned key of 64.",
+    "By default, `deepseek_v3` in transformers rotates 64 of the 192 channels of a head and caches, for "
+    "each token and layer, a vector of 512 numbers and a rotated key of 64.",
 )
 def test_deepseek_caches_the_latent_vector_and_the_turned_key(library):
     values, config = choosing.absorbed(), peer("transformers").DeepseekV3Config()

@@ -35,8 +35,9 @@ def test_every_method_of_the_measurement_stands_in_one_family():
 
 @pytest.mark.claim(
     "cost-turning-is-linear-scores-are-not",
-    "In the kept measurement the time of what is added or turned grows with a power of the length below 1.5, "
-    "and that of every bias and every score, the plain ones included, with a power above 1.5.",
+    "In the stored measurement, the time of encodings that are added or that rotate grows with a power of "
+    "the length below 1.5, and the time of every bias and every score, including plain scores, with a "
+    "power above 1.5.",
 )
 def test_turning_goes_with_the_length_and_scores_with_its_square(rows):
     assert all(rows[method]["own_time"] < 1.5 for method in cost.LINEAR)
@@ -45,8 +46,9 @@ def test_turning_goes_with_the_length_and_scores_with_its_square(rows):
 
 @pytest.mark.claim(
     "cost-of-training",
-    "In the kept measurement a training step of one block over 2,048 tokens takes at most 1.15 times as long "
-    "with an encoding that is added or turns as with none, longest with FIRE, and second longest with CoPE.",
+    "In the stored measurement, a training step of one block over 2,048 tokens takes at most 1.15 times "
+    "as long with an encoding that is added or that rotates as with none. It takes longest with FIRE, and "
+    "second longest with CoPE.",
 )
 def test_a_training_step_is_hardly_longer_with_what_is_added_or_turned(rows):
     assert all(0.85 < rows[method]["training"] < 1.15 for method in cost.LINEAR)
@@ -69,10 +71,11 @@ def test_fire_is_the_bias_that_takes_most_and_the_other_biases_less_than_a_netwo
 
 @pytest.mark.claim(
     "cost-of-decoding",
-    "In the kept measurement three encodings make the block for one new token with a cache of 8,192 more "
-    "than 1.5 times as slow as no encoding: Transformer-XL, DeBERTa and Sandwich. T5, FIRE, xPos and CoPE, "
-    "from the fastest to the slowest, make it at least 1.05 times as slow in each third of the rounds, each "
-    "other encoding less than that in one third or more.",
+    "In the stored measurement, with a cache of 8,192, three encodings make the block for one new token "
+    "more than 1.5 times as slow as no encoding: Transformer-XL, DeBERTa and Sandwich. T5, FIRE, xPos and "
+    "CoPE, from the fastest to the slowest, make it at least 1.05 times as slow in each third of the "
+    "rounds. Each other encoding makes it less than 1.05 times as slow in at least one third of the "
+    "rounds.",
 )
 def test_three_encodings_make_decoding_slow_and_four_a_little_slower(rows):
     seen = [m for m in cost.METHODS if cost._bounds(cost._part("decoding"), m)[0][-1] >= 1.05]
@@ -85,8 +88,9 @@ def test_three_encodings_make_decoding_slow_and_four_a_little_slower(rows):
 
 @pytest.mark.claim(
     "cost-through-the-kernel",
-    "In the kept measurement attention over 2,048 tokens through torch's own function takes at most 1.4 "
-    "times as long with RoPE or xPos as with none, and more than 1.5 times as long with any bias or score.",
+    "In the stored measurement, attention over 2,048 tokens through torch's own function takes at most "
+    "1.4 times as long with RoPE or xPos as with no encoding, and more than 1.5 times as long with any "
+    "bias or score.",
 )
 def test_the_kernel_stays_fast_with_what_turns_and_not_with_a_bias(rows):
     assert all(rows[method]["kernel"] < 1.4 for method in cost.LINEAR)

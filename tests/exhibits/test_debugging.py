@@ -16,10 +16,10 @@ def test_there_are_as_many_mistakes_as_the_chapter_says():
 
 @pytest.mark.claim(
     "angle-tables-fail-silently",
-    "RoPE from a kept table of cosines and sines goes wrong without an error if an index is clamped to a "
-    "table that is too short, if one row is left of a slice, and if the key forgets the first position, "
-    "the number of tokens, the base or the dtype; rope_tables and apply_rope, which keep none, give the same "
-    "bits after all such calls.",
+    "RoPE from a stored table of cosines and sines gives wrong results without an error if an index is "
+    "clamped to a table that is too short, if a slice has only one row left, or if the key of the stored "
+    "table omits the first position, the number of tokens, the base or the dtype. rope_tables and "
+    "apply_rope, which store no table, give the same bits after all such calls.",
 )
 def test_tables_of_angles_fail_without_an_error(capsys):
     short, kept = debugging.short_table(), debugging.kept_tables()

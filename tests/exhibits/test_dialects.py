@@ -95,9 +95,9 @@ def test_what_is_said_of_the_installed_version_stands_in_its_files(library):
 
 @pytest.mark.claim(
     "dialects-new-dictionary-unread",
-    "With Llama 3.1's settings in `rope_parameters`, and nowhere else, a Llama in transformers 4.57.6 and"
-    " one in mlx-lm 0.32.2 turn as plain RoPE with base 10,000, without an error or a warning; in "
-    "transformers 5.23.0, vLLM 0.33.0 and llama.cpp at 0c1e570 they turn as Llama 3.1.",
+    "With Llama 3.1's settings in `rope_parameters` and nowhere else, a Llama in transformers 4.57.6 or "
+    "mlx-lm 0.32.2 rotates as plain RoPE with base 10,000, without an error or a warning. In transformers "
+    "5.23.0, vLLM 0.33.0 and llama.cpp at 0c1e570, it rotates as Llama 3.1.",
 )
 def test_the_new_dictionary_is_unread_by_two():
     written = "Llama 3.1, new dictionary"
@@ -111,9 +111,9 @@ def test_the_new_dictionary_is_unread_by_two():
 
 @pytest.mark.claim(
     "dialects-old-spelling-is-read",
-    "Base, linear interpolation, YaRN with its original length and the scaling of Llama 3.1, spelt as "
-    "transformers 4 does, mean the same angles and the same attention factor, within two in a thousand, "
-    "in transformers 4.57.6 and 5.23.0, vLLM 0.33.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570.",
+    "A base, linear interpolation, YaRN with its original length and the scaling of Llama 3.1, written as "
+    "in transformers 4, give the same angles and the same attention factor, within two in a thousand, in "
+    "transformers 4.57.6 and 5.23.0, vLLM 0.33.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570.",
 )
 @each_of(
     "case",
@@ -131,9 +131,9 @@ def test_all_read_the_old_spelling(case):
 
 @pytest.mark.claim(
     "dialects-original-length-outside",
-    "Of a Llama with YaRN, an original length beside the dictionary is read by transformers 5.23.0 and "
-    "vLLM 0.33.0; transformers 4.57.6 and llama.cpp at 0c1e570 take `max_position_embeddings`, and mlx-lm"
-    " 0.32.2 takes 4,096, as if it were not there.",
+    "For a Llama with YaRN, transformers 5.23.0 and vLLM 0.33.0 read an original length that is outside "
+    "the dictionary. transformers 4.57.6 and llama.cpp at 0c1e570 use `max_position_embeddings` instead, "
+    "and mlx-lm 0.32.2 uses 4,096, as if the key were absent.",
 )
 def test_an_original_length_outside():
     absent, outside = "YaRN, no original length", "YaRN, original length outside"
@@ -147,8 +147,8 @@ def test_an_original_length_outside():
 @pytest.mark.claim(
     "dialects-llama-cpp-forgets-yarn",
     "A `beta_fast` of 8, a `truncate` of false, an `attention_factor` of 1, and `mscale` and "
-    "`mscale_all_dim` of 1 each change what a Llama with YaRN means in transformers 5.23.0, and leave a "
-    "Llama in llama.cpp at 0c1e570 as without them, without a warning.",
+    "`mscale_all_dim` of 1 each change how transformers 5.23.0 interprets a Llama with YaRN. llama.cpp at "
+    "0c1e570 interprets it as without them, and gives no warning.",
 )
 @each_of(
     "setting",
@@ -163,9 +163,9 @@ def test_what_does_not_reach_llama_cpp(setting):
 
 @pytest.mark.claim(
     "dialects-share-of-the-head",
-    "A `partial_rotary_factor` of one half, outside, in the file of a Llama: vLLM 0.33.0 turns half of "
-    "each head; transformers 5.23.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570 turn all of it; transformers "
-    "4.57.6 fails when it turns.",
+    "If the file of a Llama has a `partial_rotary_factor` of one half outside the dictionary, vLLM 0.33.0 "
+    "rotates half of each head; transformers 5.23.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570 rotate the "
+    "whole head; transformers 4.57.6 raises an error when it rotates.",
 )
 def test_half_of_each_head():
     case = "half of each head, outside"
@@ -176,9 +176,9 @@ def test_half_of_each_head():
 
 @pytest.mark.claim(
     "dialects-dynamic",
-    "For a Llama with `dynamic` and a factor of 2, the angles in vLLM 0.33.0 and in llama.cpp at 0c1e570 are "
-    "those of plain RoPE, without a warning; in transformers 4.57.6 and 5.23.0 and in mlx-lm 0.32.2, given "
-    "twice the original length, they are those of dynamic NTK.",
+    "For a Llama with `dynamic` scaling and a factor of 2, the angles in vLLM 0.33.0 and in llama.cpp at "
+    "0c1e570 are those of plain RoPE, without a warning. In transformers 4.57.6 and 5.23.0 and in mlx-lm "
+    "0.32.2, given a text of twice the original length, they are those of dynamic NTK.",
 )
 def test_dynamic_is_plain_in_two():
     case = "dynamic, a text of twice the length"

@@ -79,8 +79,9 @@ def test_what_length_costs_is_told_of_the_same_bytes():
 
 @pytest.mark.claim(
     "evidence-every-encoding-helps-within",
-    "In our runs every encoding has a lower loss within the trained length than none, in each seed: by "
-    "position, and on the same bytes with 64 before them",
+    "In our runs on source code, every encoding has a lower loss within the training length than no "
+    "encoding, in each seed: in the loss by position, and in the loss of the same bytes with 64 bytes "
+    "before them.",
 )
 def test_every_encoding_helps_within(bands, near):
     for name, found in bands.items():
@@ -90,8 +91,9 @@ def test_every_encoding_helps_within(bands, near):
 
 @pytest.mark.claim(
     "evidence-near-text-is-nearly-all",
-    "In our runs 64 bytes before them and not 16 lower the loss of the same bytes by at most 0.019 nats "
-    "on average over the seeds, and by at most 0.022 in any seed, with every encoding and with none",
+    "In our runs on source code, 64 bytes of context instead of 16 lower the loss of the same bytes by at "
+    "most 0.019 nats on average over the seeds, and by at most 0.022 in any seed, with every encoding and "
+    "with none.",
 )
 def test_near_text_is_nearly_all():
     falls = {name: -cost.mean().item() for name, cost in _loss_by_context.costs(16).items()}
@@ -103,9 +105,9 @@ def test_near_text_is_nearly_all():
 
 @pytest.mark.claim(
     "evidence-who-stays-level",
-    "In our runs the loss of the same bytes is at most 0.06 nats higher with 1,008 bytes before them than "
-    "with 64, in each seed, with ALiBi, KERPLE, Sandwich, xPos, Shaw, DeBERTa, Transformer-XL and CoPE; "
-    "with every other encoding and with none it is at least 0.1 higher",
+    "In our runs on source code, the loss of the same bytes is at most 0.06 nats higher with 1,008 bytes "
+    "before them than with 64, in each seed, with ALiBi, KERPLE, Sandwich, xPos, Shaw, DeBERTa, "
+    "Transformer-XL and CoPE. With every other encoding and with none, it is at least 0.1 nats higher.",
 )
 def test_eight_encodings_stay_level(costs):
     assert {*LEVEL, *RISING, *BROKEN} == set(costs)
@@ -128,8 +130,9 @@ def test_which_of_the_level_ones_lose_a_little_and_which_nothing(costs):
 
 @pytest.mark.claim(
     "evidence-rope-and-sinusoids-break",
-    "In our runs, trained at length 128, the loss of the same bytes is higher with sinusoids and RoPE "
-    "than without positions when 1,008 bytes stand before them, in each seed, by at least 0.4 nats",
+    "In our runs on source code, after training at length 128, the loss of the same bytes with 1,008 "
+    "bytes before them is higher with sinusoids and with RoPE than without positions, in each seed, by at "
+    "least 0.4 nats.",
 )
 def test_rope_and_sinusoids_end_above_no_encoding(far, bands):
     for name in BROKEN:
@@ -139,9 +142,10 @@ def test_rope_and_sinusoids_end_above_no_encoding(far, bands):
 
 @pytest.mark.claim(
     "evidence-who-beats-none-far-out",
-    "In our runs, with 1,008 bytes before the same bytes, ten encodings have a lower loss than the model "
-    "without positions, and RoPE and sinusoids a higher one: the 95 % interval of each difference over "
-    "seeds and files lies on that side; for T5 and the learned table it holds zero",
+    "In our runs on source code, with 1,008 bytes before the same bytes, ten encodings have a lower loss "
+    "than the model without positions, and RoPE and sinusoids have a higher loss: the 95 % interval of "
+    "each difference over seeds and files lies on that side of zero. For T5 and the learned table, the "
+    "interval contains zero.",
 )
 def test_who_is_better_than_none_far_out_is_decided_by_the_rule():
     values = evidence.verdicts()
@@ -159,10 +163,10 @@ def test_who_is_better_than_none_far_out_is_decided_by_the_rule():
 @pytest.mark.claim(
     "evidence-who-is-lowest-within",
     "In our runs on source code, with 64 bytes before the same bytes, DeBERTa, Transformer-XL, CoPE, "
-    "xPos, Shaw, Sandwich and RoPE have the lowest mean loss, in this order; by the rule for better "
-    "DeBERTa has a lower one than the last four, Transformer-XL than the last two, CoPE than Shaw and "
-    "Sandwich, and no other two of the seven differ; each of the fourteen encodings has a lower one than "
-    "none",
+    'xPos, Shaw, Sandwich and RoPE have the lowest mean loss, in this order. By the rule for "better", '
+    "DeBERTa has a lower loss than the last four of these, Transformer-XL than the last two, and CoPE "
+    "than Shaw and Sandwich; no other two of the seven differ. By the same rule, each of the fourteen "
+    "encodings has a lower loss than no encoding.",
 )
 def test_which_of_the_seven_with_the_lowest_loss_within_differ(near):
     best = ("DeBERTa", "Transformer-XL", "CoPE", "xPos", "Shaw", "Sandwich", "RoPE")
@@ -192,10 +196,10 @@ def test_the_others_rise_and_lose_part_or_all_of_what_they_gained(near, far, cos
 
 @pytest.mark.claim(
     "evidence-length-costs-none-less",
-    "In our runs on source code, 1,008 bytes before the same bytes and not 64 raise the loss of the model "
-    "without positional encoding less than that with T5, the clipped bias, FIRE, RoPE and sinusoids, and "
-    "more than that with each other encoding but the learned table, which is not distinguishable: by the "
-    "rule for better",
+    "In our runs on source code, 1,008 bytes of context instead of 64 raise the loss of the same bytes "
+    "less for the model without positional encoding than for T5, the clipped bias, FIRE, RoPE and "
+    "sinusoids, and more than for each other encoding except the learned table, which is not "
+    'distinguishable: by the rule for "better".',
 )
 def test_length_costs_the_model_without_positions_less_than_five_encodings_and_it_had_least_to_lose(near):
     cost = {name: far[-1] - far[2] for name, far in evidence._far().items()}
@@ -220,9 +224,10 @@ def test_by_position_the_level_lines_fall_and_on_the_same_bytes_none_does(bands,
 
 @pytest.mark.claim(
     "evidence-a-window-mends-rope",
-    "In our runs RoPE models that see no key 128 or more bytes back, with nothing retrained, lose at most "
-    "0.02 nats on the same bytes with 1,008 bytes before them instead of 64, in each seed; so do they "
-    "with windows of 32 and 64 bytes, and within the trained length that costs less than 0.01 nats",
+    "In our runs on source code, RoPE models that see no key 128 or more bytes back, without retraining, "
+    "lose at most 0.02 nats on the same bytes with 1,008 bytes before them instead of 64, in each seed. "
+    "The same holds with windows of 32 and 64 bytes, and within the training length the windows cost less "
+    "than 0.01 nats.",
 )
 def test_a_window_mends_rope(near, far):
     assert variants.WINDOWS == (32, 64, 128, language.EVAL_LENGTH)
@@ -248,11 +253,11 @@ def windowed(name, window, before):
 
 @pytest.mark.claim(
     "evidence-a-window-is-no-cure",
-    "In our runs on source code, with 1,008 bytes before the same bytes and a window of 32, 64 or 128 "
-    "bytes at test time, models without positions have a lower loss than with no window: the 95 % "
-    "interval of the difference over seeds and files lies on that side; with sinusoids, and with a "
-    "learned table that ends where training ended, it holds zero. All three have a higher loss so than "
-    "with 64 bytes before",
+    "In our runs on source code, with 1,008 bytes before the same bytes, models without positions have a "
+    "lower loss with a window of 32, 64 or 128 bytes at test time than with no window: the 95 % interval "
+    "of the difference over seeds and files lies on that side of zero. With sinusoids, and with a learned "
+    "table that ends where training ended, the interval contains zero. With these windows, all three have "
+    "a higher loss than with 64 bytes before the same bytes.",
 )
 def test_a_window_helps_no_positions_in_part_and_neither_sinusoids_nor_a_learned_table():
     values = evidence.windows()
@@ -272,10 +277,10 @@ def test_a_window_helps_no_positions_in_part_and_neither_sinusoids_nor_a_learned
 
 @pytest.mark.claim(
     "evidence-five-bytes-beat-all",
-    "In our runs on source code a count of which byte followed which four, in the windows that the models "
-    "learned from, has a lower loss on the same bytes than every encoding and than none, at each number "
-    "of bytes read before them: the 95 % interval of each difference over seeds and files lies on that "
-    "side",
+    "In our runs on source code, a 5-gram model, which counts which byte followed which four in the "
+    "windows that the models were trained on, has a lower loss on the same bytes than every encoding and "
+    "than no encoding, with each number of bytes before them: the 95 % interval of each difference over "
+    "seeds and files lies on that side of zero.",
 )
 def test_a_count_of_five_bytes_beats_every_model():
     counted = torch.tensor([run["loss_by_context"]["5"] for run in runs.load("variants")["5-gram"]]).view(
@@ -297,9 +302,10 @@ def test_a_count_of_five_bytes_beats_every_model():
 
 @pytest.mark.claim(
     "evidence-alibi-gains-at-cuts",
-    "In our runs on source code ALiBi, trained on 128 bytes, has a lower loss on the same bytes in "
-    "windows side by side of 1,024 bytes than of 128: the 95 % interval of the gain over seeds and files "
-    "lies above zero; in windows that slide it holds zero, and ends below 0.005 nats",
+    "In our runs on source code, ALiBi, trained on 128 bytes, has a lower loss on the same bytes with "
+    "adjacent windows of 1,024 bytes than with adjacent windows of 128: the 95 % interval of the gain "
+    "over seeds and files lies above zero. With sliding windows, the interval contains zero and ends "
+    "below 0.005 nats.",
 )
 def test_longer_windows_help_alibi_side_by_side_and_not_where_they_slide():
     values, kept = evidence.both_ways(), runs.load("variants")["ALiBi both ways"]
@@ -319,9 +325,9 @@ def test_longer_windows_help_alibi_side_by_side_and_not_where_they_slide():
 
 @pytest.mark.claim(
     "evidence-the-fade-decides",
-    "In our runs xPos with a fade eight times as slow loses at least 0.2 nats on the same bytes with "
-    "1,008 bytes before them instead of 64, in each seed; xPos made for the trained length loses at most "
-    "0.06",
+    "In our runs on source code, xPos with a decay eight times as slow loses at least 0.2 nats on the "
+    "same bytes with 1,008 bytes before them instead of 64, in each seed; xPos with a decay set for the "
+    "training length loses at most 0.06.",
 )
 def test_the_fade_of_xpos_decides(costs):
     values = evidence.variants()
@@ -461,8 +467,9 @@ def test_what_far_text_is_worth_is_told_from_results_that_say_it(monkeypatch, ca
 
 @pytest.mark.claim(
     "evidence-far-text-helps-none",
-    "In our runs bytes further back than 64 lower the loss of the bytes asked for by less than 0.01 nats "
-    "with every encoding and with none: the 95 % interval over files and seeds ends below that for each",
+    "In our runs on source code, bytes farther back than 64 lower the loss of the evaluated bytes by less "
+    "than 0.01 nats with every encoding and with none: the 95 % interval over files and seeds ends below "
+    "that for each.",
 )
 def test_far_text_helps_with_no_encoding_and_hurts_with_most():
     values = evidence.context()[1]
@@ -501,8 +508,8 @@ def test_tables_that_start_at_zero_lag_behind_given_shapes(bands):
 
 @pytest.mark.claim(
     "evidence-shuffled-gains-nothing",
-    "In our runs on shuffled bytes neither sinusoids nor RoPE nor ALiBi, which alone were asked, are "
-    "better than none by more than 0.01 nats within the trained length",
+    "In our runs on shuffled bytes, none of sinusoids, RoPE and ALiBi, the only encodings evaluated "
+    "there, is better than no encoding by more than 0.01 nats within the training length.",
 )
 def test_on_shuffled_bytes_no_encoding_gains():
     values = evidence.control()
@@ -568,11 +575,11 @@ def test_where_seeds_lie_farthest_apart_is_told_of_what_was_learned(wrong):
 
 @pytest.mark.claim(
     "evidence-copying-fades",
-    "In our runs copying is learned in each seed with ALiBi, KERPLE, FIRE, DeBERTa, RoPE, sinusoids and a "
-    "learned table, and in no seed without positions; at twice the training length ALiBi and KERPLE copy "
-    "at least 90 % of the letters in each seed, RoPE, sinusoids and the table at most half; at eight "
-    "times KERPLE copies at least 55 % in each seed, ALiBi at least 44 %, and every other at most 35 % on "
-    "average over the seeds",
+    "In our runs, copying is learned in each seed with ALiBi, KERPLE, FIRE, DeBERTa, RoPE, sinusoids and "
+    "a learned table, and in no seed without positions. At twice the training length, ALiBi and KERPLE "
+    "copy at least 90 % of the letters in each seed, and RoPE, sinusoids and the table at most half. At "
+    "eight times the training length, KERPLE copies at least 55 % in each seed, ALiBi at least 44 %, and "
+    "every other model at most 35 % on average over the seeds.",
 )
 def test_copying_fades_with_length(wrong):
     assert learned("copying") == {"ALiBi", "KERPLE", "FIRE", "DeBERTa", "RoPE", "sinusoidal", "learned"}
@@ -589,10 +596,11 @@ def test_copying_fades_with_length(wrong):
 
 @pytest.mark.claim(
     "evidence-recall-breaks-with-rope",
-    "In our runs every encoding but sinusoids, and the model with none, learns recall in each seed; at "
-    "eight times the training length ALiBi, FIRE, KERPLE and Sandwich have at least 85 % of the answers "
-    "right in each seed, RoPE at most 21 %, and fewer than the model without positions, which was trained "
-    "for as many updates: the 95 % interval of the difference over seeds lies on that side",
+    "In our runs, every encoding except sinusoids learns recall in each seed, and so does the model "
+    "without positions. At eight times the training length, ALiBi, FIRE, KERPLE and Sandwich give at "
+    "least 85 % correct answers in each seed, and RoPE gives at most 21 %. RoPE gives fewer correct "
+    "answers than the model without positions, which was trained for as many updates: the 95 % interval "
+    "of the difference over seeds lies on that side of zero.",
 )
 def test_recall_is_kept_with_four_biases_and_lost_with_rope(wrong):
     far = wrong["recall", 256]
@@ -605,10 +613,10 @@ def test_recall_is_kept_with_four_biases_and_lost_with_rope(wrong):
 
 @pytest.mark.claim(
     "evidence-cope-counts-on",
-    "In our runs every encoding but Sandwich, and the model with none, learns counting in each seed; at "
-    "twice the training length CoPE has at least 99 % of the counts right in each seed, the model without "
-    "positions 77 to 98 %, and every other at most 83 %; at eight times CoPE has the most on average, at "
-    "most 40 % in any seed",
+    "In our runs, every encoding except Sandwich learns counting in each seed, and so does the model "
+    "without positions. At twice the training length, CoPE gets at least 99 % of the counts right in each "
+    "seed, the model without positions 77 to 98 %, and every other encoding at most 83 %. At eight times "
+    "the training length, CoPE gets the most right on average, at most 40 % in any seed.",
 )
 def test_cope_counts_on_and_not_for_long(wrong):
     twice = {name: 1 - each for name, each in wrong["counting", 64].items()}
@@ -624,10 +632,11 @@ def test_cope_counts_on_and_not_for_long(wrong):
 
 @pytest.mark.claim(
     "evidence-no-positions-lead-no-task",
-    "In our runs, at two, four and eight times the training length, ALiBi, FIRE, KERPLE and Sandwich are "
-    "right more often than the model without positions in recall: the 95 % interval of each difference "
-    "over seeds lies on that side. In counting no encoding is right more often by the rule for better, "
-    "CoPE is on average, and nine are right less often at twice the length",
+    "In our runs, at two, four and eight times the training length, ALiBi, FIRE, KERPLE and Sandwich give "
+    "more correct answers than the model without positions in recall: the 95 % interval of each "
+    "difference over seeds lies on that side of zero. In counting, no encoding gives more correct answers "
+    'than that model by the rule for "better"; CoPE does on average, and nine encodings give fewer at '
+    "twice the training length.",
 )
 def test_no_positions_lead_in_no_task(wrong):
     assert "none" not in learned("copying")
@@ -664,9 +673,9 @@ def test_spread_is_half_the_range():
 
 @pytest.mark.claim(
     "evidence-gate-opens-at-line-breaks",
-    "In the kept runs with gated sinusoids, in each seed, a line break takes a larger share of its "
-    "encoding than any small letter; far out the loss is below that of sinusoids and above that of no "
-    "encoding",
+    "In the stored runs with gated sinusoids, in each seed, a line break takes a larger fraction of its "
+    "encoding than any lower-case letter. Far beyond the training length, the loss is below that of "
+    "sinusoids and above that of no encoding.",
 )
 def test_a_line_break_takes_more_of_its_place_than_any_letter():
     kept = runs.load("teaching")["gated sinusoids"]
@@ -687,8 +696,8 @@ def test_a_line_break_takes_more_of_its_place_than_any_letter():
 
 @pytest.mark.claim(
     "evidence-rings-are-enough-here",
-    "In the kept runs, local and global rows end within 0.02 nats of Shaw's keys, within the trained "
-    "length and far out, in each seed",
+    "In the stored runs, the loss with local and global tables is within 0.02 nats of the loss with "
+    "Shaw's keys, within the training length and far beyond it, in each seed.",
 )
 def test_rows_for_rings_do_as_well_as_a_row_for_each_distance():
     pairs = zip(runs.load("teaching")["local and global"], runs.load("language")["Shaw"], strict=True)

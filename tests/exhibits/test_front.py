@@ -40,10 +40,10 @@ def live():
 
 @pytest.mark.claim(
     "front-who-bit-whom",
-    "On the front page, a layer of attention with random weights gives each of the three words the same "
-    "output in all six orders without positions, so that the best sum says zero of who bit whom; with "
-    "sinusoidal positions its outputs of the six orders are linearly independent, and sums give any six "
-    "answers.",
+    "On the front page, an attention layer with random weights and without positions gives each of the "
+    "three words the same output in all six orders, so the best weighted sum of its outputs is zero for "
+    "the question who bit whom. With sinusoidal positions, its outputs for the six orders are linearly "
+    "independent, and weighted sums give any six answers.",
 )
 def test_no_rule_reads_an_order_without_positions_and_some_rule_reads_any_answer_with_them(outputs, live):
     without, with_positions = outputs

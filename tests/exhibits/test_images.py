@@ -36,8 +36,9 @@ def test_axial_makes_a_cross_and_golden_directions_none():
 
 @pytest.mark.claim(
     "two-sinusoids-make-the-same-cross",
-    "Products of the sinusoids of two axes, by their pairs, are the scores of two vectors of equal channels "
-    "that axial RoPE of the same base turns, by their channels.",
+    "The products of two-axis sinusoidal encodings, divided by their number of pairs, equal the scores of "
+    "two vectors of equal channels that are rotated by axial RoPE with the same base, divided by their "
+    "number of channels.",
 )
 @each_of("patch", [(0, 0), (7, 9), (14, 3)])
 def test_two_sinusoids_make_the_same_cross(patch):
@@ -102,9 +103,9 @@ def test_a_lowered_pair_stays_within_a_turn():
 
 @pytest.mark.claim(
     "images-far-places-fall-together",
-    "The 64 patches of a row, counted from 65,536 on, have one position in bfloat16, and 64 in float32; "
-    "counted from 0 they have 64 in both. In bfloat16 a row of up to 257 patches from there has one "
-    "position, and a longer one more.",
+    "The 64 patches of a row, counted from 65,536 on, share one position in bfloat16 and have 64 "
+    "positions in float32; counted from 0, they have 64 in both. In bfloat16, a row of up to 257 patches "
+    "that starts at 65,536 has one position, and a longer row has more than one.",
 )
 def test_far_places_fall_together(returned):
     values = returned("images.far_off")
@@ -124,9 +125,10 @@ def test_far_places_fall_together(returned):
 
 @pytest.mark.claim(
     "images-what-moves-and-cuts-change",
-    "If all patches move by the same rows and columns, scores of axial and mixed RoPE stay, by counts or by "
-    "shares, and those of sinusoids that are added change. If columns are cut off at the right, scores stay "
-    "where places are counted and change where they are shares.",
+    "If all patches move by the same rows and columns, the scores of axial RoPE (with coordinates counted "
+    "in patches or given as fractions of the image) and of mixed RoPE (with counted coordinates) do not "
+    "change, and those of added sinusoids do. If columns are cut off at the right, scores do not change "
+    "where coordinates are counted, and change where they are fractions.",
 )
 @each_of("seed", range(3))
 def test_what_moves_and_cuts_change(seed):
@@ -163,8 +165,8 @@ def test_no_table_comes_back_as_it_was(printed, returned):
 
 @pytest.mark.claim(
     "images-gemma-4-has-two-encodings",
-    "The vision part of Gemma 4 in transformers 5.23.0 adds a vector of a learned table for each coordinate, "
-    "and its layers turn queries and keys by axial RoPE.",
+    "The vision part of Gemma 4 in transformers 5.23.0 adds a vector of a learned table for each "
+    "coordinate, and its layers rotate queries and keys by axial RoPE.",
 )
 @torch.no_grad()
 def test_gemma_4_adds_and_turns():
@@ -191,8 +193,9 @@ def test_gemma_4_adds_and_turns():
 
 @pytest.mark.claim(
     "images-ernie-gives-time-the-slowest",
-    "In ERNIE 4.5-VL of transformers 5.23.0, with its default sections, the pairs of rows and of columns "
-    "alternate from the fastest on, and every pair of time is slower than all of these.",
+    "In ERNIE 4.5-VL of transformers 5.23.0, with its default sections, channel pairs for rows and for "
+    "columns alternate from the highest frequency on, and every pair for time has a lower frequency than "
+    "all of these.",
 )
 @torch.no_grad()
 def test_ernie_interleaves_rows_and_columns_and_gives_time_the_slowest_pairs():

@@ -11,8 +11,8 @@ from tests.peers import peer
 
 @pytest.mark.claim(
     "pictures-share-positions",
-    "In Hugging Face Transformers' Qwen2-VL, text that follows three tokens of text and sixteen of a "
-    "square picture goes on at position seven: the picture takes up as many positions as it has rows.",
+    "In Hugging Face Transformers' Qwen2-VL, text after three text tokens and the sixteen tokens of a "
+    "square image continues at position seven: the image takes up as many positions as it has rows.",
 )
 def test_text_goes_on_after_the_rows_of_a_picture_and_not_after_its_tokens():
     theirs = peer("transformers.models.qwen2_vl.modeling_qwen2_vl").Qwen2VLModel

@@ -41,9 +41,10 @@ def test_models_whose_layers_were_patched_are_those_of_chains_to_the_last_digit(
 @pytest.mark.claim(
     "evidence-the-first-layer-lives-by-order",
     "On Markov chains, in the second half of the training length, shifting each key of the first layer "
-    "one position farther back raises the excess loss of RoPE, T5 and each model with RoPE in its first "
-    "layer alone to at least 2 nats. In the second layer the shift changes no model by more than 0.01 "
-    "nats, and in neither layer does it change ALiBi by more than 0.001, in each seed.",
+    "one position farther back raises the excess loss of RoPE, T5 and each model with RoPE only in its "
+    "first layer to at least 2 nats. In the second layer, the same shift changes none of the shifted "
+    "models by more than 0.01 nats. In neither layer does it change ALiBi by more than 0.001 nats. All of "
+    "this holds in each seed.",
 )
 def test_a_shift_ruins_the_first_layer_and_not_the_second():
     for name in load("layers"):
@@ -60,9 +61,10 @@ def test_a_shift_ruins_the_first_layer_and_not_the_second():
 
 @pytest.mark.claim(
     "evidence-second-layer-uses-some-order",
-    "On Markov chains, in the second half of the training length, removing positions from the second "
-    "layer alone raises the excess loss of RoPE, T5, ALiBi, Transformer-XL and a window with RoPE in both "
-    "layers in each seed, by 0.005 to 0.13 nats; for T5 and Transformer-XL by the rule for better.",
+    "On Markov chains, in the second half of the training length, removing positions only from the second "
+    "layer raises the excess loss of RoPE, T5, ALiBi, Transformer-XL and the model with RoPE in both "
+    "layers and a window in the first, by 0.005 to 0.13 nats in each seed; for T5 and Transformer-XL, "
+    'this holds by the rule for "better".',
 )
 def test_the_second_layer_uses_some_order_within_the_trained_length():
     found = {
@@ -82,8 +84,8 @@ def test_the_second_layer_uses_some_order_within_the_trained_length():
 @pytest.mark.claim(
     "evidence-rope-breaks-in-both-layers",
     "On Markov chains, from 512 to 1,024 states after training on 128, the excess loss of RoPE is at "
-    "least 0.25 nats lower if its first layer alone sees only the last 128 states, and also if its second "
-    "layer alone has no positions, by the rule for better and in each seed.",
+    "least 0.25 nats lower if only its first layer is limited to the last 128 states, and also if only "
+    'its second layer has no positions, by the rule for "better" and in each seed.',
 )
 def test_each_layer_of_rope_has_its_part():
     plain = excess("RoPE")
@@ -94,11 +96,12 @@ def test_each_layer_of_rope_has_its_part():
 
 @pytest.mark.claim(
     "evidence-window-and-bare-layer-mend-a-part-each",
-    "On Markov chains, from 512 to 1,024 states after training on 128, models with a window of 32 in the "
-    "first layer alone, and models with no positions in the second layer alone, have a lower excess loss "
-    "than RoPE in both layers without a window; models with both are at least 0.2 nats lower than models "
-    "with the window alone. A window of 128 in the first layer, added after training, lowers models with "
-    "the NoPE layer alone. All by the rule for better.",
+    "On Markov chains, from 512 to 1,024 states after training on 128, models with a window of 32 only in "
+    "the first layer, and models without positions only in the second layer, have a lower excess loss "
+    "than RoPE in both layers without a window. Models with both changes have an excess loss at least 0.2 "
+    "nats lower than models with only the window. A window of 128 in the first layer, added after "
+    "training, lowers the excess loss of models with only the NoPE layer. All of this holds by the rule "
+    'for "better".',
 )
 def test_the_window_and_the_bare_layer_mend_a_part_each():
     both, neither = excess("window + NoPE layer"), excess("RoPE")
@@ -160,9 +163,10 @@ def by_seed(name, end=FAR):
 
 @pytest.mark.claim(
     "evidence-stretching-helps-untuned",
-    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with heads of 64 has a lower "
-    "excess loss with a larger base, NTK-aware or dynamic NTK scaling, YaRN, LongRoPE and Llama 3's "
-    "scaling than as trained, in each seed, and no lower one with position interpolation or NTK-by-parts.",
+    "On Markov chains, from 512 to 1,024 states after training on 128, without fine-tuning, RoPE with "
+    "heads of 64 has a lower excess loss with a larger base, NTK-aware or dynamic NTK scaling, YaRN, "
+    "LongRoPE and Llama 3's scaling than with its own frequencies, in each seed. With position "
+    "interpolation or NTK-by-parts, its excess loss is not lower.",
 )
 def test_most_ways_to_stretch_help_untuned():
     plain = by_seed("untuned RoPE")
@@ -180,8 +184,8 @@ def test_most_ways_to_stretch_help_untuned():
     "evidence-the-fastest-pair-should-stay",
     "On Markov chains, in the second half of the training length and without fine-tuning, the excess loss "
     "of RoPE with heads of 64 is at least 0.6 nats with position interpolation and with NTK-by-parts as "
-    "in its paper, which lower the highest frequency by a third or more there, and at most 0.1 with each "
-    "other method, which leaves that frequency unchanged, in each seed.",
+    "in its paper, which lower the highest frequency by 30 % or more there. With each other method, which "
+    "leaves that frequency unchanged, it is at most 0.1 nats. Both hold in each seed.",
 )
 def test_who_slows_the_fastest_pair_is_bad_within():
     ways = extensions.methods(torch.full((32,), 3.0))
@@ -198,8 +202,8 @@ def test_who_slows_the_fastest_pair_is_bad_within():
     "evidence-tuning-helps",
     "On Markov chains, from 512 to 1,024 states after training on 128, a few updates at the full length "
     "lower the excess loss of RoPE with heads of 64, with its own frequencies, a larger base and each "
-    "method of context extension, in each seed. Then all but position interpolation have at most 0.12 "
-    "nats, RoPE's own frequencies most.",
+    "method of context extension, in each seed. After these updates, all but position interpolation have "
+    "an excess loss of at most 0.12 nats, and RoPE's own frequencies have the highest of these.",
 )
 def test_tuning_helps_each():
     tuned = {name: by_seed(f"tuned {name}") for name in layers._ways()}

@@ -110,8 +110,9 @@ def test_code_is_offered_but_in_plain_words_and_on_the_first_screen():
 
 @pytest.mark.claim(
     "the-code-of-live-figures-gives-what-they-say",
-    "The code that a live figure offers runs beside the copied files, and gives the numbers of its sentence "
-    "and the lines, bars or cells of its picture, at the ends of every control and at stops between.",
+    "The code that an interactive figure offers runs next to the copied files, and returns the numbers in "
+    "the figure's sentence and the lines, bars or cells that it shows, at both ends of every control and "
+    "at stops in between.",
 )
 @each_of("name", LIVE)
 def test_the_code_gives_what_the_sentence_says_and_the_picture_shows(name, copies):

@@ -27,10 +27,10 @@ def heads(request):
 
 @pytest.mark.claim(
     "near-and-far-heads-want-opposite-things",
-    "Of two heads of width 64 trained on 1,024 tokens and asked for eight times as many, from each of three "
-    "random starts, unchanged frequencies are best for the one that looks at the last 16 tokens and position "
-    "interpolation for the one that looks past the last 32; NTK-by-parts has the best of the worse results; "
-    "20 updates help all.",
+    "Two heads of width 64 were trained on 1,024 tokens and evaluated on eight times as many, from each "
+    "of three random starts. Unchanged frequencies are best for the head that attends to the last 16 "
+    "tokens, and position interpolation is best for the head that attends past the last 32. If each "
+    "method is judged by the worse of its two results, NTK-by-parts is best. 20 updates help all.",
 )
 def test_to_change_nothing_is_best_for_the_near_head_and_interpolation_for_the_far_one(heads):
     assert min(METHODS, key=lambda name: heads[f"{name}_near"]) == "unchanged"
@@ -142,9 +142,9 @@ def rotary(kind, dim, base, **parameters):
 
 @pytest.mark.claim(
     "mscale-takes-the-temperature-away",
-    "In transformers, YaRN with equal `mscale` and `mscale_all_dim` multiplies queries and keys by one, and "
-    "with neither by 0.1 ln s + 1; the code of DeepSeek-V3 multiplies scores by the square of "
-    "0.1 `mscale_all_dim` ln s + 1.",
+    "In transformers, YaRN multiplies queries and keys by one if `mscale` and `mscale_all_dim` are set to "
+    "equal values, and by 0.1 ln s + 1 if neither is set. The code of DeepSeek-V3 multiplies scores by "
+    "the square of 0.1 `mscale_all_dim` ln s + 1.",
 )
 @each_of("factor", [4.0, 16.0, 40.0])
 def test_equal_mscales_leave_no_temperature_but_in_the_code_of_deepseek(factor):
@@ -160,8 +160,8 @@ def test_equal_mscales_leave_no_temperature_but_in_the_code_of_deepseek(factor):
 
 @pytest.mark.claim(
     "ministral3-has-no-yarn-temperature",
-    "The defaults of gpt-oss in transformers stretch by YaRN with its temperature, those of Ministral 3 by "
-    "YaRN without it.",
+    "In transformers, the default configuration of gpt-oss uses YaRN with its temperature, and that of "
+    "Ministral 3 uses YaRN without it.",
 )
 def test_the_models_said_to_use_yarn_use_it_so():
     transformers, values = peer("transformers"), long_context.mscale()
@@ -182,8 +182,9 @@ def test_the_models_said_to_use_yarn_use_it_so():
 
 @pytest.mark.claim(
     "p-rope-agrees-with-transformers",
-    "p-RoPE, made by setting all but the fastest share of a RoPE's frequencies to zero, is the rope type "
-    "`proportional` of transformers within float32, for heads 16 to 512 wide and shares from a tenth to one.",
+    "p-RoPE, which keeps a given fraction of RoPE's frequencies, the highest ones, and sets all others to "
+    "zero, equals the rope type `proportional` of transformers within float32 precision, for heads 16 to "
+    "512 wide and fractions from a tenth to one.",
 )
 @each_of("dim", [16, 64, 96, 128, 512])
 @each_of("share", [0.1, 0.25, 0.5, 0.75, 1.0])
@@ -227,9 +228,9 @@ def test_a_larger_base_is_ntk_aware_scaling(dim, raised):
 
 @pytest.mark.claim(
     "base-bound-is-a-mean-score",
-    "For queries and keys with independent channels of one distribution, the score of a key that is the "
-    "query with noise exceeds that of another key, on average, by twice the variance times the sum of the "
-    "cosines of all pairs.",
+    "For queries and keys whose channels are independent and have the same distribution, the score of a "
+    "key that is the query plus noise exceeds that of another key, on average, by twice the variance "
+    "times the sum of the cosines of all pairs.",
 )
 @each_of("mean", [0.0, 1.5])
 @each_of("distance", [0, 1, 7, 400])
@@ -303,9 +304,10 @@ def test_the_critical_dimension_is_that_of_the_paper():
 
 @pytest.mark.claim(
     "self-extend-stays-within-the-trained-length",
-    "With Self-Extend's groups of G tokens beyond a window of W, the last of n tokens asks for every "
-    "distance as at most W + (n - W) / G, rounded up to the next whole, near ones as they are, none before a "
-    "nearer one; for n = 16,000, W = 1,024 and G = 5 all are below 4,096.",
+    "With groups of G tokens beyond a window of W, Self-Extend maps every distance from the last of n "
+    "tokens to at most W + (n - W) / G, rounded up to a whole number. It keeps distances within the "
+    "window unchanged and maps no distance below the mapped distance of a nearer token. For n = 16,000, W "
+    "= 1,024 and G = 5, all mapped distances are below 4,096.",
 )
 @each_of(("window", "group"), [(1, 1), (8, 2), (12, 5), (1024, 5)])
 @each_of("tokens", [1, 13, 100, 16_000])

@@ -68,9 +68,9 @@ def found(method, axes=1):
 
 @pytest.mark.claim(
     "map-places-are-what-papers-say",
-    "Plugged into an attention at the step at which its file is called, and run on random texts, each "
-    "method of the map changes the steps that its paper names, in the way and by what it names, and no "
-    "other step.",
+    "When it is inserted into an attention layer at the step at which its file is called, and run on "
+    "random texts, each method of the map changes the steps that its paper names and no other step, in "
+    "the way that the paper names and depending on what it names.",
 )
 @each_of("seed", SEEDS)
 @each_of("name", METHODS)
@@ -172,10 +172,10 @@ MADE_UP = {
 
 @pytest.mark.claim(
     "map-questions-notice-what-is-added",
-    "ALiBi with positions added to its queries is found to add to queries and to scores, by distance and "
-    "by place; RoPE that is written as a score, to mix at the scores; and made-up methods that scale or gate "
-    "queries, take a share in the softmax, mix into the output, or gate by what stands between are found at "
-    "their cells.",
+    "The map's probes find that ALiBi with positions added to its queries adds to queries and to scores, "
+    "by distance and by position, and that RoPE written as a score mixes at the scores. They find made-up "
+    "methods that scale or gate queries, take a fraction of the softmax, mix into the output, or gate by "
+    "the tokens between query and key, in the cells where these belong.",
 )
 @each_of("name", MADE_UP)
 def test_what_is_added_to_a_method_is_found(name):
@@ -269,8 +269,8 @@ def close(a, b, size=1e-9):
 
 @pytest.mark.claim(
     "map-rope-is-a-one-parameter-group",
-    "RoPE at position n is the exponential of n times one skew matrix, of rank two for each pair, and so "
-    "turns by n and by m are the turn by n + m, also for positions below zero.",
+    "RoPE at position n is the exponential of n times one skew-symmetric matrix, which has rank two for "
+    "each pair, so rotating by n and by m is rotating by n + m, also for negative positions.",
 )
 @each_of("dim", [2, 8, 64])
 def test_rope_is_the_exponential_of_a_skew_matrix(dim):
@@ -287,8 +287,8 @@ def test_rope_is_the_exponential_of_a_skew_matrix(dim):
 
 @pytest.mark.claim(
     "map-alibi-is-a-unipotent-action",
-    "With two channels more for query and key, ALiBi's score is the product of a query and a key that are"
-    " moved by the identity plus position times slope times one matrix whose square is zero, for all "
+    "With two more channels for query and key, ALiBi's score is the product of a query and a key that are "
+    "transformed by the identity plus position times slope times one matrix whose square is zero, for all "
     "slopes of eight heads.",
 )
 @each_of("head", range(8))
@@ -314,9 +314,10 @@ def test_what_the_page_shows_of_shears_is_alibi(printed):
 
 @pytest.mark.claim(
     "map-a-group-of-moves-gives-relative-scores",
-    "Keys moved by the powers of one matrix, queries by their inverses transposed, have scores that "
-    "depend on the offset alone, whether the matrix turns, shears, scales or does all at once; keys moved"
-    " by matrices without that law have others.",
+    "If keys are transformed by the powers of one matrix and queries by the transposed inverses of these "
+    "powers, scores depend only on the offset, whether the matrix rotates, shears, scales or does all of "
+    "these at once. If keys are transformed by matrices that do not follow this law, scores do not depend "
+    "on the offset alone.",
 )
 @each_of("kind", ["turns", "shears", "scales", "any"])
 def test_moves_that_form_a_group_give_relative_scores(kind):
@@ -343,8 +344,9 @@ def test_xpos_turns_and_scales():
 
 @pytest.mark.claim(
     "map-moved-caches",
-    "A key that was moved to its place, by RoPE, by ALiBi's shear or by xPos, is moved on by the matrix "
-    "of the further places, and is then what it would be there.",
+    "A key that was transformed to its position by RoPE, by ALiBi's shear or by xPos can be moved to "
+    "another position by the matrix of the difference in position, and then equals the key that was "
+    "transformed to that position directly.",
 )
 def test_a_cached_key_is_moved_on_by_one_matrix():
     k, kinds = torch.randn(8, dtype=torch.float64), steps()
@@ -363,8 +365,8 @@ def test_a_cached_key_is_moved_on_by_one_matrix():
 
 @pytest.mark.claim(
     "map-shears-add-up-on-the-way",
-    "Shears of all tokens after a key up to the query, each with a number of its own, add their sum to "
-    "the score, in whatever order.",
+    "The shears of all tokens after a key up to the query, each with its own coefficient, add the sum of "
+    "these coefficients to the score, in any order.",
 )
 @each_of("seed", SEEDS)
 def test_shears_of_tokens_on_the_way_add_up(seed):
@@ -381,8 +383,9 @@ def test_shears_of_tokens_on_the_way_add_up(seed):
 
 @pytest.mark.claim(
     "map-what-grows-with-distance",
-    "RoPE's matrices keep every length and so every score within the product of the lengths; those of "
-    "ALiBi grow in proportion to the distance, and those of xPos by the same factor in each step.",
+    "RoPE's matrices preserve every norm, and so keep every score within the product of the norms. "
+    "ALiBi's matrices grow in proportion to the distance, and those of xPos grow by the same factor in "
+    "each step.",
 )
 def test_turns_keep_lengths_shears_grow_in_proportion_and_scales_by_a_factor():
     kinds, (q, k) = steps(), torch.randn(2, 8, dtype=torch.float64)
@@ -413,9 +416,9 @@ def test_how_far_vectors_grow_is_what_the_table_shows(printed, returned):
 
 @pytest.mark.claim(
     "map-added-rows-are-no-group",
-    "Adding a sinusoid's row for n and then that for m, or rows of a random table, is not adding the row "
-    "of n + m; and the matrix that takes a sinusoid's row to that of a later place changes the token with"
-    " it.",
+    "Adding the sinusoidal row of n and then that of m is not the same as adding the row of n + m, and "
+    "neither is it for the rows of a random table. The matrix that maps a sinusoidal row to that of a "
+    "later position also changes the token.",
 )
 @each_of("seed", SEEDS)
 def test_rows_do_not_add_up_and_their_shift_moves_the_token(seed):

@@ -31,8 +31,8 @@ def test_equal_steps_are_a_bad_test():
 
 @pytest.mark.claim(
     "a-shift-changes-absolute-scores",
-    "Moving a text to other positions changes the scores of a random table that is added, and not "
-    "those of RoPE or Shaw.",
+    "Moving a text to other positions changes the scores of a random table that is added to the input, "
+    "but not those of RoPE or Shaw.",
 )
 @each_of("seed", range(5))
 def test_a_shift_changes_absolute_scores_alone(seed):
@@ -45,7 +45,7 @@ def test_a_shift_changes_absolute_scores_alone(seed):
 
 @pytest.mark.claim(
     "dimension-index-squares-frequencies",
-    "Reading the pair index of the sinusoidal formula as the even dimension squares every frequency.",
+    "Using the even dimension in place of the pair index in the sinusoidal formula squares every frequency.",
 )
 def test_the_wrong_index_squares_every_frequency():
     values = myths.squared_frequencies()
@@ -57,10 +57,10 @@ def test_the_wrong_index_squares_every_frequency():
 
 @pytest.mark.claim(
     "sinusoidal-columns-are-not-orthogonal",
-    "The columns of the sinusoidal table are not orthogonal: over 50 to 4096 positions, at widths from 16 "
-    "to 512, there are two with a cosine above 0.7, and from width 64 on the table's numerical rank in "
-    "float64 is below its width, 29 of 64 over 100 positions; at width 8 over 4096 positions no cosine is "
-    "above 0.2.",
+    "The columns of the sinusoidal table are not orthogonal. Over 50 to 4096 positions, at widths from 16 "
+    "to 512, two of them have a cosine above 0.7, and from width 64 on, the table's numerical rank in "
+    "float64 is below its width (29 of 64 over 100 positions). At width 8 over 4096 positions, no cosine "
+    "is above 0.2.",
 )
 def test_the_columns_of_the_table_are_not_orthogonal():
     values = myths.orthogonal_columns()
@@ -80,8 +80,9 @@ def test_the_columns_of_the_table_are_not_orthogonal():
 
 @pytest.mark.claim(
     "scale-decides-what-drowns",
-    "At widths from 16 to 1,024 a sinusoidal row is more than ten times as long as a token drawn with "
-    "deviation 0.02, and shorter than one drawn with deviation 1 is on average.",
+    "At widths from 16 to 1,024, the norm of a sinusoidal row is more than ten times that of a token "
+    "sampled with standard deviation 0.02, and smaller than the mean norm of tokens sampled with standard "
+    "deviation 1.",
 )
 def test_the_scale_of_the_tokens_decides():
     values = myths.overwhelmed()
@@ -94,8 +95,8 @@ def test_the_scale_of_the_tokens_decides():
 
 @pytest.mark.claim(
     "distinct-rows-hold-all-information",
-    "Encodings with distinct rows hold all information about the position, be they sinusoidal, random "
-    "or one number in each row.",
+    "Encodings with distinct rows contain all information about the position, whether the rows are "
+    "sinusoidal, random or one number each.",
 )
 def test_distinct_rows_hold_all_information(capsys):
     most = myths.information()["most"]
@@ -110,8 +111,8 @@ def test_distinct_rows_hold_all_information(capsys):
 
 @pytest.mark.claim(
     "rows-beyond-training-stay-put",
-    "Rows of a learned table beyond the longest text in training keep their first values under Adam "
-    "without weight decay.",
+    "Under Adam without weight decay, rows of a learned table beyond the longest training text keep their "
+    "initial values.",
 )
 @each_of("seed", range(3))
 def test_rows_beyond_the_longest_text_do_not_move(seed):
@@ -135,8 +136,8 @@ def test_scores_of_rope_neither_factor_nor_fade():
 
 @pytest.mark.claim(
     "attention-is-quadratic-rope-linear",
-    "Four times the tokens take sixteen times the multiplications in the matrix products of attention and "
-    "four times those in rotating.",
+    "With four times as many tokens, the matrix products of attention take sixteen times as many "
+    "multiplications, and the rotation takes four times as many.",
 )
 def test_attention_grows_with_the_square_and_rotation_with_the_length():
     assert myths.linear_attention() == {"attention": 16, "turned": 4}
@@ -160,8 +161,9 @@ def test_the_other_layout_gives_other_scores_and_mixed_ones_lose_the_offset():
 
 @pytest.mark.claim(
     "yarn-is-no-division",
-    "Where the fastest pair of RoPE turned 32 times in training and the slowest not once, YaRN keeps the "
-    "first as it is and divides the second by the factor; position interpolation divides all.",
+    "If RoPE's highest-frequency pair completed 32 rotations in training and its lowest-frequency pair "
+    "less than one, YaRN leaves the first frequency unchanged and divides the second by the factor; "
+    "position interpolation divides all frequencies.",
 )
 def test_yarn_keeps_fast_pairs():
     values = myths.division_is_not_yarn()
@@ -179,9 +181,9 @@ def test_yarn_keeps_fast_pairs():
 
 @pytest.mark.claim(
     "alibi-bias-hides-nothing",
-    "Under the symmetric form of ALiBi without a mask, the first token of twenty equal ones gives more "
-    "than a third of its attention to later ones in every head, with 1 to 128 heads, and nine tenths in "
-    "the flattest.",
+    "With the symmetric form of ALiBi and no mask, the first of twenty equal tokens gives more than a "
+    "third of its attention to later tokens in every head, with 1 to 128 heads, and nine tenths in the "
+    "head with the smallest slope.",
 )
 def test_a_penalty_hides_nothing():
     leaks = myths.causal_by_bias()
@@ -198,8 +200,8 @@ def test_a_penalty_hides_nothing():
 
 @pytest.mark.claim(
     "alibi-slopes-are-no-formula",
-    "The slopes of ALiBi's released code, for 1 to 129 heads, are those of the formula for powers of two "
-    "where the number of heads is one, and nowhere else.",
+    "For 1 to 129 heads, the slopes of ALiBi's released code equal those of the formula for powers of two "
+    "if the number of heads is a power of two, and for no other number of heads.",
 )
 def test_the_formula_for_slopes_is_one_for_powers_of_two():
     assert myths.any_number_of_heads()["apart"] > 0.05
@@ -212,8 +214,8 @@ def test_the_formula_for_slopes_is_one_for_powers_of_two():
 
 @pytest.mark.claim(
     "gaussian-bias-is-flat",
-    "A Gaussian bias of width one leaves most of the attention over six hundred keys beyond distance "
-    "ten; KERPLE's logarithm with r1 = 2 and r2 = 1 leaves little.",
+    "With a Gaussian bias of width one, most of the attention over six hundred keys goes to keys beyond "
+    "distance ten; with KERPLE's logarithm with r1 = 2 and r2 = 1, little does.",
 )
 def test_a_gaussian_is_flat_where_a_logarithm_falls():
     far = myths.gaussian()
@@ -233,8 +235,8 @@ def test_without_the_shift_one_step_back_is_another_score_in_every_row():
 
 @pytest.mark.claim(
     "a-ramp-wins-quality-scores",
-    "Over 256 positions, mean similarity and correlation with distance are higher for a bare count than "
-    "for the sinusoidal encoding of width 128.",
+    "Over 256 positions, mean similarity and correlation with distance are higher for a ramp, the "
+    "position as a single number, than for the sinusoidal encoding of width 128.",
 )
 def test_a_ramp_wins_the_scores():
     values = myths.ramp_wins()
@@ -269,9 +271,10 @@ def test_what_the_order_myths_say():
 
 @pytest.mark.claim(
     "values-can-turn",
-    "Where one turned tensor is both keys and values, moving the text changes the outputs unless they are "
-    "turned back by the query's angle; then each value has turned by its distance. So it is in the attention "
-    "of DeepSeek V4 in transformers 5.23.0, by moves of up to a thousand places.",
+    "If one rotated tensor serves as both keys and values, moving the text changes the outputs, unless "
+    "the outputs are rotated back by the query's angle; then each value is rotated by its distance from "
+    "the query. This is the case in the attention of DeepSeek V4 in transformers 5.23.0, for moves of up "
+    "to a thousand positions.",
 )
 @each_of("seed", range(5))
 def test_turned_values_are_turned_back(seed):
@@ -290,9 +293,10 @@ def test_turned_values_are_turned_back(seed):
 
 @pytest.mark.claim(
     "values-can-turn",
-    "Where one turned tensor is both keys and values, moving the text changes the outputs unless they are "
-    "turned back by the query's angle; then each value has turned by its distance. So it is in the attention "
-    "of DeepSeek V4 in transformers 5.23.0, by moves of up to a thousand places.",
+    "If one rotated tensor serves as both keys and values, moving the text changes the outputs, unless "
+    "the outputs are rotated back by the query's angle; then each value is rotated by its distance from "
+    "the query. This is the case in the attention of DeepSeek V4 in transformers 5.23.0, for moves of up "
+    "to a thousand positions.",
 )
 @torch.no_grad()
 def test_deepseek_v4_turns_its_values_and_turns_them_back(monkeypatch):
@@ -344,9 +348,9 @@ def test_deepseek_v4_turns_its_values_and_turns_them_back(monkeypatch):
 
 @pytest.mark.claim(
     "not-every-model-rotates",
-    "In transformers 5.23.0 text layers of Inkling and Inkling-2 have no rotation, no sine and no cosine, "
-    "nor has Kimi Linear; the attention of Nemotron-H has none, and EXAONE 4, Llama 4 and SmolLM3 in some "
-    "layers.",
+    "In transformers 5.23.0, the text layers of Inkling and Inkling-2 have no rotation, no sine and no "
+    "cosine, and Kimi Linear has none of these either. The attention of Nemotron-H has no rotation, and "
+    "some layers of EXAONE 4, Llama 4 and SmolLM3 have none.",
 )
 def test_some_models_of_today_do_not_rotate(capsys):
     values = myths.all_rotate()
@@ -374,10 +378,10 @@ def test_some_models_of_today_do_not_rotate(capsys):
 
 @pytest.mark.claim(
     "left-padding-is-heard",
-    "Behind a mask that hides padding on the left, RoPE gives what it gives alone, up to rounding, after 1 "
-    "to 1,000 tokens of it; a learned table, a temperature by position and chunks do not, chunks unless the "
-    "padding fills whole ones. Nor do layers of Llama 4 in transformers 5.23.0 that have a temperature, for "
-    "positions that leave the padding out.",
+    "With a mask that hides left padding, RoPE gives a text the same result as without padding, up to "
+    "rounding, after 1 to 1,000 padding tokens. A learned table and a temperature by position do not; "
+    "neither do chunks, unless the padding fills whole chunks. Layers of Llama 4 in transformers 5.23.0 "
+    "that have a temperature do not either, even with positions that leave the padding out.",
 )
 @each_of("seed", range(3))
 @each_of("pad", [1, 3, 4, 8, 1000])
@@ -392,10 +396,10 @@ def test_left_padding_is_harmless_for_rope_alone(seed, pad):
 
 @pytest.mark.claim(
     "left-padding-is-heard",
-    "Behind a mask that hides padding on the left, RoPE gives what it gives alone, up to rounding, after 1 "
-    "to 1,000 tokens of it; a learned table, a temperature by position and chunks do not, chunks unless the "
-    "padding fills whole ones. Nor do layers of Llama 4 in transformers 5.23.0 that have a temperature, for "
-    "positions that leave the padding out.",
+    "With a mask that hides left padding, RoPE gives a text the same result as without padding, up to "
+    "rounding, after 1 to 1,000 padding tokens. A learned table and a temperature by position do not; "
+    "neither do chunks, unless the padding fills whole chunks. Layers of Llama 4 in transformers 5.23.0 "
+    "that have a temperature do not either, even with positions that leave the padding out.",
 )
 @torch.no_grad()
 def test_llama_4_hears_padding_by_its_temperature():
@@ -431,8 +435,8 @@ def test_llama_4_hears_padding_by_its_temperature():
 
 @pytest.mark.claim(
     "positions-hide-nothing",
-    "A text that is packed behind another and whose positions start at zero gives what it gives alone if a "
-    "mask hides the other, and something else without.",
+    "A text that is packed after another text and whose positions restart at zero gets the same result as "
+    "alone if a mask hides the other text, and a different result without the mask.",
 )
 @each_of("seed", range(5))
 def test_positions_that_start_again_hide_no_text(seed):
@@ -444,8 +448,9 @@ def test_positions_that_start_again_hide_no_text(seed):
 
 @pytest.mark.claim(
     "jamba-turns-nothing",
-    "Jamba in transformers 5.23.0 defines `apply_rotary_pos_emb` and calls it nowhere: with attention in "
-    "every layer it gives the same numbers, bit for bit, at positions that are moved, stretched or random.",
+    "Jamba in transformers 5.23.0 defines `apply_rotary_pos_emb` and never calls it: with attention in "
+    "every layer, it gives the same numbers, bit for bit, at positions that are shifted, scaled or "
+    "random.",
 )
 @torch.no_grad()
 def test_jamba_defines_what_it_never_calls(monkeypatch):

@@ -16,9 +16,9 @@ from tests.rows import each_of
 
 @pytest.mark.claim(
     "one-nope-layer-has-one-output-for-all-orders",
-    "Over all 24 orders of the four tokens before it, the last token has one output after one causal layer "
-    "without positions, and 24 different ones after two layers, or after a RoPE layer and one without "
-    "positions.",
+    "Over all 24 orders of the four tokens before it, the last token has one output after one causal "
+    "layer without positions, and 24 different outputs after two such layers, or after a RoPE layer and "
+    "one without positions.",
 )
 def test_orders_show_from_the_second_layer_on():
     values = no_position.orders()
@@ -27,9 +27,9 @@ def test_orders_show_from_the_second_layer_on():
 
 @pytest.mark.claim(
     "one-nope-layer-has-one-output-for-all-orders",
-    "Over all 24 orders of the four tokens before it, the last token has one output after one causal layer "
-    "without positions, and 24 different ones after two layers, or after a RoPE layer and one without "
-    "positions.",
+    "Over all 24 orders of the four tokens before it, the last token has one output after one causal "
+    "layer without positions, and 24 different outputs after two such layers, or after a RoPE layer and "
+    "one without positions.",
 )
 @each_of("layout", ["half", "interleaved"])
 @each_of(("width", "heads"), [(16, 4), (4, 1), (64, 2)])
@@ -54,8 +54,9 @@ def test_orders_show_through_a_rope_layer_and_one_without(width, heads, layout):
 
 @pytest.mark.claim(
     "one-over-the-place-runs-out-of-precision",
-    "Of the values 1/t for t = 1 to 16,384, bfloat16 keeps fewer than one in ten apart and float16 fewer "
-    "than one in three; the first t that equals its successor is 190 and 1,464.",
+    "Of the values 1/t for t = 1 to 16,384, fewer than one in ten are distinct in bfloat16 and fewer than "
+    "one in three in float16. The first t whose value equals that of its successor is 190 in bfloat16 and "
+    "1,464 in float16.",
 )
 def test_half_precision_loses_the_place():
     values = no_position.distinct_places()[1]
@@ -77,8 +78,9 @@ def test_a_lead_that_was_enough_is_not_in_a_longer_text():
 
 @pytest.mark.claim(
     "nope-near-means-are-alike",
-    "Of independent normal tokens with mean zero, the means up to places j and i, j at most i, have a cosine "
-    "of the root of j/i, within 0.02 for 20,000 channels and any two of 40 places.",
+    "For independent normal tokens with mean zero, the means of the tokens up to positions j and i, with "
+    "j at most i, have a cosine of the square root of j/i, within 0.02 for 20,000 channels and any two of "
+    "40 positions.",
 )
 def test_means_of_near_places_point_the_same_way():
     generator = torch.Generator().manual_seed(0)
@@ -119,7 +121,7 @@ EVERY_FOURTH = [1, 1, 1, 0] * 3
 @pytest.mark.claim(
     "no-rope-layers-one-means-rope",
     "In the llama4 and smollm3 models of transformers, a one in `no_rope_layers` marks a layer that uses "
-    "RoPE and a zero one that does not; by default every fourth layer does not.",
+    "RoPE, and a zero marks a layer that does not. By default, every fourth layer does not use RoPE.",
 )
 def test_a_one_in_no_rope_layers_means_rope():
     llama4 = peer("transformers.models.llama4.modeling_llama4")
@@ -191,10 +193,10 @@ def test_a_bowl_pales_as_one_over_the_place():
 
 @pytest.mark.claim(
     "nope-far-beyond",
-    "In our runs on source code the model without positional encoding has the highest loss of the fifteen "
-    "with 64 bytes before the same bytes, in each seed; with 1,008 bytes it has a lower one than sinusoids "
-    "and RoPE, is not distinguishable from T5 and the learned table, and has a higher one than the other "
-    "ten: by the rule for better",
+    "In our runs on source code, the model without positional encoding has the highest loss of the "
+    "fifteen models with 64 bytes before the same bytes, in each seed. With 1,008 bytes, its loss is "
+    "lower than that of sinusoids and RoPE, not distinguishable from that of T5 and the learned table, "
+    'and higher than that of the other ten: by the rule for "better".',
 )
 def test_with_no_marks_a_program_is_last_at_its_length_and_beats_two_far_beyond():
     _, values = no_position.bare()

@@ -13,8 +13,9 @@ from tests.rows import each_of
 
 @pytest.mark.claim(
     "one-over-the-place-coincides-more-between-powers-of-two",
-    "Of 1/t in bfloat16, the share of neighbours that coincide grows from each power of two to the next, "
-    "from 128 to 65,536, falls at each of them, and is higher after each than after the one before.",
+    "For 1/t in bfloat16, the fraction of neighbouring values that are equal grows from each power of two "
+    "to the next, from 128 to 65,536, and falls at each power of two; after each power of two, it is "
+    "higher than after the previous one.",
 )
 def test_neighbours_coincide_more_between_powers_of_two_and_fewer_at_them():
     kept = (1 / torch.arange(1, 2**16 + 1, dtype=torch.float64)).bfloat16()
@@ -42,8 +43,8 @@ def test_a_word_gets_another_sum_in_another_place():
 @pytest.mark.claim(
     "no-encoding-has-all-of-it",
     "Of the encodings in the guide's switch, with random weights of several sizes, none has all eight "
-    "properties of the table; those that are added tell copies of a token apart and change their scores "
-    "under a shift, and of the others only Shaw's value table tells copies apart.",
+    "properties of the table. Encodings that are added distinguish copies of a token and change their "
+    "scores under a shift; of the others, only Shaw's value table distinguishes copies.",
 )
 @each_of(("dim", "heads", "seed"), [(32, 2, 0), (32, 2, 1), (64, 4, 2), (16, 2, 3)])
 def test_no_encoding_has_every_property(dim, heads, seed):

@@ -84,9 +84,10 @@ def test_times_that_are_not_whole_are_turned_alike(returned):
 
 @pytest.mark.claim(
     "shapes-nerf-ends-meet",
-    "With the frequencies of NeRF's paper, powers of two times pi, two places that are two apart along an "
-    "axis have the same features, so have both ends of the range from minus one to one. With those of its "
-    "code, powers of two alone, two places of this range that are apart along an axis have not.",
+    "With the frequencies of NeRF's paper, powers of two times pi, two points that are two apart along an "
+    "axis have the same features, and so do the two ends of the range from minus one to one. With the "
+    "frequencies of its code, powers of two without pi, two points of this range that differ along an "
+    "axis do not have the same features.",
 )
 def test_with_pi_the_ends_meet(returned):
     powers = 2.0 ** torch.arange(10, dtype=torch.float64)[:, None]
@@ -147,9 +148,9 @@ def pi0(t):
 
 @pytest.mark.claim(
     "shapes-timesteps-are-sinusoids",
-    "How Qwen2.5-Omni, VibeVoice, Phonon TTS and pi0 encode the time of diffusion or flow in the tested "
-    "version of transformers is the snippet's sinusoids, in the layout, the unit and with the base that the "
-    "table names, up to the rounding of float32 angles.",
+    "In the tested version of transformers, Qwen2.5-Omni, VibeVoice, Phonon TTS and pi0 encode the time "
+    "of diffusion or flow by the snippet's sinusoids, in the layout, in the unit and with the base that "
+    "the table names, up to the rounding of float32 angles.",
 )
 @each_of("model", [qwen, vibevoice, gradium, pi0])
 def test_timesteps_are_sinusoids(model):
@@ -286,7 +287,7 @@ WITNESSES = {
 
 @pytest.mark.claim(
     "shapes-listeners-as-their-code-has-them",
-    "Each listed model that hears or forecasts has what the list says in its modeling file of the tested "
+    "Each listed audio or time-series model has what the list states in its modeling file in the tested "
     "version of transformers.",
 )
 @each_of("name", other_shapes.LISTENERS)

@@ -69,9 +69,9 @@ def test_gates_that_are_all_alike_are_alibi_and_the_decay_of_xpos():
 
 @pytest.mark.claim(
     "read-between-is-a-sum",
-    "Two tokens between a query and a key that change places change neither FoX's bias nor Inkling's by more "
-    "than rounding, for all pairs of places in a text of eight; a replaced one changes FoX's and not "
-    "Inkling's.",
+    "Swapping two tokens between a query and a key changes neither FoX's bias nor Inkling's by more than "
+    "rounding, for all pairs of positions in a text of eight. Replacing one of these tokens changes FoX's "
+    "bias and not Inkling's.",
 )
 @each_of("seed", range(3))
 def test_sums_do_not_know_the_order_of_what_they_sum(seed):
@@ -107,9 +107,10 @@ def test_the_table_of_what_lies_between_says_what_its_numbers_say():
 
 @pytest.mark.claim(
     "read-gated-recurrence-is-forgetting-without-softmax",
-    "Attention without a softmax whose products of query and key are multiplied by exp of FoX's bias gives "
-    "what a recurrence gives that shrinks one matrix by each gate and adds the outer product of key and "
-    "value; in float64, for one to fifty tokens and gates from almost zero to one.",
+    "Attention without a softmax, whose products of query and key are multiplied by the exponential of "
+    "FoX's bias, gives the same result as a recurrence that multiplies one matrix by each gate and adds "
+    "the outer product of key and value. This was tested in float64, for one to fifty tokens and gates "
+    "from almost zero to one.",
 )
 @each_of("tokens", [1, 2, 50])
 @each_of("least", [1e-9, 0.5, 1.0])
@@ -173,8 +174,8 @@ def hybrid(name, **keys):
 @pytest.mark.claim(
     "read-hybrids-as-their-code-has-them",
     "The layers of each listed model type are those of its default configuration in the tested version of "
-    "transformers. In a small random model made of it, the queries of all attention layers rotate with the "
-    "position, or none of them does, as the list says.",
+    "transformers. In a small random model built from it, the queries of all attention layers rotate with "
+    "the position, or those of none do, as the list states.",
 )
 @pytest.mark.parametrize("name", read.HYBRIDS)
 def test_hybrids_are_as_their_code_has_them(name):
@@ -234,8 +235,8 @@ RELEASED = {
     "read-hybrids-as-released",
     "With the keys that the published configuration of each listed checkpoint has for its layers and its "
     "positions, its class in the tested version of transformers has the listed layers. In a small random "
-    "model made of it, the queries of all attention layers rotate with the position, or none of them does, "
-    "as the list says.",
+    "model built from it, the queries of all attention layers rotate with the position, or those of none "
+    "do, as the list states.",
 )
 @pytest.mark.parametrize("name", RELEASED)
 def test_hybrids_are_as_they_were_released(name):
@@ -257,10 +258,11 @@ def test_the_table_of_hybrids_has_each_release_and_counts_those_that_rotate_noth
 
 @pytest.mark.claim(
     "read-cope-fits-tiles",
-    "A loop over tiles of queries and keys that goes from the queries backwards, keeps the products of a "
-    "block of queries with the rows of CoPE's table, and carries one sum of gates for each query beside the "
-    "maximum, the sum and the mixture of a fused softmax, gives what CoPE's scores, a softmax and a product "
-    "with the values give, to 1e-11 in float64; it never has more scores than one tile.",
+    "CoPE can be computed by a loop over tiles of queries and keys. The loop goes backwards from the "
+    "queries, stores the products of a block of queries with the rows of CoPE's table, and carries one "
+    "sum of gates for each query in addition to the maximum, the sum and the weighted values of a fused "
+    "softmax. It gives the same result as CoPE's scores, a softmax and a product with the values, to "
+    "1e-11 in float64, and never holds more scores than one tile.",
 )
 @each_of(
     ("tokens", "rows", "tile"),
@@ -276,8 +278,8 @@ def test_cope_fits_a_loop_over_tiles(tokens, rows, tile, seed):
 
 @pytest.mark.claim(
     "read-not-in-transformers",
-    "No modeling file of the tested version of transformers names contextual position encoding, forgetting "
-    "attention, Householder transformations, context-aware or selective rotary embeddings.",
+    "No modeling file of the tested version of transformers names contextual position encoding, "
+    "forgetting attention, Householder transformations, or context-aware or selective rotary embeddings.",
 )
 def test_what_did_not_cross_over_is_in_no_modeling_file():
     transformers = peer("transformers")
@@ -291,9 +293,9 @@ def test_what_did_not_cross_over_is_in_no_modeling_file():
 
 @pytest.mark.claim(
     "summaries-stand-where-their-windows-begin",
-    "In DeepSeek V4 of transformers 5.23.0 the weighted mean of each full window of 4 or 128 tokens is "
-    "turned as at the first place of that window, with a larger base, and a query sees it if no token of "
-    "the window is later.",
+    "In DeepSeek V4 of transformers 5.23.0, the weighted mean of each full window of 4 or 128 tokens is "
+    "rotated as at the first position of that window, with a larger base, and a query sees it if no token "
+    "of the window is later than the query.",
 )
 @each_of("kind", ["CSA", "HCA"])
 @each_of("tokens", [4, 14, 130, 300])

@@ -77,7 +77,8 @@ def test_the_table_prints_the_mean_and_the_range_of_each_recipe(capsys):
     "On Markov chains, in each run of RoPE with the usual recipe, one head of 64 channels, a third of the "
     "step size or a base of 500,000 (three seeds or more of each), the excess loss from 512 to 1,024 "
     "states after training on 128 is at least 0.35 nats above that in the second half of the training "
-    "length; it is at most 0.05 there and 0.41 to 1.12 at the end.",
+    "length. It is at most 0.05 nats in the second half of the training length, and 0.41 to 1.12 nats "
+    "from 512 to 1,024 states.",
 )
 def test_rope_gets_worse_in_every_run_and_by_how_much_depends_on_the_recipe():
     within, far = by_seed("RoPE", WITHIN), by_seed("RoPE")
@@ -88,8 +89,8 @@ def test_rope_gets_worse_in_every_run_and_by_how_much_depends_on_the_recipe():
 @pytest.mark.claim(
     "evidence-three-below-rope-by-recipe",
     "On Markov chains, from 512 to 1,024 states after training on 128, DeBERTa, a window below a NoPE "
-    "layer, and forget gates, each with the usual recipe, one head of 64 channels and a third of the step "
-    "size, have in every run a lower excess loss than RoPE in every run, with any recipe.",
+    "layer, and forget gates, each with the usual recipe, with one head of 64 channels and with a third "
+    "of the step size, have a lower excess loss in every run than RoPE has in any run with any recipe.",
 )
 def test_three_end_below_rope_with_every_recipe_and_seed():
     highest = max(by_seed(name).max() for name in THREE)
@@ -99,9 +100,9 @@ def test_three_end_below_rope_with_every_recipe_and_seed():
 
 @pytest.mark.claim(
     "evidence-alibi-needs-several-heads",
-    "On Markov chains with one head, the excess loss of ALiBi is at least 0.6 nats in the second half of "
-    "the training length, and that of KERPLE 0.15 to 0.2, in each seed; with four heads at most 0.2 and "
-    "0.04. ALiBi has at least 0.15 there in each of its runs, with any recipe.",
+    "On Markov chains with one head, the excess loss in the second half of the training length is at "
+    "least 0.6 nats for ALiBi and 0.15 to 0.2 for KERPLE, in each seed; with four heads, it is at most "
+    "0.2 for ALiBi and 0.04 for KERPLE. In each run of ALiBi, with any recipe, it is at least 0.15.",
 )
 def test_with_one_head_alibi_and_kerple_learn_less():
     assert (stored("ALiBi, one head", WITHIN).mean(1) > 0.6).all()
@@ -113,11 +114,11 @@ def test_with_one_head_alibi_and_kerple_learn_less():
 
 @pytest.mark.claim(
     "evidence-rope-and-none-by-recipe",
-    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE is not distinguishable from "
-    "no positional encoding in the usual recipe; with a base of 500,000 its excess loss is lower, and "
-    "with four layers higher than without positional encoding with four layers, in each seed and by the "
-    "rule for better. Without positional encoding the excess loss is at least 0.6 nats in the second half "
-    "of the training length, in each run.",
+    "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with the usual recipe is not "
+    "distinguishable from no positional encoding. With a base of 500,000, its excess loss is lower than "
+    "without positional encoding, and with four layers it is higher than that of four layers without "
+    'positional encoding, in each seed and by the rule for "better". Without positional encoding, the '
+    "excess loss in the second half of the training length is at least 0.6 nats in each run.",
 )
 def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
     assert compare(stored("RoPE"), stored("none")).better() is None
@@ -133,7 +134,7 @@ def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
 @pytest.mark.claim(
     "evidence-a-larger-base-is-not-enough",
     "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with a base of 500,000 has a "
-    "lower excess loss than with 10,000 and a higher one than T5, by the rule for better and in each "
+    'lower excess loss than with 10,000 and a higher one than T5, by the rule for "better" and in each '
     "seed.",
 )
 def test_a_larger_base_is_not_enough():
@@ -172,9 +173,10 @@ def test_the_boots_of_the_figure_have_the_stored_probabilities():
 @pytest.mark.claim(
     "evidence-depth",
     "On Markov chains with two, three and four layers, three seeds each, the excess loss without "
-    "positional encoding is at least 0.6 nats in the second half of the training length in each seed; "
-    "that of RoPE and T5 is at most 0.05 there, and from 512 to 1,024 states RoPE is at least 0.7 nats "
-    "higher than there, and T5 lower than each run of RoPE.",
+    "positional encoding is at least 0.6 nats in the second half of the training length in each seed, and "
+    "that of RoPE and T5 is at most 0.05 there. From 512 to 1,024 states, the excess loss of RoPE is at "
+    "least 0.7 nats higher than in the second half of the training length, and that of T5 is lower than "
+    "in each run of RoPE.",
 )
 def test_without_positions_more_layers_do_not_learn_the_task(capsys):
     values = recipes.depth()

@@ -30,9 +30,10 @@ def rows(tokens, depth, seed, way, causal, marked=False):
 
 @pytest.mark.claim(
     "equal-words-stay-equal-where-only-scores-know-positions",
-    "Layers of self-attention with residual connections give all copies of one token the same row, to "
-    "rounding, with a number by distance, RoPE or Shaw's key table, causal or not, though the weights "
-    "differ; with Shaw's value table, or with vectors added to the tokens, the rows differ.",
+    "Self-attention layers with residual connections give all copies of one token the same output vector, "
+    "to rounding, with a bias by distance, RoPE or Shaw's key table, causal or not, although the "
+    "attention weights differ. With Shaw's value table, or with vectors added to the tokens, the output "
+    "vectors differ.",
 )
 @each_of("causal", [False, True])
 @each_of(("tokens", "depth", "seed"), SETTINGS)
@@ -47,8 +48,8 @@ def test_copies_stay_copies_unless_positions_reach_what_is_summed(tokens, depth,
 
 @pytest.mark.claim(
     "one-other-word-tells-equal-words-apart",
-    "With one other token before them, copies of one token get different rows from a number by distance "
-    "and from RoPE, causal or not.",
+    "With one other token before them, copies of one token get different output vectors with a bias by "
+    "distance and with RoPE, causal or not.",
 )
 @each_of("causal", [False, True])
 @each_of(("tokens", "depth", "seed"), [case for case in SETTINGS if case[0] > 2])
@@ -59,8 +60,8 @@ def test_another_token_before_them_tells_copies_apart(tokens, depth, seed, causa
 
 @pytest.mark.claim(
     "equal-words-in-the-guides-decoder",
-    "In the guide's decoder, which has networks and norms besides attention, of all settings of the switch "
-    "only sinusoids and the learned table give copies of one token different rows.",
+    "In the guide's decoder, which has feed-forward networks and norms in addition to attention, only two "
+    "settings of the switch give copies of one token different outputs: sinusoids and the learned table.",
 )
 @each_of("name", switch(32, 2, 64, clip=16))
 def test_in_the_decoder_only_added_vectors_tell_copies_apart(name):
@@ -92,8 +93,9 @@ def test_deberta_learns_what_its_versions_learn():
 
 @pytest.mark.claim(
     "a-taught-row-parts-from-all-others",
-    "In one head with Shaw's key table, taught to say the token two places back, the row of that distance "
-    "turns away from all others, which come to look alike, and is the only one that raises the score.",
+    "In one head with Shaw's key table, trained to return the token two positions back, the row of that "
+    "distance comes to point away from all other rows, which become similar to each other, and it is the "
+    "only row that raises the score.",
 )
 @each_of("seed", range(4))
 def test_the_row_that_is_wanted_parts_from_the_others(seed):

@@ -89,9 +89,9 @@ def test_the_waves_can_be_read_off_the_scores():
 
 @pytest.mark.claim(
     "rope-gemma-stops-slow-pairs",
-    "In Hugging Face Transformers, Gemma 4 has the frequencies of the whole head in its layers of full "
-    "attention, the slowest three quarters of them set to zero; by default these are one layer in six, "
-    "and the others, of attention in a window, turn whole heads.",
+    "In Hugging Face Transformers, Gemma 4 uses the frequencies of the whole head in its full-attention "
+    "layers, with the lowest three quarters of them set to zero. By default, one layer in six has full "
+    "attention; the others have window attention and rotate whole heads.",
 )
 def test_gemma_stops_slow_pairs_in_its_layers_of_full_attention():
     config = peer("transformers").Gemma4TextConfig()
@@ -110,8 +110,8 @@ def test_gemma_stops_slow_pairs_in_its_layers_of_full_attention():
 
 @pytest.mark.claim(
     "rope-fixed-offset-head-extrapolates",
-    "A head with one query and one key for all tokens, trained with RoPE on 64 positions to look five "
-    "back, gives that token at least nine tenths of its weight up to position 511.",
+    "A head with one query and one key for all tokens, trained with RoPE on 64 positions to attend to the "
+    "token five positions back, gives that token at least nine tenths of its weight up to position 511.",
 )
 @each_of("seed", range(3))
 def test_a_head_for_one_offset_goes_on_working(seed):
@@ -125,8 +125,9 @@ def test_a_head_for_one_offset_goes_on_working(seed):
 
 @pytest.mark.claim(
     "rope-content-head-fails-far-out",
-    "Three heads, trained with RoPE to find the same word among sixteen at distances below 32, prefer it "
-    "there for every word, and at distances from 512 to 1023 for less than half of them on average.",
+    "Three heads that were trained with RoPE to find the same token among sixteen at distances below 32 "
+    "prefer it there for every token, and at distances from 512 to 1023 for less than half of the tokens "
+    "on average.",
 )
 def test_heads_for_content_fail_at_distances_that_they_never_saw():
     _, values = rope.beyond_training()

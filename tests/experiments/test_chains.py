@@ -22,8 +22,8 @@ PREDICTIONS = tomllib.loads(PLAN.with_name("predictions.toml").read_text(encodin
 
 @pytest.mark.claim(
     "evidence-floor-is-exact",
-    "The probabilities that counting gives for the next state of a chain are those of Bayes' rule: the mean "
-    "of those of all chains, each weighted by its likelihood, given the text so far",
+    "The counting predictor's probabilities for the next state of a chain are those of Bayes' rule: the "
+    "mean of the probabilities of all chains, each weighted by its likelihood given the text so far.",
 )
 def test_counting_is_bayes_rule():
     text = torch.tensor([[3, 1, 3, 1, 3, 2, 0, 3, 1, 5]])
@@ -175,8 +175,9 @@ def test_a_window_as_long_as_the_text_changes_nothing():
 
 @pytest.mark.claim(
     "evidence-two-windows-reach-nearly-twice-as-far",
-    "In the two layers of our models a window of n positions in each lets the output depend on the last 2n - "
-    "1 states and on none before: tested for windows of 3 and 9 with each encoding that takes a window",
+    "In our models with two layers, a window of n positions in each layer lets the output depend on the "
+    "last 2n - 1 states and on no earlier ones: tested for windows of 3 and 9 with each encoding that "
+    "takes a window.",
 )
 @each_of("window", [3, 9])
 @each_of("name", METHODS)

@@ -41,8 +41,8 @@ def growth(part, name, length):
 
 @pytest.mark.claim(
     "cost-own-memory-is-linear",
-    "What sinusoids, learned tables, RoPE and xPos themselves do takes memory in proportion to the length: "
-    "twice the length, twice the memory, within 2 in 100.",
+    "Sinusoids, learned tables, RoPE and xPos themselves take memory in proportion to the length: twice "
+    "the length takes twice the memory, within 2 %.",
 )
 @each_of("name", LINEAR)
 @each_of("length", [16, 100, LENGTH, 1000])
@@ -52,9 +52,9 @@ def test_what_is_added_or_turned_takes_memory_in_proportion_to_the_length(name, 
 
 @pytest.mark.claim(
     "cost-own-memory-is-quadratic",
-    "A bias and a score for each pair of tokens, made whole, take four times the memory at twice the length "
-    "once texts are long: at least 3.1 and at most 4.1 times from 256 to 512 tokens, and at least 3.7 from "
-    "500 to 1,000.",
+    "A bias or a score for each pair of tokens, computed in full, takes four times the memory at twice "
+    "the length once texts are long: at least 3.1 and at most 4.1 times from 256 to 512 tokens, and at "
+    "least 3.7 times from 500 to 1,000.",
 )
 @each_of("name", ["none", *QUADRATIC])
 def test_what_is_made_for_each_pair_takes_memory_by_the_square_of_the_length(name):
@@ -64,9 +64,10 @@ def test_what_is_made_for_each_pair_takes_memory_by_the_square_of_the_length(nam
 
 @pytest.mark.claim(
     "cost-kernel-memory",
-    "Through torch's own attention function on one thread of the CPU, without gradients, memory at most "
-    "doubles from 1,024 to 2,048 tokens with no encoding, one that is added and one that turns; with any "
-    "bias or score that is made whole and handed over as a mask it grows more than 3.5 times.",
+    "Through torch's own attention function, on one CPU thread and without gradients, memory at most "
+    "doubles from 1,024 to 2,048 tokens with no encoding, with one that is added and with one that "
+    "rotates. With any bias or score that is computed in full and passed as a mask, it grows more than "
+    "3.5 times.",
 )
 @pytest.mark.parametrize(
     "name",

@@ -64,9 +64,9 @@ class Fixed:
 
 @pytest.mark.claim(
     "generator-cache-changes-nothing",
-    "With each encoding of the guide behind one switch, in float64, text that is generated with a cache "
-    "of keys and values is, token by token, the text that comes of reading everything again at each step: "
-    "greedy, and sampled with the same random numbers.",
+    "With each encoding of the guide behind one switch, in float64, text generated with a cache of keys "
+    "and values is, token by token, the text that is generated if everything is processed again at each "
+    "step: with greedy decoding, and with sampling from the same random numbers.",
 )
 @every_encoding
 @each_of(("rows", "tokens"), [(1, 1), (2, 3), (3, ROWS - 4)])
@@ -94,8 +94,8 @@ def test_scores_from_a_cache_are_those_of_the_whole_text(name):
 
 @pytest.mark.claim(
     "generator-reads-each-token-once",
-    "The generator reads the prompt, and then each token that it has written, but for the last, once: at "
-    "the position where it stands in the text.",
+    "The generator processes the prompt, and then each token that it has generated, except the last, "
+    "once: at its position in the text.",
 )
 @each_of(("rows", "tokens", "most"), [(2, 2, 4), (1, 1, 1), (3, 7, 20)])
 def test_each_token_is_read_once_at_the_position_where_it_stands(rows, tokens, most):
@@ -155,8 +155,8 @@ def test_the_same_seed_writes_the_same_and_another_writes_another():
 
 @pytest.mark.claim(
     "generator-stops",
-    "The generator writes at most as many tokens as it is told; a row that has written the end token "
-    "holds nothing else from there on; and it stops early once every row has ended.",
+    "The generator writes at most as many tokens as requested. A sequence that has the end token contains "
+    "nothing else from there on, and generation stops early once every sequence has ended.",
 )
 @each_of("seed", range(3))
 def test_a_row_ends_at_the_end_token_and_all_stop_when_all_have_ended(seed):
@@ -190,8 +190,8 @@ def test_it_writes_as_many_tokens_as_it_is_told(most):
 
 @pytest.mark.claim(
     "generator-learned-table-refuses",
-    "With a learned table of n rows the generator writes a text of up to n + 1 tokens; the next one is "
-    "refused with a ValueError that names the rows.",
+    "With a learned table of n rows, the generator writes a text of up to n + 1 tokens; one more token "
+    "raises a ValueError that names the rows.",
 )
 def test_a_learned_table_refuses_the_token_after_its_last_row():
     model = untrained("learned")
@@ -311,8 +311,8 @@ def every_seed(results, one, other):
 
 @pytest.mark.claim(
     "generator-positions-help",
-    "In the committed runs of the generator each encoding of positions predicts unseen text within the "
-    "training length better than none does, in every seed.",
+    "In the committed runs of the generator, each positional encoding predicts unseen text within the "
+    "training length better than no encoding, in every seed.",
 )
 def test_within_the_training_length_every_encoding_is_better_than_none(results):
     for name in set(results) - {"none"}:
@@ -332,9 +332,10 @@ def test_with_positions_it_writes_words(results):
 
 @pytest.mark.claim(
     "generator-breaks-beyond-its-length",
-    "In the committed runs the generators with sinusoidal positions and with RoPE, trained at length 128, "
-    "predict unseen text at positions 384 to 511 worse than the one without positions, in every seed; the "
-    "one with ALiBi predicts it better, in every seed by more than within the training length.",
+    "In the committed runs, the generators with sinusoidal positions and with RoPE, trained at length "
+    "128, predict unseen text at positions 384 to 511 worse than the one without positions, in every "
+    "seed. The generator with ALiBi predicts it better than the one without positions, in every seed by a "
+    "larger margin than within the training length.",
 )
 def test_beyond_the_training_length_waves_and_rotations_break_and_alibi_does_not(results):
     for name in ("sinusoidal", "RoPE"):
@@ -355,8 +356,9 @@ def test_rope_keeps_its_lead_over_alibi_for_some_positions_past_the_band_and_no_
 @pytest.mark.claim(
     "generator-loses-words-beyond-its-length",
     "In the committed runs, at temperature 0.8, the generator with RoPE writes fewer than half as many "
-    "different known words at positions 384 to 511 as at the first 128, in every seed; in the mean over the "
-    "seeds, the one with ALiBi writes there more of them than the one with RoPE.",
+    "different known words at positions 384 to 511 as at the first 128, in every seed. On average over "
+    "the seeds, the generator with ALiBi writes more of them at positions 384 to 511 than the one with "
+    "RoPE.",
 )
 def test_beyond_the_training_length_rope_loses_its_words(results):
     def last(name):
@@ -369,7 +371,7 @@ def test_beyond_the_training_length_rope_loses_its_words(results):
 
 @pytest.mark.claim(
     "generator-greedy-repeats-itself",
-    "In the committed runs the greedy text of no model holds more than two different known words in any "
+    "In the committed runs, no model's greedy text contains more than two different known words in any "
     "stretch of 128 bytes.",
 )
 def test_greedy_text_repeats_itself(results):
@@ -378,9 +380,9 @@ def test_greedy_text_repeats_itself(results):
 
 @pytest.mark.claim(
     "generator-counts-words-fairly",
-    "Counted as different known words in stretches of 128 bytes, one word for ever is worth at most two (a "
-    "stretch may begin or end within it), shuffled bytes of real text less than a fifth in the mean, and "
-    "real text more than seven.",
+    "In counts of different known words in stretches of 128 bytes, one word repeated forever scores at "
+    "most two (a stretch may begin or end within it), shuffled bytes of real text score less than a fifth "
+    "on average, and real text scores more than seven.",
 )
 def test_neither_repetition_nor_noise_is_worth_much(results):
     for word in (b"return ", b"self.", b"    def "):

@@ -87,10 +87,10 @@ def test_with_one_axis_it_is_that_of_students_t(seeds, files):
 
 @pytest.mark.claim(
     "evidence-interval-holds",
-    "On made-up data of 3 seeds and 58 files, or 48 texts, the 95 % interval for a mean holds it at least "
-    "93 times in 100, whichever of the two differs more, and also where a few files are far off; where "
-    "each seed differs with each file in its own way it is too wide, and holds it nearly always. The "
-    "seeds of the data are normal.",
+    "On synthetic data of 3 seeds and 58 files, or 48 texts, the 95 % interval for a mean contains it at "
+    "least 93 times in 100, whether seeds or files vary more, and also where a few files are outliers. "
+    "Where each seed varies with each file in its own way, the interval is too wide and nearly always "
+    "contains the mean. The effects of the seeds in these data are normally distributed.",
 )
 @each_of("files", [48, 58])
 @each_of("skewed", [False, True])
@@ -117,10 +117,10 @@ def test_it_is_the_same_each_time():
 
 @pytest.mark.claim(
     "evidence-better-is-seldom-said-wrongly",
-    "On made-up data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, of two things that are "
-    "alike the rule calls one better at most 7 times in 100, whichever differs more, seeds or files, and "
-    "also where a few files are far off; of a thing with a single seed it never says better or worse, "
-    "whatever the other has",
+    "If two methods do not differ, the rule calls one of them better at most 7 times in 100, on synthetic "
+    "data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, whether seeds or files vary more, "
+    'and also where a few files are outliers. It never returns "better" or "worse" for a method with a '
+    "single seed, whatever the other has.",
 )
 @each_of(("seeds", "files"), [(2, 48), (3, 48), (3, 58), (5, 48)])
 @each_of("skewed", [False, True])
@@ -133,10 +133,10 @@ def test_of_two_that_are_alike_neither_is_called_better(mix, skewed, seeds, file
 
 @pytest.mark.claim(
     "evidence-better-is-seldom-said-wrongly",
-    "On made-up data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, of two things that are "
-    "alike the rule calls one better at most 7 times in 100, whichever differs more, seeds or files, and "
-    "also where a few files are far off; of a thing with a single seed it never says better or worse, "
-    "whatever the other has",
+    "If two methods do not differ, the rule calls one of them better at most 7 times in 100, on synthetic "
+    "data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, whether seeds or files vary more, "
+    'and also where a few files are outliers. It never returns "better" or "worse" for a method with a '
+    "single seed, whatever the other has.",
 )
 @each_of(("seeds", "others"), [(1, 1), (1, 3), (3, 1)])
 def test_a_single_seed_gets_no_verdict(seeds, others):

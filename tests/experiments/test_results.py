@@ -12,8 +12,8 @@ each_experiment = pytest.mark.parametrize("experiment", BY_EXPERIMENT)
 
 @pytest.mark.claim(
     "evidence-belongs-to-its-code",
-    "Each kept result was made by the code of the project's own that would make it now, or by functions "
-    "that were rewritten since then without changing a bit",
+    "Each stored result was made by the same project code that would make it now, or by functions that "
+    "were rewritten since then without changing a bit.",
 )
 @each_experiment
 def test_each_result_was_made_by_the_current_code(experiment):

@@ -170,8 +170,9 @@ def test_the_loss_is_the_mean_over_the_answers_alone():
 
 @pytest.mark.claim(
     "evidence-same-start-and-data",
-    "On source code, on chains and in the tasks every encoding meets the same initial weights outside the "
-    "encoding and the same data in the same order, for the same number of updates",
+    "On source code, on Markov chains and in the tasks, every encoding starts from the same weights "
+    "outside the encoding and is trained on the same data in the same order, for the same number of "
+    "updates.",
 )
 def test_every_encoding_gets_the_same_weights_batches_updates_and_evaluation_texts(monkeypatch):
     def digest(tensors):

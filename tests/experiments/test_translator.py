@@ -68,8 +68,8 @@ def test_no_short_text_is_of_two_dates():
 
 @pytest.mark.claim(
     "translator-trains-on-no-held-out-date",
-    "No German text that the translator is trained on is one of those that it is evaluated on, in any style, "
-    "because a date is held out in all styles or in none.",
+    "No German text that the translator is trained on is among those that it is evaluated on, in any "
+    "style, because a date is held out in all styles or in none.",
 )
 def test_no_date_is_on_both_sides():
     trained = {text for text, _ in dates.items(4000, False, torch.Generator().manual_seed(0))}
@@ -123,8 +123,9 @@ def test_a_text_that_is_no_date_is_refused(text, message):
 
 @pytest.mark.claim(
     "translator-leaks-no-later-token",
-    "With every encoding, changing a token of the translation changes no score before it and some at it, and "
-    "changing any token of the German text changes all of them.",
+    "With every encoding, changing a token of the translation changes no scores at earlier positions and "
+    "some scores at its own, and changing any token of the German text changes the scores at all "
+    "positions.",
 )
 @each_of("method", EVERY)
 def test_no_token_to_come_is_seen(method):
@@ -154,8 +155,9 @@ def each_changed(row):
 
 @pytest.mark.claim(
     "translator-ignores-padding",
-    "With every encoding, a text beside longer ones gets the scores and weights that it gets alone, up to "
-    "rounding, whether the German text is padded on the right or on the left; padding gets no weight.",
+    "With every encoding, a text batched with longer ones gets the same scores and attention weights as "
+    "alone, up to rounding, whether the German text is padded on the right or on the left; padding gets "
+    "no weight.",
 )
 @each_of("method", EVERY)
 def test_padding_changes_nothing(method):
@@ -199,8 +201,8 @@ def test_without_positions_in_the_encoder_order_is_lost(method, seed, german):
 
 @pytest.mark.claim(
     "symmetric-bias-reads-backwards-alike",
-    "Where all that the encoder has is a bias that is the same for both directions, as the symmetric ALiBi, "
-    "KERPLE and Sandwich are, a text and the same text from its end get the same scores, up to rounding.",
+    "If the encoder has no positions except a bias that is the same in both directions, as the symmetric "
+    "ALiBi, KERPLE and Sandwich are, a text and its reversal get the same scores, up to rounding.",
 )
 @each_of("name", sorted(plan()["language"]["methods"]))
 def test_a_symmetric_bias_cannot_tell_a_text_from_its_mirror_image(name):
@@ -230,8 +232,8 @@ def slowly(made, german):
 
 @pytest.mark.claim(
     "translator-decodes-as-defined",
-    "With every encoding, translating many texts at once writes for each what choosing the best next token "
-    "does for it alone, without padding and with all computed again at each step, but for ties within "
+    "With every encoding, translating many texts at once writes for each text what greedy decoding writes "
+    "for it alone, without padding and with everything recomputed at each step, except for ties within "
     "rounding.",
 )
 @each_of("method", EVERY)

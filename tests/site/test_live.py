@@ -166,8 +166,8 @@ def test_the_first_picture_is_the_one_that_was_built(lively, name):
 
 @pytest.mark.claim(
     "live-figures-have-the-numbers-of-torch",
-    "The numbers of every live figure come from the files of this guide: wherever its controls stand, they "
-    "are those that its function gives in torch, within a stated tolerance.",
+    "The numbers of every interactive figure come from the files of this guide: at every setting of its "
+    "controls, they are those that its function returns in torch, within a stated tolerance.",
 )
 def test_the_figure_has_the_numbers_of_torch(lively, report, where, name):
     report(where, disagreements(lively.evaluate, where, name), name)

@@ -47,9 +47,9 @@ def by_the_file(texts):
 
 @pytest.mark.claim(
     "add-both-say-the-same",
-    "The page's script and read_config.py give the same parts, word for word, for the defaults of sixty "
-    "model types of transformers 5.23.0, with every stretch of RoPE spelt in both dialects, and with names"
-    " and values changed at random, and for thirty texts that are broken.",
+    "The page's script and read_config.py return the same parts, word for word, for the defaults of sixty "
+    "model types of transformers 5.23.0, with every scaling of RoPE written in both dialects and with "
+    "names and values changed at random, and for thirty broken texts.",
 )
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_both_give_the_same_words(seed):
@@ -104,8 +104,8 @@ def test_a_known_model_can_be_chosen_changed_and_cleared(visit):
 
 @pytest.mark.claim(
     "add-sends-nothing",
-    "While texts are pasted into the page that takes a config.json, models chosen and code copied, the "
-    "page asks for nothing, keeps nothing in its browser's storage and leaves its address as it is.",
+    "While texts are pasted into the page that takes a config.json, models are chosen and code is copied, "
+    "the page sends no requests, stores nothing in the browser's storage and does not change its address.",
 )
 def test_nothing_leaves_the_page(visit):
     visited = visit("add/")

@@ -86,7 +86,8 @@ def test_every_token_gets_the_encoding_of_its_position(method):
 
 @pytest.mark.claim(
     "learned-decoding-equals-whole",
-    "Embedding a text token by token, each at its own position, gives exactly what embedding it whole gives.",
+    "Embedding a text token by token, each at its own position, gives exactly the same vectors as "
+    "embedding the whole text.",
 )
 @every_method
 def test_decoding_token_by_token_gives_what_the_whole_gives(method):
@@ -97,8 +98,8 @@ def test_decoding_token_by_token_gives_what_the_whole_gives(method):
 
 @pytest.mark.claim(
     "learned-padded-and-packed-as-alone",
-    "With positions that are counted from the first token of each text, left-padded and packed "
-    "tokens get exactly the vectors that they get alone.",
+    "With positions that are counted from the first token of each text, left-padded and packed tokens get "
+    "exactly the same vectors as alone.",
 )
 @every_method
 @given(st.integers(0, 40), st.lists(st.integers(1, 9), min_size=1, max_size=5))

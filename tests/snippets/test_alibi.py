@@ -112,7 +112,7 @@ def test_agrees_with_x_transformers(same_as):
 @pytest.mark.claim(
     "attention-gym-uses-the-formula-for-powers-of-two",
     "attention-gym's generate_alibi_bias has the slopes 2^(-8h/heads) for every number of heads up to 64, "
-    "so that they are those of the released code for powers of two alone.",
+    "so they equal those of the released code only for powers of two.",
 )
 def test_attention_gym_uses_one_geometric_row_for_any_number_of_heads():
     generate = peer("attn_gym.mods").generate_alibi_bias
@@ -136,9 +136,9 @@ def mpt(heads, tokens):
 
 @pytest.mark.claim(
     "alibi-key-only-form-is-equal-under-softmax",
-    "Behind a causal mask, the bias slope * j of the key alone, as BLOOM and MPT have it in "
-    "transformers, gives the attention weights of -slope * (i - j), to the rounding of float32, which "
-    "grows with the length of the text.",
+    "Under a causal mask, the bias slope * j of the key alone, which BLOOM and MPT use in transformers, "
+    "gives the same attention weights as -slope * (i - j), up to float32 rounding, which grows with the "
+    "length of the text.",
 )
 @pytest.mark.parametrize("peer", [bloom, mpt])
 @pytest.mark.parametrize("heads", [1, 2, 3, 4, 6, 8, 12, 16, 20, 40])
@@ -162,8 +162,8 @@ def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, sa
 
 @pytest.mark.claim(
     "alibi-distance-form-is-more-accurate-in-bfloat16",
-    "In bfloat16 the bias -slope * (i - j) is more than ten times closer to the exact attention "
-    "weights than slope * j, for the last of 4,096 tokens and eight heads.",
+    "In bfloat16, the bias -slope * (i - j) gives attention weights more than ten times closer to the "
+    "exact ones than slope * j does, for the last of 4,096 tokens and eight heads.",
 )
 def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
     i, j = torch.tensor([4095]), torch.arange(4096)
@@ -188,8 +188,8 @@ def test_a_step_away_costs_the_slope(i, slopes):
 
 @pytest.mark.claim(
     "alibi-bias-is-causal-here",
-    "alibi_bias hides every later key with -inf and no other key, and alibi_bias_symmetric hides none: "
-    "in float16 up to a distance of 65,504, in bfloat16 and wider dtypes at any.",
+    "alibi_bias hides every later key with -inf and no other key, and alibi_bias_symmetric hides no key: "
+    "in float16 up to a distance of 65,504, in bfloat16 and wider dtypes at any distance.",
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @given(POSITIONS, POSITIONS, SLOPES, st.sampled_from([0, 1, 55_504, 10**9]))
@@ -205,7 +205,7 @@ def test_later_keys_are_hidden_and_no_others(dtype, i, j, slopes, gap):
 
 @pytest.mark.claim(
     "alibi-formula-unmasked-favours-the-last-key",
-    "Without a mask, the formula -slope * (i - j) gives every query of equal contents the most "
+    "With equal contents and without a mask, the formula -slope * (i - j) makes every query give the most "
     "attention to the last key of the text.",
 )
 def test_without_a_mask_the_formula_draws_every_query_to_the_end():
@@ -234,8 +234,8 @@ def test_little_attention_goes_beyond_a_distance(tokens, n, most, slopes):
 
 @pytest.mark.claim(
     "symmetric-bias-cannot-tell-a-text-from-its-mirror-image",
-    "An attention layer with the symmetric ALiBi bias, no mask and no other positions gives a text "
-    "read backwards the same outputs, backwards.",
+    "An attention layer with the symmetric ALiBi bias, no mask and no other positions gives a reversed "
+    "text the same outputs in reversed order.",
 )
 @pytest.mark.parametrize("tokens", [3, 7, 8, 60])
 @pytest.mark.parametrize(("dim", "heads"), [(4, 1), (6, 3), (16, 4), (64, 8)])
@@ -266,8 +266,8 @@ def test_the_causal_bias_is_the_symmetric_one_behind_a_mask():
 
 @pytest.mark.claim(
     "alibi-in-flex-attention-needs-the-slopes-only",
-    "flex_attention with a score_mod that holds one slope per head gives what attention with the "
-    "whole symmetric ALiBi bias gives.",
+    "flex_attention with a score_mod that holds one slope per head gives the same result as attention "
+    "with the full symmetric ALiBi bias.",
 )
 @pytest.mark.filterwarnings("ignore:flex_attention called")
 @pytest.mark.parametrize(("heads", "tokens"), [(1, 1), (6, 16), (3, 7), (12, 200)])

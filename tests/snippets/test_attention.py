@@ -152,8 +152,8 @@ def test_permuted_tokens_give_permuted_outputs(seed, size, order):
 
 @pytest.mark.claim(
     "attention-weights-permute",
-    "Without a mask and without positions, permuting the tokens permutes the rows and the "
-    "columns of the attention weights, A becomes P A P^T: the matrix is not the same as before.",
+    "Without a mask and without positions, permuting the tokens permutes the rows and the columns of the "
+    "attention weights: A becomes P A P^T, which is not the same matrix as before.",
 )
 @given(SEEDS, SIZES, ORDERS)
 def test_permuted_tokens_give_permuted_weights_and_not_the_same(seed, size, order):
@@ -178,7 +178,8 @@ def test_a_pooled_output_is_the_same_for_every_order(seed, size, order):
 
 @pytest.mark.claim(
     "repeats-matter",
-    "Attention without positions sees more than a set: repeating one token changes what another token gets.",
+    "Attention without positions depends on more than the set of tokens: repeating one token changes the "
+    "output of another.",
 )
 @given(SEEDS, SIZES, st.integers(2, 9))
 def test_a_repeated_token_counts_twice(seed, size, tokens):
@@ -204,8 +205,9 @@ def test_weights_are_uniform_among_identical_tokens_only(seed, size, tokens):
 
 @pytest.mark.claim(
     "sum-with-positions-is-still-orderless",
-    "The sum over all tokens of token plus position vector is the same for every order of the "
-    "tokens: without attention, or another step that is not a sum, added positions say nothing.",
+    "The sum over all tokens of token plus position vector is the same for every order of the tokens: "
+    "without attention, or another step that is not a sum, added positions carry no information about the "
+    "order.",
 )
 @given(SEEDS, SIZES, ORDERS)
 def test_a_sum_of_tokens_and_positions_does_not_know_the_order(seed, size, order):
@@ -216,8 +218,8 @@ def test_a_sum_of_tokens_and_positions_does_not_know_the_order(seed, size, order
 
 @pytest.mark.claim(
     "positions-break-equivariance",
-    "With sinusoidal position vectors added to the tokens, attention tells orders apart: the "
-    "outputs of permuted tokens are not the permuted outputs, and the pooled output changes.",
+    "With sinusoidal position vectors added to the tokens, attention distinguishes orders: the outputs of "
+    "permuted tokens are not the permuted outputs, and the pooled output changes.",
 )
 @given(SEEDS, SIZES, ORDERS)
 def test_added_positions_make_attention_tell_orders_apart(seed, size, order):
@@ -264,8 +266,9 @@ def test_in_two_causal_layers_the_last_token_sees_the_order(seed, size, order):
 
 @pytest.mark.claim(
     "nope-mean-of-a-start-mark-is-one-over-the-place",
-    "A causal head that looks evenly at all it may see reports 1/t at place t, if the first token's "
-    "value is one and all others are zero; without the mask it reports the same at every place.",
+    "A causal head that attends equally to all tokens that it can see outputs 1/t at position t, if the "
+    "first token's value is one and all others are zero; without the mask, it outputs the same at every "
+    "position.",
 )
 def test_an_even_head_behind_a_causal_mask_reports_the_place():
     flat, values = torch.zeros(500, 1, dtype=torch.float64), torch.zeros(500, 1, dtype=torch.float64)
@@ -277,8 +280,8 @@ def test_an_even_head_behind_a_causal_mask_reports_the_place():
 
 @pytest.mark.claim(
     "nope-outputs-shrink-with-the-place",
-    "Behind a causal mask, a head that looks evenly at independent values of variance one gives "
-    "outputs of variance 1/t at place t.",
+    "Under a causal mask, a head that attends equally to independent values of variance one gives outputs "
+    "of variance 1/t at position t.",
 )
 @pytest.mark.parametrize("shape", ["normal", "coin", "uniform"])
 def test_even_means_of_independent_values_shrink_with_the_place(shape):
@@ -294,8 +297,8 @@ def test_even_means_of_independent_values_shrink_with_the_place(shape):
 
 @pytest.mark.claim(
     "nope-fixed-lead-loses-to-length",
-    "A key whose score leads those of n - 1 equal others by s gets the weight 1 / (1 + (n - 1) exp(-s)), "
-    "which falls towards zero as n grows.",
+    "A key whose score exceeds the n - 1 equal scores of all other keys by s gets the weight 1 / (1 + (n "
+    "- 1) exp(-s)), which falls towards zero as n grows.",
 )
 @pytest.mark.parametrize("lead", [-3, 0, 0.5, 5, 9])
 def test_a_fixed_lead_is_worth_less_among_more_keys(lead):
@@ -313,7 +316,8 @@ def test_a_fixed_lead_is_worth_less_among_more_keys(lead):
 @pytest.mark.claim(
     "late-position-misses-its-layer-only",
     "Position vectors added after the first layer come too late for that layer only: without a mask, "
-    "shuffling the tokens leaves its pooled output as it is, and changes that of the second layer.",
+    "shuffling the tokens does not change the pooled output of the first layer, and changes that of the "
+    "second.",
 )
 @given(SEEDS, SIZES, ORDERS)
 def test_positions_added_after_a_layer_reach_the_next(seed, size, order):

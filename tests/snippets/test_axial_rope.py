@@ -137,8 +137,8 @@ def test_every_channel_is_turned_as_its_definition(layout, kind):
 
 @pytest.mark.claim(
     "axial-of-a-line-is-rope",
-    "With one axis, axial frequencies, tables and turns are those of RoPE; with two, and all rows alike, the "
-    "pairs of columns are turned as by RoPE over half of the channels.",
+    "With one axis, axial frequencies, tables and rotations are those of RoPE. With two axes and the same "
+    "row coordinate everywhere, the pairs for columns are rotated as by RoPE over half of the channels.",
 )
 @pytest.mark.parametrize("layout", ["interleaved", "half"])
 def test_on_a_line_it_is_rope(layout):
@@ -232,9 +232,9 @@ PEERS = {
 
 @pytest.mark.claim(
     "axial-agrees-with-transformers",
-    "Vectors turned by the snippet, with the arguments that its table gives, are to 1e-5 those that the "
-    "vision parts of Qwen3-VL, Gemma 4, Pixtral, DINOv3 and Llama 4 turn in transformers 5.23.0, for "
-    "pictures of one patch to twelve by twelve.",
+    "With the arguments given in its table, the snippet rotates vectors as the vision parts of Qwen3-VL, "
+    "Gemma 4, Pixtral, DINOv3 and Llama 4 in transformers 5.23.0 do, to 1e-5, for images of one patch to "
+    "twelve by twelve.",
 )
 @pytest.mark.parametrize(
     ("name", "rows", "columns"),
@@ -299,7 +299,8 @@ def test_agrees_with_models_of_diffusers(theirs_of, sides):
 
 @pytest.mark.claim(
     "axial-layouts-differ",
-    "The same vectors at the same places have other scores in another layout, or with the columns first.",
+    "The same vectors at the same coordinates have different scores in another layout, or with the "
+    "columns first.",
 )
 def test_layouts_and_orders_of_axes_are_not_the_same():
     (q, k), (i, j), w = random(2, DIM), torch.tensor([[3, 1], [0, 7]]), kinds()["axial"]
@@ -313,8 +314,8 @@ def test_layouts_and_orders_of_axes_are_not_the_same():
 
 @pytest.mark.claim(
     "axes-scores-know-offsets-alone",
-    "Of axial, mixed and golden RoPE, in each layout, a score stays if query and key are moved by the same "
-    "rows and columns, fractions and places below zero too.",
+    "With axial, mixed and golden RoPE, in each layout, a score does not change if query and key are "
+    "moved by the same rows and columns, also by fractions and to negative coordinates.",
 )
 @every_layout
 @every_kind
@@ -329,8 +330,8 @@ def test_scores_stay_if_both_move(layout, kind):
 
 @pytest.mark.claim(
     "axial-scores-are-sums",
-    "An axial score is a sum of one part that knows the rows alone and one that knows the columns alone; a "
-    "mixed or a golden one is not.",
+    "An axial score is the sum of one part that depends only on the rows and one that depends only on the "
+    "columns; a mixed or a golden score is not.",
 )
 @every_kind
 def test_a_score_is_a_sum_over_axes_for_axial_alone(kind):
@@ -346,11 +347,12 @@ def test_a_score_is_a_sum_over_axes_for_axial_alone(kind):
 
 @pytest.mark.claim(
     "axial-makes-a-cross",
-    "Two vectors in one row or one column keep, with axial RoPE of any width and base and at any distance, "
-    "the part of their score that belongs to this axis: of two vectors of equal channels, half of the score "
-    "that they have at one position, and the other half is between its opposite and the whole. With golden "
-    "directions, 64 equal channels and frequencies from 0.1 to 1 radian per patch, the score is at most half "
-    "of it from 5 patches to 40.",
+    "With axial RoPE of any width and base, two vectors in the same row or column keep, at any distance, "
+    "the part of their score that belongs to this axis. For two vectors of equal channels, this part is "
+    "half of their score at the same position, and the other part is between minus and plus this half. "
+    "With golden directions, 64 equal channels and frequencies from 0.1 to 1 radian per patch, the score "
+    "of vectors in the same row or column is at most half of their score at the same position, at "
+    "distances from 5 to 40 patches.",
 )
 @pytest.mark.parametrize("dim", [8, 16, 64, 128])
 @pytest.mark.parametrize("base", [100.0, 10_000.0])
@@ -371,11 +373,12 @@ def test_axial_has_a_cross_at_any_distance(dim, base):
 
 @pytest.mark.claim(
     "axial-makes-a-cross",
-    "Two vectors in one row or one column keep, with axial RoPE of any width and base and at any distance, "
-    "the part of their score that belongs to this axis: of two vectors of equal channels, half of the score "
-    "that they have at one position, and the other half is between its opposite and the whole. With golden "
-    "directions, 64 equal channels and frequencies from 0.1 to 1 radian per patch, the score is at most half "
-    "of it from 5 patches to 40.",
+    "With axial RoPE of any width and base, two vectors in the same row or column keep, at any distance, "
+    "the part of their score that belongs to this axis. For two vectors of equal channels, this part is "
+    "half of their score at the same position, and the other part is between minus and plus this half. "
+    "With golden directions, 64 equal channels and frequencies from 0.1 to 1 radian per patch, the score "
+    "of vectors in the same row or column is at most half of their score at the same position, at "
+    "distances from 5 to 40 patches.",
 )
 def test_golden_directions_make_no_cross():
     one, zero, w = torch.ones(64).double(), torch.zeros(2), golden_frequencies(64, 1, 0.1, 1.0)[0]
@@ -387,8 +390,8 @@ def test_golden_directions_make_no_cross():
 
 @pytest.mark.claim(
     "axial-knows-mirrors-and-transposes",
-    "If a picture is mirrored, an axial score of a query and a key changes, except where both stand in one "
-    "column; if rows and columns change places it changes, except where both offsets are alike.",
+    "If an image is mirrored, an axial score of a query and a key changes, except where both are in the "
+    "same column. If rows and columns are swapped, it changes, except where both offsets are equal.",
 )
 def test_what_mirrors_and_transposes_change():
     (q, k), w, zero = random(2, DIM), kinds()["axial"], torch.zeros(2)

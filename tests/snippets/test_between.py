@@ -42,12 +42,13 @@ def test_the_future_does_not_change_the_past(way):
 
 @pytest.mark.claim(
     "forgetting-alone-padded-or-packed",
-    "With the keys of padding and of other documents hidden, each text gets from FoX and from Wall what "
-    "it gets alone, whatever the gates of the others.",
+    "With the keys of padding and of other documents hidden, each text gets the same result from FoX and "
+    "from Wall as alone, whatever the gates of the hidden tokens.",
 )
 @pytest.mark.claim(
     "path-alone-padded-or-packed",
-    "With the keys of padding and of other documents hidden, each text gets from PaTH what it gets alone.",
+    "With the keys of padding and of other documents hidden, each text gets the same result from PaTH as "
+    "alone.",
 )
 @every_way
 def test_padded_and_packed_texts_get_what_they_get_alone(way):

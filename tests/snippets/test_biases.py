@@ -19,8 +19,8 @@ every_bias = pytest.mark.parametrize("bias", BIASES.values(), ids=BIASES)
 
 @pytest.mark.claim(
     "fire-decodes-with-a-cache",
-    "Made token by token, with only the keys so far, the FIRE bias has the rows that it has for the whole "
-    "text: a row depends on its own query's position, not on how long the text becomes.",
+    "Computed token by token, with only the keys so far, the FIRE bias has the same rows as for the whole "
+    "text: a row depends on the position of its own query, not on how long the text becomes.",
 )
 @every_bias
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(bias):

@@ -199,10 +199,10 @@ def test_every_encoding_but_none_has_its_door():
 
 @pytest.mark.claim(
     "switch-makes-order-heard",
-    "In one causal layer with random weights, reversing the earlier words, or moving each on by one place, "
-    "changes the scores of the next word with each encoding of the guide's switch, and without an encoding "
-    "it does not. Words that all stand beyond the reach of its tables may change places unheard with T5's "
-    "bias, the clipped bias, Shaw's tables, DeBERTa and CoPE.",
+    "In one causal layer with random weights, reversing the earlier tokens, or moving each of them by one "
+    "position, changes the next-token scores with each encoding of the guide's switch, and does not "
+    "without an encoding. With T5's bias, the clipped bias, Shaw's tables, DeBERTa and CoPE, tokens that "
+    "are all beyond the reach of the tables can be swapped without changing these scores.",
 )
 @every_encoding
 @pytest.mark.parametrize("words", [3, 4, 11, 40])
@@ -223,8 +223,8 @@ def test_one_layer_hears_the_order_with_every_encoding(name, words):
 
 @pytest.mark.claim(
     "zero-tables-start-silent",
-    "T5's bias, the clipped bias and CoPE, whose tables start at zero in the guide's code, give before "
-    "training exactly what no encoding gives.",
+    "T5's bias, the clipped bias and CoPE, whose tables start at zero in the guide's code, give exactly "
+    "the same outputs before training as no encoding.",
 )
 @pytest.mark.parametrize(("words", "layers"), [(2, 1), (8, 2), (60, 1)])
 def test_tables_of_zeros_are_no_encoding_at_first(words, layers):
@@ -244,9 +244,9 @@ def share(token, position):
 
 @pytest.mark.claim(
     "share-of-position",
-    "For tokens drawn independently with mean zero and standard deviation s in each channel, a sinusoidal "
-    "position makes up 1 / (1 + 2 s^2) of the expected squared lengths of token and position, whatever the "
-    "width.",
+    "For tokens sampled independently with mean zero and standard deviation s in each channel, a "
+    "sinusoidal position makes up 1 / (1 + 2 s^2) of the expected squared norms of token and position, "
+    "whatever the width.",
 )
 @pytest.mark.parametrize("dim", [2, 6, 64, 512, 4096])
 @pytest.mark.parametrize("deviation", [0.02, 0.3, 1.0, 5.0])
@@ -260,7 +260,7 @@ def test_the_share_of_a_position_depends_on_the_scale_of_the_tokens_only(dim, de
 @pytest.mark.claim(
     "norm-after-does-not-rebalance",
     "RMSNorm of token plus position, with a weight of one, divides both parts by the same number: the "
-    "share of the position stays what it was.",
+    "position's fraction of the squared norms does not change.",
 )
 @pytest.mark.parametrize("dim", [2, 64, 1024])
 @pytest.mark.parametrize("deviation", [0.02, 1.0, 30.0])
@@ -276,7 +276,7 @@ def test_rmsnorm_of_the_sum_keeps_the_share(dim, deviation):
 @pytest.mark.claim(
     "layernorm-after-drops-the-mean",
     "LayerNorm of token plus sinusoidal position removes the mean of the position, and with it about a "
-    "sixth of its squared length at width 512 over the first 400 positions.",
+    "sixth of its squared norm at width 512 over the first 400 positions.",
 )
 def test_layernorm_of_the_sum_removes_the_mean_of_the_position():
     x = torch.randn(400, 512, dtype=torch.float64)
@@ -291,8 +291,8 @@ def test_layernorm_of_the_sum_removes_the_mean_of_the_position():
 @pytest.mark.claim(
     "norm-first-fixes-the-share",
     "If tokens are normalised before a sinusoidal position is added, the position makes up one third of "
-    "the squared lengths, however large the tokens were, if the epsilon of the normalisation is small beside "
-    "their variance.",
+    "the squared norms, whatever the norms of the tokens were, if the epsilon of the normalisation is "
+    "small compared with their variance.",
 )
 @pytest.mark.parametrize("dim", [8, 64, 1024])
 @pytest.mark.parametrize("deviation", [0.02, 1.0, 30.0])
@@ -306,7 +306,7 @@ def test_tokens_that_are_normalised_first_leave_a_third_to_the_position(deviatio
 
 @pytest.mark.claim(
     "dropped-positions-are-still-told",
-    "After dropout of a tenth of 64 channels, the nearest sinusoidal position is the right one for more "
+    "After dropout of a tenth of 64 channels, the nearest sinusoidal position is the correct one for more "
     "than 99 in 100 of the first 256 positions.",
 )
 def test_positions_survive_the_usual_dropout():
@@ -319,7 +319,8 @@ def test_positions_survive_the_usual_dropout():
 
 @pytest.mark.claim(
     "attention-dropout-ignores-eval",
-    "scaled_dot_product_attention drops weights whenever dropout_p is above zero: eval() does not reach it.",
+    "scaled_dot_product_attention drops attention weights whenever dropout_p is above zero: eval() has no "
+    "effect on it.",
 )
 def test_dropout_inside_the_kernel_does_not_know_of_eval():
     class Attention(torch.nn.Module):
@@ -335,10 +336,11 @@ def test_dropout_inside_the_kernel_does_not_know_of_eval():
 
 @pytest.mark.claim(
     "tied-weights-hear-positions",
-    "With tied weights, words of standard deviation 0.02 and sinusoidal positions, at widths of 256 to "
-    "1,024 and before any layer, fewer than 5 in 100 words score highest for themselves among 1,000; "
-    "multiplied by the root of the width more than 99 in 100 do; multiplied so that their standard "
-    "deviation is one, or without an added position, all.",
+    "With tied weights, token embeddings of standard deviation 0.02 and sinusoidal positions, at widths "
+    "of 256 to 1,024 and before any layer, fewer than 5 in 100 tokens give themselves the highest score "
+    "among 1,000 tokens. If the embeddings are multiplied by the square root of the width, more than 99 "
+    "in 100 do; if they are multiplied so that their standard deviation is one, or if no position is "
+    "added, all do.",
 )
 @pytest.mark.parametrize("dim", [256, 768, 1024])
 def test_tied_weights_turn_loud_positions_into_votes_for_words(dim):

@@ -35,8 +35,8 @@ def test_agrees_with_an_embedding_of_clipped_offsets():
 
 @pytest.mark.claim(
     "clipped-bias-shares-beyond",
-    "In the clipped bias, all keys at or beyond the maximum distance on one side of a query share a "
-    "number of the table, and the next nearer distance has another one.",
+    "In the clipped bias, all keys at or beyond the maximum distance on one side of a query share one "
+    "entry of the table, and the next smaller distance has another entry.",
 )
 @given(st.integers(1, 200), st.integers(0, 10**6), st.integers(-500, 500), st.integers(1, 12))
 def test_beyond_max_distance_all_keys_of_a_side_are_alike(max_distance, beyond, at, heads):

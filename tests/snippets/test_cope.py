@@ -58,8 +58,8 @@ def test_open_gates_count_every_token(tokens, rows):
 
 @pytest.mark.claim(
     "cope-counts-sentences",
-    "If the gates open at the ends of sentences only, CoPE's position of a key is the number of such "
-    "ends from it to the query, as far as the table reaches.",
+    "If the gates open only at the ends of sentences, CoPE's position of a key is the number of sentence "
+    "ends from the key to the query, as far as the table reaches.",
 )
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 12))
 @example([False, True, False, False, True, False, True], 9)
@@ -72,8 +72,8 @@ def test_gates_of_one_kind_of_token_count_those_only(ends, rows):
 
 @pytest.mark.claim(
     "cope-far-positions-share-the-last-row",
-    "CoPE gives all keys whose position is that of the table's last row, or beyond it, the same score "
-    "for their position.",
+    "CoPE gives all keys whose position is that of the table's last row, or beyond it, the same "
+    "positional score.",
 )
 @given(SEEDS, st.integers(1, 12))
 def test_positions_from_the_last_row_on_are_one(seed, rows):
@@ -87,8 +87,8 @@ def test_positions_from_the_last_row_on_are_one(seed, rows):
 
 @pytest.mark.claim(
     "cope-starts-as-plain-attention",
-    "With its table at zero, where it starts, CopeScores gives the scores of plain causal attention, "
-    "bit for bit.",
+    "With its table at zero, as initialised, CopeScores gives the scores of plain causal attention, bit "
+    "for bit.",
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize(("queries", "keys", "dim"), [(1, 1, 1), (5, 5, 4), (2, 9, 64), (70, 70, 4)])
@@ -114,9 +114,8 @@ def test_agrees_with_x_transformers(queries, keys, rows, same_as):
 
 @pytest.mark.claim(
     "cope-unmasked-leaks",
-    "If CoPE's gates are computed from scores that are not masked, as x-transformers' CoPE does when "
-    "it is handed such, later tokens change the positions of earlier ones; behind the mask they do "
-    "not.",
+    "If CoPE's gates are computed from unmasked scores, as x-transformers' CoPE does if it is given such "
+    "scores, later tokens change the positions of earlier ones; with masked scores, they do not.",
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_x_transformers_leaks_the_future_if_its_logits_are_not_masked_before(seed):
@@ -148,8 +147,8 @@ def test_what_lies_before_a_key_does_not_move_it(seed, memory):
 
 @pytest.mark.claim(
     "cope-position-at-most-distance",
-    "Up to the table's last row, CoPE's positions rise with the distance, by less than one at each step, "
-    "so that they never exceed the distance plus one; large scores round to a step of zero or one.",
+    "Up to the table's last row, CoPE's positions increase with the distance, by less than one at each "
+    "step, so they never exceed the distance plus one; for large scores, a step rounds to zero or one.",
 )
 @settings(max_examples=30)
 @given(SEEDS, st.sampled_from([0.1, 1, 3, 100]), st.integers(1, 60))
@@ -185,7 +184,7 @@ def test_the_order_of_the_keys_between_does_not_matter_but_what_they_are_does(se
 
 @pytest.mark.claim(
     "cope-counts-in-float32",
-    "With inputs in bfloat16 and float16, cope_scores finds the right one of 4,096 positions, though "
+    "With inputs in bfloat16 and float16, cope_scores finds the correct one of 4,096 positions, although "
     "sums of as many ones in those formats lose count.",
 )
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -66,8 +66,9 @@ def test_the_farthest_key_after_the_query_has_the_first_row():
 
 @pytest.mark.claim(
     "deberta-shared-projections-from-version-two",
-    "In transformers, DeBERTa's version 1 learns a table of 2 span rows and, in each layer, two projections "
-    "of it; version 2 with `share_att_key` learns the table and the scale and shift of a norm, no more.",
+    "In transformers, DeBERTa's version 1 learns a table of 2 span rows and, in each layer, two "
+    "projections of the table; version 2 with `share_att_key` learns only the table and the scale and "
+    "shift of a norm.",
 )
 @pytest.mark.parametrize(("dim", "heads", "layers", "span"), [(32, 2, 3, 16), (64, 4, 1, 8)])
 def test_from_version_two_on_the_table_has_no_projections_of_its_own(dim, heads, layers, span):
@@ -96,8 +97,8 @@ def test_from_version_two_on_the_table_has_no_projections_of_its_own(dim, heads,
 
 @pytest.mark.claim(
     "deberta-last-term",
-    "In the position-to-content term, transformers and the snippet count i - j, as in the "
-    "content-to-position term; the paper's j - i gives other scores.",
+    "In the position-to-content term, transformers and the snippet use the offset i - j, as in the "
+    "content-to-position term; the paper's j - i gives different scores.",
 )
 @pytest.mark.parametrize(("span", "tokens"), [(1, 2), (3, 5), (8, 5), (8, 40)])
 def test_the_last_term_of_the_paper_is_another_thing(span, tokens):
@@ -148,8 +149,9 @@ def test_the_table_starts_as_small_as_its_projections():
 
 @pytest.mark.claim(
     "deberta-buckets",
-    "With span 256 and maximum distance 512, DeBERTa's log buckets keep distances up to 128, and put "
-    "200 into 169, 400 into 233 and 511 and all beyond into 255, alike on both sides.",
+    "With span 256 and maximum distance 512, DeBERTa's log buckets keep distances up to 128 unchanged, "
+    "and map 200 to 169, 400 to 233, and 511 and all larger distances to 255, in the same way on both "
+    "sides.",
 )
 def test_buckets_of_the_released_models():
     distances = torch.tensor([0, 1, 128, 129, 200, 300, 400, 505, 506, 511, 512, 9999])
@@ -198,9 +200,9 @@ def test_buckets_agree_with_transformers_as_far_as_it_bounds_them(span, max_dist
 
 @pytest.mark.claim(
     "deberta-transformers-counts-on",
-    "Beyond the maximum distance, transformers' log buckets count on, so that with span 256 and "
-    "maximum distance 512 a key 512 or more after the query has row 0 there and row 1 in the snippet; "
-    "up to 511 they agree.",
+    "Beyond the maximum distance, transformers' log buckets keep growing, so with span 256 and maximum "
+    "distance 512, a key 512 or more after the query has row 0 there and row 1 in the snippet; up to 511 "
+    "they agree.",
 )
 def test_transformers_counts_on_where_microsoft_stops():
     modeling = peer("transformers.models.deberta_v2.modeling_deberta_v2")
@@ -232,13 +234,14 @@ def transformers_layer(span, buckets, share=False, terms=("c2p", "p2c")):
 
 @pytest.mark.claim(
     "deberta-last-term",
-    "In the position-to-content term, transformers and the snippet count i - j, as in the "
-    "content-to-position term; the paper's j - i gives other scores.",
+    "In the position-to-content term, transformers and the snippet use the offset i - j, as in the "
+    "content-to-position term; the paper's j - i gives different scores.",
 )
 @pytest.mark.claim(
     "deberta-agrees-with-transformers",
-    "The snippet's DeBERTa scores equal those of transformers' second version, with buckets, below their "
-    "maximum distance, and without, with projections shared and apart, to the rounding of its float32 scale.",
+    "The snippet's DeBERTa scores equal those of version 2 in transformers, with buckets (below their "
+    "maximum distance) and without, with shared and with separate projections, up to the rounding of its "
+    "float32 scale.",
 )
 @pytest.mark.parametrize("share", [False, True])
 @pytest.mark.parametrize(
@@ -267,8 +270,9 @@ def test_scores_agree_with_transformers(span, buckets, tokens, share, same_as):
 
 @pytest.mark.claim(
     "deberta-single-terms",
-    "With one term of distances alone, content to position or position to content, the snippet's layer gives "
-    "what transformers' DeBERTa gives with that pos_att_type; it divides by the square root of 2 dim.",
+    "With only one positional term, content to position or position to content, the snippet's layer gives "
+    "the same result as transformers' DeBERTa with that pos_att_type; it divides by the square root of 2 "
+    "dim.",
 )
 @pytest.mark.parametrize("terms", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize(("span", "buckets"), [(4, -1), (30, 8)])

@@ -169,12 +169,12 @@ def test_the_whole_text_at_once_is_attention_as_it_is_defined(name):
 
 @pytest.mark.claim(
     "cached-equals-full",
-    "With any encoding of the guide, decoding with a cache in which each key keeps its position gives "
-    "what the whole text gives at once, in whichever pieces the tokens come.",
+    "With any encoding of the guide, decoding with a cache in which each key keeps its position gives the "
+    "same result as processing the whole text at once, in whichever pieces the tokens come.",
 )
 @pytest.mark.claim(
     "cope-decodes-with-a-cache",
-    "One or more new queries against cached keys get from CoPE what the whole text gets.",
+    "With CoPE, one or more new queries against cached keys get the same result as in the whole text.",
 )
 @every_method
 @pytest.mark.parametrize("pieces", [[7], [1] * 7, [4, 1, 1, 1], [3, 4], [1, 2, 4], [1], [5, 1, 6], [1] * 12])
@@ -221,9 +221,9 @@ class Written:
 
 @pytest.mark.claim(
     "left-padding-changes-nothing",
-    "With any encoding of the guide, a text that is padded on the left gets the outputs that it gets "
-    "alone, at its prompt and at each token after it, if positions count from its first token and no "
-    "token sees padding.",
+    "With any encoding in this guide, a left-padded text gets the same outputs as it gets alone, for its "
+    "prompt and for each token after it, provided that positions count from its first token and no token "
+    "attends to padding.",
 )
 @every_method
 @pytest.mark.parametrize("width", [6, 7, 12])
@@ -249,8 +249,8 @@ def test_left_padded_texts_get_what_they_get_alone(name, width):
 
 @pytest.mark.claim(
     "packing-changes-nothing",
-    "With any encoding of the guide, texts packed into one row get the outputs that each gets alone, if "
-    "positions begin anew with each text and no token sees another text.",
+    "With any encoding in this guide, texts packed into one sequence get the same outputs as each gets "
+    "alone, provided that positions restart with each text and no token attends to another text.",
 )
 @every_method
 @pytest.mark.parametrize("lengths", [[3, 1, 5], [1, 1], [12, 2, 12], [1] * 9])
@@ -264,9 +264,9 @@ def test_packed_texts_get_what_they_get_alone(name, lengths):
 
 @pytest.mark.claim(
     "rollback-leaves-no-trace",
-    "Speculative decoding: tokens that are guessed at once get the outputs of decoding one by one, and "
-    "after the rejected ones are dropped from the cache nothing of them is left, with any encoding of the "
-    "guide.",
+    "In speculative decoding with any encoding in this guide, draft tokens that are processed together "
+    "get the same outputs as in token-by-token decoding, and once the rejected ones are dropped from the "
+    "cache, nothing of them remains.",
 )
 @every_method
 @pytest.mark.parametrize("right", range(5))
@@ -303,9 +303,9 @@ def test_a_row_may_hold_strangers_between_its_tokens_unless_rows_are_counted(nam
 
 @pytest.mark.claim(
     "counting-rows-needs-unbroken-texts",
-    "CoPE and Transformer-XL count rows: right padding, or rejected tokens left in the cache, between a "
-    "text's tokens changes their outputs, though no token sees it. Methods that are given positions get "
-    "the same outputs.",
+    "CoPE and Transformer-XL count keys instead of using position ids: right padding or rejected tokens "
+    "left in the cache between a text's tokens change its outputs, even though no token attends to them. "
+    "Methods that are given positions get the same outputs.",
 )
 @pytest.mark.parametrize("seed", range(4))
 def test_methods_that_count_rows_need_unbroken_texts(seed):
@@ -318,9 +318,9 @@ def test_methods_that_count_rows_need_unbroken_texts(seed):
 
 @pytest.mark.claim(
     "wrong-start-hurts-absolute-only",
-    "If positions count the padding too, outputs change with sinusoidal and learned positions; with the "
-    "relative encodings of the guide they stay the same, FIRE up to its threshold, as long as prompt and "
-    "cache count alike.",
+    "If positions also count the padding, the outputs change with sinusoidal and learned positions. With "
+    "the relative encodings in this guide they stay the same (for FIRE, up to its threshold), provided "
+    "that prompt and cache count in the same way.",
 )
 @every_method
 @pytest.mark.parametrize("padding", [1, 3, 50, 1000])
@@ -346,8 +346,8 @@ def test_fire_knows_the_place_beyond_its_threshold():
 
 @pytest.mark.claim(
     "restarted-cache-hurts-every-method",
-    "If the positions of new tokens begin at zero again while the cache holds the text before them, the "
-    "outputs change with every encoding of the guide that is given positions.",
+    "If the positions of new tokens restart at zero while the cache still contains the text before them, "
+    "the outputs change with every encoding in this guide that is given positions.",
 )
 @every_method
 @pytest.mark.parametrize("before", [1, 4, 10])
@@ -373,9 +373,9 @@ def test_positions_that_restart_during_decoding_change_every_method_that_reads_t
 
 @pytest.mark.claim(
     "dynamic-ntk-needs-unrotated-keys",
-    "With dynamic NTK a cache of keys that were turned when they came differs from the whole text once "
-    "that is longer than the trained length; keys that are cached unturned and turned at each step, by the "
-    "frequencies of that step, do not.",
+    "With dynamic NTK, once a text is longer than the training length, a cache of keys that were rotated "
+    "on arrival gives a different output from processing the whole text at once. Keys that are cached "
+    "without rotation and rotated at each step with the frequencies of that step give the same output.",
 )
 @pytest.mark.parametrize("trained", [2, 6, 11, 12, 40])
 def test_dynamic_ntk_needs_keys_that_are_turned_when_they_are_used(trained):
@@ -400,9 +400,9 @@ def test_dynamic_ntk_needs_keys_that_are_turned_when_they_are_used(trained):
 
 @pytest.mark.claim(
     "xpos-centre-must-stay",
-    "xPos needs one centre for all queries and keys that meet: with any one centre the outputs are the "
-    "same, within the range of the number format, and a cache of keys scaled about another centre than the "
-    "query changes them.",
+    "xPos needs a single centre for all queries and keys that interact. The outputs are the same for any "
+    "such centre, within the range of the number format, but a cache of keys scaled about a different "
+    "centre from the query's changes them.",
 )
 def test_xpos_needs_one_centre_for_all_that_meet():
     layer, x = Layer("xpos"), random(6, WIDTH)
@@ -419,8 +419,9 @@ def test_xpos_needs_one_centre_for_all_that_meet():
 
 @pytest.mark.claim(
     "is-causal-ignores-cache-and-padding",
-    "torch's is_causal=True without a mask lets tokens see padding on their left and the texts before them "
-    "in a packed row, and gives all but the first text other outputs than alone.",
+    "torch's is_causal=True without a mask lets tokens attend to padding on their left and to the earlier "
+    "texts in a packed sequence, and all texts but the first get different outputs from those that they "
+    "get alone.",
 )
 @pytest.mark.parametrize("lengths", [(3, 3), (1, 1), (1, 9, 2)])
 def test_is_causal_alone_sees_padding_and_other_texts(lengths):
@@ -436,8 +437,8 @@ def test_is_causal_alone_sees_padding_and_other_texts(lengths):
 
 @pytest.mark.claim(
     "sdpa-mask-and-is-causal",
-    "In torch 2.13 on a CPU, a mask together with is_causal=True is an error in one kernel of "
-    "scaled_dot_product_attention, and applied without a word, both of them, in another.",
+    "In torch 2.13 on a CPU, one kernel of scaled_dot_product_attention raises an error if it gets a mask "
+    "together with is_causal=True; another kernel silently applies both.",
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("tokens", [4, 130])
@@ -477,9 +478,10 @@ def at_new_places(name):
 
 @pytest.mark.claim(
     "moved-keys-are-those-of-the-new-place",
-    "In one layer, with every encoding of the guide but the two that are added to the embeddings, a cache "
-    "that was moved gives what one gives that was made at the new positions, up to rounding: keys of RoPE "
-    "and xPos are turned on by how far their tokens move, those of all others stay as they are.",
+    "In one layer, with every encoding in this guide except the two that are added to the embeddings, a "
+    "cache that is moved to new positions gives the same outputs, up to rounding, as a cache computed at "
+    "those positions. Keys of RoPE and xPos are rotated further by how far their token moves; keys of all "
+    "other encodings stay as they are.",
 )
 @pytest.mark.parametrize("name", sorted(set(METHODS) - ABSOLUTE))
 def test_a_moved_cache_is_one_that_was_made_there(name):
@@ -490,8 +492,9 @@ def test_a_moved_cache_is_one_that_was_made_there(name):
 
 @pytest.mark.claim(
     "added-positions-do-not-move",
-    "Sinusoidal and learned positions are in keys and in values: at other positions both are others, and a "
-    "cache that gets new positions alone gives other outputs than one that was made there.",
+    "Sinusoidal and learned positions enter both keys and values: at other positions, both are different, "
+    "and a cache that only gets new position ids gives different outputs from a cache computed at those "
+    "positions.",
 )
 @pytest.mark.parametrize("name", sorted(ABSOLUTE))
 def test_a_cache_with_added_positions_cannot_be_moved(name):
@@ -501,9 +504,9 @@ def test_a_cache_with_added_positions_cannot_be_moved(name):
 
 @pytest.mark.claim(
     "a-dropped-token-is-a-hidden-one",
-    "In one layer, with every encoding of the guide that is given positions, later tokens get of a cache "
-    "without some tokens what they get where these are hidden. CoPE and Transformer-XL, which count rows, "
-    "give what a text gets that never had them.",
+    "In one layer, with every encoding in this guide that is given positions, dropping tokens from the "
+    "cache gives later tokens the same outputs as hiding those tokens. CoPE and Transformer-XL, which "
+    "count keys, give the outputs of a text that never contained the dropped tokens.",
 )
 @every_method
 def test_dropped_tokens_are_as_hidden_as_those_of_another_document(name):
@@ -537,8 +540,8 @@ def apart(ours, theirs):
 
 @pytest.mark.claim(
     "a-text-moves-whole",
-    "With RoPE, a text whose cached keys are all turned on by one offset is in every layer as if it had "
-    "been read there, and goes on alike.",
+    "With RoPE, if all cached keys of a text are rotated further by one offset, every layer's cache is as "
+    "if the text had been processed at the shifted positions, and decoding continues in the same way.",
 )
 @pytest.mark.parametrize("name", ["rope half", "rope interleaved", "rope partial"])
 @pytest.mark.parametrize("offset", [-40, 1, 1000])
@@ -553,9 +556,11 @@ def test_a_text_that_moves_whole_is_as_if_read_there(name, offset):
 
 @pytest.mark.claim(
     "what-was-seen-stays-in-the-cache",
-    "With RoPE, keys and values of the first layer are those of the shortened text read anew if earlier "
-    "tokens are dropped and the others turned back, and those of the whole text if a chunk that was read "
-    "alone is turned to its place. Those of later layers are not: they were made from what was seen then.",
+    "With RoPE, if earlier tokens are dropped from the cache and the keys of the other tokens are rotated "
+    "back, keys and values of the first layer equal those of the shortened text processed from scratch. "
+    "If a chunk that was processed alone is rotated to its position in the whole text, they equal those "
+    "of the whole text. Keys and values of later layers match neither, because they were computed from "
+    "the tokens that were visible at the time.",
 )
 @pytest.mark.parametrize("name", ["rope half", "rope interleaved", "rope partial"])
 @pytest.mark.parametrize("first", [0, 1, 4])
@@ -583,9 +588,9 @@ DISTANCES = ("alibi", "t5", "t5 looking back", "clipped", "kerple log", "kerple 
 
 @pytest.mark.claim(
     "a-gap-is-left-or-closed",
-    "After tokens of the middle are dropped, a query that goes on from the last position has the scores "
-    "that it had, with RoPE, xPos and the biases of the guide that read distances only. If the gap is "
-    "closed, in the query's position too, keys after the gap keep their scores, and those before it get "
+    "With RoPE, xPos and the biases in this guide that depend only on distance, a query that continues "
+    "from the last position keeps its scores after tokens in the middle are dropped. If the gap is "
+    "closed, in the query's position too, keys after the gap keep their scores, and keys before it get "
     "the scores of their new, smaller distance.",
 )
 @pytest.mark.parametrize("name", ["rope half", "rope interleaved", "rope partial", "xpos", *DISTANCES])
@@ -633,10 +638,12 @@ def errors_of_turns(store, step, turns):
 
 @pytest.mark.claim(
     "small-turns-are-lost-in-rounding",
-    "Keys of bfloat16 or float16 that are turned back 256 times, by one position each, end more than "
-    "thirty times as far from their true values as keys that were turned once as far; by 512 positions "
-    "each, more than five times, but less than half as far as by single ones. In bfloat16 pairs that turn "
-    "by less than a thousandth of a radian per position get less than half of their turn.",
+    "Keys in bfloat16 or float16 that are rotated back 256 times, by one position each time, end more "
+    "than thirty times as far from their true values as keys that are rotated once by the same total. In "
+    "steps of 512 positions each, the error is more than five times that of a single rotation, but less "
+    "than half that of the steps of one position. In bfloat16, after the steps of one position, pairs "
+    "that rotate by less than a thousandth of a radian per position are off by more than half of their "
+    "rotation.",
 )
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_turning_again_and_again_adds_up(dtype):
@@ -661,9 +668,9 @@ def in_bits(bits):
 
 @pytest.mark.claim(
     "quantised-keys-are-quantised-anew",
-    "Keys of eight or of four bits, with a scale for each 32 numbers, can be turned as numbers and "
-    "quantised again: after one turn the error is between 1.2 and 1.6 times that of quantising alone, "
-    "after 16 turns by 512 positions more than 2.5 times.",
+    "Keys quantised to eight or four bits, with one scale per 32 numbers, can be dequantised, rotated and "
+    "quantised again: after one rotation the error is between 1.2 and 1.6 times that of quantisation "
+    "alone; after 16 rotations by 512 positions it is more than 2.5 times.",
 )
 @pytest.mark.parametrize("bits", [8, 4])
 def test_quantised_keys_are_turned_and_quantised_again(bits):
@@ -675,10 +682,11 @@ def test_quantised_keys_are_turned_and_quantised_again(bits):
 
 @pytest.mark.claim(
     "keys-are-turned-on-as-they-were-turned",
-    "A key that was turned with YaRN's frequencies and attention factor is the key of its new position if "
-    "it is turned on by these frequencies without the factor. With the factor it is longer by it after each "
-    "turn, and with other frequencies, as of RoPE itself or of dynamic NTK at another length, it is another "
-    "key.",
+    "A key that was rotated with YaRN's frequencies and attention factor becomes the key of its new "
+    "position if it is rotated further with the same frequencies and without the factor. With the factor, "
+    "each further rotation multiplies its length by the factor again. With other frequencies, the result "
+    "is a different key; examples are those of RoPE itself for this key, and those of another length for "
+    "a key of dynamic NTK.",
 )
 @pytest.mark.parametrize("turns", [1, 3])
 def test_keys_are_turned_on_by_what_they_were_turned_by(turns):
@@ -708,9 +716,10 @@ def test_keys_are_turned_on_by_what_they_were_turned_by(turns):
 
 @pytest.mark.claim(
     "latents-do-not-turn",
-    "In DeepSeek-V3 as transformers has it, a text that is read at other positions has in each layer the "
-    "same cached latents, and its one cached key per token turns on as any key of RoPE: such a cache can "
-    "be moved, and the next token gets what it gets of one that was made there.",
+    "In DeepSeek-V3 as implemented in transformers, a text processed at other positions has the same "
+    "cached latents in each layer, and its one cached key per token rotates further like any RoPE key. "
+    "Such a cache can be moved, and the next token gets the same output as with a cache computed at the "
+    "new positions.",
 )
 @pytest.mark.parametrize("offset", [-30, 1, 500])
 @pytest.mark.parametrize("interleaved", [True, False])
@@ -757,8 +766,8 @@ def test_a_cache_of_latents_moves_by_its_turned_keys(offset, interleaved):
 
 @pytest.mark.claim(
     "pictures-move-with-the-text",
-    "With Qwen2-VL's positions of three axes, as transformers has them, one offset for all three turns keys "
-    "of text and of pictures as plain RoPE does; an offset of one axis alone does not.",
+    "With Qwen2-VL's three-axis positions, as implemented in transformers, one offset for all three axes "
+    "rotates the keys of text and images as plain RoPE does; an offset on a single axis does not.",
 )
 @pytest.mark.parametrize("offset", [-5, 1, 300])
 def test_one_offset_for_three_axes_is_a_turn_of_rope(offset):
@@ -978,9 +987,10 @@ def test_agrees_with_the_document_mask_of_attention_gym(same_as):
 
 @pytest.mark.claim(
     "a-window-counts-the-token-itself",
-    "With causal, a window of n lets a token see n keys, itself one of them, as sliding_window does in "
-    "transformers' masks for Mistral, Gemma 3 and gpt-oss; that of ModernBERT, and the window_size that "
-    "transformers hands to FlashAttention, say how many keys there are on a side beside the token.",
+    "With causal, a window of n lets a token attend to n keys, including its own, as sliding_window does "
+    "in transformers' masks for Mistral, Gemma 3 and gpt-oss. ModernBERT's sliding_window, and the "
+    "window_size that transformers passes to FlashAttention, give the number of keys on one side, not "
+    "counting the token's own.",
 )
 @pytest.mark.parametrize("window", [1, 2, 5, 40])
 def test_windows_are_those_of_transformers(window, same_as):
@@ -1069,9 +1079,9 @@ def flex(q, k, v, positions, documents, score_mod=None, **options):
 
 @pytest.mark.claim(
     "flex-agrees-with-sdpa",
-    "ALiBi, T5's bias, the clipped bias, KERPLE and Sandwich need one number for each head and distance: "
-    "through flex_attention with these numbers, outputs agree with a bias for each pair through "
-    "scaled_dot_product_attention.",
+    "ALiBi, T5's bias, the clipped bias, KERPLE and Sandwich need only one number per head and distance: "
+    "flex_attention with these numbers gives the same outputs as scaled_dot_product_attention with a bias "
+    "for each pair.",
 )
 @pytest.mark.parametrize("name", DISTANCES)
 @pytest.mark.parametrize("tokens", [1, 7, 60])
@@ -1118,8 +1128,8 @@ def test_flex_visible_is_visible(window, causal):
 
 @pytest.mark.claim(
     "flex-is-told-of-fewer-key-heads",
-    "flex_attention with fewer heads of keys than of queries raises an error unless it is called with "
-    "enable_gqa=True; with it, it gives what attend gives.",
+    "flex_attention with fewer key heads than query heads raises an error unless it is called with "
+    "enable_gqa=True; with it, the output equals that of attend.",
 )
 @pytest.mark.parametrize("key_heads", [1, 2])
 def test_flex_attention_with_fewer_key_heads_needs_enable_gqa(key_heads):
@@ -1179,8 +1189,9 @@ RECIPES = [  # leading axes of q, of what is seen, of the bias, heads of k
 
 @pytest.mark.claim(
     "attend-takes-the-fused-kernel",
-    "attend runs in torch's fused kernel of the CPU with or without axes for a batch of the mask and of the "
-    "bias, with fewer heads of keys and without a batch of queries, and gives attention as it is defined.",
+    "attend runs in torch's fused CPU kernel with or without batch axes in the mask and in the bias, with "
+    "fewer key heads than query heads, and with unbatched queries. Its output matches the definition of "
+    "attention.",
 )
 @pytest.mark.parametrize("queries", [1, 5])
 @pytest.mark.parametrize(("batch", "seen", "bias", "key_heads"), dict.fromkeys(RECIPES))

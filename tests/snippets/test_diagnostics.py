@@ -66,10 +66,10 @@ def rotated(layout="half", key_layout=None, dtype=torch.float64, places=N, dim=D
 
 @pytest.mark.claim(
     "diagnostics-relativity-tells-offsets-from-places",
-    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 places, relativity_error is below "
-    "one in a million for the scores of RoPE, of ALiBi and of T5's bias with fixed contents, and above a "
-    "tenth for the products of standard normal contents to which a standard normal table, a ramp along a "
-    "standard normal vector, or sinusoids were added.",
+    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 positions, relativity_error is "
+    "below one in a million for the scores of RoPE, ALiBi and T5's bias with fixed contents. It is above "
+    "a tenth for the dot products of standard normal contents to which a standard normal table, a ramp "
+    "along a standard normal vector, or sinusoids were added.",
 )
 @pytest.mark.parametrize("places", [16, 256])
 @pytest.mark.parametrize(("dim", "heads"), [(2, 1), (32, 4), (128, 12)])
@@ -90,10 +90,10 @@ def test_scores_that_know_only_offsets_pass(dim, heads, places):
 
 @pytest.mark.claim(
     "diagnostics-relativity-tells-offsets-from-places",
-    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 places, relativity_error is below "
-    "one in a million for the scores of RoPE, of ALiBi and of T5's bias with fixed contents, and above a "
-    "tenth for the products of standard normal contents to which a standard normal table, a ramp along a "
-    "standard normal vector, or sinusoids were added.",
+    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 positions, relativity_error is "
+    "below one in a million for the scores of RoPE, ALiBi and T5's bias with fixed contents. It is above "
+    "a tenth for the dot products of standard normal contents to which a standard normal table, a ramp "
+    "along a standard normal vector, or sinusoids were added.",
 )
 @pytest.mark.parametrize("places", [16, 256])
 @pytest.mark.parametrize("dim", [2, 32, 128])
@@ -120,8 +120,9 @@ def test_raw_sinusoids_without_contents_know_only_offsets():
 
 @pytest.mark.claim(
     "diagnostics-relativity-finds-mixed-layouts",
-    "relativity_error finds queries and keys rotated in different layouts, in four dimensions or more: in "
-    "two the layouts are one. It does not find both rotated in the layout that the checkpoint does not have.",
+    "relativity_error detects that queries and keys are rotated in different layouts, in four dimensions "
+    "or more; in two dimensions the layouts are the same. It does not detect that both are rotated in the "
+    "layout that the checkpoint does not use.",
 )
 def test_two_layouts_in_one_score_fail_and_one_wrong_layout_does_not():
     for dim, places in itertools.product((2, 4, 32, 128), (16, 64, 256)):
@@ -134,8 +135,8 @@ def test_two_layouts_in_one_score_fail_and_one_wrong_layout_does_not():
 
 @pytest.mark.claim(
     "diagnostics-no-position-is-no-pass",
-    "relativity_error is nan, which no comparison passes, for scores in which positions change nothing: "
-    "without an encoding, and with one whose rows are all equal.",
+    "relativity_error is nan, which passes no comparison, for scores that do not depend on positions: "
+    "without an encoding, and with an encoding whose rows are all equal.",
 )
 @pytest.mark.parametrize(
     "encoding",
@@ -211,8 +212,8 @@ def test_broken_scores_do_not_pass():
 @pytest.mark.claim(
     "diagnostics-do-not-depend-on-scale",
     "In float64, multiplying the scores, the rows, or the losses together with the loss of a guess by any "
-    "power of ten from -60 to 60 changes relativity_error, row_margin, row_similarity and skill_beyond by "
-    "rounding alone.",
+    "power of ten from -60 to 60 changes relativity_error, row_margin, row_similarity and skill_beyond "
+    "only by rounding.",
 )
 def test_no_check_depends_on_the_scale(scale, seed):
     encoding = table(170, seed=seed) + sinusoid(170)
@@ -287,8 +288,8 @@ def test_random_rows_of_many_dimensions_have_a_margin_of_nearly_one():
 
 @pytest.mark.claim(
     "diagnostics-ramp-is-not-praised",
-    "n evenly spaced points of a line have a row_margin of sqrt(6 / (n (n + 1))), whatever the step and "
-    "the direction, and any two of them on the same side of the middle a row_similarity of 1.",
+    "n evenly spaced points on a line have a row_margin of sqrt(6 / (n (n + 1))), whatever the step and "
+    "the direction, and any two of them on the same side of the midpoint have a row_similarity of 1.",
 )
 @given(st.integers(2, 200), SCALES, st.integers(1, 40), st.integers(0, 9))
 def test_the_margin_of_a_ramp_is_the_formula_and_its_sides_look_alike(rows, scale, dim, seed):
@@ -301,9 +302,9 @@ def test_the_margin_of_a_ramp_is_the_formula_and_its_sides_look_alike(rows, scal
 
 @pytest.mark.claim(
     "diagnostics-constant-rows-are-not-praised",
-    "Rows that are all equal, also up to the rounding of their dtype, have a row_margin of 0 and row "
-    "similarities of 1; adding one vector to all rows changes neither number for other rows by more than "
-    "rounding.",
+    "Rows that are all equal, exactly or up to the rounding of their dtype, have a row_margin of 0 and "
+    "row similarities of 1. For other rows, adding one vector to all of them changes neither measure by "
+    "more than rounding.",
 )
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.7e20, 1e-20])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -320,9 +321,9 @@ def test_constant_rows_are_all_alike(shape, value, dtype):
 
 @pytest.mark.claim(
     "diagnostics-constant-rows-are-not-praised",
-    "Rows that are all equal, also up to the rounding of their dtype, have a row_margin of 0 and row "
-    "similarities of 1; adding one vector to all rows changes neither number for other rows by more than "
-    "rounding.",
+    "Rows that are all equal, exactly or up to the rounding of their dtype, have a row_margin of 0 and "
+    "row similarities of 1. For other rows, adding one vector to all of them changes neither measure by "
+    "more than rounding.",
 )
 @given(st.integers(0, 9), st.floats(-6, 6), st.integers(2, 60), st.sampled_from([2, 8, 32, 100]))
 def test_a_vector_that_all_rows_share_changes_nothing(seed, power, rows, dim):
@@ -418,9 +419,9 @@ def losses_of(model, tokens=160, texts=64):
 
 @pytest.mark.claim(
     "diagnostics-skill-tells-computing-from-predicting",
-    "On the task of naming the previous token, skill_beyond keeps at least 0.99 in every block for a "
-    "model that looks one step back by offset, and falls below 0.2 for one whose positions are clamped to "
-    "its table; neither raises anything.",
+    "On the task of naming the previous token, skill_beyond stays at 0.99 or more in every block for a "
+    "model that looks one step back by offset, and falls below 0.2 for a model whose positions are "
+    "clamped to its table. Neither model raises an error.",
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_a_clamped_table_loses_its_skill_and_an_offset_keeps_it(seed):
@@ -483,8 +484,8 @@ def weights_of(bias):
 
 @pytest.mark.claim(
     "diagnostics-mass-compares-with-equal-weights",
-    "Under a causal mask equal weights put more mass on near keys than on far ones; attention_mass "
-    "returns that very curve beside the measured one, so that equal weights show no preference.",
+    "Under a causal mask, equal weights put more mass on near keys than on distant ones. attention_mass "
+    "returns this curve alongside the measured one, so that equal weights show no preference.",
 )
 @pytest.mark.parametrize("tokens", [2, 9, 64, 300])
 def test_equal_weights_behind_a_causal_mask_show_no_preference(tokens):
@@ -589,8 +590,8 @@ def test_reach_is_32_unless_another_is_given():
 
 @pytest.mark.claim(
     "diagnostics-relativity-is-blind-to-wrong-offsets",
-    "Frequencies that were squared and an offset with the wrong sign leave relativity_error below one in "
-    "a million: such scores still depend on offsets alone.",
+    "Squared frequencies, or an offset with the wrong sign, leave relativity_error below one in a "
+    "million, because such scores still depend only on offsets.",
 )
 @pytest.mark.parametrize("dim", [2, DIM, 128])
 def test_a_wrong_function_of_the_offset_is_still_one(dim):
@@ -606,7 +607,7 @@ def test_a_wrong_function_of_the_offset_is_still_one(dim):
 @pytest.mark.claim(
     "diagnostics-margin-is-blind-to-squared-frequencies",
     "Sinusoids of 64 dimensions with squared frequencies have a larger row_margin over 512 positions than "
-    "the right ones.",
+    "sinusoids with the correct frequencies.",
 )
 def test_squared_frequencies_do_not_lower_the_margin():
     squared = torch.arange(512)[:, None] * rope_frequencies(64, base=10000) ** 2
@@ -616,8 +617,8 @@ def test_squared_frequencies_do_not_lower_the_margin():
 
 @pytest.mark.claim(
     "diagnostics-relativity-needs-minus-infinity",
-    "If later keys are hidden by a large finite number instead of -inf, relativity_error can be below one "
-    "in a million for scores that know places.",
+    "If later keys are masked with a large finite number instead of -inf, relativity_error can be below "
+    "one in a million for scores that depend on absolute positions.",
 )
 @pytest.mark.parametrize("number", [-1e9, torch.finfo(torch.float32).min])
 def test_a_finite_mask_drowns_what_places_do(number):
@@ -632,8 +633,8 @@ def test_a_finite_mask_drowns_what_places_do(number):
 
 @pytest.mark.claim(
     "diagnostics-relativity-misses-small-places",
-    "relativity_error can be below one in a hundred for scores that know places, if much larger scores "
-    "that know offsets alone are added to them.",
+    "relativity_error can be below one in a hundred for scores that depend on absolute positions, if much "
+    "larger scores that depend only on offsets are added to them.",
 )
 def test_a_steep_bias_or_large_sinusoids_hide_what_places_do():
     score = added(table())
@@ -644,8 +645,8 @@ def test_a_steep_bias_or_large_sinusoids_hide_what_places_do():
 
 @pytest.mark.claim(
     "is-causal-with-a-cache-sees-one-key",
-    "torch's scaled_dot_product_attention with is_causal=True lets a single query see the first key "
-    "alone, however many keys a cache holds.",
+    "torch's scaled_dot_product_attention with is_causal=True lets a single query attend only to the "
+    "first key, however many keys the cache contains.",
 )
 @pytest.mark.parametrize("keys", [1, 2, 7, 40])
 def test_is_causal_lets_a_single_query_see_the_first_key_alone(keys):
@@ -656,9 +657,9 @@ def test_is_causal_lets_a_single_query_see_the_first_key_alone(keys):
 
 @pytest.mark.claim(
     "left-padding-shifts-added-positions-not-rope",
-    "With padding hidden from attention, positions counted from the first column instead of the first "
-    "word change the output of causal attention over added sinusoids, and that of causal attention with "
-    "RoPE by rounding alone.",
+    "With padding hidden from attention, counting positions from the first column instead of the first "
+    "token changes the output of causal attention with added sinusoids, and changes that of causal "
+    "attention with RoPE only by rounding.",
 )
 @given(st.integers(1, 200), st.integers(0, 9), st.integers(2, 20), st.sampled_from(["half", "interleaved"]))
 def test_left_padding_shifts_what_is_added_and_not_what_is_rotated(pad, seed, tokens, layout):
@@ -681,8 +682,8 @@ def test_left_padding_shifts_what_is_added_and_not_what_is_rotated(pad, seed, to
 @pytest.mark.claim(
     "batch-as-sequence-gives-a-text-one-row",
     "Code that takes its positions from the first axis of [texts, tokens, dim] adds the same row to all "
-    "tokens of a text, for which row_margin is 0, and another row if the text stands elsewhere in the "
-    "batch.",
+    "tokens of a text, so that row_margin is 0, and a different row if the text is at another index in "
+    "the batch.",
 )
 @pytest.mark.parametrize(("texts", "tokens", "dim"), [(2, 2, 2), (5, 7, 8), (9, 40, 64)])
 def test_positions_from_the_batch_give_a_text_one_row(texts, tokens, dim):

@@ -115,26 +115,28 @@ SHIFTS += "local_global_rows", "local_global_scores", "LocalGlobal", "relative_l
 
 @pytest.mark.claim(
     "alibi-depends-on-offset-only",
-    "Both forms of the ALiBi bias depend on the offset between query and key alone: moving all "
-    "positions by the same amount changes no number.",
+    "Both forms of the ALiBi bias depend only on the offset between query and key: shifting all positions "
+    "by the same amount changes no number.",
 )
 @pytest.mark.claim(
     "relative-methods-ignore-a-common-shift",
-    "Moving the positions of all queries and keys by the same number changes neither T5's bias nor "
-    "the clipped bias nor DeBERTa's scores, for fixed queries and keys.",
+    "For fixed queries and keys, shifting the positions of all queries and keys by the same number "
+    "changes neither T5's bias nor the clipped bias nor DeBERTa's scores.",
 )
 @pytest.mark.claim(
     "relative-logits-know-distances-only",
-    "For fixed states, moving all positions by the same number changes relative logits by no bit.",
+    "For fixed states, shifting all positions by the same number leaves relative logits bit-for-bit "
+    "unchanged.",
 )
 @pytest.mark.claim(
     "shaw-depends-on-distance-only",
-    "With Shaw's tables, moving all positions by the same number changes neither weights nor output, "
-    "for fixed queries, keys and values.",
+    "With Shaw's tables and fixed queries, keys and values, shifting all positions by the same number "
+    "changes neither the attention weights nor the output.",
 )
 @pytest.mark.claim(
     "swin-bias-knows-offsets-only",
-    "Moving all places by the same rows and columns changes no bit of either bias.",
+    "Shifting all grid positions by the same number of rows and columns leaves the biases of Swin and "
+    "Swin V2 bit-for-bit unchanged.",
 )
 @every(only=SHIFTS)
 @settings(max_examples=15)

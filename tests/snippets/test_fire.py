@@ -89,8 +89,8 @@ def test_is_its_own_network_on_the_shares():
 
 @pytest.mark.claim(
     "fire-input-stays-between-zero-and-one",
-    "What FIRE's network reads lies from 0 up to, but not including, 1 for every query and every key "
-    "before it, however long the text.",
+    "The input of FIRE's network is at least 0 and less than 1 for every query and every key before it, "
+    "however long the text.",
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @given(POSITIONS, POSITIONS, st.floats(0.001, 100), st.floats(1, 600))
@@ -117,7 +117,7 @@ def test_the_share_grows_with_the_distance(i):
 
 @pytest.mark.claim(
     "fire-is-relative-up-to-L",
-    "For queries up to position L, the FIRE bias depends on the offset alone.",
+    "For queries up to position L, the FIRE bias depends only on the offset.",
 )
 @given(st.data(), st.sampled_from([1, 24, 512, 3000]), st.floats(0.01, 5))
 def test_shifting_all_positions_changes_nothing_up_to_L(data, L, c):
@@ -130,8 +130,8 @@ def test_shifting_all_positions_changes_nothing_up_to_L(data, L, c):
 
 @pytest.mark.claim(
     "fire-depends-on-the-query-beyond-L",
-    "Beyond position L, FIRE reads the same distance, if it is not zero, as a smaller number the later the "
-    "query stands: its bias is no function of the offset.",
+    "Beyond position L, the same nonzero distance becomes a smaller input to FIRE's network the later the "
+    "position of the query, so its bias is not a function of the offset.",
 )
 @pytest.mark.parametrize("L", [1, 5, 512, 10_000])
 @pytest.mark.parametrize("c", [0.01, 0.1, 1.0, 5.0])
@@ -150,8 +150,8 @@ def test_beyond_L_the_same_distance_is_a_smaller_share(c, L):
 
 @pytest.mark.claim(
     "fire-contains-kerple-up-to-L",
-    "For queries up to L, a FIRE bias with a linear network can be KERPLE's logarithm exactly, if the "
-    "heads share one r2.",
+    "For queries up to position L, a FIRE bias with a linear network can equal KERPLE's logarithmic bias "
+    "exactly, if the heads share one r2.",
 )
 @pytest.mark.parametrize("L", [1, 100, 700])
 @pytest.mark.parametrize("shared", [0.01, 0.7, 5.0])

@@ -116,8 +116,8 @@ def test_gates_begin_as_open_as_the_docstring_says():
 
 @pytest.mark.claim(
     "forgetting-agrees-with-x-transformers",
-    "Gates and bias of the snippet equal those of x-transformers' DataDependentAlibi for keys that are "
-    "not later, to 1e-12 in float64.",
+    "The snippet's gates and bias equal those of x-transformers' DataDependentAlibi for keys that are not "
+    "later than the query, to 1e-12 in float64.",
 )
 @pytest.mark.parametrize("tokens", [1, 2, 9, 60])
 @pytest.mark.parametrize("heads", [1, 5])
@@ -167,8 +167,8 @@ def test_equal_gates_of_a_head_make_alibi(queries, keys, heads):
 
 @pytest.mark.claim(
     "wall-has-xpos-as-a-case",
-    "If every token has the same gate in each channel, xPos's decay of one position, Wall's scores of q "
-    "and k that RoPE has turned are xPos's.",
+    "If every token has the same gate in each channel, equal to xPos's decay over one position, Wall's "
+    "scores of q and k rotated by RoPE are xPos's scores.",
 )
 @pytest.mark.parametrize("block", [1, 4, 64])
 @pytest.mark.parametrize(("dim", "tokens"), [(2, 1), (4, 9), (16, 100)])
@@ -191,8 +191,9 @@ def test_equal_gates_of_a_channel_make_the_decay_of_xpos(dim, tokens, block):
 
 @pytest.mark.claim(
     "wall-multiplies-where-fox-adds",
-    "If all channels of a token have the same gate, Wall's scores are those of plain attention times "
-    "the product of the gates after the key up to the query; FoX adds the logarithm of that product.",
+    "If all channels of a token have the same gate, Wall's scores are those of plain attention times the "
+    "product of the gates from the token after the key up to the query; FoX adds the logarithm of that "
+    "product.",
 )
 @settings(max_examples=25)
 @given(SEEDS, st.integers(1, 20), st.integers(1, 9))
@@ -208,8 +209,8 @@ def test_gates_alike_in_all_channels_multiply_the_score(seed, tokens, block):
 
 @pytest.mark.claim(
     "forgetting-open-gates-are-no-encoding",
-    "If all gates are 1, FoX's bias is zero for all keys that are not later and Wall's scores are those "
-    "of plain causal attention.",
+    "If all gates are 1, FoX's bias is zero for all keys that are not later than the query, and Wall's "
+    "scores are those of plain causal attention.",
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_open_gates_change_nothing(dtype):
@@ -224,8 +225,8 @@ def test_open_gates_change_nothing(dtype):
 
 @pytest.mark.claim(
     "wall-forgets-to-zero",
-    "A gate of 0 takes all weight from the keys before it in FoX, whatever q and k are; in Wall it "
-    "makes their scores 0, and each of them keeps the weight that this score has.",
+    "In FoX, a gate of 0 takes all weight from the keys before it, whatever q and k are. In Wall, it sets "
+    "the scores of these keys to 0, and each of them keeps the weight that a score of 0 has.",
 )
 @pytest.mark.parametrize("closed", [1, 4, 8])
 @pytest.mark.parametrize("block", [1, 3, 64])
@@ -248,9 +249,9 @@ def test_what_a_closed_gate_does(closed, block):
 
 @pytest.mark.claim(
     "forgetting-knows-what-lies-between",
-    "FoX's bias of a key depends on the gates of the tokens after it up to the query: each of these "
-    "changes it, and the gate of the key, those before it and those after the query change no bit of "
-    "it.",
+    "FoX's bias for a key depends on the gates of the tokens after the key, up to and including the "
+    "query: each of these gates changes it. The gate of the key itself, the gates before it and those "
+    "after the query leave it bit-for-bit unchanged.",
 )
 @settings(max_examples=25)
 @given(SEEDS, st.integers(0, 6), st.integers(0, 6))
@@ -268,7 +269,8 @@ def test_only_the_gates_between_matter(seed, a, b):
 
 @pytest.mark.claim(
     "forgetting-falls-with-distance",
-    "For each query, FoX's bias is 0 at its own token and never rises from a key to the one before it.",
+    "For each query, FoX's bias is 0 at the query's own token and never increases from a key to the key "
+    "before it.",
 )
 @settings(max_examples=25)
 @given(SEEDS, st.integers(1, 60), st.sampled_from([1e-3, 1.0, 1e3]))
@@ -282,8 +284,8 @@ def test_bias_never_rises_with_distance(seed, tokens, size):
 
 @pytest.mark.claim(
     "forgetting-moves-with-its-text",
-    "Tokens before a text, whatever their gates, change FoX's bias among its tokens and Wall's scores by no "
-    "more than rounding.",
+    "Tokens before a text, whatever their gates, change neither FoX's bias nor Wall's scores among its "
+    "tokens by more than rounding.",
 )
 @settings(max_examples=20)
 @given(SEEDS, st.integers(1, 9), st.integers(1, 9), st.integers(1, 5))
@@ -309,8 +311,8 @@ def test_the_gate_of_the_first_token_does_nothing():
 
 @pytest.mark.claim(
     "forgetting-decodes-with-a-cache",
-    "One or more new queries get from cached keys and log gates what the whole text gets, in FoX and in "
-    "Wall.",
+    "In FoX and in Wall, one or more new queries against cached keys and log gates get the same outputs "
+    "as in the whole text at once.",
 )
 @every_way
 def test_decoding_with_a_cache_gives_the_rows_of_the_whole(attends, channels):
@@ -326,8 +328,8 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(attends, channels):
 
 @pytest.mark.claim(
     "wall-decodes-with-faded-keys",
-    "If all cached keys are multiplied by the gates of each token that comes, the plain scaled products "
-    "of its query with them are Wall's scores.",
+    "If all cached keys are multiplied by the gates of each new token, the plain scaled dot products of "
+    "that token's query with the cached keys are Wall's scores.",
 )
 def test_a_cache_may_keep_faded_keys_in_place_of_old_gates():
     q, k, log_gates = vectors(30, 30)
@@ -355,9 +357,9 @@ def test_tokens_that_are_dropped_leave_their_gates_to_the_next_that_is_kept(atte
 
 @pytest.mark.claim(
     "forgetting-keeps-its-digits",
-    "With log gates drawn evenly from -1 to 0, FoX's bias for the last tokens of 8,192 is right in "
-    "float32 to a millionth of itself; differences of float32 prefix sums are wrong in places by a "
-    "thousandth and more.",
+    "With log gates sampled uniformly from -1 to 0, FoX's bias for the last tokens of a text of 8,192 "
+    "tokens has a relative error below a millionth in float32; differences of float32 prefix sums have "
+    "relative errors of a thousandth and more at some entries.",
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_sums_from_the_query_back_keep_their_digits(seed):
@@ -376,9 +378,9 @@ def test_sums_from_the_query_back_keep_their_digits(seed):
 
 @pytest.mark.claim(
     "wall-does-not-overflow",
-    "For the last tokens of 4,096, with log gates drawn from -20 to 0, the snippet's scores of Wall in "
-    "float32 are within a hundred-thousandth of those in float64; exponentials of prefix sums are "
-    "infinite there, or zero.",
+    "For the last tokens of a text of 4,096 tokens, with log gates sampled from -20 to 0, the snippet's "
+    "Wall scores in float32 are within a hundred-thousandth of those in float64, whereas exponentials of "
+    "prefix sums become infinite or zero.",
 )
 @pytest.mark.parametrize("size", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("queries", [1, 70])

@@ -95,8 +95,8 @@ def test_its_waves_are_those_of_lightglue(same_as):
 
 @pytest.mark.claim(
     "fourier-products-know-the-offset",
-    "Whatever the frequencies, the product of the Fourier features of two places depends on their "
-    "difference alone, in each direction: it is the mean cosine of the angles between them, halved.",
+    "Whatever the frequencies, the dot product of the Fourier features of two positions depends only on "
+    "their difference, in each direction: it is half the mean cosine of the angles between them.",
 )
 @given(SEEDS, st.integers(1, 4), st.integers(1, 64))
 def test_products_know_the_difference_alone(seed, axes, waves):
@@ -111,9 +111,9 @@ def test_products_know_the_difference_alone(seed, axes, waves):
 
 @pytest.mark.claim(
     "fourier-starts-as-a-gaussian",
-    "Averaged over what the snippet may draw at the start, the product of the Fourier features of two "
-    "places is half of exp(-distance^2 / (2 gamma^2)), whatever the direction, the number of axes and "
-    "the width; a single draw strays from it by less the wider it is.",
+    "Averaged over the random initialisation of the snippet, the dot product of the Fourier features of "
+    "two positions is half of exp(-distance^2 / (2 gamma^2)), whatever the direction, the number of axes "
+    "and the width. The wider the features, the less a single initialisation deviates from this average.",
 )
 @pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("gamma", [0.25, 40.0])
@@ -138,8 +138,9 @@ def test_it_starts_from_a_gaussian_of_the_distance(axes, gamma):
 
 @pytest.mark.claim(
     "fourier-encoding-promises-neither",
-    "Products of whole Fourier encodings, with the network, are bound neither to a bell curve nor to the "
-    "difference of the places: in fresh encodings they change when both places move alike.",
+    "Dot products of complete Fourier encodings, network included, are limited neither to a Gaussian "
+    "shape nor to a function of the difference of the positions: in newly initialised encodings they "
+    "change when both positions are shifted equally.",
 )
 @pytest.mark.parametrize("gamma", [0.25, 1.0, 40.0])
 @pytest.mark.parametrize("axes", [1, 2, 3])

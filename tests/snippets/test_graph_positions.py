@@ -122,10 +122,10 @@ def test_walks_are_the_sum_over_all_walks_that_return(seed, nodes, loops):
 
 @pytest.mark.claim(
     "graph-ring-has-waves",
-    "On a ring, the Laplacian's eigenvectors of one value span what the sine and the cosine of a wave "
-    "around the ring span: the m-th value is two minus twice the cosine of m turns shared among the "
-    "nodes. In a ring of an even number of nodes the last value has one vector, which changes its sign from "
-    "node to node.",
+    "On a ring of n nodes, the two Laplacian eigenvectors of each repeated eigenvalue span the same space "
+    "as the sine and the cosine of a wave around the ring; the m-th such eigenvalue is 2 - 2 cos(2 pi m / "
+    "n). If n is even, the last eigenvalue has a single eigenvector, whose sign alternates from node to "
+    "node.",
 )
 @pytest.mark.parametrize("nodes", [3, 4, 7, 12])
 def test_a_ring_has_sines_and_cosines(nodes):
@@ -145,8 +145,8 @@ def test_a_ring_has_sines_and_cosines(nodes):
 
 @pytest.mark.claim(
     "graph-path-has-cosines",
-    "On a path, the Laplacian's n-th eigenvector behind the first is, up to its sign and a factor, the "
-    "cosine of n half turns from end to end.",
+    "On a path, the n-th Laplacian eigenvector after the first is, up to sign and scale, a cosine with n "
+    "half-periods from end to end.",
 )
 @pytest.mark.parametrize("nodes", [2, 3, 8, 20])
 def test_a_path_has_cosines(nodes):
@@ -163,8 +163,8 @@ def test_a_path_has_cosines(nodes):
 
 @pytest.mark.claim(
     "graph-walks-agree-with-networkx",
-    "The random-walk encoding equals the diagonals of the powers of networkx's matrix of transitions, "
-    "to 1e-12 in float64, and its components are those of networkx.",
+    "The random-walk encoding equals the diagonals of the powers of networkx's transition matrix, to "
+    "1e-12 in float64, and the snippet's connected components are those of networkx.",
 )
 @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("loops", [False, True])
@@ -187,8 +187,9 @@ def test_walks_and_components_are_those_of_networkx(share, loops):
 
 @pytest.mark.claim(
     "graph-permuting-nodes-permutes-rows",
-    "If the nodes of a graph are listed in another order, random-walk encodings and the projectors onto "
-    "the eigenspaces of both Laplacians come in that order and are otherwise the same, up to rounding.",
+    "If the nodes of a graph are listed in another order, the random-walk encodings and the projectors "
+    "onto the eigenspaces of both Laplacians are permuted in the same way and are otherwise unchanged, up "
+    "to rounding.",
 )
 @given(SEEDS, NODES, st.booleans())
 def test_another_order_of_nodes_is_another_order_of_rows(seed, nodes, normalized):
@@ -210,9 +211,9 @@ def test_another_order_of_nodes_is_another_order_of_rows(seed, nodes, normalized
 
 @pytest.mark.claim(
     "graph-signs-say-nothing",
-    "Eigenvectors stay eigenvectors of the same values whatever signs are drawn for them; a sign is "
-    "drawn for each column of each graph, the same for all its nodes, and both signs come up about "
-    "equally often.",
+    "Eigenvectors remain eigenvectors of the same eigenvalues whatever signs are sampled for them. One "
+    "sign is sampled for each column of each graph, the same for all its nodes, and both signs occur "
+    "about equally often.",
 )
 def test_a_sign_is_drawn_for_each_column_of_each_graph():
     a = torch.stack([weighted(seed, 7) for seed in range(300)])
@@ -231,8 +232,9 @@ def test_a_sign_is_drawn_for_each_column_of_each_graph():
 
 @pytest.mark.claim(
     "graph-equal-values-share-a-space",
-    "On a ring, two eigenvectors of one value that are turned together by any angle are eigenvectors of that "
-    "value again. No choice of signs mends that, but for quarter turns; the projector onto the two stays.",
+    "On a ring, rotating two eigenvectors of one eigenvalue together by any angle gives eigenvectors of "
+    "that eigenvalue again. Unless the angle is a multiple of 90 degrees, no choice of signs undoes the "
+    "rotation; the projector onto the two is unchanged.",
 )
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("nodes", [3, 6, 11])
@@ -252,8 +254,8 @@ def test_vectors_of_equal_values_may_be_turned(normalized, nodes, angle):
 
 @pytest.mark.claim(
     "graph-zeros-are-components",
-    "Both Laplacians have the eigenvalue zero as often as there are connected components, where a node "
-    "without edges is one.",
+    "Both Laplacians have the eigenvalue zero as many times as the graph has connected components, where "
+    "a node without edges counts as one.",
 )
 @given(SEEDS, st.integers(1, 4), st.booleans())
 def test_zeros_count_components(seed, parts, normalized):
@@ -276,8 +278,9 @@ def test_zeros_count_components(seed, parts, normalized):
 
 @pytest.mark.claim(
     "graph-padding-changes-no-row",
-    "Isolated nodes that pad a graph get zeros, and with all zero eigenvalues skipped they change "
-    "neither the values, nor the vectors of the others but for signs, nor their walks.",
+    "Isolated nodes that pad a graph get zeros. If all zero eigenvalues are skipped, the padding changes "
+    "neither the eigenvalues nor, except for signs, the eigenvector entries of the other nodes, nor their "
+    "random-walk encodings.",
 )
 @pytest.mark.parametrize("normalized", [True, False])
 @pytest.mark.parametrize("padding", [1, 5])
@@ -296,9 +299,9 @@ def test_isolated_nodes_change_nothing(normalized, padding):
 
 @pytest.mark.claim(
     "graph-walks-are-squares-of-eigenvectors",
-    "The chance to be back at a node after m steps is the sum of (1 - e)^m times the square of the "
-    "node's entry over all eigenvectors of the normalized Laplacian, e their values, for each node that "
-    "has an edge.",
+    "For each node that has an edge, the probability of being back at the node after m steps is the sum, "
+    "over all eigenvectors of the normalized Laplacian, of (1 - e)^m times the square of the node's "
+    "entry, where e is the eigenvalue.",
 )
 @given(SEEDS, NODES, st.booleans())
 def test_walks_are_sums_of_squares_of_entries(seed, nodes, loops):
@@ -390,8 +393,9 @@ def refined(*graphs):
 
 @pytest.mark.claim(
     "graph-walks-tell-what-neighbours-cannot",
-    "Two triangles and a hexagon look alike to the refinement of colours by neighbours, networkx's as "
-    "well; walks of three steps return with a chance of a quarter in triangles and never in a hexagon.",
+    "Colour refinement by neighbours, networkx's included, does not distinguish two triangles from a "
+    "hexagon. Walks of three steps return with a probability of one quarter in the triangles and never in "
+    "the hexagon.",
 )
 def test_walks_tell_two_triangles_from_a_hexagon():
     networkx = peer("networkx")
@@ -412,10 +416,10 @@ def test_walks_tell_two_triangles_from_a_hexagon():
 
 @pytest.mark.claim(
     "graph-walks-and-values-have-twins",
-    "The rook's graph of four by four squares and Shrikhande's graph are not the same: the neighbours "
-    "of a node form two triangles in one and a hexagon in the other. Yet refinement of colours, the "
-    "eigenvalues of both Laplacians, and walks of up to thirty steps from each node are the same in "
-    "both.",
+    "The rook's graph on a board of four by four squares and the Shrikhande graph are not isomorphic: the "
+    "neighbours of a node form two triangles in the first and a hexagon in the second. Yet colour "
+    "refinement, the eigenvalues of both Laplacians, and the random-walk encodings of each node up to "
+    "thirty steps are the same in both.",
 )
 def test_walks_and_values_do_not_tell_rook_from_shrikhande():
     networkx = peer("networkx")
@@ -438,8 +442,8 @@ def test_walks_and_values_do_not_tell_rook_from_shrikhande():
 
 @pytest.mark.claim(
     "graph-walks-cannot-tell-mirrored-nodes",
-    "Nodes that a symmetry of the graph exchanges have the same random-walk encoding, such as the two "
-    "ends of a path; the first eigenvector of a path has opposite signs at its ends.",
+    "Nodes that a symmetry of the graph exchanges, such as the two ends of a path, have the same "
+    "random-walk encoding; the first eigenvector of a path has opposite signs at its ends.",
 )
 @pytest.mark.parametrize("nodes", [2, 3, 8, 15])
 def test_walks_are_the_same_at_both_ends_of_a_path(nodes):

@@ -79,8 +79,8 @@ def test_small_parameters_keep_their_precision():
 
 @pytest.mark.claim(
     "kerple-is-conditionally-positive-definite",
-    "KERPLE's logarithm, and its power for exponents up to 2, are conditionally positive definite "
-    "kernels of the positions, and not positive definite ones.",
+    "KERPLE's logarithmic form, and its power form for exponents up to 2, are conditionally positive "
+    "definite kernels of the positions, but not positive definite ones.",
 )
 @pytest.mark.parametrize(("function", "exponents"), [(kerple_log_bias, ABOVE_0), (kerple_power_bias, TO_2)])
 @given(data=st.data(), r1=ABOVE_0)
@@ -94,8 +94,8 @@ def test_is_a_conditionally_positive_definite_kernel(function, exponents, data, 
 
 @pytest.mark.claim(
     "kerple-exponent-above-two-is-no-such-kernel",
-    "With an exponent above 2, KERPLE's power form is no conditionally positive definite kernel: already on "
-    "three positions in a row the weights (1, -2, 1) give r1 (8 - 2 * 2^r2), which is below zero.",
+    "With an exponent above 2, KERPLE's power form is not a conditionally positive definite kernel: on "
+    "just three consecutive positions, the weights (1, -2, 1) give r1 (8 - 2 * 2^r2), which is negative.",
 )
 @given(ABOVE_0, st.floats(2.0001, 12))
 def test_an_exponent_above_2_would_be_no_such_kernel(r1, exponent):
@@ -109,9 +109,9 @@ def test_an_exponent_above_2_would_be_no_such_kernel(r1, exponent):
 
 @pytest.mark.claim(
     "kerple-constant-changes-nothing",
-    "On the positions of one text some constant makes KERPLE's logarithm, and its power for exponents below "
-    "2, positive definite, and every larger one does; smaller ones do not. It leaves the output of attention "
-    "as it was, up to rounding.",
+    "For the positions of one text there is a threshold: adding a larger constant makes KERPLE's "
+    "logarithmic form, and its power form for exponents below 2, positive definite, and adding a smaller "
+    "one does not. The constant leaves the output of attention unchanged, up to rounding.",
 )
 @pytest.mark.parametrize("function", BOTH)
 @pytest.mark.parametrize("tokens", [2, 3, 30])
@@ -131,8 +131,8 @@ def test_a_constant_makes_it_positive_definite_and_leaves_attention_alone(functi
 
 @pytest.mark.claim(
     "kerple-no-constant-at-exponent-two",
-    "At exponent 2 no constant makes KERPLE's power form positive definite, not even on three "
-    "positions in a row, though it is conditionally positive definite there.",
+    "At exponent 2, adding a constant never makes KERPLE's power form positive definite, not even on "
+    "three consecutive positions, although it is conditionally positive definite there.",
 )
 @pytest.mark.parametrize("r1", [0.25, 1, 64])
 def test_at_an_exponent_of_2_no_constant_helps(r1):
@@ -173,7 +173,7 @@ def test_the_log_falls_ever_more_slowly(r1, r2):
 
 @pytest.mark.claim(
     "kerple-log-is-a-power-law-of-the-weights",
-    "KERPLE's logarithm multiplies the weight of a key at distance d by (1 + r2 d)^(-r1) before "
+    "KERPLE's logarithmic form multiplies the weight of a key at distance d by (1 + r2 d)^(-r1) before "
     "the weights are normalised: a power law, where ALiBi has an exponential.",
 )
 @given(st.integers(0, 10_000), ABOVE_0, ABOVE_0)
@@ -184,8 +184,8 @@ def test_the_log_makes_a_power_law(distance, r1, r2):
 
 @pytest.mark.claim(
     "kerple-log-has-a-window-only-above-one",
-    "For equal contents and r2 = 1, the nearest 100 keys hold less than 0.4 of the attention in a text "
-    "of a million tokens under KERPLE's logarithm with r1 = 1, and more than 0.99 with r1 = 2.",
+    "For equal contents and r2 = 1 in a text of a million tokens, the nearest 100 keys get less than 0.4 "
+    "of the attention under KERPLE's logarithmic form with r1 = 1, and more than 0.99 with r1 = 2.",
 )
 def test_how_far_the_log_reaches_depends_on_r1():
     bias = kerple_log_bias(torch.tensor([0]), torch.arange(1_000_000), double(1, 2), double(1, 1))
@@ -199,7 +199,7 @@ def test_how_far_the_log_reaches_depends_on_r1():
 
 @pytest.mark.claim(
     "kerple-parameters-are-put-back-into-their-range",
-    "The KERPLE modules use 0.01 in place of a parameter below it, and 2 in place of an exponent above it.",
+    "The KERPLE modules use 0.01 for any parameter below 0.01, and 2 for any exponent above 2.",
 )
 @pytest.mark.parametrize(
     ("kind", "function", "most"), [(KerpleLog, kerple_log_bias, 7.0), (KerplePower, kerple_power_bias, 2.0)]

@@ -27,8 +27,8 @@ def layer(length=9, dim=4, init="gpt2"):
 
 @pytest.mark.claim(
     "learned-row-lookup",
-    "The learned encoding of a position is its row of the table, wherever in a batch the position "
-    "stands and however often.",
+    "The learned encoding of a position is its row of the table, wherever in a batch the position occurs "
+    "and however often.",
 )
 @pytest.mark.parametrize(("length", "dim"), [(1, 1), (5, 3), (400, 64)])
 @pytest.mark.parametrize("leading", [(), (2,), (3, 2)])
@@ -43,8 +43,8 @@ def test_every_position_gets_its_row(length, dim, leading):
 
 @pytest.mark.claim(
     "gpt2-position-init",
-    "Started as in OpenAI's GPT-2 code, the snippet's table comes from a normal distribution with a "
-    "standard deviation of 0.01, which is not cut off.",
+    "Initialised as in OpenAI's GPT-2 code, the snippet's table is sampled from a normal distribution "
+    "with a standard deviation of 0.01 that is not truncated.",
 )
 def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
     table = AddLearned(1024, 768).table
@@ -57,8 +57,9 @@ def test_gpt2_starts_from_a_normal_distribution_of_a_hundredth():
 
 @pytest.mark.claim(
     "bert-position-init",
-    "Started as in Google's BERT code, the snippet's table comes from a normal distribution with a "
-    "standard deviation of 0.02 that is cut off at 0.04, so that the numbers spread by less than 0.018.",
+    "Initialised as in Google's BERT code, the snippet's table is sampled from a normal distribution with "
+    "a standard deviation of 0.02 that is truncated at 0.04, so the standard deviation of its numbers is "
+    "less than 0.018.",
 )
 def test_bert_starts_from_two_hundredths_cut_off_at_twice_that():
     table = AddLearned(512, 768, init="bert").table
@@ -73,7 +74,7 @@ def test_bert_starts_from_two_hundredths_cut_off_at_twice_that():
 
 @pytest.mark.claim(
     "gpt2-position-parameters",
-    "The table of positions of GPT-2 small has 1024 times 768, that is 786,432, parameters.",
+    "The position table of GPT-2 small has 1024 times 768 parameters, that is, 786,432.",
 )
 def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions():
     assert sum(p.numel() for p in AddLearned(1024, 768).parameters()) == 786_432
@@ -81,11 +82,11 @@ def test_gpt2_small_spends_three_quarters_of_a_million_parameters_on_positions()
 
 @pytest.mark.claim(
     "gpt2-position-parameters",
-    "The table of positions of GPT-2 small has 1024 times 768, that is 786,432, parameters.",
+    "The position table of GPT-2 small has 1024 times 768 parameters, that is, 786,432.",
 )
 @pytest.mark.claim(
     "transformers-doubles-gpt2-init",
-    "A fresh GPT-2 of Hugging Face Transformers 5.23 starts its table of positions with a standard "
+    "Hugging Face Transformers 5.23 initialises the position table of a new GPT-2 with a standard "
     "deviation of 0.02, twice that of OpenAI's code.",
 )
 def test_transformers_starts_gpt2_with_twice_the_deviation():
@@ -100,8 +101,8 @@ def test_transformers_starts_gpt2_with_twice_the_deviation():
 
 @pytest.mark.claim(
     "learned-agrees-with-peers",
-    "The snippet's learned positions give what the embedding layers of GPT-2 and BERT in Hugging "
-    "Face Transformers give, up to one rounding of float64.",
+    "The snippet's learned positions give the same result as the embedding layers of GPT-2 and BERT in "
+    "Hugging Face Transformers, up to one rounding of float64.",
 )
 @pytest.mark.parametrize(("length", "dim"), [(9, 4), (8, 1), (300, 64)])
 def test_agrees_with_gpt2(length, dim, same_as):
@@ -123,8 +124,8 @@ def test_agrees_with_gpt2(length, dim, same_as):
 
 @pytest.mark.claim(
     "learned-agrees-with-peers",
-    "The snippet's learned positions give what the embedding layers of GPT-2 and BERT in Hugging "
-    "Face Transformers give, up to one rounding of float64.",
+    "The snippet's learned positions give the same result as the embedding layers of GPT-2 and BERT in "
+    "Hugging Face Transformers, up to one rounding of float64.",
 )
 @pytest.mark.parametrize(("length", "dim"), [(9, 4), (8, 1), (300, 64)])
 def test_agrees_with_bert(length, dim, same_as):
@@ -143,8 +144,8 @@ def test_agrees_with_bert(length, dim, same_as):
 
 @pytest.mark.claim(
     "opt-offset-two",
-    "In Hugging Face Transformers, OPT's table has two rows more than positions: position p has row "
-    "p + 2, and padding on the left has row 1.",
+    "In Hugging Face Transformers, OPT's table has two more rows than there are positions: position p "
+    "uses row p + 2, and left padding uses row 1.",
 )
 @pytest.mark.parametrize(("length", "dim", "padding"), [(9, 4, 2), (3, 1, 1), (300, 64, 40)])
 def test_opt_keeps_two_rows_more_and_gives_padding_the_second(length, dim, padding, same_as):
@@ -163,8 +164,9 @@ def test_opt_keeps_two_rows_more_and_gives_padding_the_second(length, dim, paddi
 
 @pytest.mark.claim(
     "gpt2-left-padding-needs-position-ids",
-    "A left-padded row gives GPT-2 in Hugging Face Transformers other outputs than the text alone, "
-    "even with an attention mask, unless position ids are passed that count from its first token.",
+    "In Hugging Face Transformers, GPT-2 gives a left-padded text different outputs from the text alone, "
+    "even with an attention mask, unless it is passed position ids that count from the text's first "
+    "token.",
 )
 @pytest.mark.parametrize(("padding", "tokens"), [(1, 1), (3, 5), (1, 8), (8, 1)])
 def test_gpt2_needs_position_ids_for_left_padding(padding, tokens):
@@ -186,8 +188,8 @@ def test_gpt2_needs_position_ids_for_left_padding(padding, tokens):
 
 @pytest.mark.claim(
     "learned-table-ends",
-    "The snippet refuses every position that its table does not have: on the CPU with a ValueError "
-    "that names the range, in a compiled graph with torch's own error.",
+    "The snippet rejects every position outside its table: on the CPU with a ValueError that names the "
+    "range, and in a compiled graph with torch's own error.",
 )
 @pytest.mark.parametrize("outside", [-1, -9, 9, 100])
 @pytest.mark.parametrize("dtype", WHOLE[1:])
@@ -202,8 +204,8 @@ def test_a_position_outside_the_table_is_refused(outside, dtype):
 
 @pytest.mark.claim(
     "learned-table-ends",
-    "The snippet refuses every position that its table does not have: on the CPU with a ValueError "
-    "that names the range, in a compiled graph with torch's own error.",
+    "The snippet rejects every position outside its table: on the CPU with a ValueError that names the "
+    "range, and in a compiled graph with torch's own error.",
 )
 @pytest.mark.parametrize("outside", [-1, 9])
 def test_a_position_outside_the_table_is_refused_in_a_compiled_graph(outside):
@@ -235,8 +237,8 @@ def test_a_position_outside_the_table_is_refused_by_generated_code():
 
 @pytest.mark.claim(
     "minus-one-is-the-last-row",
-    "Plain torch indexing of a table at position -1 gives its last row and raises nothing; the "
-    "snippet refuses it.",
+    "Plain torch indexing of a table at position -1 returns the last row and raises no error; the snippet "
+    "rejects this position.",
 )
 def test_plain_indexing_would_have_taken_the_last_row_for_minus_one():
     table = random(9, 4)
@@ -246,8 +248,8 @@ def test_plain_indexing_would_have_taken_the_last_row_for_minus_one():
 
 @pytest.mark.claim(
     "clamped-positions-merge",
-    "If positions are clamped to the table, the order of all tokens beyond its end is lost: "
-    "shuffling them changes no other output of an attention layer without a mask.",
+    "If positions are clamped to the table, the order of all tokens beyond its end is lost: shuffling "
+    "these tokens does not change the outputs of the other tokens in an attention layer without a mask.",
 )
 @given(
     st.integers(2, 12).flatmap(lambda beyond: st.permutations(range(beyond))),
@@ -276,8 +278,8 @@ def test_clamped_positions_lose_the_order_beyond_the_table(order, sizes):
 
 @pytest.mark.claim(
     "learned-has-no-distance",
-    "A learned table knows no distance before it is trained: renaming the positions and moving the "
-    "rows along changes nothing, gradients included.",
+    "Before training, a learned table contains no notion of distance: renaming the positions and moving "
+    "the rows accordingly changes nothing, including the gradients.",
 )
 @given(st.permutations(range(9)))
 def test_rows_may_be_renamed(order):
@@ -323,7 +325,7 @@ def test_unused_rows_stay_as_they_were_unless_they_decay(optimizer, options):
 
 @pytest.mark.claim(
     "learned-reaches-any-low-rank-scores",
-    "By its choice of rows alone, a learned table of width d can give any matrix of "
+    "Through the choice of its rows alone, a learned table of width d can produce any matrix of "
     "position-to-position scores whose rank is at most d/2, however many positions there are.",
 )
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(2, 33), st.data())
@@ -341,8 +343,8 @@ def test_a_table_can_give_any_scores_of_half_its_rank(seed, positions, width, da
 
 @pytest.mark.claim(
     "one-vector-fools-cosine",
-    "Adding one long vector to all rows brings every cosine similarity close to one; similarities "
-    "measured from the mean row are changed neither by that nor by a factor.",
+    "Adding one long vector to all rows brings every cosine similarity close to one. Similarities "
+    "computed after subtracting the mean row are changed neither by such a vector nor by a scale factor.",
 )
 @given(st.integers(0, 2**32), st.floats(1e-3, 1e3), st.integers(8, 60), st.sampled_from([4, 8, 64]))
 def test_similarity_from_the_mean_row_ignores_scale_and_a_common_vector(seed, factor, positions, dim):

@@ -106,9 +106,9 @@ def their_positions(name, prompt, step=1.0):
 
 @pytest.mark.claim(
     "mrope-positions-agree-with-transformers",
-    "For prompts of words, pictures and films, drawn at random, the positions of the snippet with after "
-    "space are those that get_rope_index of Qwen2-VL, Qwen2.5-VL and Qwen3-VL give in transformers 5.23.0; "
-    "Qwen3-VL's frames are pictures with words between.",
+    'For randomly sampled prompts of text, images and videos, the snippet\'s positions with after="space" '
+    "equal those of get_rope_index of Qwen2-VL, Qwen2.5-VL and Qwen3-VL in transformers 5.23.0. In "
+    "Qwen3-VL, video frames are images with text between them.",
 )
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("seed", range(40))
@@ -156,8 +156,9 @@ def their_tables(name, at, sections, dim):
 
 @pytest.mark.claim(
     "mrope-tables-agree-with-transformers",
-    "Cosines and sines of the snippet, in chunks for Qwen2-VL and Qwen2.5-VL and interleaved for Qwen3-VL, "
-    "are those of transformers 5.23.0 to 1e-4 at positions up to 1,000, where theirs are rounded to float32.",
+    "The snippet's cosines and sines, in chunks for Qwen2-VL and Qwen2.5-VL and interleaved for Qwen3-VL, "
+    "equal those of transformers 5.23.0 to 1e-4 at positions up to 1,000, where those of transformers are "
+    "rounded to float32.",
 )
 @pytest.mark.parametrize(
     ("name", "sections"),
@@ -179,8 +180,8 @@ def test_tables_agree_with_models_of_transformers(name, sections, same_as):
 
 @pytest.mark.claim(
     "mrope-of-text-is-rope",
-    "Where time, row and column of each token are alike, as in text, the tables are those of RoPE, whatever "
-    "the sections and the layout.",
+    "Where time, row and column of each token are equal, as in text, the tables are those of RoPE, "
+    "whatever the sections and the layout.",
 )
 @pytest.mark.parametrize("layout", ["chunks", "interleaved"])
 @pytest.mark.parametrize("dim", [14, 128])
@@ -195,8 +196,8 @@ def test_text_is_turned_as_by_rope(layout, dim):
 
 @pytest.mark.claim(
     "mrope-by-heads-knows-one-axis",
-    "A head whose pairs all turn by one axis gives a score that the offset on this axis alone decides, and "
-    "turns text as RoPE does.",
+    "In a head whose pairs all rotate by one axis, the score depends only on the offset along this axis, "
+    "and text is rotated as in RoPE.",
 )
 @pytest.mark.parametrize("axis", range(3))
 @pytest.mark.parametrize("dim", [4, 64])
@@ -221,8 +222,8 @@ def test_a_head_of_one_axis(axis, dim):
 
 @pytest.mark.claim(
     "mrope-scores-know-offsets-alone",
-    "A score of a query and a key turned by M-RoPE stays if the times, the rows or the columns of both are "
-    "moved by the same.",
+    "The score of a query and a key rotated by M-RoPE stays the same if the times, the rows or the "
+    "columns of both are shifted by the same number.",
 )
 @pytest.mark.parametrize("layout", ["chunks", "interleaved"])
 @pytest.mark.parametrize("seed", range(3))
@@ -247,9 +248,9 @@ def test_scores_stay_if_both_move(layout, seed):
 
 @pytest.mark.claim(
     "mrope-goes-on-after-the-picture",
-    "A picture takes as many positions as its longer side has tokens, however many tokens it has; text goes "
-    "on from there. After a film with more frames than tokens on a side, largest goes on after its last "
-    "frame, and space gives words the times of frames.",
+    "An image takes as many positions as its longer side has tokens, however many tokens it has, and text "
+    'continues from there. After a video with more frames than tokens on its longer side, after="largest" '
+    'continues after the last frame, and after="space" gives text tokens times that frames already have.',
 )
 @pytest.mark.parametrize("frames", [1, 3, 12, 40])
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (4, 10), (24, 6)])
@@ -267,9 +268,9 @@ def test_where_text_goes_on(frames, rows, columns):
 @pytest.mark.claim(
     "mrope-read-and-written-differ",
     "In Qwen2-VL and Qwen2.5-VL of transformers 5.23.0, a token that is generated after a prompt gets the "
-    "largest position of the prompt plus one. After a video with more frames than tokens on a side, and "
-    "four tokens of text, that is another position than the same token has as the next one of the prompt; "
-    "after an image it is the same.",
+    "largest position of the prompt plus one. If the prompt ends with a video and four tokens of text, "
+    "and the last frame has a later position than this text, the same token has a different position as "
+    "the next token of the prompt; after an image, it has the same one.",
 )
 @pytest.mark.parametrize("name", MODELS[:2])
 @pytest.mark.parametrize("frames", [1, 12, 40])

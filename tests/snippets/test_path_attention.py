@@ -118,9 +118,9 @@ def test_no_strength_is_no_encoding(tokens):
 
 @pytest.mark.claim(
     "path-has-rope-as-a-case",
-    "If beta is 2 and tokens in turn have two directions of the plane of a pair, half an angle apart, "
-    "PaTH's scores between tokens that have the second direction are RoPE's of this pair, for positions "
-    "that count these tokens and a turn of this angle at each.",
+    "If beta is 2 and tokens alternate between two directions in the plane of one channel pair, half an "
+    "angle apart, PaTH's scores between the tokens with the second direction are those of a RoPE in which "
+    "only this pair rotates, by the whole angle per position, and positions count only these tokens.",
 )
 @pytest.mark.parametrize("angle", [0.01, 1.0, 2.5])
 @pytest.mark.parametrize("dim", [2, 4])
@@ -143,8 +143,8 @@ def test_the_frequencies_of_rope_are_such_angles():
 
 @pytest.mark.claim(
     "path-equal-reflections-tell-even-from-odd",
-    "If beta is 2 and all tokens have the same direction, PaTH's scores are the plain ones at even "
-    "distances, and at odd ones those of keys reflected once.",
+    "If beta is 2 and all tokens have the same direction, PaTH's scores are the plain scores at even "
+    "distances, and the scores of keys reflected once at odd distances.",
 )
 @pytest.mark.parametrize("tokens", [1, 2, 9, 70])
 def test_a_reflection_twice_is_none(tokens):
@@ -163,8 +163,7 @@ def test_a_reflection_twice_is_none(tokens):
 
 @pytest.mark.claim(
     "path-never-lengthens",
-    "Whatever the turns, a key gets no longer by them; if beta is 2 or 0 at each token, all keys keep "
-    "their length.",
+    "PaTH's transforms never make a key longer; if beta is 2 or 0 at each token, all keys keep their length.",
 )
 @settings(max_examples=25)
 @given(SEEDS, st.integers(1, 60))
@@ -178,8 +177,8 @@ def test_no_turn_makes_a_key_longer(seed, tokens):
 
 @pytest.mark.claim(
     "path-wipes-out",
-    "A token whose beta is 1 takes from all keys before it what they have along its direction: queries "
-    "that point there score these keys 0 at that token.",
+    "A token whose beta is 1 removes from all keys before it their component along its direction: at that "
+    "token, a query that points in this direction has a score of 0 with these keys.",
 )
 @settings(max_examples=20)
 @given(SEEDS, st.integers(1, 12))
@@ -194,9 +193,9 @@ def test_a_strength_of_one_wipes_out_a_direction(seed, tokens):
 
 @pytest.mark.claim(
     "path-knows-the-order-between",
-    "PaTH's score depends on the tokens after the key up to the query, each of them, and on their "
-    "order; the turns of the key, of tokens before it and of tokens after the query change no score by "
-    "more than rounding.",
+    "PaTH's score depends on each of the tokens after the key up to and including the query, and on their "
+    "order. The transforms of the key's own token, of tokens before it and of tokens after the query "
+    "change no score by more than rounding.",
 )
 @settings(max_examples=20)
 @given(SEEDS, st.integers(0, 6), st.integers(0, 6))
@@ -239,8 +238,9 @@ def test_what_stands_before_a_text_changes_nothing(seed, before, tokens, block):
 
 @pytest.mark.claim(
     "path-decodes-with-turned-keys",
-    "With the keys that path_keys gives as cache, one or more new tokens get the scores that they have "
-    "in the whole text; those of one token are plain scaled products with path_keys after it.",
+    "With the keys that path_keys returns as the cache, one or more new tokens get the scores that they "
+    "have in the whole text. The scores of a single new token are the plain scaled dot products with the "
+    "keys that path_keys returns after it.",
 )
 @pytest.mark.parametrize("block", [1, 2, 64])
 @pytest.mark.parametrize("new", [1, 2, 4])
@@ -300,7 +300,7 @@ def test_there_may_be_no_token(cached):
 
 @pytest.mark.claim(
     "path-keeps-its-digits",
-    "In float32 and blocks of 64 or fewer tokens, PaTH's scores of 2,048 random tokens are within a "
+    "In float32, with blocks of 64 or fewer tokens, PaTH's scores of 2,048 random tokens are within a "
     "ten-thousandth of those in float64.",
 )
 @pytest.mark.parametrize("strength", [None, 2.0])
@@ -329,8 +329,9 @@ def test_small_blocks_keep_more_digits_where_directions_are_nearly_one():
 
 @pytest.mark.claim(
     "path-cache-in-bfloat16-drifts",
-    "Turned one token at a time, 1,024 random cached keys end within a ten-thousandth of the exact ones "
-    "if they are kept in float32; kept in bfloat16, some number of theirs is off by more than a tenth.",
+    "Transformed one token at a time, 1,024 random cached keys end within a ten-thousandth of the exact "
+    "keys if they are stored in float32. If they are stored in bfloat16, at least one of their entries is "
+    "off by more than a tenth.",
 )
 def test_keys_that_are_rounded_at_each_step_drift():
     k, w = torch.randn(2, 1, 1024, 32)

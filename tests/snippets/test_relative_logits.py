@@ -105,9 +105,10 @@ def test_states_are_scaled_and_clipped_as_inkling_2_does(size, most, same_as):
 
 @pytest.mark.claim(
     "relative-logits-have-shaw-as-a-case",
-    "With queries divided by the root of their width as states, and Shaw's key table as the bank (the row of "
-    "the query itself first, then one for each step back, the last again from the clip on), relative logits "
-    "are what that table adds to the scores of all keys that are not later and within the extent.",
+    "Let the states be the queries divided by the square root of their width, and let the bank be Shaw's "
+    "key table (first the row for the query's own position, then one row per step back, with the last row "
+    "repeated from the clip on). Then relative logits are what that table adds to the scores of all keys "
+    "that are not later than the query and within the extent.",
 )
 @settings(max_examples=30)
 @given(SEEDS, POSITIONS, POSITIONS, st.integers(0, 8), st.integers(1, 30), st.sampled_from([1, 4, 64]))
@@ -125,8 +126,8 @@ def test_a_bank_that_is_the_table_of_keys_mixed_by_the_query_is_shaw(seed, i, j,
 
 @pytest.mark.claim(
     "relative-logits-of-equal-states-are-a-number-by-distance",
-    "If all tokens have the same states, relative logits are a number by distance for each head, as in the "
-    "clipped bias with zeros for later keys and from the extent on.",
+    "If all tokens have the same states, relative logits are one number per head and distance, as in the "
+    "clipped bias with zeros for later keys and for distances from the extent on.",
 )
 @settings(max_examples=20)
 @given(SEEDS, POSITIONS, POSITIONS, st.integers(1, 9), st.integers(1, 6))
@@ -145,7 +146,7 @@ def test_equal_states_make_a_number_by_distance(seed, i, j, extent, profiles):
 
 @pytest.mark.claim(
     "relative-logits-end-at-the-extent",
-    "Relative logits are exactly zero for later keys and for keys that are extent tokens back or more.",
+    "Relative logits are exactly zero for later keys and for keys that are extent or more tokens back.",
 )
 @pytest.mark.parametrize("extent", [1, 2, 9, 70])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
@@ -160,8 +161,8 @@ def test_is_zero_for_all_keys_that_the_bank_does_not_reach(extent, dtype):
 
 @pytest.mark.claim(
     "relative-logits-lie-in-the-span-of-the-bank",
-    "Whatever the tokens, relative logits as functions of distance are sums of the bank's profiles: those of "
-    "any number of tokens and heads span no more dimensions than there are profiles.",
+    "Whatever the tokens, relative logits as functions of distance are weighted sums of the bank's "
+    "profiles: those of any number of tokens and heads span no more dimensions than there are profiles.",
 )
 @pytest.mark.parametrize("profiles", [1, 4, 16])
 def test_all_mixtures_lie_in_the_span_of_the_profiles(profiles):

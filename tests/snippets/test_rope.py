@@ -82,8 +82,9 @@ def test_frequencies_are_on_the_device_that_is_asked_for():
 
 @pytest.mark.claim(
     "frequencies-are-made-off-meta",
-    'In a model begun under torch.device("meta"), frequencies as a plain attribute stay on meta after '
-    'to_empty, and as a buffer hold what memory held; made with device="cpu", or in forward, they are right.',
+    'In a model created under torch.device("meta"), frequencies stored as a plain attribute stay on meta '
+    "after to_empty, and frequencies stored as a buffer contain whatever was in memory. Created with "
+    'device="cpu", or in forward, they are correct.',
 )
 def test_frequencies_of_a_model_begun_on_meta_are_made_on_the_cpu_or_in_forward():
     class Turned(torch.nn.Module):
@@ -178,9 +179,9 @@ every_library = pytest.mark.parametrize("library", ROPE, ids=[library.name for l
 
 @pytest.mark.claim(
     "rope-peers",
-    "apply_rope agrees with transformers' Llama, GPT-NeoX (both half) and GPT-J, and with "
-    "rotary-embedding-torch and x-transformers (all interleaved), to 1e-12 for equal angles "
-    "and to the rounding of their float32 angles for their own.",
+    "apply_rope agrees with transformers' Llama and GPT-NeoX (both half) and with transformers' GPT-J, "
+    "rotary-embedding-torch and x-transformers (all interleaved): to 1e-12 with equal angles, and to the "
+    "rounding of their float32 angles when they compute their own.",
 )
 @every_library
 def test_other_libraries_turn_alike_by_the_same_angles(library, same_as):
@@ -194,9 +195,9 @@ def test_other_libraries_turn_alike_by_the_same_angles(library, same_as):
 
 @pytest.mark.claim(
     "rope-peers",
-    "apply_rope agrees with transformers' Llama, GPT-NeoX (both half) and GPT-J, and with "
-    "rotary-embedding-torch and x-transformers (all interleaved), to 1e-12 for equal angles "
-    "and to the rounding of their float32 angles for their own.",
+    "apply_rope agrees with transformers' Llama and GPT-NeoX (both half) and with transformers' GPT-J, "
+    "rotary-embedding-torch and x-transformers (all interleaved): to 1e-12 with equal angles, and to the "
+    "rounding of their float32 angles when they compute their own.",
 )
 @every_library
 def test_other_libraries_turn_alike_by_angles_of_their_own(library, same_as):
@@ -215,7 +216,7 @@ def test_other_libraries_turn_alike_by_angles_of_their_own(library, same_as):
 
 @pytest.mark.claim(
     "rope-keeps-norm",
-    "RoPE keeps the length of every pair of channels, and so of the vector.",
+    "RoPE preserves the length of every channel pair, and therefore of the whole vector.",
 )
 @given(SEEDS, PAIRS, BASES, POSITIONS)
 def test_turning_keeps_the_length_of_every_pair(seed, pairs, base, position):
@@ -230,8 +231,8 @@ def test_turning_keeps_the_length_of_every_pair(seed, pairs, base, position):
 
 @pytest.mark.claim(
     "rope-depends-on-offset-only",
-    "For fixed q and k, turned in the same layout, the RoPE score depends on the two "
-    "positions only through their offset.",
+    "For fixed q and k, rotated in the same layout, the RoPE score depends on the two positions only "
+    "through their offset.",
 )
 @given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS, st.integers(0, 1_000_000))
 def test_the_score_of_a_q_and_a_k_depends_on_the_offset_alone(seed, pairs, base, i, j, shift):
@@ -246,9 +247,9 @@ def test_the_score_of_a_q_and_a_k_depends_on_the_offset_alone(seed, pairs, base,
 
 @pytest.mark.claim(
     "rope-sign",
-    "The score of q turned by m and k turned by n is that of q and k turned by n - m, or of q turned by m "
-    "- n and k; with q as it is and k turned by m - n it is in general another one, and the same where q "
-    "equals k.",
+    "The score of q rotated by m and k rotated by n equals that of unrotated q and k rotated by n - m, "
+    "and that of q rotated by m - n and unrotated k. With unrotated q and k rotated by m - n, the score "
+    "is different in general, and the same if q equals k.",
 )
 @pytest.mark.parametrize("dim", [2, 6, 64, 128])
 @pytest.mark.parametrize(("m", "n"), [(3, 10), (0, 1), (4000, 17)])
@@ -266,9 +267,8 @@ def test_the_key_turns_by_its_position_less_that_of_the_query_and_not_the_revers
 
 @pytest.mark.claim(
     "rope-no-factor",
-    "The RoPE score is no product of the plain score and a function of the offset: q and k at right "
-    "angles may get a score that is not zero, and the ratio to the plain score at one offset differs from "
-    "pair to pair of vectors.",
+    "The RoPE score is not the plain score times a function of the offset: orthogonal q and k may get a "
+    "nonzero score, and the ratio to the plain score at one offset differs between pairs of vectors.",
 )
 @pytest.mark.parametrize("dim", [2, 4, 64, 128])
 @pytest.mark.parametrize("offset", [1, 3, 50, 1000])
@@ -282,9 +282,10 @@ def test_the_score_is_no_product_of_the_plain_score_and_a_function_of_the_offset
 
 @pytest.mark.claim(
     "rope-no-forced-decay",
-    "RoPE forces no decay: at every even width from 2 to 512, a query and the key that suits it best "
-    "d places back have their highest score there, for d of 0, 1, 50 and 199 alike, and even the score "
-    "of equal vectors of ones rises at more than a quarter of the steps up to distance 199.",
+    "RoPE does not force scores to decay with distance: at every even width from 2 to 512, a query and "
+    "the key that matches it best d positions back have their highest score at that distance, for d = 0, "
+    "1, 50 and 199 alike, and even the score of two all-ones vectors rises at more than a quarter of the "
+    "steps up to distance 199.",
 )
 def test_at_every_width_the_score_may_rise_with_distance_and_peak_anywhere():
     distances = torch.arange(200)
@@ -301,8 +302,8 @@ def test_at_every_width_the_score_may_rise_with_distance_and_peak_anywhere():
 
 @pytest.mark.claim(
     "rope-random-spread",
-    "The RoPE scores of independent q and k with independent standard normal channels spread alike at "
-    "distances from 0 to 10,000.",
+    "The RoPE scores of independent q and k with independent standard normal channels have the same "
+    "standard deviation at distances from 0 to 10,000.",
 )
 @every_layout
 @pytest.mark.parametrize(("dim", "base"), [(2, 10000.0), (6, 500.0), (64, 10000.0), (128, 5e5)])
@@ -368,9 +369,9 @@ def test_no_score_exceeds_the_bound_of_the_paper(seed, pairs, base, distance):
 
 @pytest.mark.claim(
     "rope-bound-is-loose",
-    "For 100 pairs of normally distributed q and k of 128 channels, and of 64, 256 and 512, the bound of "
-    "RoFormer, equation 37, exceeds |q| |k|, which bounds the score without any position, at every "
-    "distance up to 4096; of 100 pairs of 8 channels, there are some for which it does not.",
+    "For 100 pairs of normally distributed q and k at each width of 64, 128, 256 and 512 channels, the "
+    "bound of RoFormer, equation 37, exceeds |q| |k|, which bounds the score without any position, at "
+    "every distance up to 4096. Among 100 pairs with 8 channels, there are some for which it does not.",
 )
 def test_for_random_vectors_the_bound_is_looser_than_one_that_knows_no_position():
     distances = torch.arange(4097)
@@ -387,9 +388,9 @@ def test_for_random_vectors_the_bound_is_looser_than_one_that_knows_no_position(
 @pytest.mark.claim(
     "rope-bound-rises",
     "For 8, 16, 32, 64, 128, 256 and 512 channels, the mean of the partial sums in RoFormer's bound falls "
-    "on the whole, being at distance 1000 below half of what it is at 0, and rises at more than a third "
-    "of the steps up to there. With base 10,000 its mean from 8,192 to 16,383 and over each of the four "
-    "doublings that follow is one and the same to a tenth of it.",
+    "overall (at distance 1000 it is less than half of its value at distance 0) but rises at more than a "
+    "third of the steps up to that distance. With base 10,000, its averages over the distances from 8,192 "
+    "to 16,383 and over each of the four doublings that follow agree to within a tenth.",
 )
 def test_the_bound_falls_on_the_whole_and_not_step_by_step():
     drawn = torch.Generator().manual_seed(0)
@@ -405,8 +406,8 @@ def test_the_bound_falls_on_the_whole_and_not_step_by_step():
 
 @pytest.mark.claim(
     "rope-slow-pairs-meet-unseen-angles",
-    "In a causal model trained on texts of n tokens, each pair whose wavelength is at least 2 "
-    "n has, at every offset from n to 2 n - 1, an angle that no offset below n gave it.",
+    "In a causal model trained on texts of n tokens, each pair with a wavelength of at least 2 n has, at "
+    "every offset from n to 2 n - 1, an angle that it has at no offset below n.",
 )
 @given(PAIRS, BASES, st.integers(1, 200))
 def test_beyond_the_trained_length_slow_pairs_stand_at_angles_never_seen(pairs, base, trained):
@@ -421,7 +422,7 @@ def test_beyond_the_trained_length_slow_pairs_stand_at_angles_never_seen(pairs, 
 
 @pytest.mark.claim(
     "rope-group",
-    "Turning by a and then by b is turning by a + b, and turning by -a undoes turning by a.",
+    "Rotating by a and then by b equals rotating by a + b, and rotating by -a undoes rotating by a.",
 )
 @given(SEEDS, PAIRS, BASES, POSITIONS, POSITIONS)
 def test_turns_add_up_and_come_undone(seed, pairs, base, a, b):
@@ -468,9 +469,9 @@ def test_the_wrong_layout_is_far_off_and_says_nothing():
 
 @pytest.mark.claim(
     "rope-wrong-layout-is-silent",
-    "With two or more pairs of channels, turning both q and k in the layout that is not theirs raises "
-    "nothing and leaves scores a function of the offset, but another one; with one pair, the layouts are "
-    "the same.",
+    "With two or more channel pairs, rotating both q and k in the wrong layout raises no error, and the "
+    "scores remain a function of the offset, but a different one. With one pair, the layouts are the "
+    "same.",
 )
 @pytest.mark.parametrize("dim", [2, 4, 6, 64, 128])
 def test_the_wrong_layout_for_both_still_depends_on_the_offset_alone_but_gives_other_scores(dim):
@@ -486,8 +487,8 @@ def test_the_wrong_layout_for_both_still_depends_on_the_offset_alone_but_gives_o
 
 @pytest.mark.claim(
     "rope-mixed-layouts",
-    "With two or more pairs of channels, and with q turned in one layout and k in the other, the score "
-    "depends on more than the offset.",
+    "With two or more channel pairs, if q is rotated in one layout and k in the other, the score depends "
+    "on more than the offset.",
 )
 @pytest.mark.parametrize("dim", [4, 6, 64, 128])
 def test_different_layouts_for_q_and_k_break_the_dependence_on_the_offset_alone(dim):
@@ -498,7 +499,8 @@ def test_different_layouts_for_q_and_k_break_the_dependence_on_the_offset_alone(
 
 @pytest.mark.claim(
     "rope-partial",
-    "Partial rotary turns the first channels as if they were alone and leaves the others as they are.",
+    "Partial rotary rotates the first channels as if there were no others and leaves the other channels "
+    "unchanged.",
 )
 @every_layout
 @pytest.mark.parametrize(("dim", "width"), [(11, 6), (3, 2), (64, 16), (128, 126), (9, 8)])
@@ -534,8 +536,8 @@ def test_positions_divided_are_frequencies_divided():
 
 @pytest.mark.claim(
     "rope-exact-to-a-million",
-    "At positions up to 1,000,000 a float32 vector of 2 to 256 channels between -1 and 1 is turned to "
-    "within 3e-7.",
+    "At positions up to 1,000,000, a float32 vector of 2 to 256 channels between -1 and 1 is rotated with "
+    "an error of at most 3e-7.",
 )
 @every_layout
 def test_positions_up_to_a_million_are_exact(layout):
@@ -563,9 +565,10 @@ def test_positions_up_to_a_million_are_exact(layout):
 
 @pytest.mark.claim(
     "rope-float32-angles",
-    "With angles rounded to float32, a vector of ones is off by more than 0.01 in some channel of 128 at "
-    "every position from 999,500 to 1,000,499, and by less, on average, around each smaller power of ten "
-    "from 1,000 on; with float64 angles, by less than 3e-7.",
+    "With angles rounded to float32, an all-ones vector of 128 channels is off by more than 0.01 in at "
+    "least one channel after rotation, at every position from 999,500 to 1,000,499; around each smaller "
+    "power of ten, down to 1,000, it is off by less on average. With float64 angles, it is off by less "
+    "than 3e-7.",
 )
 def test_float32_angles_would_be_a_hundredth_off_near_a_million():
     frequencies = rope_frequencies(128, base=10000)
@@ -590,8 +593,8 @@ def test_float32_angles_would_be_a_hundredth_off_near_a_million():
 
 @pytest.mark.claim(
     "rope-cache",
-    "Decoding token by token, with turned keys kept in a cache, gives the rows of the whole "
-    "text at once, also with fewer key heads than query heads.",
+    "Decoding token by token with a cache of rotated keys gives the same outputs as the whole text at "
+    "once, also with fewer key heads than query heads.",
 )
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize(("dim", "width"), [(8, 8), (9, 4), (2, 2), (64, 64)])
@@ -617,8 +620,8 @@ def test_decoding_with_a_cache_gives_the_rows_of_the_whole(layout, dim, width, k
 
 @pytest.mark.claim(
     "rope-not-on-values",
-    "With q and k turned, moving a whole text leaves the output of attention as it is; with v "
-    "turned as well, it does not.",
+    "If q and k are rotated, shifting a whole text leaves the output of attention unchanged; if v is "
+    "rotated as well, the output changes.",
 )
 @pytest.mark.parametrize("dim", [2, 8, 64, 128])
 @pytest.mark.parametrize("causal", [False, True])
@@ -668,9 +671,9 @@ def test_all_channels_turn_unless_told_otherwise():
 
 @pytest.mark.claim(
     "rope-conversion",
-    "With two or more pairs that turn, reordering the rows of the q and k projections, of their biases "
-    "and of a norm after them gives the same scores in the other layout, also with fewer key heads and "
-    "for partial rotary; leaving out the norm does not.",
+    "With two or more rotated pairs, reordering the rows of the q and k projections, of their biases and "
+    "of a norm after them gives the same scores in the other layout, also with fewer key heads and for "
+    "partial rotary. If the norm is not reordered, the scores differ.",
 )
 @pytest.mark.parametrize("width", [8, 4])
 @pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(4, 2, 8), (1, 1, 9), (6, 1, 64), (3, 3, 8)])
@@ -727,9 +730,9 @@ def test_in_bfloat16_neighbours_beyond_256_still_differ():
 
 @pytest.mark.claim(
     "rope-bf16-angles",
-    "With angles in bfloat16, moving a normally distributed q and k of 2 to 128 channels by 1000 "
-    "positions together changes their score by more than 0.3 of its standard deviation on average over "
-    "100 pairs; with float64 angles, by less than 1e-9.",
+    "With angles in bfloat16, shifting a normally distributed q and k of 2 to 128 channels together by "
+    "1000 positions changes their score by more than 0.3 of its standard deviation on average over 100 "
+    "pairs of q and k; with float64 angles, by less than 1e-9.",
 )
 @pytest.mark.parametrize("dim", [2, 8, 64, 128])
 def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone(dim):
@@ -799,8 +802,8 @@ def test_refuses():
 
 @pytest.mark.claim(
     "rope-tables-of-float32",
-    "Cosines and sines of float32 products of positions and w, where w is "
-    "1 / base ** (arange(0, dim, 2) / dim) in float32, are the tables of transformers' Llama, bit for bit.",
+    "The cosines and sines of float32 products of positions and w, where w is 1 / base ** (arange(0, dim, "
+    "2) / dim) in float32, equal the tables of transformers' Llama bit for bit.",
 )
 @pytest.mark.parametrize(("dim", "base"), [(64, 10_000.0), (64, 500_000.0), (128, 1e6), (96, 10_000.0)])
 def test_float32_tables_are_those_of_transformers(dim, base):

@@ -65,8 +65,8 @@ def test_position_interpolation_divides_every_frequency(pairs, base, factor):
 
 @pytest.mark.claim(
     "pi-divides-positions",
-    "Position interpolation gives every vector the turn that RoPE gives it at its position "
-    "divided by the factor.",
+    "Position interpolation rotates every vector as RoPE does at the vector's position divided by the "
+    "factor.",
 )
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize(("dim", "base", "factor"), [(2, 10000.0, 4), (8, 500.0, 1), (128, 5e5, 40.5)])
@@ -79,7 +79,8 @@ def test_position_interpolation_is_dividing_positions(dim, base, factor, layout)
 
 @pytest.mark.claim(
     "ntk-is-a-base",
-    "NTK-aware scaling of a RoPE with at least two pairs is a RoPE with the base times factor^(dim/(dim-2)).",
+    "NTK-aware scaling of a RoPE with at least two pairs equals a RoPE whose base is multiplied by "
+    "factor^(dim/(dim-2)).",
 )
 @given(PAIRS, BASES, FACTORS)
 def test_ntk_aware_is_a_change_of_base(pairs, base, factor):
@@ -90,7 +91,8 @@ def test_ntk_aware_is_a_change_of_base(pairs, base, factor):
 
 @pytest.mark.claim(
     "ntk-ends",
-    "NTK-aware scaling leaves the fastest pair as it was and slows the slowest by the factor.",
+    "NTK-aware scaling leaves the frequency of the fastest pair unchanged and divides that of the slowest "
+    "pair by the factor.",
 )
 @given(PAIRS, BASES, FACTORS)
 def test_ntk_aware_leaves_the_fastest_and_slows_the_slowest_by_factor(pairs, base, factor):
@@ -109,8 +111,8 @@ def test_dynamic_ntk_is_ntk_aware_by_the_factor_of_the_released_code(pairs, fact
 
 @pytest.mark.claim(
     "dynamic-ntk-short-texts",
-    "Dynamic NTK leaves every frequency as it was up to the trained length and slows all but the fastest "
-    "pair from the next token on.",
+    "Dynamic NTK leaves every frequency unchanged up to the training length, and from the next token on "
+    "lowers the frequencies of all pairs except the fastest.",
 )
 @given(PAIRS, BASES, FACTORS, LENGTHS)
 def test_dynamic_ntk_changes_nothing_up_to_the_original_length(pairs, base, factor, trained):
@@ -124,8 +126,8 @@ def test_dynamic_ntk_changes_nothing_up_to_the_original_length(pairs, base, fact
 
 @pytest.mark.claim(
     "dynamic-ntk-code-differs",
-    "At twice the trained length, dynamic NTK with factor 2 slows the slowest pair by 3 in "
-    "the released code and by 2 by the formula of YaRN's paper.",
+    "At twice the training length, dynamic NTK with factor 2 divides the frequency of the slowest pair by "
+    "3 in the released code and by 2 in the formula of YaRN's paper.",
 )
 @pytest.mark.parametrize("dim", [4, 16, 128])
 @pytest.mark.parametrize("trained", [1, 100, 4096])
@@ -140,8 +142,9 @@ def test_dynamic_ntk_of_the_code_slows_by_3_where_the_paper_slows_by_2(dim, trai
 
 @pytest.mark.claim(
     "by-parts-is-a-ramp-in-turns",
-    "NTK-by-parts leaves pairs of beta turns or more, slows pairs of alpha turns or fewer by "
-    "the factor, and between keeps a share that is linear in the number of turns.",
+    "NTK-by-parts leaves the frequencies of pairs with beta or more rotations unchanged and divides those "
+    "of pairs with alpha or fewer rotations by the factor. In between, the weight of the unchanged "
+    "frequency is linear in the number of rotations.",
 )
 @given(PAIRS, BASES, FACTORS, LENGTHS, st.floats(0, 5), st.floats(0, 40))
 def test_ntk_by_parts_is_the_ramp_of_the_paper(pairs, base, factor, length, alpha, wide):
@@ -174,8 +177,8 @@ def test_ntk_by_parts_has_the_alpha_and_beta_of_the_paper():
 
 @pytest.mark.claim(
     "llama3-is-by-parts",
-    "The scaling of Llama 3.1 by wavelengths is NTK-by-parts with alpha 1 and beta 4, and "
-    "that of Llama 4 Scout with alpha and beta 1.",
+    "The wavelength-based scaling of Llama 3.1 is NTK-by-parts with alpha 1 and beta 4, and that of Llama "
+    "4 Scout is NTK-by-parts with alpha and beta 1.",
 )
 @pytest.mark.parametrize(("factor", "high"), [(8, 4), (32, 4), (16, 1)])
 @pytest.mark.parametrize(
@@ -199,8 +202,8 @@ def test_llama3_is_the_code_of_meta_written_by_wavelengths(factor, high, dim, ba
 
 @pytest.mark.claim(
     "llama3-counts",
-    "With 64 pairs, base 500,000, factor 8 and 8192 tokens, the scaling of Llama 3.1 leaves "
-    "29 pairs, blends 6 and slows 29 by the factor.",
+    "With 64 pairs, base 500,000, factor 8 and 8192 tokens, the scaling of Llama 3.1 leaves the "
+    "frequencies of 29 pairs unchanged, blends 6 and divides 29 by the factor.",
 )
 def test_llama3_leaves_29_of_64_pairs_blends_6_and_divides_29():
     w = rope_frequencies(128, 500_000.0)
@@ -247,9 +250,10 @@ def test_yarn_takes_other_ends_of_the_ramp(fast, slow, truncate):
 
 @pytest.mark.claim(
     "yarn-code-differs",
-    "With dim 128, base 10,000, factor 16 and 4096 tokens, a middle pair turns 3.0 times as fast by "
-    "YaRN's released code as by its paper; with dim 64 and factor 40, 4.3 times. Pairs of 32 turns or "
-    "more in training, and of one turn or fewer, agree, for 7 tokens or more.",
+    "With dim 128, base 10,000, factor 16 and 4096 tokens, a middle pair has 3.0 times the frequency in "
+    "YaRN's released code that it has in the paper; with dim 64 and factor 40, 4.3 times. Pairs with 32 "
+    "or more rotations in training, and pairs with one rotation or less, have the same frequency in both, "
+    "provided that training covers 7 tokens or more and the last pair does not complete a rotation.",
 )
 @pytest.mark.parametrize(("dim", "factor", "most"), [(128, 16, 3.0), (64, 40, 4.3)])
 def test_yarn_of_the_code_slows_the_middle_less_than_yarn_of_the_paper(dim, factor, most):
@@ -263,9 +267,10 @@ def test_yarn_of_the_code_slows_the_middle_less_than_yarn_of_the_paper(dim, fact
 
 @pytest.mark.claim(
     "yarn-code-differs",
-    "With dim 128, base 10,000, factor 16 and 4096 tokens, a middle pair turns 3.0 times as fast by "
-    "YaRN's released code as by its paper; with dim 64 and factor 40, 4.3 times. Pairs of 32 turns or "
-    "more in training, and of one turn or fewer, agree, for 7 tokens or more.",
+    "With dim 128, base 10,000, factor 16 and 4096 tokens, a middle pair has 3.0 times the frequency in "
+    "YaRN's released code that it has in the paper; with dim 64 and factor 40, 4.3 times. Pairs with 32 "
+    "or more rotations in training, and pairs with one rotation or less, have the same frequency in both, "
+    "provided that training covers 7 tokens or more and the last pair does not complete a rotation.",
 )
 @given(PAIRS, BASES, FACTORS, LENGTHS, st.booleans())
 def test_the_two_ramps_of_yarn_agree_where_they_end(pairs, base, factor, length, truncate):
@@ -279,8 +284,8 @@ def test_the_two_ramps_of_yarn_agree_where_they_end(pairs, base, factor, length,
 
 @pytest.mark.claim(
     "yarn-code-slows-less",
-    "With unrounded ends, and where the last pair does not complete a turn, YaRN's code slows "
-    "no pair more than its paper does.",
+    "With unrounded ends of the ramp, and if the last pair does not complete a rotation, YaRN's code "
+    "lowers the frequency of no pair more than its paper does.",
 )
 @given(PAIRS, BASES, FACTORS, LENGTHS)
 def test_yarn_with_unrounded_ends_never_slows_a_pair_more_than_the_paper(pairs, base, factor, length):
@@ -298,9 +303,10 @@ def test_yarn_keeps_every_pair_when_all_turn_often():
 
 @pytest.mark.claim(
     "yarn-ramp-backwards",
-    "With dim 16, base 10 and 1,000,000 trained tokens every pair turns so often that none needs slowing; "
-    "the ramp of YaRN in transformers then runs backwards and slows every pair by the factor. So it does "
-    "with dim 4, base 2 and 4096 tokens, and with dim 64, base 1.5 and 100,000.",
+    "With dim 16, base 10 and a training length of 1,000,000 tokens, every pair completes so many "
+    "rotations that no frequency needs to be lowered; the ramp of YaRN in transformers then runs "
+    "backwards and divides every frequency by the factor. The same happens with dim 4, base 2 and 4096 "
+    "tokens, and with dim 64, base 1.5 and 100,000 tokens.",
 )
 @pytest.mark.parametrize(
     ("dim", "base", "length"), [(16, 10.0, 1_000_000), (4, 2.0, 4096), (64, 1.5, 100_000)]
@@ -315,8 +321,8 @@ def test_the_ramp_of_transformers_runs_backwards_when_all_pairs_turn_often(dim, 
 
 @pytest.mark.claim(
     "attention-factors",
-    "YaRN's attention factor is 0.1 ln s + 1 and LongRoPE's is the root of 1 + ln s / ln L, "
-    "both 1 for s = 1.",
+    "YaRN's attention factor is 0.1 ln s + 1, and LongRoPE's is the square root of 1 + ln s / ln L; both "
+    "are 1 for s = 1.",
 )
 def test_attention_factors_by_hand():
     assert yarn_attention_factor(1) == 1
@@ -330,8 +336,8 @@ def test_attention_factors_by_hand():
 
 @pytest.mark.claim(
     "longrope-switches",
-    "LongRoPE divides by its short factors up to the original length and by its long ones "
-    "from the next token on.",
+    "LongRoPE divides the frequencies by its short factors up to the original length, and by its long "
+    "factors from the next token on.",
 )
 @pytest.mark.parametrize("pairs", [1, 4, 64])
 @pytest.mark.parametrize("trained", [1, 2, 4096])
@@ -346,9 +352,9 @@ def test_longrope_divides_by_the_factors_of_the_length(pairs, trained):
 
 @pytest.mark.claim(
     "longrope-start-tokens",
-    "Leaving the first tokens unscaled, as in LongRoPE's paper, turns those tokens otherwise than the "
-    "snippet does (except the one at position 0, which does not turn), and no others, if not all factors "
-    "are one.",
+    "Unless all factors are one, leaving the first tokens unscaled, as in LongRoPE's paper, rotates these "
+    "tokens, and no others, differently from the snippet; the exception is the token at position 0, which "
+    "is not rotated.",
 )
 @pytest.mark.parametrize("first", [1, 2, 4, 9])
 @pytest.mark.parametrize("pairs", [2, 4, 64])
@@ -375,8 +381,8 @@ def asked_for_more(frequencies, used, factor, length):
 
 @pytest.mark.claim(
     "rope-slow-pairs-meet-new-angles",
-    "At more than the trained length, the pairs of an unchanged RoPE that did not complete a turn in "
-    "training, and only those, are asked for angles that they never had.",
+    "Beyond the training length, the pairs of an unchanged RoPE that did not complete a rotation in "
+    "training, and only those, reach angles that they never had.",
 )
 @given(PAIRS, BASES, st.floats(1.01, 64), LENGTHS)
 def test_a_longer_text_asks_slow_pairs_and_no_others_for_new_angles(pairs, base, factor, length):
@@ -387,8 +393,9 @@ def test_a_longer_text_asks_slow_pairs_and_no_others_for_new_angles(pairs, base,
 @pytest.mark.claim(
     "interpolation-asks-nothing-new",
     "Under position interpolation, NTK-by-parts with alpha at least 1, YaRN with beta_slow at least 1 and "
-    "the scaling of Llama 3.1 with low at least 1, no pair is asked for an angle outside the range that "
-    "it had in training, up to factor times that length, for YaRN if that length is at least 7 tokens.",
+    "the scaling of Llama 3.1 with low at least 1, no pair reaches an angle outside the range that it had "
+    "in training, up to factor times the training length; for YaRN, if the training length is at least 7 "
+    "tokens.",
 )
 @given(PAIRS, BASES, FACTORS, LENGTHS, st.floats(1, 5), st.floats(0, 40))
 def test_no_pair_is_asked_for_new_angles_by_what_interpolates_slow_pairs(
@@ -416,8 +423,8 @@ def test_however_short_the_training_the_code_of_yarn_leaves_the_first_pair_as_it
 
 @pytest.mark.claim(
     "ntk-asks-for-new-angles",
-    "Up to factor times the trained length, NTK-aware scaling by a factor above 1 asks every pair that did "
-    "not complete a turn in training, except the slowest, for angles that it never had.",
+    "Up to factor times the training length, NTK-aware scaling by a factor above 1 brings every pair that "
+    "did not complete a rotation in training, except the slowest, to angles that it never had.",
 )
 @given(PAIRS, BASES, st.floats(1.01, 64), LENGTHS)
 def test_ntk_aware_asks_all_slow_pairs_but_the_last_for_new_angles(pairs, base, factor, length):
@@ -444,10 +451,9 @@ def test_proportional_turns_the_first_pairs_one_by_one(pairs, base, share):
 
 @pytest.mark.claim(
     "p-rope-still-channels",
-    "Channels of frequency zero leave apply_rope bit for bit as they came, in both layouts, at positions "
-    "up to a million and below zero: what they add to a score is the same, but for rounding, wherever query "
-    "and key stand. "
-    "What the other channels add is not.",
+    "Channels with frequency zero pass through apply_rope bit-for-bit unchanged, in both layouts, at "
+    "positions up to a million and below zero. Their contribution to a score is the same, up to rounding, "
+    "whatever the positions of query and key; that of the other channels is not.",
 )
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
@@ -472,8 +478,9 @@ def test_pairs_that_stand_still_do_not_hear_positions(layout, dtype, dim, share)
 
 @pytest.mark.claim(
     "p-rope-is-not-partial",
-    "Of as many turning pairs, every one but the first turns faster by p-RoPE than by partial rotation, "
-    "whose frequencies are those of p-RoPE to the power of one over the share; the first turns alike.",
+    "With the same number of rotating pairs, every pair but the first has a higher frequency in p-RoPE "
+    "than in partial rotation; the first has the same frequency in both. The frequencies of partial "
+    "rotation are those of p-RoPE raised to the power of one over the fraction of rotating pairs.",
 )
 @given(st.integers(1, 32), st.sampled_from([2, 3, 4, 8]), BASES)
 def test_p_rope_is_no_partial_rotation(turning, times, base):
@@ -613,8 +620,8 @@ def test_transformers_agrees_on_proportional(dim, base, share, factor, same_as):
 
 @pytest.mark.claim(
     "p-rope-released",
-    "By the defaults of transformers 5.23.0 a quarter of the pairs turn in Gemma 4 and half of them in LFM3, "
-    "in the layers that see the whole text alone.",
+    "With the defaults of transformers 5.23.0, p-RoPE is used only in the layers that attend to the whole "
+    "text; there, a quarter of the pairs rotate in Gemma 4 and half of the pairs in LFM3.",
 )
 @pytest.mark.parametrize(("model", "share"), [("Gemma4Text", 0.25), ("Lfm3", 0.5)])
 def test_released_models_have_p_rope_in_layers_that_see_the_whole_text(model, share):
@@ -645,8 +652,8 @@ def test_lucidrains_agrees_on_ntk_aware(dim, base, factor, same_as):
 
 @pytest.mark.claim(
     "attention-factor-squares",
-    "Multiplying the tables, or turned q and k, by YaRN's attention factor multiplies the scores by its "
-    "square, as in transformers.",
+    "Multiplying the tables, or the rotated q and k, by YaRN's attention factor multiplies the scores by "
+    "its square, as in transformers.",
 )
 @pytest.mark.parametrize(("dim", "factor"), [(32, 16), (4, 1.5), (128, 40)])
 def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers(dim, factor):
@@ -684,9 +691,9 @@ def test_the_attention_factor_multiplies_what_is_turned_as_in_transformers(dim, 
 
 @pytest.mark.claim(
     "scaling-never-speeds-up",
-    "No method here makes a pair of a RoPE turn faster or changes which of two pairs is the "
-    "faster (LongRoPE with factors that are at least one and do not fall; of the pairs that p-RoPE "
-    "stops, none is).",
+    "No method here raises the frequency of a RoPE pair or changes which of two pairs has the higher "
+    "frequency. For LongRoPE, this assumes factors that are at least one and do not decrease; the pairs "
+    "that p-RoPE stops all have frequency zero, so none of them is higher.",
 )
 @every_method
 @given(PAIRS, BASES, FACTORS, LENGTHS)
@@ -700,9 +707,9 @@ def test_no_pair_turns_faster_and_the_order_of_pairs_stays(method, pairs, base, 
 
 @pytest.mark.claim(
     "scaling-never-speeds-up",
-    "No method here makes a pair of a RoPE turn faster or changes which of two pairs is the "
-    "faster (LongRoPE with factors that are at least one and do not fall; of the pairs that p-RoPE "
-    "stops, none is).",
+    "No method here raises the frequency of a RoPE pair or changes which of two pairs has the higher "
+    "frequency. For LongRoPE, this assumes factors that are at least one and do not decrease; the pairs "
+    "that p-RoPE stops all have frequency zero, so none of them is higher.",
 )
 @given(PAIRS, BASES, st.floats(0, 1))
 def test_p_rope_keeps_the_fastest_pairs_as_they_are_and_stops_the_rest(pairs, base, share):
@@ -724,9 +731,9 @@ def test_factor_1_changes_nothing(method):
 
 @pytest.mark.claim(
     "dynamic-ntk-cache",
-    "Once a text is longer than those of the training, keys that dynamic NTK turned when it was one token "
-    "shorter give other scores than keys turned for the length of now; up to the trained length they give "
-    "the same.",
+    "Once a text is longer than the training length, keys that dynamic NTK rotated when the text was one "
+    "token shorter give different scores from keys rotated for the current length; up to the training "
+    "length, they give the same scores.",
 )
 @pytest.mark.parametrize("dim", [4, 64, 128])
 @pytest.mark.parametrize("trained", [8, 15])

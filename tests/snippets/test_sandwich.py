@@ -101,9 +101,9 @@ def test_later_heads_are_the_first_one_divided_by_their_number(i, heads):
 
 @pytest.mark.claim(
     "sandwich-falls-with-the-logarithm-then-rises",
-    "With sinusoids 32 to 768 wide, the mean of the Sandwich bias over each doubling of the distance falls "
-    "from 2 to 16,383 tokens, nearly linearly in the logarithm up to 4,095, and then rises; from one "
-    "distance to the next the bias also rises before.",
+    "With sinusoids of width 32 to 768, the mean of the Sandwich bias over each doubling of the distance "
+    "falls from 2 to 16,383 tokens, nearly linearly in the logarithm of the distance up to 4,095, and "
+    "then rises. From one distance to the next, the bias also rises at some steps before that.",
 )
 @pytest.mark.parametrize("heads", [1, 8, 12])
 @pytest.mark.parametrize("dim", [32, 64, 128, 256, 768])

@@ -121,10 +121,11 @@ class Largest(TorchDispatchMode):
 
 @pytest.mark.claim(
     "shaw-memory",
-    "With 2 heads or more in float32, and at least as many tokens as a head has channels and as the table "
-    "has rows, no tensor of the snippet's attention with Shaw's tables, forward or backward, takes more "
-    "bytes than the scores, while a vector for each pair of tokens takes width / heads times as many. With "
-    "one head the offsets take twice the scores, and below as many tokens as rows their products more.",
+    "With 2 or more heads in float32, and at least as many tokens as a head has channels and as the table "
+    "has rows, no tensor in the snippet's attention with Shaw's tables, forward or backward, takes more "
+    "bytes than the scores, while a vector for each pair of tokens takes width / heads times as many. "
+    "With one head, the offsets take twice as many bytes as the scores, and with fewer tokens than rows, "
+    "the products with the rows take more than the scores.",
 )
 @pytest.mark.parametrize("heads", [2, 3, 8])
 @pytest.mark.parametrize(
@@ -165,7 +166,7 @@ def test_the_memory_that_scores_take_is_the_one_they_state_at_any_width(dim):
 @pytest.mark.claim(
     "shaw-clip",
     "With Shaw's tables, all keys at or beyond the clip on one side of a query share a row, and every "
-    "nearer distance has a row of its own.",
+    "smaller distance has a row of its own.",
 )
 @settings(max_examples=15)
 @given(SEEDS, st.integers(0, 5), st.integers(0, 1000))
@@ -183,7 +184,7 @@ def test_beyond_the_clip_every_distance_is_the_same(seed, clip, farther):
 @pytest.mark.claim(
     "shaw-clip",
     "With Shaw's tables, all keys at or beyond the clip on one side of a query share a row, and every "
-    "nearer distance has a row of its own.",
+    "smaller distance has a row of its own.",
 )
 @pytest.mark.parametrize("clip", [1, 3, 16])
 @pytest.mark.parametrize("dim", [1, 4, 64])
@@ -198,8 +199,8 @@ def test_within_the_clip_every_distance_is_its_own(dim, clip):
 
 @pytest.mark.claim(
     "shaw-clip-zero-blind",
-    "With clip zero and no mask, Shaw's tables leave the weights as they are without positions, and "
-    "shuffled tokens get shuffled outputs.",
+    "With a clip of zero and no mask, Shaw's tables leave the attention weights the same as without "
+    "positions, and shuffled tokens get shuffled outputs.",
 )
 @pytest.mark.parametrize("dim", [1, 4, 64])
 @pytest.mark.parametrize("tokens", [2, 6, 33])
@@ -216,8 +217,8 @@ def test_with_clip_zero_the_weights_know_no_position(tokens, dim):
 @pytest.mark.claim(
     "clip-is-blind-in-one-layer-only",
     "With Shaw's tables in the scores, swapping two tokens that are both beyond the clip on one side of a "
-    "query leaves its output in one layer as it was; in two layers with random weights it changes, unless "
-    "the clip is zero and there is no mask.",
+    "query leaves the query's output unchanged in one layer. In two layers with random weights the output "
+    "changes, unless the clip is zero and there is no mask.",
 )
 @pytest.mark.parametrize("clip", [0, 1, 3, 9])
 @pytest.mark.parametrize("causal", [False, True])

@@ -63,8 +63,8 @@ def test_every_gate_is_its_formula():
 
 @pytest.mark.claim(
     "sinks-are-one-key-more",
-    "Softmax with a learned sink gives the output of plain attention over one key more, whose score is the "
-    "sink and whose value is zero.",
+    "Softmax with a learned sink gives the same output as plain attention with one additional key whose "
+    "score is the sink and whose value is zero.",
 )
 @settings(max_examples=20)
 @given(SEEDS, st.floats(0.1, 30))
@@ -79,9 +79,9 @@ def test_a_sink_is_one_more_key_whose_value_is_zero(seed, size):
 
 @pytest.mark.claim(
     "sinks-have-two-forms",
-    "To drop the sink's column after the softmax, and to multiply the output of plain softmax by the sigmoid "
-    "of its logsumexp less the sink, give the same output: to 1e-12 in float64, in narrower dtypes as far as "
-    "these round.",
+    "Dropping the sink's column after the softmax, and multiplying the output of plain softmax by the "
+    "sigmoid of its logsumexp minus the sink, give the same output: to 1e-12 in float64, and up to "
+    "rounding in narrower dtypes.",
 )
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("size", [0.1, 3.0, 100.0])
@@ -107,8 +107,8 @@ def layer(sinks, groups=1):
 
 @pytest.mark.claim(
     "sinks-agree-with-peers",
-    "Attention with the snippet's sinks equals that of gpt-oss in transformers to 1e-12 in float64, and to "
-    "1e-6 that of Granite-SWA and Inkling-2, which compute the softmax in float32 at most.",
+    "Attention with the snippet's sinks equals that of gpt-oss in transformers to 1e-12 in float64, and "
+    "that of Granite-SWA and Inkling-2, which compute the softmax in float32 at most, to 1e-6.",
 )
 @pytest.mark.parametrize(("heads", "groups"), [(1, 1), (4, 1), (6, 3)])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (5, 5), (1, 30), (7, 20)])
@@ -177,8 +177,8 @@ def test_a_sink_of_minus_infinity_is_none(dtype, size):
 
 @pytest.mark.claim(
     "sinks-take-the-rest",
-    "With a finite sink, the weights of the keys sum to less than one: the rest goes to the sink, and nearly "
-    "all of it where the sink lies far above the scores.",
+    "With a finite sink, the weights of the keys sum to less than one. The remaining weight goes to the "
+    "sink; if the sink is far above the scores, it gets nearly all of the weight.",
 )
 @settings(max_examples=20)
 @given(SEEDS, st.floats(-10, 10))
@@ -193,8 +193,8 @@ def test_the_sink_takes_the_rest(seed, by):
 
 @pytest.mark.claim(
     "sinks-see-what-is-added-to-all-scores",
-    "A number added to all scores of a query changes no weight of plain softmax, but each weight beside a "
-    "finite sink.",
+    "Adding a number to all scores of a query changes no weight of plain softmax, but changes every "
+    "weight of softmax with a finite sink.",
 )
 @settings(max_examples=20)
 @given(SEEDS, st.floats(0.1, 5), st.sampled_from([-1, 1]))
@@ -209,8 +209,8 @@ def test_a_sink_lies_at_a_height(seed, by, sign):
 
 @pytest.mark.claim(
     "sinks-tell-two-forms-of-alibi-apart",
-    "ALiBi's bias of distances and BLOOM's, of the key alone, give the same weights by plain softmax, and "
-    "other weights beside a finite sink.",
+    "ALiBi's bias, which depends on the distance, and BLOOM's, which depends only on the key, give the "
+    "same weights with plain softmax, and different weights with a finite sink.",
 )
 def test_a_sink_tells_the_two_forms_of_alibi_apart():
     at, slopes = torch.arange(12), alibi_slopes(HEADS).double()
@@ -353,9 +353,10 @@ def streamed(q, k, v, first, window):
 
 @pytest.mark.claim(
     "streaming-bounds-distances-to-first-tokens",
-    "A cache of first and last tokens, moved together at each step, gives what one pass gives in which a "
-    "window with the first tokens is seen and no distance to a first token is more than what the cache "
-    "holds; the distances to the others are those of the text.",
+    "A cache of the first and last tokens, whose positions are made consecutive again at each step, gives "
+    "the same outputs as a single pass in which each token attends to a window and to the first tokens, "
+    "and in which no distance to a first token exceeds the number of cached tokens; the distances to the "
+    "other tokens are those in the text.",
 )
 @pytest.mark.parametrize(("first", "window"), [(0, 1), (0, 3), (1, 1), (2, 3), (4, 6), (30, 5)])
 def test_a_cache_that_closes_its_gaps_bounds_the_distance_to_first_tokens(first, window):

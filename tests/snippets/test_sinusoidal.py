@@ -231,8 +231,8 @@ NAMES = {
 @pytest.mark.claim(
     "sinusoidal-agrees-with-peers",
     "The paper's encoding agrees with transformers' GPT-J, RoFormer and VibeVoice and with "
-    "x-transformers, and tensor2tensor's with M2M100, MusicGen and Whisper, each in its layout, to the "
-    "rounding of their float32 angles.",
+    "x-transformers, and tensor2tensor's encoding agrees with transformers' M2M100, MusicGen and Whisper, "
+    "each in its own layout, to the rounding of their float32 angles.",
 )
 @pytest.mark.parametrize("peer", PEERS)
 def test_other_libraries_give_the_same_numbers(peer, same_as):
@@ -276,8 +276,8 @@ def test_the_dot_product_is_a_function_of_the_distance(position, offset, dim, ba
 
 @pytest.mark.claim(
     "sinusoidal-shift-is-linear",
-    "Moving a sinusoidal position vector by a fixed offset is one matrix, the same at every "
-    "position: M_k PE(p) = PE(p + k), also for negative and fractional offsets.",
+    "Shifting a sinusoidal position vector by a fixed offset is multiplication by one matrix, the same at "
+    "every position: M_k PE(p) = PE(p + k), also for negative and fractional offsets.",
 )
 @given(POSITIONS, st.one_of(POSITIONS, st.floats(-1000, 1000)), DIMS, BASES)
 def test_one_matrix_moves_every_position_by_the_same_offset(position, offset, dim, base):
@@ -294,8 +294,8 @@ def test_one_matrix_moves_positions_around_a_million():
 
 @pytest.mark.claim(
     "sinusoidal-shift-is-a-rotation",
-    "The matrix that moves sinusoidal position vectors by an offset is a rotation, and its "
-    "transpose is the matrix of the opposite offset.",
+    "The matrix that shifts sinusoidal position vectors by an offset is a rotation, and its transpose is "
+    "the matrix of the opposite offset.",
 )
 @given(POSITIONS, DIMS, BASES)
 def test_a_shift_is_a_rotation(offset, dim, base):
@@ -316,8 +316,9 @@ def test_a_shift_by_nothing_changes_nothing():
 
 @pytest.mark.claim(
     "sinusoidal-steps-have-equal-length-not-equal-direction",
-    "Steps PE(p + k) - PE(p) by the same k have the same length at every p but none of the 100 after the "
-    "first has its direction: at dim 64 the steps from 0 to 5 and from 10 to 15 are nearly perpendicular.",
+    "For the same k, the steps PE(p + k) - PE(p) have the same length at every p, but none of the 100 "
+    "steps after the first has the direction of the first. At dim 64, the steps from 0 to 5 and from 10 "
+    "to 15 are nearly perpendicular.",
 )
 @pytest.mark.parametrize("dim", [2, 6, 64, 128, 512])
 def test_equal_steps_are_equally_long_and_point_elsewhere(dim):
@@ -334,9 +335,9 @@ def test_equal_steps_are_equally_long_and_point_elsewhere(dim):
 
 @pytest.mark.claim(
     "sinusoidal-not-additive",
-    "PE(a) + PE(b) is not PE(a + b): at dims 64, 128, 512 and 1,024 the gap is at least 0.94 times the "
-    "norm of PE(a + b) for all positions a and b below 100. With one pair only it can be small: below 0.1 "
-    "for 1 and 24.",
+    "PE(a) + PE(b) is not PE(a + b): at dims 64, 128, 512 and 1,024, the gap is at least 0.94 times the "
+    "norm of PE(a + b) for all positions a and b below 100. With a single channel pair, the gap can be "
+    "small: below 0.1 for positions 1 and 24.",
 )
 @pytest.mark.parametrize("dim", [64, 128, 512, 1024])
 def test_encodings_do_not_add_as_their_positions_do(dim):
@@ -350,8 +351,8 @@ def test_encodings_do_not_add_as_their_positions_do(dim):
 
 @pytest.mark.claim(
     "sinusoidal-dot-is-not-monotone",
-    "The dot product of sinusoidal position vectors falls up to distance 3 and does not fall steadily "
-    "further: for 2 to 1,024 dims it rises at more than a tenth of the first 299 steps. At dim 64 it "
+    "The dot product of sinusoidal position vectors falls up to distance 3 but does not fall steadily "
+    "after that: for 2 to 1,024 dims it rises at more than a tenth of the first 299 steps. At dim 64 it "
     "rises from distance 5 to 6, and is 9.08 at distance 128 but 11.32 at 256.",
 )
 @pytest.mark.parametrize("dim", [2, 6, 64, 128, 512, 1024])
@@ -368,8 +369,8 @@ def test_similarity_does_not_fall_steadily_with_distance(dim, base):
 
 @pytest.mark.claim(
     "sinusoidal-positions-are-distinct",
-    "At dim 64 no two of the positions 0 to 1,000,000 have nearer encodings than neighbours "
-    "have, whose distance is 1.47.",
+    "At dim 64, no two of the positions 0 to 1,000,000 have encodings that are closer together than those "
+    "of neighbouring positions, whose distance is 1.47.",
 )
 def test_a_million_positions_keep_their_distance():
     origin, nearest = encode(0, 64), math.inf
@@ -382,8 +383,8 @@ def test_a_million_positions_keep_their_distance():
 
 @pytest.mark.claim(
     "one-frequency-aliases",
-    "One clock hand is not enough: at 1 radian per position, positions 0 and 710 differ by "
-    "less than 0.0001, while neighbours differ by 0.96.",
+    "One frequency is not enough: at 1 radian per position, the encodings of positions 0 and 710 differ "
+    "by less than 0.0001, while those of neighbours differ by 0.96.",
 )
 def test_one_hand_alone_comes_back_to_where_it_was():
     assert (encode(710, 2) - encode(0, 2)).norm() < 1e-4
@@ -393,8 +394,8 @@ def test_one_hand_alone_comes_back_to_where_it_was():
 
 @pytest.mark.claim(
     "sinusoidal-projections-break-offset",
-    "Between vectors projected by two general matrices W_q and W_k, the dot product of "
-    "sinusoidal position vectors no longer depends on the distance alone.",
+    "After projection by two general matrices W_q and W_k, the dot product of sinusoidal position vectors "
+    "no longer depends only on the distance.",
 )
 @pytest.mark.parametrize("dim", [2, 6, 64, 512])
 @pytest.mark.parametrize("offset", [0, 5, 100])
@@ -410,8 +411,9 @@ def test_general_projections_break_the_dependence_on_distance_alone(dim, offset)
 
 @pytest.mark.claim(
     "bfloat16-positions-collide",
-    "bfloat16 has no 257: kept in it, position 257 is position 256, and float16 does the same to position "
-    "2049. Up to there both have every whole number, from there on no odd one.",
+    "bfloat16 cannot represent 257: stored in bfloat16, position 257 becomes position 256, and float16 "
+    "does the same to position 2049. Below these positions, both formats represent every whole number; "
+    "from these positions on, they represent no odd one.",
 )
 def test_half_precision_positions_collide_and_are_refused():
     for dtype, position in ((torch.bfloat16, 257), (torch.float16, 2049)):

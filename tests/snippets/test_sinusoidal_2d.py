@@ -100,7 +100,7 @@ GRIDS = (1, 1), (3, 5), (8, 2), (14, 14), (40, 30)
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-detr",
-    "The snippet gives the sinusoids of DETR, plain, normalised and padded, and of Grounding DINO in "
+    "The snippet reproduces the sinusoids of DETR (plain, normalised and padded) and of Grounding DINO in "
     "transformers, to 1e-5.",
 )
 @pytest.mark.parametrize("grid", GRIDS)
@@ -119,7 +119,7 @@ def test_agrees_with_detr(grid, dim, normalize, same_as):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-detr",
-    "The snippet gives the sinusoids of DETR, plain, normalised and padded, and of Grounding DINO in "
+    "The snippet reproduces the sinusoids of DETR (plain, normalised and padded) and of Grounding DINO in "
     "transformers, to 1e-5.",
 )
 @pytest.mark.parametrize("sizes", [[(7, 9), (3, 9)], [(2, 4), (7, 1)]])
@@ -153,8 +153,9 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, same_as):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
-    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
+    "The snippet reproduces sinusoids of transformers to 1e-6: with rows first, those of RT-DETR's "
+    "position embedding; with columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of "
+    "Granite-Docling.",
 )
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dim", [4, 64])
@@ -168,8 +169,9 @@ def test_agrees_with_rt_detr_which_puts_rows_first(grid, dim, same_as):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
-    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
+    "The snippet reproduces sinusoids of transformers to 1e-6: with rows first, those of RT-DETR's "
+    "position embedding; with columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of "
+    "Granite-Docling.",
 )
 @pytest.mark.parametrize("side", [1, 2, 14])
 @torch.no_grad()
@@ -197,8 +199,9 @@ def test_agrees_with_vit_mae_whose_encoder_and_decoder_put_columns_first(side, s
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
-    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
+    "The snippet reproduces sinusoids of transformers to 1e-6: with rows first, those of RT-DETR's "
+    "position embedding; with columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of "
+    "Granite-Docling.",
 )
 @pytest.mark.parametrize("side", [1, 9])
 def test_agrees_with_granite_docling_which_puts_columns_first(side, same_as):
@@ -212,8 +215,9 @@ def test_agrees_with_granite_docling_which_puts_columns_first(side, same_as):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-mae",
-    "The snippet gives the sinusoids of transformers to 1e-6: rows first, those of RT-DETR's position "
-    "embedding; columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of Granite-Docling.",
+    "The snippet reproduces sinusoids of transformers to 1e-6: with rows first, those of RT-DETR's "
+    "position embedding; with columns first, those of ViT-MAE's encoder and decoder, of AIMv2 and of "
+    "Granite-Docling.",
 )
 @torch.no_grad()
 def test_agrees_with_aimv2_which_puts_columns_first(same_as):
@@ -228,9 +232,9 @@ def test_agrees_with_aimv2_which_puts_columns_first(same_as):
 
 @pytest.mark.claim(
     "sinusoidal-2d-omdet-turbo-lists-columns",
-    "OmDet-Turbo in transformers lists the places of a picture column by column, and its patches row by "
-    "row: in a square picture rows stand where its code says columns, in a picture of three rows and five "
-    "columns most patches get the place of another.",
+    "OmDet-Turbo in transformers lists the grid positions of an image column by column, but its patches "
+    "row by row. In a square image, rows appear where its code says columns; in an image of three rows "
+    "and five columns, most patches get the position of another patch.",
 )
 def test_omdet_turbo_lists_places_column_by_column(same_as):
     omdet = peer(f"{MODELS}.omdet_turbo.modeling_omdet_turbo").OmDetTurboHybridEncoder
@@ -268,8 +272,8 @@ def test_each_axis_is_the_encoding_of_a_text(layout):
 
 @pytest.mark.claim(
     "sinusoidal-2d-conventions-reorder",
-    "All orders and layouts hold the same numbers, each in its own channel; another start, span, base or "
-    "closed gives numbers that are not the same in any order. None of them raises an error.",
+    "All orders and layouts contain the same numbers, each in its own channel. Another start, span, base "
+    "or closed gives numbers that no reordering makes equal. None of these choices raises an error.",
 )
 @pytest.mark.parametrize("axes", [2, 3])
 def test_conventions_are_one_encoding_in_other_orders(axes):
@@ -301,8 +305,8 @@ def test_conventions_are_one_encoding_in_other_orders(axes):
 
 @pytest.mark.claim(
     "sinusoidal-2d-shifts-turn-one-half",
-    "A shift along one axis turns the half of that axis, by a rotation that depends on the shift alone, "
-    "and changes no bit of the other half.",
+    "A shift along one axis rotates that axis's half of the encoding, by a rotation that depends only on "
+    "the shift, and leaves the other half bit-for-bit unchanged.",
 )
 @settings(max_examples=30)
 @given(SEEDS, st.sampled_from([(0, 1), (1, 0)]), st.integers(0, 1), st.floats(-50, 50))
@@ -323,9 +327,9 @@ def test_a_shift_along_an_axis_turns_its_half(seed, order, axis, by):
 
 @pytest.mark.claim(
     "sinusoidal-2d-products-add-the-axes",
-    "The product of the encodings of two places is a sum over axes of one function of the offset along "
-    "that axis: it is the same in every order and layout, and shifting, flipping or transposing the "
-    "picture changes it for no two of its places.",
+    "The dot product of the encodings of two grid positions is a sum over axes of one function of the "
+    "offset along that axis. It is the same in every order and layout, and shifting, flipping or "
+    "transposing the image does not change it for any two positions.",
 )
 @settings(max_examples=30)
 @given(SEEDS, st.sampled_from([(1, 1), (3, 5), (6, 2)]), st.sampled_from([0, 1, 0.5]))
@@ -352,7 +356,7 @@ def test_products_are_a_sum_over_axes(seed, grid, start):
 
 @pytest.mark.claim(
     "sinusoidal-2d-transposing-swaps-halves",
-    "Transposing a picture swaps the two halves of the encoding, where each axis has a half.",
+    "Transposing an image swaps the two halves of the encoding, if each axis has one half.",
 )
 @pytest.mark.parametrize("layout", ["interleaved", "sin_cos"])
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -365,8 +369,8 @@ def test_transposing_swaps_the_halves(layout, order):
 
 @pytest.mark.claim(
     "sinusoidal-2d-flips-mirror",
-    "Flipping a picture along an axis mirrors each pair of the half of that axis, and no rotation does "
-    "that: the matrix of each pair has determinant minus one.",
+    "Flipping an image along an axis mirrors each channel pair in that axis's half of the encoding, and "
+    "no rotation does that: the matrix of each pair has determinant minus one.",
 )
 @pytest.mark.parametrize("columns", [1, 2, 9])
 @pytest.mark.parametrize("start", [0, 1, 0.5])
@@ -383,10 +387,10 @@ def test_flipping_mirrors_each_pair_of_a_half(columns, start):
 
 @pytest.mark.claim(
     "sinusoidal-2d-normalised-stays-within-a-turn",
-    "Counted from one and spread over a full period, as in DETR, no coordinate is beyond a full period, so "
-    "that no wave passes more than one of its lengths, however large the image; in a grid that is a whole "
-    "multiple as fine, every cell of the coarse grid has its coordinates again, and in one that is not, some "
-    "have not.",
+    "If coordinates are counted from one and scaled to a full period, as in DETR, no coordinate exceeds a "
+    "full period, so that no wave completes more than one wavelength, however large the image. In a grid "
+    "that is finer by a whole factor, every cell of the coarse grid has its coordinates again; if the "
+    "factor is not whole, some cells do not.",
 )
 @pytest.mark.parametrize("grid", [(1, 1), (3, 5), (64, 2), (500, 700)])
 def test_normalised_places_end_at_a_turn(grid):

@@ -100,8 +100,8 @@ def test_tables_begin_small_and_networks_as_linear_layers():
 
 @pytest.mark.claim(
     "swin-bias-agrees-with-swin",
-    "The snippet's table and lookup give the bias of Swin and of the Swins of Donut and MaskFormer in "
-    "transformers, bit for bit.",
+    "The snippet's table and lookup give the bias of Swin, and of the Swin versions in Donut and "
+    "MaskFormer, in transformers, bit for bit.",
 )
 @pytest.mark.parametrize("grid", WINDOWS)
 @torch.no_grad()
@@ -134,8 +134,8 @@ def looked_up(module, grid):
 
 @pytest.mark.claim(
     "swin-bias-agrees-with-swin-v2",
-    "Attention with nothing but the snippet's bias has the weights of Swin V2 and Swin2SR in "
-    "transformers, with a pretrained window and without one, to 5e-6.",
+    "Attention weights computed from the snippet's bias alone equal those that Swin V2 and Swin2SR in "
+    "transformers compute from theirs alone, with and without a pretrained window, to 5e-6.",
 )
 @pytest.mark.parametrize("trained", [None, (4, 6), (12, 12)])
 @pytest.mark.parametrize("grid", WINDOWS[3:])
@@ -189,9 +189,10 @@ def at_offset(made, dy, dx):
 
 @pytest.mark.claim(
     "swin-v2-bias-in-another-window",
-    "Used in a larger window, Swin V2's network gives an offset the bias it had, if u is measured by the "
-    "window it was trained in. Measured by the larger window, it gives an offset the bias that the same "
-    "share of the old window had: twice the offset, if the window less one is twice as large.",
+    "In a larger window, Swin V2's network gives an offset the same bias as before if u is normalised by "
+    "the window that it was trained in. If u is normalised by the larger window, an offset gets the bias "
+    "that the offset at the same fraction of the old window had: at twice the offset, if the window size "
+    "minus one is twice as large.",
 )
 @pytest.mark.parametrize(("old", "new"), [((4, 4), (7, 7)), ((2, 5), (3, 9)), ((3, 3), (5, 5))])
 def test_a_network_in_a_larger_window(old, new):
@@ -212,7 +213,7 @@ def test_a_network_in_a_larger_window(old, new):
 
 @pytest.mark.claim(
     "swin-bias-resizes-as-a-table",
-    "The authors' script fits a table of Swin to another window by resizing it as a picture of offsets, "
+    "The authors' script adapts a Swin table to another window by resizing it as an image of offsets, "
     "which is resize_table with bicubic and no extra row.",
 )
 @pytest.mark.parametrize(("old", "new"), [(7, 12), (4, 3), (2, 5)])

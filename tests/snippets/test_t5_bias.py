@@ -57,8 +57,8 @@ def test_two_causal_buckets_are_the_query_and_all_before_it():
 
 @pytest.mark.claim(
     "t5-last-bucket-starts-early",
-    "T5's last bucket of the default 32 with maximum distance 128 starts at distance 113 if all "
-    "buckets look back, and at 91 in each direction if they look both ways.",
+    "With T5's default of 32 buckets and maximum distance 128, the last bucket starts at distance 113 if "
+    "the buckets are unidirectional, and at 91 in each direction if they are bidirectional.",
 )
 def test_the_last_bucket_starts_before_max_distance():
     before = -torch.arange(2000)
@@ -89,8 +89,8 @@ def test_near_distances_have_a_bucket_each():
 
 @pytest.mark.claim(
     "t5-one-bucket-is-never-used",
-    "Of T5's 32 buckets in both directions, bucket 16 is that of no offset; looking back only, all 32 are "
-    "used. So it is with 4, 6, 64 and 80 buckets and the middle one of them.",
+    "Of T5's 32 bidirectional buckets, bucket 16 is used by no offset; with unidirectional buckets, all "
+    "32 are used. The same holds for 4, 6, 64 and 80 buckets and the middle bucket of each.",
 )
 @pytest.mark.parametrize(("buckets", "max_distance"), [(32, 128), (4, 8), (6, 50), (64, 1000), (80, 128)])
 def test_of_bidirectional_buckets_one_is_never_used(buckets, max_distance):
@@ -145,8 +145,8 @@ NAMES = {
 
 @pytest.mark.claim(
     "t5-agrees-with-peers",
-    "The snippet's T5 buckets are those of transformers and of x-transformers at every offset from "
-    "-1200 to 1200, in both modes, for the default and 25 drawn settings.",
+    "The snippet's T5 buckets are those of transformers and of x-transformers at every offset from -1200 "
+    "to 1200, in both modes, for the default and 25 randomly sampled settings.",
 )
 @pytest.mark.parametrize("peer", NAMES)
 @MODES
@@ -190,8 +190,9 @@ def test_weights_of_x_transformers_give_its_bias(bidirectional):
 
 @pytest.mark.claim(
     "t5-no-scale",
-    "T5 does not divide scores by the square root of the head's width: transformers' layer equals the "
-    "snippet's bias added to unscaled products, and differs from it with scaled ones.",
+    "T5 does not divide scores by the square root of the head width: transformers' layer gives the same "
+    "output as the snippet's bias added to unscaled dot products, and a different one from the bias added "
+    "to scaled dot products.",
 )
 @MODES
 @pytest.mark.parametrize(("heads", "dim"), [(2, 4), (1, 2), (3, 64)])
@@ -219,8 +220,8 @@ def test_a_layer_of_hugging_face_adds_the_bias_to_unscaled_scores(heads, dim, bi
 
 @pytest.mark.claim(
     "t5-layers-share-a-table",
-    "In transformers' T5 one table of biases serves all layers of a stack: an encoder and a decoder of 1, "
-    "3 or 6 layers each have 2 tables in all, and cross-attention has none.",
+    "In transformers' T5, one table of biases serves all layers of a stack: an encoder and a decoder with "
+    "1, 3 or 6 layers each have 2 tables in total, and cross-attention has none.",
 )
 @pytest.mark.parametrize("layers", [1, 3, 6])
 def test_all_layers_of_a_stack_share_one_table(layers):

@@ -86,10 +86,10 @@ def test_every_factor_of_ssmax_is_its_formula(dtype):
 
 @pytest.mark.claim(
     "ssmax-keeps-the-largest-weight",
-    "To one score that is higher than all others, which are alike, by a fixed gap, plain softmax gives less "
-    "and less weight as keys are added. With SSMax the weight tends to one if gap times scale is above one, "
-    "from two or more on rising with every key and just above one after a fall; it tends to zero if the "
-    "product is below one.",
+    "If one score exceeds all others, which are equal, by a fixed gap, plain softmax gives it less and "
+    "less weight as keys are added. With SSMax, its weight tends to one if gap times scale is above one: "
+    "if the product is two or more, the weight rises with every key; if it is just above one, the weight "
+    "first falls and then rises. If the product is below one, the weight tends to zero.",
 )
 @pytest.mark.parametrize("gap", [2.0, 2.5, 4.0])
 def test_ssmax_is_a_power_of_the_number_of_keys(gap):
@@ -107,10 +107,10 @@ def test_ssmax_is_a_power_of_the_number_of_keys(gap):
 
 @pytest.mark.claim(
     "ssmax-keeps-the-largest-weight",
-    "To one score that is higher than all others, which are alike, by a fixed gap, plain softmax gives less "
-    "and less weight as keys are added. With SSMax the weight tends to one if gap times scale is above one, "
-    "from two or more on rising with every key and just above one after a fall; it tends to zero if the "
-    "product is below one.",
+    "If one score exceeds all others, which are equal, by a fixed gap, plain softmax gives it less and "
+    "less weight as keys are added. With SSMax, its weight tends to one if gap times scale is above one: "
+    "if the product is two or more, the weight rises with every key; if it is just above one, the weight "
+    "first falls and then rises. If the product is below one, the weight tends to zero.",
 )
 @pytest.mark.parametrize(("gap", "scale"), [(1.05, 1.0), (2.1, 0.5), (0.95, 1.0), (1.9, 0.5)])
 def test_ssmax_has_its_limit_at_a_product_of_one(gap, scale):
@@ -202,8 +202,9 @@ ASKED = [(name, n) for name in MODELS for n in ([2048] if name == "beam" else [1
 
 @pytest.mark.claim(
     "temperature-agrees-with-peers",
-    "The factors of the snippet equal those of Llama 4, Ministral 3, Mistral 4, Inkling-2 and Beam in "
-    "transformers to 1e-6, at positions up to a million, multiples of the length and those beside them too.",
+    "The snippet's factors equal those of Llama 4, Ministral 3, Mistral 4, Inkling-2 and Beam in "
+    "transformers to 1e-6, at positions up to a million, including multiples of the length and the "
+    "positions next to them.",
 )
 @pytest.mark.parametrize(("name", "length"), ASKED)
 @torch.no_grad()
@@ -217,9 +218,9 @@ def test_factors_are_those_of_models(name, length, same_as):
 
 @pytest.mark.claim(
     "llama-4-counts-padding",
-    "Llama 4 in transformers takes its factors by the place in the row: with padding on the left that "
-    "changes them, the right mask and the right positions, it does not say what it says of the text alone. "
-    "Without the factors it does.",
+    "Llama 4 in transformers computes its factors from the index in the padded sequence: with left "
+    "padding that changes the factors, the correct mask and the correct positions, its output differs "
+    "from its output for the text alone. Without the factors, the two are the same.",
 )
 @pytest.mark.parametrize("tuned", [True, False])
 @torch.no_grad()
@@ -246,9 +247,9 @@ def test_llama_4_counts_padding(tuned):
 
 @pytest.mark.claim(
     "temperature-below-the-length-changes-nothing",
-    "Below the length, both forms with a logarithm are exactly one, and queries times them the same bits; "
-    "the form in steps then changes at multiples of the length alone. The power changes all queries, but "
-    "for the first where that counts as zero.",
+    "Below the length, both logarithmic forms are exactly one, and multiplying queries by them changes no "
+    "bit; from the length on, the stepped form changes only at multiples of the length. The power form "
+    "changes all queries, except the first if it counts as zero.",
 )
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("length", [1, 2, 9, 8192])
@@ -288,7 +289,7 @@ def test_steps_are_right_beyond_what_float32_counts(length):
 
 @pytest.mark.claim(
     "temperature-starts-matter",
-    "To count from zero in place of one moves every step of the factors to the next token.",
+    "Counting from zero instead of one moves every step of the factors to the next token.",
 )
 @pytest.mark.parametrize("length", [2, 10, 8192])
 def test_what_the_first_token_counts_as_moves_every_step(length):
@@ -326,8 +327,8 @@ def attend(scores, form, q, k, v, i, j, seen):
 
 @pytest.mark.claim(
     "temperature-knows-places",
-    "With factors of any form, a model with RoPE or ALiBi no longer gives the same when all positions move "
-    "by the same number and that changes its factors. Without them it does.",
+    "With factors of any form, the output of a model with RoPE or ALiBi changes when all positions are "
+    "shifted by the same number and the shift changes its factors. Without factors, it stays the same.",
 )
 @every_form
 @pytest.mark.parametrize("scores", SCORES.values(), ids=SCORES)
@@ -354,9 +355,9 @@ def test_scores_move_by_the_ratio_of_factors(form):
 
 @pytest.mark.claim(
     "temperature-takes-padding-for-text",
-    "Padding on the left that is counted as tokens changes what a model with RoPE and factors says, wherever "
-    "it changes a factor; with positions from the start of each document, it says what it says of the text "
-    "alone. So it is with documents packed in a row.",
+    "Left padding that is counted as tokens changes the output of a model with RoPE and factors, wherever "
+    "it changes a factor; with positions counted from the start of each document, the output is that for "
+    "the text alone. The same holds for documents packed into one sequence.",
 )
 @every_form
 def test_padding_and_packing_want_positions_of_documents(form):
@@ -381,8 +382,9 @@ def test_padding_and_packing_want_positions_of_documents(form):
 
 @pytest.mark.claim(
     "temperature-is-not-in-the-cache",
-    "Factors are in the queries alone: after the keys of a cache are moved by RoPE, the next query has what "
-    "it would have had, had the text been read at these positions, its factor that of its new position.",
+    "Only the queries contain the factors: after the keys of a cache are moved by RoPE, the next query "
+    "gets the same output as if the text had been processed at the new positions, if its factor is that "
+    "of its new position.",
 )
 @every_form
 def test_a_cache_that_is_moved_needs_no_other_turn(form):

@@ -28,8 +28,8 @@ def layer(dim=8, heads=2):
 
 @pytest.mark.claim(
     "transformer-xl-four-terms",
-    "Transformer-XL's score is (q.k + q.WR + u.k + v.WR) / sqrt(dim), with R of the distance from key "
-    "back to query: the snippet equals the four terms written out, to 1e-12.",
+    "Transformer-XL's score is (q.k + q.WR + u.k + v.WR) / sqrt(dim), where R encodes how far the key is "
+    "behind the query: the snippet equals the four terms written out, to 1e-12.",
 )
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (4, 4), (1, 6), (3, 7)])
 @pytest.mark.parametrize(("width", "heads"), [(8, 2), (4, 1), (12, 4), (64, 1)])
@@ -83,8 +83,8 @@ def test_the_shift_takes_every_distance_to_its_key(queries, keys):
 
 @pytest.mark.claim(
     "transformer-xl-shift-garbage",
-    "The relative shift leaves, at keys after the query, a zero and then numbers that belong to the "
-    "next query's row; they have to be hidden.",
+    "At keys after the query, the relative shift leaves a zero and then numbers that belong to the next "
+    "query's row; these have to be hidden.",
 )
 @pytest.mark.parametrize(("queries", "keys"), [(3, 4), (1, 1), (5, 5), (2, 9), (1, 3)])
 def test_beside_what_the_shift_is_for_stands_what_belongs_to_the_next_query(queries, keys):
@@ -162,12 +162,12 @@ def test_the_shift_agrees_with_xlnet_which_has_columns_for_both_directions(queri
 @pytest.mark.claim(
     "transformer-xl-agrees-with-xlnet",
     "With the parameters of transformers' XLNet attention and keys after the query hidden, the snippet "
-    "gives its attention weights and outputs, to 1e-12 in float64.",
+    "gives the same attention weights and outputs as XLNet, to 1e-12 in float64.",
 )
 @pytest.mark.claim(
     "transformer-xl-both-directions-are-xlnet-bi",
-    "With causal=False the snippet gives the attention weights and outputs of transformers' XLNet in both "
-    "directions, which is its default, to 1e-12 in float64.",
+    "With causal=False, the snippet gives the same attention weights and outputs as transformers' XLNet "
+    "in both directions, which is XLNet's default, to 1e-12 in float64.",
 )
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(("queries", "keys"), [(1, 1), (6, 6), (4, 9)])
@@ -254,8 +254,8 @@ def test_without_what_is_learned_it_is_the_scaled_dot_product():
 
 @pytest.mark.claim(
     "transformer-xl-memory-is-exact",
-    "In Transformer-XL, two layers that read a text in segments and keep the inputs of each layer for "
-    "all earlier tokens give what they give for the text in one piece, to 1e-12.",
+    "In Transformer-XL, two layers that process a text in segments and store the inputs of each layer for "
+    "all earlier tokens give the same outputs as for the whole text at once, to 1e-12.",
 )
 @pytest.mark.parametrize("lengths", [(3, 3, 3), (1, 5, 3), (8, 1), (1,) * 9])
 @pytest.mark.parametrize(("width", "heads"), [(8, 2), (4, 1), (64, 4)])

@@ -156,9 +156,9 @@ def test_in_a_graph_no_number_is_complex_and_x_keeps_its_dtype(method):
 
 @pytest.mark.claim(
     "rope-padding",
-    "With padding masked, a left-padded text gives what it gives alone, whether its positions "
-    "start at zero or count on; so does each of two texts packed in one row and masked from "
-    "each other.",
+    "With RoPE or xPos and with padding masked, a left-padded text gets the same outputs as alone, "
+    "whether its positions start at zero or also count the padding. So does each of two texts that are "
+    "packed into one sequence and masked from each other.",
 )
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize(("dim", "tokens", "pads"), [(8, 5, 3), (2, 1, 1), (64, 7, 40)])

@@ -131,8 +131,8 @@ BY_METHOD = [
 
 @pytest.mark.claim(
     "vit-table-agrees-with-peers",
-    "The snippet resizes a table as ViT, BEiT, DeiT, CLIP, ViT-MSN, ViT-MAE, RF-DETR and DINOv2, with "
-    "registers and without, do in transformers, to 1e-5, also to grids that are not square.",
+    "The snippet resizes a table as ViT, BEiT, DeiT, CLIP, ViT-MSN, ViT-MAE, RF-DETR, DINOv2 and DINOv2 "
+    "with registers do in transformers, to 1e-5, also to non-square grids.",
 )
 @pytest.mark.parametrize("to", TO)
 @pytest.mark.parametrize(("model", "kind", "config", "extra", "convention"), BY_METHOD, ids=lambda x: str(x))
@@ -152,8 +152,8 @@ def test_agrees_with_models_that_resize_by_a_method(model, kind, config, extra, 
 
 @pytest.mark.claim(
     "vit-table-agrees-with-siglip2-and-vilt",
-    "It resizes a table as SigLIP 2 does in transformers, with bilinear_antialias, and as ViLT does, with "
-    "bilinear_corners, to 1e-5.",
+    "The snippet resizes a table as SigLIP 2 does in transformers, with bilinear_antialias, and as ViLT "
+    "does, with bilinear_corners, to 1e-5.",
 )
 @pytest.mark.parametrize("to", TO)
 @torch.no_grad()
@@ -181,7 +181,7 @@ def test_agrees_with_siglip2_and_vilt(to, same_as):
 
 @pytest.mark.claim(
     "vit-table-agrees-with-packed-pictures",
-    "It resizes a table as transformers does for pictures that are packed, to 1e-5: bilinear_corners for "
+    "The snippet resizes a table as transformers does for packed images, to 1e-5: bilinear_corners for "
     "Qwen3-VL, bilinear for PaddleOCR-VL and bicubic for Kimi-K2.5.",
 )
 @pytest.mark.parametrize(
@@ -259,9 +259,9 @@ OTHERS = {
 
 @pytest.mark.claim(
     "vit-table-others-do-otherwise",
-    "In transformers, RADIO resizes a table to a square of the longer side with bilinear and cuts it; "
-    "TimeSformer, Idefics2 and Idefics3 take the old cell at the same fraction of each axis, rounded down. "
-    "To a grid that is not square, none of them gives what any of the six conventions gives.",
+    "In transformers, RADIO resizes a table with bilinear to a square of the longer side and crops it; "
+    "TimeSformer, Idefics2 and Idefics3 use the old cell at the same fraction of each axis, rounded down. "
+    "For a non-square grid, none of them gives the same result as any of the six conventions.",
 )
 @pytest.mark.parametrize("to", [(9, 5), (5, 9), (12, 8), (3, 5)])
 @pytest.mark.parametrize("name", OTHERS)
@@ -276,8 +276,8 @@ def test_other_models_resize_in_none_of_the_six_ways(name, to):
 
 @pytest.mark.claim(
     "vit-table-dinov2-differs-from-its-authors",
-    "DINOv2 in transformers resizes a table by size. By its authors' factor, which has a tenth of a cell "
-    "more, every patch gets other numbers, for any other grid.",
+    "DINOv2 in transformers resizes a table by target size. With its authors' scale factor, which "
+    "includes an extra tenth of a cell, every patch gets different numbers, for any grid of another size.",
 )
 @pytest.mark.parametrize("to", [to for to in TO if to != (6, 6)])
 @torch.no_grad()
@@ -297,8 +297,9 @@ def test_dinov2_of_transformers_is_not_that_of_its_authors(to):
 
 @pytest.mark.claim(
     "vit-table-own-size",
-    "To its own size each convention gives the table back, bit for bit. Computed anyway, all but "
-    "bicubic_offset would, which moves what it reads.",
+    "At a table's own size, each convention returns the table bit for bit. Computing the resize anyway "
+    "would also return it with all conventions except bicubic_offset, which shifts the points that it "
+    "samples.",
 )
 @every_convention
 @pytest.mark.parametrize("grid", [(2, 2), (5, 3), (14, 14)])
@@ -326,9 +327,9 @@ def there_and_back(table, grid, to, convention):
 
 @pytest.mark.claim(
     "vit-table-there-and-back",
-    "A random table is not the same after it was made larger and small again. Only bilinear_corners gives "
-    "it back, and that where each larger axis, less one, is a multiple of the old one, less one: to seven "
-    "rows from four, but not to eight.",
+    "A random table is not the same after it is enlarged and reduced again. Only bilinear_corners "
+    "restores it, and only if each enlarged axis, minus one, is a multiple of the old axis, minus one: "
+    "from four rows to seven, but not to eight.",
 )
 @every_convention
 def test_only_corners_come_back(convention):
@@ -343,8 +344,8 @@ def test_only_corners_come_back(convention):
 
 @pytest.mark.claim(
     "vit-table-flips",
-    "Resizing a flipped table gives the flipped result, but for bicubic_offset, which moves all cells "
-    "towards the first one.",
+    "Resizing a flipped table gives the flipped result, except with bicubic_offset, which shifts all "
+    "cells towards the first one.",
 )
 @every_convention
 @settings(max_examples=20, deadline=None)
@@ -382,7 +383,8 @@ def test_rows_and_columns_are_treated_alike(convention, seed, grid, to):
 
 @pytest.mark.claim(
     "vit-table-overshoots",
-    "The bicubic conventions can give numbers beyond all that the table has; the bilinear ones cannot.",
+    "The bicubic conventions can give numbers outside the range of the table; the bilinear conventions "
+    "cannot.",
 )
 @every_convention
 def test_bicubic_goes_beyond_what_a_table_has(convention):
@@ -401,8 +403,8 @@ def test_bicubic_goes_beyond_what_a_table_has(convention):
 
 @pytest.mark.claim(
     "vit-table-antialias-when-enlarging",
-    "Where no axis gets smaller, antialias changes nothing of bilinear; of bicubic it changes what is "
-    "enlarged, for torch has another kernel for it.",
+    "If no axis gets smaller, antialias does not change bilinear. It does change bicubic enlargement, "
+    "because torch uses a different kernel for it.",
 )
 @pytest.mark.parametrize("to", [(5, 4), (8, 8), (4, 9), (31, 17)])
 def test_antialias_changes_bicubic_even_where_nothing_shrinks(to):
@@ -433,8 +435,8 @@ def test_resizing_is_linear_and_keeps_what_is_constant(convention, seed, grid, t
 
 @pytest.mark.claim(
     "vit-table-conventions-differ",
-    "To a larger square grid no two conventions give the same numbers, but for bilinear with and without "
-    "antialias, and to a smaller one no two at all.",
+    "For a larger square grid, no two conventions give the same numbers, except bilinear with and without "
+    "antialias; for a smaller square grid, no two do.",
 )
 @pytest.mark.parametrize(("to", "alike"), [((6, 6), {"bilinear", "bilinear_antialias"}), ((3, 3), set())])
 def test_no_two_conventions_agree(to, alike):

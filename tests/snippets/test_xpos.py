@@ -54,7 +54,7 @@ def test_decays_are_their_formula(dim, gamma):
 
 @pytest.mark.claim(
     "xpos-fast-pairs-fade-most",
-    "In xPos the faster a pair turns, the faster its part of the score fades with distance.",
+    "In xPos, the faster a pair rotates, the faster its part of the score decays with distance.",
 )
 @pytest.mark.parametrize("dim", [2, 4, 6, 64, 256])
 @pytest.mark.parametrize("gamma", [0.4, 0.01, 3.0])
@@ -117,8 +117,8 @@ def test_without_decay_it_is_rope(dim, base):
 
 @pytest.mark.claim(
     "xpos-paper-has-no-512",
-    "By the paper's formula zeta^n a score fades in one token as far as in 512 tokens by torchscale's "
-    "zeta^(n/512).",
+    "With the paper's formula zeta^n, a score decays in one token as far as it does in 512 tokens with "
+    "torchscale's zeta^(n/512).",
 )
 @given(SEEDS, PAIRS, st.integers(0, 8))
 def test_the_paper_fades_in_one_token_as_far_as_torchscale_in_512(seed, pairs, distance):
@@ -207,8 +207,8 @@ def attend(q, k, v, centre, q_positions, k_positions, **options):
 
 @pytest.mark.claim(
     "xpos-cached-centre",
-    "With cached xPos keys, decoding gives what the whole text gives if the centre stays, and "
-    "something else if it moves.",
+    "With cached xPos keys, decoding gives the same outputs as the whole text at once if the centre stays "
+    "the same, and different outputs if it moves.",
 )
 @pytest.mark.parametrize("dim", [2, 8, 64])
 def test_decoding_with_a_cache_of_scaled_keys_needs_a_centre_that_stays(dim):

@@ -53,7 +53,8 @@ SIZES = [(16, 100.0), (64, 1e4), (64, 1e9), (128, 5e5), (128, 1e9), (256, 1e6)]
 
 @pytest.mark.claim(
     "a-rotation-is-read-off",
-    "The base, the layout, the share and the kind of scaling of a rotation are read off.",
+    "The checker reads the base, the layout, the fraction of rotated channels and the kind of scaling of "
+    "a rotation from its outputs.",
 )
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.25])
@@ -69,7 +70,8 @@ def test_a_rope_is_read_off(dim, base, share, layout):
 
 @pytest.mark.claim(
     "a-rotation-is-read-off",
-    "The base, the layout, the share and the kind of scaling of a rotation are read off.",
+    "The checker reads the base, the layout, the fraction of rotated channels and the kind of scaling of "
+    "a rotation from its outputs.",
 )
 @pytest.mark.parametrize("kind", ["linear", "llama3", "yarn"])
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
@@ -263,7 +265,8 @@ def test_settings_that_lack_something_are_refused(message, settings):
 
 @pytest.mark.claim(
     "a-right-rotation-passes",
-    "A rotation that is right passes, whatever its base, share and kind of scaling.",
+    "No check fails for a correct rotation, whatever its base, its fraction of rotated channels and its "
+    "kind of scaling.",
 )
 @pytest.mark.parametrize("kind", [*SCALED, "proportional"])
 @pytest.mark.parametrize(("dim", "base"), [(16, 1e4), (64, 1e9), (128, 5e5)])
@@ -518,7 +521,8 @@ DEPENDS = {
 
 @pytest.mark.claim(
     "a-right-rotation-passes",
-    "A rotation that is right passes, whatever its base, share and kind of scaling.",
+    "No check fails for a correct rotation, whatever its base, its fraction of rotated channels and its "
+    "kind of scaling.",
 )
 @pytest.mark.parametrize("length", [None, 4096, 131_072])
 @pytest.mark.parametrize(("make", "settings", "original"), DEPENDS.values(), ids=DEPENDS)

@@ -105,12 +105,12 @@ def built():
 @pytest.mark.peer
 @pytest.mark.claim(
     "add-turns-as-models-do",
-    "For every class with RoPE that read_config.py knows, the calls that it prints for the configuration "
-    "of a small random model, and for that of one with each of its switches at another value, give, in each "
-    "layer that rotates, the scores of unit vectors that the model's own function gives in transformers "
-    "5.23.0, within 1e-5, multiply scores by the model's factor where they compute attention, and see the "
-    "keys that its mask leaves, but for models whose indexer chooses keys. Where the switch turns the "
-    "rotation off, there are no calls.",
+    "For every class with RoPE that read_config.py knows, the calls printed for the configuration of a "
+    "small random model, and for the same configuration with each of its switches set to another value, "
+    "match the model in transformers 5.23.0 as follows: in each layer that rotates, they give the same "
+    "scores of unit vectors as the model's own function, within 1e-5, they multiply scores by the model's "
+    "factor where they compute attention, and they see the keys that the model's mask leaves, except in "
+    "models whose indexer chooses keys. Where a switch disables the rotation, there are no calls.",
 )
 @pytest.mark.parametrize("kind", each(TURNING))
 def test_printed_calls_rotate_as_the_model_does(kind):
@@ -144,9 +144,8 @@ def test_switches_of_a_kind_are_flipped():
 @pytest.mark.peer
 @pytest.mark.claim(
     "add-windows-hide-the-same",
-    "In gemma2, gpt_oss, cohere2, llama4_text, mistral and modernbert of transformers 5.23.0, small and "
-    "random, the mask of each layer leaves the keys that `visible` of the printed calls sees, and no "
-    "others.",
+    "In small random gemma2, gpt_oss, cohere2, llama4_text, mistral and modernbert models of transformers "
+    "5.23.0, the mask of each layer leaves exactly the keys that `visible` in the printed calls leaves.",
 )
 @pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "cohere2", "llama4_text", "mistral", "modernbert"])
 def test_printed_windows_are_those_of_the_model(kind, built):
@@ -210,11 +209,12 @@ def longrope(pairs):
 @pytest.mark.peer
 @pytest.mark.claim(
     "add-frequencies-are-the-librarys",
-    "For the classes with RoPE that read_config.py knows, with plain RoPE and with linear, dynamic, YaRN's, "
-    "LongRoPE's and Llama 3.1's settings in both dialects, and with keys renamed, dropped and given other "
-    "values at random: wherever transformers 5.23.0 takes the configuration, calls are printed, and no ramp "
-    "of YaRN runs backwards (a base below five does that), the frequencies that these make are the library's "
-    "within three in a million, and so is the factor of cosines and sines.",
+    "For the classes with RoPE that read_config.py knows, the frequencies that the printed calls compute "
+    "agree with those of transformers 5.23.0 within three in a million, and so does the factor of cosines "
+    "and sines. This holds for plain RoPE and for the settings of linear, dynamic, YaRN, LongRoPE and "
+    "Llama 3.1 scaling in both dialects, also with keys renamed, dropped or given other values at random, "
+    "wherever the library accepts the configuration, calls are printed, and no YaRN ramp runs backwards "
+    "(as it does for a base below five).",
 )
 @pytest.mark.parametrize("kind", each([kind for kind in TURNING if kind not in ("gptj", "codegen")]))
 def test_printed_frequencies_are_those_of_the_library(kind, built, same_as):
@@ -438,9 +438,9 @@ def test_at_least_thirty_are_broken():
 
 @pytest.mark.claim(
     "add-never-raises",
-    "read_config raises no exception and says something, in parts of text alone, whatever text it is "
-    "given: drawn by hypothesis, JSON and not, keys of a configuration with values of any kind, and nested"
-    " ten thousand deep.",
+    "read_config raises no exception and returns an answer, whose parts are all text, for texts generated "
+    "by Hypothesis (JSON or not, with configuration keys that have values of any kind) and for a text "
+    "nested ten thousand deep.",
 )
 @settings(max_examples=300, deadline=None)
 @given(st.text() | JSON.map(json.dumps))

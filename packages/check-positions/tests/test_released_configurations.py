@@ -373,9 +373,9 @@ def _other(value):
 @pytest.mark.claim(
     "add-right-or-says-what-is-unknown",
     "For each configuration in packages/check-positions/tests/configurations.toml, of released models and "
-    "variants of them, read_config.py prints calls that rotate random queries and keys, hide keys and scale "
-    "scores as is right for that model; or it says that nothing rotates, where that is right; or its calls "
-    "are comments and it names what is unknown.",
+    "variants of them, read_config.py does one of three things. It prints calls that rotate random "
+    "queries and keys, mask keys and scale scores as is right for that model; or it states that nothing "
+    "rotates, where this is true; or its calls are comments and it names what is unknown.",
 )
 @pytest.mark.parametrize("case", every())
 def test_the_answer_is_right_or_says_what_it_does_not_know(case):
@@ -384,8 +384,9 @@ def test_the_answer_is_right_or_says_what_it_does_not_know(case):
 
 @pytest.mark.claim(
     "add-names-positional-keys",
-    "In each configuration in packages/check-positions/tests/configurations.toml, every positional key that "
-    "is set is named in the answer of read_config.py, or the answer is another where its value is.",
+    "For each configuration in packages/check-positions/tests/configurations.toml, each positional key "
+    "that is set is named in the answer of read_config.py, or the answer changes when the value of that "
+    "key changes.",
 )
 @pytest.mark.parametrize("case", every())
 def test_no_key_of_positions_is_passed_over_in_silence(case):
