@@ -15,6 +15,9 @@ export NO_MKDOCS_2_WARNING := 1
 # Without bytecode each process compiles torch and MkDocs again, for two seconds or more.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Tests wait, for a browser or another process, for a third of the time: one process more than there are processors.
+PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
+
 .DEFAULT_GOAL := help
 .PHONY: help serve build results test packages rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
 
@@ -35,7 +38,7 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) ruff format --check .
 	$(RUN) codespell_lib
 	$(if $(BUILT),,$(RUN) executable_prose results)
-	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
+	$(RUN) pytest -m "not browser and not slow" --numprocesses $(PROCESSES) --dist loadfile
 
 packages: $(VENV)/test ## run the tests of the engine and of the checker alone
 	$(RUN) pytest packages/*/tests -m "not browser and not slow" --numprocesses auto --dist loadfile
@@ -52,8 +55,6 @@ rounding: $(VENV)/test ## run some tests that compare floats with the arithmetic
 BUILT :=
 BUILD := $(if $(BUILT),,build)
 
-# A test waits for its browser for a third of the time: one process more than there are processors.
-PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 BROWSER := pytest tests/site tests/workflows packages/check-positions --numprocesses $(PROCESSES) --dist worksteal --reruns 1 -r fER
 
 browser-test: $(VENV)/test tests/site/node_modules/.installed $(BUILD) ## open every page in Chromium and check it
@@ -148,7 +149,7 @@ bill: $(VENV)/tools/.installed ## write the bill of materials of what the site i
 newest: $(VENV)/test ## test with the newest version of every package: what will break
 	rm $(VENV)/locked $(VENV)/torch $(VENV)/test # whatever comes next installs what is locked
 	sed -n 's/==.*//p' requirements.txt requirements-test.txt | xargs $(INSTALL) --upgrade
-	$(RUN) pytest -m "not browser and not slow" --numprocesses auto --dist loadfile
+	$(RUN) pytest -m "not browser and not slow" --numprocesses $(PROCESSES) --dist loadfile
 
 font: $(VENV)/test ## cut the fonts again (it needs npm)
 	$(RUN) guide.math_font

@@ -30,7 +30,7 @@ def test_every_encoding_starts_from_the_same_weights_and_meets_the_same_windows(
         )
         model = language.byte_decoder(name, 1)
         outside = {k: v.clone() for k, v in model.state_dict().items() if not k.startswith("encoding")}
-        language.trained(model, 1, "cpu", updates=11)
+        language.trained(model, 1, "cpu", updates=3)
         monkeypatch.undo()
         seen[name] = outside, torch.stack(met)
     first = seen.pop("none")
@@ -285,7 +285,7 @@ def test_the_parameters_of_every_encoding_are_trained():
     for name in METHODS:
         model = language.byte_decoder(name, 0)
         before = [each.clone() for each in model.encoding.parameters()]
-        language.trained(model, 0, "cpu", updates=11)
+        language.trained(model, 0, "cpu", updates=3)
         assert all(
             (old != new).any() for old, new in zip(before, model.encoding.parameters(), strict=True)
         ), name
