@@ -78,14 +78,15 @@ def test_a_chapter_mends_what_still_failed_in_the_one_before():
     every = [each for entry in configuration()["nav"] for each in chapters(entry)]
     texts = {Path(each).name: (DOCS / each).read_text(encoding="utf-8") for each in every}
     names = list(texts)
-    mends = {name for name, text in texts.items() if "\n**It fixes** " in text}
+    mends = {name for name, text in texts.items() if "\n**This chapter solves** " in text}
     assert mends == set(names[1 : names.index("images.md") + 1])
     for before, name in itertools.pairwise(names[: names.index("images.md") + 1]):
-        assert f"**It fixes** [what still failed]({before}#what-next)" in " ".join(texts[name].split())
+        solves = f"**This chapter solves** [the problem that the previous one left open]({before}#what-next)"
+        assert solves in " ".join(texts[name].split())
         story, _, rest = texts[before].partition("\n{ .needs }\n")
-        left = rest.partition("## What next\n\n**What still fails.** ")[2]
+        left = rest.partition("## What next\n\n**What remains unsolved.** ")[2]
         assert f"({name})" in left.partition("\n## ")[0], before
-        assert before == "order.md" or "\n    **What still fails.** " in story, before
+        assert before == "order.md" or "\n    **What remains unsolved.** " in story, before
 
 
 def test_the_argument_is_retold_in_two_minutes_a_screen_for_each_method_that_mends_another():
@@ -93,7 +94,9 @@ def test_the_argument_is_retold_in_two_minutes_a_screen_for_each_method_that_men
     _, *screens = text.split('<div class="screen" markdown>')
     retold = [re.findall(r"\(guide/([\w-]+\.md)\)", screen)[-1] for screen in screens[:-1]]
     mends = {
-        path.name for path in (DOCS / "guide").glob("*.md") if "\n**It fixes** " in path.read_text("utf-8")
+        path.name
+        for path in (DOCS / "guide").glob("*.md")
+        if "\n**This chapter solves** " in path.read_text("utf-8")
     }
     assert retold[0] == "order.md" and set(retold[1:]) == mends - {"images.md"}
     for screen in screens:

@@ -92,7 +92,7 @@ HEAD = re.compile(
     r"(?:## (?:At a glance|Results)\n\n(?s:.*?))?"
     r"## How it works \{ #the-idea \}\n\n"
     r"\?\?\? level-layman (?:.*\n)(?:(?:    .*)?\n)+"
-    r"\*\*(?:It fixes|You need)\*\* (?:.+\n)+\{ \.needs \}\n\n"
+    r"\*\*(?:This chapter solves|Read first:|Prerequisites:)\*\* (?:.+\n)+\{ \.needs \}\n\n"
     r"\?\?\? level-basic "
 )
 

@@ -123,7 +123,7 @@ def test_what_is_searched_and_what_searches_wait_for_whoever_reaches_for_it(visi
 def test_what_is_alike_on_all_pages_or_belongs_to_a_figure_is_not_searched(built):
     documents = json.loads((built.root / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     index = " ".join(" ".join(re.sub(r"<[^>]*>", " ", each["text"]).split()) for each in documents)
-    assert "It takes about" not in index
+    assert "The chapter takes about" not in index
     # What a live figure says and its call, what a lab's check says to a solution, and where listings stand.
     parts = ".live .says, .live pre, .live .place, details.success .place, p.place"
     told = {e.get_text(" ", strip=True) for page in built.pages for e in built.soup(page).select(parts)}

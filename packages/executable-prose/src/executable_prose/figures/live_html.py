@@ -63,7 +63,7 @@ def shown(name: str, live: dict[str, Any]) -> str:
         elif "options" in each:
             choices += _choice(f"{name}.{key}", each)
     drags = any(each.get("drag") for each in live["controls"].values())
-    hint = "<p>Drag in the picture, or set it here.</p>" if drags else ""
+    hint = "<p>Drag inside the figure, or set the value here.</p>" if drags else ""
     says, call = (html.escape(fill(live[part], live["values"])) for part in ("says", "call"))
     code = (
         f'<details class="code"><summary>{html.escape(live["title"])}</summary>'
