@@ -33,11 +33,12 @@ SWING = math.radians(60)  # of a needle that is sure
 
 
 def who_bit_whom():
-    """Two dials, each with a needle between dog and man: who of them bit?
+    """Two dials, each with a needle between “dog” and “man” that shows which
+    of the two bit.
 
-    Without positions the needle stands in the middle, whatever the order of
-    the words dog, bites and man is: somebody bit somebody. With positions it
-    stands at dog: the dog bit the man.
+    Without positions the needle stays in the middle, whatever the order of
+    the words dog, bites and man: somebody bit somebody. With positions it
+    points to “dog”: the dog bit the man.
     """
     torch.manual_seed(3)
     words = torch.randn(3, 16).double()
@@ -124,11 +125,11 @@ def _who_bit_whom_live(move):
 
 
 def past_the_end():
-    """One thin line for each trained model: how much higher its loss is than
-    the lowest possible, over the position in the text. Up to the training
-    length the lines of RoPE and of DeBERTa lie near zero. Past it every line
-    of RoPE rises, some to twice the height of others. The lines of DeBERTa
-    stay low to the end.
+    """One thin line for each trained model, which shows how much higher its
+    loss is than the lowest possible, plotted against the position in the
+    text. Up to the training length the lines of RoPE and of DeBERTa lie near
+    zero. Past it every line of RoPE rises, some to twice the height of
+    others. The lines of DeBERTa stay low to the end.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     runs = {

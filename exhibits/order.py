@@ -287,7 +287,8 @@ def causal_depth():
 
 
 def place_from_a_mask():
-    """Line chart of one over the position, and the same rounded to bfloat16.
+    """Line chart of one divided by the position, before and after rounding to
+    bfloat16.
 
     The smooth curve is the output of a causal head without positions. Rounded
     to bfloat16 it becomes a staircase, in which the values of some
@@ -460,11 +461,11 @@ def _properties(dim=32, heads=2, seed=0):
 def properties():
     """Grid of sixteen encodings and eight properties. A filled cell means
     that the encoding has the property. No encoding has all of them. Distinct
-    positions: all but none, T5, clipped bias, Shaw, DeBERTa and CoPE.
+    positions: all but “none”, T5, clipped bias, Shaw, DeBERTa and CoPE.
     Distinct copies: sinusoidal, learned, and Shaw with values.
     Shift-invariant: all but sinusoidal, learned and FIRE. Stable magnitude:
-    all but xPos, ALiBi and KERPLE. No term per pair: none, sinusoidal,
-    learned, RoPE and xPos. Uses positions: all but none, Transformer-XL and
+    all but xPos, ALiBi and KERPLE. No term per pair: “none”, sinusoidal,
+    learned, RoPE and xPos. Uses positions: all but “none”, Transformer-XL and
     CoPE. No maximum length: all but learned. Keeps its loss: xPos, ALiBi,
     KERPLE, Sandwich, Shaw, DeBERTa, Transformer-XL and CoPE.
     """
