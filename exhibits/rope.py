@@ -45,7 +45,7 @@ def _arrow(color):
 
 def walking():
     """A dial with two needles and an arc between them. Below it, a line with
-    two words: “dog”, and three steps after it “bites”.
+    two words: “dog” and, three steps after it, “bites”.
 
     When both words move along the line, both needles turn, and the arc
     between them stays as wide as before.
@@ -71,16 +71,16 @@ def _walking_live(apart):
     return Live(
         lambda place: _needles(place, torch.tensor(apart), speed),
         {"place": walk},
-        says="With “dog” at word {place:.0f}, and anywhere else, the needles "
-        "are {degrees:.0f} degrees apart.",
+        says="With “dog” at word {place:.0f}, as at any other word, the "
+        "needles are {degrees:.0f} degrees apart.",
         texts={"at": "{degrees:.0f}°"},
         tolerance=1e-9,
     )
 
 
 def past_practice():
-    """Two lines over the number of letters read before: the chance of the
-    right letter with needles, and with no marks.
+    """Two lines that show the chance of the right letter, with needles and
+    with no marks, plotted against the number of letters read before it.
 
     Up to the length of the practice texts, the line with needles is the
     higher one. Beyond that length it falls far below the other line.
@@ -90,10 +90,11 @@ def past_practice():
     ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
     for name, color in (("none", "black"), ("RoPE", "C1")):
         ax.plot(CONTEXTS, [100 * each for each in chances[name]], color)
-    ax.text(TRAINED + 20, 15, "practised so far")
+    ax.text(TRAINED + 20, 15, "practised up to here")
     ax.text(CONTEXTS[-1], 9.3, "no marks", ha="right")
     ax.text(CONTEXTS[-1], 2.9, "needles", color="C1", ha="right")
-    ax.set(ylim=(0, 17), xlabel="letters read before", ylabel="chance (%)")
+    ax.set(ylim=(0, 17), xlabel="number of letters read before")
+    ax.set_ylabel("chance (%)")
     ax.set_xticks([0, TRAINED, 512, CONTEXTS[-1]])
     return fig, {
         "trained": TRAINED,
@@ -279,9 +280,9 @@ def score_map():
 
 
 def score_by_offset():
-    """Two line charts of scores. Top, over the position of the key: three
+    """Two line charts of scores. Top, against the position of the key: three
     curves, one for each of three positions of the query, with the same shape
-    but shifted. Bottom, over the offset: the three curves coincide.
+    but shifted. Bottom, against the offset: the three curves coincide.
     """
     q, k = _pair()
     keys = torch.arange(80)
@@ -306,7 +307,7 @@ def score_by_offset():
 
 def own_score():
     """Left, two arrows from one point, a query and a key. Right, their score
-    over the distance between them.
+    by the distance between them.
 
     The arrows point in nearly opposite directions. The score begins far below
     zero and rises with the distance, with ripples.
@@ -477,10 +478,12 @@ def _layouts_live(turn, pairs):
 
 
 def mixed_layouts():
-    """Line chart of scores over the position of the key, at one fixed offset.
+    """Line chart of scores against the position of the key, at one fixed
+    offset.
 
-    Two lines are flat, each at its own height: q and k in the same layout.
-    The third line, q in one layout and k in the other, goes up and down.
+    Two lines, for q and k in the same layout, are flat, each at its own
+    height. The third line, for q in one layout and k in the other, goes up
+    and down.
     """
     q, k = _pair()
     offset, places = 7, torch.arange(120)
@@ -532,7 +535,8 @@ def fourier():
 
 
 def decay():
-    """Two line charts over distance, from 1 to 4096 on a logarithmic scale.
+    """Two line charts against distance, from 1 to 4096 on a logarithmic
+    scale.
 
     Top: the mean of the partial sums falls on the whole, with ripples. The
     score of two vectors of ones also falls, with larger ripples. Bottom: the
@@ -801,7 +805,7 @@ def looks_back():
 
 
 def beyond_training():
-    """Line chart of two scores over distance, on a logarithmic scale.
+    """Line chart of two scores by distance, on a logarithmic scale.
 
     In the grey band, the distances in training, the score of the same word is
     high and level, and that of the best other word is low. To the right of

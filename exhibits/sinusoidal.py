@@ -97,12 +97,12 @@ def _turned_live(walk, words):
 
 
 def walks_of_five():
-    """Two lines over the word at which a walk of five words starts: how alike
-    the photographs at its two ends are.
+    """Two lines that show how alike the marks of two words five steps apart
+    are, plotted against the word at which the five steps start.
 
-    For photographs as pinned on, the line is level. After a machine that has
-    learned nothing has mixed their hands, the line swings, and at some words
-    it falls below zero.
+    For the marks as first pinned on, the line is level. When a machine that
+    has learned nothing mixes their numbers, the line swings, and at some
+    words it falls below zero.
     """
     rows, walk, dim, shown = _encode(605, 64), 5, 64, 140
     query, key = torch.randn(2, dim, dim, dtype=torch.float64) / dim**0.5
@@ -268,8 +268,8 @@ def chosen_positions():
 
 
 def fast_and_slow():
-    """Line chart of three sine waves over position, from dimensions 0, 8 and
-    16 of 64, with a short, a medium and a long wavelength.
+    """Line chart of three sine waves against position, from dimensions 0, 8
+    and 16 of 64, with a short, a medium and a long wavelength.
     """
     encoding = _encode(66, 64)
     fig, ax = plt.subplots()
@@ -351,7 +351,7 @@ def _spectrum_live(waves, base):
 
 
 def similarity_to_one():
-    """Line chart of similarity over positions: a peak of one in the middle,
+    """Line chart of similarity against position: a peak of one in the middle,
     and ripples on both sides.
     """
     last, dim = 200, 128
@@ -596,9 +596,8 @@ def margins():
     """Line chart of the smallest distance to another position, one line for
     each of four numbers of dimensions.
 
-    With two dimensions, some position soon comes almost exactly as close as
-    zero. The more dimensions, the later the line falls; with 64 it is flat to
-    the end.
+    With two dimensions, the line soon falls almost to zero. The more
+    dimensions, the later the line falls; with 64 it is flat to the end.
     """
     count = 200_000
     shown = torch.logspace(0, math.log10(count - 1), 200).long().unique() - 1
@@ -720,12 +719,12 @@ def coarse_positions():
 
 
 def beyond_training():
-    """Line chart of the attention weight on the previous token over position,
+    """Line chart of the attention weight on the previous token by position,
     for two heads.
 
     Up to position 64, the training length, both lines stay at one. Beyond it,
     the line of the trained head falls and rises irregularly, while that of
-    the head that was written down by hand stays at one.
+    the head that was constructed by hand stays at one.
     """
     trained, tested = 64, 256
     encoding = sinusoidal_encoding(torch.arange(tested), 64)
@@ -737,7 +736,7 @@ def beyond_training():
     ax.axvspan(0, trained, color="gray", alpha=0.2, linewidth=0)
     queries = range(1, tested)  # position 0 has no previous token
     ax.plot(queries, found[0], color="C1", linewidth=1, label="trained")
-    ax.plot(queries, written, color="C0", label="written\nby hand")
+    ax.plot(queries, written, color="C0", label="constructed\nby hand")
     ax.text(trained, 0.02, " training length", va="bottom")
     ax.set_ylim(0)
     ax.set_xlabel("position")
