@@ -189,10 +189,12 @@ def _lockers_live(hand_out, most):
 
 
 def past_lockers():
-    """A line over the days: how often their weather is guessed right.
+    """A line that shows, for each day, how often its weather is guessed
+    right.
 
-    The line is level at the top up to the last locker. There it falls to
-    about a dotted line, which belongs to a machine without cards.
+    The line is level at the top up to the last day that has a card, a row of
+    the table. There it falls to about a dotted line, which belongs to a
+    machine without cards.
     """
     guesser, _, table = _trained()
     fresh = AddLearned(DAYS, DIM).double().table.detach()
@@ -206,7 +208,7 @@ def past_lockers():
     ax.plot(days, 100 * right, "C1")
     ax.plot(days[:DAYS], 100 * right[:DAYS], "C0")
     ax.plot([1, 2 * DAYS], [100 * blind] * 2, ":", color="black")
-    ax.text(DAYS / 2, 92, "practised cards", color="C0", ha="center")
+    ax.text(DAYS / 2, 92, "cards from practice", color="C0", ha="center")
     ax.text(2 * DAYS, 100 * blind + 3, "fresh cards", color="C1", ha="right")
     ax.text(2, 100 * blind - 1.5, "no cards", va="top")
     ax.set(ylim=(50, 100), xlabel="day", ylabel="right guesses (%)")
@@ -324,8 +326,8 @@ def similarity():
 
 
 def directions():
-    """Two smooth curves over the positions, each close to one wave. The
-    second is the first, shifted by about a quarter of a wave.
+    """Two smooth curves against position, each close to one wave. The second
+    is the first, shifted by about a quarter of a wave.
     """
     _, _, after = _trained()
     rows = after - after.mean(0)
@@ -534,11 +536,11 @@ def past_the_end():
 
 
 def clamped():
-    """Five curves of the fraction of correct guesses over the days. The
-    stretched table stays high to the end. Fresh rows fall, at the end of the
-    table, to the level of a model without positions. The clamped table falls
-    a little earlier and is also low on the first day. The wrapped table lies
-    below all other curves almost everywhere.
+    """Five curves of the fraction of correct guesses by day. The stretched
+    table stays high to the end. Fresh rows fall, at the end of the table, to
+    the level of a model without positions. The clamped table falls a little
+    earlier and is also low on the first day. The wrapped table lies below all
+    other curves almost everywhere.
     """
     guesser, _, table = _trained()
     days = 2 * DAYS

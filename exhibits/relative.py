@@ -109,11 +109,11 @@ def _street_live(build, most):
 
 
 def far_names():
-    """A staircase over the number of steps back: how many names there are up
-    to that distance.
+    """A staircase that shows how many different names, or numbers, there are
+    up to a distance, plotted against the number of steps back.
 
-    It climbs by one at each step, then more and more slowly. From a dot on it
-    is level: all words farther back share one name.
+    It climbs by one at each step, then more and more slowly. From a dot
+    onwards it is level: all words farther back share one name.
     """
     steps, buckets = torch.arange(1, 401), 32
     names = t5_buckets(-steps, buckets, 128, bidirectional=False)
@@ -130,10 +130,10 @@ def far_names():
 
 
 def distances():
-    """Two grids of six queries and six keys. Left, position of the key minus
-    that of the query: zero on the diagonal, negative below it, positive above
-    it, and the same number all along a diagonal. Right, the same numbers
-    clipped to the range from minus two to two.
+    """Two grids of six queries and six keys. Left, the position of the key
+    minus the position of the query: zero on the diagonal, negative below it,
+    positive above it, and the same number all along each diagonal. Right, the
+    same numbers clipped to the range from minus two to two.
     """
     place = torch.arange(6)
     distance = place - place[:, None]
@@ -460,7 +460,7 @@ def without_the_shift():
 
 
 def t5_steps():
-    """Line chart of the bucket over distance, on a logarithmic axis: two
+    """Line chart of the bucket by distance, on a logarithmic axis: two
     staircases. Each rises by one per distance, then in longer and longer
     steps, and becomes flat before the dashed line at the maximum distance.
     """
@@ -638,7 +638,8 @@ def rows_by_distance():
     """Two heat maps, with a row for each distance from -6 to 6 and a column
     for each channel, and a bar for each distance. Before training, the heat
     map is noise. After training, all rows look alike except that of -2, which
-    has the opposite colours; its bar points right, and all others left.
+    has the opposite colours; its bar points right, and all other bars point
+    left.
     """
     updates = 80
     before, after, scores, right = _taught_two_back(updates)
@@ -680,7 +681,7 @@ def rows_by_distance():
 
 
 def deberta_steps():
-    """Line chart of the row over distance. One line rises by one per distance
+    """Line chart of the row by distance. One line rises by one per distance
     up to the clip. The other leaves it a quarter of the way up and bends,
     reaching half the height. Both end flat.
     """
