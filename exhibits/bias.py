@@ -50,8 +50,8 @@ def _by_distance(bias, count):
 
 
 def ears():
-    """A row of bars to both sides of a line, like a voice on a tape: how loud
-    each word of the hall is for you, at the right end.
+    """Bars centred on a line, like a sound recording, that show how loud each
+    word in the hall is for you at the right end.
 
     The nearest word is the loudest, and each word to its left is softer. The
     first word, at the left end, is orange.
@@ -102,8 +102,9 @@ def _ears_live(listen, words):
 
 
 def out_of_earshot():
-    """Eight bars in a long hall, one for each pair of ears. All begin at the
-    right end; even the longest leaves most of the hall empty.
+    """Eight bars along a long text, one for each attention head (a pair of
+    ears in a long hall). All begin at the right end; even the longest leaves
+    most of the text empty.
     """
     count = 4096
     bias = alibi_bias(
@@ -145,7 +146,7 @@ def by_hand():
 
 
 def alibi_heads():
-    """Line chart of the bias over distance: eight straight lines that fall,
+    """Line chart of the bias by distance: eight straight lines that fall,
     each labelled with its slope. The line of the first head falls steeply,
     and that of the last head hardly falls.
     """
@@ -207,10 +208,10 @@ def families():
 
 
 def mass_by_distance():
-    """Line chart of the fraction of the attention over the number of nearest
-    keys, on a logarithmic scale: eight S-shaped curves, evenly spaced, with
-    the steepest head on the left and the one with the smallest slope on the
-    right.
+    """Line chart of the fraction of the attention against the number of
+    nearest keys, on a logarithmic scale: eight S-shaped curves, evenly
+    spaced, with the steepest head on the left and the one with the smallest
+    slope on the right.
     """
     count, heads = 4096, 8
     bias = alibi_bias(
@@ -243,9 +244,10 @@ def mass_by_distance():
 
 
 def slopes():
-    """Three rows of dots over a logarithmic scale of slopes: eight evenly
-    spaced dots; twelve of the released code, closer together on the right;
-    and twelve evenly spaced dots of the formula, four of which match.
+    """Three rows of dots on a logarithmic scale of slopes: eight evenly
+    spaced dots; twelve dots for the released code, closer together on the
+    right; and twelve evenly spaced dots for the formula, four of which match
+    the code.
     """
     naive = 2 ** (-8 * torch.arange(1, 13) / 12)
     released = alibi_slopes(12)
@@ -273,7 +275,7 @@ def slopes():
 
 
 def kerple_forms():
-    """Two line charts of the bias over distance. On the left, logarithms
+    """Two line charts of the bias by distance. On the left, logarithms
     flatten out. On the right, one power flattens out too, one is a straight
     line, and one starts flat and falls more and more steeply.
     """
@@ -301,7 +303,7 @@ def kerple_forms():
 
 
 def fire_two_queries():
-    """Line chart of FIRE's input over distance: three curves that rise. The
+    """Line chart of FIRE's input by distance: three curves that rise. The
     curves of queries at 100 and 500 coincide; that of a query at 4000 stays
     below them.
     """
@@ -346,7 +348,7 @@ def _reach(row):
 
 def window():
     """Line chart, on logarithmic scales, of how many nearest keys get most of
-    the attention, over the length of the text. Two lines of ALiBi become
+    the attention, against the length of the text. Two lines, of ALiBi, become
     flat. The lines of Sandwich, of KERPLE's logarithm and of no bias go on
     rising.
     """
@@ -388,7 +390,7 @@ def window():
 
 
 def sandwich_octaves():
-    """Step chart of the mean bias over distance; each step doubles the
+    """Step chart of the mean bias by distance; each step doubles the
     distance. Up to some four thousand tokens, the steps go down along a
     dashed straight line. Then they leave the line, reach the lowest step, and
     go up. The band from the smallest to the largest value of a step is wide.
@@ -446,7 +448,7 @@ def sandwich_octaves():
 
 def lead_needed():
     """Line chart of the lead in score that one key needs to get half of the
-    attention, over its distance. For the steepest of ALiBi's slopes, the line
+    attention, by its distance. For the steepest of ALiBi's slopes, the line
     rises sharply at once, and for the smallest slope later; for KERPLE it
     rises slowly, and without a bias it is flat.
     """

@@ -158,19 +158,19 @@ def _wedge_live(point):
         says="The hand {as_it_is_out|is where it has been in practice|has "
         "left the wedge that it covered in practice}. The slowed hand "
         "{slowed_out|is still inside|has left it as well: the text is too "
-        "long even for this speed}.",
+        "long even at this speed}.",
         tolerance=1e-9,
     )
 
 
 def price():
-    """Three pairs of bars: the typical chance given to the right letter, in
-    short texts and far beyond the practised length.
+    """Three pairs of bars: the chance typically given to the right letter, in
+    short texts and far beyond the length of the practice texts.
 
     Without a change, the bar for long texts is lower than the one for short
-    texts. With all hands slowed, both are low. With only the slow hands
-    slowed, the bar for short texts is about as high as without a change, and
-    the one for long texts is higher.
+    texts. With all hands (needles) slowed, both are low. With only the slow
+    hands slowed, the bar for short texts is about as high as without a
+    change, and the one for long texts is higher.
     """
     ways = {
         "RoPE": "unchanged",
@@ -304,9 +304,9 @@ def _unseen_live(ask, ways):
         },
         says=f"Trained on {TRAINED:,} tokens, evaluated on "
         "{tokens:,.0f}, method: {method}. {new:.0f} of {pairs:.0f} pairs "
-        "meet angles that did not occur in training. On neighbouring tokens, "
-        "two vectors of ones are {now:.1f}° apart (in training: "
-        "{before:.1f}°).",
+        "meet angles that did not occur in training. At neighbouring tokens, "
+        "two vectors of ones are {now:.1f}° apart after rotation (in "
+        "training: {before:.1f}°).",
         call="import math\n\n"
         "import torch\n"
         "from rope import apply_rope, rope_frequencies, rope_tables\n"
@@ -473,8 +473,8 @@ def ramp():
     """Two rising curves of the factor by which each channel pair is slowed.
     They agree at both ends.
 
-    In the middle, the paper's curve rises at once and that of the code much
-    later; for one pair the two differ by a factor of three.
+    In the middle, the paper's curve rises at once and the curve of the code
+    much later; for one pair the two differ by a factor of three.
     """
     dim, factor = 128, 16
     frequencies = rope_frequencies(dim, base=10000)
@@ -663,10 +663,10 @@ def bases():
 
 
 def base_bound():
-    """Three falling staircases over the distance, on a logarithmic axis, one
-    for each base. That of the smallest base crosses zero first, at a dot;
-    those of the two larger bases run close together and cross zero further
-    right, the largest base last.
+    """Three falling staircases against distance, on a logarithmic axis, one
+    for each base. The staircase of the smallest base crosses zero first, at a
+    dot; those of the two larger bases run close together and cross zero
+    further right, the largest base last.
     """
     distance = torch.arange(40_000)
     shown = torch.logspace(0, math.log10(39_999), 36).long().unique()
