@@ -292,7 +292,7 @@ def _next_token_live(grow, rows, seats):
             "row": Choice("row", tuple(rows), "one text"),
         },
         says="The newest token has position {position:.0f} and sees "
-        "{keys:.0f} of {tokens:.0f}.",
+        "{keys:.0f} of {tokens:.0f} tokens.",
         call="import torch\n"
         "from decoding import document_positions, visible\n\n"
         "documents = torch.tensor({which|"
@@ -341,8 +341,8 @@ def _mistakes(name):
 
 
 def mistakes():
-    """A table with a row for each of fourteen encodings and for none, and a
-    column for each of four mistakes.
+    """A table with a row for each of fourteen encodings and one for no
+    encoding, and a column for each of four mistakes.
 
     Counting the padding, and not resetting positions in a packed row, change
     only the two encodings that are added to the embeddings. A wrong position
@@ -386,8 +386,8 @@ def _share(token, position):
 
 
 def loudness():
-    """Line chart of the position's fraction of the squared length of the
-    input to the first layer, against the standard deviation of the tokens.
+    """Line chart of the position's fraction of the squared norm of the input
+    to the first layer, against the standard deviation of the tokens.
 
     The fraction falls from almost one for small tokens to almost zero for
     large ones. If tokens are normalised before the position is added, it is
@@ -429,7 +429,7 @@ def norms():
     dim, tokens = 512, 400
     p = sinusoidal_encoding(torch.arange(tokens), dim)
     drawn = torch.randn(tokens, dim)
-    print("fraction of squared length    standard deviation of tokens")
+    print("fraction of squared norm      standard deviation of tokens")
     print("from the position             0.02      1   22.6")
 
     def centred(part):

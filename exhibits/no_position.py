@@ -71,14 +71,15 @@ def _bowls_live(pour, most):
 
 
 def bare():
-    """Two rows of dots along a line of probabilities, one for each kind of
-    mark, and a larger black one for no marks.
+    """Two rows of dots along an axis of probabilities: in each row, one dot
+    for each kind of mark, and a larger black dot for no marks.
 
-    At the practised length, the black dot has the lowest probability. Far
-    beyond it, two other dots are far lower, and two more are about as low.
+    At the length of the practice texts, the black dot has the lowest
+    probability. Far beyond that length, two other dots are far lower, and two
+    more are about as low.
     """
     read = {
-        "practised length": _loss_by_context.NEAR,
+        "practice length": _loss_by_context.NEAR,
         "far beyond": _loss_by_context.LONG,
     }
     fig, ax = plt.subplots(figsize=(4.4, 1.8))
@@ -271,9 +272,9 @@ def shrinking():
 
 
 def dilution():
-    """Two curves over the number of keys: the weight of one key falls towards
-    zero if its score exceeds all others by a constant. If this lead grows
-    with the logarithm of the length, the weight does not fall.
+    """Two curves of the weight of one key, against the number of keys. If its
+    score exceeds all others by a constant, the weight falls towards zero. If
+    this lead grows with the logarithm of the length, it does not fall.
     """
     lead, trained = 8.0, 1024
     keys = torch.logspace(1, 6, 50)
@@ -330,8 +331,8 @@ def layer_plans(layers=12):
 
 
 def sink():
-    """Three curves over the score of the best key: the total weight of all
-    keys. Without a sink, it is one everywhere. With a sink, it is low where
+    """Three curves of the total weight of all keys, against the score of the
+    best key. Without a sink, it is one everywhere. With a sink, it is low if
     no key fits and rises to nearly one; with the higher sink it rises later.
     """
     keys, best = 16, torch.linspace(-4, 12, 65)
@@ -353,7 +354,7 @@ def sink():
 
 
 def temperatures():
-    """Four lines: the factor on the scores over the position (log axis).
+    """Four lines: the factor on the scores against the position (log axis).
     Llama 4 and Ministral 3 stay at one up to a length and then rise in steps;
     Inkling-2 rises later and smoothly; Beam, a power of the position, rises
     from the start and ends highest.
