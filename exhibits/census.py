@@ -122,7 +122,7 @@ def _only_declared(row):
 
 
 def switches():
-    print("| Model | The source makes a rotation if | By default |")
+    print("| Model | The source code rotates if | By default |")
     print("|---|---|---|")
     says = {True: "it does", False: "it does not", None: "unknown"}
     found = [row for row in rows() if row.switches]
@@ -218,7 +218,7 @@ def _plans():
 
 
 def barcode():
-    """One line for each plan of layers, with the first layer at the left. A
+    """One line for each layer pattern, with the first layer at the left. A
     layer is thin if it has an attention window and thick if it has full
     attention, and it has another colour if it does not rotate queries. In
     most lines, every fourth to sixth layer is thick.
@@ -359,7 +359,7 @@ def neighbours():
         row.kind for row in turning if "interleaved" in _known(row, "layout")
     ]
     of_weights = [row.kind for row in turning if "reordered" in row.facts]
-    print("interleaved at the scores:", ", ".join(at_scores))
+    print("interleaved in the scores:", ", ".join(at_scores))
     print("interleaved in weights only:", ", ".join(of_weights))
     return {"scores": len(at_scores), "weights": len(of_weights)}
 

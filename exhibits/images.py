@@ -195,7 +195,7 @@ def _placed(prompt, after):
 
 
 def prompts():
-    """Line chart of time, row and column over the tokens of a prompt.
+    """Line chart of time, row and column for each token of a prompt.
 
     In text, the three lines coincide and rise. In an image, time is constant,
     the row rises in steps and the column like a sawtooth; after the image,
@@ -273,7 +273,7 @@ def makers():
 
 
 def loop():
-    """Two waves over the frames of a video. As trained, the wave repeats
+    """Two waves against the frames of a video. As trained, the wave repeats
     after one period. With the lowered frequency, it does not complete a
     period before the end of the video.
     """

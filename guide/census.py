@@ -14,14 +14,14 @@ from experiments.census.rows import FIELDS, UNSURE, census, composites, digest, 
 DATA = "data/census"
 SOURCE = "https://github.com/huggingface/transformers/blob/v{version}/src/{file}#L{line}"
 OF_A_ROW = {
-    "reads": "text, pictures (images), films (videos), sound, series, vectors of a model; or unknown",
-    "layers": "how many layers with attention were measured; none if not all were built",
-    "part_of": "the composite models that contain it",
-    "dates": "from its page in the documentation: released on, paper, added; with the commit of the page",
-    "switches": "conditions on which the source rotates, and whether the default meets them; null: unknown",
+    "reads": "input: text, pictures, films (videos), sound, (time) series, vectors of a model, or unknown",
+    "layers": "number of layers with attention that were measured; null if not all layers were built",
+    "part_of": "the composite models that contain this type",
+    "dates": "on its documentation page: released on, paper, added; with the commit of the page",
+    "switches": "conditions under which the code rotates, and whether the default meets them; null: unknown",
     "filled": "keys that the default leaves empty, and the values with which the model was measured",
-    "not_measured": "why it could not be measured",
-    "facts": "value, null if unknown or disputed; witness: its source; agrees: null if it is the only one",
+    "not_measured": "the reason why it could not be measured",
+    "facts": "value: null if unknown or disputed; witness: its source; agrees: null without a second source",
 }
 INPUTS = {
     "text": "Text input",

@@ -15,20 +15,20 @@ from experiments.census.joined import join_facts
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 CENSUS, DATES = RESULTS / "census.json", RESULTS / "model_dates.json"
 FIELDS = {  # the data dictionary
-    "attention": "yes, no, or unknown: was a softmax of products of queries and keys seen, or is there none",
-    "rotation": "yes or no: are queries rotated by an angle that depends on their position, in some layer",
-    "layout": "how n rotated channels pair up at the scores: half, i and i + n/2; interleaved, 2i and 2i + 1",
-    "reordered": "yes: the source makes halves of neighbours before it rotates, so weights pair neighbours",
-    "share": "which fractions of a head's channels are rotated, in the layers that rotate any",
+    "attention": "yes, no or unknown: whether there is a softmax over products of queries and keys",
+    "rotation": "yes or no: whether queries are rotated by an angle that depends on position, in some layer",
+    "layout": "pairs of n rotated channels in the scores: half, i and i + n/2; interleaved, 2i and 2i + 1",
+    "reordered": "yes if the code moves adjacent channels into halves first, so weights pair adjacent ones",
+    "share": "the fractions of a head's channels that are rotated, in the layers that rotate any",
     "base": "the bases of the rotations, to three digits",
-    "scaling": "rope types other than the default one; axial is one of pictures",
-    "bare": "numbers of the layers, from 0, whose attention rotates nothing while that of others does",
-    "windows": "numbers of the layers, from 0, whose last token sees near ones alone (window or chunk)",
-    "sinks": "yes or no: has the softmax a column that belongs to no key",
-    "temperature": "yes or no: does the length of a query, or a factor of it, depend on its place",
-    "added": "what tells places apart before the first layer: learned or fixed table, convolution, no",
-    "biased": "what places add to scores whatever the tokens hold: linear in the distance, a table, no",
-    "in_score": "yes or no: do places add something to scores that depends on the tokens, beside a rotation",
+    "scaling": "rope types other than the default one; axial is a type for images",
+    "bare": "layers, counted from 0, in which attention rotates nothing although it does in other layers",
+    "windows": "layers, counted from 0, in which the last token sees only nearby tokens (window or chunk)",
+    "sinks": "yes or no: whether the softmax has a column that belongs to no key",
+    "temperature": "yes or no: whether the norm of a query, or a factor on it, depends on its position",
+    "added": "what distinguishes positions before the first layer: a learned or fixed table, convolution, no",
+    "biased": "a term in the scores that depends on position only: linear in the distance, a table, or no",
+    "in_score": "yes or no: whether a score term depends on position and content, apart from a rotation",
     "context": "the length that the configuration names",
     "window": "the window or chunk that the configuration names",
 }
@@ -203,7 +203,7 @@ def plan(numbers, layers):
         return f"all {layers} layers"
     steps = {b - a for a, b in itertools.pairwise(numbers)}
     if layers and len(steps) == 1 and (step := steps.pop()) > 1 and len(numbers) > 2:
-        return f"each {_th(step)} layer from number {numbers[0]}"
+        return f"every {_th(step)} layer from layer {numbers[0]} on"
     of = f" of {layers}" if layers else ""
     return f"{len(numbers)}{of} layers"
 

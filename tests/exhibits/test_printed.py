@@ -496,7 +496,7 @@ def test_tables_of_others_have_a_line_for_each(printed):
     told = {row[0].strip().partition("<br>")[0]: row[2].strip() for row in rows}
     assert told == named
     (smollm3,) = [row for row in rows if "SmolLM3" in row[0]]
-    assert "no rotation (NoPE) in each 4th layer from number 3" in smollm3[1]
+    assert "no rotation (NoPE) in every 4th layer from layer 3 on" in smollm3[1]
     released = [row[0].rpartition("<br>")[2].strip() for row in rows]
     assert released == sorted(released)
     shipped = {line.split("|")[1].strip(): line for line in printed("licences.shipped")[2:]}

@@ -46,7 +46,7 @@ def test_what_is_not_measured_says_why_and_states_nothing_as_measured():
 def test_words_name_witnesses():
     said = words(row_of("smollm3"))
     assert said[0] == "rotates halves, whole heads, with default base 2,000,000 ✓"
-    assert said[1] == "no rotation (NoPE) in each 4th layer from number 3 ✓"
+    assert said[1] == "no rotation (NoPE) in every 4th layer from layer 3 on ✓"
     assert words(row_of("bloom"))[0] == "a bias linear in distance ✓"
     assert words(row_of("gpt2"))[0].startswith("adds a learned table")
     assert words(row_of("resnet")) == ["no attention"]
@@ -93,8 +93,8 @@ def test_each_mark(facts, said):
 @each_of(
     ("numbers", "layers", "said"),
     [
-        ([3, 7, 11], 12, "each 4th layer from number 3"),
-        ([0, 2, 4], 6, "each 2nd layer from number 0"),
+        ([3, 7, 11], 12, "every 4th layer from layer 3 on"),
+        ([0, 2, 4], 6, "every 2nd layer from layer 0 on"),
         ([0, 1, 2], 3, "all 3 layers"),
         ([5], 20, "1 of 20 layers"),
         ([0, 1, 5, 9], 49, "4 of 49 layers"),
