@@ -107,7 +107,7 @@ def test_the_first_answer_takes_less_than_a_second_of_work_and_little_to_load(bu
     loaded = len(gzip.compress((built.root / "search" / "search_index.json").read_bytes(), 6))
     print(f"{seconds:.2f} s to the first answer, of {loaded / 1000:.0f} kB")
     assert seconds < 1
-    assert loaded < 300_000
+    assert loaded < 305_000
 
 
 def test_what_is_searched_and_what_searches_wait_for_whoever_reaches_for_it(visit):
