@@ -103,8 +103,9 @@ def test_the_excess_loss_of_a_model_is_that_of_each_text_and_band():
 
 @pytest.mark.claim(
     "evidence-same-start-and-data",
-    "On source code, on chains and in the tasks every encoding meets the same initial weights outside the "
-    "encoding and the same data in the same order, for the same number of updates",
+    "On source code, on Markov chains and in the tasks, every encoding starts from the same weights "
+    "outside the encoding and is trained on the same data in the same order, for the same number of "
+    "updates.",
 )
 def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
     first = None
@@ -123,8 +124,9 @@ def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
 
 @pytest.mark.claim(
     "evidence-same-start-and-data",
-    "On source code, on chains and in the tasks every encoding meets the same initial weights outside the "
-    "encoding and the same data in the same order, for the same number of updates",
+    "On source code, on Markov chains and in the tasks, every encoding starts from the same weights "
+    "outside the encoding and is trained on the same data in the same order, for the same number of "
+    "updates.",
 )
 def test_every_method_meets_the_same_texts(monkeypatch):
     met = {}

@@ -16,8 +16,9 @@ METHODS = plan()["language"]["methods"]
 
 @pytest.mark.claim(
     "evidence-same-start-and-data",
-    "On source code, on chains and in the tasks every encoding meets the same initial weights outside the "
-    "encoding and the same data in the same order, for the same number of updates",
+    "On source code, on Markov chains and in the tasks, every encoding starts from the same weights "
+    "outside the encoding and is trained on the same data in the same order, for the same number of "
+    "updates.",
 )
 def test_every_encoding_starts_from_the_same_weights_and_meets_the_same_windows(monkeypatch):
     seen = {}
