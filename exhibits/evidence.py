@@ -95,10 +95,11 @@ def nats():
 
 def by_position():
     """Fifteen lines of loss against position, with the training length
-    marked. Before the mark they lie in one band, with no encoding and the
-    learned table at its upper edge. After it most stay level or rise a
-    little; those of sinusoids and RoPE rise far above all other lines. The
-    names are at the right, ordered by the loss at the end.
+    marked. Before the mark, the lines lie in one band; those without encoding
+    and with the learned table are at its upper edge. After the mark, most
+    lines stay level or rise a little; those of sinusoids and RoPE rise far
+    above all other lines. The names are on the right, ordered by the loss at
+    the end.
     """
     losses = _losses()
     options = (ALL, *losses)
@@ -181,7 +182,7 @@ def _by_position_live(pick, options, order):
         pick,
         {"name": Choice("encoding", options, ALL)},
         says="With {name}, the mean loss is {within:.2f} within the training "
-        "length and {far:.2f} far beyond it, on other bytes."
+        "length and {far:.2f} far beyond it, on different bytes."
         "{picked|| The thin lines are its seeds.}",
         call="import torch\n"
         "from experiments.runs import load\n\n"
@@ -295,9 +296,9 @@ def _far():
 
 
 def context():
-    """Fifteen small panels, one for each encoding: how the loss of the same
-    bytes changes with fewer or more bytes of context than 64, with which
-    they still lie within the training length; a band shows the 95 %
+    """Fifteen small line charts, one for each encoding: the change in the
+    loss of the same bytes, relative to the loss with 64 bytes of context,
+    plotted against the number of bytes of context. A band shows the 95 %
     interval. A dotted line marks the training length.
     """
     fig, axes = plt.subplots(
@@ -550,45 +551,50 @@ def fidelity():
         "none": ("–", "–"),
         "sinusoidal": ("added to the tokens", "the same"),
         "learned": (
-            "a row for each trained place",
+            "a row for each position in training",
             f"{ASKED:,} rows, of which {TRAINED} are trained",
         ),
-        "RoPE": ("turns all channels, in every layer", "the same"),
+        "RoPE": ("rotates all channels, in every layer", "the same"),
         "xPos": (
-            "fades over 512 tokens of 1,024 trained; attention in blocks "
-            "when texts are longer",
-            f"fades over {half} of {TRAINED}; no blocks",
+            "scale base 512 for training length 1,024; attention in blocks "
+            "if texts are longer",
+            f"scale base {half} for training length {TRAINED}; no blocks",
         ),
         "ALiBi": ("one set of slopes for all layers", "the same"),
         "T5": (
-            "queries times keys not divided; one table for all layers",
-            f"divided by the root of the width; its last bucket begins at "
-            f"{last} of {TRAINED} trained",
+            "products of queries and keys not divided; one table for all "
+            "layers",
+            f"divided by the root of the width; the last bucket begins at "
+            f"distance {last}, training length {TRAINED}",
         ),
-        "clipped bias": ("no paper of its own", f"ends at {clip}"),
-        "KERPLE": ("its code has one module for all layers", "the same"),
+        "clipped bias": ("no paper", f"clipped at distance {clip}"),
+        "KERPLE": ("one module for all layers, in its code", "the same"),
         "FIRE": (
-            "threshold at first 512 tokens",
-            f"the same, so {threshold / TRAINED:.0f} times the training",
+            "initial threshold: 512 tokens",
+            "the same, which is "
+            f"{threshold / TRAINED:.0f} times the training length",
         ),
-        "Sandwich": ("a width of its own", "the same, 128 channels"),
+        "Sandwich": ("a separate width", "the same: 128 channels"),
         "Shaw": (
-            "a table for keys and one for values in each layer, in base "
-            "models in each head too",
-            f"one for keys, for all layers and heads; ends at {clip}",
+            "a table for keys and a table for values in each layer; in base "
+            "models, separate tables for each head",
+            "one table for keys, for all layers and heads; clipped at "
+            f"distance {clip}",
         ),
         "DeBERTa": (
-            "looks both ways; projections in each layer; places added "
-            "after the last",
-            f"looks back; one pair of projections; no places; ends at {clip}",
+            "bidirectional; projections in each layer; absolute positions "
+            "added after the last layer",
+            "causal; one pair of projections; no absolute positions; "
+            f"clipped at distance {clip}",
         ),
         "Transformer-XL": (
-            "reads the window before; a projection in each layer",
-            "no window before; one projection",
+            "attends to the previous segment, too; a projection in each "
+            "layer",
+            "no previous segment; one projection",
         ),
         "CoPE": (
-            "its code has a table in each layer",
-            f"one table, of {clip} rows",
+            "a table in each layer, in its code",
+            f"one table with {clip} rows",
         ),
     }
     print("| Encoding | The paper, or its code | Here |")
@@ -642,12 +648,13 @@ def _known():
 
 
 def tasks():
-    """Three grids of fractions of right answers: a row for each encoding, a
-    column for each length, the training length first. Where a task was not
-    learned there, the row ends. In copying seven go on, and all fade, KERPLE
-    and ALiBi least. In recall fourteen go on, and ALiBi, FIRE, KERPLE and
-    Sandwich stay nearly full. In counting fourteen go on, and all fade, CoPE
-    last.
+    """Three grids of fractions of right answers, with a row for each encoding
+    and a column for each length, the training length first. A row ends after
+    the first column if the task was not learned. In copying, seven rows go
+    on, and their fractions fall with length, least with KERPLE and ALiBi. In
+    recall, fourteen rows go on, and the fractions of ALiBi, FIRE, KERPLE and
+    Sandwich stay near one. In counting, fourteen rows go on, and their
+    fractions fall with length, latest with CoPE.
     """
     found, known = _accuracies(), _known()
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 4), sharey=True)

@@ -41,12 +41,13 @@ NAMES = {  # of recipes, as the page has them
 
 
 def by_recipe():
-    """Eight small panels, one for each method: excess loss over the position,
-    a line for each recipe, and shaded from the lowest run to the highest.
-    RoPE rises with each recipe, and its band is wide at the end. DeBERTa,
-    forget gates and a window below a layer without positions stay near zero
-    with each. ALiBi's band is the widest. No positional encoding is far above
-    zero from the start, as is ALiBi with one of the recipes.
+    """Eight small charts of excess loss against position, one for each
+    method: a line for each recipe, and a band from the lowest run to the
+    highest. RoPE rises with each recipe, and its band is wide at the end.
+    DeBERTa, forget gates, and a window below a layer without positions stay
+    near zero with each recipe. ALiBi's band is the widest. No positional
+    encoding is far above zero from the start, as is ALiBi with one of the
+    recipes.
     """
     fig, axes = plt.subplots(
         4, 2, figsize=(4.4, 6.4), sharex=True, sharey=True
@@ -91,7 +92,7 @@ def table():
     """Excess loss within the training length and at the end, by recipe: the
     mean over seeds, and from the lowest seed to the highest.
     """
-    print("| Method | Recipe | Within | Far | Learned |")
+    print("| Method | Recipe | Within | At the end | Learned |")
     print("|---|---|--:|--:|---|")
     values = {}
     for name in ENCODINGS:
@@ -116,7 +117,7 @@ def depth():
     """Excess loss within the training length and at the end with two, three
     and four layers: the mean over seeds, and the lowest and highest seed.
     """
-    print("| Method | Layers | Within | Far | Learned |")
+    print("| Method | Layers | Within | At the end | Learned |")
     print("|---|--:|--:|--:|---|")
     values = {}
     for name in DECLARED["control"]["encodings"]:

@@ -8,14 +8,14 @@ from experiments.runs import RESULTS, key, plan, runs, stored
 
 FIELDS = {
     "experiment": "the module in `experiments/` that made the run",
-    "method": "the positional encoding; after a comma what else was changed in training",
+    "method": "the positional encoding; after a comma, what else was changed in training",
     "seed": "of the initial weights and of the order of the training data",
-    "measure": "in nats `excess_loss`, `loss_by_position` and `loss_by_context`, in fractions `accuracy`, "
-    "`exact` and `mirrored`",
+    "measure": "`excess_loss`, `loss_by_position` and `loss_by_context` are in nats; `accuracy`, `exact` and "
+    "`mirrored` are fractions",
     "setting": "the task, or the change at test time: a window (1024: none), a patch, a context extension",
-    "at": "the end of a band of positions, the start of a bin, the bytes before, or the evaluation length",
+    "at": "the end of a band of positions, the start of a bin, the bytes of context or the evaluation length",
     "value": "the mean over the texts of the evaluation",
-    "seconds": "the time of the run on one thread of a processor, with the evaluation",
+    "seconds": "the time of the run on one thread of a processor, including the evaluation",
     "torch": "the version of PyTorch",
 }
 MEASURES = ("excess_loss", "loss_by_position", "loss_by_context", "accuracy", "exact", "mirrored")

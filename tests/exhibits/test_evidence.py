@@ -346,15 +346,15 @@ def test_what_runs_here_is_told_of_each_encoding_as_it_is_made(capsys):
     assert made["learned"].add.table.shape[0] == language.EVAL_LENGTH and "1,024 rows" in here["learned"]
     assert made["CoPE"].scores.table.shape[0] == 32 and "32 rows" in here["CoPE"]
     for name, table in (("Shaw", made["Shaw"].table), ("clipped bias", made["clipped bias"].make.table)):
-        assert len(table) == 2 * 32 + 1 and "ends at 32" in here[name]
-    assert len(made["DeBERTa"].scores.table) == 2 * 32 and "ends at 32" in here["DeBERTa"]
+        assert len(table) == 2 * 32 + 1 and "clipped at distance 32" in here[name]
+    assert len(made["DeBERTa"].scores.table) == 2 * 32 and "clipped at distance 32" in here["DeBERTa"]
     at = torch.arange(128)[None]
     bias = language.byte_decoder("T5", 0).encoding
     torch.nn.init.normal_(next(bias.parameters()))
     row = bias.bias(at[:, -1:], at)[0, 0, 0].flip(0)  # by distance
     shares = [distance for distance in range(128) if row[distance] == row[127]]
-    assert shares == list(range(113, 128)) and "113 of 128" in here["T5"]
-    assert "over 64 of 128" in here["xPos"]  # held by tests/experiments/test_language.py
+    assert shares == list(range(113, 128)) and "distance 113, training length 128" in here["T5"]
+    assert "64 for training length 128" in here["xPos"]  # held by tests/experiments/test_language.py
     theirs = made["Sandwich"].bias(at, at)
     assert torch.equal(theirs, sandwich_bias(at, at, models.HEADS, dim=128)) and "128" in here["Sandwich"]
 
