@@ -145,12 +145,12 @@ def windows():
         }
         beaten = [*others.values()].count(True)
         level = [other for other, better in others.items() if better is None]
-        level = ", ".join(level) or "none of them"
+        level = ", ".join(level) or "–"
         print(f"| {name} |", _cells(name, _windows()), f"| {beaten}", end="")
         print(f" | {level} |")
     for label, far in (
-        ("as many states", lambda window: window),
-        ("as far as the layers reach", reach),
+        ("within one window", lambda window: window),
+        ("within both windows", reach),
     ):
         cells = _cells("count", [(e, far(seen)) for e, seen in _windows()])
         print(f"| *counting, {label}* | {cells} |||")
@@ -225,14 +225,14 @@ def _over_positions(name, window=EVAL_LENGTH):
 
 
 def floor():
-    """Loss over the position, from half the training length to eight times
-    it. The optimal loss, a thick gray line, falls all the way. Two broken
-    gray ones fall less and less: counting in the last stretch as long as
-    training, and in one nearly twice as long. DeBERTa ends just above the
-    optimum, KERPLE near the longer count, three encodings near the shorter
-    one or above it. RoPE rises steeply and meets the line of no positional
-    encoding, far above all; with a window, dashed, it ends near the shorter
-    count.
+    """Line chart of loss against position, from half the training length to
+    eight times that length. The optimal loss, a thick gray line, falls all
+    the way. Two broken gray lines fall less and less: the counting predictor
+    limited to as many states as in training, and limited to nearly twice as
+    many. DeBERTa ends just above the optimum, KERPLE near the longer limit,
+    and three encodings near the shorter limit or above it. RoPE rises steeply
+    to the line of no positional encoding, far above all others; with a
+    window, a dashed line, it ends near the shorter limit.
     """
     fig, ax = plt.subplots(figsize=(4.4, 3.5))
     best = torch.tensor([optimal_loss()[end] for end in ENDS])
@@ -261,12 +261,12 @@ def floor():
 
 
 def boots():
-    """Four lines over the position in the text: the probability that the
-    right sign typically got, in percent.
+    """Four lines that show the probability, in percent, that the right symbol
+    typically got, plotted against the position in the text.
 
-    The best possible guesser rises from end to end, and the best boots rise
-    just below it. Bare feet run far lower and level. Needles begin next to
-    the best, and fall down to bare feet.
+    The line “best possible” rises from end to end, and “best boots” rises
+    just below it. The line “no marks” is level and far lower. “Needles”
+    begins next to the best lines and falls to the line without marks.
     """
     lines = {
         "best": ("best possible", "gray"),
@@ -293,10 +293,11 @@ def boots():
 
 
 def today():
-    """Excess loss over the position in the text, from the training length to
-    eight times it. RoPE and no positions rise far up, T5 a little. DeBERTa
-    and three lines stay low all the way: a window below a layer without
-    positions, forget gates, and relative logits.
+    """Line chart of excess loss against position, from the training length to
+    eight times that length. The lines of RoPE and of no positions rise far,
+    that of T5 a little. DeBERTa and three other methods stay low all the way:
+    a window below a layer without positions, forget gates, and relative
+    logits.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     older = "none", "RoPE", "T5", _lowest_first()[0]
@@ -318,7 +319,7 @@ def recent():
     and whether at the end it is lower than that of the lowest encoding.
     """
     lowest = _lowest_first()[0]
-    print("| Method |", " | ".join(heads()), f"| At the end, than {lowest} |")
+    print("| Method |", " | ".join(heads()), f"| Compared with {lowest} |")
     print("|---" + "|--:" * len(ENDS) + "|---|")
     rows = [(name, EVAL_LENGTH) for name in BY_LAYER]
     rows.insert(1, ("window + NoPE layer", "temperature"))

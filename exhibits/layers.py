@@ -37,10 +37,11 @@ PARTED = {
 
 def patched():
     """Two grids of excess losses, within the training length and at the end:
-    a row for each model, a column for it as trained and for each patch of a
-    layer. To shift the first layer ruins all but
-    ALiBi and no positions, to shift the second changes nothing. At the end a
-    window in the first layer lowers RoPE's, one in the second does not.
+    a row for each model, and columns for the model as trained and for each
+    patch of a layer. A shift in the first layer ruins all models but ALiBi
+    and no positions; a shift in the second layer changes nothing. At the end,
+    a window in the first layer lowers the loss of RoPE, and a window in the
+    second layer does not.
     """
     found = methods("layers")
     columns = [PLAIN, *PATCHES]
@@ -96,7 +97,13 @@ def parted():
     """
     print("| First layer (RoPE) | Second layer: RoPE | Second layer: NoPE |")
     print("|---|--:|--:|")
-    values, heads = {}, {"sees all": "sees all", "window": f"sees {CLIP}"}
+    values, heads = (
+        {},
+        {
+            "sees all": "sees all states",
+            "window": f"sees {CLIP} states",
+        },
+    )
     for first, head in heads.items():
         cells = []
         for (sees, second), name in PARTED.items():
@@ -113,7 +120,8 @@ def stretched():
     excess loss within the training length and at the end, as trained and
     after a few updates at the full length.
     """
-    print("| Frequencies | Within | Far | Tuned: within | Tuned: far |")
+    heads = "Within", "At the end", "Tuned: within", "Tuned: at the end"
+    print("| Frequencies |", " | ".join(heads), "|")
     print("|---|--:|--:|--:|--:|")
     values = {}
     for name in _ways():

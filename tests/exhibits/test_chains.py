@@ -94,7 +94,7 @@ def test_the_tables_tell_what_was_kept_and_who_is_surely_nearer(capsys):
         others = [e for e in names if e != name]
         better = {e: compare(distance(name, FAR), distance(e, FAR)).better() for e in others}
         assert int(beats) == [*better.values()].count(True)
-        assert level == (", ".join(e for e in others if better[e] is None) or "none of them")
+        assert level == (", ".join(e for e in others if better[e] is None) or "–")
     for name in names:
         for end, window in (*asked, (FAR, "64"), (FAR, "32")):
             seen = "all" if window == ALL else window

@@ -133,7 +133,7 @@ def test_the_grids_and_the_table_of_layers_tell_what_was_kept(capsys):
     rows = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
     names = [["RoPE", "RoPE + NoPE layer"], ["window + RoPE layer", "window + NoPE layer"]]
     for (head, *cells), row in zip(rows, names, strict=True):
-        assert head == ("sees 32" if "window" in row[0] else "sees all")
+        assert head == ("sees 32 states" if "window" in row[0] else "sees all states")
         for cell, name in zip(cells, row, strict=True):
             assert cell.startswith(f"{excess(name).mean():.2f} ±")
     told = [excess(name).mean().item() for row in names for name in row]
