@@ -38,10 +38,10 @@ def pages_that_wait():
 
 
 def one_offset():
-    """Scores of one query and one key, three tokens apart, by position.
-
-    With one layout, the line is level. With the table in one layout and the
-    swap in the other, it goes up and down and never settles.
+    """Two lines that show the score of a query and a key three tokens apart,
+    plotted against the position of the query. With one layout, the line is
+    level. With the table in one layout and the swap in the other, the line
+    goes up and down and never settles.
     """
     made = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, DIM, generator=made, dtype=torch.float64)
@@ -87,10 +87,11 @@ def _read(q, k, v, shown):
 
 
 def where_faults_hide():
-    """Three lines on logarithmic axes: the relative error by position. The
-    window is wrong from token 65 on and the selection from token 257 on; each
-    is exactly right before. Rounded angles are wrong from the second token
-    on, with an error a thousand times smaller at first than at the end.
+    """Three lines on logarithmic axes that show the relative error by
+    position. The window is wrong from token 65 on and the selection from
+    token 257 on; each is exactly right before that token. Rounded angles are
+    wrong from the second token on, with an error that is at first a thousand
+    times smaller than at the end.
     """
     length, window, selected = 1024, 64, 256
     q, k, v = _heads(length)
