@@ -134,11 +134,11 @@ def _excess_losses():
 
 
 def parameters():
-    """Bars of the learned parameters on a logarithmic scale. DeBERTa has
-    most, then the learned table, Transformer-XL, relative logits and PaTH;
-    forget gates, Shaw, CoPE and clipped biases have some thousand each; T5,
-    FIRE and KERPLE fewer. None, sinusoidal, RoPE, xPos, ALiBi and Sandwich
-    have none.
+    """Bar chart of the learned parameters, on a logarithmic scale. DeBERTa
+    has the most, then the learned table, Transformer-XL, relative logits and
+    PaTH; forget gates, Shaw, CoPE and clipped biases have some thousand each;
+    T5, FIRE and KERPLE have fewer. None, sinusoidal, RoPE, xPos, ALiBi and
+    Sandwich have none.
     """
     named = {row["snippet"]: row["short"] for row in DATA["method"]}
     counts = {
@@ -181,9 +181,9 @@ def models():
 def families_by_year():
     """Models by name, the oldest at the top, each with a dot in the column of
     its kind of encoding: added, bias or score, rotation, rotation in some
-    layers, none. At the top the dots stand in the first two columns; from
-    2023 on most stand in the column of rotation, none in the first and only
-    the last again in the second.
+    layers, none. At the top, the dots are in the first two columns; from 2023
+    on, most dots are in the rotation column, none is in the first column, and
+    only the dot of the newest model is in the second column again.
     """
     kinds = {  # and colour, filled or hollow
         "added": ("C0", "C0"),

@@ -180,8 +180,8 @@ def _turns(row, _):
 
 
 def _layouts(value):
-    names = {"half": "halves", "interleaved": "neighbours", "axes": "by rows and columns"}
-    return " and ".join(names.get(each, each) for each in value)
+    names = {"axes": "by rows and columns"}
+    return " and ".join(names.get(each, f"in the {each} layout") for each in value)
 
 
 def _shares(value):
@@ -194,7 +194,7 @@ def _bases(value):
     return f"with default base {' and '.join(f'{each:,.0f}' for each in value)}"
 
 
-_OF_TURNS = {"layout": _layouts, "share": _shares, "base": _bases}
+_OF_TURNS = {"share": _shares, "layout": _layouts, "base": _bases}
 
 
 def plan(numbers, layers):
@@ -222,10 +222,10 @@ _SAY = {
     "rotation": _turns,
     "scaling": lambda row, value: f"scaled by {', '.join(value)}",
     "bare": lambda row, value: f"no rotation (NoPE) in {plan(value, row.layers)}",
-    "reordered": lambda row, value: "its weights pair neighbours, by the source",
+    "reordered": lambda row, value: "its weights pair adjacent channels, according to the source",
     "windows": _windows,
     "sinks": lambda row, value: "sinks",
-    "temperature": lambda row, value: "a temperature by place",
+    "temperature": lambda row, value: "a temperature that depends on position",
     "added": lambda row, value: {
         "learned": "adds a learned table",
         "fixed": "adds a fixed table",

@@ -183,7 +183,7 @@ def test_a_model_in_the_matrix_has_the_method(library):
         "deberta": "bucketed distances",
         "rope": "rotates",
         "alibi": "linear in distance",
-        "relative_logits": "each token mixes",
+        "relative_logits": "mixes from learned profiles",
     }
     models = {model["name"]: f"{said(model)}; {model.get('note', '')}" for model in MODELS}
     for row in DATA["method"]:

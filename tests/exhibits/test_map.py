@@ -130,7 +130,7 @@ MADE_UP = {
         Method(score=lambda q, k, x, at: scaled_dot_product(q, k) + 0.1 * at),
         ({"scores": "add"}, "position"),
     ),
-    "a temperature by place": (
+    "a temperature that depends on position": (
         Method(turn=of_query(lambda x, at: x * (2 + at).log())),
         ({"q and k": "scale"}, "position"),
     ),

@@ -45,13 +45,13 @@ def test_what_is_not_measured_says_why_and_states_nothing_as_measured():
 
 def test_words_name_witnesses():
     said = words(row_of("smollm3"))
-    assert said[0] == "rotates halves, whole heads, with default base 2,000,000 ✓"
+    assert said[0] == "rotates whole heads, in the half layout, with default base 2,000,000 ✓"
     assert said[1] == "no rotation (NoPE) in every 4th layer from layer 3 on ✓"
     assert words(row_of("bloom"))[0] == "a bias linear in distance ✓"
     assert words(row_of("gpt2"))[0].startswith("adds a learned table")
     assert words(row_of("resnet")) == ["no attention"]
     assert words(row_of("kimi_linear")) == ["no positions in its attention"]
-    assert "its weights pair neighbours, by the source" in words(row_of("deepseek_v3"))
+    assert "its weights pair adjacent channels, according to the source" in words(row_of("deepseek_v3"))
     assert "inside the score" in " ".join(words(row_of("xlnet")))
     assert words(row_of("qwen4_exp_text"))[-1].startswith(
         "not measured: the configuration itself builds no model"
