@@ -85,7 +85,7 @@ def outcomes():
             found = known[name.replace(" ", "-")][case["name"]]
             cells.append(_cell(found, case["means"]))
             silent[name] += cells[-1].startswith("**")
-        _row((case["name"], *cells))
+        _row((case.get("title", case["name"]), *cells))
     return {
         "cases": len(DATA["case"]),
         "length": LENGTH,

@@ -40,7 +40,7 @@ def meanings():
         ),
         "dynamic": (dynamic_ntk(plain, 2.0, LENGTH, 2 * LENGTH), 1.0),
         "YaRN": (yarned(), sharper),
-        "YaRN, attention as it was": (yarned(), 1.0),
+        "YaRN without attention factor": (yarned(), 1.0),
         "YaRN, beta_fast 8": (yarned(beta_fast=8.0), sharper),
         "YaRN, unrounded": (yarned(truncate=False), sharper),
         "YaRN from 16,384": (yarned(LENGTH), sharper),
