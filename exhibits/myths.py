@@ -600,8 +600,8 @@ def one_compass():
 
 
 def three_friends():
-    """Three doors. Two are closed, below them “it looks locked” and “it
-    always is”. The third, “I pushed”, stands open.
+    """Three doors. Two are closed; below them are the words “it looks locked”
+    and “it always is”. The third door, “I pushed”, is open.
     """
     fig, axes = plt.subplots(1, 3, figsize=(4.4, 1.9))
     says = ("“It looks locked.”", "“It always is.”", "“I pushed.”")

@@ -144,9 +144,10 @@ def waves():
 
 
 def unit():
-    """A curve of similarity over times from zero to one. With a factor of one
-    it is a flat line near one: all times have almost the same encoding. With
-    a large factor it is a narrow peak at the chosen time.
+    """A curve that shows the similarity of each time from zero to one to the
+    chosen time. With a factor of one, it is a flat line near one: all times
+    have almost the same encoding. With a large factor, it is a narrow peak at
+    the chosen time.
     """
     dim = 64
     times = torch.arange(101, dtype=torch.float64) / 100
