@@ -306,9 +306,10 @@ def mirror_images():
 
 def mirrored():
     """Dot plot with a row for each encoding and a dot for each seed: the
-    fraction of correct translations among dates that are another date if
-    read backwards. ALiBi, with a symmetric bias, does not pass the dashed
-    line at one half, and neither do the two rows without positions.
+    fraction of correct translations among dates that are another date if read
+    backwards. The dots of ALiBi, which has a symmetric bias, do not pass the
+    dashed line at one half, and neither do those of the two rows without
+    positions.
     """
     found = _of("mirrored")
     order = sorted(found, key=lambda name: _mean(found[name]))

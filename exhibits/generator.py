@@ -175,9 +175,9 @@ def beyond():
     generated text, for five encodings.
 
     A grey line far above the others is real text. RoPE's line starts highest
-    and falls to almost nothing, the sinusoidal line falls, too, ALiBi's is
-    level, and that without positions stays near zero. The learned table has
-    one point.
+    and falls to almost nothing, the sinusoidal line falls, too, ALiBi's line
+    is level, and the line without positions stays near zero. The learned
+    table has one point.
     """
     results, values = load("generator"), {}
     fig, ax = plt.subplots(figsize=(4.4, 2.9))

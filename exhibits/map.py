@@ -135,9 +135,9 @@ def grid():
 
 
 def shelf():
-    """Four stops on the way of a word. At the door stand a card and a clock,
-    at the next stop two needles, then three voices that grow fainter, and
-    at the last stop a parcel with a small note.
+    """Four stops on the way of a word. At the door, there are a card and a
+    clock; at the next stop, two needles; then three voices that grow fainter;
+    and at the last stop, a parcel with a small note.
     """
     fig, ax = plt.subplots(figsize=(4.4, 1.6))
     ax.plot([0, 4.3], [0.62, 0.62], color="gray")

@@ -62,8 +62,9 @@ def doors():
     """Two rows of eight squares, one for each word. The last word listens.
 
     Above, all doors are ajar, and squares are paler the farther back they
-    are. Below, a door behind the second full stop is almost shut: all words
-    up to it are nearly white, and the two words after it have full colour.
+    are. Below, the door after the second full stop is almost shut: the
+    squares of all words before it are nearly white, and the two words after
+    it have full colour.
     """
     ajar = torch.full((len(WORDS),), 0.8)
     shut = torch.where(STOPS.roll(1), 0.1, 0.95)
@@ -88,12 +89,12 @@ def doors():
 
 
 def by_gates():
-    """Two lines over eight words: the factor on the weight of each word when
-    the last word attends to it.
+    """Two lines that show, for each of eight words, the factor on its weight
+    when the last word attends to it.
 
     With ALiBi, the line rises smoothly from the first word to the last. With
-    gates, almost everything is left of the words of the last sentence, and
-    each full stop makes a deep step.
+    gates, the words of the last sentence keep almost all of their weight, and
+    there is a deep step at each full stop.
     """
     query, keys = torch.tensor([len(WORDS) - 1]), torch.arange(len(WORDS))
     level = alibi_bias(query, keys, torch.tensor([0.25]))[0, 0]
@@ -134,9 +135,10 @@ def by_gates():
 
 
 def mixed():
-    """A line over the distance from a query back to a key: the weighted sum
-    of three profiles, which are a peak at distance one, a fall from the query
-    on and a slow rise. Beyond a dotted line, the sum is zero.
+    """A line that shows the weighted sum of three profiles, plotted against
+    the distance from a query back to a key. The profiles are a peak at
+    distance one, a fall from the query on and a slow rise. Beyond a dotted
+    line, the sum is zero.
     """
     extent, query = 12, 15
     back = torch.arange(extent)
@@ -206,9 +208,10 @@ def _positions(gates):
 
 
 def cope_positions():
-    """Two staircases over the words of three short sentences. If every word
-    counts, each word is a step of its own. If only full stops count, all
-    words of a sentence are on one step.
+    """Two staircase lines that show the position of each word of three short
+    sentences, relative to the last word. If every word counts, each word is a
+    step of its own. If only full stops count, all words of a sentence are on
+    one step.
     """
     every = _positions(torch.ones(len(WORDS)))
     stops = _positions(torch.tensor([word == "." for word in WORDS]))
