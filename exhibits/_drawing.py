@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 # Where an encoding enters; all that enter there have one colour.
 FAMILIES = {
     "added to the input": ("sinusoidal", "learned"),
-    "turning q and k": ("RoPE", "xPos"),
+    "rotating q and k": ("RoPE", "xPos"),
     "added to scores": (
         *("ALiBi", "T5", "clipped bias"),
         *("KERPLE", "FIRE", "Sandwich"),

@@ -1,4 +1,5 @@
-"""What length costs: the same bytes, asked for with few and with many before.
+"""Loss by context length: the same bytes, predicted with few and with many
+bytes before them.
 
 The kept results of experiments/language.py. Its losses by position compare
 other bytes at each position, and so cannot tell this.

@@ -51,7 +51,7 @@ def angles(positions, dim=DIM, base=10_000.0):
 
 
 def turned(x, positions, angles=angles, layout="half"):
-    """x (..., heads, tokens, dim), turned at positions (..., tokens)."""
+    """Rotate x (..., heads, tokens, dim) by positions (..., tokens)."""
     angle = angles(positions, x.shape[-1]).unsqueeze(-3)
     cos, sin = angle.cos(), angle.sin()
     if layout == "interleaved":
@@ -93,7 +93,7 @@ def look(q, memory, shown=None, window=None):
 
 
 def behind(count, q):
-    """The places of the queries behind count others: (batch, queries)."""
+    """Positions of queries that follow `count` tokens: (batch, queries)."""
     return (count + torch.arange(q.shape[2])).expand(len(q), -1)
 
 
@@ -103,7 +103,7 @@ def counted(ids, real, memory):
 
 
 def attend(layer, q, k, v, places, real, cache):
-    """Turn, keep, look: what a layer does, and exhibits replace."""
+    """Rotate, cache and attend: what a layer does, and exhibits replace."""
     q, k = turned(q, places), turned(k, places)
     cache[layer] = cache[layer].plus(k, v, places, real)
     return look(q, cache[layer])
@@ -149,7 +149,7 @@ def decoder(attend=attend, place=counted, start=None, layers=2):
 
 
 def server(place, start=None):
-    """A decoder that counts places by itself, whatever it is told."""
+    """A decoder that counts positions itself, whatever it is given."""
     inner = decoder(place=place, start=start)
 
     def model(ids, mask=None, positions=None, cache=None):

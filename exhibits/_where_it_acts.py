@@ -56,7 +56,7 @@ class _Probe:
         """What a step does with each of the vectors x, on its own.
 
         A map that is not affine gates. One that is adds what it makes of
-        zeros; its matrix turns and scales, by its polar factors.
+        zeros; its matrix rotates and scales, by its polar factors.
         """
         if not self.seen(step(x) - x):
             return ()
@@ -181,7 +181,7 @@ class _Probe:
         )
 
     def by_axes(self):
-        """Whether each coordinate of a place matters, if there are more."""
+        """Whether each of several coordinates of a position matters."""
         here, change = self.pair(self.x, self.at), []
         for step in torch.eye(self.axes).long():
             at = self.at.clone()

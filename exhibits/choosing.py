@@ -49,7 +49,7 @@ def _count(module):
 
 @torch.no_grad()
 def _moves(scores, x):
-    """How far the scores change if the whole text stands SHIFT places on."""
+    """How far the scores change if the text is shifted by SHIFT."""
     at = torch.arange(x.shape[-2])
     change = scores(x, at + SHIFT) - scores(x, at)
     seen = torch.ones(len(at), len(at), dtype=torch.bool).tril()
@@ -61,7 +61,7 @@ def _longest(scores):
     """How long a text may be, found by a last query that is far from all.
 
     Its content is that of the first third, so that their scores differ by
-    their places alone.
+    their positions.
     """
     near = torch.randn(HEADS, 1, WIDTH // HEADS).repeat(1, STEPS, 1)
     far, first = near.clone(), STEPS // 3
@@ -81,7 +81,7 @@ def _longest(scores):
 
 
 def _xpos_reach():
-    """The last place, from the centre, up to which tables are numbers."""
+    """The last position from the centre up to which tables are finite."""
     places = torch.arange(2**16)
     tables = xpos_tables(places, WIDTH // HEADS, "key", centre=0)
     finite = torch.stack(tables).isfinite().all(0).all(-1)

@@ -17,7 +17,7 @@ from experiments.runs import RESULTS, load, made_with, stored
 LINEAR, QUADRATIC = (
     [name for family in families for name in FAMILIES[family]]
     for families in (
-        ("added to the input", "turning q and k"),
+        ("added to the input", "rotating q and k"),
         ("added to scores", "inside the score"),
     )
 )

@@ -97,7 +97,7 @@ def by_position():
     """Fifteen lines of loss against position, with the training length
     marked. Before the mark, the lines lie in one band; those without encoding
     and with the learned table are at its upper edge. After the mark, most
-    lines stay level or rise a little; those of sinusoids and RoPE rise far
+    lines are flat or rise a little; those of sinusoids and RoPE rise far
     above all other lines. The names are on the right, ordered by the loss at
     the end.
     """
@@ -359,7 +359,7 @@ def _compared(one, other, before):
 
 def verdicts():
     """Beside no positions, far out, in words that the rule decides; and how
-    many are better, worse, or not to be told apart.
+    many are better, worse, or not distinguishable.
     """
     found = {
         _key(name): _compared(name, "none", LONG).verdict(WORDS)
@@ -372,7 +372,7 @@ def verdicts():
 
 
 def level():
-    """How much the lines by position fall of encodings that stay level."""
+    """How much the lines of encodings that do not degrade fall."""
     losses = _losses()
     falls = [
         (_band(losses[name], "within") - _band(losses[name], "far")).mean()
@@ -412,7 +412,7 @@ def variants():
 
 
 def windows():
-    """Four encodings, within the trained length and with the most bytes
+    """Four encodings, within the training length and with the most bytes
     before them, by how many are seen at test time; and a count of five bytes.
     """
     far = {f"{window:,}": (window, LONG) for window in changed.WINDOWS}

@@ -46,7 +46,7 @@ def who_bit_whom():
     places = sinusoidal_encoding(torch.arange(3), 16)
 
     def outputs(order):
-        """All that the layer makes of the words in an order, (places, words)
+        """The layer's output for the words in an order, (positions, words)
         of zeros and ones: (2, numbers), without and with positions."""
         text = order @ words
         made = layer(torch.stack((text, text + places)))[0]

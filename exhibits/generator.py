@@ -90,7 +90,7 @@ def by_position():
     Up to position 128, the training length, the model without positions has
     the highest loss and RoPE the lowest. The line of the learned table ends
     there. Beyond it, the sinusoidal line jumps above all others; RoPE's line
-    rises a little later, and just as high; ALiBi's line stays level.
+    rises a little later, and just as high; ALiBi's line is flat.
     """
     results, values = load("generator"), {}
     fig, ax = plt.subplots(figsize=(4.4, 3.1))
@@ -118,7 +118,7 @@ def by_position():
 
 
 def _lead(results):
-    """How far past the trained length RoPE is better than ALiBi, by seed."""
+    """How far past the training length RoPE is better than ALiBi, by seed."""
     rope, alibi = (
         torch.tensor([run["loss_by_position"] for run in results[name]])
         for name in ("RoPE", "ALiBi")

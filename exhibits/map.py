@@ -147,7 +147,7 @@ def shelf():
     )
     for x, says in (
         (0.5, "at the door:\npin it on"),
-        (1.6, "needles:\nturn them"),
+        (1.6, "needles:\nrotate them"),
         (2.7, "listening:\nfainter"),
         (3.8, "handing over:\nadd a note"),
     ):

@@ -41,7 +41,7 @@ def street():
     roofs = torch.tensor([0, 0.6, 1, 0.6, 0, 0, math.inf])
 
     def houses(places, there):
-        """Return outlines of the houses at places that are there."""
+        """Return outlines of the houses at positions within the text."""
         x = places[:, None] + walls
         y = torch.where(there[:, None], roofs, math.inf)
         return torch.stack((x.flatten(), y.flatten()), 1)

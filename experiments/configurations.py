@@ -1,4 +1,4 @@
-"""What classes of transformers take for keys that a config.json leaves out, and how their code turns q and k.
+"""Defaults of transformers' classes for keys that a config.json leaves out, and how they rotate q and k.
 
     python experiments/configurations.py            each model type that is known here, again
     python experiments/configurations.py qwen3      some, beside those that are there
@@ -6,8 +6,8 @@
 It writes MEASURED in the package's config.py, which `make dates` copies into snippets/: a row for each model
 type that reads text by RoPE, ALiBi, T5's buckets or a learned table, and for each case of docs/dialects.toml
 what stacks made of it. A class is asked: its configuration is built with and without a key, a small random
-model of it runs, and the function that turns its q and k is given unit vectors. A type stays out, with the
-reason on stderr, where the calls that read_config.py prints for it do not turn as it does.
+model of it runs, and the function that rotates its q and k is given unit vectors. A type stays out, with the
+reason on stderr, where the calls that read_config.py prints for it do not rotate as it does.
 """
 
 import ast
@@ -112,7 +112,7 @@ HIDDEN = -1e4  # what a mask adds to a score, or less
 
 
 def turning(model):
-    """Each call that turns q and k in a run: the function, and what it was given."""
+    """Each call that rotates q and k in a run: the function and its arguments."""
     module, calls, depth = sys.modules[type(model).__module__], [], [0]
     names = [
         n
@@ -146,7 +146,7 @@ def turning(model):
 
 
 def turned(call, query=QUERY, key=KEY):
-    """Scores of unit vectors, (dim, dim), the first turned as a query's, the second as a key's."""
+    """Scores of unit vectors, (dim, dim), the first rotated as a query, the second as a key."""
     function, given, named = call
     taken = list(inspect.signature(function).parameters)
     first = next(n for n, name in enumerate(taken) if re.search("cos|sin|freq|emb|position", name))
@@ -486,7 +486,7 @@ def _pairs(tables):
 
 
 def _windows(kind, config, facts, model):
-    """By which rule layers have a window, and which do not turn."""
+    """By which rule layers have a window, and which have no rotation."""
     made, source = {}, inspect.getsource(sys.modules[type(model).__module__])
     if crossed := getattr(config, "cross_attention_layers", None):
         made["crossed"] = crossed

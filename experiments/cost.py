@@ -3,7 +3,7 @@
 Ratios hold only between what was measured together. So there is one run, "all": in each round every
 method at every length has its turn. It measures one thread of the CPU, whatever device others train on.
 
-    own        what the encoding itself does: the marks, the turned q and k, the bias, or the scores
+    own        what the encoding itself computes: vectors to add, rotated q and k, the bias, or the scores
     forward    one block: attention that makes all scores, and the network after it
     training   the same with the gradients of everything learned and of the input
     decoding   the block for one new token with a cache

@@ -1,7 +1,7 @@
 """Carry a run out and note which code made its result; say whether that is still the code.
 
 A run without chance depends on the code that it executes and on the data that it reads. So a result belongs
-to the functions of ours that ran, and to what importing their modules executes, told apart as for exhibits.
+to our functions that ran, and to what importing their modules executes, distinguished as for exhibits.
 What an error says is no part of it.
 """
 

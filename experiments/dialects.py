@@ -1,4 +1,4 @@
-"""What stacks make of a config.json: each turns known channels, for every case of docs/dialects.toml.
+"""What stacks make of a config.json: each rotates known channels, for every case of docs/dialects.toml.
 
     python experiments/dialects.py transformers-4
     python experiments/dialects.py transformers-5
@@ -12,7 +12,7 @@ exhibits/dialects.py shows. --source names a checkout of what is no package: the
 the commit that llama-cpp-python was built from, and the code that a model's makers released, of which only
 the functions that make and use the tables are run (DeepSeek-V3, gemma and mistral-inference likewise).
 
-A stack is asked for a rotation, not for a setting: the angle by which position one turns each pair, in
+A stack is measured by a rotation, not by a setting: the angle by which position one rotates each pair, in
 radians, and by how much it lengthens. llama.cpp gives no rotation away, so a small model is written whose
 attention weights tell it.
 """
@@ -60,7 +60,7 @@ def turns(rotation):
 
 
 def by_transformers(config, length, _):
-    """Versions 4 and 5 alike: the class of Llama's tables, and its function that turns."""
+    """Versions 4 and 5 alike: the class of Llama's tables, and its function that rotates."""
     import torch
     from transformers import LlamaConfig
     from transformers.models.llama import modeling_llama
@@ -140,7 +140,7 @@ def by_makers(config, length, source):
 
 
 def _by_gemma(config, source):
-    """Its function of JAX, run with NumPy in the place of JAX."""
+    """Its JAX function, run with NumPy instead of JAX."""
     import numpy as np
 
     rotate = _functions(source / "gemma/gm/math/_positional_embeddings.py", jnp=np)["apply_rope"]
@@ -238,7 +238,7 @@ OF_PLAIN_ROPE = "Unknown RoPE type: default"  # llama.cpp's converter says so of
 
 
 class _Heard(logging.Handler):
-    """Warnings, whoever logs them."""
+    """All warnings, from any logger."""
 
     def __init__(self):
         super().__init__(logging.WARNING)

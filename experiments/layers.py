@@ -6,7 +6,7 @@ Two methods are new here, and have RoPE in the first layer:
     RoPE + NoPE layer     no window, and no positions in the second
 
 With these, RoPE in both layers and "window + NoPE layer" of chains.py, the effects of the window and of the
-layer without positions are told apart.
+layer without positions are distinguished.
 
 A patch changes the encoding of one layer at test time, with nothing retrained:
 

@@ -37,9 +37,9 @@ def copying(rows, length, generator):
 
 
 def recall(rows, length, generator):
-    """Noise, two marks in it, a value after each; one is asked for at the end, and either at random before.
+    """Noise with two marks in it and a value after each; the end asks for one of them, chosen at random.
 
-    Marks stand at even places, so that none stands where another's value does.
+    Marks are at even positions, so that none is where another mark's value is.
     """
     tokens = torch.randint(LETTERS, (rows, length), generator=generator)
     pairs = torch.rand((rows, (length - 1) // 2), generator=generator).argsort(-1)

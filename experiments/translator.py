@@ -1,7 +1,7 @@
 """A translator of dates, from German to American English.
 
 An encoder reads "21. November 2026", a decoder writes "November 21, 2026". In
-four styles, from "21.11.26" on, day and month change places, zeros are dropped
+four styles, from "21.11.26" on, day and month are swapped, zeros are dropped
 and numbers become names. Each digit is a token, so that nothing but order tells
 a day from a month.
 

@@ -14,7 +14,7 @@ from experiments.census.rows import FIELDS, UNSURE, census, composites, digest, 
 DATA = "data/census"
 SOURCE = "https://github.com/huggingface/transformers/blob/v{version}/src/{file}#L{line}"
 OF_A_ROW = {
-    "reads": "input: text, pictures, films (videos), sound, (time) series, vectors of a model, or unknown",
+    "reads": "input: text, images, videos, sound, (time) series, vectors of a model, or unknown",
     "layers": "number of layers with attention that were measured; null if not all layers were built",
     "part_of": "the composite models that contain this type",
     "dates": "on its documentation page: released on, paper, added; with the commit of the page",

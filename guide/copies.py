@@ -1,6 +1,6 @@
 """When the code of each file to copy last changed.
 
-    python -m guide.copies     write that into the head of each file, and make the copies of packages anew
+    python -m guide.copies     write that into the head of each file, and copy the packages again
 
 That is the author's date of the commit in which the code became what it is. Comments, docstrings and layout
 do not count.

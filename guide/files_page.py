@@ -84,7 +84,7 @@ def _speed(name):
 
 
 def _held(rows):
-    """Of work that is told twice, with tables made anew and held, the second."""
+    """Of work that is listed twice, with tables computed and with tables cached, the second."""
     held = {(row["what"], row["size"]) for row in rows if row["story"] == "held"}
     return [row for row in rows if row["story"] == "held" or (row["what"], row["size"]) not in held]
 

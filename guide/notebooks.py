@@ -22,7 +22,7 @@ def files(site):
         for name in labs.notebooks()
         for file, solved, _ in labs.published(name)
     }
-    readme = f"The notebooks of <{site}>. The build writes this branch anew each time: edit its sources.\n"
+    readme = f"The notebooks of <{site}>. The build overwrites this branch each time: edit its sources.\n"
     return found | {
         "README.md": readme,
         "requirements.txt": "\n".join([*labs.needed(), ""]),

@@ -122,7 +122,7 @@ def measure_all(again=()):
 
 
 def reusable_rows(head, trusted=False):
-    """Rows of the file whose models were measured as they would be now, read anew if reading has changed.
+    """Rows whose models were measured as they would be now, read again if the code that reads has changed.
 
     trusted: rows count as measured so, whatever has changed in the code that measures.
     """

@@ -142,7 +142,7 @@ def _rotates(layers):
 
 
 def _of_scores(layers, seen):
-    """Windows, sinks, and what places add to scores whose queries do not move."""
+    """Windows, sinks, and what positions add to scores whose queries do not move."""
     still = [layer for layer in seen if layer.kind in ("still", "adds")]
     how = {_bias(layer.scores) for layer in still} - {"no"}
     return {
@@ -170,7 +170,7 @@ def _visible(scores):
 
 
 def _bias(scores):
-    """What places add to the scores of the query in the middle: "no", "linear", "table" or "in_score"."""
+    """What positions add to the scores of the query in the middle: "no", "linear", "table" or "in_score"."""
     tokens = scores.shape[-2]
     row = scores[:, :, tokens // 2, :tokens].double()
     row = row[:, :, _visible(row).all((0, 1))]

@@ -82,7 +82,7 @@ def _in_short(tests):
 
 
 def _made(node, tests):
-    """For each place where a rotary module is made, the tests of the branches that lead there."""
+    """For each line that creates a rotary module, the conditions of the branches that lead to it."""
     if isinstance(node, (ast.If, ast.IfExp)):
         test = ast.unparse(node.test)
         yes, no = (each if isinstance(each, list) else [each] for each in (node.body, node.orelse))

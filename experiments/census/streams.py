@@ -11,7 +11,7 @@ class _Arrived(BaseException):
 
 
 def added(model, run):
-    """What tells places apart before the first layer: learned, fixed, convolution, no or unknown."""
+    """What distinguishes positions before the first layer: learned, fixed, convolution, no or unknown."""
     first = _first_layer(model, run)
     if first is None:
         return "unknown"
@@ -100,7 +100,7 @@ def _varies(stream):
 
 
 def _tells_places(table, layer, run):
-    """Are all places the same without this table, and tokens still not?"""
+    """Whether all positions become equal without this table, while tokens still differ."""
     kept = table.detach().clone()
     with torch.no_grad():
         table.zero_()

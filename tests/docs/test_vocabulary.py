@@ -1,17 +1,28 @@
-"""The prose uses the field's words: private ones are counted, and their number may only go down."""
+"""What people read uses the field's words: private ones are counted, and their number may only go down."""
 
+import ast
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from executable_prose.project import DOCS
+from executable_prose.project import DOCS, ROOT
 
 RULES = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
 PAGES = [path for path in sorted(DOCS.rglob("*.md")) if path.name != "changes.md"]
-# Code, formulas, link targets and tags.
-HIDDEN = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<[^>]*>")
+# Docstrings, messages, axis labels and printed tables. snippets/ has copies of what packages/ has.
+SOURCES = [
+    "exhibits",
+    "guide",
+    "labs",
+    "snippets",
+    "packages/check-positions/src",
+    "packages/executable-prose/src",
+]
+CODE = [file for folder in SOURCES for file in sorted((ROOT / folder).rglob("*.py"))]
+# Code, formulas, link targets, tags and inserted values.
+HIDDEN = re.compile(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)|<[^>]*>|\{[^}]*\}|>>> .*")
 
 
 def sentences(text):
@@ -28,10 +39,19 @@ def sentences(text):
             yield number, HIDDEN.sub(lambda m: " " * len(m[0]), line)
 
 
-def findings(text):
-    """Return each private word or pattern in a page's prose, with its line and what to write instead."""
+def strings(source):
+    """Yield the number and the words of each line of a string that is a sentence or a label, not code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            for offset, line in enumerate(node.value.splitlines()):
+                if not re.search(r"\w = |\w\(|^ {4,}", line):
+                    yield node.lineno + offset, HIDDEN.sub(lambda m: " " * len(m[0]), line)
+
+
+def findings(lines):
+    """Return each private word or pattern in numbered lines, with its line and what to write instead."""
     found = []
-    for number, line in sentences(text):
+    for number, line in lines:
         for rule in RULES["word"]:
             for hit in re.finditer(rf"\b(?:{rule['not']})\b", line, re.I):
                 if not _is_excepted(rule, line[: hit.start()], line[hit.end() :]):
@@ -49,12 +69,14 @@ def _is_excepted(rule, before, after):
     )
 
 
-def test_private_words_become_fewer():
-    found = [
-        f"{page.relative_to(DOCS)}:{each}" for page in PAGES for each in findings(page.read_text("utf-8"))
-    ]
-    told = [*found, f"{len(found)} findings; tests/docs/vocabulary.toml allows {RULES['allowed']}"]
-    assert len(found) <= RULES["allowed"], "\n".join(told)
+@pytest.mark.parametrize(
+    ("files", "lines", "allowed"), [(PAGES, sentences, "allowed"), (CODE, strings, "allowed_in_code")]
+)
+def test_private_words_become_fewer(files, lines, allowed):
+    texts = {file.relative_to(ROOT): lines(file.read_text("utf-8")) for file in files}
+    found = [f"{file}:{each}" for file, text in texts.items() for each in findings(text)]
+    told = [*found, f"{len(found)} findings; tests/docs/vocabulary.toml has {allowed} = {RULES[allowed]}"]
+    assert len(found) <= RULES[allowed], "\n".join(told)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +93,6 @@ def test_private_words_become_fewer():
     ],
 )
 def test_what_counts_as_a_finding(text, expected):
-    found = findings(text)
+    found = findings(sentences(text))
     assert len(found) == len(expected)
     assert all(word in each for word, each in zip(expected, found, strict=True))

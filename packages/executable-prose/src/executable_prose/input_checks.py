@@ -24,7 +24,7 @@ NO_ADDRESS = re.compile(r"""[\s"<>\\^`{|}]|script:""", re.I)
 
 
 def fault() -> str | None:
-    """The place of the first fault and what to do; None if there is none."""
+    """Where the first fault is and what to do about it; None if there is no fault."""
     try:
         missing = [room for room in project.settings().sources if not (project.ROOT / room).is_dir()]
         if missing:

@@ -23,7 +23,7 @@ Gives = Callable[[str], "Result"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rewrite-goldens", action="store_true", help="write the golden files anew")
+    parser.addoption("--rewrite-goldens", action="store_true", help="rewrite the golden files")
     parser.addoption("--cold", action="store_true", help="believe no cache of what exhibits give")
 
 

@@ -139,7 +139,7 @@ def _check_kind(block, directives):
 
 
 def exhibits(text: str) -> list[str]:
-    """The exhibits that a page places, in order, as `module.function`."""
+    """The exhibits that a page contains, in order, as `module.function`."""
     return [(block.argument.split() or [""])[0] for block in _of(text, "exhibit")]
 
 

@@ -85,7 +85,7 @@ class Worker:
 
 
 def _surroundings():
-    """The environment of exhibits: of that of whoever builds, what finds programs and libraries."""
+    """The environment of exhibits: of the builder's variables, those that locate programs and libraries."""
     return {name: os.environ[name] for name in (*FOUND_BY, *sandbox.KERNELS) if name in os.environ} | {
         **sandbox.SET,
         "MPLCONFIGDIR": str(project.ROOT / ".cache" / "matplotlib"),
@@ -98,7 +98,7 @@ def _code():
 
 
 class Plan:
-    """What is left to run: the exhibits of each module, in the order in which they were asked for."""
+    """What is left to run: the exhibits of each module, in the order of the requests."""
 
     def __init__(self, names: list[str]) -> None:
         self._left: dict[str, list[str]] = {}

@@ -357,7 +357,7 @@ def _refuse_thread(thread):
 
 
 def _path(path, folder):
-    """What a function of os was asked about: by a path, from an open folder, or by the number of a file."""
+    """The file that a function of os was called with: a path, from an open folder or not, or a number."""
     if isinstance(path, int):
         return _opened(path)
     return Path(_opened(folder) or ".", os.fsdecode(path)) if folder is not None else path

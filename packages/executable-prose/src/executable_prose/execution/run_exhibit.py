@@ -163,7 +163,7 @@ def _plain(values):
 
 
 def _check_text(result):
-    """Refuse half of a pair that stands for one character in UTF-16, and places in memory or on the disk."""
+    """Refuse lone UTF-16 surrogates, and addresses in memory or paths on the disk."""
     try:
         text = json.dumps(result, ensure_ascii=False)
         text.encode()

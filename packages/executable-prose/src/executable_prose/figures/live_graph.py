@@ -178,7 +178,7 @@ def _tensors(values):
 
 
 def stops(moved: dict[str, Slider | Order], count: int, seed: int = 0) -> Iterator[list]:
-    """Values for all inputs at once: each end of each, and random places that a reader can reach."""
+    """Values for all inputs at once: both ends of each range, and random values that a reader can reach."""
     chance = random.Random(seed)
     start = {name: each.start for name, each in moved.items()}
     for name, each in moved.items():

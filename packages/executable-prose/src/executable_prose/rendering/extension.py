@@ -30,7 +30,7 @@ class PageExtension(Extension):
         "repository": ["", "address of the repository, to link files on its main branch"],
         "site": ["", "address of the home page, for the links in notebooks"],
         "data": [False, "whether the build writes the data of figures"],
-        "build": ["", "what the pages of a build share, from whoever starts it"],
+        "build": ["", "what the pages of a build share, from the process that starts it"],
     }
 
     def __init__(self, **settings: object) -> None:

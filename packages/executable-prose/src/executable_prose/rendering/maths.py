@@ -24,7 +24,7 @@ class Dollars(Treeprocessor):
 
 
 class Mathematics(Postprocessor):
-    """Turn what arithmatex marks (its generic form) into MathML; what touches a formula stays on its line."""
+    """Convert arithmatex's generic form into MathML; what touches a formula stays on its line."""
 
     MARKED = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>([^\s<>]*)', re.S)
     CONVERTER = LatexToMathML(fancy_error=False)

@@ -123,7 +123,7 @@ class Page:
         return f"{kind}-{self._ids}"
 
     def first(self, name: str) -> bool:
-        """Whether this name is asked for the first time on the page."""
+        """Whether this is the first request for this name on the page."""
         known = name in self._named
         self._named.add(name)
         return not known
@@ -142,11 +142,11 @@ class Page:
         raise BuildFault("this page is of no builder that is known: build with MkDocs or Zensical")
 
     def at(self, line: int) -> str:
-        """The place of a line counted, from 1, in what the builder handed over."""
+        """The line number, from 1, in the text that the builder handed over."""
         return f"docs/{self.path()}:{line + len(self._taken)}"
 
     def where(self, *texts: str) -> str:
-        """The place where a piece of the page's text, the first that is there, first stands."""
+        """Where the first of these texts that occurs on the page occurs first."""
         files = [f"docs/{self.path()}", *self._files]
         if (found := place(texts, files)) != files[0]:
             return found

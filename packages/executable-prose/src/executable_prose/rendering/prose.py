@@ -63,7 +63,7 @@ class Opened(NamedTuple):
 
 
 class Prose(Treeprocessor):
-    """Refuse what has no place in a page's prose, as it comes out of Markdown."""
+    """Refuse what may not occur in a page's prose, as it comes out of Markdown."""
 
     def run(self, root: Element) -> None:
         reader = Whole(self._refuse)
@@ -100,7 +100,7 @@ class Prose(Treeprocessor):
 
 
 class Reader(HTMLParser):
-    """Calls `refuse` with what is wrong, and with texts by which to find its place."""
+    """Calls `refuse` with what is wrong, and with texts by which to locate it."""
 
     def __init__(self, refuse: Callable[..., NoReturn]) -> None:
         super().__init__(convert_charrefs=False)

@@ -1,7 +1,7 @@
 """Whole pages, cached from one build to the next.
 
 A page is made again unless all that decided it is the same: its text, the configuration, Python, the engine
-and the libraries, every result on it, every file that was opened or asked about while it was made, and what
+and the libraries, every result on it, every file that was opened or looked up while it was made, and what
 the process had of the project by then (process.py).
 """
 

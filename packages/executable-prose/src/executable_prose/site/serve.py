@@ -3,7 +3,7 @@
     python -m executable_prose serve
 
 takes what `mkdocs serve` takes and is that, with two parts replaced: MkDocs makes the whole site, with all
-that it shows, before it answers. Here a page is made when it is asked for, with the results that it shows.
+that it shows, before it answers. Here a page is made when it is requested, with the results that it shows.
 All other results follow in a process of low priority, and the other pages after that: the search index needs
 them, and what is wrong on them is told.
 """
@@ -102,7 +102,7 @@ class Site:
             self._results.wait()
 
     def _make(self, uri):
-        """Make a page; in the place of one that cannot be made, say why."""
+        """Make a page; if it cannot be made, return a page that says why."""
         with self.lock:
             file = self._due.pop(uri, None)
             if not file:  # another reader has waited for it
