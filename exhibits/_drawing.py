@@ -1,4 +1,4 @@
-"""What figures of all chapters share: methods' colours, names at lines."""
+"""Shared by all figures: the colours of methods, names at lines."""
 
 import matplotlib.pyplot as plt
 

@@ -52,12 +52,16 @@ def recipes_of(encoding):
     return [USUAL, *(change for name, change in changed if name == encoding)]
 
 
+def with_recipe(encoding, recipe, end):
+    """The excess loss of an encoding with a recipe: (seeds, texts)."""
+    if recipe == USUAL:
+        return excess_loss(encoding, end)
+    return excess_loss(f"{encoding}, {recipe}", end, experiment="recipes")
+
+
 def by_seed(encoding, recipe, end):
     """The mean excess loss of each run with a recipe: (seeds,)."""
-    if recipe == USUAL:
-        return excess_loss(encoding, end).mean(1)
-    method = f"{encoding}, {recipe}"
-    return excess_loss(method, end, experiment="recipes").mean(1)
+    return with_recipe(encoding, recipe, end).mean(1)
 
 
 def every_run(encoding):

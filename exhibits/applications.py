@@ -1,4 +1,4 @@
-"""What the chapter on applications shows of the translator."""
+"""Exhibits of the chapter on applications: the translator."""
 
 from datetime import date, datetime
 

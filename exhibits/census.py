@@ -1,4 +1,4 @@
-"""What the page on the census shows, from experiments/results/census.json."""
+"""Exhibits of the census, from experiments/results/census.json."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What the chapter on choosing shows.
+"""Exhibits of the chapter on choosing.
 
 The matrix is computed; docs/guide/choosing.toml names methods and models.
 """

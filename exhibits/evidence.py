@@ -721,7 +721,7 @@ def _of_tasks():
 
 
 def provenance():
-    """What the kept results were made with."""
+    """Environment of the stored results."""
     entries = [entry for name in SHOWN for entry in made_with(name)]
     for key in ("machine", "device", "python", "torch"):
         print(f"{key}:", ", ".join(sorted({entry[key] for entry in entries})))

@@ -1,4 +1,4 @@
-"""What the front page shows."""
+"""Exhibits of the front page."""
 
 import math
 from itertools import permutations
@@ -14,8 +14,8 @@ from exhibits._on_chains import (
     USUAL,
     by_seed,
     every_run,
+    excess_loss,
     in_training_lengths,
-    key,
     optimal_loss,
 )
 from experiments.chain_models import EVAL_LENGTH, TRAIN_LENGTH
@@ -29,6 +29,7 @@ ANSWERS = (
     "Somebody bit somebody.",
     "The man bit the dog.",
 )
+HYBRID = "window + NoPE layer"
 SWING = math.radians(60)  # of a needle that is sure
 
 
@@ -127,32 +128,37 @@ def _who_bit_whom_live(move):
 def past_the_end():
     """One thin line for each trained model, which shows how much higher its
     loss is than the lowest possible, plotted against the position in the
-    text. Up to the training length the lines of RoPE and of DeBERTa lie near
-    zero. Past it every line of RoPE rises, some to twice the height of
-    others. The lines of DeBERTa stay low to the end.
+    text. Up to the training length, all lines lie near zero. Past it, every
+    line of RoPE rises and ends above a dashed line, that of a predictor with
+    a short memory. The lines of models with a window of RoPE below a layer
+    without positions stay below the dashed line to the end.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
+    memory = [excess_loss("count", end, TRAIN_LENGTH).mean() for end in ENDS]
+    ax.plot(MIDDLES, memory, "--", color="gray")
+    labels = {"short memory": (memory[-1], "gray")}
     runs = {
         name: torch.cat([*every_run(name).values()], 1)  # (bands, runs)
-        for name in ("RoPE", "DeBERTa")
+        for name in ("RoPE", HYBRID)
     }
     for name, losses in runs.items():
-        ax.plot(MIDDLES, losses, color=COLORS[name], lw=0.8)
-        end = MIDDLES[-1], losses[-1].mean()
+        color = COLORS.get(name, "C4")
+        ax.plot(MIDDLES, losses, color=color, lw=0.8)
+        labels[name.removesuffix(" layer")] = losses[-1].mean(), color
+    for name, (end, color) in labels.items():
         offset = {"xytext": (4, 0), "textcoords": "offset points"}
-        label = {"color": COLORS[name], "va": "center"}
-        ax.annotate(name, end, **offset, **label, annotation_clip=False)
+        label = {"color": color, "va": "center", "annotation_clip": False}
+        ax.annotate(name, (MIDDLES[-1], end), **offset, **label)
     in_training_lengths(ax)
     ax.set_ylabel("excess loss (nats)")
     ax.set_ylim(bottom=0)
-    sizes = {"trained": TRAIN_LENGTH, "times": EVAL_LENGTH // TRAIN_LENGTH}
-    values = {}
-    for name, losses in runs.items():
-        values[f"{key(name)}_runs"] = losses.shape[1]
-        for place, row in (("within", 0), ("far", -1)):
-            values[f"{key(name)}_{place}_most"] = losses[row].max()
+    values = {"trained": TRAIN_LENGTH, "times": EVAL_LENGTH // TRAIN_LENGTH}
+    for place, row in (("within", 0), ("far", -1)):
+        best = optimal_loss()[ENDS[row]]
+        values[f"best_{place}"] = math.exp(-best)
+        values[f"memory_{place}"] = math.exp(-best - memory[row])
+        for name, short in (("RoPE", "rope"), (HYBRID, "hybrid")):
             usual = by_seed(name, USUAL, ENDS[row]).mean()
-            best = optimal_loss()[ENDS[row]]
-            values[f"{key(name)}_{place}"] = math.exp(-best - usual)
-            values[f"best_{place}"] = math.exp(-best)
-    return fig, sizes | values | {"rope_far_least": runs["RoPE"][-1].min()}
+            values[f"{short}_{place}"] = math.exp(-best - usual)
+            values[f"{short}_runs"] = runs[name].shape[1]
+    return fig, values

@@ -10,7 +10,7 @@ import torch
 from executable_prose.execution.run_exhibit import seed
 from executable_prose.figures.live_html import fill
 from exhibits import front
-from exhibits._on_chains import excess_loss, key, optimal_loss
+from exhibits._on_chains import excess_loss, optimal_loss
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -83,17 +83,18 @@ def test_the_values_of_the_first_screen(returned):
 def test_the_first_figure_has_a_line_for_each_run_of_rope_and_deberta(returned):
     values = returned("front.past_the_end")
     figure, _ = front.past_the_end()
-    lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 4]
-    assert len(lines) == values["rope_runs"] + values["deberta_runs"]
-    rope, deberta = lines[: values["rope_runs"]], lines[values["rope_runs"] :]
-    assert min(each[-1] for each in rope) == pytest.approx(values["rope_far_least"], abs=1e-6)
-    assert max(each[-1] for each in rope) == pytest.approx(values["rope_far_most"], abs=1e-6)
-    assert max(each[-1] for each in deberta) == pytest.approx(values["deberta_far_most"], abs=1e-6)
-    for name in ("RoPE", "DeBERTa"):
+    memory, *lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 4]
+    rope, hybrid = lines[: values["rope_runs"]], lines[values["rope_runs"] :]
+    assert len(hybrid) == values["hybrid_runs"] >= 11
+    assert all(each[-1] > memory[-1] for each in rope)
+    assert all((each[1:] < memory[1:]).all() for each in map(np.asarray, hybrid))
+    for name, short in (("RoPE", "rope"), (front.HYBRID, "hybrid")):
         for where, end in (("within", 128), ("far", 1024)):
             excess = excess_loss(name, end).mean().item()
             probability = values[f"best_{where}"] * math.exp(-excess)
-            assert values[f"{key(name)}_{where}"] == pytest.approx(probability)
+            assert values[f"{short}_{where}"] == pytest.approx(probability)
+    counted = excess_loss("count", 1024, 128).mean().item()
+    assert values["memory_far"] == pytest.approx(values["best_far"] * math.exp(-counted))
     assert values["best_within"] == pytest.approx(math.exp(-optimal_loss()[128]))
     assert values["best_far"] == pytest.approx(math.exp(-optimal_loss()[1024]))
     assert (values["trained"], values["times"]) == (128, 8)

@@ -92,6 +92,7 @@ def test_each_layer_of_rope_has_its_part():
     for patch in ("first 128", "second no positions"):
         assert compare(excess("RoPE", window=patch), plain).better(0.25) is True
         assert (excess("RoPE", window=patch).mean(1) < plain.mean(1) - 0.25).all()
+    assert (excess("RoPE", window="second 128").mean(1) > plain.mean(1)).all()
 
 
 @pytest.mark.claim(
