@@ -18,7 +18,7 @@ def compare(broken, fixed, check, finds):
     if left:
         raise ValueError(f"no check may fail on the fix, but {left[0]}")
     found = next(f for f in wrong if f.check == finds)
-    told = f"{finds} fails. {found.asked} {found.found}"
+    told = f"{finds} fails. {found.question} {found.found}"
     shown = "in place of", "instead of", "no: ", "no,"
     if not any(words in found.found for words in shown):
         told += f"; expected {found.expected}"

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import scaled_dot_product
 from snippets.axial_rope import (
-    axes_tables,
+    apply_axial_rope,
     axial_frequencies,
-    turn_by_axes,
+    axial_rope_tables,
 )
 from snippets.clipped_bias import ClippedBias
 from snippets.cope import CopeScores
@@ -29,7 +29,7 @@ from snippets.kerple import KerpleLog
 from snippets.learned import AddLearned
 from snippets.local_global import LocalGlobal
 from snippets.mrope import mrope_tables, pair_axes
-from snippets.path_attention import PathTurns, path_scores
+from snippets.path_attention import PathProjection, path_scores
 from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import yarn, yarn_attention_factor
@@ -42,7 +42,7 @@ from snippets.swin_bias import SwinBias
 from snippets.t5_bias import T5Bias
 from snippets.temperature import log_temperature, scale_queries
 from snippets.transformer_xl import TransformerXLScores
-from snippets.vit_table import AddGridTable, table_rows
+from snippets.vit_table import AddGridTable, position_index
 from snippets.xpos import apply_xpos, xpos_tables
 
 
@@ -135,7 +135,7 @@ def _rope(sizes):
 def _axial(sizes):
     def turn(x, at, role):
         w = axial_frequencies(sizes.dim, "each", base=100)
-        return turn_by_axes(x, *axes_tables(at, w, x.dtype), "half")
+        return apply_axial_rope(x, *axial_rope_tables(at, w, x.dtype), "half")
 
     return Method(turn=turn)
 
@@ -210,7 +210,7 @@ def _vit_table(sizes):
     table = AddGridTable(grid, sizes.width, extra=1, convention="bicubic")
 
     def add(x, at):
-        return x + table.table[table_rows(at, grid, extra=1)]
+        return x + table.table[position_index(at, grid, extra=1)]
 
     return Method(_drawn(table), add=add)
 
@@ -242,7 +242,7 @@ def _cope(sizes):
 
 
 def _local_global(sizes):
-    scores = LocalGlobal(sizes.dim, window=4, width=4, rings=4)
+    scores = LocalGlobal(sizes.dim, window=4, width=4, far_buckets=4)
     return Method(scores, score=lambda q, k, x, at: scores(q, k, at, at))
 
 
@@ -266,7 +266,7 @@ def _forgetting(sizes):
 
 
 def _path(sizes):
-    turns = PathTurns(sizes.width, sizes.heads, sizes.dim)
+    turns = PathProjection(sizes.width, sizes.heads, sizes.dim)
     return Method(
         turns, score=lambda q, k, x, at: path_scores(q, k, *turns(x))
     )

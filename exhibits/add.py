@@ -19,7 +19,7 @@ def _row(*cells):
 
 def _answer(**config):
     parts = read_config.read_config(json.dumps(config))
-    print(read_config.printed(parts), end="")
+    print(read_config.format_report(parts), end="")
 
 
 def known():

@@ -19,10 +19,10 @@ from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import SelfAttention, attention
 from snippets.diagnostics import (
     attention_mass,
-    relativity_error,
-    row_margin,
+    extrapolation_skill,
+    min_row_distance,
     row_similarity,
-    skill_beyond,
+    shift_invariance_error,
 )
 from snippets.embed import padded_positions
 from snippets.rope import (
@@ -97,7 +97,7 @@ def shifted_by_hand():
         ax.set_xlabel("key position")
     places = torch.arange(4)
     return fig, {
-        name: relativity_error(score, places, shifts=[10])
+        name: shift_invariance_error(score, places, shifts=[10])
         for name, score in scores.items()
     }
 
@@ -113,7 +113,7 @@ def relativity():
         "equal rows added": lambda i, j: (x + 1 + 0 * i[:, None]) @ y.mT,
     }
     for name, score in scores.items():
-        print(f"{name:<18}{relativity_error(score, positions):.0e}")
+        print(f"{name:<18}{shift_invariance_error(score, positions):.0e}")
 
 
 def rows_alike():
@@ -136,13 +136,15 @@ def rows_alike():
     for ax, (name, encoding) in zip(axes.flat, rows.items(), strict=True):
         similarity = row_similarity(encoding)
         ax.imshow(similarity, cmap="signed", vmin=-1, vmax=1)
-        ax.set_title(f"{name}\nmin. distance {row_margin(encoding):.2f}")
+        ax.set_title(
+            f"{name}\nmin. distance {min_row_distance(encoding):.2f}"
+        )
     for ax in axes[1]:
         ax.set_xlabel("position")
     for ax in axes[:, 0]:
         ax.set_ylabel("position")
     names = ("sinusoids", "random", "ramp", "clamped")
-    margins = map(row_margin, rows.values())
+    margins = map(min_row_distance, rows.values())
     values = dict(zip(names, margins, strict=True))
     return fig, {"count": count, "known": known, **values}
 
@@ -164,7 +166,7 @@ def ramp_wins():
     for name, rows in kinds.items():
         apart = torch.cdist(rows, rows).flatten()
         straight = torch.corrcoef(torch.stack((far, apart)))[0, 1]
-        margin = row_margin(rows)
+        margin = min_row_distance(rows)
         print(f"{name:<12}{straight:12.2f}{margin:15.3f}")
         values[f"margin_{name}"] = margin
         if name != "constant":  # it has no correlation
@@ -211,7 +213,7 @@ def far_shifts():
         def score(i, j, turn=turn):
             return turn(q, i) @ turn(k, j).mT
 
-        errors = [relativity_error(score, places, [s]) for s in shifts]
+        errors = [shift_invariance_error(score, places, [s]) for s in shifts]
         ax.loglog(shifts, errors, style, label=name)
         values[turn.__name__] = errors[-1]
         values[f"{turn.__name__}_at_128"] = errors[7]
@@ -352,7 +354,7 @@ def beyond():
         ).mean(0)
         label = name.replace(" ", "\n")
         ax.plot(places[1:], losses, style, linewidth=1.2, label=label)
-        skill = skill_beyond(losses, trained - 1, guess, block=48)
+        skill = extrapolation_skill(losses, trained - 1, guess, block=48)
         word = name.split()[-1]
         values[f"best_{word}"] = skill.max()
         values[f"worst_{word}"] = skill.min()
@@ -398,8 +400,8 @@ def wrong_speeds():
         "still": still(squared),
         "still_right": still(right),
         "gap": _gap(waves, _sinusoids(tokens)),
-        "margin": row_margin(waves),
-        "margin_right": row_margin(_sinusoids(tokens)),
+        "margin": min_row_distance(waves),
+        "margin_right": min_row_distance(_sinusoids(tokens)),
     }
 
 
@@ -419,7 +421,7 @@ def read_by_zeros():
             print(f"{name}, text {number}".replace("right", "correct"))
             for row in text:
                 print("  ", "  ".join(f"{x:5.2f}" for x in row))
-        margins[name] = row_margin(out[1])
+        margins[name] = min_row_distance(out[1])
     alone = rows_by_text(zeros[1:])[0]
     return {**margins, "company": _gap(broken[1], alone)}
 
@@ -485,7 +487,7 @@ def layouts():
         ("mixed", mixed),
         ("converted", scores(*turned, "half")),
     ):
-        error = relativity_error(score, places)
+        error = shift_invariance_error(score, places)
         gap = _gap(score(places, places), trained(places, places))
         print(f"{name:<12}{error:12.0e}{gap:12.0e}")
         values |= {f"error_{name}": error, f"gap_{name}": gap}

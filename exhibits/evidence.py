@@ -758,7 +758,7 @@ def gated():
 
 
 def near_and_far():
-    """Losses of Shaw's table of distances, and of one with rings."""
+    """Losses of Shaw's table of distances, and of one with far buckets."""
     gap = _beside("Shaw", "local and global")
     return gap | {
         "largest": max(map(abs, gap.values())),

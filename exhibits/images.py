@@ -8,16 +8,16 @@ import torch
 from executable_prose import Choice, Live, Slider
 
 from snippets.axial_rope import (
-    axes_tables,
+    apply_axial_rope,
     axial_frequencies,
+    axial_rope_tables,
     golden_frequencies,
     mixed_frequencies,
-    patch_centres,
-    turn_by_axes,
+    patch_coordinates,
 )
-from snippets.mrope import AFTER, Grid, mrope_positions, mrope_tables
+from snippets.mrope import TEXT_STARTS, Grid, mrope_positions, mrope_tables
 from snippets.rope import rope_frequencies
-from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.sinusoidal_2d import axial_sinusoids, grid_positions
 from snippets.vit_table import CONVENTIONS, resize_table
 
 SIDE, DIM = 15, 64
@@ -102,13 +102,13 @@ def field():
     column of the chosen patch are dark, which makes a cross. With golden
     directions, only the surroundings of the patch are dark.
     """
-    places = grid_places((SIDE, SIDE), start=0).flatten(0, 1)
+    places = grid_positions((SIDE, SIDE), start=0).flatten(0, 1)
 
     def similar(kind, row, column):
         place = torch.stack((row, column))[None]
         w, same = _vectors()[kind], torch.ones(SIDE**2, DIM)
-        turned = turn_by_axes(same, *axes_tables(places, w), "half")
-        one = turn_by_axes(same[:1], *axes_tables(place, w), "half")
+        turned = apply_axial_rope(same, *axial_rope_tables(places, w), "half")
+        one = apply_axial_rope(same[:1], *axial_rope_tables(place, w), "half")
         likeness = turned @ one[0] / DIM
         cells = likeness.unflatten(0, (SIDE, SIDE))
         return {
@@ -133,16 +133,16 @@ def field():
         "{column:.0f} has a similarity of {edge:.2f} to the first patch of "
         "its row and of {corner:.2f} to the first patch of the image.",
         call="import torch\n"
-        "from axial_rope import axes_tables, axial_frequencies\n"
-        "from axial_rope import golden_frequencies, turn_by_axes\n\n"
+        "from axial_rope import apply_axial_rope, axial_frequencies\n"
+        "from axial_rope import axial_rope_tables, golden_frequencies\n\n"
         f"places = torch.cartesian_prod(*2 * [torch.arange({SIDE})])\n"
         'if "{kind}" == "axial RoPE":\n'
         f'    vectors = axial_frequencies({DIM}, "each", 100)\n'
         "else:\n"
         f"    vectors = golden_frequencies({DIM}, 1, 0.1, 1)[0]\n"
         f"same = torch.ones({SIDE**2}, {DIM})\n"
-        "tables = axes_tables(places, vectors)\n"
-        'turned = turn_by_axes(same, *tables, "half")\n'
+        "tables = axial_rope_tables(places, vectors)\n"
+        'turned = apply_axial_rope(same, *tables, "half")\n'
         f"field = turned @ turned[{SIDE} * {{row}} + {{column}}] / {DIM}\n"
         f"field[{SIDE} * {{row}}]\n"
         "field[0]",
@@ -162,7 +162,7 @@ def field():
 
 def prompt():
     positions = mrope_positions(
-        [3, Grid(1, 2, 3), 2], merge=1, after="largest"
+        [3, Grid(1, 2, 3), 2], spatial_merge_size=1, text_start="largest"
     )
     words = ["the", "dog", "here:", *"▦" * 6, "bites", "him"]
     print("token ", *(f"{word:>6}" for word in words), sep="")
@@ -179,7 +179,8 @@ def _code(prompt):
 
 
 def _placed(prompt, after):
-    positions = mrope_positions(prompt, merge=1, after=after).double()
+    options = {"spatial_merge_size": 1, "text_start": after}
+    positions = mrope_positions(prompt, **options).double()
     room = torch.full((TOKENS - len(positions), 3), math.inf).double()
     lines = torch.cat((positions, room)).T
     at, words = torch.arange(TOKENS).double(), prompt[-1]
@@ -205,7 +206,7 @@ def prompts():
     made = {
         (kind, after): _placed(PROMPTS[kind], after)
         for kind in PROMPTS
-        for after in AFTER
+        for after in TEXT_STARTS
     }
 
     def places(kind, after):
@@ -215,7 +216,7 @@ def prompts():
         places,
         {
             "kind": Choice("prompt", tuple(PROMPTS), "one image"),
-            "after": Choice("text continues after", AFTER, "largest"),
+            "after": Choice("text continues after", TEXT_STARTS, "largest"),
         },
         says="The prompt has {tokens:.0f} tokens. The largest position "
         "before its last words is {largest:.0f}; these words begin at "
@@ -225,7 +226,9 @@ def prompts():
         + "".join(f'    ("{n}", {_code(p)}),\n' for n, p in PROMPTS.items())
         + "])\n"
         'prompt = prompts["{kind}"]\n'
-        'positions = mrope_positions(prompt, merge=1, after="{after}")\n'
+        "positions = mrope_positions(\n"
+        '    prompt, spatial_merge_size=1, text_start="{after}"\n'
+        ")\n"
         "time, row, column = positions.T\n"
         "len(positions)\n"
         "positions[:-prompt[-1]].max()\n"
@@ -246,14 +249,16 @@ def prompts():
 
 def by_heads():
     prompt = [2, Grid(frames=1, rows=2, columns=3), 1]
-    positions = mrope_positions(prompt, merge=1, after="largest")
+    positions = mrope_positions(
+        prompt, spatial_merge_size=1, text_start="largest"
+    )
     frequencies = rope_frequencies(8, base=10000)
     heads = [
         mrope_tables(positions, frequencies, torch.full((4,), axis))
         for axis in (0, 1, 1, 2, 2)
     ]
     cos, sin = (torch.stack(tables) for tables in zip(*heads, strict=True))
-    rotated = turn_by_axes(torch.randn(5, 9, 8), cos, sin, "half")
+    rotated = apply_axial_rope(torch.randn(5, 9, 8), cos, sin, "half")
     print(tuple(rotated.shape))  # heads, tokens, dim
     return {"heads": len(rotated)}
 
@@ -347,7 +352,7 @@ def far_off():
 def moved():
     """Compare scores after an image moves, or after columns are cut off."""
     x = torch.randn(36, DIM, dtype=torch.float64)
-    places = grid_places((6, 6), start=0).flatten(0, 1)
+    places = grid_positions((6, 6), start=0).flatten(0, 1)
     kept = places[:, 1] < 4
     width = {"dim": DIM, "order": (0, 1), "layout": "sin_cos", "base": 10000}
 
@@ -356,7 +361,8 @@ def moved():
         return y @ y.mT
 
     def turned(at, w):
-        y = turn_by_axes(x, *axes_tables(at, w, torch.float64), "half")
+        tables = axial_rope_tables(at, w, torch.float64)
+        y = apply_axial_rope(x, *tables, "half")
         return y @ y.mT
 
     def sinusoids(at):
@@ -365,9 +371,9 @@ def moved():
     axial = axial_frequencies(DIM, "each", 100)
     mixed = mixed_frequencies(DIM, 1, base=10)[0]
     centres = 2 * math.pi * axial
-    shares = grid_places((6, 6), start=1, span=2 * math.pi).flatten(0, 1)
-    cut_shares = grid_places((6, 4), start=1, span=2 * math.pi)
-    cut_centres = patch_centres(6, 4)
+    shares = grid_positions((6, 6), start=1, span=2 * math.pi).flatten(0, 1)
+    cut_shares = grid_positions((6, 4), start=1, span=2 * math.pi)
+    cut_centres = patch_coordinates(6, 4)
     further = torch.tensor([2, 5])
     rows = {
         "two_sinusoids_counted": (
@@ -391,12 +397,12 @@ def moved():
             turned(places, mixed),
         ),
         "axial_rope_centres": (
-            turned(patch_centres(6, 6), centres),
-            turned(patch_centres(6, 6) + further / 3, centres),
+            turned(patch_coordinates(6, 6), centres),
+            turned(patch_coordinates(6, 6) + further / 3, centres),
             _within(
                 kept,
                 lambda at: turned(at, centres),
-                patch_centres(6, 6),
+                patch_coordinates(6, 6),
                 cut_centres,
             ),
         ),
@@ -420,7 +426,7 @@ def moved():
 
 def resized():
     """Measure the error of a table after resizing it and resizing it back."""
-    patches = _smooth(grid_places((14, 14), start=0).flatten(0, 1))
+    patches = _smooth(grid_positions((14, 14), start=0).flatten(0, 1))
     smooth = torch.cat((torch.zeros(1, 8), patches))
     print("| Method | Finer and back | Coarser and back |")
     print("|---|--:|--:|")

@@ -26,12 +26,12 @@ from snippets.block import Decoder, Encoding
 from snippets.decoding import (
     KeyValueCache,
     attend,
+    attention_mask,
     document_positions,
+    flex_attention_mask,
     flex_bias,
-    flex_visible,
-    kept,
-    moved,
-    visible,
+    keep_slots,
+    move_positions,
 )
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
@@ -223,7 +223,7 @@ def masks():
     for ax, (title, documents, old) in zip(axes, cases, strict=True):
         documents = torch.tensor(documents)
         at = document_positions(documents)
-        seen = visible(at[old:], at, documents[old:], documents)
+        seen = attention_mask(at[old:], at, documents[old:], documents)
         ax.imshow(seen, vmin=0, vmax=1.4)
         ax.set_xticks(range(len(at)), at.tolist())
         ax.set_yticks(range(len(at) - old), at[old:].tolist())
@@ -251,7 +251,7 @@ def next_token():
         documents = torch.tensor(rows[row])
         at = document_positions(documents)
         here = place < tokens
-        seen = visible(at, at, documents, documents)
+        seen = attention_mask(at, at, documents, documents)
         width = torch.stack((tokens, torch.ones_like(tokens)))
         start = torch.stack((torch.zeros_like(tokens), tokens - 1)) - 0.5
         newest = (at * (place == tokens - 1)).sum()
@@ -294,14 +294,14 @@ def _next_token_live(grow, rows, seats):
         says="The newest token has position {position:.0f} and sees "
         "{keys:.0f} of {tokens:.0f} tokens.",
         call="import torch\n"
-        "from decoding import document_positions, visible\n\n"
+        "from decoding import attention_mask, document_positions\n\n"
         "documents = torch.tensor({which|"
         + "|".join(map(str, rows.values()))
         + "})[:{tokens}]\nat = document_positions(documents)\n"
-        "seen = visible(at, at, documents, documents)\n"
-        "at[-1], seen[-1].sum()",
+        "mask = attention_mask(at, at, documents, documents)\n"
+        "at[-1], mask[-1].sum()",
         draws={
-            "seen": "torch.block_diag(seen, torch.zeros(8, 8))[:8, :8]",
+            "seen": "torch.block_diag(mask, torch.zeros(8, 8))[:8, :8]",
         },
         texts={
             f"{side} {n}": f"{{shown_{n}||{digits}}}"
@@ -548,12 +548,12 @@ def through_torch():
     at = document_positions(documents)
     q, k, v = torch.randn(3, 1, 2, 8, 16)  # two heads
 
-    seen = visible(at, at, documents, documents)
-    one = attend(q, k, v, seen, alibi_bias(at, at, alibi_slopes(2)))
+    mask = attention_mask(at, at, documents, documents)
+    one = attend(q, k, v, mask, alibi_bias(at, at, alibi_slopes(2)))
 
     last = torch.tensor([7])  # no distance in the row is longer
     by_key = alibi_bias(last, torch.arange(8), alibi_slopes(2))[:, 0]
-    mask_mod = flex_visible(at, at, documents, documents)
+    mask_mod = flex_attention_mask(at, at, documents, documents)
     block_mask = create_block_mask(mask_mod, 1, None, 8, 8, device="cpu")
     score_mod = flex_bias(by_key.flip(-1), at, at)  # nearest first
     other = flex_attention(q, k, v, score_mod, block_mask)
@@ -573,7 +573,7 @@ def one_cache_for_all_layers():
         seen_at = torch.cat((cache.positions[0], at), -1)
         seen_of = torch.cat((cache.documents[0], documents), -1)
         masks = [
-            visible(at, seen_at, documents, seen_of, window=window)
+            attention_mask(at, seen_at, documents, seen_of, window=window)
             for window in (None, 4)
         ]
         tables = rope_tables(at, frequencies)  # once, for all layers
@@ -625,9 +625,9 @@ def room_for_more():
     cache = KeyValueCache(rotate(k, at), v, at, torch.ones_like(at))
 
     slots = torch.tensor([0, 1, 8, 9, 10, 11])
-    cache = kept(cache, slots)
+    cache = keep_slots(cache, slots)
     print("kept:", cache.positions.tolist())
-    cache = moved(cache, torch.arange(6), rotate)
+    cache = move_positions(cache, torch.arange(6), rotate)
     print("moved:", cache.positions.tolist())
     as_new = rotate(k[..., slots, :], cache.positions)
     print("as rotated there:", ((cache.k - as_new).abs().max() < 1e-5).item())
@@ -740,7 +740,7 @@ def _surgery(layers):
 
     def all_moved(caches, start, turn):
         at = start + torch.arange(caches[0].positions.shape[-1])
-        return [moved(cache, at, turn) for cache in caches]
+        return [move_positions(cache, at, turn) for cache in caches]
 
     def joined(first, more):
         return [
@@ -753,7 +753,7 @@ def _surgery(layers):
     cache, begin, chunk = (
         read(ids)[1] for ids in (texts, texts[:, :20], texts[:, 20:])
     )
-    gap = [kept(each, short) for each in cache]
+    gap = [keep_slots(each, short) for each in cache]
     return {
         "moved": off(all_moved(cache, 99, turn), whole),
         "chunk": off(joined(begin, all_moved(chunk, 20, turn)), whole),

@@ -17,7 +17,7 @@ from snippets.rope_scaling import position_interpolation, yarn
 from snippets.shaw import shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
 from snippets.t5_bias import t5_buckets
-from snippets.transformer_xl import distance_rows, relative_shift
+from snippets.transformer_xl import distance_encodings, relative_shift
 
 
 def _sinusoid(count, dim):
@@ -413,7 +413,8 @@ def last_bucket():
 def no_shift():
     count, dim = 6, 8
     q = torch.ones(count, dim, dtype=torch.float64)
-    rows = distance_rows(count, dim, torch.float64)  # distances 5, 4, ... 0
+    # distances 5, 4, ... 0
+    rows = distance_encodings(count, dim, torch.float64)
     placed = q @ rows.flip(0).mT  # column j taken for distance j
     shifted = relative_shift(q @ rows.mT)
     spread = {}

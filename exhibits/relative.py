@@ -22,10 +22,10 @@ from snippets.relative_logits import RelativeLogits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.shaw import ShawTables, shaw_scores
 from snippets.sinusoidal import sinusoidal_encoding
-from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
+from snippets.t5_bias import T5Bias, t5_bias, t5_bias_by_offset, t5_buckets
 from snippets.transformer_xl import (
     TransformerXLScores,
-    distance_rows,
+    distance_encodings,
     relative_shift,
     transformer_xl_scores,
 )
@@ -357,7 +357,7 @@ def term_maps():
     tokens, dim = 24, 16
     q, k = torch.randn(2, 1, tokens, dim)
     u, v = torch.randn(2, 1, dim)
-    rows = distance_rows(tokens, dim)[None] @ torch.randn(dim, dim) / 2
+    rows = distance_encodings(tokens, dim)[None] @ torch.randn(dim, dim) / 2
 
     def term(q, k, rows, u, v):
         return transformer_xl_scores(q, k, rows, u, v)[0]
@@ -445,7 +445,7 @@ def _cells(grid):
 
 def without_the_shift():
     tokens, width = 6, 16
-    rows = distance_rows(tokens, width)
+    rows = distance_encodings(tokens, width)
     same = torch.ones(tokens, width)  # every query is the same vector
     by_column = same @ rows.T
     before = by_column.diagonal(-1)
@@ -573,9 +573,9 @@ def t5_map():
         (axes[0], "bidirectional", True),
         (axes[1], "causal", False),
     ):
-        bias = t5_bias(place, place, t5_by_offset(table, bidirectional=both))[
-            0
-        ]
+        bias = t5_bias(
+            place, place, t5_bias_by_offset(table, bidirectional=both)
+        )[0]
         ax.imshow(bias, cmap="signed", vmin=-2.5, vmax=2.5)
         ax.set_title(title)
         ax.set_xlabel("key")

@@ -34,8 +34,8 @@ from experiments import arguments, dialect_outcomes
 from experiments.census.joined import join_facts
 from experiments.census.reachable import class_of
 from snippets import read_config
-from snippets.check_positions import constant_input, read_layers, small
-from snippets.decoding import visible
+from snippets.check_positions import constant_input, read_layers, small_config
+from snippets.decoding import attention_mask
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "packages" / "check-positions" / "src" / "check_positions" / "config.py"
@@ -173,13 +173,13 @@ def layout_of(scores):
 def built(kind, **given):
     """A small random model of a type; what is given may be nested."""
     torch.manual_seed(0)
-    config = small(CONFIG_MAPPING[kind](**given), layers=8)
+    config = small_config(CONFIG_MAPPING[kind](**given), layers=8)
     return class_of(config)(config).eval()
 
 
 def printed(parts):
     """Each block of code of an answer, by its title."""
-    return {a.words: b.words for a, b in itertools.pairwise(parts) if b.kind == "code"}
+    return {a.text: b.text for a, b in itertools.pairwise(parts) if b.kind == "code"}
 
 
 def numbers(title, many):
@@ -220,7 +220,7 @@ def differs(kind, model):
     if not calls:
         return "calls for a model that rotates nothing" if printed(parts) else ""
     if not printed(parts):
-        return f"no calls: {[part.words for part in parts if part.kind in ('title', 'mind')]}"
+        return f"no calls: {[part.text for part in parts if part.kind in ('title', 'mind')]}"
     if (scale := scale_of(parts)) is not None and abs(scale - _scaling(model)) > CLOSE:
         return f"scores are multiplied by {scale}, not by {_scaling(model)}"
     many = next(config[name] for name in read_config.table()["aliases"]["layers"] if config.get(name))
@@ -251,13 +251,13 @@ def differs(kind, model):
 def seen_of(parts, many):
     """Which keys printed code lets a token see in each layer; None where it says nothing of it."""
     known, made = {"positions": torch.arange(TOKENS), "documents": torch.zeros(TOKENS).long()}, [None] * many
-    known["visible"] = visible
+    known["attention_mask"] = attention_mask
     for title, code in printed(parts).items():
-        lines = re.search(r"^(?:chunks = .*\n)?seen = visible\((?:\n    .*)*[^)]*\)$", code, re.M)
+        lines = re.search(r"^(?:chunks = .*\n)?mask = attention_mask\((?:\n    .*)*[^)]*\)$", code, re.M)
         if lines and title.startswith("In "):
             run(lines[0], known)
             for n in numbers(title, many):
-                made[n] = known["seen"]
+                made[n] = known["mask"]
     return made
 
 
@@ -454,8 +454,8 @@ def _share(kind, config, model):
     if not tables or hasattr(config, "qk_rope_head_dim"):
         return {}
     try:
-        less = small(CONFIG_MAPPING[kind](**_with(given, partial_rotary_factor=0.5)))
-        more = small(CONFIG_MAPPING[kind](**_with(given, partial_rotary_factor=1.0)))
+        less = small_config(CONFIG_MAPPING[kind](**_with(given, partial_rotary_factor=0.5)))
+        more = small_config(CONFIG_MAPPING[kind](**_with(given, partial_rotary_factor=1.0)))
         reads = [_pairs(type(tables[0])(each)) for each in (less, more)]
     except Exception:
         return {}

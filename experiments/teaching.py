@@ -1,7 +1,7 @@
 """The two modules of the guide that are no paper's method, in the decoder of language.py.
 
 A gate on sinusoids: each token decides how much of its position it takes. And local and global
-distances: each near distance has its row, far ones share rows by rings.
+distances: each near distance has its row, distant ones share the rows of buckets.
 """
 
 import torch

@@ -31,7 +31,7 @@ from experiments.encodings import Biased, make
 from experiments.models import train
 from snippets.alibi import alibi_bias_symmetric, alibi_slopes
 from snippets.block import Block, Encoding, additive_mask
-from snippets.decoding import document_positions, visible
+from snippets.decoding import attention_mask, document_positions
 from snippets.t5_bias import T5Bias
 
 DIM, HEADS, LAYERS, CLIP = 64, 4, 2, 16
@@ -115,7 +115,7 @@ class Translator(nn.Module):
         scale = self.tokens.embedding_dim**0.5
         x = encoding.embed(scale * self.tokens(ids), positions)
         bias, tables = encoding.bias(*pairs[:2]), encoding.tables(positions)
-        mask = additive_mask(visible(*pairs, causal=causal), bias)
+        mask = additive_mask(attention_mask(*pairs, causal=causal), bias)
         return x, (encoding, tables, positions, positions, mask)
 
     def encode(self, ids):

@@ -40,6 +40,15 @@ def calls(file):
             yield node.name, _signature(source.lines, node), list(_said(node))
 
 
+def former_names(file):
+    """Return the names that the last lines of a file keep for a release: {former: present}."""
+    public, kept = {name for name, *_ in calls(file)}, {}
+    for node in ast.parse("\n".join(symbols.find(file).lines)).body:
+        if isinstance(node, ast.Assign) and getattr(node.value, "id", "") in public:
+            kept[ast.unparse(node.targets[0])] = node.value.id
+    return kept
+
+
 def _said(node):
     """Yield the docstrings of a definition and of its methods: (name of the method, sections)."""
     for name, each in [("", node), *((each.name, each) for each in _methods(node))]:

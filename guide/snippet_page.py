@@ -35,6 +35,8 @@ def reference(page, file, body):
         signature = box(page, "highlight", highlighted(signature))
         parts += [[f"### `{name}` {{: .call }}"], signature]
         parts += [_docstring(page, method, *sections) for method, sections in said]
+    if former := stored.former_names(file):
+        parts += [[former_line(former)]]
     if supported := list(stored.supports(file)):
         parts += [["## Supported features"], feature_table(page, supported)]
     parts += [["## The file"], *placed(page, source)]
@@ -113,6 +115,12 @@ def _paragraph(page, text):
 
 def _flowing(text):
     return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
+
+
+def former_line(former):
+    """Return the line of former names, in Markdown; links to the headings that they had lead here."""
+    names = (f'<span id="{old.lower()}">`{old}`</span> (now `{new}`)' for old, new in former.items())
+    return f"Former names, which work until the next release: {', '.join(names)}."
 
 
 def feature_table(page, supported):

@@ -398,6 +398,6 @@ plt.show()
 # way; only one line changes.
 #
 # - The tested functions: [`alibi.py`](../reference/alibi.md), and for batches with padding and packed texts `flex_bias`
-#   and `flex_visible` in [`decoding.py`](../reference/decoding.md).
+#   and `flex_attention_mask` in [`decoding.py`](../reference/decoding.md).
 # - Which mask to use in which call: [in a Transformer](../guide/in-a-transformer.md).
 # - What the bias is good for, and where it fails: [the chapter](../guide/bias.md#where-it-breaks).

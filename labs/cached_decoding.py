@@ -25,8 +25,8 @@ from labs.judge import judge, right_and_wrong
 from snippets.decoding import (
     KeyValueCache,
     attend,
+    attention_mask,
     document_positions,
-    visible,
 )
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
@@ -268,7 +268,7 @@ def check_may_see(yours):
         return i, at.roll(ring, -1), of, real.roll(ring, -1)
 
     def right(i, j, query_real, key_real):
-        return visible(i, j, query_real.long(), key_real.long())
+        return attention_mask(i, j, query_real.long(), key_real.long())
 
     _, uneven = batch("counts", "two")
     _, even = batch("ring", "cups")
@@ -380,7 +380,9 @@ def _step(q, k, v, positions, real, cache, turn):
     """Compute attend_step with the tested files."""
     new = turn(k, positions), v, positions, real.long()
     kept = cache.extend(*new) if cache else KeyValueCache(*new)
-    seen = visible(positions, kept.positions, real.long(), kept.documents)
+    seen = attention_mask(
+        positions, kept.positions, real.long(), kept.documents
+    )
     return attend(turn(q, positions), kept.k, kept.v, seen), kept
 
 

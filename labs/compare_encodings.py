@@ -126,7 +126,7 @@ passed = check_change(visible_change)
 # Keep all contents and shift all positions by the same number. If scores depend only on offsets, no score changes,
 # except in ways that softmax ignores. If scores do change, is the change large or small? Compare it with another
 # change: reverse the positions of the keys, so that the first and the last are swapped. The change by shifting divided
-# by the change by reversing is the **relativity error**.
+# by the change by reversing is the **shift-invariance error**.
 #
 # Here a score is a function of the positions of queries and of keys. The cell defines five such functions, with the
 # same contents for all:
@@ -266,7 +266,7 @@ passed = check_relativity(relativity)
 # %%
 places = torch.arange(24)
 moved_by = {}
-print("relativity error  by 1     by 10    by 100")
+print("shift error       by 1     by 10    by 100")
 for kind, score in score_of.items():
     found = [float(relativity(score, places, s)) for s in (1, 10, 100)]
     moved_by[kind] = found[-1]
@@ -576,7 +576,7 @@ plt.show()
 
 # %% [markdown]
 # The grey band is the training length, the dotted line a random guess. The table shows all your measurements side by
-# side. *Shifted* is the relativity error at the largest shift; order was measured without a mask.
+# side. *Shifted* is the shift-invariance error at the largest shift; order was measured without a mask.
 
 # %%
 print("          shifted     order     order   skill   skill")

@@ -26,7 +26,7 @@ from snippets.check_positions import (
     check_rotation,
     read_rotation,
 )
-from snippets.decoding import visible
+from snippets.decoding import attention_mask
 
 # %% [markdown]
 # ## The four models
@@ -260,7 +260,7 @@ class Decoder:
 def healthy_sees(query_positions, key_positions, real, window):
     of = real.long()
     new = query_positions.shape[1]
-    return visible(
+    return attention_mask(
         query_positions, key_positions, of[:, -new:], of, window=window
     )
 

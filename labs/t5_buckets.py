@@ -23,7 +23,7 @@ import matplotlib.pyplot as plt
 import torch
 
 from labs.judge import judge, right_and_wrong
-from snippets.t5_bias import t5_bias, t5_buckets, t5_by_offset
+from snippets.t5_bias import t5_bias, t5_bias_by_offset, t5_buckets
 
 _ = torch.manual_seed(0)
 
@@ -418,7 +418,7 @@ def check_weights(yours):
         q = torch.randn(2, len(queries), 8, generator=random)
         k = torch.randn(2, len(keys), 8, generator=random)
         bias = t5_bias(
-            queries, keys, t5_by_offset(table, bidirectional=False)
+            queries, keys, t5_bias_by_offset(table, bidirectional=False)
         )
         return q, k, bias, keys[None, :] - queries[:, None]
 

@@ -21,7 +21,7 @@ import torch
 
 from labs.judge import judge, right_and_wrong
 from snippets.alibi import alibi_bias, alibi_slopes
-from snippets.diagnostics import relativity_error
+from snippets.diagnostics import shift_invariance_error
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -182,7 +182,8 @@ def suspect_turn(x, positions, frequencies):
 
 # %% [markdown]
 # A rotation has three known properties. It keeps lengths. At position zero its angle is zero. And for fixed queries and
-# keys, scores depend only on the offset: the [relativity error](../guide/debugging.md#build-it) is zero up to rounding.
+# keys, scores depend only on the offset: the [shift-invariance error](../guide/debugging.md#build-it) is zero up to
+# rounding.
 
 # %%
 queries, keys = torch.randn(2, 24, 16, dtype=torch.float64)
@@ -195,7 +196,7 @@ def healthy_turn(x, positions, frequencies):
 
 
 def probe_turn(turn):
-    """Print the change of length and at position zero, and relativity."""
+    """Print changes of length and at position zero, and the error."""
     places = torch.arange(24)
 
     def score(i, j):
@@ -204,10 +205,10 @@ def probe_turn(turn):
     turned = turn(queries, places, frequencies)
     stretch = (turned.norm(dim=-1) / queries.norm(dim=-1) - 1).abs().max()
     at_zero = (turned[0] - queries[0]).norm() / queries[0].norm()
-    relativity = relativity_error(score, places)
+    error = shift_invariance_error(score, places)
     print(f"largest change of a length  {stretch:8.4f}")
     print(f"change at position zero     {at_zero:8.4f}")
-    print(f"relativity error            {relativity:8.4f}")
+    print(f"shift-invariance error      {error:8.4f}")
 
 
 print("the suspect")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
+# From The executable guide to positional encoding, 2026-11-27
 """RoPE for positions with more than one axis: a row and a column, or more.
 
 A position is a vector of coordinates, the row first. Each pair of channels has
@@ -16,9 +16,9 @@ vectors. Axial, mixed and golden RoPE are three choices:
     golden    of growing length, each half a turn over the golden ratio further
               round than the one before.
 
-axes_tables returns tables of cosines and sines, and turn_by_axes rotates q and
-k by them. The bases below are the defaults of the models' configurations; use
-the base of the checkpoint.
+axial_rope_tables returns tables of cosines and sines, and apply_axial_rope
+rotates q and k by them. The bases below are the defaults of the models'
+configurations; use the base of the checkpoint.
 
                      frequencies                      layout        places
     Qwen3-VL vision  axial_frequencies(               half          0, 1, ..
@@ -193,7 +193,7 @@ def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
     return rows @ along  # (heads, 2, pairs)
 
 
-def patch_centres(rows: int, columns: int) -> Tensor:
+def patch_coordinates(rows: int, columns: int) -> Tensor:
     """Return the coordinates of patches in DINOv3, row by row.
 
     They are the centres of the patches in an image that extends from -1 to 1 on
@@ -210,7 +210,7 @@ def patch_centres(rows: int, columns: int) -> Tensor:
         ValueError: If there is no row or no column.
 
     Example:
-        >>> patch_centres(1, 2).tolist()
+        >>> patch_coordinates(1, 2).tolist()
         [[0.0, -0.5], [0.0, 0.5]]
     """
     if min(rows, columns) < 1:
@@ -224,7 +224,7 @@ def patch_centres(rows: int, columns: int) -> Tensor:
     return torch.cartesian_prod(*sides)
 
 
-def axes_tables(
+def axial_rope_tables(
     places: Tensor,  # (..., tokens, axes)
     frequencies: Tensor,  # (..., axes, pairs)
     dtype: torch.dtype = torch.float32,
@@ -259,7 +259,8 @@ def axes_tables(
 
     Example:
         >>> places = torch.tensor([[0, 0], [1, 2]])
-        >>> axes_tables(places, axial_frequencies(4, "each", base=100))[1]
+        >>> frequencies = axial_frequencies(4, "each", base=100)
+        >>> axial_rope_tables(places, frequencies)[1]
         tensor([[0.0000, 0.0000],
                 [0.8415, 0.9093]])
     """
@@ -279,7 +280,7 @@ def axes_tables(
     return cos, sin  # (..., tokens, pairs)
 
 
-def turn_by_axes(
+def apply_axial_rope(
     x: Tensor,  # (..., tokens, dim)
     cos: Tensor,  # (..., tokens, pairs)
     sin: Tensor,  # (..., tokens, pairs)
@@ -301,9 +302,9 @@ def turn_by_axes(
     Args:
         x: Queries or keys, shape `(..., tokens, dim)`, such as
             `(batch, heads, tokens, dim)`, floating-point.
-        cos: Cosines from `axes_tables`, with the axes of `x` or fewer:
+        cos: Cosines from `axial_rope_tables`, with the axes of `x` or fewer:
             `(tokens, pairs)` or `(heads, tokens, pairs)` are shared by a batch.
-        sin: Sines from `axes_tables`, as `cos`.
+        sin: Sines from `axial_rope_tables`, as `cos`.
         layout: "interleaved", "half", or, if `dim` is a multiple of 4,
             "half_by_axis". There is no default.
 
@@ -317,10 +318,10 @@ def turn_by_axes(
     Example:
         >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
         >>> frequencies = axial_frequencies(4, "each", base=100)
-        >>> cos, sin = axes_tables(torch.tensor([[1, 0]]), frequencies)
-        >>> turn_by_axes(x, cos, sin, "half")
+        >>> cos, sin = axial_rope_tables(torch.tensor([[1, 0]]), frequencies)
+        >>> apply_axial_rope(x, cos, sin, "half")
         tensor([[0.5403, 0.0000, 0.8415, 0.0000]])
-        >>> turn_by_axes(x, cos, sin, "half_by_axis")
+        >>> apply_axial_rope(x, cos, sin, "half_by_axis")
         tensor([[0.5403, 0.8415, 0.0000, 0.0000]])
     """
     tokens, dim = x.shape[-2:] if x.ndim > 1 else (0, 0)
@@ -356,7 +357,7 @@ def turn_by_axes(
             f"4, 'half_by_axis', got {layout!r} and dim {dim}"
         )
     parts = zip(*(each.chunk(2, -1) for each in (x, cos, sin)), strict=True)
-    turned = [turn_by_axes(own, c, s, "half") for own, c, s in parts]
+    turned = [apply_axial_rope(own, c, s, "half") for own, c, s in parts]
     return torch.cat(turned, -1)
 
 
@@ -386,3 +387,9 @@ def _check_places(places: Tensor) -> None:
     shape = tuple(places.shape)
     if len(shape) < 2 or not shape[-1]:
         raise ValueError(f"places must be (..., tokens, axes), got {shape}")
+
+
+# Former names, kept until the next release.
+turn_by_axes = apply_axial_rope
+axes_tables = axial_rope_tables
+patch_centres = patch_coordinates

@@ -198,7 +198,7 @@ class Finding:
 
     check: str
     verdict: str
-    asked: str
+    question: str
     expected: str
     found: str
     tolerance: float | None = None
@@ -207,7 +207,7 @@ class Finding:
 
     def __str__(self) -> str:
         told = f"{_shown(self.verdict)}: {self.check}: "
-        told += f"{self.asked} {self.found}"
+        told += f"{self.question} {self.found}"
         if self.verdict != "fails":
             return told
         told += f"; expected {self.expected}"
@@ -711,15 +711,17 @@ def _longest(
     except ValueError as error:
         verdict = "fails" if promised else "no power"
         said = f"no: position {length - 1} raises {_told(error.__cause__)}"
-        asked = f"Does the code support {length} positions?"
-        return [_finding("reaches", verdict, said, asked=asked)]
+        question = f"Does the code support {length} positions?"
+        return [_finding("reaches", verdict, said, question=question)]
     after = _turn(rotate, x, early)[0, :, :-1].double()
     slack = 64 * EPS * float(x.abs().max())
     places = [("head", range(2)), ("position", range(8))]
     places += [("channel", range(dim))]
-    asked = "Are early tokens rotated the same before a call with a late one "
+    question = (
+        "Are early tokens rotated the same before a call with a late one "
+    )
     same = _compare("same_twice", before, after, slack, places,
-                    asked + "and after?")  # fmt: skip
+                    question + "and after?")  # fmt: skip
     gap, verdict = float((before - beside).abs().max()), "passes"
     said = f"yes, within {gap:.1e}"
     if not gap <= slack:
@@ -768,7 +770,7 @@ def _precise_angles(
         ("autocast to bfloat16", torch.float32, True),
     ):
         say = partial(_finding, "precise_angles",
-                      asked=f"Are angles right in {name}?")  # fmt: skip
+                      question=f"Are angles right in {name}?")  # fmt: skip
         try:
             with torch.autocast("cpu", half, enabled=autocast):
                 turns, _ = _matrices(rotate, read.dim, at, dtype)
@@ -1138,13 +1140,13 @@ def _kept_when_moved(
     attend: Attend, q: Tensor, k: Tensor, weights: Tensor
 ) -> Finding:
     """Do weights stay when all positions move?"""
-    asked = "Are weights the same when all positions move?"
+    question = "Are weights the same when all positions move?"
     heads, n, dim = q.shape[1:]
     at, shifts = torch.arange(n), (1, 100, 1000)
     mixed = _weights(attend, q, k, at, at.flip(0))
     if float((mixed - weights).abs().max()) < 64 * EPS:
         said = "reversing the positions of keys changes no weight"
-        return _finding("offsets_alone", "no power", said, asked=asked)
+        return _finding("offsets_alone", "no power", said, question=question)
     moved = [_weights(attend, q, k, at + s, at + s) for s in shifts]
     size = float(q.norm(dim=-1).max() * k.norm(dim=-1).max())
     tolerance = EPS * (16 + 4 * (1000 + n)) * size / dim**0.5
@@ -1152,9 +1154,9 @@ def _kept_when_moved(
     places += [("query", range(n)), ("key", range(n))]
     there = torch.stack(moved)
     found = _compare("offsets_alone", weights.expand_as(there), there,
-                     tolerance, places, asked)  # fmt: skip
+                     tolerance, places, question)  # fmt: skip
     if found.verdict == "fails" and (said := _temperature(weights, moved[-1])):
-        return _finding("offsets_alone", "no promise", said, asked=asked)
+        return _finding("offsets_alone", "no promise", said, question=question)
     return found
 
 
@@ -1208,7 +1210,7 @@ def _bias(
 
 def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
     """Is the score of each step back less by the slope of its head?"""
-    asked = "Does each head subtract its slope for each step back?"
+    question = "Does each head subtract its slope for each step back?"
     heads, at = len(slopes), torch.arange(24)
     zero = torch.zeros(1, heads, 24, dim)
     scores = _weights(attend, zero, zero, at, at)[:, -1].log()
@@ -1216,7 +1218,7 @@ def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
     places = [("head", range(heads)), ("key", range(24))]
     got = scores - scores[:, -1:]
     slack = 64 * EPS * (1 + float(want.abs().max()))
-    return _compare("bias", want, got, slack, places, asked=asked)
+    return _compare("bias", want, got, slack, places, question=question)
 
 
 # --- a model
@@ -1267,7 +1269,7 @@ def check_model(
     ids = tokens[order[:24]][None]
     whole, _ = _logits(model, ids)
     finite = bool(whole.isfinite().all())
-    findings = [_plain("finite", finite, asked="Are all logits finite?")]
+    findings = [_plain("finite", finite, question="Are all logits finite?")]
     if not finite:
         return findings
     twice, _ = _logits(model, ids)
@@ -1296,8 +1298,8 @@ def check_model(
         try:
             found = ask(case)
         except ValueError as error:
-            asked = "The check could not run:"
-            found = [_finding(check, "no power", str(error), asked=asked)]
+            question = "The check could not run:"
+            found = [_finding(check, "no power", str(error), question=question)]
         findings += [_promised(f, promises.get(ask, True)) for f in found]
     if causal and limits:
         findings += [_past_limits(case, limits, longest)]
@@ -1384,8 +1386,10 @@ def _in_batch(
     try:
         batch, _ = _logits(model, ids.repeat(3, 1))
     except ValueError as error:
-        asked = "The model could not run a batch of three sequences:"
-        found = _finding("alone_in_batch", "no power", str(error), asked=asked)
+        question = "The model could not run a batch of three sequences:"
+        found = _finding(
+            "alone_in_batch", "no power", str(error), question=question
+        )
         return 0.0, [found]
     return float((batch[0] - whole[0]).abs().max()), []
 
@@ -1957,23 +1961,23 @@ def _finding(
     verdict: str,
     found: str,
     *,
-    asked: str = "",
+    question: str = "",
     expected: str = "yes",
     tolerance: float | None = None,
     where: str = "",
     cause: str | None = None,
 ) -> Finding:
     """With what CHECKS says; what is expected is told of a verdict alone."""
-    question, why = _known(check)
+    known, why = _known(check)
     expected = expected if verdict in ("passes", "fails") else ""
     why = (why if cause is None else cause) if verdict == "fails" else ""
-    return Finding(check, verdict, asked or question, expected, found,
+    return Finding(check, verdict, question or known, expected, found,
                    tolerance, where, why)  # fmt: skip
 
 
-def _plain(check: str, right: bool, asked: str = "") -> Finding:
+def _plain(check: str, right: bool, question: str = "") -> Finding:
     verdict, said = ("passes", "yes") if right else ("fails", "no")
-    return _finding(check, verdict, said, asked=asked)
+    return _finding(check, verdict, said, question=question)
 
 
 def _compare(
@@ -1982,21 +1986,23 @@ def _compare(
     found: Tensor,
     tolerance: float,
     places: Sequence[tuple[str, Sequence[Any]]],
-    asked: str = "",
+    question: str = "",
 ) -> Finding:
     """Are two tensors equal? places names each axis and what stands there."""
     gap = (expected - found).abs()
     wrong = ~(gap <= tolerance)
     if not bool(wrong.any()):
         said = f"yes, within {float(gap.max()):.1e}"
-        return _finding(check, "passes", said, tolerance=tolerance, asked=asked)
+        return _finding(
+            check, "passes", said, tolerance=tolerance, question=question
+        )
     at = tuple(int(n) for n in wrong.nonzero()[0])
     pairs = zip(places, at, strict=True)
     where = ", ".join(f"{name} {values[n]}" for (name, values), n in pairs)
     want = f"{float(expected[at]):.4g}"
     said = f"{float(found[at]):.4g} instead of {want}"
     return _finding(check, "fails", said, expected=want, tolerance=tolerance,
-                    where=where, asked=asked)  # fmt: skip
+                    where=where, question=question)  # fmt: skip
 
 
 def _on_copies(rotate: Rotate) -> Rotate:
@@ -2127,11 +2133,11 @@ def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
     for heads in (4, EVERY):
         done = "be built"
         try:
-            made = small(config, heads=heads)
+            made = small_config(config, heads=heads)
             if heads == EVERY and _size(kind, made) > LARGEST:
                 break
             model = kind(copy.deepcopy(made))
-            enliven(model)
+            scale_up_weights(model)
             done = "run, small and with random weights"
             if "input_ids" in inspect.signature(model.forward).parameters:
                 called = FromTransformers(model, _why_no_caching(model))
@@ -2197,7 +2203,7 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
     return findings + check_layers(layers, _settings(config, len(layers)))
 
 
-def enliven(model: nn.Module, scale: float = 3.0) -> None:
+def scale_up_weights(model: nn.Module, scale: float = 3.0) -> None:
     """Larger weights, so that attention prefers some keys to others.
 
     As they are drawn, weights are so small that all keys get nearly the same,
@@ -2217,14 +2223,14 @@ def _same_everywhere(weight: Tensor) -> bool:
     return bool(((flat - flat[:1]).abs() < 1e-6).all())
 
 
-def small(config: Any, layers: int = 6, heads: int = 4) -> Any:
+def small_config(config: Any, layers: int = 6, heads: int = 4) -> Any:
     """A copy with few layers and heads, small tables, windows of 8."""
     config = copy.deepcopy(config)
     given = {k: v for k, v in vars(config).items() if not k.startswith("_")}
     changed = _narrow(given, heads) | _short(given, layers)
     for name in getattr(type(config), "sub_configs", None) or {}:
         if getattr(config, name, None) is not None:
-            changed[name] = small(getattr(config, name), layers, heads)
+            changed[name] = small_config(getattr(config, name), layers, heads)
     for name in ("attn", "experts"):
         changed[f"_{name}_implementation_internal"] = "eager"
     for name, value in changed.items():
@@ -2446,6 +2452,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = json.dumps(told, indent=1) if given.json else report(findings)
     code = int(any(one.verdict == "fails" for one in findings))
     return _print_report(table + "\n", code)
+
+
+# Former names, kept until the next release.
+enliven = scale_up_weights
+small = small_config
 
 
 if __name__ == "__main__":

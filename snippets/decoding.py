@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Decoding: a KV cache, padding and packing with correct positions.
 
 Each token has a position, counted from the start of its document, and the
@@ -17,9 +17,9 @@ lie between the tokens of a document. If the encoding changes with the length of
 the text, as with dynamic NTK or a moving centre of xPos, cache k before it is
 encoded, and encode all of cache.k at each step.
 
-`kept` and `moved` free slots in a long text, or move a text that was processed
-alone to other positions. The k and v of its tokens still depend on the context
-in which these tokens were processed.
+`keep_slots` and `move_positions` free slots in a long text, or move a text that
+was processed alone to other positions. The k and v of its tokens still depend
+on the context in which these tokens were processed.
 
 References:
     Packing that changes no result: arXiv:2107.02027.
@@ -69,7 +69,7 @@ def document_positions(
     return place - (begins * place).cummax(-1).values  # (..., tokens)
 
 
-def visible(
+def attention_mask(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
     query_documents: Tensor,  # (..., queries)
@@ -115,13 +115,13 @@ def visible(
     Example:
         >>> documents = torch.tensor([0, 1, 1])  # left padding
         >>> positions = document_positions(documents)
-        >>> visible(positions, positions, documents, documents).int()
+        >>> attention_mask(positions, positions, documents, documents).int()
         tensor([[1, 0, 0],
                 [0, 1, 0],
                 [0, 1, 1]], dtype=torch.int32)
 
         >>> at, of = torch.arange(4), torch.zeros(4).int()
-        >>> visible(at, at, of, of, window=2)
+        >>> attention_mask(at, at, of, of, window=2)
         tensor([[ True, False, False, False],
                 [ True,  True, False, False],
                 [False,  True,  True, False],
@@ -132,12 +132,12 @@ def visible(
     _check_sides(query_positions, key_positions)
     _check_window(window)
     i, j = query_positions[..., :, None], key_positions[..., None, :]
-    seen = query_documents[..., :, None] == key_documents[..., None, :]
+    mask = query_documents[..., :, None] == key_documents[..., None, :]
     if causal:
-        seen = seen & (j <= i)
+        mask = mask & (j <= i)
     if window is not None:
-        seen = seen & ((i.long() - j).abs() < window)
-    return seen  # (..., queries, keys)
+        mask = mask & ((i.long() - j).abs() < window)
+    return mask  # (..., queries, keys)
 
 
 class KeyValueCache:
@@ -261,22 +261,22 @@ class KeyValueCache:
         )
 
 
-def kept(
+def keep_slots(
     cache: KeyValueCache,
-    places: Tensor,  # (..., kept)
+    slots: Tensor,  # (..., kept)
 ) -> KeyValueCache:
     """Return a cache with only the selected slots.
 
     Each slot is unchanged, so positions may have gaps: the next token has the
-    position after the last one, or `moved` closes the gaps. All sequences keep
-    the same number of slots. To drop more tokens of one sequence, give these a
-    document of their own instead.
+    position after the last one, or `move_positions` closes the gaps. All
+    sequences keep the same number of slots. To drop more tokens of one
+    sequence, give these a document of their own instead.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         cache: The cache to select from; it does not change.
-        places: Slot indices, counted from 0 in the order of the cache, whatever
+        slots: Slot indices, counted from 0 in the order of the cache, whatever
             the positions are; `(kept,)` for all sequences, or `(..., kept)` for
             each, integers. Their order is that of the new cache.
 
@@ -284,21 +284,21 @@ def kept(
         The smaller cache.
 
     Raises:
-        ValueError: If `places` are not integers, or their leading axes do not
+        ValueError: If `slots` are not integers, or their leading axes do not
             fit those of k. An index out of range raises torch's own error on
             the CPU.
 
     Example:
         >>> k, at = torch.zeros(1, 2, 6, 4), torch.arange(6)[None]
         >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
-        >>> kept(cache, torch.tensor([0, 4, 5])).positions
+        >>> keep_slots(cache, torch.tensor([0, 4, 5])).positions
         tensor([[0, 4, 5]])
     """
-    _check_integers("places", places)
-    _check_rows("places", places, cache.k, "kept")
-    here, given = cache.positions.shape[:-1], places.shape[:-1]
+    _check_integers("slots", slots)
+    _check_rows("slots", slots, cache.k, "kept")
+    here, given = cache.positions.shape[:-1], slots.shape[:-1]
     rows = torch.broadcast_shapes(here, given)
-    at = places.long().expand(*rows, -1)  # (..., kept)
+    at = slots.long().expand(*rows, -1)  # (..., kept)
     positions, documents = (
         each.expand(*rows, -1).gather(-1, at)
         for each in (cache.positions, cache.documents)
@@ -311,22 +311,22 @@ def kept(
     return KeyValueCache(k, v, positions, documents)
 
 
-def moved(
+def move_positions(
     cache: KeyValueCache,
     positions: Tensor,  # (..., keys)
-    turn: Callable[[Tensor, Tensor], Tensor] | None,
+    rotate: Callable[[Tensor, Tensor], Tensor] | None,
 ) -> KeyValueCache:
     """Return a cache with its tokens moved to new positions.
 
-    For k that was rotated by RoPE, `turn` is another rotation,
+    For k that was rotated by RoPE, `rotate` is another rotation,
 
         lambda k, by: apply_rope(k, *rope_tables(by, frequencies), layout)
 
     with the frequencies used before, and without the attention factor of YaRN
     or LongRoPE, which k already contains. Each rotation rounds k once more. If
-    the cache holds all layers, `turn` must rotate them one by one. An encoding
-    that was added to the embeddings is contained in k and in v, and no rotation
-    removes it.
+    the cache holds all layers, `rotate` must rotate them one by one. An
+    encoding that was added to the embeddings is contained in k and in v, and no
+    rotation removes it.
 
     If `positions` are on the CPU and the cache is not, each call copies them,
     and the host waits for the copy.
@@ -337,23 +337,23 @@ def moved(
         cache: The cache whose tokens to move; it does not change.
         positions: New position of each key, `(keys,)` for all sequences, or
             `(..., keys)` for each, integers.
-        turn: Function of k, shape `(..., heads, keys, dim)`, and offsets, shape
-            `(..., keys)`, that returns k for tokens moved by these offsets, new
-            minus old position. None is for k that contains no position: cached
-            before it was rotated, or used with a bias or a score that depends
-            on `cache.positions`.
+        rotate: Function of k, shape `(..., heads, keys, dim)`, and offsets,
+            shape `(..., keys)`, that returns k for tokens moved by these
+            offsets, new minus old position. None is for k that contains no
+            position: cached before it was rotated, or used with a bias or a
+            score that depends on `cache.positions`.
 
     Returns:
         The cache at the new positions.
 
     Raises:
         ValueError: If `positions` are not integers, or do not fit k in number
-            or leading axes, or `turn` returns another shape or dtype.
+            or leading axes, or `rotate` returns another shape or dtype.
 
     Example:
         >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 4, 5]])
         >>> cache = KeyValueCache(k, k, at, torch.ones_like(at))
-        >>> moved(cache, torch.arange(3), None).positions
+        >>> move_positions(cache, torch.arange(3), None).positions
         tensor([[0, 1, 2]])
     """
     _check_integers("positions", positions)
@@ -364,49 +364,49 @@ def moved(
         each.expand(*rows, -1) for each in (positions, cache.documents)
     )
     k = cache.k
-    if turn is not None:
-        k = turn(k, at.long() - cache.positions.long())
+    if rotate is not None:
+        k = rotate(k, at.long() - cache.positions.long())
         for want, got in (
             (tuple(cache.k.shape), tuple(k.shape)),
             (cache.k.dtype, k.dtype),
         ):
             if got != want:
-                raise ValueError(f"turn must give k as {want}, got {got}")
+                raise ValueError(f"rotate must give k as {want}, got {got}")
     return KeyValueCache(k, cache.v, at, documents)
 
 
-def with_room(cache: KeyValueCache, places: int) -> KeyValueCache:
+def pad_cache(cache: KeyValueCache, slots: int) -> KeyValueCache:
     """Return the cache padded to a fixed number of slots (static cache).
 
-    `write` fills the new slots. The shapes of the result never change, as
+    `write_slots` fills the new slots. The shapes of the result never change, as
     compiled steps require. Slots that have not been written have document -1,
-    which no token may have, so `visible` hides them. This is not for methods
-    that count slots instead of using positions.
+    which no token may have, so `attention_mask` hides them. This is not for
+    methods that count slots instead of using positions.
 
     Args:
         cache: The cache to copy.
-        places: Number of slots of the result, at least the number of keys of
+        slots: Number of slots of the result, at least the number of keys of
             `cache`.
 
     Returns:
         The padded cache.
 
     Raises:
-        ValueError: If there are fewer `places` than keys in the cache.
+        ValueError: If there are fewer `slots` than keys in the cache.
 
     Example:
         >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
         >>> prompt = KeyValueCache(k, k, at, torch.ones_like(at))
-        >>> cache, one = with_room(prompt, places=5), slice(0, 1)
+        >>> cache, one = pad_cache(prompt, slots=5), slice(0, 1)
         >>> new = k[..., one, :], k[..., one, :], at[:, one] + 3, at[:, one] + 1
-        >>> write(cache, torch.tensor([3]), *new)
+        >>> write_slots(cache, torch.tensor([3]), *new)
         >>> cache.positions, cache.documents
         (tensor([[0, 1, 2, 3, 0]]), tensor([[ 1,  1,  1,  1, -1]]))
     """
     keys = cache.positions.shape[-1]
-    if places < keys:
-        raise ValueError(f"places must be {keys} or more, got {places}")
-    room, pad = (0, places - keys), torch.nn.functional.pad
+    if slots < keys:
+        raise ValueError(f"slots must be {keys} or more, got {slots}")
+    room, pad = (0, slots - keys), torch.nn.functional.pad
     return KeyValueCache(
         pad(cache.k, (0, 0, *room)),
         pad(cache.v, (0, 0, *room)),
@@ -415,9 +415,9 @@ def with_room(cache: KeyValueCache, places: int) -> KeyValueCache:
     )
 
 
-def write(
+def write_slots(
     cache: KeyValueCache,
-    places: Tensor,  # (tokens)
+    slots: Tensor,  # (tokens)
     k: Tensor,  # (..., heads, tokens, dim)
     v: Tensor,  # (..., heads, tokens, value_dim)
     positions: Tensor,  # (..., tokens)
@@ -431,8 +431,8 @@ def write(
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
-        cache: A cache from `with_room`.
-        places: Slot index of each token, shape `(tokens,)`, integers.
+        cache: A cache from `pad_cache`.
+        slots: Slot index of each token, shape `(tokens,)`, integers.
         k: Keys, shape `(..., heads, tokens, dim)`.
         v: Values, shape `(..., heads, tokens, value_dim)`.
         positions: Position of each token, shape `(..., tokens)`, integers.
@@ -446,22 +446,22 @@ def write(
     new = KeyValueCache(k, v, positions, documents)
     for name in ("k", "v"):
         old = getattr(cache, name)
-        old.index_copy_(-2, places, getattr(new, name).to(old.dtype))
+        old.index_copy_(-2, slots, getattr(new, name).to(old.dtype))
     for name in ("positions", "documents"):
         old = getattr(cache, name)
         more = getattr(new, name).expand(*old.shape[:-1], -1)
-        old.index_copy_(-1, places, more.to(old.dtype))
+        old.index_copy_(-1, slots, more.to(old.dtype))
 
 
 def attend(
     q: Tensor,  # (..., heads, queries, dim)
     k: Tensor,  # (..., key_heads, keys, dim)
     v: Tensor,  # (..., key_heads, keys, value_dim)
-    seen: Tensor,  # (..., queries, keys)
+    mask: Tensor,  # (..., queries, keys)
     bias: Tensor | None = None,  # (..., queries, keys)
     scale: float | None = None,
 ) -> Tensor:
-    """Compute attention with torch's kernel, for a mask from `visible`.
+    """Compute attention with torch's kernel, for a mask from `attention_mask`.
 
     Do not combine it with is_causal, which hides keys by their index, counted
     from the first key.
@@ -478,8 +478,8 @@ def attend(
         k: Keys, shape `(..., key_heads, keys, dim)`. Each key head serves heads
             / key_heads heads of `q`, in order.
         v: Values, shape `(..., key_heads, keys, value_dim)`.
-        seen: Mask from `visible`, shape `(..., queries, keys)`, bool. If all
-            sequences share it, the batch axis may be 1 or missing.
+        mask: Mask from `attention_mask`, shape `(..., queries, keys)`, bool. If
+            all sequences share it, the batch axis may be 1 or missing.
         bias: Added to the scores, shape `(..., queries, keys)`, where axes
             before the last two may be 1 or missing; floating-point, in the
             dtype of `q` or float32. A method with its own score is a bias, too:
@@ -493,14 +493,14 @@ def attend(
         ValueError: If `k` has another width than `q`, or a number of heads that
             does not divide that of `q`; `k` or `v` has another batch; `v` does
             not have the heads and keys of `k`; there are fewer than 3 axes;
-            `q`, `k` and `v` have more than one dtype, without autocast; `seen`
+            `q`, `k` and `v` have more than one dtype, without autocast; `mask`
             is not bool or does not fit; or `bias` has another shape or dtype
             than listed.
 
     Example:
         >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
-        >>> seen = torch.tensor([[True, True, False]])
-        >>> attend(q, torch.zeros(1, 3, 4), v, seen)
+        >>> mask = torch.tensor([[True, True, False]])
+        >>> attend(q, torch.zeros(1, 3, 4), v, mask)
         tensor([[[1.5000]]])
     """
     _check_heads(q, k, v)
@@ -508,33 +508,35 @@ def attend(
     keys = k.shape[-2]
     alike = queries, keys  # for all of a batch
     shape = (*batch, *alike)
-    if seen.dtype != torch.bool:
-        raise ValueError(f"seen must be bool, got {seen.dtype}")
-    if tuple(seen.shape) not in (shape, (1, *alike), alike):
+    if mask.dtype != torch.bool:
+        raise ValueError(f"mask must be bool, got {mask.dtype}")
+    if tuple(mask.shape) not in (shape, (1, *alike), alike):
         raise ValueError(
-            f"seen must be {shape} or {alike}, as q and k are read as "
-            f"(..., heads, tokens, dim), got {tuple(seen.shape)}"
+            f"mask must be {shape} or {alike}, as q and k are read as "
+            f"(..., heads, tokens, dim), got {tuple(mask.shape)}"
         )
-    mask = seen[..., None, :, :]  # one for all heads
+    attn_mask = mask[..., None, :, :]  # one for all heads
     if bias is not None:
         _check_bias(bias, q, (*batch, heads, *alike))
-        mask = bias.masked_fill(~mask, -math.inf)  # (..., queries, keys)
-    if math.prod(mask.shape[:-3]) != 1:
-        mask = mask.expand(*batch, *mask.shape[-3:])
+        attn_mask = bias.masked_fill(
+            ~attn_mask, -math.inf
+        )  # (..., queries, keys)
+    if math.prod(attn_mask.shape[:-3]) != 1:
+        attn_mask = attn_mask.expand(*batch, *attn_mask.shape[-3:])
     # not the comparison itself, which is no bool under torch.compile
     grouped = {"enable_gqa": True} if heads != k.shape[-3] else {}
     # fused kernels want four axes, of the mask too
-    q, k, v, mask = (
+    q, k, v, attn_mask = (
         each.reshape(math.prod(each.shape[:-3]), *each.shape[-3:])
-        for each in (q, k, v, mask)
+        for each in (q, k, v, attn_mask)
     )
     made = scaled_dot_product_attention(
-        q, k, v, attn_mask=mask, scale=scale, **grouped
+        q, k, v, attn_mask=attn_mask, scale=scale, **grouped
     )
     return made.reshape(*batch, *made.shape[-3:])
 
 
-def flex_visible(
+def flex_attention_mask(
     query_positions: Tensor,  # (batch, queries)
     key_positions: Tensor,  # (batch, keys)
     query_documents: Tensor,  # (batch, queries)
@@ -542,7 +544,9 @@ def flex_visible(
     causal: bool = True,
     window: int | None = None,
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-    """Return `visible` as a mask_mod for create_block_mask of flex_attention.
+    """Return the mask as a mask_mod for create_block_mask of flex_attention.
+
+    It is the mask that `attention_mask` returns.
 
     Supports autocast, compile, vmap, mps; no host-device sync.
 
@@ -554,15 +558,15 @@ def flex_visible(
             `query_positions`, integers or bool.
         key_documents: Document numbers of the keys, in the shape of
             `key_positions`, integers or bool.
-        causal: As in `visible`.
-        window: As in `visible`.
+        causal: As in `attention_mask`.
+        window: As in `attention_mask`.
 
     Returns:
         The mask_mod, a function of the indices of batch, head, query and key.
 
     Raises:
-        ValueError: As in `visible`, or if positions do not have the shape
-            `(batch, tokens)`.
+        ValueError: As in `attention_mask`, or if positions do not have the
+            shape `(batch, tokens)`.
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
@@ -573,13 +577,13 @@ def flex_visible(
 
     def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
         row = b * many
-        seen = query_documents[row, i] == key_documents[row, j]
+        mask = query_documents[row, i] == key_documents[row, j]
         distance = query_positions[row, i] - key_positions[row, j]
         if causal:
-            seen = seen & (distance >= 0)
+            mask = mask & (distance >= 0)
         if window is not None:
-            seen = seen & (distance.abs() < window)
-        return seen
+            mask = mask & (distance.abs() < window)
+        return mask
 
     return mask_mod
 
@@ -739,3 +743,12 @@ def _check_integers(name: str, given: Tensor, *others: torch.dtype) -> None:
             f"{name} must be a tensor of {either}uint8 or int8 to int64, "
             f"got {kind}"
         )
+
+
+# Former names, kept until the next release.
+visible = attention_mask
+flex_visible = flex_attention_mask
+kept = keep_slots
+moved = move_positions
+with_room = pad_cache
+write = write_slots

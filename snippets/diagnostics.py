@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Diagnostics of position for your own model: numbers without a unit.
 
 Each number compares like with like: a change with a change, a distance with
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 
-def relativity_error(
+def shift_invariance_error(
     score: Callable[[Tensor, Tensor], Tensor],
     positions: Tensor,  # (tokens)
     shifts: Sequence[int] = (1, 10, 100),
@@ -47,8 +47,8 @@ def relativity_error(
         ValueError: If `positions`, `shifts` or the scores do not fit.
 
     Example:
-        >>> positions = torch.arange(9)
-        >>> relativity_error(lambda i, j: -abs(i[:, None] - j) / 8, positions)
+        >>> score = lambda i, j: -abs(i[:, None] - j) / 8
+        >>> shift_invariance_error(score, torch.arange(9))
         tensor(0., dtype=torch.float64)
 
     """
@@ -98,7 +98,7 @@ def row_similarity(
     return (rows @ rows.mT).where(apart > 0, 1.0)  # (positions, positions)
 
 
-def row_margin(
+def min_row_distance(
     encoding: Tensor,  # (positions, dim)
 ) -> Tensor:
     """Return the distance of the two nearest rows, relative to all pairs.
@@ -110,7 +110,7 @@ def row_margin(
             2 positions, floating-point.
 
     Returns:
-        The margin, a scalar, float64: 0 if any two rows are equal up to
+        The distance, a scalar, float64: 0 if any two rows are equal up to
         rounding; sqrt(6 / (n (n + 1))) for n rows at even steps, a ramp; almost
         1 for random rows of many dimensions.
 
@@ -118,7 +118,7 @@ def row_margin(
         ValueError: If `encoding` has another shape or dtype than listed.
 
     Example:
-        >>> row_margin(torch.tensor([[0.0], [1.0], [2.0]]))
+        >>> min_row_distance(torch.tensor([[0.0], [1.0], [2.0]]))
         tensor(0.7071, dtype=torch.float64)
 
     """
@@ -131,10 +131,10 @@ def row_margin(
     return near / typical.where(near > 0, 1.0)
 
 
-def skill_beyond(
+def extrapolation_skill(
     losses: Tensor,  # (positions)
-    trained: int,
-    guess: float,
+    training_length: int,
+    baseline_loss: float,
     block: int = 64,
 ) -> Tensor:
     """Return the fraction of skill that remains beyond the training length.
@@ -142,31 +142,44 @@ def skill_beyond(
     Args:
         losses: Mean loss over many texts at each position, shape
             `(positions,)`.
-        trained: Training length, from 1 to the number of positions less 1.
-        guess: Loss of a guess: by the frequencies of the tokens, or
+        training_length: Training length in tokens, from 1 to the number of
+            positions less 1.
+        baseline_loss: Loss of a guess: by the frequencies of the tokens, or
             log(vocabulary) if all are equally frequent.
         block: Number of positions in a block; at least 1.
 
     Returns:
-        The fraction for each block beyond `trained`, shape `(blocks,)`: 1 is as
-        good as the second half of the training length, 0 is a guess, below 0 is
-        worse than a guess; nan if there was no skill to lose.
+        The fraction for each block beyond `training_length`, shape `(blocks,)`:
+        1 is as good as the second half of the training length, 0 is a guess,
+        below 0 is worse than a guess; nan if there was no skill to lose.
 
     Raises:
         ValueError: If an argument has another shape or value than listed.
 
     Example:
-        >>> skill_beyond(torch.tensor([4.0, 2, 2, 3, 5]), 3, guess=4.0, block=1)
+        >>> losses = torch.tensor([4.0, 2, 2, 3, 5])
+        >>> extrapolation_skill(losses, 3, baseline_loss=4.0, block=1)
         tensor([ 0.5000, -0.5000])
 
     """
     _expect(losses.ndim == 1, "losses", "(positions,)", losses.shape)
     most = len(losses) - 1
-    _expect(0 < trained <= most, "trained", f"1 to {most}", trained)
+    _expect(
+        0 < training_length <= most,
+        "training_length",
+        f"1 to {most}",
+        training_length,
+    )
     _expect(block > 0, "block", "1 or more", block)
-    inside = guess - losses[trained // 2 : trained].mean()
-    parts = torch.stack([p.mean() for p in losses[trained:].split(block)])
-    return ((guess - parts) / inside).where(inside > 0, torch.nan)  # (blocks)
+    inside = (
+        baseline_loss - losses[training_length // 2 : training_length].mean()
+    )
+    parts = torch.stack(
+        [p.mean() for p in losses[training_length:].split(block)]
+    )
+    return ((baseline_loss - parts) / inside).where(
+        inside > 0, torch.nan
+    )  # (blocks)
 
 
 def attention_mass(
@@ -249,3 +262,9 @@ def _expect(fits: bool, name: str, wanted: object, got: object) -> None:
     if not fits:
         got = tuple(got) if isinstance(got, torch.Size) else got
         raise ValueError(f"{name} must be {wanted}, got {got}")
+
+
+# Former names, kept until the next release.
+relativity_error = shift_invariance_error
+row_margin = min_row_distance
+skill_beyond = extrapolation_skill

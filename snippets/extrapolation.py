@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Length extrapolation: the loss beyond the training length, and its cause.
 
 Two measurements, for any model that returns logits of the next token:
@@ -10,7 +10,8 @@ Two measurements, for any model that returns logits of the next token:
 The first mixes two effects: later tokens have more context, and are at
 positions that may not have occurred in training. The second evaluates the same
 tokens of the same texts each time, with more and more of their context, so the
-difficulty of a text cancels. For both, `interval` returns the uncertainty.
+difficulty of a text cancels. For both, `confidence_interval` returns the
+uncertainty.
 
 References:
     Press et al. 2021, arXiv:2108.12409, section 1 (what extrapolation is) and
@@ -29,27 +30,27 @@ from torch.nn.functional import cross_entropy
 def loss_by_position(
     model: Callable[[Tensor], Tensor],
     windows: Tensor,  # (windows, tokens)
-    rows: int = 8,
+    batch_size: int = 8,
 ) -> Tensor:
     """Return the loss of each token except the first.
 
-    `interval` gives the uncertainty of the means; means of several positions,
-    unflatten(1, (-1, 16)).mean(-1), are less uncertain.
+    `confidence_interval` gives the uncertainty of the means; means of several
+    positions, unflatten(1, (-1, 16)).mean(-1), are less uncertain.
 
     Args:
         model: Function of ids, shape `(batch, tokens)`, that returns logits,
             shape `(batch, tokens, words)`. Put a model into eval mode first.
         windows: Token ids, shape `(windows, tokens)` with at least two tokens,
             int64.
-        rows: Number of windows in a batch; at least 1.
+        batch_size: Number of windows in a batch; at least 1.
 
     Returns:
         Losses in nats, shape `(windows, tokens - 1)`; [:, i] is the loss of a
         token with i + 1 tokens before it.
 
     Raises:
-        ValueError: If `windows` or `rows` has another shape, dtype or value
-            than listed, or the model returns logits of another shape.
+        ValueError: If `windows` or `batch_size` has another shape, dtype or
+            value than listed, or the model returns logits of another shape.
 
     Example:
         >>> windows = torch.tensor([[0, 1, 2, 3], [5, 6, 7, 7]])
@@ -60,72 +61,83 @@ def loss_by_position(
                 [0.3353, 0.3353, 3.3353]])
     """
     _check_windows(windows)
-    _expect(rows > 0, "rows", "1 or more", rows)
-    return torch.cat([_losses(model, part) for part in windows.split(rows)])
+    _expect(batch_size > 0, "batch_size", "1 or more", batch_size)
+    return torch.cat(
+        [_losses(model, part) for part in windows.split(batch_size)]
+    )
 
 
 def loss_by_context(
     model: Callable[[Tensor], Tensor],
     windows: Tensor,  # (windows, tokens)
-    far: int,
+    target_tokens: int,
     contexts: Sequence[int],
-    rows: int = 8,
+    batch_size: int = 8,
 ) -> Tensor:
     """Return the loss of the last tokens for each length of context.
 
-    With context c, the model reads the last c + far tokens of a window, except
-    the last: the first of the far tokens has c tokens before it, the last c +
-    far - 1. Positions start again each time, as in a text of that length. To
-    compare two contexts, take the interval of the difference.
+    The loss is that of the last n = target_tokens tokens of a window. With
+    context c, the model reads the last c + n tokens except the last: the first
+    of the n tokens has c tokens before it, the last c + n - 1. Positions start
+    again each time, as in a text of that length. To compare two contexts, take
+    the interval of the difference.
 
     Args:
         model: As in `loss_by_position`.
         windows: As in `loss_by_position`.
-        far: Number of evaluated tokens at the end of a window, 1 to tokens - 1.
+        target_tokens: Number of evaluated tokens at the end of a window, 1 to
+            tokens - 1.
         contexts: Numbers of tokens before the evaluated ones, each from 1 to
-            tokens - far.
-        rows: Number of windows in a batch; at least 1.
+            tokens - target_tokens.
+        batch_size: Number of windows in a batch; at least 1.
 
     Returns:
         Mean losses of these tokens in nats, shape `(contexts, windows)`.
 
     Raises:
-        ValueError: As in `loss_by_position`, or if `far` or `contexts` has
-            another value than listed.
+        ValueError: As in `loss_by_position`, or if `target_tokens` or
+            `contexts` has another value than listed.
 
     Example:
         >>> windows = torch.tensor([[0, 3, 3, 3]])
         >>> def first(ids):  # sure that the first comes again
         ...     return 3.0 * torch.eye(9)[ids[:, :1].expand(ids.shape)]
-        >>> loss_by_context(first, windows, far=1, contexts=[1, 2, 3])
+        >>> loss_by_context(first, windows, target_tokens=1, contexts=[1, 2, 3])
         tensor([[0.3353],
                 [0.3353],
                 [3.3353]])
     """
     _check_windows(windows)
     most = windows.shape[1] - 1
-    _expect(0 < far <= most, "far", f"1 to {most}", far)
-    fits = all(0 < each <= most + 1 - far for each in contexts)
+    _expect(
+        0 < target_tokens <= most,
+        "target_tokens",
+        f"1 to {most}",
+        target_tokens,
+    )
+    fits = all(0 < each <= most + 1 - target_tokens for each in contexts)
     _expect(
         fits and len(contexts) > 0,
         "contexts",
-        f"some of 1 to {most + 1 - far}",
+        f"some of 1 to {most + 1 - target_tokens}",
         contexts,
     )
     found = []
     for context in contexts:
-        parts = loss_by_position(model, windows[:, -(context + far) :], rows)
-        found.append(parts[:, -far:].mean(1))
+        parts = loss_by_position(
+            model, windows[:, -(context + target_tokens) :], batch_size
+        )
+        found.append(parts[:, -target_tokens:].mean(1))
     return torch.stack(found)
 
 
-def interval(
+def confidence_interval(
     values: Tensor,
     level: float = 0.95,
-    draws: int = 4000,
+    resamples: int = 4000,
     seed: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean over windows and its bootstrap interval.
+    """Return the mean over windows and its bootstrap confidence interval.
 
     Windows are sampled again with replacement, as many as there are, each as a
     whole. A fraction `level` of the means of these samples lies inside the
@@ -142,7 +154,7 @@ def interval(
             least two windows, floating-point.
         level: Fraction of the sampled means inside the interval, between 0 and
             1.
-        draws: Number of samples; enough to leave one outside on each side.
+        resamples: Number of samples; enough to leave one outside on each side.
         seed: Seed of the samples.
 
     Returns:
@@ -150,12 +162,12 @@ def interval(
         float64, on the CPU.
 
     Raises:
-        ValueError: If `values`, `level` or `draws` has another shape, dtype or
-            value than listed.
+        ValueError: If `values`, `level` or `resamples` has another shape, dtype
+            or value than listed.
 
     Example:
         >>> values = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-        >>> mean, low, high = interval(values)
+        >>> mean, low, high = confidence_interval(values)
         >>> torch.stack([low, mean, high])
         tensor([2.1667, 3.5000, 4.8333], dtype=torch.float64)
     """
@@ -164,17 +176,17 @@ def interval(
     given = f"{values.dtype} {shape}"
     _expect(fits, "values", "floating (2 windows or more, ...)", given)
     _expect(0 < level < 1, "level", "between 0 and 1", level)
-    outside = round((1 - level) / 2 * draws)
-    _expect(outside > 0, "draws", f"more for a level of {level}", draws)
+    outside = round((1 - level) / 2 * resamples)
+    _expect(outside > 0, "resamples", f"more for a level of {level}", resamples)
     generator = torch.Generator().manual_seed(seed)
-    drawn = torch.randint(shape[0], (draws, shape[0]), generator=generator)
+    drawn = torch.randint(shape[0], (resamples, shape[0]), generator=generator)
     share = torch.full(drawn.shape, 1 / shape[0], dtype=torch.float64)
     shares = torch.zeros_like(share).scatter_add_(1, drawn, share)
     flat = values.detach().cpu().double().reshape(shape[0], -1)
     ends = []
-    for part in flat.split(512, dim=1):  # draws x others may be too much
+    for part in flat.split(512, dim=1):  # samples x others may be too much
         means = (shares @ part).sort(0).values
-        ends.append(means[[outside, draws - 1 - outside]])
+        ends.append(means[[outside, resamples - 1 - outside]])
     low, high = torch.cat(ends, 1).view(2, *shape[1:])
     return flat.mean(0).view(shape[1:]), low, high
 
@@ -203,3 +215,7 @@ def _expect(fits: bool, name: str, wanted: object, got: object) -> None:
     if not fits:
         got = tuple(got) if isinstance(got, torch.Size) else got
         raise ValueError(f"{name} must be {wanted}, got {got}")
+
+
+# Former names, kept until the next release.
+interval = confidence_interval

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
-"""Local-global relative positions: exact offsets nearby, rings at a distance.
+# From The executable guide to positional encoding, 2026-11-27
+"""Local-global relative positions: exact offsets nearby, buckets at a distance.
 
 A key at offset o = j - i from a query has one vector in the score:
 
     score[i, j] = q[i] . (k[j] + vector(o)) / sqrt(dim)
     vector(o)   = local_table[o + window]                 if |o| <= window
-                = global_table[o > 0, ring]               otherwise
-    ring        = min((|o| - window - 1) // width, rings - 1)
+                = global_table[o > 0, bucket]             otherwise
+    bucket      = min((|o| - window - 1) // width, far_buckets - 1)
 
-Each ring except the last contains width distances, and the last one contains
-all larger ones. No tensor of queries x keys x dim is created: each q is
-multiplied by every row once, and every key selects its product.
+Each far bucket except the last contains width distances, and the last one
+contains all larger ones. No tensor of queries x keys x dim is created: each q
+is multiplied by every row once, and every key selects its product.
 
 This is a module for learning, not a paper's method. Two bugs occur in other
 implementations. (1) Offsets that are shifted to start at 0, then clipped to
 -window..window and shifted again: every key from the query on gets the last
 local row. (2) Offsets that are clipped to the window before the lookup: then no
-key is in a ring, and the global table never receives a gradient.
+key is in a far bucket, and the global table never receives a gradient.
 
 References:
     No paper of its own.
@@ -32,18 +32,18 @@ import torch
 from torch import Tensor, nn
 
 
-def local_global_rows(
+def local_global_index(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
     window: int,
     width: int,
-    rings: int,
+    far_buckets: int,
     device: torch.device | None = None,
 ) -> Tensor:
     """Return the row of the tables for each query and key.
 
-    Rows 0 to 2 window are the local table. They are followed by the rings
-    before the query, nearest first, and then by those after it.
+    Rows 0 to 2 window are the local table. They are followed by the far
+    buckets before the query, nearest first, and then by those after it.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -52,8 +52,8 @@ def local_global_rows(
         key_positions: Positions of the keys, integers, shape `(..., keys)`,
             with the same leading axes.
         window: Largest distance of the local table, in tokens; at least 0.
-        width: Number of distances in a ring; at least 1.
-        rings: Number of rings on each side; at least 1.
+        width: Number of distances in a far bucket; at least 1.
+        far_buckets: Number of far buckets on each side; at least 1.
         device: Device of the result, to which positions are moved; None is
             theirs.
 
@@ -61,27 +61,29 @@ def local_global_rows(
         Row indices, shape `(..., queries, keys)`, int64.
 
     Raises:
-        ValueError: If `window`, `width` or `rings` has another value than
+        ValueError: If `window`, `width` or `far_buckets` has another value than
             listed, or positions are not tensors of integers or do not fit each
             other.
 
     Example:
         >>> at = torch.arange(6)
-        >>> local_global_rows(at[:1], at, window=1, width=2, rings=2)
+        >>> local_global_index(at[:1], at, window=1, width=2, far_buckets=2)
         tensor([[1, 2, 5, 5, 6, 6]])
-        >>> local_global_rows(at[5:], at, window=1, width=2, rings=2)
+        >>> local_global_index(at[5:], at, window=1, width=2, far_buckets=2)
         tensor([[4, 4, 3, 3, 0, 1]])
     """
-    if window < 0 or width < 1 or rings < 1:
+    if window < 0 or width < 1 or far_buckets < 1:
         raise ValueError(
-            "window must be at least 0, width and rings at least 1, "
-            f"got {window}, {width} and {rings}"
+            "window must be at least 0, width and far_buckets at least 1, "
+            f"got {window}, {width} and {far_buckets}"
         )
     offsets = _offsets(query_positions, key_positions, device)
     distance = offsets.abs()  # (..., queries, keys)
-    ring = (distance - window - 1).div(width, rounding_mode="floor")
+    bucket = (distance - window - 1).div(width, rounding_mode="floor")
     after = (offsets > 0).long()  # (..., queries, keys)
-    far = 2 * window + 1 + rings * after + ring.clamp(max=rings - 1)
+    far = (
+        2 * window + 1 + far_buckets * after + bucket.clamp(max=far_buckets - 1)
+    )
     return torch.where(distance <= window, offsets + window, far)
 
 
@@ -89,7 +91,7 @@ def local_global_scores(
     q: Tensor,  # (..., queries, dim)
     k: Tensor,  # (..., keys, dim)
     local_table: Tensor,  # (2 * window + 1, dim)
-    global_table: Tensor,  # (2, rings, dim)
+    global_table: Tensor,  # (2, far_buckets, dim)
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
     width: int,
@@ -111,19 +113,19 @@ def local_global_scores(
         k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`:
             each key head serves heads / key_heads heads, in order.
         local_table: One vector per offset, shape `(2 * window + 1, dim)`.
-        global_table: Vectors of the rings before and after the query, shape
-            `(2, rings, dim)`.
+        global_table: Vectors of the far buckets before and after the query,
+            shape `(2, far_buckets, dim)`.
         query_positions: Positions in tokens, integers, shape `(queries,)` if
             all sequences share them, or, if `q` has heads, `(1, queries)` or
             `(batch, queries)`. May stay on the CPU.
         key_positions: The same for the keys, with the same leading axes.
-        width: Number of distances in a ring; at least 1.
+        width: Number of distances in a far bucket; at least 1.
 
     Returns:
         Scores, shape `(..., queries, keys)`.
 
     Raises:
-        ValueError: As in `local_global_rows`, or if shapes do not fit.
+        ValueError: As in `local_global_index`, or if shapes do not fit.
 
     Example:
         >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
@@ -137,9 +139,9 @@ def local_global_scores(
     dim = q.shape[-1]
     have = tuple(local_table.shape), tuple(global_table.shape)
     _check_tables(*have, dim)
-    window, rings = have[0][0] // 2, have[1][1]
+    window, far_buckets = have[0][0] // 2, have[1][1]
     at = query_positions, key_positions
-    rows = local_global_rows(*at, window, width, rings, q.device)
+    rows = local_global_index(*at, window, width, far_buckets, q.device)
     q = q / math.sqrt(dim)  # (..., queries, dim)
     content = _products(q, k)  # (..., queries, keys)
     rows = _per_head(rows, content.shape)  # (..., queries, keys)
@@ -152,7 +154,7 @@ def local_global_scores_consecutive(
     q: Tensor,  # (..., queries, dim)
     k: Tensor,  # (..., keys, dim)
     local_table: Tensor,  # (rows, dim)
-    global_table: Tensor,  # (2, rings, dim)
+    global_table: Tensor,  # (2, far_buckets, dim)
     width: int,
 ) -> Tensor:
     """Return the scores of `local_global_scores` for consecutive positions.
@@ -175,9 +177,9 @@ def local_global_scores_consecutive(
         k: Keys, shape `(..., keys, dim)`. It may have fewer heads than `q`.
         local_table: One vector per offset, shape `(rows, dim)` with
             `2 * window + 1` rows.
-        global_table: Vectors of the rings before and after the query, shape
-            `(2, rings, dim)`.
-        width: Number of distances in a ring; at least 1.
+        global_table: Vectors of the far buckets before and after the query,
+            shape `(2, far_buckets, dim)`.
+        width: Number of distances in a far bucket; at least 1.
 
     Returns:
         Scores, shape `(..., queries, keys)`.
@@ -201,7 +203,7 @@ def local_global_scores_consecutive(
     _check_tables(*have, q.shape[-1])
     nowhere = torch.arange(0)  # refuse what has no rows
     window = len(local_table) // 2
-    local_global_rows(nowhere, nowhere, window, width, have[1][1])
+    local_global_index(nowhere, nowhere, window, width, have[1][1])
     if _on_cpu(q):
         at = _last_of(queries, keys)
         return local_global_scores(q, k, *tables, *at, width)
@@ -230,22 +232,22 @@ class LocalGlobal(nn.Module):
     Args:
         dim: Width of a head; at least 1.
         window: Largest distance of the local table, in tokens; at least 0.
-        width: Number of distances in a ring; at least 1.
-        rings: Number of rings on each side; at least 1.
+        width: Number of distances in a far bucket; at least 1.
+        far_buckets: Number of far buckets on each side; at least 1.
 
     Raises:
-        ValueError: If `dim` is less than 1, or as in `local_global_rows`.
+        ValueError: If `dim` is less than 1, or as in `local_global_index`.
     """
 
-    def __init__(self, dim: int, window: int, width: int, rings: int):
+    def __init__(self, dim: int, window: int, width: int, far_buckets: int):
         super().__init__()
         if dim < 1:
             raise ValueError(f"dim must be at least 1, got {dim}")
         nowhere = torch.arange(0)  # refuse now what has no rows
-        local_global_rows(nowhere, nowhere, window, width, rings)
+        local_global_index(nowhere, nowhere, window, width, far_buckets)
         self.width = width
         self.local_table = nn.Parameter(torch.empty(2 * window + 1, dim))
-        self.global_table = nn.Parameter(torch.empty(2, rings, dim))
+        self.global_table = nn.Parameter(torch.empty(2, far_buckets, dim))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -288,7 +290,9 @@ def _check_tables(
             f"local_table must be (2 window + 1, {dim}), got {local}"
         )
     if len(far) != 3 or far[0] != 2 or far[2] != dim:
-        raise ValueError(f"global_table must be (2, rings, {dim}), got {far}")
+        raise ValueError(
+            f"global_table must be (2, far_buckets, {dim}), got {far}"
+        )
 
 
 def _check_keys(q: Tensor, k: Tensor) -> None:
@@ -381,14 +385,14 @@ def _check_last(queries: int, keys: int) -> None:
 
 def _by_offset(by_row: Tensor, window: int, width: int, keys: int) -> Tensor:
     """Extend one column per row to one per offset, as far as there are keys."""
-    near, rings = 2 * window + 1, by_row.shape[-1] // 2 - window
-    here, before, after = by_row.split((near, rings, rings), -1)
+    near, far_buckets = 2 * window + 1, by_row.shape[-1] // 2 - window
+    here, before, after = by_row.split((near, far_buckets, far_buckets), -1)
     if not torch.compiler.is_compiling():  # which makes no more than is used
-        reach = min(rings, keys // width + 1)
+        reach = min(far_buckets, keys // width + 1)
         before, after = before[..., :reach], after[..., :reach]
     before, after = (
-        ring[..., None].expand(*ring.shape, width).flatten(-2)
-        for ring in (before.flip(-1), after)
+        bucket[..., None].expand(*bucket.shape, width).flatten(-2)
+        for bucket in (before.flip(-1), after)
     )
     return torch.cat((before, here, after), -1)
 
@@ -429,3 +433,7 @@ def _skewed(columns: Tensor, keys: int) -> Tensor:
     moved = columns.flatten(-2)[..., queries:]
     moved = moved.unflatten(-1, (queries, queries + keys))
     return moved[..., :keys]  # (..., queries, keys)
+
+
+# Former names, kept until the next release.
+local_global_rows = local_global_index

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-27
 """M-RoPE: RoPE for text, images and video, with three positions per token.
 
 Each token has a time, a row and a column, and each pair of channels rotates by
@@ -33,7 +33,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-AFTER = ("largest", "space")
+TEXT_STARTS = ("largest", "space")
 
 
 class Grid(NamedTuple):
@@ -41,8 +41,9 @@ class Grid(NamedTuple):
 
     Attributes:
         frames: Number of frames; at least 1.
-        rows: Number of rows of patches, a multiple of merge.
-        columns: Number of columns of patches, a multiple of merge.
+        rows: Number of rows of patches, a multiple of `spatial_merge_size`.
+        columns: Number of columns of patches, a multiple of
+            `spatial_merge_size`.
         step: Time from one frame to the next: 1 in Qwen2-VL; in Qwen2.5-VL,
             tokens per second times seconds from one frame of the grid to the
             next. Qwen3-VL writes the time between frames as text: pass each
@@ -56,7 +57,7 @@ class Grid(NamedTuple):
 
 
 def mrope_positions(
-    segments: Sequence[int | Grid], *, merge: int, after: str
+    segments: Sequence[int | Grid], *, spatial_merge_size: int, text_start: str
 ) -> Tensor:
     """Return the time, row and column of each token of a prompt.
 
@@ -79,38 +80,43 @@ def mrope_positions(
     Args:
         segments: Numbers of text tokens, each at least 1, and Grids of patches,
             in the order of the prompt.
-        merge: Number of patches on a side that form one token; 2 in these
-            models.
-        after: "largest" or "space".
+        spatial_merge_size: Number of patches on a side that form one token, as
+            in the configurations; 2 in these models.
+        text_start: Where the text after a grid continues, "largest" or "space".
 
     Returns:
         Positions, shape `(tokens, 3)`, int64.
 
     Raises:
         ValueError: If there are no segments, a segment has less than one token
-            or patch, `merge` is less than 1 or does not divide the sides of a
-            grid, a step is negative or not finite, or `after` has another value
-            than listed.
+            or patch, `spatial_merge_size` is less than 1 or does not divide the
+            sides of a grid, a step is negative or not finite, or `text_start`
+            has another value than listed.
 
     Example:
         >>> prompt = [2, Grid(1, 4, 6), 1]
-        >>> mrope_positions(prompt, merge=2, after="largest").T
+        >>> options = {"spatial_merge_size": 2, "text_start": "largest"}
+        >>> mrope_positions(prompt, **options).T
         tensor([[0, 1, 2, 2, 2, 2, 2, 2, 5],
                 [0, 1, 2, 2, 2, 3, 3, 3, 5],
                 [0, 1, 2, 3, 4, 2, 3, 4, 5]])
     """
-    if after not in AFTER:
-        raise ValueError(f"after must be 'largest' or 'space', got {after!r}")
-    if merge < 1:
-        raise ValueError(f"merge must be at least 1, got {merge}")
+    if text_start not in TEXT_STARTS:
+        raise ValueError(
+            f"text_start must be 'largest' or 'space', got {text_start!r}"
+        )
+    if spatial_merge_size < 1:
+        raise ValueError(
+            f"spatial_merge_size must be at least 1, got {spatial_merge_size}"
+        )
     if not segments:
         raise ValueError("segments must be one or more, got none")
     begin, made = 0, []
     for segment in segments:
         if isinstance(segment, Grid):
-            places = _places(segment, merge)
-            longer = max(segment.rows, segment.columns) // merge
-            used = int(places.max()) + 1 if after == "largest" else longer
+            places = _places(segment, spatial_merge_size)
+            longer = max(segment.rows, segment.columns) // spatial_merge_size
+            used = int(places.max()) + 1 if text_start == "largest" else longer
         else:
             places = _words(segment)
             used = segment
@@ -229,18 +235,25 @@ def mrope_tables(
     return cos, sin  # (..., tokens, pairs)
 
 
-def _places(grid: Grid, merge: int) -> Tensor:
+def _places(grid: Grid, spatial_merge_size: int) -> Tensor:
     """Return time, row and column of each token of a grid: (tokens, 3)."""
     frames, rows, columns, step = grid
-    if min(frames, rows, columns) < 1 or rows % merge or columns % merge:
+    if (
+        min(frames, rows, columns) < 1
+        or rows % spatial_merge_size
+        or columns % spatial_merge_size
+    ):
         raise ValueError(
             "a grid must have a frame or more, and rows and columns that are "
-            f"multiples of merge, {merge}, got {frames}, {rows} and {columns}"
+            f"multiples of spatial_merge_size, {spatial_merge_size}, "
+            f"got {frames}, {rows} and {columns}"
         )
     if not 0 <= step < float("inf"):
         raise ValueError(f"step must be a number from 0 on, got {step}")
     times = (torch.arange(frames).float() * step).long()
-    sides = (torch.arange(side // merge) for side in (rows, columns))
+    sides = (
+        torch.arange(side // spatial_merge_size) for side in (rows, columns)
+    )
     places = torch.meshgrid(times, *sides, indexing="ij")
     return torch.stack(places, -1).flatten(0, 2)
 

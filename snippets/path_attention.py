@@ -58,7 +58,7 @@ def path_scores(
     k: Tensor,  # (..., tokens, dim)
     w: Tensor,  # (..., tokens, dim)
     beta: Tensor,  # (..., tokens)
-    cached: Tensor | None = None,  # (..., cached, dim)
+    cached_keys: Tensor | None = None,  # (..., cached, dim)
     block: int = 64,
 ) -> Tensor:
     """Return the scaled scores of PaTH attention.
@@ -77,7 +77,7 @@ def path_scores(
             to length 1 here, and a `w` of 0 changes no key.
         beta: Strengths, shape `(..., tokens)` with the heads of `k`, from 0 to
             2, floating-point.
-        cached: What `path_keys` returned for the tokens before, shape
+        cached_keys: What `path_keys` returned for the tokens before, shape
             `(..., cached, dim)` with the heads of `k`; None if there are none.
         block: Number of tokens in a block; at least 1. It changes the scores
             only by rounding: small blocks retain more digits if adjacent tokens
@@ -99,7 +99,7 @@ def path_scores(
                 [-4.,  4., -inf],
                 [ 0.,  0.,  4.]])
     """
-    _check(k, w, beta, cached, block)
+    _check(k, w, beta, cached_keys, block)
     _check_queries(q, k)
     exact = torch.promote_types(q.dtype, torch.float32)
     heads = (q.shape[-3] // k.shape[-3],) if q.ndim > 2 else ()
@@ -108,8 +108,10 @@ def path_scores(
         rows = rows.unflatten(-3, (-1, *heads))
     parts = []
     with torch.autocast(_device_type(q), enabled=False):
-        for own, old, turns in _walk(k, w, beta, cached, exact, block):
-            here, (k_rows, w_rows, y, z) = rows[..., own, :], turns
+        for own, old, transforms in _walk(
+            k, w, beta, cached_keys, exact, block
+        ):
+            here, (k_rows, w_rows, y, z) = rows[..., own, :], transforms
             if heads:
                 old, k_rows, w_rows, y, z = (
                     x[..., None, :, :] for x in (old, k_rows, w_rows, y, z)
@@ -123,7 +125,7 @@ def path_scores(
             later = near.new_full((*near.shape[:-1], after), -math.inf)
             parts.append(torch.cat((far, near, later), -1))
     if not parts:
-        keys = 0 if cached is None else cached.shape[-2]
+        keys = 0 if cached_keys is None else cached_keys.shape[-2]
         return q.new_empty(*q.shape[:-1], keys)  # (..., 0, cached)
     scores = torch.cat(parts, -2)
     return (scores.flatten(-4, -3) if heads else scores).to(q.dtype)
@@ -133,7 +135,7 @@ def path_keys(
     k: Tensor,  # (..., tokens, dim)
     w: Tensor,  # (..., tokens, dim)
     beta: Tensor,  # (..., tokens)
-    cached: Tensor | None = None,  # (..., cached, dim)
+    cached_keys: Tensor | None = None,  # (..., cached, dim)
     block: int = 64,
 ) -> Tensor:
     """Return the keys after the transforms of all tokens, to be cached.
@@ -150,7 +152,7 @@ def path_keys(
         k: Keys, shape `(..., tokens, dim)`, floating-point.
         w: Directions, as in `path_scores`.
         beta: Strengths, as in `path_scores`.
-        cached: Result of this function for the tokens before, shape
+        cached_keys: Result of this function for the tokens before, shape
             `(..., cached, dim)`; None if there are none.
         block: Number of tokens in a block; at least 1.
 
@@ -169,16 +171,16 @@ def path_keys(
                 [0., 1.],
                 [2., 1.]])
     """
-    _check(k, w, beta, cached, block)
+    _check(k, w, beta, cached_keys, block)
     exact = torch.promote_types(k.dtype, torch.float32)
-    keys = _cached(k, cached).to(exact)  # (..., cached, dim)
+    keys = _cached(k, cached_keys).to(exact)  # (..., cached, dim)
     with torch.autocast(_device_type(k), enabled=False):
-        for _, old, turns in _walk(k, w, beta, cached, exact, block):
-            keys = _turned(old, *turns)
+        for _, old, transforms in _walk(k, w, beta, cached_keys, exact, block):
+            keys = _transformed(old, *transforms)
     return keys  # (..., keys, dim)
 
 
-class PathTurns(nn.Module):
+class PathProjection(nn.Module):
     """Compute w and beta of the key heads of a layer.
 
     All w of a token are computed from `rank` numbers, as in the authors' code
@@ -239,7 +241,7 @@ def _walk(
     k: Tensor,
     w: Tensor,
     beta: Tensor,
-    cached: Tensor | None,
+    cached_keys: Tensor | None,
     exact: torch.dtype,
     block: int,
 ) -> Iterator[tuple[slice, Tensor, tuple[Tensor, ...]]]:
@@ -248,7 +250,7 @@ def _walk(
     The keys before are transformed up to the block. The transforms are its rows
     of k and of w, Y and Z.
     """
-    old = _cached(k, cached).to(exact)  # (..., cached, dim)
+    old = _cached(k, cached_keys).to(exact)  # (..., cached, dim)
     k, w, beta = k.to(exact), normalize(w.to(exact), dim=-1), beta.to(exact)
     tokens = k.shape[-2]
     for start in range(0, tokens, block):
@@ -261,16 +263,16 @@ def _walk(
         solved = torch.linalg.solve_triangular(
             system, right, upper=False, unitriangular=True
         )
-        turns = (k_rows, w_rows, *_split(solved, k.shape[-1]))
-        yield own, old, turns
-        old = _turned(old, *turns)
+        transforms = (k_rows, w_rows, *_split(solved, k.shape[-1]))
+        yield own, old, transforms
+        old = _transformed(old, *transforms)
 
 
 def _split(solved: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return solved[..., :dim], solved[..., dim:]
 
 
-def _turned(
+def _transformed(
     old: Tensor, k_rows: Tensor, w_rows: Tensor, y: Tensor, z: Tensor
 ) -> Tensor:
     """Return the keys before a block and in it, transformed by its tokens."""
@@ -278,8 +280,8 @@ def _turned(
     return torch.cat((old, k_rows - z.mT @ w_rows), -2)
 
 
-def _cached(k: Tensor, cached: Tensor | None) -> Tensor:
-    return k[..., :0, :] if cached is None else cached
+def _cached(k: Tensor, cached_keys: Tensor | None) -> Tensor:
+    return k[..., :0, :] if cached_keys is None else cached_keys
 
 
 def _device_type(x: Tensor) -> str:
@@ -299,19 +301,19 @@ def _check_queries(q: Tensor, k: Tensor) -> None:
 
 
 def _check(
-    k: Tensor, w: Tensor, beta: Tensor, cached: Tensor | None, block: int
+    k: Tensor, w: Tensor, beta: Tensor, cached_keys: Tensor | None, block: int
 ) -> None:
     want = tuple(k.shape)
     if len(want) < 2 or not want[-1] or not k.is_floating_point():
         raise ValueError(
             f"k must be floating and (..., tokens, dim), got {k.dtype} {want}"
         )
-    old = w if cached is None else cached
+    old = w if cached_keys is None else cached_keys
     count = old.shape[-2] if old.ndim > 1 else 0
     for name, given, shape in (
         ("w", w, want),
         ("beta", beta, want[:-1]),
-        ("cached", old, (*want[:-2], count, want[-1])),
+        ("cached_keys", old, (*want[:-2], count, want[-1])),
     ):
         have = tuple(given.shape)
         if have != shape or not given.is_floating_point():
@@ -331,3 +333,7 @@ def _check_range(beta: Tensor) -> None:
         return
     if not (low >= 0 and high <= 2):
         raise ValueError(f"beta must be 0 to 2, got {low:.3g} to {high:.3g}")
+
+
+# Former names, kept until the next release.
+PathTurns = PathProjection

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Relative logits: a learned bias by distance, mixed by each query token.
 
 A layer learns a bank of profiles: numbers by distance from a query back to a
@@ -19,8 +19,8 @@ bias is Shaw's term for keys.
 Inkling uses this and no other encoding of text positions, but its convolutions
 over a few tokens and the mask depend on order, too. In a layer with a window,
 `extent` is the window. Inkling-2 gives the states a learned scale and shortens
-long ones (`most` = 8). In layers without a window, it multiplies the states and
-q by a factor that grows with the logarithm of i, from some i on; so does
+long ones (`max_norm` = 8). In layers without a window, it multiplies the states
+and q by a factor that grows with the logarithm of i, from some i on; so does
 Inkling, if log_scaling_n_floor is set. That factor is left to the caller.
 
 References:
@@ -97,7 +97,7 @@ def relative_logits(
     return by_distance.gather(-1, _per_head(column, shape))
 
 
-def clip_norm(states: Tensor, most: float) -> Tensor:
+def clip_norm(states: Tensor, max_norm: float) -> Tensor:
     """Shorten each vector to a maximum length.
 
     Shorter vectors are unchanged. Lengths are computed in float32 or wider.
@@ -108,26 +108,28 @@ def clip_norm(states: Tensor, most: float) -> Tensor:
     Args:
         states: Vectors in the last axis, shape `(..., queries, profiles)`,
             floating-point.
-        most: Maximum length; above 0.
+        max_norm: Maximum length; above 0.
 
     Returns:
         The vectors, with the shape and dtype of `states`.
 
     Raises:
-        ValueError: If `states` are not floating-point vectors, or `most` is not
-            above 0.
+        ValueError: If `states` are not floating-point vectors, or `max_norm` is
+            not above 0.
 
     Example:
-        >>> clip_norm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), most=1.0)
+        >>> clip_norm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), max_norm=1.0)
         tensor([[0.6000, 0.8000],
                 [0.3000, 0.4000]])
     """
     _check_states(states)
-    if not most > 0:
-        raise ValueError(f"most must be above 0, got {most}")
+    if not max_norm > 0:
+        raise ValueError(f"max_norm must be above 0, got {max_norm}")
     exact = states.to(torch.promote_types(states.dtype, torch.float32))
     length = torch.linalg.vector_norm(exact, dim=-1, keepdim=True)
-    factor = torch.where(length > most, most / length.clamp(min=most), 1.0)
+    factor = torch.where(
+        length > max_norm, max_norm / length.clamp(min=max_norm), 1.0
+    )
     return (exact * factor).to(states.dtype)
 
 
@@ -152,7 +154,7 @@ class RelativeLogits(nn.Module):
         heads: Number of heads.
         profiles: Number of profiles in the bank.
         extent: Number of distances, from 0 on, that have a number of their own.
-        most: Maximum length of the states; above 0. If given, states have a
+        max_norm: Maximum length of the states; above 0. If given, states have a
             learned scale, initialised to one, and are shortened by `clip_norm`.
             None is for neither.
 
@@ -160,7 +162,7 @@ class RelativeLogits(nn.Module):
         scale: Learned scale of the states, shape `(heads, profiles)`, or None.
 
     Raises:
-        ValueError: If a size is less than 1, or `most` is not above 0.
+        ValueError: If a size is less than 1, or `max_norm` is not above 0.
     """
 
     scale: nn.Parameter | None
@@ -171,7 +173,7 @@ class RelativeLogits(nn.Module):
         heads: int,
         profiles: int,
         extent: int,
-        most: float | None = None,
+        max_norm: float | None = None,
     ):
         super().__init__()
         if min(dim, heads, profiles, extent) < 1:
@@ -179,13 +181,16 @@ class RelativeLogits(nn.Module):
                 "dim, heads, profiles and extent must be at least 1, "
                 f"got {dim}, {heads}, {profiles} and {extent}"
             )
-        if most is not None and not most > 0:
-            raise ValueError(f"most must be above 0, got {most}")
-        self.heads, self.most = heads, math.inf if most is None else most
+        if max_norm is not None and not max_norm > 0:
+            raise ValueError(f"max_norm must be above 0, got {max_norm}")
+        self.heads, self.max_norm = (
+            heads,
+            math.inf if max_norm is None else max_norm,
+        )
         self.project = nn.Linear(dim, heads * profiles, bias=False)
         self.bank = nn.Parameter(torch.empty(profiles, extent))
         self.scale = (
-            nn.Parameter(torch.empty(heads, profiles)) if most else None
+            nn.Parameter(torch.empty(heads, profiles)) if max_norm else None
         )
         self.reset_parameters()
 
@@ -220,7 +225,7 @@ class RelativeLogits(nn.Module):
         if self.scale is not None:
             exact = torch.promote_types(states.dtype, torch.float32)
             scaled = states.to(exact) * self.scale
-            states = clip_norm(scaled, self.most).to(states.dtype)
+            states = clip_norm(scaled, self.max_norm).to(states.dtype)
         return states.transpose(-3, -2)  # (..., heads, queries, profiles)
 
     def forward(

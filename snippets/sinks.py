@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-24
+# From The executable guide to positional encoding, 2026-11-27
 """Attention sinks: sinks in the softmax, and a window with first tokens.
 
 The two methods here have the same name. A learned sink is a number s per head
@@ -80,7 +80,7 @@ def sink_softmax(
     return both.softmax(-1)[..., :-1].to(scores.dtype)
 
 
-def gate_by_sinks(
+def apply_sink_gate(
     output: Tensor,  # (..., heads, queries, value_dim)
     logsumexp: Tensor,  # (..., heads, queries)
     sinks: Tensor,  # by head, or by head and query
@@ -91,7 +91,7 @@ def gate_by_sinks(
     it:
 
         output, more = flex_attention(q, k, v, return_aux=AuxRequest(lse=True))
-        output = gate_by_sinks(output, more.lse, sinks)
+        output = apply_sink_gate(output, more.lse, sinks)
 
     The logsumexp must be that of all keys: if parts of a text are attended
     separately, join them first. The gate is computed in float32 or wider.
@@ -116,7 +116,7 @@ def gate_by_sinks(
 
     Example:
         >>> output, logsumexp = torch.ones(1, 1, 2), torch.tensor([[3.0]]).log()
-        >>> gate_by_sinks(output, logsumexp, torch.tensor([0.0]))
+        >>> apply_sink_gate(output, logsumexp, torch.tensor([0.0]))
         tensor([[[0.7500, 0.7500]]])
     """
     _check_floating("output", output, "(..., heads, queries, value_dim)", 3)
@@ -135,29 +135,31 @@ def gate_by_sinks(
     return (seen.to(exact) * gate).to(output.dtype)
 
 
-def window_with_first(
+def window_mask_with_first_tokens(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
     window: int,
-    first: int,
+    num_first: int,
 ) -> Tensor:
     """Return the mask of a causal window plus the first tokens.
 
     A query sees the keys that are not later and less than `window` tokens back,
-    counting the query itself, and the keys at positions below `first`. For
-    packed or padded sequences, combine the mask with `& visible(...)` of
+    counting the query itself, and the keys at positions below `num_first`. For
+    packed or padded sequences, combine the mask with `& attention_mask(...)` of
     decoding.py.
 
     StreamingLLM sees the same keys, but counts positions in the cache, not in
     the text. For all queries at once, this means: no distance to a first token
-    is more than first + window - 1 less its position. Distances to other keys
-    are unchanged. Token by token, with kept and moved of decoding.py and a
-    rotation by RoPE as `turn`:
+    is more than num_first + window - 1 less its position. Distances to other
+    keys are unchanged. Token by token, with keep_slots and move_positions of
+    decoding.py and a rotation by RoPE as `rotate`:
 
-        places = places_to_keep(cache.positions.shape[-1], first, window - 1)
-        cache = moved(kept(cache, places), torch.arange(len(places)), turn)
+        keys = cache.positions.shape[-1]
+        slots = cache_slots_to_keep(keys, num_first, window - 1)
+        new = torch.arange(len(slots))
+        cache = move_positions(keep_slots(cache, slots), new, rotate)
 
-    and the next token is at position len(places).
+    and the next token is at position len(slots).
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -167,8 +169,8 @@ def window_with_first(
         key_positions: Positions of the keys, `(keys,)` or with the same batch
             axis.
         window: Number of tokens in the window, including the query; at least 1.
-        first: Number of first positions that every later query sees; at least
-            0.
+        num_first: Number of first positions that every later query sees; at
+            least 0.
 
     Returns:
         The mask, shape `(..., queries, keys)`, bool; True where the key is
@@ -176,11 +178,11 @@ def window_with_first(
 
     Raises:
         ValueError: If positions are not tensors of integers or do not fit,
-            `window` is less than 1, or `first` is negative.
+            `window` is less than 1, or `num_first` is negative.
 
     Example:
         >>> i, j = torch.tensor([5]), torch.arange(7)
-        >>> window_with_first(i, j, window=2, first=1).int()
+        >>> window_mask_with_first_tokens(i, j, window=2, num_first=1).int()
         tensor([[1, 0, 0, 0, 1, 1, 0]], dtype=torch.int32)
     """
     _check_integers("positions", query_positions, key_positions)
@@ -192,42 +194,42 @@ def window_with_first(
         )
     if window < 1:
         raise ValueError(f"window must be at least 1, got {window}")
-    if first < 0:
-        raise ValueError(f"first must be at least 0, got {first}")
+    if num_first < 0:
+        raise ValueError(f"num_first must be at least 0, got {num_first}")
     i, j = query_positions.long()[..., :, None], key_positions[..., None, :]
-    return (j <= i) & ((i - j < window) | (j < first))
+    return (j <= i) & ((i - j < window) | (j < num_first))
 
 
-def places_to_keep(keys: int, first: int, last: int) -> Tensor:
+def cache_slots_to_keep(keys: int, num_first: int, num_last: int) -> Tensor:
     """Return the slots of the first and the last keys of a cache.
 
-    Slots are counted from 0, as kept of decoding.py takes them. Padding counts
-    as well: remove it before.
+    Slots are counted from 0, as keep_slots of decoding.py takes them. Padding
+    counts as well: remove it before.
 
     Args:
         keys: Number of keys in the cache.
-        first: Number of first keys to keep.
-        last: Number of last keys to keep.
+        num_first: Number of first keys to keep.
+        num_last: Number of last keys to keep.
 
     Returns:
         The slot indices, shape `(kept,)`, int64: all slots if there are no more
-        than first + last.
+        than num_first + num_last.
 
     Raises:
         ValueError: If a number is negative.
 
     Example:
-        >>> places_to_keep(9, first=2, last=3)
+        >>> cache_slots_to_keep(9, num_first=2, num_last=3)
         tensor([0, 1, 6, 7, 8])
     """
-    if min(keys, first, last) < 0:
+    if min(keys, num_first, num_last) < 0:
         raise ValueError(
-            "keys, first and last must be at least 0, "
-            f"got {keys}, {first} and {last}"
+            "keys, num_first and num_last must be at least 0, "
+            f"got {keys}, {num_first} and {num_last}"
         )
-    first = min(first, keys)
-    rest = torch.arange(max(first, keys - last), keys)
-    return torch.cat((torch.arange(first), rest))
+    num_first = min(num_first, keys)
+    rest = torch.arange(max(num_first, keys - num_last), keys)
+    return torch.cat((torch.arange(num_first), rest))
 
 
 def _check_floating(name: str, given: Tensor, want: str, axes: int) -> None:
@@ -275,3 +277,9 @@ def _check_integers(name: str, *given: Tensor) -> None:
             raise ValueError(
                 f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
             )
+
+
+# Former names, kept until the next release.
+gate_by_sinks = apply_sink_gate
+window_with_first = window_mask_with_first_tokens
+places_to_keep = cache_slots_to_keep

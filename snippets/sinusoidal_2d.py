@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-25
+# From The executable guide to positional encoding, 2026-11-27
 """2-D sinusoidal encoding for images: separate channels for each axis.
 
 A position is (row, column), the row first, and may have more axes. Of dim
@@ -49,7 +49,7 @@ from torch import Tensor
 LAYOUTS = ("interleaved", "sin_cos", "sines_first")
 
 
-def grid_places(
+def grid_positions(
     grid: tuple[int, ...], *, start: float, span: float | None = None
 ) -> Tensor:
     """Return the coordinates of the cells of a grid, row by row.
@@ -72,7 +72,7 @@ def grid_places(
             `span` is not a finite number, or `span` is not above 0.
 
     Example:
-        >>> grid_places((2, 3), start=0).flatten(0, 1).tolist()
+        >>> grid_positions((2, 3), start=0).flatten(0, 1).tolist()
         [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     """
     if not grid or min(grid) < 1:
@@ -87,8 +87,8 @@ def grid_places(
     return torch.stack(torch.meshgrid(axes, indexing="ij"), -1)
 
 
-def padded_places(
-    inside: Tensor,  # (..., rows, columns), bool
+def padded_grid_positions(
+    valid: Tensor,  # (..., rows, columns), bool
     *,
     start: float,
     span: float | None = None,
@@ -101,38 +101,40 @@ def padded_places(
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
-        inside: True for the cells of the image, False for padding, shape
+        valid: True for the cells of the image, False for padding, shape
             `(..., rows, columns)`, bool. With a `span`, leave it on the CPU if
             the result is for MPS.
-        start: As in `grid_places`.
-        span: As in `grid_places`.
+        start: As in `grid_positions`.
+        span: As in `grid_positions`.
 
     Returns:
-        Coordinates, shape `(..., rows, columns, 2)`, dtype as in `grid_places`,
-        on the device of `inside`. Those of padding have no meaning: mask it.
+        Coordinates, shape `(..., rows, columns, 2)`, dtype as in
+        `grid_positions`, on the device of `valid`. Those of padding have no
+        meaning: mask it.
 
     Raises:
-        ValueError: If `inside` has another shape or dtype than listed, or as in
-            `grid_places`.
+        ValueError: If `valid` has another shape or dtype than listed, or as in
+            `grid_positions`.
 
     Example:
-        >>> inside = torch.tensor([[True, True, False], [True, True, False]])
-        >>> padded_places(inside, start=1, span=1.0)[..., 1]  # their columns
+        >>> valid = torch.tensor([[True, True, False], [True, True, False]])
+        >>> columns = padded_grid_positions(valid, start=1, span=1.0)[..., 1]
+        >>> columns
         tensor([[0.5000, 1.0000, 1.0000],
                 [0.5000, 1.0000, 1.0000]], dtype=torch.float64)
     """
-    tensor = isinstance(inside, Tensor)
-    given = inside.dtype if tensor else type(inside).__name__
-    shape = tuple(inside.shape) if tensor else ""
+    tensor = isinstance(valid, Tensor)
+    given = valid.dtype if tensor else type(valid).__name__
+    shape = tuple(valid.shape) if tensor else ""
     if given != torch.bool or len(shape) < 2:
         raise ValueError(
-            "inside must be torch.bool (..., rows, columns), "
+            "valid must be torch.bool (..., rows, columns), "
             f"got {given} {shape}".rstrip()
         )
     _check_scale(start, span)
     axes = []
     for axis in (-2, -1):
-        count = inside.cumsum(axis)  # of cells up to this one, with it
+        count = valid.cumsum(axis)  # of cells up to this one, with it
         cells = (count - 1).to(_kind(start, span)) + start
         if span is not None:
             size = count.amax(axis, keepdim=True).clamp(min=1)
@@ -229,7 +231,7 @@ def axial_sinusoids(
             floating-point.
 
     Example:
-        >>> places = grid_places((2, 2), start=0).flatten(0, 1)
+        >>> places = grid_positions((2, 2), start=0).flatten(0, 1)
         >>> given = {"order": (0, 1), "layout": "sin_cos", "base": 10000}
         >>> axial_sinusoids(places, 4, **given)
         tensor([[0.0000, 1.0000, 0.0000, 1.0000],
@@ -284,3 +286,8 @@ def _count_axes(places: Tensor) -> int:
     if not shape or not shape[-1]:
         raise ValueError(f"places must be (..., axes), got {shape}")
     return shape[-1]
+
+
+# Former names, kept until the next release.
+grid_places = grid_positions
+padded_places = padded_grid_positions

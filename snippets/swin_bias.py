@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
+# From The executable guide to positional encoding, 2026-11-27
 """Swin relative position bias: a number per head and offset in a window.
 
 An image is cut into windows of rows * columns patches, and a patch attends to
@@ -13,10 +13,10 @@ minus that of the key, rows first, and the bias added to the scaled score is
 
 mlp has one hidden layer of 512 with a ReLU, and no bias in its last layer. A
 table fits only its own window. The network can be evaluated for another window,
-and `trained` specifies the size in u: either that of the window in training, so
-that an offset keeps its bias, or that of the window in use, so that the bias is
-stretched with the window. Models call it pretrained_window_size, where 0 is the
-latter.
+and `pretrained_window_size` specifies the size in u: either that of the window
+in training, so that an offset keeps its bias, or that of the window in use, so
+that the bias is stretched with the window. In the configurations of models, 0
+is the latter.
 
 Swin V2 also uses the cosine of q and k instead of their product, and multiplies
 it by a learned number for each head; that, the windows and their mask are not
@@ -35,10 +35,10 @@ import torch
 from torch import Tensor, nn
 
 
-def window_rows(
-    query_places: Tensor,  # (..., queries, 2)
-    key_places: Tensor,  # (..., keys, 2)
-    grid: tuple[int, int],
+def relative_position_index(
+    query_coords: Tensor,  # (..., queries, 2)
+    key_coords: Tensor,  # (..., keys, 2)
+    window_size: tuple[int, int],
 ) -> Tensor:
     """Return the row of the table for each query and key.
 
@@ -50,11 +50,11 @@ def window_rows(
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
-        query_places: Row and column of each query, shape `(..., queries, 2)`,
+        query_coords: Row and column of each query, shape `(..., queries, 2)`,
             integers.
-        key_places: Row and column of each key, shape `(..., keys, 2)`,
+        key_coords: Row and column of each key, shape `(..., keys, 2)`,
             integers, with the same leading axes.
-        grid: Rows and columns of the window, each at least 1.
+        window_size: Rows and columns of the window, each at least 1.
 
     Returns:
         Row indices, shape `(..., queries, keys)`, int64.
@@ -62,31 +62,36 @@ def window_rows(
     Raises:
         ValueError: If positions are not tensors of integers, do not have the
             shape `(..., tokens, 2)` or do not fit each other; a pair on the CPU
-            does not fit in one window; or `grid` has no patch.
+            does not fit in one window; or `window_size` has no patch.
 
     Example:
-        >>> places = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
-        >>> window_rows(places, places, (2, 2))
+        >>> coords = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
+        >>> relative_position_index(coords, coords, (2, 2))
         tensor([[4, 3, 1, 0],
                 [5, 4, 2, 1],
                 [7, 6, 4, 3],
                 [8, 7, 5, 4]])
     """
-    _check_grid(grid, "grid")
-    offsets = _offsets_of_places(query_places, key_places)
+    _check_window_size(window_size, "window_size")
+    offsets = _coordinate_offsets(query_coords, key_coords)
     dy, dx = offsets.unbind(-1)  # (..., queries, keys)
-    outside = (dy.abs() >= grid[0]) | (dx.abs() >= grid[1])
+    outside = (dy.abs() >= window_size[0]) | (dx.abs() >= window_size[1])
     if offsets.device.type == "cpu" and not torch.compiler.is_compiling():
-        _check_within(outside, offsets, grid)
-    rows = (dy + grid[0] - 1) * (2 * grid[1] - 1) + dx + grid[1] - 1
-    return rows.masked_fill(outside, _length(grid))
+        _check_within(outside, offsets, window_size)
+    rows = (
+        (dy + window_size[0] - 1) * (2 * window_size[1] - 1)
+        + dx
+        + window_size[1]
+        - 1
+    )
+    return rows.masked_fill(outside, _length(window_size))
 
 
 def swin_bias(
-    query_places: Tensor,  # (..., queries, 2)
-    key_places: Tensor,  # (..., keys, 2)
+    query_coords: Tensor,  # (..., queries, 2)
+    key_coords: Tensor,  # (..., keys, 2)
     table: Tensor,  # (offsets, heads)
-    grid: tuple[int, int],
+    window_size: tuple[int, int],
 ) -> Tensor:
     """Return the Swin bias of a table.
 
@@ -99,53 +104,56 @@ def swin_bias(
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
-        query_places: Row and column of each query, as in `window_rows`. May
-            stay on the CPU.
-        key_places: Row and column of each key, as in `window_rows`. May stay on
-            the CPU.
+        query_coords: Row and column of each query, as in
+            `relative_position_index`. May stay on the CPU.
+        key_coords: Row and column of each key, as in `relative_position_index`.
+            May stay on the CPU.
         table: One number per offset and head, shape `(offsets, heads)`, with (2
             rows - 1) * (2 columns - 1) offsets from (1 - rows, 1 - columns) on,
             columns counted first.
-        grid: Rows and columns of the window, each at least 1.
+        window_size: Rows and columns of the window, each at least 1.
 
     Returns:
         The bias, shape `(..., heads, queries, keys)`, with the dtype and device
         of `table`.
 
     Raises:
-        ValueError: As in `window_rows`, or if `table` has another shape than
-            listed.
+        ValueError: As in `relative_position_index`, or if `table` has another
+            shape than listed.
 
     Example:
         >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
-        >>> places = torch.tensor([[0, 0], [0, 1]])
-        >>> swin_bias(places, places, table, (1, 2))
+        >>> coords = torch.tensor([[0, 0], [0, 1]])
+        >>> swin_bias(coords, coords, table, (1, 2))
         tensor([[[ 0., -1.],
                  [ 5.,  0.]]])
     """
-    _check_grid(grid, "grid")
-    if table.ndim != 2 or len(table) != _length(grid):
+    _check_window_size(window_size, "window_size")
+    if table.ndim != 2 or len(table) != _length(window_size):
         raise ValueError(
-            f"table must be ({_length(grid)}, heads) for a window of "
-            f"{grid[0]} rows and {grid[1]} columns, got {tuple(table.shape)}"
+            f"table must be ({_length(window_size)}, heads) for a window of "
+            f"{window_size[0]} rows and {window_size[1]} columns, "
+            f"got {tuple(table.shape)}"
         )
-    rows = window_rows(query_places, key_places, grid).to(table.device)
+    rows = relative_position_index(query_coords, key_coords, window_size).to(
+        table.device
+    )
     bias = table.T.index_select(1, rows.flatten()).unflatten(1, rows.shape)
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
 
 
-def log_offsets(
-    grid: tuple[int, int],
-    trained: tuple[int, int] | None = None,
+def log_spaced_offsets(
+    window_size: tuple[int, int],
+    pretrained_window_size: tuple[int, int] | None = None,
     dtype: torch.dtype = torch.float64,
     device: torch.device | None = None,
 ) -> Tensor:
     """Return u for each row of a table, the input of the network of Swin V2.
 
     Args:
-        grid: Rows and columns of the window, each at least 1.
-        trained: Rows and columns of the window whose size is in u; None is
-            `grid`.
+        window_size: Rows and columns of the window, each at least 1.
+        pretrained_window_size: Rows and columns of the window whose size is in
+            u; None is `window_size`.
         dtype: Dtype in which u is computed.
         device: Device on which u is computed; None is torch's default device.
 
@@ -153,26 +161,33 @@ def log_offsets(
         The inputs, shape `(offsets, 2)`, dtype `dtype`.
 
     Raises:
-        ValueError: If `grid` or `trained` has no patch, or `trained` has a
-            single patch on an axis where `grid` has more: there is no offset to
-            measure by.
+        ValueError: If `window_size` or `pretrained_window_size` has no patch,
+            or `pretrained_window_size` has a single patch on an axis where
+            `window_size` has more: there is no offset to measure by.
 
     Example:
-        >>> log_offsets((1, 2))
+        >>> log_spaced_offsets((1, 2))
         tensor([[ 0.0000, -1.0566],
                 [ 0.0000,  0.0000],
                 [ 0.0000,  1.0566]], dtype=torch.float64)
     """
-    _check_grid(grid, "grid")
-    trained = grid if trained is None else trained
-    _check_grid(trained, "trained")
-    if any(by == 1 < size for size, by in zip(grid, trained, strict=True)):
+    _check_window_size(window_size, "window_size")
+    pretrained_window_size = (
+        window_size
+        if pretrained_window_size is None
+        else pretrained_window_size
+    )
+    _check_window_size(pretrained_window_size, "pretrained_window_size")
+    if any(
+        by == 1 < size
+        for size, by in zip(window_size, pretrained_window_size, strict=True)
+    ):
         raise ValueError(
-            "trained must have offsets on each axis where grid has, "
-            f"got {trained} for {grid}"
+            "pretrained_window_size must have offsets on each axis where "
+            f"window_size has, got {pretrained_window_size} for {window_size}"
         )
     axes = []
-    for size, by in zip(grid, trained, strict=True):
+    for size, by in zip(window_size, pretrained_window_size, strict=True):
         d = torch.arange(1 - size, size, dtype=dtype, device=device)
         u = (8 * d.abs() / max(by - 1, 1)).log1p() / math.log(8)
         axes.append(d.sign() * u)
@@ -181,15 +196,16 @@ def log_offsets(
 
 def swin_bias_consecutive(
     table: Tensor,  # (offsets, heads)
-    grid: tuple[int, int],
+    window_size: tuple[int, int],
 ) -> Tensor:
     """Return the Swin bias of a whole window, row by row.
 
     The result has the same bits as that of `swin_bias`. Queries and keys are
     all positions of the window, columns counted first:
     `torch.cartesian_prod(torch.arange(rows), torch.arange(columns))`. For a
-    model with a SwinBias: `swin_bias_consecutive(bias.table, bias.grid)`; with
-    a SwinV2Bias, the table is `bias.table()`.
+    model with a SwinBias:
+    `swin_bias_consecutive(bias.table, bias.window_size)`; with a SwinV2Bias,
+    the table is `bias.table()`.
 
     The gradient is a sum along diagonals. `swin_bias`, which takes any
     positions, uses a lookup: on a GPU, its gradient is an atomic addition for
@@ -201,7 +217,7 @@ def swin_bias_consecutive(
     Args:
         table: One number per offset and head, shape `(offsets, heads)`, as in
             `swin_bias`.
-        grid: Rows and columns of the window, each at least 1.
+        window_size: Rows and columns of the window, each at least 1.
 
     Returns:
         The bias, shape `(heads, tokens, tokens)`, with the dtype and device of
@@ -215,16 +231,17 @@ def swin_bias_consecutive(
         tensor([[[ 0., -1.],
                  [ 5.,  0.]]])
     """
-    _check_grid(grid, "grid")
-    if table.ndim != 2 or len(table) != _length(grid):
+    _check_window_size(window_size, "window_size")
+    if table.ndim != 2 or len(table) != _length(window_size):
         raise ValueError(
-            f"table must be ({_length(grid)}, heads) for a window of "
-            f"{grid[0]} rows and {grid[1]} columns, got {tuple(table.shape)}"
+            f"table must be ({_length(window_size)}, heads) for a window of "
+            f"{window_size[0]} rows and {window_size[1]} columns, "
+            f"got {tuple(table.shape)}"
         )
-    rows, columns = grid
+    rows, columns = window_size
     if _on_cpu(table):
-        places = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
-        return swin_bias(places, places, table, grid)
+        coords = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
+        return swin_bias(coords, coords, table, window_size)
     by_offset = table.T.unflatten(1, (2 * rows - 1, 2 * columns - 1))
     by_offset = nn.functional.pad(by_offset, (1, 1, 1, 1))  # never read
     # (heads, offsets of rows, key column, query column)
@@ -248,39 +265,40 @@ class SwinBias(nn.Module):
 
     Args:
         heads: Number of heads; at least 1.
-        grid: Rows and columns of the window, each at least 1.
+        window_size: Rows and columns of the window, each at least 1.
 
     Raises:
-        ValueError: If `heads` is less than 1, or `grid` has no patch.
+        ValueError: If `heads` is less than 1, or `window_size` has no patch.
     """
 
-    def __init__(self, heads: int, grid: tuple[int, int]):
+    def __init__(self, heads: int, window_size: tuple[int, int]):
         super().__init__()
-        _check_grid(grid, "grid")
+        _check_window_size(window_size, "window_size")
         if heads < 1:
             raise ValueError(f"heads must be at least 1, got {heads}")
-        self.grid = grid
-        self.table = nn.Parameter(torch.empty(_length(grid), heads))
+        self.window_size = window_size
+        self.table = nn.Parameter(torch.empty(_length(window_size), heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Initialise the table."""
         nn.init.trunc_normal_(self.table, std=0.02)
 
-    def forward(self, query_places: Tensor, key_places: Tensor) -> Tensor:
+    def forward(self, query_coords: Tensor, key_coords: Tensor) -> Tensor:
         """Return the Swin bias.
 
         Args:
-            query_places: Row and column of each query, as in `swin_bias`.
-            key_places: Row and column of each key, as in `swin_bias`.
+            query_coords: Row and column of each query, as in `swin_bias`.
+            key_coords: Row and column of each key, as in `swin_bias`.
 
         Returns:
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If positions do not fit, as in `window_rows`.
+            ValueError: If positions do not fit, as in
+                `relative_position_index`.
         """
-        return swin_bias(query_places, key_places, self.table, self.grid)
+        return swin_bias(query_coords, key_coords, self.table, self.window_size)
 
 
 class SwinV2Bias(nn.Module):
@@ -301,22 +319,22 @@ class SwinV2Bias(nn.Module):
 
     Args:
         heads: Number of heads; at least 1.
-        grid: Rows and columns of the window in use. It may change: set the
-            attribute to another window.
-        trained: Rows and columns of the window in training, as in
-            `log_offsets`.
+        window_size: Rows and columns of the window in use. It may change: set
+            the attribute to another window.
+        pretrained_window_size: Rows and columns of the window in training, as
+            in `log_spaced_offsets`.
         hidden: Width of the hidden layer; at least 1.
 
     Raises:
         ValueError: If `heads` or `hidden` is less than 1, or as in
-            `log_offsets`.
+            `log_spaced_offsets`.
     """
 
     def __init__(
         self,
         heads: int,
-        grid: tuple[int, int],
-        trained: tuple[int, int] | None = None,
+        window_size: tuple[int, int],
+        pretrained_window_size: tuple[int, int] | None = None,
         hidden: int = 512,
     ):
         super().__init__()
@@ -324,8 +342,12 @@ class SwinV2Bias(nn.Module):
             raise ValueError(
                 f"heads and hidden must be at least 1, got {heads} and {hidden}"
             )
-        log_offsets(grid, trained)  # refuse now what cannot be measured
-        self.grid, self.trained = grid, trained
+        # refuse now what cannot be measured
+        log_spaced_offsets(window_size, pretrained_window_size)
+        self.window_size, self.pretrained_window_size = (
+            window_size,
+            pretrained_window_size,
+        )
         self.mlp = nn.Sequential(
             nn.Linear(2, hidden),
             nn.ReLU(),
@@ -341,38 +363,44 @@ class SwinV2Bias(nn.Module):
         like = next(self.mlp.parameters())
         exact = torch.promote_types(like.dtype, torch.float32)
         exact = torch.float64 if like.device.type == "cpu" else exact
-        offsets = log_offsets(self.grid, self.trained, exact, like.device)
+        offsets = log_spaced_offsets(
+            self.window_size, self.pretrained_window_size, exact, like.device
+        )
         return 16 * torch.sigmoid(self.mlp(offsets.to(like.dtype)))
 
-    def forward(self, query_places: Tensor, key_places: Tensor) -> Tensor:
+    def forward(self, query_coords: Tensor, key_coords: Tensor) -> Tensor:
         """Return the Swin bias.
 
         Args:
-            query_places: Row and column of each query, as in `swin_bias`.
-            key_places: Row and column of each key, as in `swin_bias`.
+            query_coords: Row and column of each query, as in `swin_bias`.
+            key_coords: Row and column of each key, as in `swin_bias`.
 
         Returns:
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If positions do not fit, as in `window_rows`.
+            ValueError: If positions do not fit, as in
+                `relative_position_index`.
         """
-        return swin_bias(query_places, key_places, self.table(), self.grid)
+        return swin_bias(
+            query_coords, key_coords, self.table(), self.window_size
+        )
 
 
-def _length(grid: tuple[int, int]) -> int:
-    return (2 * grid[0] - 1) * (2 * grid[1] - 1)
+def _length(window_size: tuple[int, int]) -> int:
+    return (2 * window_size[0] - 1) * (2 * window_size[1] - 1)
 
 
-def _check_grid(grid: tuple[int, int], name: str) -> None:
-    if len(grid) != 2 or min(grid) < 1:
+def _check_window_size(window_size: tuple[int, int], name: str) -> None:
+    if len(window_size) != 2 or min(window_size) < 1:
         raise ValueError(
-            f"{name} must be rows and columns, of a patch or more, got {grid}"
+            f"{name} must be rows and columns, of a patch or more, "
+            f"got {window_size}"
         )
 
 
 def _check_within(
-    outside: Tensor, offsets: Tensor, grid: tuple[int, int]
+    outside: Tensor, offsets: Tensor, window_size: tuple[int, int]
 ) -> None:
     try:
         fits = not outside.any()
@@ -381,31 +409,33 @@ def _check_within(
     if not fits:
         rows, columns = offsets.abs().flatten(0, -2).amax(0).tolist()
         raise ValueError(
-            f"places must lie in a window of {grid[0]} rows and {grid[1]} "
-            f"columns, got some {rows} rows and {columns} columns apart"
+            f"coordinates must lie in a window of {window_size[0]} rows and "
+            f"{window_size[1]} columns, got some {rows} rows and {columns} "
+            "columns apart"
         )
 
 
-def _offsets_of_places(query_places: Tensor, key_places: Tensor) -> Tensor:
+def _coordinate_offsets(query_coords: Tensor, key_coords: Tensor) -> Tensor:
     """Return query minus key position: (..., queries, keys, 2), int64."""
     whole = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-    for each in (query_places, key_places):
+    for each in (query_coords, key_coords):
         tensor = isinstance(each, Tensor)
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                f"places must be tensors of uint8 or int8 to int64, got {kind}"
+                "coordinates must be tensors of uint8 or int8 to int64, "
+                f"got {kind}"
             )
-    queries, keys = tuple(query_places.shape), tuple(key_places.shape)
+    queries, keys = tuple(query_coords.shape), tuple(key_coords.shape)
     pairs = queries[-1:] == keys[-1:] == (2,)
     pairs = pairs and min(len(queries), len(keys)) > 1
     if not pairs or queries[:-2] != keys[:-2]:
         raise ValueError(
-            "places must be (..., queries, 2) and (..., keys, 2), "
+            "coordinates must be (..., queries, 2) and (..., keys, 2), "
             f"got {queries} and {keys}"
         )
-    i = query_places.to(torch.int64)[..., :, None, :]
-    return i - key_places.to(i.device)[..., None, :, :]
+    i = query_coords.to(torch.int64)[..., :, None, :]
+    return i - key_coords.to(i.device)[..., None, :, :]
 
 
 def _on_cpu(x: Tensor) -> bool:
@@ -440,3 +470,8 @@ def _skewed(columns: Tensor, keys: int) -> Tensor:
     moved = columns.flatten(-2)[..., queries:]
     moved = moved.unflatten(-1, (queries, queries + keys))
     return moved[..., :keys]  # (..., queries, keys)
+
+
+# Former names, kept until the next release.
+window_rows = relative_position_index
+log_offsets = log_spaced_offsets

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
+# From The executable guide to positional encoding, 2026-11-27
 """T5 relative bias: add one learned number per head and bucket of offsets.
 
     bias[h, i, j] = table[bucket(j - i), h]
@@ -79,7 +79,7 @@ def t5_buckets(
     return bucket + side * (offsets > 0) if bidirectional else bucket
 
 
-def t5_by_offset(
+def t5_bias_by_offset(
     table: Tensor,  # (buckets, heads)
     max_distance: int = 128,
     bidirectional: bool = True,
@@ -117,7 +117,7 @@ def t5_by_offset(
 def t5_bias(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
-    by_offset: Tensor,  # (heads, offsets)
+    bias_by_offset: Tensor,  # (heads, offsets)
 ) -> Tensor:
     """Return the T5 bias for any positions.
 
@@ -129,10 +129,10 @@ def t5_bias(
     size. It needs only the bias of the last query, nearest key first:
 
         n = torch.tensor([99])
-        t5_bias(n, torch.arange(100), by_offset)[:, 0].flip(-1)
+        t5_bias(n, torch.arange(100), bias_by_offset)[:, 0].flip(-1)
 
-    If positions are on the CPU and `by_offset` is not, each call copies them,
-    and the host waits for the copy.
+    If positions are on the CPU and `bias_by_offset` is not, each call copies
+    them, and the host waits for the copy.
 
     The backward pass uses atomic additions, which are slow on a GPU: for
     consecutive positions, train with `t5_bias_consecutive`.
@@ -145,45 +145,48 @@ def t5_bias(
             stay on the CPU.
         key_positions: The same for the keys, shape `(keys,)`, `(1, keys)` or
             `(batch, keys)`, with the same leading axes.
-        by_offset: Bias by offset from `t5_by_offset`, shape `(heads, offsets)`
-            with an odd number of offsets.
+        bias_by_offset: Bias by offset from `t5_bias_by_offset`, shape
+            `(heads, offsets)` with an odd number of offsets.
 
     Returns:
         The bias, shape `(..., heads, queries, keys)`, with the dtype and device
-        of `by_offset`.
+        of `bias_by_offset`.
 
     Raises:
         ValueError: If positions are not tensors of integers or do not fit each
-            other, or `by_offset` has another shape than listed.
+            other, or `bias_by_offset` has another shape than listed.
 
     Example:
         >>> table = torch.arange(32.0)[:, None]  # one head; bias = bucket
-        >>> t5_bias(torch.tensor([2]), torch.arange(4), t5_by_offset(table))
+        >>> by_offset = t5_bias_by_offset(table)
+        >>> t5_bias(torch.tensor([2]), torch.arange(4), by_offset)
         tensor([[[ 2.,  1.,  0., 17.]]])
     """
-    if by_offset.ndim != 2 or by_offset.shape[1] % 2 == 0:
+    if bias_by_offset.ndim != 2 or bias_by_offset.shape[1] % 2 == 0:
         raise ValueError(
-            "by_offset must be (heads, 2 max_distance + 1), "
-            f"got {tuple(by_offset.shape)}"
+            "bias_by_offset must be (heads, 2 max_distance + 1), "
+            f"got {tuple(bias_by_offset.shape)}"
         )
-    most = by_offset.shape[1] // 2
-    place = _offsets(query_positions, key_positions, by_offset.device)
+    most = bias_by_offset.shape[1] // 2
+    place = _offsets(query_positions, key_positions, bias_by_offset.device)
     place = place.clamp(-most, most).add_(most)  # (..., queries, keys)
-    bias = by_offset.index_select(1, place.flatten()).unflatten(1, place.shape)
+    bias = bias_by_offset.index_select(1, place.flatten()).unflatten(
+        1, place.shape
+    )
     return bias.movedim(0, -3)  # (..., heads, queries, keys)
 
 
 def t5_bias_consecutive(
     queries: int,
     keys: int,
-    by_offset: Tensor,  # (heads, offsets)
+    bias_by_offset: Tensor,  # (heads, offsets)
 ) -> Tensor:
     """Return the T5 bias for consecutive positions.
 
     The result has the same bits as that of `t5_bias`. The keys are consecutive,
     and the queries are the last of them: all of them in training, one in
     decoding. For a model with T5Bias:
-    `t5_bias_consecutive(tokens, tokens, bias.by_offset())`.
+    `t5_bias_consecutive(tokens, tokens, bias.bias_by_offset())`.
 
     The gradient is a sum along diagonals. `t5_bias`, which takes any positions,
     uses a lookup: on a GPU, its gradient consists of many thousands of atomic
@@ -194,37 +197,37 @@ def t5_bias_consecutive(
     Args:
         queries: Number of queries, from 0 to `keys`.
         keys: Number of keys.
-        by_offset: Bias by offset from `t5_by_offset`, shape `(heads, offsets)`
-            with an odd number of offsets.
+        bias_by_offset: Bias by offset from `t5_bias_by_offset`, shape
+            `(heads, offsets)` with an odd number of offsets.
 
     Returns:
         The bias, shape `(heads, queries, keys)`, with the dtype and device of
-        `by_offset`.
+        `bias_by_offset`.
 
     Raises:
-        ValueError: If there are more queries than keys, or `by_offset` has
+        ValueError: If there are more queries than keys, or `bias_by_offset` has
             another shape than listed.
 
     Example:
         >>> table = torch.arange(32.0)[:, None]  # one head; bias = bucket
-        >>> t5_bias_consecutive(2, 4, t5_by_offset(table))
+        >>> t5_bias_consecutive(2, 4, t5_bias_by_offset(table))
         tensor([[[ 2.,  1.,  0., 17.],
                  [ 3.,  2.,  1.,  0.]]])
     """
     _check_last(queries, keys)
-    if by_offset.ndim != 2 or by_offset.shape[1] % 2 == 0:
+    if bias_by_offset.ndim != 2 or bias_by_offset.shape[1] % 2 == 0:
         raise ValueError(
-            "by_offset must be (heads, 2 max_distance + 1), "
-            f"got {tuple(by_offset.shape)}"
+            "bias_by_offset must be (heads, 2 max_distance + 1), "
+            f"got {tuple(bias_by_offset.shape)}"
         )
-    row = _each_offset(by_offset, queries, keys)
+    row = _each_offset(bias_by_offset, queries, keys)
     return _along_diagonals(row, queries, keys)
 
 
 class T5Bias(nn.Module):
     """Hold the learned table of a T5 bias, initialised to zero.
 
-    For decoding, compute `by_offset()` once and pass it to `t5_bias`.
+    For decoding, compute `bias_by_offset()` once and pass it to `t5_bias`.
 
     If positions are on the CPU and the table is not, each call copies them, and
     the host waits for the copy.
@@ -263,15 +266,17 @@ class T5Bias(nn.Module):
         """Set the table to zero."""
         nn.init.zeros_(self.table)
 
-    def by_offset(self) -> Tensor:
-        """Return `t5_by_offset` of the table.
+    def bias_by_offset(self) -> Tensor:
+        """Return `t5_bias_by_offset` of the table.
 
         The result is valid as long as the table is unchanged.
 
         Returns:
             The bias by offset, shape `(heads, 2*max_distance+1)`.
         """
-        return t5_by_offset(self.table, self.max_distance, self.bidirectional)
+        return t5_bias_by_offset(
+            self.table, self.max_distance, self.bidirectional
+        )
 
     def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         """Return the T5 bias for any positions.
@@ -286,7 +291,7 @@ class T5Bias(nn.Module):
         Raises:
             ValueError: As in `t5_bias`.
         """
-        return t5_bias(query_positions, key_positions, self.by_offset())
+        return t5_bias(query_positions, key_positions, self.bias_by_offset())
 
 
 def _check_integers(name: str, *given: Tensor) -> None:
@@ -368,3 +373,7 @@ def _skewed(columns: Tensor, keys: int) -> Tensor:
     moved = columns.flatten(-2)[..., queries:]
     moved = moved.unflatten(-1, (queries, queries + keys))
     return moved[..., :keys]  # (..., queries, keys)
+
+
+# Former names, kept until the next release.
+t5_by_offset = t5_bias_by_offset

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Transformer-XL: attention scores with sinusoids of the relative distance.
 
 The score of a query and a key i - j tokens before it is a sum of four products:
@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 
-def distance_rows(
+def distance_encodings(
     keys: int,
     width: int,
     dtype: torch.dtype = torch.float32,
@@ -55,7 +55,7 @@ def distance_rows(
             floating-point.
 
     Example:
-        >>> distance_rows(2, 4)
+        >>> distance_encodings(2, 4)
         tensor([[0.8415, 0.0100, 0.5403, 0.9999],
                 [0.0000, 0.0000, 1.0000, 1.0000]])
     """
@@ -85,7 +85,7 @@ def relative_shift(
 
     Args:
         x: One column per distance, shape `(..., queries, keys)`; column c is
-            distance keys - 1 - c, as in `distance_rows`.
+            distance keys - 1 - c, as in `distance_encodings`.
 
     Returns:
         One column per key, in the shape of `x`.
@@ -237,7 +237,7 @@ class TransformerXLScores(nn.Module):
                 )
         width, keys = self.project.in_features, k.shape[-2]
         later = 0 if self.causal else q.shape[-2] - 1
-        rows = distance_rows(keys, width, q.dtype, q.device, later)
+        rows = distance_encodings(keys, width, q.dtype, q.device, later)
         rows = self.project(rows).unflatten(-1, self.u.shape)
         rows = rows.transpose(0, 1)  # (heads, distances, head_dim)
         return transformer_xl_scores(q, k, rows, self.u, self.v, self.causal)
@@ -252,3 +252,7 @@ def _products(q: Tensor, k: Tensor) -> Tensor:
     rows = q.unflatten(-3, (key_heads, group)).flatten(-3, -2)
     products = rows @ k.mT  # (..., key_heads, group*queries, keys)
     return products.unflatten(-2, (group, queries)).flatten(-4, -3)
+
+
+# Former names, kept until the next release.
+distance_rows = distance_encodings

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
+# From The executable guide to positional encoding, 2026-11-27
 """Learned position table of ViT, and its resizing for other image sizes.
 
     x[patch] = embedding[patch] + table[extra + row * columns + column]
@@ -60,7 +60,7 @@ CONVENTIONS = (
 )
 
 
-def table_rows(
+def position_index(
     places: Tensor,  # (..., 2)
     grid: tuple[int, int],
     *,
@@ -88,7 +88,7 @@ def table_rows(
             another value than listed.
 
     Example:
-        >>> table_rows(torch.tensor([[0, 0], [1, 2]]), (2, 3), extra=1)
+        >>> position_index(torch.tensor([[0, 0], [1, 2]]), (2, 3), extra=1)
         tensor([1, 6])
     """
     _check_grid(grid, "grid")
@@ -324,3 +324,7 @@ def _check_inside(coordinates: Tensor, size: int, name: str) -> None:
         return
     if low < 0 or high >= size:
         raise ValueError(f"{name} must be 0 to {size - 1}, got {low} to {high}")
+
+
+# Former names, kept until the next release.
+table_rows = position_index

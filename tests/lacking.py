@@ -64,6 +64,7 @@ def lacking_in_snippet(name, root):
 
 
 DEFINITION = (ast.FunctionDef, ast.ClassDef)
+IMPORT = (ast.Import, ast.ImportFrom)
 
 
 def nodes(tree, *kinds):
@@ -72,7 +73,7 @@ def nodes(tree, *kinds):
 
 def imports(name, tree):
     """It stands alone."""
-    for node in nodes(tree, ast.Import, ast.ImportFrom):
+    for node in nodes(tree, *IMPORT):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, "a relative import; a copied file has no neighbours"
             continue
@@ -83,17 +84,36 @@ def imports(name, tree):
                 yield node.lineno, f"imports {module}; torch and the standard library have to do"
 
 
+def is_command(node):
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
+
+
+def former_names(tree):
+    """The names that the last lines of a file keep for its definitions: {former: present}."""
+    defined, found = {node.name for node in tree.body if isinstance(node, DEFINITION)}, {}
+    for node in reversed([node for node in tree.body if not is_command(node)]):
+        if not isinstance(node, ast.Assign) or getattr(node.value, "id", "") not in defined:
+            break
+        found[ast.unparse(node.targets[0])] = node.value.id
+    return found
+
+
 def state(tree):
     """It keeps nothing from one call to the next, and says nothing."""
+    former = former_names(tree)
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        command = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
-        if not docstring and not command and not isinstance(node, (ast.Import, ast.ImportFrom, *DEFINITION)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in former:
+            continue
+        if not docstring and not is_command(node) and not isinstance(node, (*IMPORT, *DEFINITION)):
             try:
                 assert isinstance(node, ast.Assign)
                 hash(ast.literal_eval(node.value))  # neither made by a call nor one that can change
             except (AssertionError, TypeError, ValueError):
-                yield node.lineno, "only definitions, and constants that cannot change, may stand here"
+                yield (
+                    node.lineno,
+                    "only definitions, constants that cannot change, and last former names, may stand here",
+                )
     for node in nodes(tree, ast.Global, ast.Nonlocal):
         yield node.lineno, "state that outlives a call"
     for call in nodes(tree, ast.Call):
@@ -117,7 +137,7 @@ def style(source):
     for n, line in enumerate(source.splitlines(), 1):
         if len(line) > 80:
             yield n, "more than 80 columns, which is what a page shows"
-        if re.search(r"cache\(|@cache", line):
+        if re.search(r"\b(lru_)?cache\(|@cache", line):
             yield n, "a hidden cache; what can be used again is an argument"
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         raw = token.string[:1] in "rR"

@@ -106,7 +106,7 @@ def decoding(file):
     def attend(window):
         def looked(q, k, v, i, j):
             one = torch.zeros_like
-            return file.attend(q, k, v, file.visible(i, j, one(i), one(j), window=window))
+            return file.attend(q, k, v, file.attention_mask(i, j, one(i), one(j), window=window))
 
         return looked
 
@@ -141,7 +141,7 @@ def decoder(file):
             documents = file.document_positions(documents).eq(0).cumsum(-1)
         add = cache.extend if cache else file.KeyValueCache
         cache = add(k, v, positions, documents)
-        seen = file.visible(positions, cache.positions, documents, cache.documents)
+        seen = file.attention_mask(positions, cache.positions, documents, cache.documents)
         out = file.attend(q, cache.k, cache.v, seen).transpose(1, 2).flatten(-2)
         return (table[ids] + out) @ table.T, cache
 

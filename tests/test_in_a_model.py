@@ -101,14 +101,14 @@ def test_llama_gives_what_it_gave(name, ropes, in_a_model, monkeypatch):
         if name == "rope_scaling":
             rotary.inv_freq.zero_()
             rotary.attention_scaling = {"yarn": 0.0}.get(rope["rope_type"], 1.0)
-        put.put_into(model)
+        put.patch_model(model)
         assert_close(given(model), before)
 
 
 def test_llama_attends_as_it_did(in_a_model):
     model = made("LlamaForCausalLM", **LLAMA)
     before = given(model)
-    in_a_model("attention").put_into(model)
+    in_a_model("attention").patch_model(model)
     assert_close(given(model), before)
     weights = model(IDS, output_attentions=True).attentions[0]
     assert_close(weights.sum(-1), torch.ones(2, HEADS, TOKENS))
@@ -130,7 +130,7 @@ def gpt():
 def test_gpt2_gives_what_it_gave_and_refuses_a_position_without_a_row(in_a_model):
     model = gpt()
     before = given(model)
-    in_a_model("learned").put_into(model)
+    in_a_model("learned").patch_model(model)
     assert_close(given(model), before, rtol=0, atol=0)
     with pytest.raises(ValueError, match="0 to 63, got 60 to 71"):
         model(IDS, position_ids=torch.arange(TOKENS)[None] + 60)
@@ -140,7 +140,7 @@ def test_gpt2_gives_what_it_gave_and_refuses_a_position_without_a_row(in_a_model
 def test_gpt2_gives_of_embedded_words_what_it_gave_of_words(in_a_model):
     model = gpt()
     expected = model(IDS).logits
-    embed = in_a_model("embed").put_into(model)
+    embed = in_a_model("embed").patch_model(model)
     assert_close(model(inputs_embeds=embed(IDS, torch.arange(TOKENS))).logits, expected)
 
 
@@ -150,14 +150,14 @@ def test_marian_gives_what_it_gave(in_a_model):
     before = seq2seq(model)
     for stack in (model.model.encoder, model.model.decoder):
         stack.embed_positions.weight.data.zero_()
-    in_a_model("sinusoidal").put_into(model)
+    in_a_model("sinusoidal").patch_model(model)
     assert_close(seq2seq(model), before)
 
 
 def test_t5_gives_what_it_gave(in_a_model):
     model = made("T5ForConditionalGeneration", **T5, decoder_start_token_id=0)
     before = seq2seq(model)
-    in_a_model("t5_bias").put_into(model)
+    in_a_model("t5_bias").patch_model(model)
     assert_close(seq2seq(model), before)
 
 
@@ -182,7 +182,7 @@ def bloom_gives(model):
 def test_bloom_gives_what_it_gave(heads, in_a_model):
     model = made("BloomForCausalLM", **SIZES, hidden_size=12 * heads, n_layer=2, n_head=heads)
     before = model(IDS).logits, model(IDS, attention_mask=PADDED).logits[PADDED.bool()], in_parts(model)
-    in_a_model("alibi").put_into(model)
+    in_a_model("alibi").patch_model(model)
     after = model(IDS).logits, model(IDS, attention_mask=PADDED).logits[PADDED.bool()], in_parts(model)
     assert_close(after, before)
 
@@ -193,7 +193,7 @@ def test_deberta_gives_what_it_gave(in_a_model):
     distances = {"position_buckets": 8, "max_position_embeddings": 16, "norm_rel_ebd": "layer_norm"}
     model = made("DebertaV2ForMaskedLM", **BERT, **terms, **distances)
     before = model(IDS).logits
-    in_a_model("deberta").put_into(model)
+    in_a_model("deberta").patch_model(model)
     assert_close(model(IDS).logits, before)
 
 
@@ -204,7 +204,7 @@ def test_inkling_2_gives_what_it_gave(in_a_model):
         nn.init.normal_(layer.self_attn.rel_logits_proj.proj)
         nn.init.normal_(layer.self_attn.r_proj.weight, std=0.5)  # so that some states are clipped
     before = given(model)
-    in_a_model("relative_logits").put_into(model)
+    in_a_model("relative_logits").patch_model(model)
     assert_close(given(model), before)
     model.model.layers[0].self_attn.rel_logits_proj.proj.zero_()
     assert (model(IDS).logits - before[0]).abs().max() > 1e-3  # it is heard
@@ -216,7 +216,7 @@ def test_gpt_oss_gives_what_it_gave(in_a_model):
     for layer in model.model.layers:
         nn.init.normal_(layer.self_attn.sinks)
     before = given(model)
-    in_a_model("sinks").put_into(model)
+    in_a_model("sinks").patch_model(model)
     assert_close(given(model), before)
     model.model.layers[0].self_attn.sinks.fill_(5.0)
     assert (model(IDS).logits - before[0]).abs().max() > 1e-4  # it is heard
@@ -231,7 +231,7 @@ def test_ministral_3_gives_what_it_gave(in_a_model, monkeypatch):
     for layer in model.model.layers:
         nn.init.normal_(layer.self_attn.q_proj.weight)  # so that scores differ
     before = given(model)
-    in_a_model("temperature").put_into(model)
+    in_a_model("temperature").patch_model(model)
     assert_close(given(model), before)
     model.config.rope_parameters["llama_4_scaling_beta"] = 0.0
     assert (model(IDS).logits - before[0]).abs().max() > 1e-4  # it is heard
@@ -247,7 +247,7 @@ def test_wav2vec2_bert_gives_what_it_gave(in_a_model, monkeypatch):
     model = made("Wav2Vec2BertModel", **BERT, **clips, **widths, position_embeddings_type="relative_key")
     sound = torch.randn(2, 20, 10, generator=torch.Generator().manual_seed(1))
     before = model(sound).last_hidden_state
-    in_a_model("shaw").put_into(model)
+    in_a_model("shaw").patch_model(model)
     assert_close(model(sound).last_hidden_state, before)
 
 
@@ -257,7 +257,7 @@ def test_xlnet_gives_what_it_gave(in_a_model):
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.2)
     before = model(IDS).logits
-    in_a_model("transformer_xl").put_into(model)
+    in_a_model("transformer_xl").patch_model(model)
     assert_close(model(IDS).logits, before)
 
 
@@ -269,7 +269,7 @@ def test_x_transformers_gives_what_it_gave(in_a_model, monkeypatch):
     layers = library.Decoder(dim=64, depth=2, heads=2, rotary_xpos=True, rotary_emb_dim=64)
     model = library.TransformerWrapper(num_tokens=WORDS, max_seq_len=64, attn_layers=layers).eval()
     before = model(IDS)
-    in_a_model("xpos").put_into(model)
+    in_a_model("xpos").patch_model(model)
     assert_close(model(IDS), before)
 
 
@@ -277,7 +277,7 @@ def test_x_transformers_gives_what_it_gave(in_a_model, monkeypatch):
 def test_vit_takes_what_fourier_features_give_for_its_table(in_a_model):
     sizes, image = BERT | {"image_size": 12, "patch_size": 4}, torch.randn(2, 3, 12, 12)
     model, plain = (made("ViTForImageClassification", **sizes) for _ in range(2))
-    in_a_model("fourier").put_into(model, features=16, hidden=8, gamma=2.0)
+    in_a_model("fourier").patch_model(model, features=16, hidden=8, gamma=2.0)
     places = torch.cartesian_prod(torch.arange(3), torch.arange(3))
     plain.vit.embeddings.position_embeddings[0, 1:] = model.vit.embeddings.fourier(places)
     assert_close(model(image).logits, plain(image).logits)
@@ -289,7 +289,7 @@ def test_vit_gives_of_pictures_of_any_size_what_it_gave(in_a_model):
     nn.init.normal_(model.vit.embeddings.position_embeddings)
     pictures = [torch.randn(2, 3, *size) for size in ((12, 12), (20, 20), (8, 28))]
     before = [model(picture, interpolate_pos_encoding=True).logits for picture in pictures]
-    in_a_model("vit_table").put_into(model, "bicubic")
+    in_a_model("vit_table").patch_model(model, "bicubic")
     after = [model(picture, interpolate_pos_encoding=True).logits for picture in pictures]
     assert_close(after, before)
     model.vit.embeddings.position_embeddings[0, 1:].zero_()
@@ -307,7 +307,7 @@ def test_swin_gives_what_it_gave(in_a_model):
             nn.init.normal_(parameter)
     picture = torch.randn(2, 3, 48, 48, generator=torch.Generator().manual_seed(1))
     before = model(picture).logits
-    in_a_model("swin_bias").put_into(model)
+    in_a_model("swin_bias").patch_model(model)
     assert_close(model(picture).logits, before)
     for stage in model.swin.encoder.layers:
         stage.blocks[0].attention.relative_position_bias.relative_position_bias_table.zero_()
@@ -320,7 +320,7 @@ def test_dinov3_gives_what_it_gave(in_a_model):
     model = made("DINOv3ViTModel", **sizes, num_hidden_layers=2, num_attention_heads=2)
     pictures = [torch.randn(2, 3, *size) for size in ((16, 16), (8, 28), (4, 4))]
     before = [model(picture).last_hidden_state for picture in pictures]
-    in_a_model("axial_rope").put_into(model)
+    in_a_model("axial_rope").patch_model(model)
     after = [model(picture).last_hidden_state for picture in pictures]
     assert_close(after, before)
     model.rope_embeddings.forward = lambda picture: (torch.ones(28 // 2, 16), torch.zeros(28 // 2, 16))
@@ -345,11 +345,11 @@ def test_qwen_vl_gives_what_it_gave(name, layout, sections, in_a_model):
     model = getattr(library, f"{name}ForConditionalGeneration")(config).eval()
     for layer in model.model.language_model.layers:
         nn.init.normal_(layer.self_attn.q_proj.weight)  # so that scores differ
-    prompt = mrope_positions([2, Grid(1, 2, 2), TOKENS - 6], merge=1, after="largest")
+    prompt = mrope_positions([2, Grid(1, 2, 2), TOKENS - 6], spatial_merge_size=1, text_start="largest")
     ids = prompt.T[:, None].expand(3, len(IDS), TOKENS)
     asked = (lambda: model(IDS).logits, lambda: model(IDS, position_ids=ids).logits)
     before = [each() for each in asked]
-    in_a_model("mrope").put_into(model, layout)
+    in_a_model("mrope").patch_model(model, layout)
     assert_close([each() for each in asked], before)
     swapped = model(IDS, position_ids=ids[[0, 2, 1]]).logits
     assert (swapped - before[1]).abs().max() > 1e-4  # it is heard
@@ -375,7 +375,7 @@ def agree(ours, logits):
 def test_gpt2_with_a_learned_bias_is_our_decoder_with_it(name, in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    logits = in_a_model(name).put_into(model, *[3] * (name == "clipped_bias"))
+    logits = in_a_model(name).patch_model(model, *[3] * (name == "clipped_bias"))
     for parameter in model.bias.parameters():
         parameter.uniform_(0.1, 0.9)
     encoding.bias = lambda queries, keys: model.bias(queries, keys)
@@ -387,14 +387,14 @@ def test_gpt2_with_sandwich_is_our_decoder_with_it(in_a_model):
     encoding = Encoding()
     encoding.bias = lambda queries, keys: sandwich_bias(queries, keys, HEADS)
     ours, model = as_decoder(encoding)
-    agree(ours, in_a_model("sandwich").put_into(model)(IDS))
+    agree(ours, in_a_model("sandwich").patch_model(model)(IDS))
 
 
 @torch.no_grad()
 def test_gpt2_with_a_gate_is_our_decoder_with_it(in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    embed = in_a_model("gated_encoding").put_into(model)
+    embed = in_a_model("gated_encoding").patch_model(model)
     model.gate.weight.normal_()
     encoding.embed = lambda x, positions: model.gate(x, positions)
     agree(ours, model(inputs_embeds=embed(IDS, torch.arange(TOKENS))).logits)
@@ -404,7 +404,7 @@ def test_gpt2_with_a_gate_is_our_decoder_with_it(in_a_model):
 def test_gpt2_with_cope_is_our_decoder_with_it(in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    in_a_model("cope").put_into(model, rows=5)
+    in_a_model("cope").patch_model(model, rows=5)
     learned = CopeScores(DIM // HEADS, 5)
     learned.table.normal_()
     for block in model.transformer.h:
@@ -417,7 +417,7 @@ def test_gpt2_with_cope_is_our_decoder_with_it(in_a_model):
 def test_gpt2_with_local_and_global_rows_is_our_decoder_with_them(in_a_model):
     encoding = Encoding()
     ours, model = as_decoder(encoding)
-    in_a_model("local_global").put_into(model, window=2, width=3, rings=2)
+    in_a_model("local_global").patch_model(model, window=2, width=3, far_buckets=2)
     tables = model.transformer.h[0].attn.tables
     for table in tables.parameters():
         table.normal_()

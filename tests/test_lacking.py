@@ -73,6 +73,17 @@ def test_a_whole_method_lacks_nothing(whole):
 
 
 CODE, TEST, REFERENCE = files("waves")
+
+
+def test_last_lines_may_keep_former_names_of_definitions(whole):
+    with (whole / CODE).open("a", encoding="utf-8") as file:
+        file.write("\n\nsine = waves\nsines = waves\n")
+    assert list(lacking("waves", whole)) == []
+    with (whole / CODE).open("a", encoding="utf-8") as file:
+        file.write("sinus = torch.sin\n")
+    assert [line.split(":")[1] for line in lacking("waves", whole)] == ["26", "27", "28"]
+
+
 DAMAGES = [
     (CODE, "# SPDX", "# The", f"{CODE}:1: does not say where it is from"),
     ("CHANGES.md", "waves.py", "saves.py", "CHANGES.md: does not say that waves.py was added"),
@@ -84,9 +95,10 @@ DAMAGES = [
     (CODE, 'BASE = 10000.0', "def bare(t):\n    return t", f"{CODE}:13: bare has no docstring"),
     (CODE, "import torch", "import numpy", f"{CODE}:11: imports numpy"),
     (CODE, "import torch", "from . import rope", f"{CODE}:11: a relative import"),
-    (CODE, "10000.0", "[10000.0]", f"{CODE}:13: only definitions, and constants"),
-    (CODE, "10000.0", "float(1)", f"{CODE}:13: only definitions, and constants"),
-    (CODE, "BASE = 10000.0", "BASE: float = 1.0", f"{CODE}:13: only definitions, and constants"),
+    (CODE, "10000.0", "[10000.0]", f"{CODE}:13: only definitions, constants"),
+    (CODE, "10000.0", "float(1)", f"{CODE}:13: only definitions, constants"),
+    (CODE, "BASE = 10000.0", "BASE: float = 1.0", f"{CODE}:13: only definitions, constants"),
+    (CODE, "BASE = 10000.0", "sine = waves", f"{CODE}:13: only definitions, constants"),
     (CODE, "    return", "    global BASE\n    return", f"{CODE}:23: state that outlives"),
     (CODE, "(t):", "(t, kept=[]):", f"{CODE}:16: a default that every call"),
     (CODE, "    return", "    t.kept = t\n    return", f"{CODE}:23: kept from one call"),

@@ -8,7 +8,7 @@ const UNSEEN = /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800
 
 const LAYOUTS = ["half", "interleaved"], CLASS = /(For[A-Z][A-Za-z0-9_]*|LMHeadModel|Model)$/;
 
-class Untold extends Error {}
+class ConfigError extends Error {}
 
 class Written {  // a number as it is written
   constructor(text, value) { Object.assign(this, { text, value }); }
@@ -67,7 +67,7 @@ class Json {
   whole() {
     if (this.text.length > LIMIT) {
       const got = signs(this.text).length;
-      if (got > LIMIT) throw new Untold(fill(this.words.too_long, { limit: LIMIT, got }));
+      if (got > LIMIT) throw new ConfigError(fill(this.words.too_long, { limit: LIMIT, got }));
     }
     const made = this.value(0);
     if (this.at < this.text.length) throw this.fault(this.words.end);
@@ -75,7 +75,7 @@ class Json {
   }
 
   value(depth) {
-    if (depth > DEEPEST) throw new Untold(fill(this.words.too_deep, { deepest: DEEPEST }));
+    if (depth > DEEPEST) throw new ConfigError(fill(this.words.too_deep, { deepest: DEEPEST }));
     this.take(BLANK);
     const made = this.opened(depth);
     this.take(BLANK);
@@ -135,7 +135,7 @@ class Json {
   fault(expected) {
     const lines = this.text.slice(0, this.at).split("\n"), here = signs(this.text.slice(this.at, this.at + 2))[0];
     const column = signs(lines.at(-1)).length + 1, got = here ? shown(here) : this.words.end;
-    return new Untold(fill(this.words.no_json, { line: lines.length, column, expected, got }));
+    return new ConfigError(fill(this.words.no_json, { line: lines.length, column, expected, got }));
   }
 }
 
@@ -752,19 +752,19 @@ class Reading {
     const of = chunk ? "chunks" : "documents", given = ["positions", "positions", of, of];
     if (this.row.has("window_key")) given.push("causal=False");
     if (window) given.push(`window=${window}`);
-    this.import("decoding", "visible");
+    this.import("decoding", "attention_mask");
     if (window) {
       const size = (get(this.row, "window_size") ?? "").split(" ")[0];
       const key = this.whole(size) ? size : get(this.row, "window_key") ?? "sliding_window";
       this.used.add(window).add(this.whole(key));
       this.fact("window", { window, key, source: this.source(key) });
     }
-    const lines = [...(chunk ? [`chunks = positions // ${chunk}`] : []), listed("seen = visible(", given, ")")];
+    const lines = [...(chunk ? [`chunks = positions // ${chunk}`] : []), listed("mask = attention_mask(", given, ")")];
     if (!chunk) add(this.forward, this.table.documents);
     const how = this.row.has("ends") ? "ends" : this.cap ? "capped" : sinks ? "sinks" : "";
     if (!how) {
       this.import("decoding", "attend");
-      return [...lines, listed("output = attend(", ["q", "k", "v", "seen", ...(this.by ? [`scale=${this.by}`] : [])], ")")];
+      return [...lines, listed("output = attend(", ["q", "k", "v", "mask", ...(this.by ? [`scale=${this.by}`] : [])], ")")];
     }
     if (how === "sinks") this.import("sinks", "sink_softmax");
     return [...lines, ...fill(this.table[how], { scale: this.by || "q.shape[-1] ** -0.5", cap: this.cap }).trim().split("\n")];
@@ -827,11 +827,11 @@ export const readConfig = (text, { table, measured }) => {
   const read = new Json(text.replace(/^\ufeff/, ""), table.words);
   try {
     const given = read.whole();
-    if (!isDict(given)) throw new Untold(fill(table.words.no_object, { got: shown(given) }));
+    if (!isDict(given)) throw new ConfigError(fill(table.words.no_object, { got: shown(given) }));
     if (measured !== known[0]) known = [measured, new Json(measured, table.words).whole()];
     return new Reading(given, read.twice, table, known[1]).answer();
   } catch (error) {
-    if (!(error instanceof Untold)) throw error;
+    if (!(error instanceof ConfigError)) throw error;
     return [["title", table.words.unread], ["mind", error.message]];
   }
 };

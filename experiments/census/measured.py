@@ -12,7 +12,7 @@ import torch
 
 from experiments.census.inputs import constant_inputs, reads
 from experiments.census.streams import added, is_attention
-from snippets.check_positions import enliven, read_layers, small
+from snippets.check_positions import read_layers, scale_up_weights, small_config
 
 EVERY = 1_000  # layers or heads: more than any configuration has
 FIRST = 6
@@ -65,7 +65,7 @@ def filled(config):
 
 def _narrow(config, layers, heads=4):
     """As the checker narrows it, but for keys that are picked by their scores, and windows in pictures."""
-    narrow = small(config, layers, heads)
+    narrow = small_config(config, layers, heads)
     for name in ("index_topk", "window_size" if hasattr(config, "patch_size") else ""):
         if hasattr(config, name):
             setattr(narrow, name, getattr(config, name))
@@ -82,7 +82,7 @@ def _measured(cls, config):
         model = cls(config).eval()
     model = model.get_encoder() if getattr(config, "is_encoder_decoder", False) else model
     model.config = getattr(model, "config", config)
-    enliven(model)
+    scale_up_weights(model)
     with _said("it needs an input that the census does not make"):
         given = constant_inputs(model, 0)
     with _said("its narrow copy does not run"):

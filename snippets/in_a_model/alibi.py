@@ -8,7 +8,7 @@ model hides later keys itself.
 from snippets.alibi import alibi_bias, alibi_slopes
 
 
-def put_into(model):
+def patch_model(model):
     def bias(attention_mask, num_heads, dtype):
         # -1 where padding stands before the text
         positions = attention_mask.cumsum(-1) - 1

@@ -20,7 +20,7 @@ def attend(layer, q, k, v, mask, **_):
     return output.transpose(1, 2), weights
 
 
-def put_into(model):
+def patch_model(model):
     AttentionInterface.register("attention.py", attend)
     AttentionMaskInterface.register("attention.py", eager_mask)
     model.set_attn_implementation("attention.py")

@@ -9,10 +9,14 @@ import math
 
 import torch
 
-from snippets.axial_rope import axes_tables, axial_frequencies, patch_centres
+from snippets.axial_rope import (
+    axial_frequencies,
+    axial_rope_tables,
+    patch_coordinates,
+)
 
 
-def put_into(model):
+def patch_model(model):
     config, size = model.config, model.config.patch_size
     dim = config.hidden_size // config.num_attention_heads
     frequencies = (
@@ -21,7 +25,9 @@ def put_into(model):
 
     def tables(picture):
         rows, columns = (side // size for side in picture.shape[-2:])
-        halves = axes_tables(patch_centres(rows, columns), frequencies)
+        halves = axial_rope_tables(
+            patch_coordinates(rows, columns), frequencies
+        )
         return tuple(
             torch.cat((half, half), -1).to(picture.dtype) for half in halves
         )

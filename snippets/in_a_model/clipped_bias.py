@@ -11,7 +11,7 @@ import torch
 from snippets.clipped_bias import ClippedBias
 
 
-def put_into(model, max_distance):
+def patch_model(model, max_distance):
     model.bias = ClippedBias(model.config.n_head, max_distance)
     model.transformer.wpe.forward = lambda positions: torch.zeros(
         (), device=positions.device

@@ -16,7 +16,7 @@ def attention(layer, q, k, v, mask, **_):
     return (weights @ v).transpose(1, 2), None
 
 
-def put_into(model, rows):
+def patch_model(model, rows):
     for block in model.transformer.h:
         block.attn.cope = CopeScores(block.attn.head_dim, rows)
     model.transformer.wpe.forward = lambda positions: torch.zeros(

@@ -12,7 +12,7 @@ import torch
 from snippets.deberta import deberta_scores
 
 
-def put_into(model):
+def patch_model(model):
     for layer in model.deberta.encoder.layer:
         attention = layer.attention.self
         attention.disentangled_attention_bias = terms_of(attention)

@@ -12,7 +12,7 @@ from snippets.embed import Embed
 from snippets.learned import AddLearned
 
 
-def put_into(model):
+def patch_model(model):
     wte, wpe = model.transformer.wte, model.transformer.wpe
     add = AddLearned(*wpe.weight.shape)
     add.table = wpe.weight

@@ -11,7 +11,7 @@ import torch
 from snippets.fire import FireBias
 
 
-def put_into(model):
+def patch_model(model):
     model.bias = FireBias(model.config.n_head)
     model.transformer.wpe.forward = lambda positions: torch.zeros(
         (), device=positions.device

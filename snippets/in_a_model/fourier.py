@@ -10,7 +10,7 @@ import torch
 from snippets.fourier import FourierEncoding
 
 
-def put_into(model, **sizes):
+def patch_model(model, **sizes):
     embeddings = model.vit.embeddings
     side = model.config.image_size // model.config.patch_size
     rows, columns = torch.meshgrid(

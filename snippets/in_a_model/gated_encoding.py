@@ -15,7 +15,7 @@ from snippets.gated_encoding import AddGated
 from snippets.sinusoidal import sinusoidal_encoding
 
 
-def put_into(model):
+def patch_model(model):
     dim = model.config.n_embd
     model.transformer.wpe.forward = lambda positions: torch.zeros(
         (), device=positions.device

@@ -11,7 +11,7 @@ import torch
 from snippets.kerple import KerpleLog
 
 
-def put_into(model):
+def patch_model(model):
     model.bias = KerpleLog(model.config.n_head)
     model.transformer.wpe.forward = lambda positions: torch.zeros(
         (), device=positions.device

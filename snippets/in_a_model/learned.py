@@ -7,6 +7,6 @@ The table is transformer.wpe.weight of its checkpoint.
 from snippets.learned import learned_encoding
 
 
-def put_into(model):
+def patch_model(model):
     wpe = model.transformer.wpe
     wpe.forward = lambda positions: learned_encoding(positions, wpe.weight)

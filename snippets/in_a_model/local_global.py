@@ -19,7 +19,7 @@ def attention(layer, q, k, v, mask, **_):
     return (scores.softmax(-1) @ v).transpose(1, 2), None
 
 
-def put_into(model, **sizes):
+def patch_model(model, **sizes):
     tables = LocalGlobal(model.transformer.h[0].attn.head_dim, **sizes)
     for block in model.transformer.h:
         block.attn.tables = tables

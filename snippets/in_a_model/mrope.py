@@ -12,7 +12,7 @@ from snippets.mrope import mrope_tables, pair_axes
 from snippets.rope import rope_frequencies
 
 
-def put_into(model, layout):
+def patch_model(model, layout):
     text = model.model.language_model
     config = text.config
     head_dim = (

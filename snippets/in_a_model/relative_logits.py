@@ -9,7 +9,7 @@ for long texts.
 from snippets.relative_logits import clip_norm, relative_logits
 
 
-def put_into(model):
+def patch_model(model):
     for layer in model.model.layers:
         clip, bias = (
             layer.self_attn.rel_l2_clip,

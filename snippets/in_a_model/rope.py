@@ -2,8 +2,8 @@
 it is.
 
 Its q_proj and k_proj lie in the layout half. The angles are float64 now;
-tables are made once for all layers, as before. Any other Llama in the process
-needs it put in too.
+tables are made once for all layers, as before. All Llamas in the process share
+the function that is replaced, so patch the other ones, too.
 """
 
 from transformers.models.llama import modeling_llama
@@ -11,7 +11,7 @@ from transformers.models.llama import modeling_llama
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 
-def put_into(model):
+def patch_model(model):
     base = model.config.rope_parameters["rope_theta"]
     frequencies = rope_frequencies(model.config.head_dim, base)
 

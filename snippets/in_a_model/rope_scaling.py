@@ -16,7 +16,7 @@ from snippets.rope_scaling import (
 )
 
 
-def put_into(model):
+def patch_model(model):
     given, rotary = model.config.rope_parameters, model.model.rotary_emb
     unstretched = rope_frequencies(model.config.head_dim, given["rope_theta"])
     if given["rope_type"] == "proportional":

@@ -11,7 +11,7 @@ import torch
 from snippets.sandwich import sandwich_bias
 
 
-def put_into(model):
+def patch_model(model):
     model.transformer.wpe.forward = lambda positions: torch.zeros(
         (), device=positions.device
     )

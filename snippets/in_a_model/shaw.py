@@ -11,7 +11,7 @@ from transformers.models.wav2vec2_bert import modeling_wav2vec2_bert
 from snippets.shaw import shaw_scores
 
 
-def put_into(model):
+def patch_model(model):
     def relative(attention, q, k):
         table = attention.distance_embedding.weight
         missing = (

@@ -20,7 +20,7 @@ def attend(layer, q, k, v, mask, scaling, s_aux, **_):
     return (weights @ v).transpose(1, 2), weights
 
 
-def put_into(model):
+def patch_model(model):
     AttentionInterface.register("sinks.py", attend)
     AttentionMaskInterface.register("sinks.py", eager_mask)
     model.set_attn_implementation("sinks.py")

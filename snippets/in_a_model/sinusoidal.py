@@ -10,7 +10,7 @@ import torch
 from snippets.sinusoidal import sinusoidal_encoding
 
 
-def put_into(model):
+def patch_model(model):
     dim = model.config.d_model
 
     def encode(shape, past_key_values_length=0, position_ids=None):

@@ -9,7 +9,7 @@ import torch
 from snippets.swin_bias import swin_bias
 
 
-def put_into(model):
+def patch_model(model):
     for stage in model.swin.encoder.layers:
         for block in stage.blocks:
             of = block.attention.relative_position_bias

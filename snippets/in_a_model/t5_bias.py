@@ -3,17 +3,17 @@ not for each token.
 
 The tables are
 encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight of its
-checkpoint, and the same of its decoder. Put it in after training: the bias by
-offset is made once and does not follow the table, and a second step of
+checkpoint, and the same of its decoder. Patch the model after training: the
+bias by offset is made once and does not follow the table, and a second step of
 training would find its graph gone.
 """
 
 import torch
 
-from snippets.t5_bias import t5_bias, t5_by_offset
+from snippets.t5_bias import t5_bias, t5_bias_by_offset
 
 
-def put_into(model):
+def patch_model(model):
     for stack, bidirectional in ((model.encoder, True), (model.decoder, False)):
         # its bias serves all layers
         attention = stack.block[0].layer[0].SelfAttention
@@ -22,7 +22,7 @@ def put_into(model):
             attention.relative_attention_max_distance,
         )
         attention.compute_bias = bias_of(
-            t5_by_offset(table, most, bidirectional)
+            t5_bias_by_offset(table, most, bidirectional)
         )
 
 

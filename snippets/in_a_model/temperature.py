@@ -16,5 +16,5 @@ def factors(positions, strength, length):
     ]
 
 
-def put_into(model):
+def patch_model(model):
     modeling_ministral3.get_llama_4_attn_scale = factors

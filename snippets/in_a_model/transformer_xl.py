@@ -7,7 +7,7 @@ has a row more than there are distances, the first.
 from snippets.transformer_xl import transformer_xl_scores
 
 
-def put_into(model):
+def patch_model(model):
     for layer in model.transformer.layer:
         layer.rel_attn.rel_attn_core = core_of(layer.rel_attn)
 

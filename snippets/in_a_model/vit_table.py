@@ -8,7 +8,7 @@ resizes it as "bicubic" does.
 from snippets.vit_table import resize_table
 
 
-def put_into(model, convention):
+def patch_model(model, convention):
     embeddings, size = model.vit.embeddings, model.config.patch_size
     side = model.config.image_size // size
 

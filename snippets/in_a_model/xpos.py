@@ -22,7 +22,7 @@ class Tables:
         return Tables(self.key, self.query)
 
 
-def put_into(model):
+def patch_model(model):
     rotary = model.attn_layers.rotary_pos_emb
     dim = 2 * len(rotary.inv_freq)
 

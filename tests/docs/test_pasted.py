@@ -19,7 +19,7 @@ from executable_prose.registry import ADDED
 from executable_prose.rendering import directives  # noqa: F401 - registers the engine's
 from guide import additions  # noqa: F401 - and the guide's
 from snippets.axial_rope import axial_frequencies, mixed_frequencies
-from snippets.decoding import KeyValueCache, attend, document_positions, visible
+from snippets.decoding import KeyValueCache, attend, attention_mask, document_positions
 from snippets.rope import rope_frequencies
 from snippets.sinusoidal_2d import axial_sinusoids, axis_frequencies
 from tests.exhibits.common import GOLDENS
@@ -91,7 +91,7 @@ def within():
 def test_a_layer_with_a_window_decodes_the_same_without_older_keys(within, window, sizes):
     documents = torch.tensor([[1] * 9, [0] * 3 + [1] * 6, [1] * 4 + [2] * 5])
     at, (q, k, v) = document_positions(documents), torch.randn(3, 3, 2, 9, 4).double()
-    whole = attend(q, k, v, visible(at, at, documents, documents, window=window))
+    whole = attend(q, k, v, attention_mask(at, at, documents, documents, window=window))
 
     def decoded(kept):
         made, cache = [], None
@@ -99,7 +99,7 @@ def test_a_layer_with_a_window_decodes_the_same_without_older_keys(within, windo
         for one, *new in zip(*parts[0], *parts[1], strict=True):
             cache = cache.extend(*new) if cache else KeyValueCache(*new)
             here, of = new[2:]
-            seen = visible(here, cache.positions, of, cache.documents, window=window)
+            seen = attention_mask(here, cache.positions, of, cache.documents, window=window)
             made.append(attend(one, cache.k, cache.v, seen))
             cache = within(cache, kept)
             assert cache.positions.shape[-1] <= max(kept - 1, 0)

@@ -10,7 +10,7 @@ from snippets import read_config
 
 def told(lines, **config):
     """The lines, which have to be those of the file."""
-    answer = read_config.printed(read_config.read_config(json.dumps(config)))
+    answer = read_config.format_report(read_config.read_config(json.dumps(config)))
     assert "\n".join(lines) == answer.rstrip("\n")
     return answer
 
@@ -20,8 +20,8 @@ def test_classes_and_the_limit_are_those_of_the_file(gives):
     models = json.loads(read_config.MEASURED)["models"]
     assert values["version"] == version("transformers")
     assert values["classes"] == len(models) > values["rotating"] > 110
-    assert read_config.read_config(" " * values["limit"])[1].words.startswith("Invalid JSON")
-    assert read_config.read_config(" " * (values["limit"] + 1))[1].words.startswith(
+    assert read_config.read_config(" " * values["limit"])[1].text.startswith("Invalid JSON")
+    assert read_config.read_config(" " * (values["limit"] + 1))[1].text.startswith(
         "A config.json must have at most"
     )
 

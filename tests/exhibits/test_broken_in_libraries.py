@@ -306,7 +306,7 @@ def test_rotary_embedding_torch_rounds_positions_with_its_queries():
 
     wrong = [finding for finding in check_rotation(rotate, 16) if finding.verdict == "fails"]
     assert [finding.check for finding in wrong] == ["precise_angles"]
-    assert "in bfloat16" in wrong[0].asked and "position 257" in wrong[0].where
+    assert "in bfloat16" in wrong[0].question and "position 257" in wrong[0].where
 
 
 @pytest.mark.claim(
@@ -366,7 +366,7 @@ def test_rotary_embedding_torch_keeps_the_angles_of_its_first_dtype():
             return torch.cat([rotary.rotate_queries_or_keys(t[:, :, None], offset=at) for t, at in tokens], 2)
 
         found = check_rotation(rotate, DIM, length=2048)
-        return [f for f in found if f.verdict == "fails" and f.asked.endswith("in float32?")]
+        return [f for f in found if f.verdict == "fails" and f.question.endswith("in float32?")]
 
     assert "position 257" in wrong(torch.bfloat16)[0].where
     assert not wrong(torch.float32)

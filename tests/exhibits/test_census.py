@@ -9,7 +9,7 @@ from exhibits import census
 from experiments.census.checked import checked
 from experiments.census.inputs import TOKENS
 from experiments.census.rows import CENSUS, row_of, rows, words
-from snippets.check_positions import small
+from snippets.check_positions import small_config
 from tests.rows import each_of
 
 MODELS = json.loads(CENSUS.read_text("utf-8"))["models"]
@@ -19,7 +19,7 @@ LEAVES = {kind: row for kind, row in MODELS.items() if "parts" not in row}
 def test_what_the_page_says_of_the_instrument_is_so(returned):
     told = returned("census.limits")
     assert told["tokens"] == TOKENS
-    assert small(transformers.MistralConfig()).sliding_window == told["window"]
+    assert small_config(transformers.MistralConfig()).sliding_window == told["window"]
 
 
 def test_counts(returned):

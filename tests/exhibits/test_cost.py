@@ -145,8 +145,8 @@ def test_snippets_are_about_as_fast_as_the_fastest_peer_that_does_the_same(capsy
         "sandwich_bias",
         "sinusoidal_encoding, added",
         "sinusoidal_encoding_t2t",
-        "visible, packed rows",
-        "turn_by_axes, half, q and k",
+        "attention_mask, packed rows",
+        "apply_axial_rope, half, q and k",
         "mrope_tables, half, q and k",
     }
     decoding = [cells for work, *cells in told if work.endswith(", decoding")]

@@ -703,7 +703,7 @@ def test_a_line_break_takes_more_of_its_place_than_any_letter():
     "In the stored runs, the loss with local and global tables is within 0.02 nats of the loss with "
     "Shaw's keys, within the training length and far beyond it, in each seed.",
 )
-def test_rows_for_rings_do_as_well_as_a_row_for_each_distance():
+def test_rows_for_buckets_do_as_well_as_a_row_for_each_distance():
     pairs = zip(runs.load("teaching")["local and global"], runs.load("language")["Shaw"], strict=True)
     for one, other in pairs:
         loss = torch.tensor([one["loss_by_position"], other["loss_by_position"]])

@@ -8,10 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from exhibits import images
-from snippets.axial_rope import axes_tables, axial_frequencies, turn_by_axes
+from snippets.axial_rope import apply_axial_rope, axial_frequencies, axial_rope_tables
 from snippets.mrope import mrope_positions
 from snippets.rope import rope_frequencies
-from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.sinusoidal_2d import axial_sinusoids, grid_positions
 from snippets.vit_table import CONVENTIONS
 from tests.exhibits.common import numbers
 from tests.peers import peer
@@ -42,7 +42,7 @@ def test_axial_makes_a_cross_and_golden_directions_none():
 )
 @each_of("patch", [(0, 0), (7, 9), (14, 3)])
 def test_two_sinusoids_make_the_same_cross(patch):
-    places = grid_places((15, 15), start=0).flatten(0, 1)
+    places = grid_positions((15, 15), start=0).flatten(0, 1)
     options = {"order": (0, 1), "layout": "sin_cos", "base": 100}
     rows = axial_sinusoids(places, images.DIM, **options)
     products = rows @ rows[15 * patch[0] + patch[1]] / (images.DIM // 2)
@@ -78,7 +78,7 @@ def test_only_the_video_differs_by_where_text_goes_on(kind):
     same = made["largest"]["next"] == made["space"]["next"]
     assert bool(same) == (kind != "a video")
     for after, values in made.items():
-        positions = mrope_positions(images.PROMPTS[kind], merge=1, after=after)
+        positions = mrope_positions(images.PROMPTS[kind], spatial_merge_size=1, text_start=after)
         assert values["tokens"] == len(positions) <= images.TOKENS
         assert values["next"] == positions[-words, 0]
         late = values["next"] <= values["largest"]
@@ -184,8 +184,8 @@ def test_gemma_4_adds_and_turns():
     turned = modeling.apply_multidimensional_rope(x, cos, sin, places)
     assert_close(turned.norm(dim=-1), x.norm(dim=-1))
     assert ((turned - x).abs().amax((0, 2, 3)) > 0.1).all()  # no patch stands at zero on both axes
-    tables = axes_tables(places[0], axial_frequencies(16, "each", 100.0))
-    expected = turn_by_axes(x[0].transpose(0, 1), *tables, "half_by_axis").transpose(0, 1)
+    tables = axial_rope_tables(places[0], axial_frequencies(16, "each", 100.0))
+    expected = apply_axial_rope(x[0].transpose(0, 1), *tables, "half_by_axis").transpose(0, 1)
     assert_close(turned[0], expected, rtol=0, atol=1e-5)
     source = peer("inspect").getsource(modeling.Gemma4VisionAttention.forward)
     assert source.count("apply_multidimensional_rope(") == 2  # of queries and of keys

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from exhibits import read
-from snippets.check_positions import enliven, read_layers, small
+from snippets.check_positions import read_layers, scale_up_weights, small_config
 from snippets.forgetting import forgetting_bias
 from snippets.relative_logits import relative_logits
 from tests.exhibits.common import numbers
@@ -162,10 +162,10 @@ def hybrid(name, **keys):
     if not attention:
         return kinds["linear_attention"], 0, None
     config = transformers.AutoConfig.for_model(name, **keys, **SIZES.get(name, {}))
-    config = config if name == "zamba2" else small(config)  # which lists layers of its own
+    config = config if name == "zamba2" else small_config(config)  # which lists layers of its own
     config._attn_implementation = "eager"
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
-    enliven(model)
+    scale_up_weights(model)
     layers = read_layers(model, lambda token: model(torch.full((1, 40), token)))
     (kind,) = {layer.kind for layer in layers}
     return kinds["linear_attention"], attention, {"turns": True, "still": False}[kind]

@@ -143,6 +143,15 @@ def test_a_reference_has_the_docstrings_whole_and_those_of_methods_after_their_n
     assert method.code.text == "__init__"
 
 
+def test_a_reference_lists_former_names_where_links_to_them_lead(halving, here):
+    here.write({"snippets/half.py": f"{SNIPPET}\n\n    Halver = Halve\n    mid = halved\n"})
+    html = halving()
+    assert [heading.code.text for heading in html.select("h3")] == ["halved", "Halve"]
+    (line,) = (each for each in html.select("p") if each.text.startswith("Former names"))
+    assert line.text.endswith("release: Halver (now Halve), mid (now halved).")
+    assert [line.select_one(f"#{name}").text for name in ("halver", "mid")] == ["Halver", "mid"]
+
+
 def test_a_docstring_s_own_code_keeps_its_lines(halving, here):
     here.write(
         {"snippets/half.py": SNIPPET.replace("x may", "    a < b\n                c\n\n        x may")}

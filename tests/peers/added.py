@@ -11,7 +11,7 @@ from snippets.gated_encoding import gated_encoding
 from snippets.graph_positions import random_walk_encoding
 from snippets.learned import AddLearned
 from snippets.sinusoidal import sinusoidal_encoding, sinusoidal_encoding_t2t
-from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.sinusoidal_2d import axial_sinusoids, grid_positions
 from snippets.vit_table import resize_table
 from tests.peers import ANEW, BASE, DIM, FLOAT32, HELD, Case, Way, learnable, peer
 
@@ -110,7 +110,7 @@ def sinusoids_2d(batch, heads, tokens):
     theirs = peer(f"{MODELS}.vit_mae.modeling_vit_mae").build_2d_sinusoidal_position_embedding
 
     def ours():
-        places = grid_places(grid, start=0)
+        places = grid_positions(grid, start=0)
         return axial_sinusoids(places, dim, order=(0, 1), layout="sin_cos", base=BASE).flatten(0, 1)
 
     ways = [Way("", ours), Way("transformers' ViT-MAE", lambda: theirs(*grid, dim))]

@@ -11,7 +11,7 @@ from snippets.forgetting import ForgetGates, forgetting_bias
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
 from snippets.swin_bias import swin_bias
-from snippets.t5_bias import t5_bias, t5_by_offset
+from snippets.t5_bias import t5_bias, t5_bias_by_offset
 from tests.peers import ANEW, DIM, HELD, Case, Way, learnable, peer
 
 SLOPES = "slopes, which it keeps"
@@ -82,7 +82,7 @@ def t5(bidirectional):
             Way(
                 "",
                 lambda by_offset: scores + t5_bias(at, at, by_offset),
-                lambda: (t5_by_offset(table, bidirectional=bidirectional),),
+                lambda: (t5_bias_by_offset(table, bidirectional=bidirectional),),
             ),
             Way("transformers' T5", lambda: scores + layer.compute_bias(tokens, tokens)[0]),
             Way("x-transformers", lambda: scores + other(tokens, tokens)),
@@ -99,7 +99,7 @@ def t5_decoded(batch, heads, tokens, first, layers):
     layer, other = t5_peers(table, bidirectional=False)
 
     def by_offset():
-        return t5_by_offset(table, bidirectional=False)
+        return t5_bias_by_offset(table, bidirectional=False)
 
     kept = by_offset()
     ways = [

@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import SelfAttention
 from snippets.block import Decoder, Encoding
-from snippets.decoding import KeyValueCache, attend, document_positions, visible
+from snippets.decoding import KeyValueCache, attend, attention_mask, document_positions
 from snippets.learned import AddLearned
 from tests.peers import DIM, Case, Way, learnable, peer, score_size
 
@@ -32,10 +32,10 @@ def mask(batch, heads, tokens):
 
     less = "keys that do not stand in the order of their positions, as in a cache with padding"
     ways = [
-        Way("", lambda: visible(positions, positions, documents, documents)),
+        Way("", lambda: attention_mask(positions, positions, documents, documents)),
         Way("transformers' sdpa_mask", transformers, less=less),
     ]
-    return Case("decoding", "visible, packed rows", f"{batch} × {tokens} × {tokens}", ways)
+    return Case("decoding", "attention_mask, packed rows", f"{batch} × {tokens} × {tokens}", ways)
 
 
 def attending(what, row=slice(None), biased=False, group=1):
@@ -45,7 +45,7 @@ def attending(what, row=slice(None), biased=False, group=1):
         q = learnable(batch, heads, tokens, DIM)
         k, v = (learnable(batch, heads // group, tokens, DIM) for _ in range(2))
         positions, documents = (each[row] for each in packed(batch, tokens))
-        seen = visible(positions, positions, documents, documents)
+        seen = attention_mask(positions, positions, documents, documents)
         bias = alibi_bias(positions, positions, alibi_slopes(heads)) if biased else None
         mask = seen[..., None, :, :] if bias is None else bias.masked_fill(~seen[..., None, :, :], -math.inf)
         mask = mask[(None,) * (4 - mask.ndim)]  # which the kernel wants

@@ -9,7 +9,7 @@ from torch import nn
 from snippets.attention import attention, scaled_dot_product
 from snippets.cope import cope_scores
 from snippets.deberta import DebertaScores
-from snippets.local_global import local_global_rows, local_global_scores
+from snippets.local_global import local_global_index, local_global_scores
 from snippets.relative_logits import relative_logits
 from snippets.shaw import shaw_scores, shaw_values
 from snippets.sinks import sink_softmax
@@ -151,8 +151,8 @@ def local_global(batch, heads, tokens):
 
 def local_global_picks(batch, heads, tokens):
     at = torch.arange(tokens)
-    ways = [Way("", lambda: local_global_rows(at, at, window=16, width=32, rings=8))]
-    return Case("local_global", "local_global_rows", f"{tokens} × {tokens}", ways)
+    ways = [Way("", lambda: local_global_index(at, at, window=16, width=32, far_buckets=8))]
+    return Case("local_global", "local_global_index", f"{tokens} × {tokens}", ways)
 
 
 def of_inkling(batch, heads, tokens):

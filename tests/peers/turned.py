@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from snippets.axial_rope import axes_tables, axial_frequencies, turn_by_axes
+from snippets.axial_rope import apply_axial_rope, axial_frequencies, axial_rope_tables
 from snippets.mrope import Grid, mrope_positions, mrope_tables, pair_axes
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.rope_scaling import llama3, longrope, yarn
@@ -234,22 +234,22 @@ def axial(batch, heads, tokens):
     rotary = modeling.PixtralVisionRotaryEmbedding(config)
 
     def turn(cos, sin):
-        return tuple(turn_by_axes(x, cos, sin, "half") for x in (q, k))
+        return tuple(apply_axial_rope(x, cos, sin, "half") for x in (q, k))
 
     def theirs(cos, sin):
         return modeling.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=0)
 
     ways = [
-        Way("", turn, lambda: axes_tables(places, frequencies)),
+        Way("", turn, lambda: axial_rope_tables(places, frequencies)),
         Way("transformers' Pixtral", theirs, lambda: rotary(q, places), FLOAT32),
     ]
-    return Case("axial_rope", "turn_by_axes, half, q and k", size_of(q, 0), ways, 1e-3)
+    return Case("axial_rope", "apply_axial_rope, half, q and k", size_of(q, 0), ways, 1e-3)
 
 
 def mixed_prompt(batch, heads, tokens):
     q, k = learnable(batch, 2 * heads, tokens, DIM).chunk(2, dim=1)
     prompt = [tokens // 4, Grid(1, tokens // 8, 4), tokens // 4]
-    positions = mrope_positions(prompt, merge=1, after="largest")[None]
+    positions = mrope_positions(prompt, spatial_merge_size=1, text_start="largest")[None]
     frequencies, axes = rope_frequencies(DIM, base=10000), pair_axes([12, 10, 10], "interleaved")
     modeling = peer(f"{MODELS}.qwen3_vl.modeling_qwen3_vl")
     config = peer("transformers").Qwen3VLTextConfig(

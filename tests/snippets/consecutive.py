@@ -92,7 +92,7 @@ PAIRS = {
     **{
         f"swin {grid}": Pair(
             swin_bias_consecutive,
-            sized(partial(swin_bias_consecutive, grid=grid)),
+            sized(partial(swin_bias_consecutive, window_size=grid)),
             placed(partial(in_window, grid)),
             table((2 * grid[0] - 1) * (2 * grid[1] - 1), HEADS),
             (grid[0] * grid[1],) * 2,

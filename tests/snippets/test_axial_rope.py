@@ -8,12 +8,12 @@ import torch
 from torch.testing import assert_close
 
 from snippets.axial_rope import (
-    axes_tables,
+    apply_axial_rope,
     axial_frequencies,
+    axial_rope_tables,
     golden_frequencies,
     mixed_frequencies,
-    patch_centres,
-    turn_by_axes,
+    patch_coordinates,
 )
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.peers import peer
@@ -45,7 +45,7 @@ every_kind = pytest.mark.parametrize("kind", ["axial", "turns", "mixed", "golden
 def score(q, k, i, j, frequencies, layout="half"):
     """Of a query at place i and a key at place j."""
     turned = (
-        turn_by_axes(x[None], *axes_tables(at[None], frequencies, torch.float64), layout)[0]
+        apply_axial_rope(x[None], *axial_rope_tables(at[None], frequencies, torch.float64), layout)[0]
         for x, at in ((q, i), (k, j))
     )
     return torch.stack(list(turned)).prod(0).sum()
@@ -118,7 +118,7 @@ def test_mixed_vectors_begin_as_two_crossed_axes_of_each_head():
 @every_kind
 def test_every_channel_is_turned_as_its_definition(layout, kind):
     x, at, w = random(5, DIM), torch.randint(0, 30, (5, 2)), kinds()[kind]
-    made = turn_by_axes(x, *axes_tables(at, w, torch.float64), layout)
+    made = apply_axial_rope(x, *axial_rope_tables(at, w, torch.float64), layout)
     partners = {
         "interleaved": [(2 * p, 2 * p + 1) for p in range(8)],
         "half": [(p, p + 8) for p in range(8)],
@@ -146,11 +146,11 @@ def test_on_a_line_it_is_rope(layout):
     for spectrum in ("each", "turns"):
         w = axial_frequencies((DIM,), spectrum, 1e4)
         assert torch.equal(w[0], rope_frequencies(DIM, base=10000))
-        made = turn_by_axes(x, *axes_tables(at[:, None], w, torch.float64), layout)
+        made = apply_axial_rope(x, *axial_rope_tables(at[:, None], w, torch.float64), layout)
         theirs = apply_rope(x, *rope_tables(at, w[0], torch.float64), layout)
         assert_close(made, theirs, **EXACT)
     row = torch.stack((torch.zeros_like(at), at), -1)
-    cos, _ = axes_tables(row, axial_frequencies(DIM, "each", 1e4), torch.float64)
+    cos, _ = axial_rope_tables(row, axial_frequencies(DIM, "each", 1e4), torch.float64)
     assert torch.equal(cos[:, :4], torch.ones(9, 4).double())
     w = rope_frequencies(DIM // 2, base=10000)
     assert_close(cos[:, 4:], rope_tables(at, w, torch.float64)[0], **EXACT)
@@ -172,7 +172,9 @@ def of_qwen2(x, rows, columns):
     yield modeling.apply_rotary_pos_emb_vision(x.transpose(0, 1), x.transpose(0, 1), cos, sin)[0].transpose(
         0, 1
     )
-    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "each", 1e4)), "half")
+    yield apply_axial_rope(
+        x, *axial_rope_tables(cells(rows, columns), axial_frequencies(DIM, "each", 1e4)), "half"
+    )
 
 
 def of_gemma_4(x, rows, columns):
@@ -183,7 +185,9 @@ def of_gemma_4(x, rows, columns):
     theirs = modeling.apply_multidimensional_rope(x[None].transpose(1, 2), cos, sin, places)
     yield theirs.transpose(1, 2)[0]
     places = cells(rows, columns).flip(-1)
-    yield turn_by_axes(x, *axes_tables(places, axial_frequencies(DIM, "each", 100.0)), "half_by_axis")
+    yield apply_axial_rope(
+        x, *axial_rope_tables(places, axial_frequencies(DIM, "each", 100.0)), "half_by_axis"
+    )
 
 
 def of_pixtral(x, rows, columns):
@@ -191,7 +195,9 @@ def of_pixtral(x, rows, columns):
     config = SimpleNamespace(rope_parameters={"rope_type": "axial", "rope_theta": 10_000.0}, head_dim=DIM)
     cos, sin = modeling.PixtralVisionRotaryEmbedding(config)(x, cells(rows, columns))
     yield modeling.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=0)[0]
-    yield turn_by_axes(x, *axes_tables(cells(rows, columns), axial_frequencies(DIM, "turns", 1e4)), "half")
+    yield apply_axial_rope(
+        x, *axial_rope_tables(cells(rows, columns), axial_frequencies(DIM, "turns", 1e4)), "half"
+    )
 
 
 def of_dinov3(x, rows, columns):
@@ -203,7 +209,7 @@ def of_dinov3(x, rows, columns):
     tables = rotary(torch.zeros(1, 3, 4 * rows, 4 * columns))
     yield modeling.apply_rotary_pos_emb(x, x, *tables)[0]
     w = 2 * math.pi * axial_frequencies(DIM, "each", 100.0)
-    yield turn_by_axes(x, *axes_tables(patch_centres(rows, columns), w), "half")
+    yield apply_axial_rope(x, *axial_rope_tables(patch_coordinates(rows, columns), w), "half")
 
 
 def of_llama_4(x, rows, columns):
@@ -218,7 +224,7 @@ def of_llama_4(x, rows, columns):
     assert_close(theirs[:, -1], x[:, 0], rtol=0, atol=1e-6)  # the class token is not turned
     yield theirs[:, :-1]
     places = cells(rows, columns, first=1).flip(-1)
-    yield turn_by_axes(x, *axes_tables(places, axial_frequencies(DIM, "each", 1e4)), "interleaved")
+    yield apply_axial_rope(x, *axial_rope_tables(places, axial_frequencies(DIM, "each", 1e4)), "interleaved")
 
 
 PEERS = {
@@ -293,8 +299,8 @@ def boxes(frames, rows, columns, first=(0, 0, 0)):
 def test_agrees_with_models_of_diffusers(theirs_of, sides):
     x = torch.randn(HEADS, math.prod(sides), 128)
     theirs, dim, first = theirs_of(x, *sides)
-    tables = axes_tables(boxes(*sides, first), axial_frequencies(dim, "each", 1e4))
-    assert_close(turn_by_axes(x, *tables, "interleaved"), theirs, rtol=0, atol=1e-5)
+    tables = axial_rope_tables(boxes(*sides, first), axial_frequencies(dim, "each", 1e4))
+    assert_close(apply_axial_rope(x, *tables, "interleaved"), theirs, rtol=0, atol=1e-5)
 
 
 @pytest.mark.claim(
@@ -407,26 +413,26 @@ def test_what_mirrors_and_transposes_change():
 def test_vectors_of_each_head_and_pictures_of_a_batch():
     w, places = golden_frequencies(DIM, HEADS, 0.2, 2.0), torch.randint(0, 9, (4, 6, 2))
     x = random(4, HEADS, 6, DIM)
-    made = turn_by_axes(x, *axes_tables(places[:, None], w, torch.float64), "half")
+    made = apply_axial_rope(x, *axial_rope_tables(places[:, None], w, torch.float64), "half")
     for n in range(4):
         for head in range(HEADS):
-            tables = axes_tables(places[n], w[head], torch.float64)
-            assert_close(made[n, head], turn_by_axes(x[n, head], *tables, "half"), **EXACT)
+            tables = axial_rope_tables(places[n], w[head], torch.float64)
+            assert_close(made[n, head], apply_axial_rope(x[n, head], *tables, "half"), **EXACT)
 
 
 def test_learned_vectors_get_gradients():
     w = torch.nn.Parameter(mixed_frequencies(DIM, HEADS, 10.0).float())
-    cos, sin = axes_tables(cells(2, 3), w)
-    turn_by_axes(torch.randn(HEADS, 6, DIM), cos, sin, "half").square().mean()
-    turn_by_axes(torch.randn(HEADS, 6, DIM), cos, sin, "half")[0, 5, 0].backward()
+    cos, sin = axial_rope_tables(cells(2, 3), w)
+    apply_axial_rope(torch.randn(HEADS, 6, DIM), cos, sin, "half").square().mean()
+    apply_axial_rope(torch.randn(HEADS, 6, DIM), cos, sin, "half")[0, 5, 0].backward()
     assert w.grad[0].abs().sum() > 0 and not w.grad[1:].any()
 
 
 def test_centres_are_the_middles_of_patches():
-    made = patch_centres(2, 4)
+    made = patch_coordinates(2, 4)
     assert made.tolist() == [[y, x] for y in (-0.5, 0.5) for x in (-0.75, -0.25, 0.25, 0.75)]
-    assert patch_centres(1, 1).tolist() == [[0, 0]]
-    assert patch_centres(3, 3).tolist()[0] == [1 / 3 - 1, 1 / 3 - 1]
+    assert patch_coordinates(1, 1).tolist() == [[0, 0]]
+    assert patch_coordinates(3, 3).tolist()[0] == [1 / 3 - 1, 1 / 3 - 1]
 
 
 # --- what it refuses
@@ -452,36 +458,55 @@ def wrong():
         words = f"slowest and fastest must be above 0, in this order, got {slow} and {fast}"
         yield words, golden_frequencies, 8, 1, slow, fast
     for rows, columns in ((0, 3), (3, 0), (-1, 2)):
-        yield f"a picture must have a patch or more, got {rows} by {columns}", patch_centres, rows, columns
+        yield (
+            f"a picture must have a patch or more, got {rows} by {columns}",
+            patch_coordinates,
+            rows,
+            columns,
+        )
     at, w = torch.zeros(4, 2), torch.ones(2, 8)
-    yield "frequencies must be float32 or float64, got torch.bfloat16", axes_tables, at, w.bfloat16()
-    yield "dtype must be float32 or float64, got torch.float16", axes_tables, at, w, torch.float16
+    yield "frequencies must be float32 or float64, got torch.bfloat16", axial_rope_tables, at, w.bfloat16()
+    yield "dtype must be float32 or float64, got torch.float16", axial_rope_tables, at, w, torch.float16
     for bad in (w[:1], w[0], w[None, None], w[:, :0]):
         words = f"frequencies must be (2, pairs) or (heads, 2, pairs), got {tuple(bad.shape)}"
-        yield words, axes_tables, at, bad
-    yield "places must be (..., tokens, axes), got (4,)", axes_tables, at[:, 0], w
-    yield "places must be (..., tokens, axes), got (4, 0)", axes_tables, at[:, :0], w
+        yield words, axial_rope_tables, at, bad
+    yield "places must be (..., tokens, axes), got (4,)", axial_rope_tables, at[:, 0], w
+    yield "places must be (..., tokens, axes), got (4, 0)", axial_rope_tables, at[:, :0], w
     cos = sin = torch.zeros(4, 8)
     x, words = (
         torch.randn(3, 4, 16),
         "x must be floating (..., tokens, dim), cos and sin (..., tokens, dim / 2), ",
     )
     for bad, shape in ((x[..., :14], "(3, 4, 14)"), (x[:, :3], "(3, 3, 16)"), (x[..., :15], "(3, 4, 15)")):
-        yield f"{words}got torch.float32 {shape}, (4, 8) and (4, 8)", turn_by_axes, bad, cos, sin, "half"
-    yield f"{words}got torch.int64 (4, 16), (4, 8) and (4, 8)", turn_by_axes, x[0].long(), cos, sin, "half"
-    yield f"{words}got torch.float32 (16,), (4, 8) and (4, 8)", turn_by_axes, x[0, 0], cos, sin, "half"
+        yield f"{words}got torch.float32 {shape}, (4, 8) and (4, 8)", apply_axial_rope, bad, cos, sin, "half"
+    yield (
+        f"{words}got torch.int64 (4, 16), (4, 8) and (4, 8)",
+        apply_axial_rope,
+        x[0].long(),
+        cos,
+        sin,
+        "half",
+    )
+    yield f"{words}got torch.float32 (16,), (4, 8) and (4, 8)", apply_axial_rope, x[0, 0], cos, sin, "half"
     yield (
         f"{words}got torch.float32 (4, 16), (1, 4, 8) and (4, 8)",
-        turn_by_axes,
+        apply_axial_rope,
         x[0],
         cos[None],
         sin,
         "half",
     )
-    yield f"{words}got torch.float32 (4, 16), (4, 8) and (3, 8)", turn_by_axes, x[0], cos, sin[:3], "half"
+    yield f"{words}got torch.float32 (4, 16), (4, 8) and (3, 8)", apply_axial_rope, x[0], cos, sin[:3], "half"
     words = "layout must be 'interleaved', 'half', or, with dim a multiple of 4, 'half_by_axis', got "
-    yield f"{words}'axial' and dim 16", turn_by_axes, x, cos, sin, "axial"
-    yield f"{words}'half_by_axis' and dim 6", turn_by_axes, x[..., :6], cos[:, :3], sin[:, :3], "half_by_axis"
+    yield f"{words}'axial' and dim 16", apply_axial_rope, x, cos, sin, "axial"
+    yield (
+        f"{words}'half_by_axis' and dim 6",
+        apply_axial_rope,
+        x[..., :6],
+        cos[:, :3],
+        sin[:, :3],
+        "half_by_axis",
+    )
 
 
 test_refuses = refusals(wrong)

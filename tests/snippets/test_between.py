@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from snippets.decoding import document_positions, visible
+from snippets.decoding import attention_mask, document_positions
 from tests.snippets.common import EXACT, random
 from tests.snippets.test_forgetting import fox_attends, gates, wall_attends
 from tests.snippets.test_path_attention import DIM, HEADS, attends, tokens_of
@@ -56,7 +56,7 @@ def test_padded_and_packed_texts_get_what_they_get_alone(way):
     for documents in ([0] * 4 + [1] * 8, [1] * 8 + [0] * 4, [5] * 3 + [1] * 2 + [7] * 6 + [9], [1] * 12):
         of = torch.tensor(documents)
         at = document_positions(of)
-        made = way.attends(*tokens, ~visible(at, at, of, of))
+        made = way.attends(*tokens, ~attention_mask(at, at, of, of))
         for document in of.unique():
             mine = of == document
             assert_close(made[:, mine], way.attends(*(x[:, mine] for x in tokens)), **EXACT)

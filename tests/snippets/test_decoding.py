@@ -24,14 +24,14 @@ from snippets.attention import attention, scaled_dot_product
 from snippets.decoding import (
     KeyValueCache,
     attend,
+    attention_mask,
     document_positions,
+    flex_attention_mask,
     flex_bias,
-    flex_visible,
-    kept,
-    moved,
-    visible,
-    with_room,
-    write,
+    keep_slots,
+    move_positions,
+    pad_cache,
+    write_slots,
 )
 from snippets.embed import packed_positions, padded_positions
 from snippets.learned import AddLearned
@@ -127,7 +127,7 @@ class Layer:
         q, k, v = self.project(x, positions)
         new = (k, v, positions, documents)
         kept = past.extend(*new) if past else KeyValueCache(*new)
-        seen = visible(positions, kept.positions, documents, kept.documents)
+        seen = attention_mask(positions, kept.positions, documents, kept.documents)
         at = positions, kept.positions
         bias = self.method.bias(*at) if self.method.bias else None
         if self.method.score:
@@ -197,7 +197,7 @@ def test_a_static_cache_gives_what_a_growing_one_gives(name):
     positions = document_positions(documents)
     expected, _ = layer(x, positions, documents)
     made, (output, prompt) = [], layer(x[:, :5], positions[:, :5], documents[:, :5])
-    room = with_room(prompt, places=9)
+    room = pad_cache(prompt, slots=9)
     for unused in (room.k, room.v):
         unused[..., 5:, :] = 1e6
     for tokens in (slice(5, 7), slice(7, 8)):
@@ -215,7 +215,7 @@ class Written:
         self.room, self.used = room, used
 
     def extend(self, *new):
-        write(self.room, torch.arange(self.used, self.used + new[2].shape[-1]), *new)
+        write_slots(self.room, torch.arange(self.used, self.used + new[2].shape[-1]), *new)
         return self.room
 
 
@@ -387,7 +387,7 @@ def test_dynamic_ntk_needs_keys_that_are_turned_when_they_are_used(trained):
         return apply_rope(x, *tables, "half")
 
     at, documents = torch.arange(12), torch.ones(12, dtype=torch.int64)
-    seen = visible(at, at, documents, documents)
+    seen = attention_mask(at, at, documents, documents)
     whole = attend(turned(q, at, 12), turned(k, at, 12), v, seen)[..., -1, :]
     last = slice(11, 12)
     late = attend(turned(q[..., last, :], at[last], 12), turned(k, at, 12), v, seen[last])
@@ -457,7 +457,7 @@ def test_a_mask_and_is_causal_together_are_an_error_in_one_kernel_only(tokens, d
 
 
 def turn_on(name):
-    """What moved takes for keys of that method."""
+    """What move_positions takes for keys of that method."""
     method = xpos(centre=0) if name == "xpos" else METHODS[name]()  # an offset has no centre
     return method.turn and (lambda k, offsets: method.turn(k, offsets, "key"))
 
@@ -470,7 +470,7 @@ def at_new_places(name):
     new = torch.tensor([[0, 4, 5, 6, 7, 8], [3, 1, 2, 5, 8, 9]])
     _, past = layer(x[:, :4], old, documents[:, :4])
     _, there = layer(x[:, :4], new[:, :4], documents[:, :4])
-    past = moved(past, new[:, :4], turn_on(name))
+    past = move_positions(past, new[:, :4], turn_on(name))
     assert torch.equal(past.positions, there.positions) and torch.equal(past.documents, there.documents)
     ours, theirs = (layer(x[:, 4:], new[:, 4:], documents[:, 4:], each)[0] for each in (past, there))
     return (ours, theirs), (past.k, there.k), (past.v, there.v)
@@ -513,7 +513,7 @@ def test_dropped_tokens_are_as_hidden_as_those_of_another_document(name):
     layer, x = Layer(name), random(1, 9, WIDTH)
     places, last = torch.tensor([0, 3, 4, 6]), slice(7, 9)
     _, past = layer(x[:, :7], *counted(0, 7))
-    made, _ = layer(x[:, last], *counted(7, 9), kept(past, places))
+    made, _ = layer(x[:, last], *counted(7, 9), keep_slots(past, places))
     if name in COUNTING:
         expected = layer.alone(x[0, [*places, 7, 8]])[None, 4:]
     else:
@@ -548,7 +548,7 @@ def apart(ours, theirs):
 def test_a_text_that_moves_whole_is_as_if_read_there(name, offset):
     layers, x, at = [Layer(name) for _ in range(3)], random(1, 9, WIDTH), torch.arange(50, 59)[None]
     _, past = reading(layers, x[:, :7], at[:, :7])
-    past = [moved(each, at[:, :7] + offset, turn_on(name)) for each in past]
+    past = [move_positions(each, at[:, :7] + offset, turn_on(name)) for each in past]
     whole, there = reading(layers, x, at + offset)
     assert max(apart(past, [each.first(7) for each in there])) < 1e-11
     assert_close(reading(layers, x[:, 7:], at[:, 7:] + offset, past)[0], whole[:, 7:], rtol=0, atol=1e-11)
@@ -570,16 +570,16 @@ def test_later_layers_keep_what_was_seen(name, first, dropped):
     places = torch.cat((torch.arange(first), torch.arange(first + dropped, 14)))
     at = torch.arange(len(places))
     _, past = reading(layers, x, torch.arange(14)[None])
-    past = [moved(kept(each, places), at, turn) for each in past]
+    past = [move_positions(keep_slots(each, places), at, turn) for each in past]
     _, shortened = reading(layers, x[:, places], at[None])
     one, *later = apart(past, shortened)
     assert one < 1e-12 and min(later) > 0.001
 
     _, whole = reading(layers, x, torch.arange(14)[None])
     _, chunk = reading(layers, x[:, first + dropped :], torch.arange(14 - first - dropped)[None])
-    chunk = [moved(each, torch.arange(first + dropped, 14), turn) for each in chunk]
+    chunk = [move_positions(each, torch.arange(first + dropped, 14), turn) for each in chunk]
     last = torch.arange(first + dropped, 14)
-    one, *later = apart(chunk, [kept(each, last) for each in whole])
+    one, *later = apart(chunk, [keep_slots(each, last) for each in whole])
     assert one < 1e-12 and min(later) > 0.001
 
 
@@ -606,9 +606,9 @@ def test_scores_with_and_without_a_gap(name):
         return found if bias is None else found + bias
 
     before = scores(past, 8)[..., places]
-    left = kept(past, places)
+    left = keep_slots(past, places)
     assert_close(scores(left, 8), before, **close(name))
-    closed = scores(moved(left, torch.arange(5), turn_on(name)), 5)
+    closed = scores(move_positions(left, torch.arange(5), turn_on(name)), 5)
     assert_close(closed[..., 3:], before[..., 3:], **close(name))
     differ = (closed - before)[..., :3].abs().amax((0, 1, 2)) > 1e-4
     assert differ.all() or name == "clipped"  # which has one number for all that are far
@@ -700,7 +700,7 @@ def test_keys_are_turned_on_by_what_they_were_turned_by(turns):
     def by(*settings):
         cache = KeyValueCache(turned, turned, at, torch.ones_like(at))
         for n in range(turns):
-            cache = moved(cache, at - 7 * n - 7, lambda k, offsets: turn(k, offsets, *settings))
+            cache = move_positions(cache, at - 7 * n - 7, lambda k, offsets: turn(k, offsets, *settings))
         return cache.k
 
     turned, true = (turn(k, each, frequencies, factor) for each in (at, at - 7 * turns))
@@ -755,7 +755,7 @@ def test_a_cache_of_latents_moves_by_its_turned_keys(offset, interleaved):
         assert latents.shape[-1] == 6 and keys.shape[-1] == 8
         cache = KeyValueCache(keys, latents, at[:, :7], torch.ones(1, 7).long())
         turn = lambda k, by: apply_rope(k, *rope_tables(by, frequencies, k.dtype), "half")  # noqa: E731
-        cache = moved(cache, at[:, :7] + offset, turn)
+        cache = move_positions(cache, at[:, :7] + offset, turn)
         assert_close(cache.v, other.keys, rtol=0, atol=1e-5)
         assert_close(cache.k, other.values, rtol=0, atol=1e-5)
         assert (keys - other.values).abs().max() > 0.01
@@ -792,7 +792,7 @@ def test_one_offset_for_three_axes_is_a_turn_of_rope(offset):
     turn = lambda k, by: apply_rope(k, *rope_tables(by, frequencies, k.dtype), "half")  # noqa: E731
     row = torch.arange(7)[None]
     cache = KeyValueCache(turned(at), k, row, row)
-    ours = moved(cache, row + by, turn).k
+    ours = move_positions(cache, row + by, turn).k
     assert_close(ours, turned(at + offset), rtol=0, atol=1e-4)
     for axis in range(3):
         alone = at.clone()
@@ -809,16 +809,16 @@ def test_kept_takes_keys_at_their_places(rows):
         cache = KeyValueCache(k, v, positions, documents)
         for leading in {(), shared, rows, (1,) * len(rows)}:
             places = torch.rand(*leading, 6).argsort(-1)[..., :4]
-            new = kept(cache, places.to(torch.uint8))
+            new = keep_slots(cache, places.to(torch.uint8))
             assert new.positions.shape == (*torch.broadcast_shapes(shared, leading), 4)
             for row in itertools.product(*map(range, rows)):
                 at = places.expand(*rows, 4)[row]
                 assert torch.equal(new.k[row], k[row][:, at]) and torch.equal(new.v[row], v[row][:, at])
                 for made, old in ((new.positions, positions), (new.documents, documents)):
                     assert torch.equal(made.expand(*rows, 4)[row], old.expand(*rows, 6)[row][at])
-    assert kept(cache, torch.zeros(0).long()).k.shape == (*rows, HEADS, 0, DIM)
+    assert keep_slots(cache, torch.zeros(0).long()).k.shape == (*rows, HEADS, 0, DIM)
     with pytest.raises(RuntimeError, match="out of bounds"):
-        kept(cache, torch.tensor([6]))
+        keep_slots(cache, torch.tensor([6]))
 
 
 @pytest.mark.parametrize("rows", [(), (1,), (2,), (3, 2)])
@@ -829,13 +829,13 @@ def test_moved_tells_how_far_each_token_moves(rows):
         cache = KeyValueCache(k, k + 1, at.to(torch.uint8), at > 3)
         for leading in {(), shared, rows, (1,) * len(rows)}:
             new = torch.randint(9, (*leading, 6), dtype=torch.uint8)  # offsets below 0 are not wrapped
-            made = moved(cache, new, lambda k, by: told.append(by) or k + 2)
+            made = move_positions(cache, new, lambda k, by: told.append(by) or k + 2)
             assert torch.equal(told[-1], new.long() - at)
             assert torch.equal(made.k, k + 2) and made.v is cache.v
             each = torch.broadcast_shapes(shared, leading)
             assert torch.equal(made.positions, new.expand(*each, 6))
             assert torch.equal(made.documents, (at > 3).expand(*each, 6))
-            assert moved(cache, new, None).k is k
+            assert move_positions(cache, new, None).k is k
     assert torch.equal(cache.positions, at)
 
 
@@ -850,10 +850,10 @@ def test_a_cache_of_all_layers_is_kept_and_moved_at_once():
         return torch.stack([turn(layer, by[0]) for layer in k])
 
     cache, places = KeyValueCache(k, k, old[None], old[None] * 0), torch.tensor([1, 2, 4])
-    cache = moved(kept(cache, places), new, each)
+    cache = move_positions(keep_slots(cache, places), new, each)
     assert cache.positions.tolist() == [new.tolist()]
     for n in range(4):
-        alone = moved(kept(KeyValueCache(k[n], k[n], old, old * 0), places), new, turn)
+        alone = move_positions(keep_slots(KeyValueCache(k[n], k[n], old, old * 0), places), new, turn)
         assert torch.equal(cache.k[n], alone.k) and torch.equal(cache.v[n], alone.v)
 
 
@@ -863,8 +863,8 @@ def test_each_head_may_keep_keys_of_its_own():
     at = torch.arange(6).expand(2, HEADS, 6)
     cache = KeyValueCache(k[:, :, None], v[:, :, None], at, torch.ones_like(at))
     places = torch.rand(2, HEADS, 6).argsort(-1)[..., :3]
-    cache, now = kept(cache, places), torch.full((2, HEADS, 1), 6)
-    seen = visible(now, cache.positions, torch.ones_like(now), cache.documents)
+    cache, now = keep_slots(cache, places), torch.full((2, HEADS, 1), 6)
+    seen = attention_mask(now, cache.positions, torch.ones_like(now), cache.documents)
     made = attend(q[:, :, None], cache.k, cache.v, seen)[:, :, 0]
     hidden = torch.full((2, HEADS, 1, 6), -INF).double().scatter(-1, places[:, :, None], 0.0)
     assert_close(made, attention(q, k, v, hidden)[0], **EXACT)
@@ -877,32 +877,32 @@ def test_refuses_to_keep_and_to_move():
     layers, row = torch.zeros(3, 2, 1, 4, 8), torch.zeros(1, 1, 4).long()
 
     def keep(places):
-        return kept(KeyValueCache(k, k, at, at), places)
+        return keep_slots(KeyValueCache(k, k, at, at), places)
 
     def move(positions, turn=None):
-        return moved(KeyValueCache(k, k, at, at), positions, turn)
+        return move_positions(KeyValueCache(k, k, at, at), positions, turn)
 
     def keep_deep(places):
-        return kept(KeyValueCache(layers, layers, row, row), places)
+        return keep_slots(KeyValueCache(layers, layers, row, row), places)
 
     def move_deep(positions):
-        return moved(KeyValueCache(layers, layers, row, row), positions, None)
+        return move_positions(KeyValueCache(layers, layers, row, row), positions, None)
 
     for wrong, got in (([0], "list"), (torch.zeros(4), "torch.float32"), (torch.ones(4) > 0, "torch.bool")):
-        yield f"places must be {whole}, got {got}", keep, wrong
+        yield f"slots must be {whole}, got {got}", keep, wrong
         yield f"positions must be {whole}, got {got}", move, wrong
     may = "where any axis but the last may be 1 or missing, got"
     for shape in ((), (3, 2), (1, 1, 2)):
-        yield f"places must be (2, 'kept'), {may} {shape}", keep, torch.zeros(shape).long()
+        yield f"slots must be (2, 'kept'), {may} {shape}", keep, torch.zeros(shape).long()
     for shape in ((), (3,), (1, 5), (3, 4), (1, 2, 4)):
         yield f"positions must be (2, 4), {may} {shape}", move, torch.zeros(shape).long()
-    yield f"places must be (3, 2, 'kept'), {may} (4, 1, 2)", keep_deep, row.expand(4, 1, 4)[..., :2]
+    yield f"slots must be (3, 2, 'kept'), {may} (4, 1, 2)", keep_deep, row.expand(4, 1, 4)[..., :2]
     yield f"positions must be (3, 2, 4), {may} (4, 1, 4)", move_deep, row.expand(4, 1, 4)
     for message, turn in (
         ("k as (2, 3, 4, 8), got (2, 3, 4, 6)", lambda k, by: k[..., :6]),
         ("k as torch.float32, got torch.float64", lambda k, by: k.double()),
     ):
-        yield f"turn must give {message}", move, at, turn
+        yield f"rotate must give {message}", move, at, turn
 
 
 # --- positions and masks
@@ -931,7 +931,7 @@ def test_visible_is_its_definition(seed, causal, window):
     generator = torch.Generator().manual_seed(seed)
     i, j = (torch.randint(4, (2, n), generator=generator) for n in (3, 5))
     a, b = (torch.randint(3, (2, n), generator=generator) for n in (3, 5))
-    made = visible(i, j, a, b, causal, window)
+    made = attention_mask(i, j, a, b, causal, window)
     for row in range(2):
         for query in range(3):
             for key in range(5):
@@ -945,7 +945,7 @@ def test_every_token_sees_itself_so_that_no_row_is_all_hidden():
     documents = torch.tensor([[0, 0, 1, 1, 2], [3, 4, 4, 4, 0]])
     positions = document_positions(documents)
     for causal in (True, False):
-        seen = visible(positions, positions, documents, documents, causal)
+        seen = attention_mask(positions, positions, documents, documents, causal)
         assert seen.diagonal(dim1=-2, dim2=-1).all()
 
 
@@ -954,7 +954,7 @@ def test_without_causal_packed_texts_see_all_of_themselves():
     documents = torch.tensor([[0, 0, 0, 1, 1, 1]])
     positions = document_positions(documents)
     q, k, v = layer.project(texts.flatten(0, 1)[None], positions)
-    made = attend(q, k, v, visible(positions, positions, documents, documents, causal=False))
+    made = attend(q, k, v, attention_mask(positions, positions, documents, documents, causal=False))
     for n in range(2):
         part = layer.project(texts[[n]], positions[:, :3])
         assert_close(made[..., 3 * n : 3 * n + 3, :], attention(*part)[0], **EXACT)
@@ -981,7 +981,7 @@ def test_agrees_with_the_document_mask_of_attention_gym(same_as):
     documents = torch.arange(4).repeat_interleave(torch.tensor(lengths))
     positions = document_positions(documents)
     i, j = torch.arange(11)[:, None], torch.arange(11)
-    ours = visible(positions, positions, documents, documents)
+    ours = attention_mask(positions, positions, documents, documents)
     same_as("attn_gym.masks.generate_doc_mask_mod", ours, theirs(0, 0, i, j))
 
 
@@ -1001,7 +1001,7 @@ def test_windows_are_those_of_transformers(window, same_as):
         (True, masks.sliding_window_causal_mask_function(window)),
         (False, masks.sliding_window_bidirectional_mask_function(window - 1)),
     ):
-        ours = visible(at, at, documents, documents, causal, window)
+        ours = attention_mask(at, at, documents, documents, causal, window)
         same_as("transformers.masking_utils (sliding windows)", ours, torch.as_tensor(theirs(0, 0, i, j)))
         if causal:
             assert torch.equal(ours.sum(-1), (at + 1).clamp(max=window))
@@ -1010,7 +1010,9 @@ def test_windows_are_those_of_transformers(window, same_as):
         99, 99, True, sliding_window=window, supports_mapping=collections.defaultdict(bool, window_size=True)
     )
     left, _ = given["window_size"]
-    assert torch.equal(visible(at, at, documents, documents, window=window), (i - left <= j) & (j <= i))
+    assert torch.equal(
+        attention_mask(at, at, documents, documents, window=window), (i - left <= j) & (j <= i)
+    )
 
 
 @pytest.mark.parametrize(
@@ -1040,7 +1042,7 @@ def test_a_model_of_transformers_sees_what_its_window_says(kind, sizes, window):
     config._attn_implementation = "eager"
     model = getattr(transformers, f"{kind}Model")(config).eval()
     ids, at, one = torch.tensor([[1, 2, 3, 4, 5, 6, 7]]), torch.arange(7), torch.ones(7, dtype=torch.int64)
-    seen = visible(at, at, one, one, causal=kind != "ModernBert", window=window)
+    seen = attention_mask(at, at, one, one, causal=kind != "ModernBert", window=window)
     with torch.no_grad():
         before = model(ids).last_hidden_state[0]
         for key in range(7):
@@ -1055,21 +1057,21 @@ def test_positions_of_a_narrow_dtype_do_not_wrap_round_in_a_window(dtype):
     most = torch.iinfo(dtype).max
     at, one = torch.tensor([0, 1, most - 1, most]), torch.ones(4, dtype=torch.int64)
     for causal in (True, False):
-        expected = visible(at, at, one, one, causal, window=2)
-        assert torch.equal(visible(at.to(dtype), at.to(dtype), one, one, causal, window=2), expected)
+        expected = attention_mask(at, at, one, one, causal, window=2)
+        assert torch.equal(attention_mask(at.to(dtype), at.to(dtype), one, one, causal, window=2), expected)
 
 
 @pytest.mark.parametrize("window", [0, -1])
 def test_refuses_a_window_in_which_no_token_sees_itself(window):
     at = torch.arange(3)
-    refused(f"window must be at least 1, got {window}", visible, at, at, at, at, window=window)
+    refused(f"window must be at least 1, got {window}", attention_mask, at, at, at, at, window=window)
 
 
 # --- flex_attention
 
 
 def flex(q, k, v, positions, documents, score_mod=None, **options):
-    mask_mod = flex_visible(positions, positions, documents, documents)
+    mask_mod = flex_attention_mask(positions, positions, documents, documents)
     tokens = q.shape[-2]
     block = create_block_mask(mask_mod, len(q), None, tokens, tokens, device="cpu")
     with warnings.catch_warnings():
@@ -1092,7 +1094,7 @@ def test_biases_that_read_distances_fit_flex_attention(name, tokens):
     positions = document_positions(documents)
     q, k, v = random(3, 2, HEADS, tokens, DIM)
     expected = attend(
-        q, k, v, visible(positions, positions, documents, documents), bias(positions, positions)
+        q, k, v, attention_mask(positions, positions, documents, documents), bias(positions, positions)
     )
     by_distance = bias(column[-1:], column)[:, 0].flip(-1)
     made = flex(q, k, v, positions, documents, flex_bias(by_distance, positions, positions))
@@ -1104,7 +1106,7 @@ def test_what_enters_before_the_scores_needs_the_mask_only(name):
     layer, documents = Layer(name), torch.tensor([[0, 0, 1, 1, 1, 2]])
     positions = document_positions(documents)
     q, k, v = layer.project(random(1, 6, WIDTH), positions)
-    expected = attend(q, k, v, visible(positions, positions, documents, documents))
+    expected = attend(q, k, v, attention_mask(positions, positions, documents, documents))
     assert_close(flex(q, k, v, positions, documents), expected, **EXACT)
 
 
@@ -1119,11 +1121,11 @@ def test_flex_visible_is_visible(window, causal):
     documents = torch.tensor([[0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 2, 2]])
     at = document_positions(documents)
     row, i, j = torch.arange(2)[:, None, None], torch.arange(7)[:, None], torch.arange(7)
-    expected = visible(at, at, documents, documents, causal, window)
+    expected = attention_mask(at, at, documents, documents, causal, window)
     for positions in (at, at.to(torch.uint8)):
-        mask_mod = flex_visible(positions, positions, documents, documents, causal, window)
+        mask_mod = flex_attention_mask(positions, positions, documents, documents, causal, window)
         assert torch.equal(mask_mod(row, None, i, j), expected)
-    refused("window must be at least 1, got 0", flex_visible, at, at, at, at, window=0)
+    refused("window must be at least 1, got 0", flex_attention_mask, at, at, at, at, window=0)
 
 
 @pytest.mark.claim(
@@ -1137,7 +1139,7 @@ def test_flex_attention_with_fewer_key_heads_needs_enable_gqa(key_heads):
     at, q, (k, v) = document_positions(documents), random(1, 4, 6, DIM), random(2, 1, key_heads, 6, DIM)
     with pytest.raises(ValueError, match="enable_gqa=True"):
         flex(q, k, v, at, documents)
-    expected = attend(q, k, v, visible(at, at, documents, documents))
+    expected = attend(q, k, v, attention_mask(at, at, documents, documents))
     assert_close(flex(q, k, v, at, documents, enable_gqa=True), expected, **EXACT)
 
 
@@ -1148,7 +1150,7 @@ def test_one_row_of_positions_serves_every_text_of_flex_attention(name):
     bias = alibi_bias(at, at, alibi_slopes(HEADS), q.dtype) if name == "alibi" else None
     by_distance = -alibi_slopes(HEADS).double()[:, None] * torch.arange(6)
     score_mod = flex_bias(by_distance, at.to(torch.uint8), at.to(torch.uint8)) if name == "alibi" else None
-    expected = attend(q, k, v, visible(at, at, documents, documents), bias)
+    expected = attend(q, k, v, attention_mask(at, at, documents, documents), bias)
     assert_close(flex(q, k, v, at, documents, score_mod), expected, **EXACT)
 
 
@@ -1214,7 +1216,7 @@ def test_every_method_runs_in_the_fused_kernel_as_its_positions_come(name, rows)
     layer, documents = Layer(name), torch.tensor([[0, 1, 1, 1, 2]]).expand(rows, 5)
     positions = document_positions(documents)
     q, k, v = layer.project(random(3, 5, WIDTH), positions)
-    seen, method = visible(positions, positions, documents, documents), layer.method
+    seen, method = attention_mask(positions, positions, documents, documents), layer.method
     with torch.no_grad(), sdpa_kernel(SDPBackend.FLASH_ATTENTION):
         if method.score:
             made = attend(q, k, v, seen, method.score(q, k, positions, positions), scale=0.0)
@@ -1279,15 +1281,15 @@ def test_refuses_key_heads_that_cannot_be_shared_out():
 @pytest.mark.slow
 def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
     def step(q, k, v, at, documents, room):
-        write(room, at[0], k, v, at, documents)
-        return attend(q, room.k, room.v, visible(at, room.positions, documents, room.documents))
+        write_slots(room, at[0], k, v, at, documents)
+        return attend(q, room.k, room.v, attention_mask(at, room.positions, documents, room.documents))
 
     torch.compiler.reset()
     counters.clear()
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
     q, k, v = random(3, 1, HEADS, 7, DIM)
     prompt = KeyValueCache(k[..., :3, :], v[..., :3, :], *counted(0, 3))
-    ours, other = with_room(prompt, 8), with_room(prompt, 8)
+    ours, other = pad_cache(prompt, 8), pad_cache(prompt, 8)
     for n in range(3, 7):
         new = (*(x[..., n : n + 1, :] for x in (q, k, v)), *counted(n, n + 1))
         assert_close(compiled(*new, ours), step(*new, other), **EXACT)
@@ -1300,16 +1302,16 @@ def test_steps_with_a_static_cache_compile_into_one_graph_for_all():
 def test_a_static_cache_begins_with_a_copy():
     k, v = random(2, 1, HEADS, 3, DIM)
     prompt = KeyValueCache(k, v, *counted(0, 3))
-    room = with_room(prompt, 5)
-    write(room, torch.tensor([4, 3]), k[..., :2, :] + 1, v[..., :2, :] + 1, *counted(3, 5))
+    room = pad_cache(prompt, 5)
+    write_slots(room, torch.tensor([4, 3]), k[..., :2, :] + 1, v[..., :2, :] + 1, *counted(3, 5))
     assert torch.equal(room.k, torch.cat((k, k[..., [1, 0], :] + 1), -2))
     assert torch.equal(room.v, torch.cat((v, v[..., [1, 0], :] + 1), -2))
     assert room.positions.tolist() == [[0, 1, 2, 4, 3]] and room.documents.tolist() == [[1] * 5]
     with pytest.raises(IndexError):
-        write(room, torch.tensor([5]), k[..., :1, :], v[..., :1, :], *counted(5, 6))
-    with_room(prompt, 3).k.zero_()
+        write_slots(room, torch.tensor([5]), k[..., :1, :], v[..., :1, :], *counted(5, 6))
+    pad_cache(prompt, 3).k.zero_()
     assert prompt.k is k and prompt.k.abs().min() > 0
-    refused("places must be 3 or more, got 2", with_room, prompt, 2)
+    refused("slots must be 3 or more, got 2", pad_cache, prompt, 2)
 
 
 @pytest.mark.parametrize("texts", [(), (2,), (2, 3)])
@@ -1320,16 +1322,18 @@ def test_a_static_cache_has_as_many_axes_of_texts_as_what_it_is_given(texts):
         (k[..., rows, :], k[..., rows, :], at[..., rows], at[..., rows] + 1)
         for rows in (slice(3), slice(3, 4))
     ]
-    room = with_room(KeyValueCache(*parts[0]), 4)
-    write(room, torch.tensor([3]), *parts[1])
+    room = pad_cache(KeyValueCache(*parts[0]), 4)
+    write_slots(room, torch.tensor([3]), *parts[1])
     assert torch.equal(room.k, k) and torch.equal(room.v, k)
     assert torch.equal(room.positions, at) and torch.equal(room.documents, at + 1)
 
 
 def test_a_padding_mask_may_be_the_documents_of_a_static_cache():
     k, at = random(1, HEADS, 2, DIM), torch.tensor([[0, 0]])
-    room = with_room(KeyValueCache(k, k, at, torch.tensor([[False, True]])), 3)
-    write(room, torch.tensor([2]), k[..., :1, :], k[..., :1, :], at[:, :1].int() + 1, torch.tensor([[True]]))
+    room = pad_cache(KeyValueCache(k, k, at, torch.tensor([[False, True]])), 3)
+    write_slots(
+        room, torch.tensor([2]), k[..., :1, :], k[..., :1, :], at[:, :1].int() + 1, torch.tensor([[True]])
+    )
     assert room.documents.tolist() == [[0, 1, 1]]
 
 
@@ -1373,7 +1377,7 @@ def test_a_cache_may_have_any_leading_axes(leading):
 def test_refuses_positions_and_documents():
     one, two, three = torch.zeros(1).long(), torch.zeros(2, 3), torch.zeros(3).long()
     names = "query positions", "key positions", "query documents", "key documents"
-    both, whole = (visible, flex_visible), "uint8 or int8 to int64"
+    both, whole = (attention_mask, flex_attention_mask), "uint8 or int8 to int64"
     no_integers = (
         ([0], "list"),
         (torch.zeros(1), "torch.float32"),
@@ -1397,25 +1401,25 @@ def test_refuses_positions_and_documents():
     for shape in ((), (2,), (1, 3)):
         message = f"positions and documents must be of one shape, got {shape} and (3,)"
         other, k = torch.zeros(shape).long(), torch.zeros(HEADS, 3, DIM)
-        yield f"query {message}", visible, other, three, three, three
+        yield f"query {message}", attention_mask, other, three, three, three
         for function in both:
             yield f"key {message}", function, three, other, three, three
         yield f"key {message}", KeyValueCache, k, k, other, three
     message = "query positions and documents must be of one shape, got () and ()"
-    yield message, visible, one[0], one, one[0], one
+    yield message, attention_mask, one[0], one, one[0], one
     for shape in ((3,), (1, 2, 3)):
         message = f"by_distance must be (heads, distances), got {shape}"
         yield message, flex_bias, torch.zeros(shape), three[None], three[None]
     message = "positions must be ({0}, queries) and ({0}, keys), equal before the last axis, got {1} and {2}"
     for queries, keys in (((2, 3), (4, 5)), ((2, 3), (1, 5)), ((1, 3), (2, 5)), ((3,), (1, 5))):
         i, j = torch.zeros(queries).long(), torch.zeros(keys).long()
-        yield message.format("...", queries, keys), visible, i, j, i, j
-        yield message.format("...", queries, keys), visible, i, j, i, j, False
-        yield message.format("batch", queries, keys), flex_visible, i, j, i, j
+        yield message.format("...", queries, keys), attention_mask, i, j, i, j
+        yield message.format("...", queries, keys), attention_mask, i, j, i, j, False
+        yield message.format("batch", queries, keys), flex_attention_mask, i, j, i, j
         yield message.format("batch", queries, keys), flex_bias, two, i, j
     for shape in ((3,), (2, 2, 3)):  # flex_attention needs one axis of rows
         at = torch.zeros(shape).long()
-        yield message.format("batch", shape, shape), flex_visible, at, at, at, at
+        yield message.format("batch", shape, shape), flex_attention_mask, at, at, at, at
         yield message.format("batch", shape, shape), flex_bias, two, at, at
 
 
@@ -1464,12 +1468,12 @@ def test_attend_refuses():
         yield f"{name} must be (..., heads, tokens, dim), got (3, 4)", attend, *given, seen
     yield "k must be as wide as q, 4, got 5", attend, q, torch.zeros(2, 3, 5), q, seen
     for dtype in (torch.float32, torch.int64):
-        yield f"seen must be bool, got {dtype}", attend, q, q, q, seen.to(dtype)
+        yield f"mask must be bool, got {dtype}", attend, q, q, q, seen.to(dtype)
     for dtype in (torch.bool, torch.int64):  # which would show what is hidden
         yield f"bias must be of a floating dtype, got {dtype}", attend, q, q, q, seen, seen.to(dtype)
     q, k, seen = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8), torch.ones(3, 5, dtype=torch.bool)
     for shape in ((), (5,), (5, 3), (3, 3, 5), (2, 1, 3, 5), (3, 1)):
-        message = "seen must be (2, 3, 5) or (3, 5), as q and k are read as (..., heads, tokens, dim), got "
+        message = "mask must be (2, 3, 5) or (3, 5), as q and k are read as (..., heads, tokens, dim), got "
         yield f"{message}{shape}", attend, q, k, k, torch.ones(shape, dtype=torch.bool)
     for shape in ((3, 2, 5, 8), (2, 5, 8)):
         yield f"k must be (2, 2, 5, 'dim'), got {shape}", attend, q, torch.zeros(shape), k, seen
@@ -1481,12 +1485,12 @@ def test_attend_refuses():
     for heads in (4, 2):  # a mask that fits heads on the other axis, as apply_rope allows
         q, k, seen = torch.zeros(2, 5, 4, 8), torch.zeros(2, 5, heads, 8), torch.ones(2, 5, 5) > 0
         read = "as q and k are read as (..., heads, tokens, dim), got (2, 5, 5)"
-        yield f"seen must be (2, 4, {heads}) or (4, {heads}), {read}", attend, q, k, k, seen
+        yield f"mask must be (2, 4, {heads}) or (4, {heads}), {read}", attend, q, k, k, seen
 
 
 def test_documents_may_be_a_mask():
     at, mask = torch.arange(2)[None], torch.ones(1, 2, dtype=torch.bool)
-    assert torch.equal(visible(at, at, mask, mask), torch.ones(1, 2, 2).tril() > 0)
+    assert torch.equal(attention_mask(at, at, mask, mask), torch.ones(1, 2, 2).tril() > 0)
 
 
 @pytest.mark.parametrize("texts", [(), (3,)])
@@ -1514,12 +1518,12 @@ def test_one_row_of_positions_serves_every_text_of_a_cache():
         assert longer.positions.tolist() == [[0, 1, 2, 3, 4, 5, 6]] * rows
         assert longer.documents.shape == (rows, 7) and longer.k.shape == (3, HEADS, 7, DIM)
         assert longer.extend(more, more, new[:1], new[:1]).positions.shape == (rows, 9)
-    room = with_room(longer, 9)
-    write(
+    room = pad_cache(longer, 9)
+    write_slots(
         room, torch.tensor([7]), more[..., :1, :], more[..., :1, :], torch.tensor([[7]]), torch.tensor([[0]])
     )
     assert room.positions[:, :8].tolist() == [list(range(8))] * 3
-    seen = visible(at, kept.positions, at * 0, kept.documents)
+    seen = attention_mask(at, kept.positions, at * 0, kept.documents)
     assert_close(attend(k, kept.k, kept.v, seen), attend(k, k, k, seen.expand(3, 5, 5)), **EXACT)
     want = "k must be ('any', 'heads', 5, 'dim') for these positions"
     refused(f"{want}, got (3, {HEADS}, 4, {DIM})", KeyValueCache, k[..., 1:, :], k, at, at)

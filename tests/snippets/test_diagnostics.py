@@ -14,14 +14,14 @@ from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
 from snippets.attention import attention
 from snippets.diagnostics import (
     attention_mass,
-    relativity_error,
-    row_margin,
+    extrapolation_skill,
+    min_row_distance,
     row_similarity,
-    skill_beyond,
+    shift_invariance_error,
 )
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinusoidal import sinusoidal_encoding
-from snippets.t5_bias import t5_bias, t5_by_offset
+from snippets.t5_bias import t5_bias, t5_bias_by_offset
 from tests.snippets.common import refusals
 
 N, DIM = 64, 32
@@ -66,10 +66,10 @@ def rotated(layout="half", key_layout=None, dtype=torch.float64, places=N, dim=D
 
 @pytest.mark.claim(
     "diagnostics-relativity-tells-offsets-from-places",
-    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 positions, relativity_error is "
-    "below one in a million for the scores of RoPE, ALiBi and T5's bias with fixed contents. It is above "
-    "a tenth for the dot products of standard normal contents to which a standard normal table, a ramp "
-    "along a standard normal vector, or sinusoids were added.",
+    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 positions, shift_invariance_error "
+    "is below one in a million for the scores of RoPE, ALiBi and T5's bias with fixed contents. It is "
+    "above a tenth for the dot products of standard normal contents to which a standard normal table, a "
+    "ramp along a standard normal vector, or sinusoids were added.",
 )
 @pytest.mark.parametrize("places", [16, 256])
 @pytest.mark.parametrize(("dim", "heads"), [(2, 1), (32, 4), (128, 12)])
@@ -81,19 +81,19 @@ def test_scores_that_know_only_offsets_pass(dim, heads, places):
             rotated("interleaved", None, dtype, places, dim),
             lambda i, j, dtype=dtype: alibi_bias(i, j, alibi_slopes(heads), dtype),
             lambda i, j, dtype=dtype: alibi_bias_symmetric(i, j, alibi_slopes(heads), dtype),
-            lambda i, j, dtype=dtype: t5_bias(i, j, t5_by_offset(buckets.to(dtype))),
+            lambda i, j, dtype=dtype: t5_bias(i, j, t5_bias_by_offset(buckets.to(dtype))),
             lambda i, j, dtype=dtype: fixed.to(dtype) + alibi_bias(i, j, alibi_slopes(heads), dtype),
-            lambda i, j, dtype=dtype: fixed.to(dtype) + t5_bias(i, j, t5_by_offset(buckets.to(dtype))),
+            lambda i, j, dtype=dtype: fixed.to(dtype) + t5_bias(i, j, t5_bias_by_offset(buckets.to(dtype))),
         ):
-            assert relativity_error(score, torch.arange(places)) < 1e-6
+            assert shift_invariance_error(score, torch.arange(places)) < 1e-6
 
 
 @pytest.mark.claim(
     "diagnostics-relativity-tells-offsets-from-places",
-    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 positions, relativity_error is "
-    "below one in a million for the scores of RoPE, ALiBi and T5's bias with fixed contents. It is above "
-    "a tenth for the dot products of standard normal contents to which a standard normal table, a ramp "
-    "along a standard normal vector, or sinusoids were added.",
+    "In float32 and float64, at widths from 2 to 128 and over 16 to 256 positions, shift_invariance_error "
+    "is below one in a million for the scores of RoPE, ALiBi and T5's bias with fixed contents. It is "
+    "above a tenth for the dot products of standard normal contents to which a standard normal table, a "
+    "ramp along a standard normal vector, or sinusoids were added.",
 )
 @pytest.mark.parametrize("places", [16, 256])
 @pytest.mark.parametrize("dim", [2, 32, 128])
@@ -101,42 +101,42 @@ def test_scores_that_know_places_fail(dim, places):
     for seed in range(3, 7):
         for rows in (table(400, dim, seed), ramp(400, dim, seed), sinusoid(400, dim)):
             for dtype in (torch.float32, torch.float64):
-                assert relativity_error(added(rows.to(dtype), places), torch.arange(places)) > 0.1
+                assert shift_invariance_error(added(rows.to(dtype), places), torch.arange(places)) > 0.1
 
 
 def test_a_clamped_table_knows_places():
-    assert relativity_error(added(clamped()), PLACES) > 0.1
+    assert shift_invariance_error(added(clamped()), PLACES) > 0.1
 
 
 def test_a_random_table_gets_about_one():
     encoding = 10 * table()
-    assert 0.7 < relativity_error(added(encoding), PLACES) < 1.5
+    assert 0.7 < shift_invariance_error(added(encoding), PLACES) < 1.5
 
 
 def test_raw_sinusoids_without_contents_know_only_offsets():
     encoding = sinusoid()
-    assert relativity_error(lambda i, j: encoding[i] @ encoding[j].mT, PLACES) < 1e-12
+    assert shift_invariance_error(lambda i, j: encoding[i] @ encoding[j].mT, PLACES) < 1e-12
 
 
 @pytest.mark.claim(
     "diagnostics-relativity-finds-mixed-layouts",
-    "relativity_error detects that queries and keys are rotated in different layouts, in four dimensions "
-    "or more; in two dimensions the layouts are the same. It does not detect that both are rotated in the "
-    "layout that the checkpoint does not use.",
+    "shift_invariance_error detects that queries and keys are rotated in different layouts, in four "
+    "dimensions or more; in two dimensions the layouts are the same. It does not detect that both are "
+    "rotated in the layout that the checkpoint does not use.",
 )
 def test_two_layouts_in_one_score_fail_and_one_wrong_layout_does_not():
     for dim, places in itertools.product((2, 4, 32, 128), (16, 64, 256)):
         at, size = torch.arange(places), {"places": places, "dim": dim}
-        mixed = relativity_error(rotated("half", "interleaved", **size), at)
+        mixed = shift_invariance_error(rotated("half", "interleaved", **size), at)
         assert mixed < 1e-6 if dim == 2 else mixed > 0.1
-        assert relativity_error(rotated("half", **size), at) < 1e-6
-        assert relativity_error(rotated("interleaved", **size), at) < 1e-6
+        assert shift_invariance_error(rotated("half", **size), at) < 1e-6
+        assert shift_invariance_error(rotated("interleaved", **size), at) < 1e-6
 
 
 @pytest.mark.claim(
     "diagnostics-no-position-is-no-pass",
-    "relativity_error is nan, which passes no comparison, for scores that do not depend on positions: "
-    "without an encoding, and with an encoding whose rows are all equal.",
+    "shift_invariance_error is nan, which passes no comparison, for scores that do not depend on "
+    "positions: without an encoding, and with an encoding whose rows are all equal.",
 )
 @pytest.mark.parametrize(
     "encoding",
@@ -149,14 +149,14 @@ def test_two_layouts_in_one_score_fail_and_one_wrong_layout_does_not():
     ],
 )
 def test_scores_without_position_do_not_pass(encoding):
-    error = relativity_error(added(encoding.double()), PLACES)
+    error = shift_invariance_error(added(encoding.double()), PLACES)
     assert error.isnan()
     assert not error < 1e-6
 
 
 def test_scores_that_a_shift_changes_and_trading_does_not_are_infinite():
     contents = added(torch.zeros(400, DIM, dtype=torch.float64))
-    error = relativity_error(lambda i, j: (1 + i[:, None]) * contents(i, j), PLACES)
+    error = shift_invariance_error(lambda i, j: (1 + i[:, None]) * contents(i, j), PLACES)
     assert error == math.inf
 
 
@@ -167,8 +167,8 @@ def test_what_the_keys_of_a_query_share_does_not_count():
     def with_place_of_query(i, j):
         return alibi_bias(i, j, alibi_slopes(2)).double() + 5 * i[:, None]
 
-    assert relativity_error(key_only, PLACES) < 1e-12
-    assert relativity_error(with_place_of_query, PLACES) < 1e-12
+    assert shift_invariance_error(key_only, PLACES) < 1e-12
+    assert shift_invariance_error(with_place_of_query, PLACES) < 1e-12
 
 
 def test_the_worst_shift_decides():
@@ -177,17 +177,17 @@ def test_the_worst_shift_decides():
     def score(i, j):
         return encoding[i] @ encoding[j].mT
 
-    assert relativity_error(score, PLACES, shifts=[8, 16]) == 0
-    assert relativity_error(score, PLACES, shifts=[8, 1]) > 0.1
-    assert relativity_error(score, PLACES, shifts=[1, 8]) > 0.1
+    assert shift_invariance_error(score, PLACES, shifts=[8, 16]) == 0
+    assert shift_invariance_error(score, PLACES, shifts=[8, 1]) > 0.1
+    assert shift_invariance_error(score, PLACES, shifts=[1, 8]) > 0.1
 
 
 def test_the_default_shifts_reach_100():
     def score(i, j):
         return (i[:, None] - j).double() + (i[:, None] >= 100) * j**2
 
-    assert relativity_error(score, torch.arange(9)) > 0.1
-    assert relativity_error(score, torch.arange(9), shifts=(1, 10, 50)) == 0
+    assert shift_invariance_error(score, torch.arange(9)) > 0.1
+    assert shift_invariance_error(score, torch.arange(9), shifts=(1, 10, 50)) == 0
 
 
 def test_a_mask_that_moves_along_passes_and_one_that_does_not_is_infinite():
@@ -195,16 +195,16 @@ def test_a_mask_that_moves_along_passes_and_one_that_does_not_is_infinite():
         hidden = i[:, None] // 8 != j // 8
         return (-abs(i[:, None] - j)).double().masked_fill(hidden, -math.inf)
 
-    assert relativity_error(blocks, PLACES[:24], shifts=[8, 80]) == 0
-    assert relativity_error(blocks, PLACES[:24], shifts=[8, 1]) == math.inf
-    assert relativity_error(blocks, PLACES[:16], shifts=[8]).isnan()  # no pair is seen before and after
+    assert shift_invariance_error(blocks, PLACES[:24], shifts=[8, 80]) == 0
+    assert shift_invariance_error(blocks, PLACES[:24], shifts=[8, 1]) == math.inf
+    assert shift_invariance_error(blocks, PLACES[:16], shifts=[8]).isnan()  # no pair is seen before and after
 
 
 def test_broken_scores_do_not_pass():
     def broken(i, j):
         return (i[:, None] - j).double().where(i[:, None] < 70, math.nan)
 
-    assert relativity_error(broken, PLACES).isnan()
+    assert shift_invariance_error(broken, PLACES).isnan()
 
 
 @settings(max_examples=25)
@@ -212,17 +212,20 @@ def test_broken_scores_do_not_pass():
 @pytest.mark.claim(
     "diagnostics-do-not-depend-on-scale",
     "In float64, multiplying the scores, the rows, or the losses together with the loss of a guess by any "
-    "power of ten from -60 to 60 changes relativity_error, row_margin, row_similarity and skill_beyond "
-    "only by rounding.",
+    "power of ten from -60 to 60 changes shift_invariance_error, min_row_distance, row_similarity and "
+    "extrapolation_skill only by rounding.",
 )
 def test_no_check_depends_on_the_scale(scale, seed):
     encoding = table(170, seed=seed) + sinusoid(170)
     score = added(encoding)
-    assert_close(relativity_error(lambda i, j: scale * score(i, j), PLACES), relativity_error(score, PLACES))
-    assert_close(row_margin(scale * encoding), row_margin(encoding))
+    assert_close(
+        shift_invariance_error(lambda i, j: scale * score(i, j), PLACES),
+        shift_invariance_error(score, PLACES),
+    )
+    assert_close(min_row_distance(scale * encoding), min_row_distance(encoding))
     assert_close(row_similarity(scale * encoding), row_similarity(encoding))
     losses = table(100, 1, seed=seed)[:, 0].abs()
-    assert_close(skill_beyond(scale * losses, 60, scale * 3.0), skill_beyond(losses, 60, 3.0))
+    assert_close(extrapolation_skill(scale * losses, 60, scale * 3.0), extrapolation_skill(losses, 60, 3.0))
 
 
 def test_relativity_written_out():
@@ -238,7 +241,7 @@ def test_relativity_written_out():
             total += sum((gap - sum(gaps) / 3) ** 2 for gap in gaps)
         return total**0.5
 
-    made = relativity_error(lambda i, j: place[i][:, None] * place[j], torch.arange(3), shifts=[2])
+    made = shift_invariance_error(lambda i, j: place[i][:, None] * place[j], torch.arange(3), shifts=[2])
     assert_close(made, rms(there) / rms(traded))
 
 
@@ -262,7 +265,7 @@ def test_relativity_leaves_out_the_hidden_keys_only():
                 count += len(gaps)
         return (total / count) ** 0.5
 
-    made = relativity_error(score, torch.arange(3), shifts=[1])
+    made = shift_invariance_error(score, torch.arange(3), shifts=[1])
     assert made.item() == pytest.approx(rms(there) / rms(traded))
 
 
@@ -271,30 +274,30 @@ def test_relativity_leaves_out_the_hidden_keys_only():
 
 @pytest.mark.claim(
     "diagnostics-margin-of-good-rows-is-large",
-    "Over 400 positions and 32 dimensions, row_margin is above 0.2 for sinusoids and above 0.4 for random "
-    "rows, below 0.01 for a ramp, and 0 for a table whose last row is repeated.",
+    "Over 400 positions and 32 dimensions, min_row_distance is above 0.2 for sinusoids and above 0.4 for "
+    "random rows, below 0.01 for a ramp, and 0 for a table whose last row is repeated.",
 )
 def test_margins_of_good_and_bad_rows():
-    assert row_margin(sinusoid()) > 0.2
+    assert min_row_distance(sinusoid()) > 0.2
     for seed in range(10):
-        assert row_margin(table(seed=seed)) > 0.4
-        assert row_margin(ramp(seed=seed)) < 0.01
-    assert row_margin(clamped()) == 0
+        assert min_row_distance(table(seed=seed)) > 0.4
+        assert min_row_distance(ramp(seed=seed)) < 0.01
+    assert min_row_distance(clamped()) == 0
 
 
 def test_random_rows_of_many_dimensions_have_a_margin_of_nearly_one():
-    assert row_margin(table(100, 4096)) > 0.9
+    assert min_row_distance(table(100, 4096)) > 0.9
 
 
 @pytest.mark.claim(
     "diagnostics-ramp-is-not-praised",
-    "n evenly spaced points on a line have a row_margin of sqrt(6 / (n (n + 1))), whatever the step and "
-    "the direction, and any two of them on the same side of the midpoint have a row_similarity of 1.",
+    "n evenly spaced points on a line have a min_row_distance of sqrt(6 / (n (n + 1))), whatever the step "
+    "and the direction, and any two of them on the same side of the midpoint have a row_similarity of 1.",
 )
 @given(st.integers(2, 200), SCALES, st.integers(1, 40), st.integers(0, 9))
 def test_the_margin_of_a_ramp_is_the_formula_and_its_sides_look_alike(rows, scale, dim, seed):
     line = scale * (ramp(rows, dim, seed) + table(1, dim, seed + 1))
-    assert row_margin(line).item() == pytest.approx(math.sqrt(6 / (rows * (rows + 1))))
+    assert min_row_distance(line).item() == pytest.approx(math.sqrt(6 / (rows * (rows + 1))))
     similarity, half = row_similarity(line), rows // 2
     assert_close(similarity[:half, :half], torch.ones(half, half, dtype=torch.float64))
     assert_close(similarity[:half, rows - half :], -torch.ones(half, half, dtype=torch.float64))
@@ -302,9 +305,9 @@ def test_the_margin_of_a_ramp_is_the_formula_and_its_sides_look_alike(rows, scal
 
 @pytest.mark.claim(
     "diagnostics-constant-rows-are-not-praised",
-    "Rows that are all equal, exactly or up to the rounding of their dtype, have a row_margin of 0 and "
-    "row similarities of 1. For other rows, adding one vector to all of them changes neither measure by "
-    "more than rounding.",
+    "Rows that are all equal, exactly or up to the rounding of their dtype, have a min_row_distance of 0 "
+    "and row similarities of 1. For other rows, adding one vector to all of them changes neither measure "
+    "by more than rounding.",
 )
 @pytest.mark.parametrize("value", [0.0, 1.0, -3.7e20, 1e-20])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -315,41 +318,41 @@ def test_constant_rows_are_all_alike(shape, value, dtype):
     constant = torch.full(shape, value, dtype=dtype)
     next_up = constant.nextafter(torch.full_like(constant, math.inf)) if constant.any() else constant
     for rows in (constant, constant.where(torch.rand(shape) < 0.5, next_up)):
-        assert row_margin(rows) == 0
+        assert min_row_distance(rows) == 0
         assert torch.equal(row_similarity(rows), torch.ones(shape[0], shape[0], dtype=torch.float64))
 
 
 @pytest.mark.claim(
     "diagnostics-constant-rows-are-not-praised",
-    "Rows that are all equal, exactly or up to the rounding of their dtype, have a row_margin of 0 and "
-    "row similarities of 1. For other rows, adding one vector to all of them changes neither measure by "
-    "more than rounding.",
+    "Rows that are all equal, exactly or up to the rounding of their dtype, have a min_row_distance of 0 "
+    "and row similarities of 1. For other rows, adding one vector to all of them changes neither measure "
+    "by more than rounding.",
 )
 @given(st.integers(0, 9), st.floats(-6, 6), st.integers(2, 60), st.sampled_from([2, 8, 32, 100]))
 def test_a_vector_that_all_rows_share_changes_nothing(seed, power, rows, dim):
     shared = 10**power * table(1, dim, seed)
     for encoding in (sinusoid(rows, dim), table(rows, dim, seed + 1)):
-        assert_close(row_margin(encoding + shared), row_margin(encoding), rtol=1e-6, atol=1e-7)
+        assert_close(min_row_distance(encoding + shared), min_row_distance(encoding), rtol=1e-6, atol=1e-7)
         assert_close(row_similarity(encoding + shared), row_similarity(encoding), rtol=1e-6, atol=1e-7)
 
 
 def test_noise_of_the_size_of_rounding_is_none():
     rows = torch.ones(50, 16) + torch.finfo(torch.float32).eps * torch.randint(-1, 2, (50, 16))
-    assert row_margin(rows) == 0
-    assert row_margin(rows.double()) > 0.1  # to float64 the same differences are real
+    assert min_row_distance(rows) == 0
+    assert min_row_distance(rows.double()) > 0.1  # to float64 the same differences are real
 
 
 def test_rounding_grows_with_the_root_of_the_width():
     rows = torch.ones(2, 64, dtype=torch.float64)
     rows[1, 0] += 20 * torch.finfo(torch.float64).eps  # above 8 roundings and below 32
-    assert row_margin(rows) > 0
+    assert min_row_distance(rows) > 0
 
 
 def test_near_rows_among_far_ones_keep_their_distance():
     rows = torch.arange(40, dtype=torch.float64)[:, None] * 1e-9
     rows[-1] = 1.0
     pairs = 40 * 39 / 2
-    assert row_margin(rows).item() == pytest.approx(1e-9 / math.sqrt(39 / pairs), rel=1e-4)
+    assert min_row_distance(rows).item() == pytest.approx(1e-9 / math.sqrt(39 / pairs), rel=1e-4)
 
 
 def test_margin_and_similarity_written_out():
@@ -357,7 +360,7 @@ def test_margin_and_similarity_written_out():
     centred = rows - rows.mean(0)
     gaps = [(rows[a] - rows[b]).norm().item() for a in range(7) for b in range(a)]
     wanted = min(gaps) / math.sqrt(sum(gap**2 for gap in gaps) / len(gaps))
-    assert row_margin(rows).item() == pytest.approx(wanted)
+    assert min_row_distance(rows).item() == pytest.approx(wanted)
     for a in range(7):
         for b in range(7):
             cosine = centred[a] @ centred[b] / centred[a].norm() / centred[b].norm()
@@ -376,7 +379,7 @@ def test_a_row_at_the_mean_is_like_itself_alone(dtype):
 def test_rows_that_are_not_numbers_do_not_pass():
     rows = table(5)
     rows[2, 3] = math.nan
-    assert row_margin(rows).isnan()
+    assert min_row_distance(rows).isnan()
 
 
 # --- beyond the trained length
@@ -419,8 +422,8 @@ def losses_of(model, tokens=160, texts=64):
 
 @pytest.mark.claim(
     "diagnostics-skill-tells-computing-from-predicting",
-    "On the task of naming the previous token, skill_beyond stays at 0.99 or more in every block for a "
-    "model that looks one step back by offset, and falls below 0.2 for a model whose positions are "
+    "On the task of naming the previous token, extrapolation_skill stays at 0.99 or more in every block "
+    "for a model that looks one step back by offset, and falls below 0.2 for a model whose positions are "
     "clamped to its table. Neither model raises an error.",
 )
 @pytest.mark.parametrize("seed", range(3))
@@ -430,45 +433,49 @@ def test_a_clamped_table_loses_its_skill_and_an_offset_keeps_it(seed):
     assert clamped_losses[: TRAINED - 1].max() < 0.1
     assert clamped_losses.isfinite().all()
     guess = math.log(VOCABULARY)
-    assert skill_beyond(clamped_losses, TRAINED - 1, guess, block=28).max() < 0.2
-    assert skill_beyond(losses_of(relative_model), TRAINED - 1, guess, block=28).min() > 0.99
+    assert extrapolation_skill(clamped_losses, TRAINED - 1, guess, block=28).max() < 0.2
+    assert extrapolation_skill(losses_of(relative_model), TRAINED - 1, guess, block=28).min() > 0.99
 
 
 def test_one_trained_position_and_one_beyond_are_enough():
-    assert_close(skill_beyond(torch.tensor([1.0, 3.0]), 1, guess=4.0, block=1), torch.tensor([1 / 3]))
+    assert_close(
+        extrapolation_skill(torch.tensor([1.0, 3.0]), 1, baseline_loss=4.0, block=1), torch.tensor([1 / 3])
+    )
 
 
 def test_skill_written_out():
     losses = torch.tensor([9.0, 9.0, 1.0, 3.0, 2.0, 4.0, 7.0])
-    made = skill_beyond(losses, trained=4, guess=6.0, block=2)  # inside: (1 + 3) / 2 = 2
+    made = extrapolation_skill(
+        losses, training_length=4, baseline_loss=6.0, block=2
+    )  # inside: (1 + 3) / 2 = 2
     assert_close(made, torch.tensor([(6 - 3) / 4, (6 - 7) / 4]))
-    assert_close(skill_beyond(losses, 4, 6.0), torch.tensor([(6 - 13 / 3) / 4]))  # one block of 64
+    assert_close(extrapolation_skill(losses, 4, 6.0), torch.tensor([(6 - 13 / 3) / 4]))  # one block of 64
 
 
 def test_losses_that_climb_lose_skill_and_losses_that_stay_keep_it():
     climbing = torch.linspace(1, 3, 200)
-    assert (skill_beyond(climbing, 100, guess=3.0).diff() < 0).all()
-    assert_close(skill_beyond(torch.full((200,), 1.0), 100, guess=3.0), torch.ones(2))
+    assert (extrapolation_skill(climbing, 100, baseline_loss=3.0).diff() < 0).all()
+    assert_close(extrapolation_skill(torch.full((200,), 1.0), 100, baseline_loss=3.0), torch.ones(2))
 
 
 def test_a_model_that_never_had_skill_does_not_pass():
-    assert skill_beyond(torch.full((200,), 3.0), 100, guess=3.0).isnan().all()
-    assert skill_beyond(torch.full((200,), 4.0), 100, guess=3.0).isnan().all()
+    assert extrapolation_skill(torch.full((200,), 3.0), 100, baseline_loss=3.0).isnan().all()
+    assert extrapolation_skill(torch.full((200,), 4.0), 100, baseline_loss=3.0).isnan().all()
     better = torch.cat((torch.full((100,), 3.0), torch.full((100,), 2.0)))
-    assert skill_beyond(better, 100, guess=3.0).isnan().all()
+    assert extrapolation_skill(better, 100, baseline_loss=3.0).isnan().all()
 
 
 def test_losses_that_are_not_numbers_do_not_pass():
     losses = torch.ones(200)
     losses[150] = math.nan
-    assert skill_beyond(losses, 100, guess=3.0, block=50).isnan().tolist() == [False, True]
+    assert extrapolation_skill(losses, 100, baseline_loss=3.0, block=50).isnan().tolist() == [False, True]
     losses[50] = math.inf
-    assert not (skill_beyond(losses, 100, guess=3.0) > 0).any()
+    assert not (extrapolation_skill(losses, 100, baseline_loss=3.0) > 0).any()
 
 
 def test_block_is_64_unless_another_is_given():
-    assert len(skill_beyond(torch.ones(165), 100, guess=3.0)) == 2
-    assert len(skill_beyond(torch.ones(164), 100, guess=3.0)) == 1
+    assert len(extrapolation_skill(torch.ones(165), 100, baseline_loss=3.0)) == 2
+    assert len(extrapolation_skill(torch.ones(164), 100, baseline_loss=3.0)) == 1
 
 
 # --- attention
@@ -590,7 +597,7 @@ def test_reach_is_32_unless_another_is_given():
 
 @pytest.mark.claim(
     "diagnostics-relativity-is-blind-to-wrong-offsets",
-    "Squared frequencies, or an offset with the wrong sign, leave relativity_error below one in a "
+    "Squared frequencies, or an offset with the wrong sign, leave shift_invariance_error below one in a "
     "million, because such scores still depend only on offsets.",
 )
 @pytest.mark.parametrize("dim", [2, DIM, 128])
@@ -601,24 +608,24 @@ def test_a_wrong_function_of_the_offset_is_still_one(dim):
         lambda i, j: turn(q, i, squared, "half") @ turn(k, j, squared, "half").mT,
         lambda i, j: 0.25 * (i[:, None] - j),  # ALiBi's bias is -0.25 * (i - j)
     ):
-        assert relativity_error(score, PLACES) < 1e-6
+        assert shift_invariance_error(score, PLACES) < 1e-6
 
 
 @pytest.mark.claim(
     "diagnostics-margin-is-blind-to-squared-frequencies",
-    "Sinusoids of 64 dimensions with squared frequencies have a larger row_margin over 512 positions than "
-    "sinusoids with the correct frequencies.",
+    "Sinusoids of 64 dimensions with squared frequencies have a larger min_row_distance over 512 "
+    "positions than sinusoids with the correct frequencies.",
 )
 def test_squared_frequencies_do_not_lower_the_margin():
     squared = torch.arange(512)[:, None] * rope_frequencies(64, base=10000) ** 2
     waves = torch.cat((squared.sin(), squared.cos()), -1)
-    assert row_margin(waves) > row_margin(sinusoid(512, 64)) > 0.2
+    assert min_row_distance(waves) > min_row_distance(sinusoid(512, 64)) > 0.2
 
 
 @pytest.mark.claim(
     "diagnostics-relativity-needs-minus-infinity",
-    "If later keys are masked with a large finite number instead of -inf, relativity_error can be below "
-    "one in a million for scores that depend on absolute positions.",
+    "If later keys are masked with a large finite number instead of -inf, shift_invariance_error can be "
+    "below one in a million for scores that depend on absolute positions.",
 )
 @pytest.mark.parametrize("number", [-1e9, torch.finfo(torch.float32).min])
 def test_a_finite_mask_drowns_what_places_do(number):
@@ -627,20 +634,20 @@ def test_a_finite_mask_drowns_what_places_do(number):
     def hidden(i, j, by):
         return score(i, j).masked_fill(i[:, None] < j, by)
 
-    assert relativity_error(lambda i, j: hidden(i, j, number), PLACES) < 1e-6
-    assert relativity_error(lambda i, j: hidden(i, j, -math.inf), PLACES) > 0.1
+    assert shift_invariance_error(lambda i, j: hidden(i, j, number), PLACES) < 1e-6
+    assert shift_invariance_error(lambda i, j: hidden(i, j, -math.inf), PLACES) > 0.1
 
 
 @pytest.mark.claim(
     "diagnostics-relativity-misses-small-places",
-    "relativity_error can be below one in a hundred for scores that depend on absolute positions, if much "
-    "larger scores that depend only on offsets are added to them.",
+    "shift_invariance_error can be below one in a hundred for scores that depend on absolute positions, "
+    "if much larger scores that depend only on offsets are added to them.",
 )
 def test_a_steep_bias_or_large_sinusoids_hide_what_places_do():
     score = added(table())
-    assert relativity_error(score, PLACES) > 0.1
-    assert relativity_error(lambda i, j: score(i, j) + 100 * (j - i[:, None]), PLACES) < 0.01
-    assert relativity_error(added(1000 * sinusoid()), PLACES) < 0.01  # their own products know offsets
+    assert shift_invariance_error(score, PLACES) > 0.1
+    assert shift_invariance_error(lambda i, j: score(i, j) + 100 * (j - i[:, None]), PLACES) < 0.01
+    assert shift_invariance_error(added(1000 * sinusoid()), PLACES) < 0.01  # their own products know offsets
 
 
 @pytest.mark.claim(
@@ -682,8 +689,8 @@ def test_left_padding_shifts_what_is_added_and_not_what_is_rotated(pad, seed, to
 @pytest.mark.claim(
     "batch-as-sequence-gives-a-text-one-row",
     "Code that takes its positions from the first axis of [texts, tokens, dim] adds the same row to all "
-    "tokens of a text, so that row_margin is 0, and a different row if the text is at another index in "
-    "the batch.",
+    "tokens of a text, so that min_row_distance is 0, and a different row if the text is at another index "
+    "in the batch.",
 )
 @pytest.mark.parametrize(("texts", "tokens", "dim"), [(2, 2, 2), (5, 7, 8), (9, 40, 64)])
 def test_positions_from_the_batch_give_a_text_one_row(texts, tokens, dim):
@@ -695,7 +702,7 @@ def test_positions_from_the_batch_give_a_text_one_row(texts, tokens, dim):
     read = broken(torch.zeros(texts, tokens, dim, dtype=torch.float64))
     for text, row in zip(read, encoding, strict=False):
         assert torch.equal(text, row.expand(tokens, dim))
-        assert row_margin(text) == 0
+        assert min_row_distance(text) == 0
     assert not torch.equal(broken(torch.zeros(1, tokens, dim))[0], read[1])
 
 
@@ -704,19 +711,22 @@ def test_positions_from_the_batch_give_a_text_one_row(texts, tokens, dim):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_every_dtype_is_measured(dtype):
-    assert row_margin(sinusoid(50).to(dtype)).item() == pytest.approx(
-        row_margin(sinusoid(50)).item(), rel=0.02
+    assert min_row_distance(sinusoid(50).to(dtype)).item() == pytest.approx(
+        min_row_distance(sinusoid(50)).item(), rel=0.02
     )
     weights = weights_of(alibi_bias(PLACES, PLACES, alibi_slopes(4))).to(dtype)
     mass, even = attention_mass(weights, STEPS, CAUSAL)
     assert mass.dtype == even.dtype == dtype
     assert_close(mass.sum(-1).float(), torch.ones(4), rtol=0.02, atol=0)
-    assert relativity_error(lambda i, j: (-abs(i[:, None] - j)).to(dtype), torch.arange(9), [1]) == 0
-    assert skill_beyond(torch.ones(9, dtype=dtype), 5, 2.0).dtype == dtype
+    assert shift_invariance_error(lambda i, j: (-abs(i[:, None] - j)).to(dtype), torch.arange(9), [1]) == 0
+    assert extrapolation_skill(torch.ones(9, dtype=dtype), 5, 2.0).dtype == dtype
 
 
 def test_results_are_single_numbers_of_float64():
-    for made in (row_margin(table(9).float()), relativity_error(rotated(dtype=torch.float32), PLACES)):
+    for made in (
+        min_row_distance(table(9).float()),
+        shift_invariance_error(rotated(dtype=torch.float32), PLACES),
+    ):
         assert made.shape == ()
         assert made.dtype == torch.float64
 
@@ -725,11 +735,11 @@ def test_results_are_single_numbers_of_float64():
 def test_functions_compile_into_one_graph():
     score, losses, weights = rotated(), table(100, 1)[:, 0], torch.rand(2, N, N)
     for function, arguments in (
-        (row_margin, (table(20),)),
+        (min_row_distance, (table(20),)),
         (row_similarity, (table(20),)),
-        (skill_beyond, (losses, 60, 5.0, 16)),
+        (extrapolation_skill, (losses, 60, 5.0, 16)),
         (attention_mass, (weights, STEPS, CAUSAL, 8)),
-        (lambda places: relativity_error(score, places), (PLACES,)),
+        (lambda places: shift_invariance_error(score, places), (PLACES,)),
     ):
         torch.compiler.reset()
         compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
@@ -740,33 +750,41 @@ def test_functions_compile_into_one_graph():
 
 
 def test_a_shift_of_nothing_beside_another_says_nothing():
-    assert relativity_error(added(table()), PLACES, (0, 3)) == relativity_error(added(table()), PLACES, [3])
+    assert shift_invariance_error(added(table()), PLACES, (0, 3)) == shift_invariance_error(
+        added(table()), PLACES, [3]
+    )
 
 
 @refusals
 def test_refuses():
     for positions in (torch.tensor(3), torch.zeros(2, 3).long()):
         message = f"positions must be (tokens,), got {tuple(positions.shape)}"
-        yield message, relativity_error, added(table()), positions
+        yield message, shift_invariance_error, added(table()), positions
     for shifts in ([], [0], (0, 0)):
         message = f"shifts must be one number or more, not all 0, got {shifts}"
-        yield message, relativity_error, added(table()), PLACES, shifts
+        yield message, shift_invariance_error, added(table()), PLACES, shifts
     scores = torch.zeros(64, 63)
-    yield "scores must be (..., 64, 64), got (64, 63)", relativity_error, lambda i, j: scores, PLACES
+    yield "scores must be (..., 64, 64), got (64, 63)", shift_invariance_error, lambda i, j: scores, PLACES
     for shape in ((3,), (1, 3), (2, 0), (2, 3, 4), (3, 4)):
         dtype = torch.int64 if shape == (3, 4) else torch.float32
         message = f"encoding must be (2 positions or more, dim) of a floating dtype, got {shape} of {dtype}"
-        for function in (row_margin, row_similarity):
+        for function in (min_row_distance, row_similarity):
             yield message, function, torch.zeros(shape, dtype=dtype)
     for number in (math.nan, math.inf, -math.inf):  # with which all rows would seem the same
         encoding = torch.eye(9)
         encoding[4, 0] = number
         yield "encoding must be finite, got nan or inf", row_similarity, encoding
-    yield "losses must be (positions,), got (3, 4)", skill_beyond, torch.zeros(3, 4), 1, 3.0
+    yield "losses must be (positions,), got (3, 4)", extrapolation_skill, torch.zeros(3, 4), 1, 3.0
     for trained in (0, -1, 9, 10):
-        yield f"trained must be 1 to 8, got {trained}", skill_beyond, torch.zeros(9), trained, 3.0
+        yield (
+            f"training_length must be 1 to 8, got {trained}",
+            extrapolation_skill,
+            torch.zeros(9),
+            trained,
+            3.0,
+        )
     for block in (0, -4):
-        yield f"block must be 1 or more, got {block}", skill_beyond, torch.zeros(9), 3, 3.0, block
+        yield f"block must be 1 or more, got {block}", extrapolation_skill, torch.zeros(9), 3, 3.0, block
     for wrong in (CAUSAL[:, :-1], CAUSAL[None]):
         got, weights = tuple(wrong.shape), CAUSAL / N
         yield f"visible must be (64, 64), got {got}", attention_mass, weights, STEPS, wrong

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 from torch.utils._pytree import tree_leaves, tree_map
 
 from snippets.graph_positions import laplacian, laplacian_encoding
-from snippets.sinusoidal_2d import axial_sinusoids, grid_places
+from snippets.sinusoidal_2d import axial_sinusoids, grid_positions
 from snippets.vit_table import AddGridTable, resize_table
 from tests.snippets.common import COUNTING, NO_INTEGERS, SEEDS
 from tests.snippets.fitness import SIZES, all_cases, called
@@ -62,7 +62,7 @@ def learned(call):
 
 # The cache gives back the positions and documents it got; nn.Embedding takes no other tokens, and axes are
 # those of pair_axes.
-AS_GIVEN = "KeyValueCache", "kept", "moved", "write", "Decoder", "Embed", "mrope_tables"
+AS_GIVEN = "KeyValueCache", "keep_slots", "move_positions", "write_slots", "Decoder", "Embed", "mrope_tables"
 
 
 @every(*AS_GIVEN, when=has_integers)
@@ -80,12 +80,14 @@ def test_integers_of_any_dtype_give_the_same(case):
 
 # torch's own errors must do for these, as in test_fitness.py; the cache checks shapes alone
 UNCHECKED = ("Block", "Decoder", "document_positions", "Embed", "padded_positions", "packed_positions")
-UNCHECKED += "KeyValueCache", "kept", "moved", "write", "visible", "flex_visible", "flex_bias"
+UNCHECKED += "KeyValueCache", "keep_slots", "move_positions", "write_slots", "attention_mask"
+UNCHECKED += "flex_attention_mask", "flex_bias"
 UNCHECKED += "fourier_features", "FourierEncoding"
-FRACTIONS = ("rope_tables", "axes_tables", "mrope_tables", "xpos_tables", "sinusoidal_encoding")
+FRACTIONS = ("rope_tables", "axial_rope_tables", "mrope_tables", "xpos_tables", "sinusoidal_encoding")
 FRACTIONS += "sinusoidal_encoding_t2t", "shift_matrix", "AddSinusoidal", "AddGated", "axial_sinusoids"
 WORDS = {
-    False: r"(positions|places|offsets|distances) must be (a tensor|tensors) of uint8 or int8 to int64, got ",
+    False: r"(positions|places|coordinates|offsets|distances) must be (a tensor|tensors) of "
+    "uint8 or int8 to int64, got ",
     True: r"(positions|places|offsets) must be a tensor of (uint8, int8 to int64|integers), float32 or "
     r"float64(, such as torch.arange\(10\))?, got ",
 }
@@ -110,7 +112,7 @@ def test_refuses_positions_that_do_not_count(case):
 SHIFTS = ("alibi_bias", "alibi_bias_symmetric", "t5_bias", "T5Bias", "clipped_bias", "ClippedBias")
 SHIFTS += "kerple_log_bias", "kerple_power_bias", "KerpleLog", "KerplePower", "swin_bias", "SwinBias"
 SHIFTS += "SwinV2Bias", "shaw_scores", "shaw_values", "ShawTables", "deberta_scores", "DebertaScores"
-SHIFTS += "local_global_rows", "local_global_scores", "LocalGlobal", "relative_logits", "RelativeLogits"
+SHIFTS += "local_global_index", "local_global_scores", "LocalGlobal", "relative_logits", "RelativeLogits"
 
 
 @pytest.mark.claim(
@@ -193,16 +195,23 @@ def test_gradients_are_those_of_finite_differences(case):
 
 # --- dtypes
 
-TABLES = ("rope_tables", "axes_tables", "mrope_tables", "position_interpolation", "ntk_aware", "dynamic_ntk")
+TABLES = (
+    "rope_tables",
+    "axial_rope_tables",
+    "mrope_tables",
+    "position_interpolation",
+    "ntk_aware",
+    "dynamic_ntk",
+)
 TABLES += "ntk_by_parts", "llama3", "yarn", "longrope", "proportional"  # of frequencies, never narrow
-ROTATES = "apply_rope", "apply_xpos", "turn_by_axes"  # by tables that are never narrow
+ROTATES = "apply_rope", "apply_xpos", "apply_axial_rope"  # by tables that are never narrow
 WIDE = ("flex_bias", "alibi_bias", "alibi_bias_symmetric", "forgetting_bias", "ForgetGates", "path_keys")
-WIDE += "laplacian_encoding", "random_walk_encoding", "PathTurns"
+WIDE += "laplacian_encoding", "random_walk_encoding", "PathProjection"
 STEPS = ("scaled_dot_product", "attention", "SelfAttention", "attend", "Block", "Decoder", "SwinV2Bias")
 STEPS += "ShawTables", "DebertaScores", "TransformerXLScores", "CopeScores", "LocalGlobal", "shaw_scores"
 STEPS += "shaw_values", "RelativeLogits", "deberta_scores", "transformer_xl_scores", "cope_scores"
 STEPS += "local_global_scores", "AddSinusoidal", "gated_encoding", "AddGated", "FourierEncoding"
-STEPS += "AddGridTable", "ForgetGates", "PathTurns", "shaw_scores_consecutive", "shaw_values_consecutive"
+STEPS += "AddGridTable", "ForgetGates", "PathProjection", "shaw_scores_consecutive", "shaw_values_consecutive"
 STEPS += (
     "deberta_scores_consecutive",
     "local_global_scores_consecutive",
@@ -254,7 +263,15 @@ def test_refuses_a_dtype_without_fractions(case):
 # --- sizes
 
 SCALINGS = "position_interpolation", "ntk_aware", "dynamic_ntk", "ntk_by_parts", "llama3", "yarn", "longrope"
-NEVER_EMPTY = (*GRAPHS, *SCALINGS, "proportional", "flex_visible", "flex_bias", "KeyValueCache", "Decoder")
+NEVER_EMPTY = (
+    *GRAPHS,
+    *SCALINGS,
+    "proportional",
+    "flex_attention_mask",
+    "flex_bias",
+    "KeyValueCache",
+    "Decoder",
+)
 
 # These count keys from the end, of which there are as many as queries, or more.
 COUNTS_ROWS = "CopeScores", "cope_scores", "TransformerXLScores", "transformer_xl_scores", "relative_shift"
@@ -263,7 +280,7 @@ COUNTS_ROWS += ("cope_scores_compiled",)
 COUNTS_ROWS += tuple({case.of.__name__ for case in CASES if case.of.__name__.endswith("_consecutive")})
 
 
-@every(*NEVER_EMPTY, "SelfAttention", "forgetting_bias-1", "padded_places")
+@every(*NEVER_EMPTY, "SelfAttention", "forgetting_bias-1", "padded_grid_positions")
 def test_there_may_be_no_text_and_no_token(case):
     """The result is empty along the same axes that grow with texts and with tokens."""
     call, ((batch, tokens), (batches, more)) = called(case), SIZES
@@ -276,10 +293,10 @@ def test_there_may_be_no_text_and_no_token(case):
             assert list(result.shape) == expected
 
 
-FLAT = "SelfAttention", "path_keys", "padded_places"
+FLAT = "SelfAttention", "path_keys", "padded_grid_positions"
 
 
-@every(*NEVER_EMPTY, *COUNTS_ROWS, "kept", "write", "ShawTables", *FLAT)
+@every(*NEVER_EMPTY, *COUNTS_ROWS, "keep_slots", "write_slots", "ShawTables", *FLAT)
 def test_there_may_be_no_key_with_or_without_queries(case):
     """Keys are the tokens of which there are two more than of others."""
     call, (given, more), (tokens, many) = called(case), (case.make(*n) for n in SIZES), [n for _, n in SIZES]
@@ -297,7 +314,15 @@ def test_there_may_be_no_key_with_or_without_queries(case):
         assert [each.shape for each in made] == [each.shape for each in expected]
 
 
-NO_BATCH = "additive_mask", "Block", "Decoder", "flex_visible", "flex_bias", "random_signs", "relative_shift"
+NO_BATCH = (
+    "additive_mask",
+    "Block",
+    "Decoder",
+    "flex_attention_mask",
+    "flex_bias",
+    "random_signs",
+    "relative_shift",
+)
 ONE_BATCH = "rope_tables", "apply_rope", "xpos_tables", "apply_xpos"
 
 
@@ -344,7 +369,7 @@ def test_any_memory_layout_gives_the_same(case):
 # --- what a call leaves behind
 
 
-@every("write")  # into the cache that it is given
+@every("write_slots")  # into the cache that it is given
 def test_no_input_is_written_to(case):
     call, given = called(case), case.make(*SIZES[0])
     before = [each.clone() for each in given]
@@ -361,7 +386,7 @@ CONVENTIONS = [
         partial(axial_sinusoids, torch.zeros(3, 2), 8),
         {"order": (1, 0), "layout": "sin_cos", "base": 20.0},
     ),
-    (partial(grid_places, (2, 2)), {"start": 0}),
+    (partial(grid_positions, (2, 2)), {"start": 0}),
     (
         partial(resize_table, torch.zeros(13, 2), (3, 4), (2, 2)),
         {"convention": "bicubic", "extra": 1},

@@ -3,8 +3,10 @@
 import ast
 import doctest
 import importlib
+import inspect
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lacking import ALSO, lacking
+from guide import changes
+from tests.lacking import ALSO, former_names, lacking
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(path for path in (ROOT / "snippets").glob("*.py") if path.name != "__init__.py")
@@ -74,6 +77,23 @@ def test_whoever_may_import_more_is_a_snippet_that_does():
         tree = ast.parse((ROOT / "snippets" / f"{name}.py").read_text(encoding="utf-8"))
         imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
         assert set(modules) <= imported
+
+
+FORMER = [
+    (path.stem, former, present)
+    for path in FILES
+    for former, present in former_names(ast.parse(path.read_text(encoding="utf-8"))).items()
+]
+
+
+@pytest.mark.parametrize(("name", "former", "present"), FORMER, ids=[former for _, former, _ in FORMER])
+def test_a_former_name_is_the_new_one_and_a_change_names_both(name, former, present):
+    module = importlib.import_module(f"snippets.{name}")
+    assert getattr(module, former) is getattr(module, present)
+    assert getattr(module, present).__name__ == present
+    assert "\n\n# Former names, kept until the next release.\n" in inspect.getsource(module)
+    said = [each.words for each in changes.entries() if each.kind == "Changed" and f"{name}.py" in each.names]
+    assert any({f"`{former}`", f"`{present}`"} <= set(re.findall(r"`\w+`", words)) for words in said)
 
 
 @every_snippet

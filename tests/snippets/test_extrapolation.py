@@ -13,7 +13,7 @@ from torch.testing import assert_close
 
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.block import Decoder, Encoding
-from snippets.extrapolation import interval, loss_by_context, loss_by_position
+from snippets.extrapolation import confidence_interval, loss_by_context, loss_by_position
 from tests.snippets.common import EXACT, refusals, vectors
 
 WORDS, WINDOWS, TOKENS = 9, 5, 12
@@ -125,7 +125,7 @@ def test_losses_are_wide(dtype, wide):
 
 def test_the_interval_is_the_bootstrap_written_out():
     values = vectors(3, 6, 2)
-    mean, low, high = interval(values, level=0.9, draws=40, seed=5)
+    mean, low, high = confidence_interval(values, level=0.9, resamples=40, seed=5)
     drawn = torch.randint(6, (40, 6), generator=torch.Generator().manual_seed(5)).tolist()
     for n in range(2):
         means = sorted(sum(values[row, n].item() for row in rows) / 6 for rows in drawn)
@@ -136,7 +136,7 @@ def test_the_interval_is_the_bootstrap_written_out():
 @pytest.mark.parametrize(("level", "widths"), [(0.95, 1.96), (0.5, 0.6745), (0.99, 2.5758)])
 def test_of_many_windows_it_is_that_of_the_normal_law(level, widths):
     values = vectors(4, 600)
-    mean, low, high = interval(values, level)
+    mean, low, high = confidence_interval(values, level)
     half = widths * values.std().item() / math.sqrt(600)
     assert mean.item() == pytest.approx(values.mean().item())
     assert low.item() == pytest.approx(mean.item() - half, abs=0.1 * half)
@@ -145,43 +145,43 @@ def test_of_many_windows_it_is_that_of_the_normal_law(level, widths):
 
 def test_nineteen_of_twenty_hold_the_truth():
     values = vectors(5, 60, 500) + 0.5
-    _, low, high = interval(values)
+    _, low, high = confidence_interval(values)
     assert 0.92 < ((low < 0.5) & (high > 0.5)).double().mean() < 0.97
 
 
 def test_every_column_is_as_if_it_were_alone():
     values = vectors(6, 7, 2, 600)  # more than are drawn at one time
-    whole = torch.stack(interval(values, draws=100))
+    whole = torch.stack(confidence_interval(values, resamples=100))
     assert whole.shape == (3, 2, 600)
     assert whole.dtype == torch.float64
     for row, column in itertools.product((0, 1), (0, 311, 312, 599)):
-        alone = interval(values[:, row, column], draws=100)
+        alone = confidence_interval(values[:, row, column], resamples=100)
         assert_close(whole[:, row, column], torch.stack(alone), **EXACT)
         assert alone[0].shape == ()
 
 
 def test_what_never_varies_is_sure_and_a_difference_hides_what_is_shared():
     hard, gap = 10 * vectors(7, 50), 0.01 * vectors(8, 50)
-    for each in interval(torch.full((5,), 0.25)):
+    for each in confidence_interval(torch.full((5,), 0.25)):
         assert each.item() == pytest.approx(0.25)
-    _, low, high = interval(hard + gap)
-    _, near, far = interval((hard + gap) - hard)
+    _, low, high = confidence_interval(hard + gap)
+    _, near, far = confidence_interval((hard + gap) - hard)
     assert (far - near) < (high - low) / 100
 
 
 def test_one_seed_gives_one_interval():
     values = vectors(9, 20)
-    first, again, other = (interval(values, draws=50, seed=seed) for seed in (0, 0, 1))
-    assert first == again == interval(values, draws=50)
+    first, again, other = (confidence_interval(values, resamples=50, seed=seed) for seed in (0, 0, 1))
+    assert first == again == confidence_interval(values, resamples=50)
     assert first != other
-    assert interval(values) == interval(values, 0.95, 4000)
-    assert interval(values) != interval(values, 0.95, 3900)
+    assert confidence_interval(values) == confidence_interval(values, 0.95, 4000)
+    assert confidence_interval(values) != confidence_interval(values, 0.95, 3900)
 
 
 def test_gradients_and_other_dtypes_are_taken():
     values = vectors(10, 5)
     for given in (values.clone().requires_grad_(), values.to(torch.bfloat16)):
-        made = interval(given)
+        made = confidence_interval(given)
         assert_close(made[0], given.detach().double().mean())
         assert not made[1].requires_grad
 
@@ -207,25 +207,31 @@ def test_refuses():
         yield f"{want}{got}", by_context, given, 1, [1]
     yield f"{want}.int64 (5, 1)", by_position, windows()[:, :1]
     for bad in (0, -1):
-        yield f"rows must be 1 or more, got {bad}", by_position, windows(), bad
-        yield f"rows must be 1 or more, got {bad}", by_context, windows(), 1, [1], bad
+        yield f"batch_size must be 1 or more, got {bad}", by_position, windows(), bad
+        yield f"batch_size must be 1 or more, got {bad}", by_context, windows(), 1, [1], bad
     for shape in ((5, 11), (5, 12, WORDS), (1, 11, WORDS), (5, 11, WORDS, 1)):
         yield f"scores must be (5, 11, 'words'), got {shape}", scored, shape
     for bad in (0, -1, TOKENS):
-        yield f"far must be 1 to 11, got {bad}", by_context, windows(), bad, [1]
+        yield f"target_tokens must be 1 to 11, got {bad}", by_context, windows(), bad, [1]
     for bad in ([], [0], [3, 10], [-1]):
         yield f"contexts must be some of 1 to 9, got {bad}", by_context, windows(), 3, bad
     for values in (torch.arange(3), torch.zeros(1, 4), torch.zeros(())):
         got = f"got {values.dtype} {tuple(values.shape)}"
-        yield f"values must be floating (2 windows or more, ...), {got}", interval, values
+        yield f"values must be floating (2 windows or more, ...), {got}", confidence_interval, values
     for bad in (0, 1, 1.5, math.nan):
-        yield f"level must be between 0 and 1, got {bad}", interval, torch.zeros(3), bad
-    yield "draws must be more for a level of 0.995, got 100", interval, torch.zeros(3), 0.995, 100
+        yield f"level must be between 0 and 1, got {bad}", confidence_interval, torch.zeros(3), bad
+    yield (
+        "resamples must be more for a level of 0.995, got 100",
+        confidence_interval,
+        torch.zeros(3),
+        0.995,
+        100,
+    )
 
 
 def test_takes_the_least_windows_and_draws_and_the_farthest_tokens():
     assert loss_by_position(nothing, windows()[:, :2]).shape == (WINDOWS, 1)
     assert loss_by_context(nothing, windows(), 3, [1, 9]).shape == (2, WINDOWS)
     assert loss_by_context(nothing, windows(), TOKENS - 1, [1]).shape == (1, WINDOWS)
-    assert len(interval(torch.zeros(3), 0.98, 100)) == 3
-    assert len(interval(torch.zeros(2), 0.5, 4)) == 3
+    assert len(confidence_interval(torch.zeros(3), 0.98, 100)) == 3
+    assert len(confidence_interval(torch.zeros(2), 0.5, 4)) == 3

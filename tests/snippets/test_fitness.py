@@ -10,7 +10,7 @@ from unittest.mock import MagicMock, call
 import pytest
 import torch
 
-from snippets.swin_bias import log_offsets
+from snippets.swin_bias import log_spaced_offsets
 from snippets.vit_table import _shares
 from tests.snippets import devices
 from tests.snippets.fitness import CHECKS, SIZES, Case, Waits, all_cases, called, on_a_device, words
@@ -131,7 +131,7 @@ def test_a_call_that_makes_the_host_wait_for_nothing_passes(call):
 
 
 def offsets_of_the_host(grid, trained, dtype=torch.float64, device="cpu"):
-    return log_offsets(grid, trained, dtype).to(device)
+    return log_spaced_offsets(grid, trained, dtype).to(device)
 
 
 def weights_of_the_host(old, new, convention, count):
@@ -145,7 +145,7 @@ def drawn_by_the_host(low, high, size, generator, device, randint=torch.randint)
 
 # Four functions that copied from the CPU in each call: where what is copied is made, and how it was made.
 PUT_BACK = {
-    "SwinV2Bias": ("snippets.swin_bias.log_offsets", offsets_of_the_host),
+    "SwinV2Bias": ("snippets.swin_bias.log_spaced_offsets", offsets_of_the_host),
     "random_signs": ("torch.randint", drawn_by_the_host),
     "resize_table": ("snippets.vit_table._shares", weights_of_the_host),
     "AddGridTable": ("snippets.vit_table._shares", weights_of_the_host),

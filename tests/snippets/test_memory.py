@@ -8,13 +8,13 @@ from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb
 
 from experiments.measure import peak_bytes
 from snippets.alibi import alibi_bias, alibi_bias_symmetric, alibi_slopes
-from snippets.axial_rope import axes_tables, axial_frequencies, turn_by_axes
+from snippets.axial_rope import apply_axial_rope, axial_frequencies, axial_rope_tables
 from snippets.kerple import kerple_log_bias, kerple_power_bias
 from snippets.path_attention import path_scores
 from snippets.relative_logits import relative_logits
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.sinks import sink_softmax
-from snippets.t5_bias import t5_bias, t5_by_offset
+from snippets.t5_bias import t5_bias, t5_bias_by_offset
 
 QUERIES, KEYS = 256, 320
 AT = torch.arange(QUERIES), torch.arange(KEYS)
@@ -50,7 +50,7 @@ def rows():
             yield f"kerple {name} {heads}", call, each - 1, 1.02 * each
     for heads in (2, 8):
         for both in (True, False):
-            by_offset = t5_by_offset(torch.randn(32, heads), bidirectional=both)
+            by_offset = t5_bias_by_offset(torch.randn(32, heads), bidirectional=both)
             call, most = partial(t5_bias, *AT, by_offset), 1.02 * (4 * heads + 8)
             yield f"t5 {heads} {both}", call, 4 * heads, most
         for extent in (3, 64):
@@ -95,5 +95,5 @@ def test_a_rotation_of_halves_takes_no_more_memory_than_that_of_transformers(wid
 def test_a_rotation_of_halves_by_axes_takes_four_times_its_input_at_most(layout):
     """In bfloat16, of which a float32 copy, its rotated halves and all of them joined take more."""
     x = torch.randn(2, 4, QUERIES, 32).bfloat16()
-    tables = axes_tables(torch.randint(9, (QUERIES, 2)), axial_frequencies(32, "each", base=100))
-    assert peak_bytes(lambda: turn_by_axes(x, *tables, layout)) <= 4 * x.nbytes
+    tables = axial_rope_tables(torch.randint(9, (QUERIES, 2)), axial_frequencies(32, "each", base=100))
+    assert peak_bytes(lambda: apply_axial_rope(x, *tables, layout)) <= 4 * x.nbytes

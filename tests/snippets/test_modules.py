@@ -21,7 +21,7 @@ from snippets.deberta import DebertaScores
 from snippets.forgetting import ForgetGates
 from snippets.fourier import FourierEncoding
 from snippets.learned import AddLearned
-from snippets.path_attention import PathTurns
+from snippets.path_attention import PathProjection
 from snippets.relative_logits import RelativeLogits
 from snippets.shaw import ShawTables
 from snippets.swin_bias import SwinBias, SwinV2Bias
@@ -38,6 +38,7 @@ GIVEN = {
     "encoding": Encoding,
     "extent": lambda: 5,
     "extra": lambda: 1,
+    "far_buckets": lambda: 3,
     "features": lambda: 6,
     "gamma": lambda: 3.0,
     "grid": lambda: (2, 3),
@@ -47,20 +48,20 @@ GIVEN = {
     "length": lambda: 9,
     "max_distance": lambda: 4,
     "profiles": lambda: 3,
-    "rings": lambda: 3,
     "rows": lambda: 5,
     "span": lambda: 4,
     "tokens": lambda: nn.Embedding(11, 8),
     "vocabulary": lambda: 11,
     "width": lambda: 3,
     "window": lambda: 2,
+    "window_size": lambda: (2, 3),
 }
 MORE = {
     "AddLearned": {"init": "bert"},
     "DebertaScores": {"terms": ["p2c"]},
     "ForgetGates": {"channels": 3, "bias": 5.0},
     "FourierEncoding": {"groups": 2},
-    "RelativeLogits": {"most": 8.0},
+    "RelativeLogits": {"max_norm": 8.0},
 }
 # What a checkpoint has of each: names and shapes.
 SAVED = {
@@ -81,9 +82,10 @@ SAVED = {
     "KerplePower": "r1 (2,), r2 (2,)",
     "AddLearned": "table (9, 8)",
     "LocalGlobal": "local_table (5, 8), global_table (2, 3, 8)",
-    "PathTurns": "narrow.weight (32, 8), widen.weight (6, 32), strength.weight (2, 8), strength.bias (2,)",
+    "PathProjection": "narrow.weight (32, 8), widen.weight (6, 32), strength.weight (2, 8), "
+    "strength.bias (2,)",
     "RelativeLogits": "bank (3, 5), project.weight (6, 8)",
-    "RelativeLogits-most": "bank (3, 5), scale (2, 3), project.weight (6, 8)",
+    "RelativeLogits-max_norm": "bank (3, 5), scale (2, 3), project.weight (6, 8)",
     "ShawTables": "key_table (7, 8), value_table (7, 8)",
     "AddSinusoidal": "",
     "SwinBias": "table (15, 2)",
@@ -98,8 +100,9 @@ Way = namedtuple("Way", "kind options")
 def found():
     for file in pkgutil.iter_modules(snippets.__path__):
         module = importlib.import_module(f"snippets.{file.name}")
-        for kind in vars(module).values():
-            if inspect.isclass(kind) and issubclass(kind, nn.Module) and kind.__module__ == module.__name__:
+        for name, kind in vars(module).items():
+            own = inspect.isclass(kind) and (kind.__module__, kind.__name__) == (module.__name__, name)
+            if own and issubclass(kind, nn.Module):
                 yield kind
 
 
@@ -202,7 +205,7 @@ SMALLEST = {
     "forgetting": (lambda: ForgetGates(dim=1, heads=1, channels=1), 2),
     "fourier": (lambda: FourierEncoding(1, 1, 2, 1, 1.0, 1), 6),
     "learned": (lambda: AddLearned(length=1, dim=1), 1),
-    "path_attention": (lambda: PathTurns(dim=1, heads=1, width=1, rank=1), 4),
+    "path_attention": (lambda: PathProjection(dim=1, heads=1, width=1, rank=1), 4),
     "relative_logits": (lambda: RelativeLogits(dim=1, heads=1, profiles=1, extent=1), 2),
     "shaw": (lambda: ShawTables(dim=1, clip=0), 2),
     "swin": (lambda: SwinBias(1, (2, 2)), 9),

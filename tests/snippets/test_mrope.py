@@ -47,7 +47,8 @@ def test_every_position_is_its_definition(after, seed):
             ]
             begin += max(frames, rows, columns) if after == "largest" else max(rows, columns)
         expected += made
-    assert mrope_positions(drawn(seed), merge=2, after=after).tolist() == [list(each) for each in expected]
+    made = mrope_positions(drawn(seed), spatial_merge_size=2, text_start=after)
+    assert made.tolist() == [list(each) for each in expected]
 
 
 @pytest.mark.parametrize("sections", SECTIONS)
@@ -106,9 +107,9 @@ def their_positions(name, prompt, step=1.0):
 
 @pytest.mark.claim(
     "mrope-positions-agree-with-transformers",
-    'For randomly sampled prompts of text, images and videos, the snippet\'s positions with after="space" '
-    "equal those of get_rope_index of Qwen2-VL, Qwen2.5-VL and Qwen3-VL in transformers 5.23.0. In "
-    "Qwen3-VL, video frames are images with text between them.",
+    "For randomly sampled prompts of text, images and videos, the snippet's positions with "
+    'text_start="space" equal those of get_rope_index of Qwen2-VL, Qwen2.5-VL and Qwen3-VL in '
+    "transformers 5.23.0. In Qwen3-VL, video frames are images with text between them.",
 )
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("seed", range(40))
@@ -117,7 +118,7 @@ def test_agrees_with_models_of_transformers(name, seed, same_as):
     prompt = drawn(seed, frames=1 if name == "qwen3_vl" else 7)
     prompt = [each if isinstance(each, int) else each._replace(step=step) for each in prompt]
     theirs, delta = their_positions(name, prompt, step)
-    ours = mrope_positions(prompt, merge=2, after="space")
+    ours = mrope_positions(prompt, spatial_merge_size=2, text_start="space")
     assert torch.equal(ours, theirs)
     assert delta == ours.max() + 1 - len(ours)
     same_as(f"transformers.models.{name}.modeling_{name}.get_rope_index", ours, theirs)
@@ -135,7 +136,7 @@ def test_frames_of_qwen3_are_pictures_with_words_between():
     )
     film = torch.tensor([[3, 4, 6]])
     ids, _ = modeling.Qwen3VLModel.get_rope_index(asked, torch.zeros_like(kinds), kinds, video_grid_thw=film)
-    assert torch.equal(mrope_positions(prompt, merge=2, after="space"), ids[:, 0].T)
+    assert torch.equal(mrope_positions(prompt, spatial_merge_size=2, text_start="space"), ids[:, 0].T)
 
 
 def their_tables(name, at, sections, dim):
@@ -186,7 +187,10 @@ def test_tables_agree_with_models_of_transformers(name, sections, same_as):
 @pytest.mark.parametrize("layout", ["chunks", "interleaved"])
 @pytest.mark.parametrize("dim", [14, 128])
 def test_text_is_turned_as_by_rope(layout, dim):
-    at, w = mrope_positions([700], merge=2, after="largest"), rope_frequencies(dim, base=10000)
+    at, w = (
+        mrope_positions([700], spatial_merge_size=2, text_start="largest"),
+        rope_frequencies(dim, base=10000),
+    )
     sections = [3, 2, 2] if dim == 14 else [24, 20, 20]
     for mine, other in zip(
         mrope_tables(at, w, pair_axes(sections, layout)), rope_tables(torch.arange(700), w), strict=True
@@ -204,7 +208,7 @@ def test_text_is_turned_as_by_rope(layout, dim):
 def test_a_head_of_one_axis(axis, dim):
     w, axes = rope_frequencies(dim, base=10000), torch.full((dim // 2,), axis)
     for mine, other in zip(
-        mrope_tables(mrope_positions([90], merge=1, after="largest"), w, axes),
+        mrope_tables(mrope_positions([90], spatial_merge_size=1, text_start="largest"), w, axes),
         rope_tables(torch.arange(90), w),
         strict=True,
     ):
@@ -249,14 +253,17 @@ def test_scores_stay_if_both_move(layout, seed):
 @pytest.mark.claim(
     "mrope-goes-on-after-the-picture",
     "An image takes as many positions as its longer side has tokens, however many tokens it has, and text "
-    'continues from there. After a video with more frames than tokens on its longer side, after="largest" '
-    'continues after the last frame, and after="space" gives text tokens times that frames already have.',
+    "continues from there. After a video with more frames than tokens on its longer side, "
+    'text_start="largest" continues after the last frame, and text_start="space" gives text tokens times '
+    "that frames already have.",
 )
 @pytest.mark.parametrize("frames", [1, 3, 12, 40])
 @pytest.mark.parametrize(("rows", "columns"), [(2, 2), (4, 10), (24, 6)])
 def test_where_text_goes_on(frames, rows, columns):
     prompt, longer = [5, Grid(frames, rows, columns), 4], max(rows, columns) // 2
-    largest, space = (mrope_positions(prompt, merge=2, after=after) for after in ("largest", "space"))
+    largest, space = (
+        mrope_positions(prompt, spatial_merge_size=2, text_start=after) for after in ("largest", "space")
+    )
     assert len(space) == 5 + frames * rows * columns // 4 + 4
     assert largest[-4].tolist() == [5 + max(frames, longer)] * 3
     assert space[-4].tolist() == [5 + longer] * 3
@@ -287,19 +294,15 @@ def test_a_token_that_is_written_goes_on_from_the_largest(name, frames):
 
 
 def test_time_goes_on_by_its_step_rounded_down():
-    positions = mrope_positions([1, Grid(5, 2, 2, step=1.5)], merge=2, after="largest")
+    positions = mrope_positions([1, Grid(5, 2, 2, step=1.5)], spatial_merge_size=2, text_start="largest")
     assert positions[1:, 0].tolist() == [1, 2, 4, 5, 7]
     assert positions[1:, 1:].tolist() == [[1, 1]] * 5
-    assert mrope_positions([Grid(3, 2, 2, step=0), 1], merge=2, after="largest")[:, 0].tolist() == [
-        0,
-        0,
-        0,
-        1,
-    ]
+    still = mrope_positions([Grid(3, 2, 2, step=0), 1], spatial_merge_size=2, text_start="largest")
+    assert still[:, 0].tolist() == [0, 0, 0, 1]
 
 
 def test_swapped_axes_are_another_encoding():
-    at = mrope_positions([2, Grid(1, 6, 4)], merge=1, after="largest")
+    at = mrope_positions([2, Grid(1, 6, 4)], spatial_merge_size=1, text_start="largest")
     axes = pair_axes([2, 3, 3], "chunks")
     swapped = torch.where(axes > 0, 3 - axes, axes)
     w = rope_frequencies(16, base=10000)
@@ -311,16 +314,17 @@ def test_swapped_axes_are_another_encoding():
 
 
 def wrong():
-    def positions(message, segments, merge=2, after="space"):
-        return message, lambda: mrope_positions(segments, merge=merge, after=after)
+    def positions(message, segments, size=2, start="space"):
+        return message, lambda: mrope_positions(segments, spatial_merge_size=size, text_start=start)
 
-    yield positions("after must be 'largest' or 'space', got 'last'", [3], after="last")
-    yield positions("merge must be at least 1, got 0", [3], merge=0)
+    yield positions("text_start must be 'largest' or 'space', got 'last'", [3], start="last")
+    yield positions("spatial_merge_size must be at least 1, got 0", [3], size=0)
     yield positions("segments must be one or more, got none", [])
     for words in (0, -2, 2.0, "two"):
         yield positions(f"a segment must be a Grid, or a number of words from 1 on, got {words!r}", [words])
     for grid in (Grid(0, 2, 2), Grid(1, 0, 2), Grid(1, 2, 0), Grid(1, 3, 2), Grid(1, 2, 5)):
-        words = "a grid must have a frame or more, and rows and columns that are multiples of merge, 2, got "
+        words = "a grid must have a frame or more, and rows and columns that are multiples of "
+        words += "spatial_merge_size, 2, got "
         yield positions(f"{words}{grid.frames}, {grid.rows} and {grid.columns}", [1, grid])
     for step in (-1.0, float("nan"), float("inf")):
         yield positions(f"step must be a number from 0 on, got {step}", [Grid(2, 2, 2, step)])

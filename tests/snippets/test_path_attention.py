@@ -10,7 +10,7 @@ from torch.nn.functional import normalize
 from torch.testing import assert_close
 
 from snippets.attention import attention, scaled_dot_product
-from snippets.path_attention import PathTurns, path_keys, path_scores
+from snippets.path_attention import PathProjection, path_keys, path_scores
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from tests.snippets.common import EXACT, SEEDS, filled, random, refusals
 
@@ -89,7 +89,7 @@ def test_directions_are_brought_to_length_one_and_no_direction_turns_nothing():
 
 
 def test_a_layer_learns_directions_of_few_numbers_and_strengths_from_0_to_2():
-    made, x = filled(PathTurns(8, HEADS, DIM, rank=2)), random(3, 5, 8)
+    made, x = filled(PathProjection(8, HEADS, DIM, rank=2)), random(3, 5, 8)
     w, beta = made(x)
     assert w.shape == (3, HEADS, 5, DIM) and beta.shape == (3, HEADS, 5)
     for h in range(HEADS):
@@ -98,7 +98,7 @@ def test_a_layer_learns_directions_of_few_numbers_and_strengths_from_0_to_2():
         logits = x @ made.strength.weight[h] + made.strength.bias[h]
         assert_close(beta[:, h], 2 / (1 + (-logits).exp()), **EXACT)
     assert torch.linalg.matrix_rank(w.transpose(1, 2).flatten(2).flatten(0, 1)) == 2
-    assert PathTurns(8, HEADS, DIM).narrow.out_features == 32
+    assert PathProjection(8, HEADS, DIM).narrow.out_features == 32
 
 
 # --- its relatives
@@ -360,7 +360,7 @@ def test_narrow_inputs_are_turned_in_float32(dtype):
     assert keys.dtype == torch.float32
     assert torch.equal(keys, path_keys(*(x.float() for x in (k, w, beta, cached)), block=9))
     assert path_keys(*tokens_of(4)[1:]).dtype == torch.float64
-    assert PathTurns(8, 2, 3).to(dtype)(random(4, 8).to(dtype))[1].dtype == torch.float32
+    assert PathProjection(8, 2, 3).to(dtype)(random(4, 8).to(dtype))[1].dtype == torch.float32
 
 
 # --- memory, gradients, modules
@@ -394,10 +394,10 @@ def test_refuses():
         yield message, path_scores, q, k, w, wrong
         yield message, path_keys, k, w, wrong
     for wrong, count in (((2, 5, 3), 5), ((6, 5, 4), 5), ((5, 4), 5), ((4,), 0), ((1, 2, 5, 4), 5)):
-        message = f"cached must be floating and (2, {count}, 4), got torch.float32 {wrong}"
+        message = f"cached_keys must be floating and (2, {count}, 4), got torch.float32 {wrong}"
         yield message, path_scores, q, k, w, beta, torch.zeros(wrong)
         yield message, path_keys, k, w, beta, torch.zeros(wrong)
-    message = "cached must be floating and (2, 3, 4), got torch.int64 (2, 3, 4)"
+    message = "cached_keys must be floating and (2, 3, 4), got torch.int64 (2, 3, 4)"
     yield message, path_keys, k, w, beta, k.long()
     for wrong in (
         *map(torch.zeros, ((3, 3, 4), (6, 3, 3), (6, 2, 4), (3, 4), (2, 6, 3, 4), (1, 3, 4))),
@@ -419,15 +419,15 @@ def test_refuses():
         yield f"block must be at least 1, got {block}", path_keys, k, w, beta, None, block
     for sizes in ((0, 2, 3, 5), (4, 0, 3, 5), (4, 2, 0, 5), (4, 2, 3, -1)):
         got = "{}, {}, {} and {}".format(*sizes)
-        yield f"dim, heads, width and rank must be at least 1, got {got}", PathTurns, *sizes
+        yield f"dim, heads, width and rank must be at least 1, got {got}", PathProjection, *sizes
     for shape in ((3, 5), (8,), ()):
         message = f"x must be (..., tokens, 8), got {shape}"
-        yield message, lambda x: PathTurns(8, 2, 3)(x), torch.zeros(shape)
+        yield message, lambda x: PathProjection(8, 2, 3)(x), torch.zeros(shape)
 
 
 def test_the_ends_of_the_range_are_taken_and_the_smallest_sizes():
     one = torch.ones(1, 1)
     for beta in (0.0, 2.0):
         assert path_scores(one, one, one, torch.tensor([beta]), block=1).item() == 1
-    w, beta = PathTurns(dim=1, heads=1, width=1, rank=1)(one)
+    w, beta = PathProjection(dim=1, heads=1, width=1, rank=1)(one)
     assert w.shape == (1, 1, 1) and beta.shape == (1, 1)

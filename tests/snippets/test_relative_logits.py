@@ -26,8 +26,8 @@ HEADS, PROFILES, EXTENT = 3, 4, 5
 POSITIONS = places(-40, 40)
 
 
-def layer(dim=6, heads=HEADS, profiles=PROFILES, extent=EXTENT, most=None):
-    return filled(RelativeLogits(dim, heads, profiles, extent, most))
+def layer(dim=6, heads=HEADS, profiles=PROFILES, extent=EXTENT, max_norm=None):
+    return filled(RelativeLogits(dim, heads, profiles, extent, max_norm))
 
 
 def states_and_bank(queries, *leading, profiles=PROFILES, extent=EXTENT):
@@ -37,20 +37,20 @@ def states_and_bank(queries, *leading, profiles=PROFILES, extent=EXTENT):
 # --- what the source says
 
 
-@pytest.mark.parametrize("most", [None, 1.5])
+@pytest.mark.parametrize("max_norm", [None, 1.5])
 @pytest.mark.parametrize("extent", [1, 3, 50])
-def test_every_entry_is_its_formula(extent, most):
-    made, x = layer(extent=extent, most=most), random(4, 6)
+def test_every_entry_is_its_formula(extent, max_norm):
+    made, x = layer(extent=extent, max_norm=max_norm), random(4, 6)
     i, j = [0, 3, 3, -7], [1, 0, 9, 3, -6, -9]
     bias = made(x, torch.tensor(i), torch.tensor(j))
     weight = made.project.weight.unflatten(0, (HEADS, PROFILES))
     for h in range(HEADS):
         for a, query in enumerate(i):
             state = [sum((weight[h, c, n] * x[a, n]).item() for n in range(6)) for c in range(PROFILES)]
-            if most:
+            if max_norm:
                 state = [s * made.scale[h, c].item() for c, s in enumerate(state)]
                 length = math.hypot(*state)
-                state = [s * min(1, most / length) for s in state]
+                state = [s * min(1, max_norm / length) for s in state]
             for b, key in enumerate(j):
                 distance, expected = query - key, 0.0
                 if 0 <= distance < extent:
@@ -59,7 +59,7 @@ def test_every_entry_is_its_formula(extent, most):
 
 
 def test_a_bank_begins_small_and_a_scale_at_one():
-    made = RelativeLogits(8, 2, 16, 1000, most=8.0)
+    made = RelativeLogits(8, 2, 16, 1000, max_norm=8.0)
     assert made.bank.std().item() == pytest.approx(0.02, rel=0.05)
     assert (made.scale == 1).all()
     assert RelativeLogits(8, 2, 16, 1000).scale is None
@@ -87,12 +87,12 @@ def test_agrees_with_inkling(name, queries, keys, heads, profiles, extent, same_
     same_as(f"transformers.models.{name}.modeling_{name}.{kind}", made, expected)
 
 
-@pytest.mark.parametrize("most", [0.5, 8.0])
+@pytest.mark.parametrize("max_norm", [0.5, 8.0])
 @pytest.mark.parametrize("size", [0.1, 1.0, 100.0])
-def test_states_are_scaled_and_clipped_as_inkling_2_does(size, most, same_as):
-    made = layer(most=most).float()
+def test_states_are_scaled_and_clipped_as_inkling_2_does(size, max_norm, same_as):
+    made = layer(max_norm=max_norm).float()
     kind = peer("transformers.models.inkling2.modeling_inkling2").Inkling2ScaledL2Clip
-    theirs, x = kind(HEADS, PROFILES, most), size * torch.randn(2, 5, 6)
+    theirs, x = kind(HEADS, PROFILES, max_norm), size * torch.randn(2, 5, 6)
     theirs.scale.data = made.scale.data
     expected = theirs(made.project(x).unflatten(-1, (HEADS, PROFILES)))
     states = made.states(x).transpose(1, 2)
@@ -207,13 +207,13 @@ def test_in_attention_the_order_of_earlier_tokens_matters():
 
 @settings(max_examples=25)
 @given(SEEDS, st.floats(0.01, 10), st.sampled_from([torch.float64, torch.float32, torch.bfloat16]))
-def test_no_vector_is_longer_than_most_and_shorter_ones_stay(seed, most, dtype):
+def test_no_vector_is_longer_than_most_and_shorter_ones_stay(seed, max_norm, dtype):
     torch.manual_seed(seed)
     vectors = (random(20, 1).exp() * random(20, 5)).to(dtype)
-    made, length = clip_norm(vectors, most), vectors.double().norm(dim=-1)
+    made, length = clip_norm(vectors, max_norm), vectors.double().norm(dim=-1)
     assert made.dtype == dtype
-    assert (made.double().norm(dim=-1) <= most * (1 + 4 * torch.finfo(dtype).eps)).all()
-    short = length < most * (1 - 1e-6)
+    assert (made.double().norm(dim=-1) <= max_norm * (1 + 4 * torch.finfo(dtype).eps)).all()
+    short = length < max_norm * (1 - 1e-6)
     assert torch.equal(made[short], vectors[short])
     assert_close(
         torch.nn.functional.cosine_similarity(made.double(), vectors.double()),
@@ -223,15 +223,15 @@ def test_no_vector_is_longer_than_most_and_shorter_ones_stay(seed, most, dtype):
     )
 
 
-@pytest.mark.parametrize("most", [0.01, 1.98828125, 7.3])
-def test_a_vector_as_long_as_most_stays_bit_for_bit(most):
-    vectors = torch.tensor([[most, 0.0], [0.0, -most]], dtype=torch.float64)
-    assert torch.equal(clip_norm(vectors, most), vectors)
+@pytest.mark.parametrize("max_norm", [0.01, 1.98828125, 7.3])
+def test_a_vector_as_long_as_most_stays_bit_for_bit(max_norm):
+    vectors = torch.tensor([[max_norm, 0.0], [0.0, -max_norm]], dtype=torch.float64)
+    assert torch.equal(clip_norm(vectors, max_norm), vectors)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_narrow_states_are_scaled_and_clipped_in_float32(dtype):
-    made, x = layer(most=0.7).to(dtype), random(9, 6).to(dtype)
+    made, x = layer(max_norm=0.7).to(dtype), random(9, 6).to(dtype)
     states = made.project(x).unflatten(-1, (HEADS, PROFILES)).float()
     expected = clip_norm(states * made.scale.float(), 0.7).to(dtype)
     assert torch.equal(made.states(x), expected.transpose(0, 1))
@@ -251,7 +251,7 @@ def test_a_vector_of_zeros_stays_and_has_a_gradient():
 
 
 def test_autocast_gives_a_narrow_bias():
-    made, x, at = layer(most=2.0).float(), torch.randn(6, 6), torch.arange(6)
+    made, x, at = layer(max_norm=2.0).float(), torch.randn(6, 6), torch.arange(6)
     with torch.autocast("cpu", torch.bfloat16):
         bias = made(x, at, at)
     assert bias.dtype == torch.bfloat16
@@ -279,9 +279,9 @@ def test_refuses():
     ):
         got = f"{wrong.dtype} {tuple(wrong.shape)}"
         yield f"bank must be torch.float32 (4, extent), got {got}", relative_logits, good, wrong, AT, AT
-    for most in (0, -1.0, math.nan):
-        yield f"most must be above 0, got {most}", clip_norm, good, most
-        yield f"most must be above 0, got {most}", RelativeLogits, 4, 2, 3, 5, most
+    for max_norm in (0, -1.0, math.nan):
+        yield f"max_norm must be above 0, got {max_norm}", clip_norm, good, max_norm
+        yield f"max_norm must be above 0, got {max_norm}", RelativeLogits, 4, 2, 3, 5, max_norm
     for sizes in ((0, 2, 3, 5), (4, 0, 3, 5), (4, 2, 0, 5), (4, 2, 3, -1)):
         got = "{}, {}, {} and {}".format(*sizes)
         yield f"dim, heads, profiles and extent must be at least 1, got {got}", RelativeLogits, *sizes

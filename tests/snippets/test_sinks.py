@@ -12,9 +12,9 @@ from torch.testing import assert_close
 
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import attention, scaled_dot_product
-from snippets.decoding import KeyValueCache, kept, moved, visible
+from snippets.decoding import KeyValueCache, attention_mask, keep_slots, move_positions
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
-from snippets.sinks import gate_by_sinks, places_to_keep, sink_softmax, window_with_first
+from snippets.sinks import apply_sink_gate, cache_slots_to_keep, sink_softmax, window_mask_with_first_tokens
 from tests.peers import peer
 from tests.snippets.common import EXACT, SEEDS, random, refusals
 
@@ -34,7 +34,7 @@ def by_gate(scores, v, sinks):
     """The output as a kernel would give it, and then the gate."""
     blind = scores.isneginf().all(-1, keepdim=True)
     output = scores.masked_fill(blind, 0).softmax(-1).masked_fill(blind, 0) @ v
-    return gate_by_sinks(output, scores.logsumexp(-1), sinks)
+    return apply_sink_gate(output, scores.logsumexp(-1), sinks)
 
 
 # --- what the source says
@@ -54,7 +54,7 @@ def test_every_weight_is_its_formula():
 
 def test_every_gate_is_its_formula():
     output, logsumexp, sinks = random(HEADS, QUERIES, DIM), random(HEADS, QUERIES), random(HEADS)
-    made = gate_by_sinks(output, logsumexp, sinks)
+    made = apply_sink_gate(output, logsumexp, sinks)
     for h in range(HEADS):
         for i in range(QUERIES):
             gate = 1 / (1 + math.exp(sinks[h].item() - logsumexp[h, i].item()))
@@ -119,7 +119,7 @@ def test_attends_as_models_of_transformers(name, queries, keys, heads, groups, s
     v, scale = torch.randn_like(k), DIM**-0.5
     of_query = name == "inkling2"  # which has a sink for each query
     sinks = 2 * (random(2, heads, queries) if of_query else random(heads))
-    seen = window_with_first(torch.arange(keys - queries, keys), torch.arange(keys), 8, 1)
+    seen = window_mask_with_first_tokens(torch.arange(keys - queries, keys), torch.arange(keys), 8, 1)
     mask = torch.zeros(seen.shape).double().masked_fill(~seen, HIDDEN)
     more = {"sinks": sinks[..., None]} if of_query else {}
     expected, weights = modeling.eager_attention_forward(
@@ -144,7 +144,7 @@ def test_gates_what_flex_attention_gives():
     """A kernel that keeps no weights, and returns the logarithm of the sum."""
     q, k, v = torch.randn(3, 2, HEADS, 20, 16)
     sinks, at = torch.randn(HEADS), torch.arange(20)
-    seen = window_with_first(at, at, 4, 2)
+    seen = window_mask_with_first_tokens(at, at, 4, 2)
     seen[5] = False
 
     def hide(score, b, h, i, j):
@@ -152,7 +152,7 @@ def test_gates_what_flex_attention_gives():
 
     output, more = flex_attention(q, k, v, score_mod=hide, return_aux=AuxRequest(lse=True))
     scores = scaled_dot_product(q, k).masked_fill(~seen, HIDDEN)
-    made = gate_by_sinks(output, more.lse, sinks)
+    made = apply_sink_gate(output, more.lse, sinks)
     assert_close(made, sink_softmax(scores, sinks) @ v)
     assert (made[..., 5, :] == 0).all()
 
@@ -172,7 +172,7 @@ def test_a_sink_of_minus_infinity_is_none(dtype, size):
     exact = torch.promote_types(dtype, torch.float32)
     assert_close(sink_softmax(scores, none), scores.to(exact).softmax(-1).to(dtype))
     output, logsumexp = torch.randn(HEADS, QUERIES, DIM, dtype=dtype), torch.randn(HEADS, QUERIES)
-    assert torch.equal(gate_by_sinks(output, logsumexp, none), output)
+    assert torch.equal(apply_sink_gate(output, logsumexp, none), output)
 
 
 @pytest.mark.claim(
@@ -252,7 +252,7 @@ def test_a_query_that_sees_no_key_gets_zeros_and_finite_gradients():
     output, logsumexp = random(BATCH, HEADS, QUERIES, DIM), scores.detach().logsumexp(-1)
     output[blind] = math.nan  # as some kernels have it
     inputs = [each.detach().requires_grad_() for each in (output, logsumexp, sinks)]
-    made = gate_by_sinks(*inputs)
+    made = apply_sink_gate(*inputs)
     assert made.isfinite().all() and (made[blind] == 0).all()
     made.square().sum().backward()
     assert all(each.grad.isfinite().all() for each in inputs)
@@ -264,8 +264,8 @@ def test_axes_of_sinks_may_be_1(shape):
     whole = sinks.expand(BATCH, HEADS, QUERIES)
     assert torch.equal(sink_softmax(scores, sinks), sink_softmax(scores, whole))
     output, logsumexp = random(BATCH, HEADS, QUERIES, DIM), random(BATCH, HEADS, QUERIES)
-    expected = gate_by_sinks(output, logsumexp, whole)
-    assert torch.equal(gate_by_sinks(output, logsumexp, sinks), expected)
+    expected = apply_sink_gate(output, logsumexp, whole)
+    assert torch.equal(apply_sink_gate(output, logsumexp, sinks), expected)
 
 
 def test_a_sink_of_each_head_is_one_for_each_of_its_queries():
@@ -294,8 +294,8 @@ def test_narrow_numbers_are_computed_in_float32(dtype):
     assert torch.equal(sink_softmax(scores, sinks), sink_softmax(scores.float(), sinks.float()).to(dtype))
     assert torch.equal(sink_softmax(scores, sinks.double()), sink_softmax(scores, sinks))
     output, logsumexp = random(HEADS, QUERIES, DIM).to(dtype), random(HEADS, QUERIES).float()
-    expected = gate_by_sinks(output.float(), logsumexp, sinks.float()).to(dtype)
-    assert torch.equal(gate_by_sinks(output, logsumexp, sinks), expected)
+    expected = apply_sink_gate(output.float(), logsumexp, sinks.float()).to(dtype)
+    assert torch.equal(apply_sink_gate(output, logsumexp, sinks), expected)
 
 
 # --- first tokens
@@ -305,7 +305,7 @@ def test_narrow_numbers_are_computed_in_float32(dtype):
 @pytest.mark.parametrize("first", [0, 1, 4, 50])
 def test_every_key_is_seen_by_its_rule(window, first):
     i, j = [0, 3, 30, 7], [0, 1, 3, 4, 5, 6, 7, 8, 28, 29, 30, 31]
-    made = window_with_first(torch.tensor(i), torch.tensor(j), window, first)
+    made = window_mask_with_first_tokens(torch.tensor(i), torch.tensor(j), window, first)
     for a, query in enumerate(i):
         for b, key in enumerate(j):
             near = query - window < key <= query
@@ -315,20 +315,22 @@ def test_every_key_is_seen_by_its_rule(window, first):
 @pytest.mark.parametrize("window", [1, 3])
 def test_without_first_tokens_it_is_visible_of_decoding(window):
     at, one = torch.arange(9), torch.zeros(9).long()
-    assert torch.equal(window_with_first(at, at, window, 0), visible(at, at, one, one, window=window))
+    assert torch.equal(
+        window_mask_with_first_tokens(at, at, window, 0), attention_mask(at, at, one, one, window=window)
+    )
 
 
 def test_in_packed_rows_each_document_keeps_its_own_first_tokens():
     at, of = torch.tensor([0, 1, 2, 3, 0, 1, 2, 3]), torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
-    seen = window_with_first(at, at, 1, 1) & visible(at, at, of, of)
-    alone = window_with_first(at[:4], at[:4], 1, 1)
+    seen = window_mask_with_first_tokens(at, at, 1, 1) & attention_mask(at, at, of, of)
+    alone = window_mask_with_first_tokens(at[:4], at[:4], 1, 1)
     assert torch.equal(seen, torch.block_diag(alone, alone).bool())
 
 
 @pytest.mark.parametrize("keys", range(8))
 @pytest.mark.parametrize(("first", "last"), [(0, 0), (2, 3), (0, 4), (4, 0), (9, 9)])
 def test_the_first_and_the_last_places_are_kept_each_once(keys, first, last):
-    made = places_to_keep(keys, first, last)
+    made = cache_slots_to_keep(keys, first, last)
     expected = [n for n in range(keys) if n < first or n >= keys - last]
     assert made.dtype == torch.int64 and made.tolist() == expected
 
@@ -343,8 +345,8 @@ def streamed(q, k, v, first, window):
     cache = KeyValueCache(k[..., :0, :], v[..., :0, :], at, at)
     outputs = []
     for n in range(q.shape[-2]):
-        places = places_to_keep(cache.positions.shape[-1], first, window - 1)
-        cache = moved(kept(cache, places), torch.arange(len(places)), turn)
+        places = cache_slots_to_keep(cache.positions.shape[-1], first, window - 1)
+        cache = move_positions(keep_slots(cache, places), torch.arange(len(places)), turn)
         here, one = torch.tensor([[len(places)]]), slice(n, n + 1)
         cache = cache.extend(turn(k[..., one, :], here), v[..., one, :], here, torch.zeros_like(here))
         outputs.append(attention(turn(q[..., one, :], here), cache.k, cache.v)[0])
@@ -366,7 +368,7 @@ def test_a_cache_that_closes_its_gaps_bounds_the_distance_to_first_tokens(first,
     near = turn(q, at) @ turn(k, at).mT
     far = turn(q, at.clamp(max=first + window - 1)) @ turn(k, at).mT
     scores = torch.where(at < first, far, near) / math.sqrt(DIM)
-    seen = window_with_first(at, at, window, first)
+    seen = window_mask_with_first_tokens(at, at, window, first)
     expected = scores.masked_fill(~seen, HIDDEN).softmax(-1) @ v
     assert_close(made, expected, rtol=0, atol=1e-10)
     assert cache.positions.shape[-1] == min(20, first + window)
@@ -391,27 +393,34 @@ def test_refuses():
         message = f"scores must be floating and (..., heads, queries, keys), got {got}"
         yield message, sink_softmax, wrong, sinks
         message = f"output must be floating and (..., heads, queries, value_dim), got {got}"
-        yield message, gate_by_sinks, wrong, logsumexp, sinks
+        yield message, apply_sink_gate, wrong, logsumexp, sinks
     shapes = (4,), (1,), (0,), (), (3, 4), (2, 3), (1, 2, 3, 4), (2, 3, 5), (2, 4, 4), (3, 3, 4), (3, 1, 1)
     for wrong in (*map(torch.zeros, shapes), sinks.long(), sinks > 0):
         message = "sinks must be floating and (3,), or (2, 3, 4) where any axis may be 1, "
         message += f"got {wrong.dtype} {tuple(wrong.shape)}"
         yield message, sink_softmax, scores, wrong
-        yield message, gate_by_sinks, output, logsumexp, wrong
+        yield message, apply_sink_gate, output, logsumexp, wrong
     for wrong in (logsumexp[0], logsumexp[:1], logsumexp[..., None], logsumexp.long()):
         got = f"{wrong.dtype} {tuple(wrong.shape)}"
         message = f"logsumexp must be floating and (2, 3, 4), as output, got {got}"
-        yield message, gate_by_sinks, output, wrong, sinks
+        yield message, apply_sink_gate, output, wrong, sinks
     away = " must be on cpu, as all else, got meta"
     yield "sinks" + away, sink_softmax, scores, sinks.to("meta")
-    yield "sinks" + away, gate_by_sinks, output, logsumexp, sinks.to("meta")
-    yield "logsumexp" + away, gate_by_sinks, output, logsumexp.to("meta"), sinks
+    yield "sinks" + away, apply_sink_gate, output, logsumexp, sinks.to("meta")
+    yield "logsumexp" + away, apply_sink_gate, output, logsumexp.to("meta"), sinks
     for window in (0, -1):
-        yield f"window must be at least 1, got {window}", window_with_first, AT, AT, window, 1
-    yield "first must be at least 0, got -1", window_with_first, AT, AT, 1, -1
+        yield f"window must be at least 1, got {window}", window_mask_with_first_tokens, AT, AT, window, 1
+    yield "num_first must be at least 0, got -1", window_mask_with_first_tokens, AT, AT, 1, -1
     for i, j in ((AT[0], AT), (AT, AT[0]), (AT[None], AT)):
         got = f"{tuple(i.shape)} and {tuple(j.shape)}"
-        yield f"positions must be (..., queries) and (..., keys), got {got}", window_with_first, i, j, 1, 1
+        yield (
+            f"positions must be (..., queries) and (..., keys), got {got}",
+            window_mask_with_first_tokens,
+            i,
+            j,
+            1,
+            1,
+        )
     for numbers in ((-1, 0, 0), (0, -1, 0), (0, 0, -1)):
         got = "{}, {} and {}".format(*numbers)
-        yield f"keys, first and last must be at least 0, got {got}", places_to_keep, *numbers
+        yield f"keys, num_first and num_last must be at least 0, got {got}", cache_slots_to_keep, *numbers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets.sinusoidal import shift_matrix, sinusoidal_encoding, sinusoidal_encoding_t2t
-from snippets.sinusoidal_2d import axial_sinusoids, axis_frequencies, grid_places, padded_places
+from snippets.sinusoidal_2d import axial_sinusoids, axis_frequencies, grid_positions, padded_grid_positions
 from tests.peers import peer
 from tests.snippets.common import EXACT, SEEDS, random, refusals
 
@@ -61,7 +61,7 @@ def test_every_channel_is_its_formula(layout, order, closed, pairs, base):
 @pytest.mark.parametrize("span", [None, 1.0, TURN])
 @pytest.mark.parametrize("grid", [(1,), (1, 1), (3, 5), (4, 1), (2, 3, 4)])
 def test_every_place_is_its_formula(start, span, grid):
-    places = grid_places(grid, start=start, span=span)
+    places = grid_positions(grid, start=start, span=span)
     assert places.shape == (*grid, len(grid))
     whole = span is None and start != 0.5
     assert places.dtype == (torch.int64 if whole else torch.float64)
@@ -76,14 +76,14 @@ def test_every_place_is_its_formula(start, span, grid):
 @pytest.mark.parametrize("corner", [(0, 0), (2, 1)])
 def test_a_padded_picture_has_the_places_it_has_alone(start, span, corner):
     (top, left), sizes = corner, [(3, 4), (5, 5), (1, 2)]
-    inside = torch.zeros(3, 7, 6, dtype=torch.bool)
-    for picture, (rows, columns) in zip(inside, sizes, strict=True):
+    valid = torch.zeros(3, 7, 6, dtype=torch.bool)
+    for picture, (rows, columns) in zip(valid, sizes, strict=True):
         picture[top : top + rows, left : left + columns] = True
-    places = padded_places(inside, start=start, span=span)
+    places = padded_grid_positions(valid, start=start, span=span)
     for n, grid in enumerate(sizes):
-        alone = grid_places(grid, start=start, span=span)
+        alone = grid_positions(grid, start=start, span=span)
         assert places.dtype == alone.dtype
-        assert_close(places[n][inside[n]], alone.flatten(0, 1), rtol=0, atol=1e-14)
+        assert_close(places[n][valid[n]], alone.flatten(0, 1), rtol=0, atol=1e-14)
     assert places.isfinite().all()
 
 
@@ -92,7 +92,7 @@ def test_a_padded_picture_has_the_places_it_has_alone(start, span, corner):
 
 def of_picture(grid, dim, **options):
     """Row by row: (rows * columns, dim)."""
-    return axial_sinusoids(grid_places(grid, start=0), dim, **options).flatten(0, 1)
+    return axial_sinusoids(grid_positions(grid, start=0), dim, **options).flatten(0, 1)
 
 
 GRIDS = (1, 1), (3, 5), (8, 2), (14, 14), (40, 30)
@@ -111,7 +111,7 @@ def test_agrees_with_detr(grid, dim, normalize, same_as):
     options = {"normalize": normalize, "scale": TURN}
     shape = torch.Size((1, 3, *grid))
     expected = theirs.build_sine_position_embedding(shape, "cpu", torch.float32, dim // 2, **options)
-    places = grid_places(grid, start=1, span=TURN if normalize else None)
+    places = grid_positions(grid, start=1, span=TURN if normalize else None)
     made = axial_sinusoids(places, dim, **DETR).movedim(-1, 0)[None]
     assert_close(made, expected, rtol=0, atol=1e-5)
     same_as(f"{MODELS}.detr.modeling_detr.DetrSinePositionEmbedding", made, expected)
@@ -124,10 +124,10 @@ def test_agrees_with_detr(grid, dim, normalize, same_as):
 )
 @pytest.mark.parametrize("sizes", [[(7, 9), (3, 9)], [(2, 4), (7, 1)]])
 def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, same_as):
-    inside = torch.zeros(2, 7, 9, dtype=torch.bool)
-    for picture, (rows, columns) in zip(inside, sizes, strict=True):
+    valid = torch.zeros(2, 7, 9, dtype=torch.bool)
+    for picture, (rows, columns) in zip(valid, sizes, strict=True):
         picture[:rows, :columns] = True
-    places = padded_places(inside, start=1, span=TURN)
+    places = padded_grid_positions(valid, start=1, span=TURN)
     dino = peer(f"{MODELS}.grounding_dino.modeling_grounding_dino")
     config = peer("transformers").GroundingDinoConfig(d_model=32)
     assert config.positional_embedding_temperature == 20
@@ -137,16 +137,16 @@ def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, same_as):
         (
             20,
             "grounding_dino.modeling_grounding_dino.GroundingDinoSinePositionEmbedding",
-            dino.GroundingDinoSinePositionEmbedding(config)(inside, inside),
+            dino.GroundingDinoSinePositionEmbedding(config)(valid, valid),
         ),
         (
             10_000,
             "detr.modeling_detr.DetrSinePositionEmbedding",
-            detr.build_sine_position_embedding(*given, True, TURN, mask=inside),
+            detr.build_sine_position_embedding(*given, True, TURN, mask=valid),
         ),
     ):
         made = axial_sinusoids(places, 32, **DETR | {"base": base}).movedim(-1, 1)
-        shown = inside[:, None].expand(-1, 32, -1, -1)
+        shown = valid[:, None].expand(-1, 32, -1, -1)
         assert_close(made[shown], expected[shown], rtol=0, atol=1e-5)
         same_as(f"{MODELS}.{name}", made[shown], expected[shown])
 
@@ -243,7 +243,7 @@ def test_omdet_turbo_lists_places_column_by_column(same_as):
         return omdet.build_2d_sincos_position_embedding(columns, rows, 16)[0]
 
     for grid in GRIDS:
-        places = grid_places(grid, start=0).transpose(0, 1)
+        places = grid_positions(grid, start=0).transpose(0, 1)
         made = axial_sinusoids(places, 16, **COLUMNS_FIRST).flatten(0, 1)
         assert_close(made, theirs(*grid), rtol=0, atol=1e-5)
         where = f"{MODELS}.omdet_turbo.modeling_omdet_turbo.OmDetTurboHybridEncoder"
@@ -288,12 +288,12 @@ def test_conventions_are_one_encoding_in_other_orders(axes):
         assert sorted(channels) == list(range(dim))
     grid = tuple(range(3, 3 + axes))
     given = {"order": orders[0], "layout": "sin_cos"}
-    plain = exact(grid_places(grid, start=0), dim, **given)
+    plain = exact(grid_positions(grid, start=0), dim, **given)
     for places, options in (
-        (grid_places(grid, start=1), given),
-        (grid_places(grid, start=0, span=TURN), given),
-        (grid_places(grid, start=0), given | {"base": 20}),
-        (grid_places(grid, start=0), given | {"closed": True}),
+        (grid_positions(grid, start=1), given),
+        (grid_positions(grid, start=0, span=TURN), given),
+        (grid_positions(grid, start=0), given | {"base": 20}),
+        (grid_positions(grid, start=0), given | {"closed": True}),
     ):
         other = exact(places, dim, **options)
         assert other.shape == plain.shape
@@ -336,7 +336,7 @@ def test_a_shift_along_an_axis_turns_its_half(seed, order, axis, by):
 def test_products_are_a_sum_over_axes(seed, grid, start):
     torch.manual_seed(seed)
     rows, columns = grid
-    places = grid_places(grid, start=start).double()
+    places = grid_positions(grid, start=start).double()
 
     def products(places, order=(0, 1), layout="sin_cos"):
         each = exact(places, 16, order=order, layout=layout).flatten(0, 1)
@@ -375,7 +375,7 @@ def test_transposing_swaps_the_halves(layout, order):
 @pytest.mark.parametrize("columns", [1, 2, 9])
 @pytest.mark.parametrize("start", [0, 1, 0.5])
 def test_flipping_mirrors_each_pair_of_a_half(columns, start):
-    places = grid_places((3, columns), start=start).double()
+    places = grid_positions((3, columns), start=start).double()
     made = exact(places, 24, **DETR).unflatten(-1, (2, 6, 2))  # (rows, columns, half, pair, wave)
     angle = (2 * start + columns - 1) * axis_frequencies(24, 2, 1e4)
     mirror = torch.stack((-angle.cos(), angle.sin(), angle.sin(), angle.cos()), -1).unflatten(-1, (2, 2))
@@ -394,14 +394,14 @@ def test_flipping_mirrors_each_pair_of_a_half(columns, start):
 )
 @pytest.mark.parametrize("grid", [(1, 1), (3, 5), (64, 2), (500, 700)])
 def test_normalised_places_end_at_a_turn(grid):
-    places = grid_places(grid, start=1, span=TURN)
+    places = grid_positions(grid, start=1, span=TURN)
     assert places.min() > 0
     assert_close(places.amax((0, 1)), torch.full((2,), TURN, dtype=torch.float64), **EXACT)
     assert (axis_frequencies(256, 2, 1e4) <= 1).all()
     for times in (2, 3, 7):
-        finer = grid_places(tuple(times * size for size in grid), start=1, span=TURN)
+        finer = grid_positions(tuple(times * size for size in grid), start=1, span=TURN)
         assert_close(finer[times - 1 :: times, times - 1 :: times], places, **EXACT)
-    coarse, fine = (grid_places((size,), start=1, span=TURN) for size in (20, 30))
+    coarse, fine = (grid_positions((size,), start=1, span=TURN) for size in (20, 30))
     again = ((coarse - fine.T).abs().amin(1) < 1e-12).sum()
     assert again == 10  # of 20: only every second one
 
@@ -430,21 +430,21 @@ def test_refuses():
     good = torch.zeros(3, 2)
     for grid in ((), (0, 3), (3, 0), (2, -1, 4)):
         message = f"grid must have a cell or more on each axis, got {grid}"
-        yield message, lambda grid: grid_places(grid, start=0), grid
-    inside = torch.ones(2, 2, dtype=torch.bool)
-    for make, of in ((grid_places, (2, 2)), (padded_places, inside)):
+        yield message, lambda grid: grid_positions(grid, start=0), grid
+    valid = torch.ones(2, 2, dtype=torch.bool)
+    for make, of in ((grid_positions, (2, 2)), (padded_grid_positions, valid)):
         for start in (math.nan, math.inf):
             yield f"start must be a number, got {start}", partial(make, start=start), of
         for span in (0, -1.0, math.nan, math.inf):
             yield f"span must be above 0, or None, got {span}", partial(make, start=0, span=span), of
     for wrong, got in (
-        (inside.long(), "torch.int64 (2, 2)"),
-        (inside[0], "torch.bool (2,)"),
-        (inside[0, 0], "torch.bool ()"),
+        (valid.long(), "torch.int64 (2, 2)"),
+        (valid[0], "torch.bool (2,)"),
+        (valid[0, 0], "torch.bool ()"),
         ([[True]], "list"),
     ):
-        message = f"inside must be torch.bool (..., rows, columns), got {got}"
-        yield message, lambda wrong: padded_places(wrong, start=1), wrong
+        message = f"valid must be torch.bool (..., rows, columns), got {got}"
+        yield message, lambda wrong: padded_grid_positions(wrong, start=1), wrong
     for dim in (0, -4, 2, 6, 7):
         yield f"dim must be a multiple of 4 and at least 4, got {dim}", axis_frequencies, dim, 2, 1e4
         yield (

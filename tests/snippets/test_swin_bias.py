@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from snippets.swin_bias import SwinBias, SwinV2Bias, log_offsets, swin_bias, window_rows
+from snippets.swin_bias import SwinBias, SwinV2Bias, log_spaced_offsets, relative_position_index, swin_bias
 from snippets.vit_table import resize_table
 from tests.peers import peer
 from tests.snippets.common import SEEDS, filled, random, refusals
@@ -42,7 +42,7 @@ def test_every_entry_is_its_formula(seed, grid):
     torch.manual_seed(seed)
     table, (rows, columns) = table_of(grid), grid
     queries, keys = (cells(grid)[torch.randint(rows * columns, (n,))] for n in (4, 5))
-    made, found = swin_bias(queries, keys, table, grid), window_rows(queries, keys, grid)
+    made, found = swin_bias(queries, keys, table, grid), relative_position_index(queries, keys, grid)
     assert made.shape == (HEADS, 4, 5)
     for i, j in itertools.product(range(4), range(5)):
         dy, dx = (queries[i] - keys[j]).tolist()
@@ -58,16 +58,15 @@ def u(d, size):
 @pytest.mark.parametrize("trained", [None, (4, 6)])
 @pytest.mark.parametrize("grid", WINDOWS)
 def test_every_number_of_swin_v2_is_its_formula(grid, trained):
-    made, places = learned(grid, trained=trained), cells(grid)
-    bias, read = made(places, places), log_offsets(grid, trained)
+    made, places = learned(grid, pretrained_window_size=trained), cells(grid)
+    bias, read = made(places, places), log_spaced_offsets(grid, trained)
     rows, columns = trained or grid
     (inner, inner_bias), (outer,) = made.mlp[0].parameters(), made.mlp[2].parameters()
     for i, j in itertools.product(range(len(places)), repeat=2):
         dy, dx = (places[i] - places[j]).tolist()
         given = [u(dy, rows), u(dx, columns)]
-        assert_close(
-            read[window_rows(places, places, grid)[i, j]], torch.tensor(given).double(), rtol=0, atol=1e-7
-        )
+        row = relative_position_index(places, places, grid)[i, j]
+        assert_close(read[row], torch.tensor(given).double(), rtol=0, atol=1e-7)
         if i % 5 and j % 3:
             continue  # enough of them
         hidden = [
@@ -81,7 +80,7 @@ def test_every_number_of_swin_v2_is_its_formula(grid, trained):
 
 def test_the_ends_of_a_window_are_a_little_above_one():
     for grid in WINDOWS[3:]:
-        read = log_offsets(grid)
+        read = log_spaced_offsets(grid)
         assert read.dtype == torch.float64
         assert read.max().item() == -read.min().item() == pytest.approx(math.log2(9) / 3, abs=1e-12)
         assert_close(read.flip(0), -read, rtol=0, atol=0)
@@ -163,7 +162,7 @@ def test_agrees_with_swin_v2(model, kind, grid, trained, same_as):
 @pytest.mark.parametrize("grid", WINDOWS)
 def test_each_row_of_a_table_is_asked_for(grid):
     places = cells(grid)
-    rows = window_rows(places, places, grid)
+    rows = relative_position_index(places, places, grid)
     assert rows.unique().tolist() == list(range((2 * grid[0] - 1) * (2 * grid[1] - 1)))
     assert (rows.diagonal() == len(table_of(grid)) // 2).all()
     assert torch.equal(rows + rows.T, torch.full_like(rows, len(table_of(grid)) - 1))  # there and back
@@ -200,10 +199,10 @@ def test_a_network_in_a_larger_window(old, new):
     before = {
         offset: at_offset(made, *offset) for offset in itertools.product(*(range(1 - n, n) for n in old))
     }
-    made.grid, made.trained = new, old
+    made.window_size, made.pretrained_window_size = new, old
     for offset, bias in before.items():
         assert_close(at_offset(made, *offset), bias, rtol=0, atol=1e-12)
-    made.trained = None
+    made.pretrained_window_size = None
     for (dy, dx), bias in before.items():
         assert_close(at_offset(made, 2 * dy, 2 * dx), bias, rtol=0, atol=1e-12)
     apart = [(at_offset(made, *offset) - bias).abs().max() for offset, bias in before.items() if any(offset)]
@@ -243,7 +242,7 @@ def test_flipping_a_window_flips_offsets():
 def test_a_pair_that_does_not_fit_has_a_row_that_no_table_has(monkeypatch):
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)  # where nothing may be compared
     apart = torch.tensor([[0, 0], [0, 2], [2, 0], [0, -2]])
-    assert window_rows(apart, apart[:1], (2, 2))[:, 0].tolist() == [4, 9, 9, 9]
+    assert relative_position_index(apart, apart[:1], (2, 2))[:, 0].tolist() == [4, 9, 9, 9]
     with pytest.raises((IndexError, RuntimeError)):
         swin_bias(apart, apart[:1], table_of((2, 2)), (2, 2))
 
@@ -264,18 +263,19 @@ def test_gradients():
 def test_refuses():
     places = cells((2, 3))
     for wrong in ((0, 3), (3, 0), (2, -1), (3,), (1, 2, 3), ()):
-        message = f"grid must be rows and columns, of a patch or more, got {wrong}"
-        yield message, window_rows, places, places, wrong
+        message = f"window_size must be rows and columns, of a patch or more, got {wrong}"
+        yield message, relative_position_index, places, places, wrong
         yield message, swin_bias, places, places, table_of((2, 3)), wrong
-        yield message, log_offsets, wrong
+        yield message, log_spaced_offsets, wrong
         yield message, SwinBias, 2, wrong
         yield message, SwinV2Bias, 2, wrong
-        message = f"trained must be rows and columns, of a patch or more, got {wrong}"
-        yield message, log_offsets, (2, 3), wrong
+        message = f"pretrained_window_size must be rows and columns, of a patch or more, got {wrong}"
+        yield message, log_spaced_offsets, (2, 3), wrong
         yield message, SwinV2Bias, 2, (2, 3), wrong
     for wrong in ((1, 3), (2, 1), (1, 1)):
-        message = f"trained must have offsets on each axis where grid has, got {wrong} for (2, 3)"
-        yield message, log_offsets, (2, 3), wrong
+        message = "pretrained_window_size must have offsets on each axis where window_size has, "
+        message += f"got {wrong} for (2, 3)"
+        yield message, log_spaced_offsets, (2, 3), wrong
     for shape in ((14, 2), (16, 2), (15,), (3, 5, 2), ()):
         message = f"table must be (15, heads) for a window of 2 rows and 3 columns, got {shape}"
         yield message, swin_bias, places, places, torch.zeros(shape), (2, 3)
@@ -285,10 +285,10 @@ def test_refuses():
         ([0, 3], "0 rows and 3"),
         ([5, -4], "5 rows and 4"),
     ):
-        message = f"places must lie in a window of 2 rows and 3 columns, got some {apart} columns apart"
+        message = f"coordinates must lie in a window of 2 rows and 3 columns, got some {apart} columns apart"
         pair = torch.tensor([one]), torch.zeros(1, 2).long()
-        yield message, window_rows, *pair, (2, 3)
-        yield message, window_rows, *pair[::-1], (2, 3)
+        yield message, relative_position_index, *pair, (2, 3)
+        yield message, relative_position_index, *pair[::-1], (2, 3)
         yield message, lambda *pair: SwinBias(2, (2, 3))(*pair), *pair
     for i, j in (
         ((2,), (3, 2)),
@@ -299,8 +299,8 @@ def test_refuses():
         ((2, 3, 2), (3, 2)),
         ((2, 3, 2), (1, 3, 2)),
     ):
-        message = f"places must be (..., queries, 2) and (..., keys, 2), got {i} and {j}"
-        yield message, window_rows, torch.zeros(i).long(), torch.zeros(j).long(), (2, 3)
+        message = f"coordinates must be (..., queries, 2) and (..., keys, 2), got {i} and {j}"
+        yield message, relative_position_index, torch.zeros(i).long(), torch.zeros(j).long(), (2, 3)
     for heads in (0, -1):
         yield f"heads must be at least 1, got {heads}", SwinBias, heads, (2, 3)
         yield f"heads and hidden must be at least 1, got {heads} and 512", SwinV2Bias, heads, (2, 3)
@@ -308,11 +308,11 @@ def test_refuses():
 
 
 def test_an_axis_of_one_patch_needs_no_offset_to_measure_by():
-    assert_close(log_offsets((1, 3), (1, 5)), log_offsets((1, 3), (9, 5)), rtol=0, atol=0)
+    assert_close(log_spaced_offsets((1, 3), (1, 5)), log_spaced_offsets((1, 3), (9, 5)), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(("grid", "trained"), [((8, 8), None), ((24, 24), (12, 12)), ((1, 7), None)])
 def test_log_offsets_in_float32_as_on_other_devices_are_near_those_in_float64(grid, trained):
-    near, exact = log_offsets(grid, trained, torch.float32), log_offsets(grid, trained)
+    near, exact = log_spaced_offsets(grid, trained, torch.float32), log_spaced_offsets(grid, trained)
     assert near.dtype == torch.float32
     assert_close(near.double(), exact, rtol=0, atol=1e-6)

@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.testing import assert_close
 
 from snippets.attention import attention, scaled_dot_product
-from snippets.t5_bias import T5Bias, t5_bias, t5_buckets, t5_by_offset
+from snippets.t5_bias import T5Bias, t5_bias, t5_bias_by_offset, t5_buckets
 from tests.peers import peer
 from tests.snippets.common import EXACT, NO_INTEGERS, filled, refusals
 
@@ -114,7 +114,7 @@ def test_causal_buckets_give_all_later_keys_the_bucket_of_the_query(buckets, max
 @pytest.mark.parametrize("queries", [[0], [300], [3, 4, 5], [7, 2]])
 def test_every_entry_is_its_formula(queries, bidirectional):
     keys, table = [*range(7), 150, 600], torch.randn(32, 3)
-    by_offset = t5_by_offset(table, bidirectional=bidirectional)
+    by_offset = t5_bias_by_offset(table, bidirectional=bidirectional)
     made = t5_bias(torch.tensor(queries), torch.tensor(keys), by_offset)
     assert made.shape == (3, len(queries), len(keys))
     for row, i in enumerate(queries):
@@ -299,7 +299,7 @@ def test_refuses():
         yield message, t5_buckets, OFFSETS, buckets
         yield message, T5Bias, 2, buckets
         if buckets >= 0:
-            yield message, t5_by_offset, torch.zeros(buckets, 2)
+            yield message, t5_bias_by_offset, torch.zeros(buckets, 2)
     for buckets in (-2, 0, 1):
         message = f"buckets must be 2 or more, got {buckets}"
         yield message, t5_buckets, OFFSETS, buckets, 128, False
@@ -310,9 +310,9 @@ def test_refuses():
             yield message, t5_buckets, OFFSETS, 32, far, both
             yield message, T5Bias, 2, 32, far, both
     for shape in ((), (32,), (1, 32, 2)):
-        yield f"table must be (buckets, heads), got {shape}", t5_by_offset, torch.zeros(shape)
+        yield f"table must be (buckets, heads), got {shape}", t5_bias_by_offset, torch.zeros(shape)
     for shape in ((), (257,), (3, 0), (3, 256), (1, 3, 257)):  # without a middle
-        message = f"by_offset must be (heads, 2 max_distance + 1), got {shape}"
+        message = f"bias_by_offset must be (heads, 2 max_distance + 1), got {shape}"
         yield message, t5_bias, OFFSETS, OFFSETS, torch.zeros(shape)
     for offsets, got in NO_INTEGERS:
         yield f"offsets must be tensors of uint8 or int8 to int64, got {got}", t5_buckets, offsets
@@ -325,6 +325,6 @@ def test_takes_the_least_distance_that_leaves_something_to_share():
 
 def test_t5_has_128_for_its_largest_distance():
     table = torch.arange(32.0)[:, None]
-    made = t5_by_offset(table)
-    assert torch.equal(made, t5_by_offset(table, max_distance=128))
-    assert not torch.equal(made, t5_by_offset(table, max_distance=129)[:, 1:-1])
+    made = t5_bias_by_offset(table)
+    assert torch.equal(made, t5_bias_by_offset(table, max_distance=128))
+    assert not torch.equal(made, t5_bias_by_offset(table, max_distance=129)[:, 1:-1])

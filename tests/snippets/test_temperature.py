@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.attention import attention, scaled_dot_product
-from snippets.decoding import KeyValueCache, document_positions, moved, visible
+from snippets.decoding import KeyValueCache, attention_mask, document_positions, move_positions
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 from snippets.temperature import (
     log_temperature,
@@ -364,7 +364,7 @@ def test_padding_and_packing_want_positions_of_documents(form):
     documents = torch.tensor([0] * 5 + [1] * 12 + [2] * 12)  # padding, and two texts
     (q, k, v), row = random(3, HEADS, 29, DIM), torch.arange(29)
     at = document_positions(documents)
-    seen = visible(row, row, documents, documents)
+    seen = attention_mask(row, row, documents, documents)
     made = attend(by_rope, form, q, k, v, at, at, seen)
     counted = attend(by_rope, form, q, k, v, row, row, seen)
     plain = attend(by_rope, None, q, k, v, at, at, seen)
@@ -390,7 +390,7 @@ def test_padding_and_packing_want_positions_of_documents(form):
 def test_a_cache_that_is_moved_needs_no_other_turn(form):
     (q, k, v), at = random(3, 1, HEADS, 12, DIM), torch.arange(12)[None]
     cache = KeyValueCache(turn(k, at), v, at, torch.zeros_like(at))
-    cache = moved(cache, at + 40, turn)
+    cache = move_positions(cache, at + 40, turn)
     here = torch.tensor([[52]])
     query = turn(scale_queries(q[..., -1:, :], form(here).double()), here)
     made, _ = attention(query, cache.k, cache.v)

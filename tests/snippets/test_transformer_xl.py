@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from snippets.attention import attention, scaled_dot_product
 from snippets.transformer_xl import (
     TransformerXLScores,
-    distance_rows,
+    distance_encodings,
     relative_shift,
     transformer_xl_scores,
 )
@@ -57,7 +57,7 @@ def test_every_score_is_its_formula(width, heads, queries, keys):
 
 
 def test_rows_are_sines_and_then_cosines_from_the_farthest_to_the_nearest():
-    rows = distance_rows(300, 6, torch.float64)
+    rows = distance_encodings(300, 6, torch.float64)
     for row, distance in ((0, 299), (1, 298), (298, 1), (299, 0)):
         angles = [distance * 10000 ** (-2 * p / 6) for p in range(3)]
         expected = [math.sin(x) for x in angles] + [math.cos(x) for x in angles]
@@ -66,7 +66,7 @@ def test_rows_are_sines_and_then_cosines_from_the_farthest_to_the_nearest():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_a_narrow_dtype_costs_its_own_rounding_and_no_more(dtype):
-    exact, made = distance_rows(1024, 64, torch.float64), distance_rows(1024, 64, dtype)
+    exact, made = distance_encodings(1024, 64, torch.float64), distance_encodings(1024, 64, dtype)
     assert made.dtype == dtype
     assert (made - exact).abs().max() < 1e-4 + torch.finfo(dtype).eps / 2
 
@@ -112,7 +112,9 @@ def test_multiplying_by_rows_without_a_shift_is_another_thing(tokens, width, hea
     dim, score = width // heads, layer(width, heads)
     q, k = (heads_of(tokens, heads=heads, dim=dim) for _ in range(2))
     rows = (
-        score.project(distance_rows(tokens, width, torch.float64)).unflatten(-1, (heads, dim)).transpose(0, 1)
+        score.project(distance_encodings(tokens, width, torch.float64))
+        .unflatten(-1, (heads, dim))
+        .transpose(0, 1)
     )
     naive = ((q + score.u[:, None]) @ k.mT + (q + score.v[:, None]) @ rows.mT) / math.sqrt(dim)
     gaps = (naive - score(q, k)).tril().abs()
@@ -142,7 +144,7 @@ def test_rows_agree_with_xlnet(same_as):
     frequencies = 1 / 10000 ** (torch.arange(0, 16, 2, dtype=torch.float64) / 16)
     distances = torch.arange(99, -1, -1, dtype=torch.float64)
     expected = modeling.XLNetModel.positional_embedding(distances, frequencies)
-    made = distance_rows(100, 16, torch.float64)
+    made = distance_encodings(100, 16, torch.float64)
     assert_close(made, expected[:, 0], **EXACT)
     same_as("transformers.models.xlnet.modeling_xlnet.XLNetModel (rows)", made, expected[:, 0])
 
@@ -203,7 +205,7 @@ def test_xlnet_has_both_directions_by_default_with_rows_for_later_keys():
     model = modeling.XLNetModel(modeling.XLNetConfig(vocab_size=7, d_model=8, n_head=2, n_layer=1, d_inner=8))
     assert model.attn_type == "bi"
     rows = model.relative_positional_encoding(3, 8)[:, 0]  # the first, distance keys, is never used
-    assert_close(rows[1:], distance_rows(8, 8, later=2))
+    assert_close(rows[1:], distance_encodings(8, 8, later=2))
 
 
 @settings(max_examples=15)
@@ -219,8 +221,8 @@ def test_both_directions_differ_for_later_keys_only(seed, queries, more):
 
 
 def test_rows_of_later_keys_are_those_of_earlier_ones_with_other_sines():
-    rows = distance_rows(6, 8, torch.float64, later=3)
-    assert_close(rows[:6], distance_rows(6, 8, torch.float64), **EXACT)
+    rows = distance_encodings(6, 8, torch.float64, later=3)
+    assert_close(rows[:6], distance_encodings(6, 8, torch.float64), **EXACT)
     turned = torch.tensor([-1.0] * 4 + [1.0] * 4).double()
     assert_close(rows[6:], rows[[4, 3, 2]] * turned, **EXACT)
 
@@ -306,12 +308,12 @@ def test_layers_may_share_u_and_v():
 @refusals
 def test_refuses():
     for width in (0, -2, 1, 7):
-        yield f"width must be even and at least 2, got {width}", distance_rows, 3, width
+        yield f"width must be even and at least 2, got {width}", distance_encodings, 3, width
     for dim, heads in ((8, 3), (8, 0), (0, 1), (3, 3), (-8, 2), (4, 8)):
         message = f"dim must be even and a multiple of heads, got {dim} and {heads}"
         yield message, TransformerXLScores, dim, heads
     for dtype in (torch.int64, torch.bool):
-        yield f"dtype must be a floating dtype, got {dtype}", distance_rows, 3, 4, dtype
+        yield f"dtype must be a floating dtype, got {dtype}", distance_encodings, 3, 4, dtype
     for name, place, shape, want in (
         ("k", 1, (2, 5, 3), (2, 5, 4)),
         ("k", 1, (4, 5, 4), (2, 5, 4)),
@@ -328,5 +330,5 @@ def test_refuses():
 
 
 def test_takes_the_least_width_and_the_smallest_layer():
-    assert distance_rows(3, 2).shape == (3, 2)
+    assert distance_encodings(3, 2).shape == (3, 2)
     assert TransformerXLScores(2, 1).u.shape == (1, 2)

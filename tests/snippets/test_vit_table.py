@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from snippets import vit_table
-from snippets.vit_table import CONVENTIONS, AddGridTable, resize_table, table_rows
+from snippets.vit_table import CONVENTIONS, AddGridTable, position_index, resize_table
 from tests.peers import peer
 from tests.snippets.common import EXACT, SEEDS, filled, random, refusals
 
@@ -89,8 +89,8 @@ def test_every_cell_is_its_formula(convention, seed, grid, to, extra):
 def test_rows_of_places_count_row_by_row_after_the_extra_ones(grid, extra):
     places = torch.cartesian_prod(*map(torch.arange, grid)).view(-1, 2)
     expected = torch.arange(extra, extra + grid[0] * grid[1])
-    assert torch.equal(table_rows(places, grid, extra=extra), expected)
-    assert torch.equal(table_rows(places.flip(0).to(torch.uint8), grid, extra=extra), expected.flip(0))
+    assert torch.equal(position_index(places, grid, extra=extra), expected)
+    assert torch.equal(position_index(places.flip(0).to(torch.uint8), grid, extra=extra), expected.flip(0))
 
 
 @pytest.mark.skipif(not torch.__version__.startswith("2.13.0"), reason="said of this version")
@@ -506,7 +506,7 @@ def test_refuses():
     for wrong in ((0, 3), (3, 0), (2, -1), (3,), (1, 2, 3), ()):
         yield f"grid {GRID} {wrong}", lambda wrong: resized(table, wrong, (2, 2), "bicubic", 1), wrong
         yield f"to {GRID} {wrong}", lambda wrong: resized(table, (3, 4), wrong, "bicubic", 1), wrong
-        yield f"grid {GRID} {wrong}", lambda wrong: table_rows(place, wrong, extra=0), wrong
+        yield f"grid {GRID} {wrong}", lambda wrong: position_index(place, wrong, extra=0), wrong
         yield (
             f"grid {GRID} {wrong}",
             lambda wrong: AddGridTable(wrong, 2, extra=1, convention="bicubic"),
@@ -517,7 +517,7 @@ def test_refuses():
     for extra in (-1, -5):
         message = f"extra must not be below 0, got {extra}"
         yield message, lambda extra: resized(table, (3, 4), (2, 2), "bicubic", extra), extra
-        yield message, lambda extra: table_rows(place, (3, 4), extra=extra), extra
+        yield message, lambda extra: position_index(place, (3, 4), extra=extra), extra
         yield message, lambda extra: AddGridTable((3, 4), 2, extra=extra, convention="bicubic"), extra
     for shape in ((12, 2), (14, 2), (13,), (), (2, 13)):
         message = f"table must be (..., 13, dim) for 3 rows of 4 patches and 1 before, got {shape}"
@@ -535,11 +535,11 @@ def test_refuses():
     yield "x must be of a floating dtype, got torch.int64", lambda: add()(torch.zeros(7, 4).long())
     for shape in ((), (2, 3), (1,)):
         message = f"places must be (..., 2), got {shape}"
-        yield message, lambda shape: table_rows(torch.zeros(shape).long(), (3, 4), extra=0), shape
+        yield message, lambda shape: position_index(torch.zeros(shape).long(), (3, 4), extra=0), shape
     for place, got in (
         ([3, 0], "rows must be 0 to 2, got 3 to 3"),
         ([-1, 0], "rows must be 0 to 2, got -1 to -1"),
         ([0, 4], "columns must be 0 to 3, got 4 to 4"),
         ([2, -1], "columns must be 0 to 3, got -1 to -1"),
     ):
-        yield got, lambda place: table_rows(torch.tensor(place), (3, 4), extra=0), place
+        yield got, lambda place: position_index(torch.tensor(place), (3, 4), extra=0), place

@@ -27,7 +27,7 @@ from snippets.rope_scaling import (
     yarn,
 )
 from snippets.sinusoidal import sinusoidal_encoding
-from snippets.t5_bias import t5_bias, t5_by_offset
+from snippets.t5_bias import t5_bias, t5_bias_by_offset
 from snippets.xpos import apply_xpos, xpos_tables
 from tests.peers import peer
 from tests.peers.turned import ROPE
@@ -711,7 +711,7 @@ def test_a_rotation_with_axes_in_another_order_says_which_it_was_given():
 
 
 def attending(bias=None, window=None, causal=True, sink=None, steep=None):
-    """An attention: bias(i, j) to (heads, queries, keys), window and causal as visible has them."""
+    """An attention: bias(i, j) to (heads, queries, keys), window and causal as attention_mask has them."""
 
     def attend(q, k, v, i, j):
         steps = i[:, None] - j
@@ -738,7 +738,7 @@ def turned(q, k, v, i, j):
 
 ALIBI = attending(lambda i, j: alibi_bias(i, j, alibi_slopes(2)))
 TABLE = torch.randn(32, 2, generator=torch.Generator().manual_seed(2))
-T5 = attending(lambda i, j: t5_bias(i, j, t5_by_offset(TABLE, bidirectional=False)))
+T5 = attending(lambda i, j: t5_bias(i, j, t5_bias_by_offset(TABLE, bidirectional=False)))
 
 
 @pytest.mark.parametrize("attend", [ALIBI, T5, turned], ids=["alibi", "t5_bias", "rope"])

@@ -21,7 +21,7 @@ from check_positions.checker import (
     check_transformers,
     main,
     read_layers,
-    small,
+    small_config,
 )
 from findings import failing, one, proportional, turning, verdicts
 from snippets.block import Decoder, Encoding
@@ -216,7 +216,7 @@ def plain():
 def decoder():
     torch.manual_seed(0)
     made = plain()
-    check_positions.enliven(made)
+    check_positions.scale_up_weights(made)
     return made
 
 
@@ -392,7 +392,7 @@ def test_a_model_that_refuses_a_batch_is_asked_all_else():
     assert not failing(findings)
     told = [each for each in findings if each.check == "alone_in_batch"]
     assert [each.verdict for each in told] == ["no power", "passes"]
-    assert told[0].asked == "The model could not run a batch of three sequences:"
+    assert told[0].question == "The model could not run a batch of three sequences:"
     assert "model must take ids (3, 24), mask None, positions None, no cache; it raised RuntimeError" in (
         told[0].found
     )
@@ -726,7 +726,8 @@ def test_the_command_gives_json(tmp_path, capsys):
     assert main(["transformers:" + written(tmp_path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert {each["check"]: each["verdict"] for each in told}["layers_as_configured"] == "passes"
-    assert set(told[0]) == {"check", "verdict", "asked", "expected", "found", "tolerance", "where", "cause"}
+    keys = {"check", "verdict", "question", "expected", "found", "tolerance", "where", "cause"}
+    assert set(told[0]) == keys
 
 
 @pytest.mark.parametrize(
@@ -734,7 +735,7 @@ def test_the_command_gives_json(tmp_path, capsys):
 )
 def test_a_rotation_that_is_not_configured_fails_in_its_layers(model_type, verdict, tmp_path):
     transformers = peer("transformers")
-    config = small(transformers.CONFIG_MAPPING[model_type](vocab_size=200), layers=2)
+    config = small_config(transformers.CONFIG_MAPPING[model_type](vocab_size=200), layers=2)
     model = transformers.AutoModelForCausalLM.from_config(config)
     layers = read_layers(model, lambda token: model(torch.full((1, 40), token)))
     right = dict(config.rope_parameters)
@@ -768,7 +769,7 @@ def test_v_jepa_2_of_the_pinned_library_fails(tmp_path, capsys):
 def test_a_folder_with_weights_is_loaded_as_it_is(tmp_path):
     transformers = peer("transformers")
     model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**LLAMA))
-    check_positions.enliven(model)
+    check_positions.scale_up_weights(model)
     model.save_pretrained(tmp_path)
     findings = check_transformers(tmp_path)
     assert not failing(findings)
@@ -932,14 +933,14 @@ def test_a_model_that_cannot_run_is_named_with_what_it_raised(tmp_path, monkeypa
 
 def test_a_model_with_all_its_heads_is_built_only_if_it_is_not_too_large(tmp_path, monkeypatch, capsys):
     """Few heads fail here; with all of them it has more numbers than are allowed."""
-    narrow = check_positions.small
+    narrow = check_positions.small_config
 
     def small(config, layers=6, heads=4):
         made = narrow(config, layers, heads)
         made.num_key_value_heads = 3 if heads == 4 else made.num_key_value_heads
         return made
 
-    monkeypatch.setattr(check_positions, "small", small)
+    monkeypatch.setattr(check_positions, "small_config", small)
     path = "transformers:" + written(tmp_path, num_attention_heads=8, num_key_value_heads=8)
     assert main([path]) == 0
     monkeypatch.setattr(check_positions, "LARGEST", 1)
@@ -997,7 +998,7 @@ def test_without_transformers_the_command_says_so(tmp_path, monkeypatch, capsys)
 
 def test_a_small_configuration_keeps_what_positions_depend_on():
     config = peer("transformers").CONFIG_MAPPING["gemma3_text"]()
-    made = small(config)
+    made = small_config(config)
     assert made.num_hidden_layers == 6
     assert made.rope_parameters == config.rope_parameters
     assert made.head_dim == config.head_dim

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from check_positions import checker as check_positions
-from check_positions.config import TABLE, printed, read_config, table
+from check_positions.config import TABLE, format_report, read_config, table
 from experiments import configurations as asked
 from experiments import dialect_outcomes
 from snippets.rope import rope_frequencies
@@ -69,7 +69,7 @@ def each(kinds, fast=FAST):
 
 
 def of(parts, kind):
-    return [part.words for part in parts if part.kind == kind]
+    return [part.text for part in parts if part.kind == kind]
 
 
 def answer(**config):
@@ -138,14 +138,15 @@ def test_switches_of_a_kind_are_flipped():
     for kind, (key, on) in asked.SWITCHES.items():
         for off in ({}, {key: None}, {key: "nope" if on != "true" else False}):
             parts = answer(model_type=kind, **off)
-            assert not of(parts, "code") and "no RoPE" in parts[0].words and key in printed(parts)
+            assert not of(parts, "code") and "no RoPE" in parts[0].text and key in format_report(parts)
 
 
 @pytest.mark.peer
 @pytest.mark.claim(
     "add-windows-hide-the-same",
     "In small random gemma2, gpt_oss, cohere2, llama4_text, mistral and modernbert models of transformers "
-    "5.23.0, the mask of each layer leaves exactly the keys that `visible` in the printed calls leaves.",
+    "5.23.0, the mask of each layer leaves exactly the keys that `attention_mask` in the printed calls "
+    "leaves.",
 )
 @pytest.mark.parametrize("kind", ["gemma2", "gpt_oss", "cohere2", "llama4_text", "mistral", "modernbert"])
 def test_printed_windows_are_those_of_the_model(kind, built):
@@ -385,7 +386,7 @@ def test_a_sink_and_a_window_together_are_attention_of_gpt_oss(built):
     for block in list(asked.printed(parts).values())[:2]:
         asked.run(block, known)
     asked.run(code, known)
-    mask = torch.where(known["seen"], 0.0, -torch.inf)[None, None]
+    mask = torch.where(known["mask"], 0.0, -torch.inf)[None, None]
     turned = module.apply_rotary_pos_emb(q, k, *built("gpt_oss").model.rotary_emb(q, torch.arange(48)[None]))
     kept, attention.num_key_value_groups = attention.num_key_value_groups, 1
     theirs, _ = module.eager_attention_forward(attention, *turned, v, mask, scaling=config.head_dim**-0.5)
@@ -446,8 +447,8 @@ def test_at_least_thirty_are_broken():
 @given(st.text() | JSON.map(json.dumps))
 def test_no_text_raises(text):
     parts = read_config(text)
-    assert parts and all(isinstance(part.words, str) for part in parts)
-    printed(parts)
+    assert parts and all(isinstance(part.text, str) for part in parts)
+    format_report(parts)
 
 
 def test_ten_thousand_brackets_do_not_raise():
@@ -472,7 +473,7 @@ def test_no_text_that_is_read_gets_into_code(text):
     parts = answer(**config)
     assert of(parts, "guess") and of(parts, "mind")
     assert not any(text in code for code in of(parts, "code") + of(parts, "guess"))
-    assert not any(sign in printed(parts) for sign in "\x1b\x9b\u202e")
+    assert not any(sign in format_report(parts) for sign in "\x1b\x9b\u202e")
     parts = answer(**(config | {"layer_types": [text] * 26, "rope_scaling": {"type": text}}))
     assert not of(parts, "code") and not of(parts, "guess")
 
@@ -594,7 +595,7 @@ def test_the_command_prints_the_answer(tmp_path):
     file = tmp_path / "config.json"
     file.write_text('\ufeff{"model_type": "llama"}', encoding="utf-8")
     said, code = command(file)
-    assert said == printed(answer(model_type="llama")) and code == 0
+    assert said == format_report(answer(model_type="llama")) and code == 0
     file.write_text("[]")
     said, code = command(file)
     assert "A config.json must be a JSON object" in said and code == 1

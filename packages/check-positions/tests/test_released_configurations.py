@@ -204,12 +204,12 @@ def outputs(q, k, v, kind, mask, sinks):
 
 def words_of(parts):
     """All that it says, without its calls."""
-    return "\n".join(part.words for part in parts if part.kind not in ("code", "guess"))
+    return "\n".join(part.text for part in parts if part.kind not in ("code", "guess"))
 
 
 def live(parts):
     """Lines of code that are no comments."""
-    lines = "\n".join(part.words for part in parts if part.kind in ("code", "guess")).splitlines()
+    lines = "\n".join(part.text for part in parts if part.kind in ("code", "guess")).splitlines()
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
@@ -270,10 +270,10 @@ def wrong(case, parts, far=False):
             if apart > 2e-5:
                 return f"layer {layer}: {name} is {apart:.1e} off"
         mask = seen(kind, positions)
-        if "seen" in then and not then["seen"].expand_as(mask).equal(mask):
+        if "mask" in then and not then["mask"].expand_as(mask).equal(mask):
             return f"layer {layer}: other keys are seen"
         plain = positions[:, None] >= positions if not kind.get("both") else torch.ones_like(mask)
-        if "seen" not in then and not mask.equal(plain):
+        if "mask" not in then and not mask.equal(plain):
             return f"layer {layer}: its window is lost"
         if "output" in then:
             want = outputs(q, k, given["v"].double(), kind, mask, given["sinks"].double())
@@ -298,7 +298,7 @@ def faults(case, parts):
     answer = case.right.get("answer", "calls")
     if answer == "either":
         answer = "calls" if live(parts) else "guess"
-    code = "\n".join(part.words for part in parts if part.kind in ("code", "guess"))
+    code = "\n".join(part.text for part in parts if part.kind in ("code", "guess"))
     if answer == "calls":
         if not live(parts):
             found.append("no calls")
@@ -326,7 +326,7 @@ def faults(case, parts):
 
 def silent(case, parts):
     """Keys that speak of positions, are not named, and change nothing."""
-    words = "\n".join(part.words for part in parts)
+    words = "\n".join(part.text for part in parts)
     bare = case.right.get("answer") == "none"
     for place, key in _keys(case.config):
         of = _at(case.config, place)
@@ -426,10 +426,10 @@ def test_a_wrong_answer_is_found():
         ("(128", "(64"),
         ("1.2079", "1.2"),
     ):
-        changed = [part._replace(words=part.words.replace(of, to)) for part in parts]
+        changed = [part._replace(text=part.text.replace(of, to)) for part in parts]
         assert changed != parts and faults(case, changed), of
     commented = [
-        part._replace(words=re.sub("(?m)^", "# ", part.words)) if part.kind == "code" else part
+        part._replace(text=re.sub("(?m)^", "# ", part.text)) if part.kind == "code" else part
         for part in parts
     ]
     assert "no calls" in faults(case, commented)
@@ -450,7 +450,7 @@ def built(case):
     config = peer("transformers").CONFIG_MAPPING[kind](**json.loads(json.dumps(given))).get_text_config()
     torch.manual_seed(0)
     enough = max(case.layers.index(letter) for letter in set(case.layers)) + 2
-    small = check_positions.small(config, layers=enough, heads=16 if kind == "falcon_h1" else 4)
+    small = check_positions.small_config(config, layers=enough, heads=16 if kind == "falcon_h1" else 4)
     return config, asked.class_of(small)(small).eval()
 
 

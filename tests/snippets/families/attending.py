@@ -32,7 +32,7 @@ def vectors(batch, tokens, heads=KEY_HEADS):
 
 
 def attended(batch, tokens):
-    return *vectors(batch, tokens), decoding.visible(*places(batch, tokens))
+    return *vectors(batch, tokens), decoding.attention_mask(*places(batch, tokens))
 
 
 def biased(batch, tokens):
@@ -56,8 +56,8 @@ def one_more(k, v, at, of):
 
 
 def written(k, v, at, of):
-    cache = decoding.with_room(decoding.KeyValueCache(k, v, at, of), 20)
-    decoding.write(
+    cache = decoding.pad_cache(decoding.KeyValueCache(k, v, at, of), 20)
+    decoding.write_slots(
         cache,
         torch.arange(3, 4, device=k.device),
         *(x[..., -1:, :] for x in (k, v)),
@@ -68,7 +68,7 @@ def written(k, v, at, of):
 
 
 def dropped(k, v, at, of, places):
-    return parts(decoding.kept(decoding.KeyValueCache(k, v, at, of), places))
+    return parts(decoding.keep_slots(decoding.KeyValueCache(k, v, at, of), places))
 
 
 def some(batch, tokens):
@@ -77,7 +77,7 @@ def some(batch, tokens):
 
 def shifted(k, v, at, of, positions):
     turn = lambda k, by: k * (1 + by[..., None, :, None]).to(k)  # noqa: E731
-    return parts(decoding.moved(decoding.KeyValueCache(k, v, at, of), positions, turn))
+    return parts(decoding.move_positions(decoding.KeyValueCache(k, v, at, of), positions, turn))
 
 
 def elsewhere(batch, tokens):
@@ -85,7 +85,7 @@ def elsewhere(batch, tokens):
 
 
 def masked(at, keys, of, key_of):
-    mod = decoding.flex_visible(at, keys, of, key_of, window=3)
+    mod = decoding.flex_attention_mask(at, keys, of, key_of, window=3)
     i, j = (torch.arange(x.shape[-1], device=x.device) for x in (at, keys))
     return mod(torch.zeros_like(i[:1]), None, i[:, None], j)
 
@@ -126,7 +126,7 @@ class OneBlock(nn.Module):
         self.block, self.encoding = block.Block(HEADS * WIDTH, HEADS), block.Encoding()
 
     def forward(self, x, at, of):
-        mask = block.additive_mask(decoding.visible(at, at, of, of), None, x.dtype)
+        mask = block.additive_mask(decoding.attention_mask(at, at, of, of), None, x.dtype)
         x, (k, v) = self.block(x, self.encoding, at, at, at, mask)
         return torch.cat((x, *(kept.transpose(1, 2).flatten(-2) for kept in (k, v))), -1)
 
@@ -153,7 +153,7 @@ def ids(batch, tokens):
 
 
 def seen_and_bias(batch, tokens):
-    return decoding.visible(*places(batch, tokens)), torch.randn(HEADS, tokens, tokens + 2)
+    return decoding.attention_mask(*places(batch, tokens)), torch.randn(HEADS, tokens, tokens + 2)
 
 
 def scores(batch, tokens):
@@ -198,23 +198,23 @@ CASES = [
         for options in ({}, {"causal": True}, {"rotate": torch.neg, "score": nearness})
     ),
     Case(decoding.document_positions, decoding.document_positions, documents),
-    Case(decoding.visible, decoding.visible, places),
-    Case(decoding.visible, partial(decoding.visible, causal=False, window=3), places),
+    Case(decoding.attention_mask, decoding.attention_mask, places),
+    Case(decoding.attention_mask, partial(decoding.attention_mask, causal=False, window=3), places),
     Case(decoding.KeyValueCache, lambda: one_more, cached),
-    Case(decoding.kept, dropped, some),
-    Case(decoding.moved, shifted, elsewhere),
-    Case(decoding.write, written, cached),
+    Case(decoding.keep_slots, dropped, some),
+    Case(decoding.move_positions, shifted, elsewhere),
+    Case(decoding.write_slots, written, cached),
     Case(decoding.attend, decoding.attend, attended),
     Case(decoding.attend, decoding.attend, biased),
-    Case(decoding.flex_visible, masked, places),
+    Case(decoding.flex_attention_mask, masked, places),
     Case(decoding.flex_bias, scored, by_distance),
     Case(sinks.sink_softmax, sinks.sink_softmax, scores),
     Case(sinks.sink_softmax, sinks.sink_softmax, lambda *n: (scores(*n)[0], summed(*n)[1])),
-    Case(sinks.gate_by_sinks, sinks.gate_by_sinks, summed),
-    Case(sinks.gate_by_sinks, sinks.gate_by_sinks, lambda *n: (*summed(*n)[:2], torch.randn(HEADS))),
+    Case(sinks.apply_sink_gate, sinks.apply_sink_gate, summed),
+    Case(sinks.apply_sink_gate, sinks.apply_sink_gate, lambda *n: (*summed(*n)[:2], torch.randn(HEADS))),
     Case(
-        sinks.window_with_first,
-        partial(sinks.window_with_first, window=3, first=2),
+        sinks.window_mask_with_first_tokens,
+        partial(sinks.window_mask_with_first_tokens, window=3, num_first=2),
         lambda *n: places(*n)[:2],
     ),
     *temperatures(),

@@ -11,8 +11,8 @@ from snippets.clipped_bias import ClippedBias, clipped_bias, clipped_bias_consec
 from snippets.fire import FireBias
 from snippets.kerple import KerpleLog, KerplePower, kerple_log_bias, kerple_power_bias
 from snippets.sandwich import sandwich_bias
-from snippets.swin_bias import SwinBias, SwinV2Bias, swin_bias, swin_bias_consecutive, window_rows
-from snippets.t5_bias import T5Bias, t5_bias, t5_bias_consecutive, t5_buckets, t5_by_offset
+from snippets.swin_bias import SwinBias, SwinV2Bias, relative_position_index, swin_bias, swin_bias_consecutive
+from snippets.t5_bias import T5Bias, t5_bias, t5_bias_by_offset, t5_bias_consecutive, t5_buckets
 from tests.snippets.fitness import Case
 
 HEADS = 3
@@ -114,19 +114,19 @@ def places(batch, tokens):
 
 
 CASES = [
-    Case(window_rows, partial(window_rows, grid=WINDOW), places),
+    Case(relative_position_index, partial(relative_position_index, window_size=WINDOW), places),
     Case(
         swin_bias,
-        partial(swin_bias, grid=WINDOW),
+        partial(swin_bias, window_size=WINDOW),
         lambda *sizes: (*places(*sizes), torch.randn(35, HEADS)),
     ),
-    Case(swin_bias_consecutive, partial(swin_bias_consecutive, grid=WINDOW), tables_of(35)),
+    Case(swin_bias_consecutive, partial(swin_bias_consecutive, window_size=WINDOW), tables_of(35)),
     Case(SwinBias, partial(SwinBias, HEADS, WINDOW), places),
     Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, hidden=9), places),
-    Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, trained=(3, 3), hidden=9), places),
+    Case(SwinV2Bias, partial(SwinV2Bias, HEADS, WINDOW, pretrained_window_size=(3, 3), hidden=9), places),
     Case(t5_buckets, t5_buckets, offsets),
     Case(t5_buckets, partial(t5_buckets, bidirectional=False), offsets),
-    Case(t5_by_offset, t5_by_offset, tables_of(32)),
+    Case(t5_bias_by_offset, t5_bias_by_offset, tables_of(32)),
     *(
         Case(function, call, beside(*shapes, make=make), (0, 1) if function is sandwich_bias else ())
         for make in (pair, rows)

@@ -16,11 +16,11 @@ from snippets.deberta import (
 from snippets.forgetting import ForgetGates, forgetting_bias, wall_scores
 from snippets.local_global import (
     LocalGlobal,
-    local_global_rows,
+    local_global_index,
     local_global_scores,
     local_global_scores_consecutive,
 )
-from snippets.path_attention import PathTurns, path_keys, path_scores
+from snippets.path_attention import PathProjection, path_keys, path_scores
 from snippets.relative_logits import RelativeLogits, clip_norm, relative_logits
 from snippets.shaw import (
     ShawTables,
@@ -152,11 +152,11 @@ def faded(heads):
 
 
 class Turns(torch.nn.Module):
-    """PathTurns: its w and, as one more channel, its beta."""
+    """PathProjection: its w and, as one more channel, its beta."""
 
     def __init__(self):
         super().__init__()
-        self.turns = PathTurns(DIM, HEADS, 5, 3)
+        self.turns = PathProjection(DIM, HEADS, 5, 3)
 
     def forward(self, x):
         w, beta = self.turns(x)
@@ -191,7 +191,7 @@ CASES = [
         for rows in (1, 11, 41)
     ),
     Case(relative_logits, relative_logits, mixing(DIM, 12)),
-    Case(clip_norm, partial(clip_norm, most=2.0), lambda *sizes: mixing()(*sizes)[:1]),
+    Case(clip_norm, partial(clip_norm, max_norm=2.0), lambda *sizes: mixing()(*sizes)[:1]),
     *(
         Case(RelativeLogits, partial(RelativeLogits, DIM, HEADS, 3, 12, most), mixing())
         for most in (None, 0.5)
@@ -214,7 +214,7 @@ CASES = [
         for block, heads in ((3, 3), (64, HEADS))
     ),
     *(Case(path_keys, partial(path_keys, block=block), turning(HEADS)) for block in (3, 64)),
-    Case(PathTurns, Turns, lambda *sizes: (torch.randn(*sizes, DIM),)),
+    Case(PathProjection, Turns, lambda *sizes: (torch.randn(*sizes, DIM),)),
     Case(log_buckets, partial(log_buckets, span=8, max_distance=20), lambda *sizes: places(*sizes)[:1]),
     Case(deberta_scores, deberta_scores, vectors(3, (HEADS, 10, DIM), (HEADS, 10, DIM))),
     Case(
@@ -233,7 +233,7 @@ CASES = [
     Case(relative_shift, relative_shift, lambda *sizes: (torch.randn(*sizes),)),
     Case(transformer_xl_scores, transformer_xl_scores, xl_rows),
     *(Case(of, of, vectors(3, (11, DIM), place=False)) for of in (cope_scores, cope_scores_compiled)),
-    Case(local_global_rows, partial(local_global_rows, window=2, width=3, rings=3), places),
+    Case(local_global_index, partial(local_global_index, window=2, width=3, far_buckets=3), places),
     Case(
         local_global_scores,
         partial(local_global_scores, width=3),

@@ -122,8 +122,8 @@ CASES = [
         for convert in (rope.interleaved_to_half, rope.half_to_interleaved)
     ),
     Case(
-        axial_rope.axes_tables,
-        axial_rope.axes_tables,
+        axial_rope.axial_rope_tables,
+        axial_rope.axial_rope_tables,
         lambda batch, tokens: (
             torch.randint(0, 9, (batch, tokens, 2)),
             axial_rope.axial_frequencies(WIDTH, "each", 1e4),
@@ -132,11 +132,11 @@ CASES = [
     ),
     *(
         Case(
-            axial_rope.turn_by_axes,
-            partial(axial_rope.turn_by_axes, layout=layout),
+            axial_rope.apply_axial_rope,
+            partial(axial_rope.apply_axial_rope, layout=layout),
             lambda batch, tokens: (
                 torch.randn(batch, HEADS, tokens, WIDTH),
-                *axial_rope.axes_tables(
+                *axial_rope.axial_rope_tables(
                     torch.randint(0, 9, (batch, 1, tokens, 2)),
                     axial_rope.axial_frequencies(WIDTH, "each", 1e4),
                 ),
@@ -218,16 +218,16 @@ CASES = [
     ),
     *(
         Case(
-            sinusoidal_2d.padded_places,
-            partial(sinusoidal_2d.padded_places, start=1, span=span),
+            sinusoidal_2d.padded_grid_positions,
+            partial(sinusoidal_2d.padded_grid_positions, start=1, span=span),
             lambda batch, tokens: (torch.rand(batch, tokens, 3) > 0.5,),
             (0,),
         )
         for span in (None, 6.0)
     ),
     Case(
-        vit_table.table_rows,
-        partial(vit_table.table_rows, grid=(9, 9), extra=1),
+        vit_table.position_index,
+        partial(vit_table.position_index, grid=(9, 9), extra=1),
         lambda batch, tokens: (torch.randint(0, 9, (batch, tokens, 2)),),
     ),
     *(

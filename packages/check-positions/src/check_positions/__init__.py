@@ -20,7 +20,7 @@ from check_positions.checker import (
     read_scaling,
     report,
 )
-from check_positions.config import Part, printed, read_config
+from check_positions.config import Part, format_report, printed, read_config
 
 __all__ = [
     "AttentionWatch",
@@ -38,7 +38,8 @@ __all__ = [
     "check_start",
     "check_transformers",
     "configured_frequencies",
-    "printed",
+    "format_report",
+    "printed",  # the former name of format_report, until the next release
     "read_config",
     "read_layers",
     "read_rotation",

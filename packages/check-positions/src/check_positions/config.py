@@ -60,7 +60,7 @@ class Part(NamedTuple):
     """
 
     kind: str
-    words: str
+    text: str
 
 
 class Number(NamedTuple):
@@ -70,7 +70,7 @@ class Number(NamedTuple):
     value: float
 
 
-class Untold(Exception):
+class ConfigError(Exception):
     """Raised if the text cannot be read; the message says why."""
 
 
@@ -88,8 +88,8 @@ def _known(measured: str) -> Any:
 def read_config(text: str) -> list[Part]:
     """Return the answer to any text, which should be that of a config.json.
 
-    >>> asked = '{"model_type": "gptj", "n_embd": 64, "n_head": 2}'
-    >>> read_config(asked)[0].words
+    >>> config = '{"model_type": "gptj", "n_embd": 64, "n_head": 2}'
+    >>> read_config(config)[0].text
     'gptj: RoPE, layout interleaved'
     """
     words = table()["words"]
@@ -97,22 +97,22 @@ def read_config(text: str) -> list[Part]:
     try:
         given = read.whole()
         if not isinstance(given, dict):
-            raise Untold(_fill(words["no_object"], got=_shown(given)))
-    except Untold as error:
+            raise ConfigError(_fill(words["no_object"], got=_shown(given)))
+    except ConfigError as error:
         return [Part("title", words["unread"]), Part("mind", str(error))]
     return _Reading(given, read.twice, table(), _known(MEASURED)).answer()
 
 
-def printed(parts: list[Part]) -> str:
+def format_report(parts: list[Part]) -> str:
     """Return the answer for a terminal: code is indented, a note begins with !.
 
-    >>> printed([Part("mind", "invalid JSON")]).strip()
+    >>> format_report([Part("mind", "invalid JSON")]).strip()
     '! invalid JSON'
     """
     made = ""
-    for kind, words in parts:
+    for kind, text in parts:
         begin = dict(BEGINS).get(kind, "    ")
-        lines = [f"{begin}{line}".rstrip() for line in words.split("\n")]
+        lines = [f"{begin}{line}".rstrip() for line in text.split("\n")]
         made += "\n" * (kind == "title" and made > "") + "\n".join(lines) + "\n"
     return made
 
@@ -128,7 +128,7 @@ class _Json:
     def whole(self) -> Any:
         if len(self.text) > LIMIT:
             said = {"limit": LIMIT, "got": len(self.text)}
-            raise Untold(_fill(self.words["too_long"], **said))
+            raise ConfigError(_fill(self.words["too_long"], **said))
         made = self._value(0)
         if self.at[0] < len(self.text):
             raise self._fault(self.words["end"])
@@ -136,7 +136,7 @@ class _Json:
 
     def _value(self, depth: int) -> Any:
         if depth > DEEPEST:
-            raise Untold(_fill(self.words["too_deep"], deepest=DEEPEST))
+            raise ConfigError(_fill(self.words["too_deep"], deepest=DEEPEST))
         self._take(BLANK)
         if self._take(r"\{"):
             made: Any = self._members(depth)
@@ -190,14 +190,14 @@ class _Json:
             raise self._fault(expected)
         return taken
 
-    def _fault(self, expected: str) -> Untold:
+    def _fault(self, expected: str) -> ConfigError:
         at = self.at[0]
         before, here = self.text[:at], self.text[at : at + 1]
         said = {"line": before.count("\n") + 1, "expected": expected}
         column = len(before) - before.rfind("\n")
         got = _shown(here) if here else self.words["end"]
         words = self.words["no_json"]
-        return Untold(_fill(words, column=column, got=got, **said))
+        return ConfigError(_fill(words, column=column, got=got, **said))
 
 
 class _Reading:
@@ -294,7 +294,7 @@ class _Reading:
         made = [Part("title", self._told(title, kind=self.kind))]
         made += self.blocks[at : at + 2]
         for part in self.blocks[: at - 1]:
-            lines = [f"# {line}".rstrip() for line in part.words.split("\n")]
+            lines = [f"# {line}".rstrip() for line in part.text.split("\n")]
             code = Part("guess", "\n".join(lines))
             made.append(code if part.kind == "code" else part)
         return made
@@ -1045,7 +1045,7 @@ class _Reading:
         arguments = ["positions", "positions", of, of]
         arguments += ["causal=False"] * both
         arguments += [f"window={window}"] * (window > 0)
-        self._import("decoding", "visible")
+        self._import("decoding", "attention_mask")
         if window:
             key = self.row.get("window_key", "sliding_window")
             size = self.row.get("window_size", "").partition(" ")[0]
@@ -1054,7 +1054,7 @@ class _Reading:
             source = self._source(key)
             self._fact("window", window=window, key=key, source=source)
         lines = [f"chunks = positions // {chunk}"] * (chunk > 0)
-        lines += [_listed("seen = visible(", arguments, ")")]
+        lines += [_listed("mask = attention_mask(", arguments, ")")]
         if not chunk:
             _add(self.forward, self.table["documents"])
         by, cap = self.scores["by"], self.scores["cap"]
@@ -1062,7 +1062,7 @@ class _Reading:
         how = how or ("sinks" if sinks else "")
         if not how:
             self._import("decoding", "attend")
-            given = ["q", "k", "v", "seen"]
+            given = ["q", "k", "v", "mask"]
             given += [f"scale={by}"] * bool(by)
             return [*lines, _listed("output = attend(", given, ")")]
         if how == "sinks":
@@ -1260,7 +1260,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     parts = read_config(text)
     code = int(not any(part.kind == "code" for part in parts))
-    return _print_calls(printed(parts), code)
+    return _print_calls(format_report(parts), code)
 
 
 TABLE = r'''
@@ -1315,15 +1315,15 @@ linear_value_head_dim chunk_size"""
 
 sinks = """
 scores = q @ k.mT * {scale}  # k and v with as many heads as q
-scores = scores.masked_fill(~seen[..., None, :, :], -torch.inf)
+scores = scores.masked_fill(~mask[..., None, :, :], -torch.inf)
 output = sink_softmax(scores, sinks) @ v  # sinks: one weight per head"""
 capped = """
 scores = q @ k.mT * {scale}  # k and v with as many heads as q
 scores = {cap} * (scores / {cap}).tanh()
-scores = scores.masked_fill(~seen[..., None, :, :], -torch.inf)
+scores = scores.masked_fill(~mask[..., None, :, :], -torch.inf)
 output = scores.softmax(-1) @ v"""
 ends = """
-# then your own attention, with seen as its mask; its sinks and factors are not
+# then your own attention with this mask; its sinks and factors are not
 # included here"""
 
 documents = "documents = torch.zeros_like(positions)  # each token's document"
@@ -2914,6 +2914,11 @@ MEASURED = r"""
 }
 }
 """
+
+# Former names, kept until the next release.
+Untold = ConfigError
+printed = format_report
+
 
 if __name__ == "__main__":
     sys.exit(main())
