@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-27
-"""Is my positional code right? Checks for a rotation, an attention, a model.
+"""Check the positions of a rotation, an attention or a model.
 
 Each check tests one question with a known answer and returns a Finding: the
-question, the expected and the found answer, the tolerance, the first place that
-is wrong, and the most common cause. Its verdict is printed as one of
+question, the expected and the found answer, the tolerance, the first position
+at which they differ, and the most common cause. Its verdict is printed as one
+of
 
     passes, fails
     reads           a measured property, for which there is no right answer
-    not guaranteed  it differs, but nothing guarantees that it does not
-    inconclusive    it could not have failed here, or could not run; it says why
+    not guaranteed  the results differ, but nothing guarantees that they agree
+    inconclusive    the check could not have failed here, or could not run; the
+                    answer gives the reason
 
 In code and JSON, the last two are "no promise" and "no power". Pass your code:
 rotate(x, positions) to check_rotation; attend(q, k, v, query_positions,
@@ -28,10 +30,11 @@ a coarser dtype that is tested. A rotation by p radians is right to 4 p eps. The
 logits of a model are right to 16 times their change when each weight changes by
 one rounding, and when the batch grows.
 
-Source: arXiv:2104.09864, section 3.2.2 (a rotation, its pairs and frequencies).
-arXiv:2309.00071v2, section 3.4, and modeling_rope_utils.py in
-github.com/huggingface/transformers at v5.23.0 (the kinds of scaling). The
-questions are this guide's own.
+References:
+    arXiv:2104.09864, section 3.2.2 (a rotation, its pairs and frequencies).
+    arXiv:2309.00071v2, section 3.4, and modeling_rope_utils.py in
+    github.com/huggingface/transformers at v5.23.0 (the kinds of scaling).
+    The questions are this guide's own.
 """
 
 import argparse
@@ -56,7 +59,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-EPS = 1.1920928955078125e-07  # of float32, 2^-23
+EPS = 1.1920928955078125e-07  # machine epsilon of float32, 2^-23
 NO_CACHE = "the model returns no cache"
 EVERY = 1_000  # heads: more than any configuration has
 LARGEST = 400_000_000  # weights of a model that is built with all its heads
@@ -79,7 +82,7 @@ NEAR = (
     "attention_chunk_size",
     "window_size",
 )
-MOST = (  # of what has one of these names
+MOST = (  # largest value of keys with these names
     (r"(\w+_)?vocab_size\w*", 512),
     (r"\w*(num|n)_(\w+_)?experts", 4),
     (r"\w*(experts_per_tok|moe_top_?k)\w*|top_k|moe_k", 2),
@@ -90,7 +93,7 @@ MOST = (  # of what has one of these names
     (r"\w*(d_ff|n_inner|mlp_dim|d_inner)\w*", 128),
 )
 ROUTER = r"\w*experts_per_tok\w*|n_group|topk_group|num_expert_group"
-MIXERS = (  # how much wider than the model, heads, their width, their groups
+MIXERS = (  # expansion, number of heads, width of a head, groups
     ("mamba_expand", "mamba_n_heads", "mamba_d_head", "mamba_n_groups"),
     ("mamba_expand", "n_mamba_heads", "mamba_headdim", "mamba_ngroups"),
     ("expand", "num_heads", "head_dim", "n_groups"),
@@ -162,25 +165,48 @@ layers_as_configured: Does the rotation of each layer match its configuration?
     a key of the configuration that is not read, or that belongs to layers of
     another kind
 model: Which model was tested?
-"""  # the question of each, and the most common cause of a failure
+"""  # the question of each check, and the most common cause of a failure
 
 
 class Rotate(Protocol):
-    """x, (1, heads, tokens, dim), and positions, (tokens), to the like of x."""
+    """Define the signature of a rotation, or of an encoding that is added."""
 
-    def __call__(self, x: Tensor, positions: Tensor, /) -> Tensor: ...
+    def __call__(self, x: Tensor, positions: Tensor, /) -> Tensor:
+        """Return the rotated queries or keys.
+
+        Args:
+            x: Queries or keys, shape `(1, heads, tokens, dim)`.
+            positions: Position of each token, shape `(tokens,)`, int64.
+
+        Returns:
+            The rotated tensor, in the shape of `x`.
+        """
+        ...
 
 
 class Attend(Protocol):
-    """q, k, v, (1, heads, tokens, dim), and both positions to the like of q."""
+    """Define the signature of an attention."""
 
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, i: Tensor, j: Tensor, /
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """Return the output of the attention.
+
+        Args:
+            q: Queries, shape `(1, heads, queries, dim)`.
+            k: Keys, shape `(1, heads, keys, dim)`.
+            v: Values, shape `(1, heads, keys, dim)`.
+            i: Position of each query, shape `(queries,)`, int64.
+            j: Position of each key, shape `(keys,)`, int64.
+
+        Returns:
+            The output, in the shape of `q`.
+        """
+        ...
 
 
 class Model(Protocol):
-    """ids, mask, positions and cache, as check_model has them, to logits."""
+    """Define the signature of a model, as `check_model` calls it."""
 
     def __call__(
         self,
@@ -189,12 +215,44 @@ class Model(Protocol):
         positions: Tensor | None,
         cache: Any,
         /,
-    ) -> tuple[Tensor, Any]: ...
+    ) -> tuple[Tensor, Any]:
+        """Return the logits and the cache.
+
+        Args:
+            ids: Token ids, shape `(batch, tokens)`, int64.
+            mask: False for padding, shape `(batch, keys)`, bool. None if the
+                model has to compute it.
+            positions: Position of each token, shape `(batch, tokens)`, int64.
+                None if the model has to compute them.
+            cache: The cache that an earlier call returned; None in the first
+                call.
+
+        Returns:
+            The logits, shape `(batch, tokens, ...)`, and the cache, which is
+            None for a model without a cache.
+        """
+        ...
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The answer of a check. tolerance is that of the comparison."""
+    """Hold the answer of a check.
+
+    Attributes:
+        check: Name of the check, as in `CHECKS`.
+        verdict: "passes", "fails", "reads", "no promise" (printed as "not
+            guaranteed") or "no power" (printed as "inconclusive").
+        question: The question that the check tests.
+        expected: The expected answer; empty unless the verdict is "passes" or
+            "fails".
+        found: The found answer.
+        tolerance: Largest difference that passes; None if nothing was compared
+            numerically.
+        where: First position, channel or layer that is wrong; empty if there is
+            none.
+        cause: Most common cause of the failure; empty unless the verdict is
+            "fails".
+    """
 
     check: str
     verdict: str
@@ -220,16 +278,28 @@ class Finding:
 
 @dataclass(frozen=True)
 class Rotation:
-    """What was read off a rotation of (dim) channels.
+    """Hold the measured properties of a rotation of `dim` channels.
 
-    kind is "turns", "adds", "ignores" its positions, or "neither". pairs are
-    the channels that meet, (pairs, 2), frequencies radians per position of the
-    first and of the second of each, (pairs, 2), errors what these may be off
-    by, (pairs). factor is what lengths are multiplied by. settings spells the
-    scaling as transformers 5 does. What turns by less than unseen a position
-    was not seen to turn. normed is whether a norm stands before or after the
-    rotation; where it is RMSNorm or an L2 norm, with or without gains, all else
-    is of the rotation inside it.
+    If `normed` is True and the norm is RMSNorm or an L2 norm, with or without
+    gains, all other attributes describe the rotation inside the norm.
+
+    Attributes:
+        kind: "turns" for a rotation, "adds" for an added vector, "ignores" if
+            positions have no effect, or "neither".
+        dim: Number of channels of a head.
+        layout: "half", "interleaved", "either", "own" for any other layout, or
+            "none" if nothing is rotated.
+        pairs: The two channels of each pair, shape `(pairs, 2)`, int64.
+        frequencies: Frequencies in radians per position, measured at the first
+            and at the second channel of each pair, shape `(pairs, 2)`.
+        errors: Largest error of the frequencies of each pair, in radians per
+            position, shape `(pairs,)`.
+        factor: Factor by which the rotation multiplies lengths.
+        settings: Frequency scaling with the keys of rope_parameters of
+            transformers 5.
+        unseen: Frequency in radians per position below which a rotation could
+            not be detected.
+        normed: Whether there is a norm before or after the rotation.
     """
 
     kind: str
@@ -269,28 +339,47 @@ def check_rotation(
     length: int | None = None,
     float64: bool = True,
 ) -> list[Finding]:
-    """Findings on rotate(x, positions), a rotation of q and k or an encoding.
+    """Check a rotation of q and k, or an encoding that is added to x.
 
-    It is given x, (1, heads, tokens, dim), and positions, (tokens,) int64, and
-    returns the like of x. rotate_keys is another for keys, where they have one.
-    settings and layout ("half" or "interleaved") are what should be found, the
-    first as rope_parameters of transformers 5. length is how many positions
-    there must be; if it is not given, 131,072 are tried. float64 is whether the
-    device has it; mps has not.
+    If not all values are finite, only the checks up to that point are returned.
 
-    >>> def rotate(x, positions):
-    ...     angles = positions[:, None] * 10_000 ** -(torch.arange(8) / 8)
-    ...     a, b = x.chunk(2, dim=-1)
-    ...     cos, sin = angles.cos(), angles.sin()
-    ...     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
-    >>> findings = check_rotation(rotate, dim=16)
-    >>> {f.check for f in findings if f.verdict == "fails"}
-    set()
-    >>> print(read_rotation(rotate, dim=16))
-    half layout, 16 of 16 channels, default, rope_theta 10000
+    Args:
+        rotate: Function that takes `x`, shape `(1, heads, tokens, dim)`, and
+            `positions`, shape `(tokens,)`, int64, and returns a tensor in the
+            shape of `x`.
+        dim: Number of channels of a head.
+        rotate_keys: The function for keys, if it differs from that for queries;
+            None uses `rotate` for both.
+        settings: Expected frequency scaling, as rope_parameters of transformers
+            5. None does not compare it.
+        layout: Expected layout, "half" or "interleaved". None does not compare
+            it.
+        length: Number of positions that the code must support, at least 64.
+            None tries 131,072 positions, and having fewer is not a failure.
+        float64: Whether the device on which the code will run supports float64.
+            MPS does not: pass False to check that the code creates no float64
+            tensor.
 
-    ValueError: what rotate raises, in a call that it should take; another shape
-    than x's; settings or a layout that are not known; a length below 64.
+    Returns:
+        One finding or more for each check.
+
+    Raises:
+        ValueError: If `rotate` raises an error in a call that it should
+            support, or returns another shape than that of `x`; `settings` has
+            an unknown `rope_type` or lacks a required key; `layout` is unknown;
+            or `length` is less than 64.
+
+    Example:
+        >>> def rotate(x, positions):
+        ...     angles = positions[:, None] * 10_000 ** -(torch.arange(8) / 8)
+        ...     a, b = x.chunk(2, dim=-1)
+        ...     cos, sin = angles.cos(), angles.sin()
+        ...     return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+        >>> findings = check_rotation(rotate, dim=16)
+        >>> {f.check for f in findings if f.verdict == "fails"}
+        set()
+        >>> print(read_rotation(rotate, dim=16))
+        half layout, 16 of 16 channels, default, rope_theta 10000
     """
     if length is not None and length < 64:
         raise ValueError(f"length must be 64 or more, got {length}")
@@ -326,15 +415,27 @@ def check_rotation(
 
 
 def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
-    """What rotate(x, positions) does, read off its values below length.
+    """Measure what a rotation does with positions.
 
-    Values at 1,024 and before it show all frequencies but those too low to be
-    seen there, which are read further out if there are positions and early
-    tokens rotate the same next to late ones. Of a rotation whose frequencies
-    depend on the longest position, as dynamic NTK and LongRoPE, those of short
-    texts are read. If the lengths of x do not matter, because a norm stands
-    before or after the rotation, the rotation inside it is read. Shapes and
-    errors as check_rotation.
+    All frequencies are measured at positions up to 1,024, except those that are
+    too low to be detected there. These are measured at later positions, if the
+    code supports such positions and rotates early tokens the same next to late
+    ones. If the frequencies depend on the longest position, as in dynamic NTK
+    and LongRoPE, those of short texts are measured. If the length of x has no
+    effect, because there is a norm before or after the rotation, the rotation
+    inside the norm is measured.
+
+    Args:
+        rotate: Function of `x` and `positions`, as in `check_rotation`.
+        dim: Number of channels of a head.
+        length: Number of positions; all measured positions are below it.
+
+    Returns:
+        The measured properties.
+
+    Raises:
+        ValueError: If `rotate` raises an error in a call that it should
+            support, or returns another shape than that of `x`.
     """
     length = _steady(rotate, dim, length)
     positions = torch.tensor([0, *(2**n for n in range(11) if 2**n < length)])
@@ -370,9 +471,10 @@ def _shown(verdict: str) -> str:
 
 
 def _steady(rotate: Rotate, dim: int, length: int) -> int:
-    """How far positions of a call may go and leave early tokens as they are.
+    """Return how far positions may go without changing early tokens of a call.
 
-    length, or the largest power of two from 64 on; length if it is refused.
+    This is `length` or the largest power of two, from 64 on, that leaves early
+    tokens as they are; it is `length` if `rotate` raises an error.
     """
     x, early = _random(1, 2, 9, dim), torch.arange(9)
     before = _turn(rotate, x, early)[0, :, :-1]
@@ -390,7 +492,7 @@ def _steady(rotate: Rotate, dim: int, length: int) -> int:
 
 
 def _is_normed(rotate: Rotate, dim: int) -> bool:
-    """Does x, in any length, give the same?"""
+    """Return whether multiplying x by a factor changes nothing."""
     x, at = _random(1, 2, 5, dim), torch.arange(5)
     short, long = _turn(rotate, x, at), _turn(rotate, 1024 * x, at)
     size = float(short.abs().max())
@@ -398,9 +500,10 @@ def _is_normed(rotate: Rotate, dim: int) -> bool:
 
 
 def _without_norm(rotate: Rotate, dim: int) -> Rotate | None:
-    """The rotation inside RMSNorm, or an L2 norm, and its gains, if it is one.
+    """Return the rotation inside RMSNorm or an L2 norm with gains, or None.
 
-    x is made long, so that the small number in the root does not count.
+    x is multiplied by a large factor, so that the epsilon under the square root
+    has no effect.
     """
 
     def inside(x: Tensor, positions: Tensor) -> Tensor:
@@ -420,7 +523,7 @@ def _without_norm(rotate: Rotate, dim: int) -> Rotate | None:
 def _further(
     rotate: Rotate, dim: int, length: int, positions: Tensor, turns: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Positions and what they multiply x by, with later ones where they fit."""
+    """Return positions and matrices, with later ones if they agree."""
     last = int(positions[-1])
     late = torch.tensor(
         [last << n for n in range(7) if last << n <= length // 2]
@@ -456,16 +559,30 @@ def read_scaling(
     apart: int | None = None,
     unseen: float = 0.0,
 ) -> dict[str, Any]:
-    """The known kind of scaling that gives these frequencies, as settings.
+    """Return the known kind of frequency scaling that has these frequencies.
 
-    dim is that of a head; where 2 * pairs is less, the rest never turns. errors
-    are what each may be off by, apart how far the channels of a pair are apart
-    in the half layout; what turns by less than unseen may be missing. rope_type
-    is "unknown" if no known one gives them; that is so of LongRoPE's, where
-    each pair has its own factor. NTK's is another base.
+    NTK-aware scaling is returned as another base. `rope_type` is "unknown" if
+    no known kind has these frequencies; this includes LongRoPE, in which each
+    pair has its own factor.
 
-    >>> read_scaling(1e4 ** -torch.arange(0, 1, 1 / 16), 32)["rope_theta"]
-    10000.0
+    Args:
+        frequencies: Frequency of each pair in radians per position, shape
+            `(pairs,)`.
+        dim: Number of channels of a head. If `2 * pairs` is less, the other
+            channels are not rotated.
+        errors: Largest error of each frequency in radians per position, shape
+            `(pairs,)`; None is the rounding of float32.
+        apart: Distance between the two channels of a pair in layout "half";
+            None for any other layout.
+        unseen: Frequency in radians per position below which pairs may be
+            missing from `frequencies`.
+
+    Returns:
+        The scaling, with the keys of rope_parameters of transformers 5.
+
+    Example:
+        >>> read_scaling(1e4 ** -torch.arange(0, 1, 1 / 16), 32)["rope_theta"]
+        10000.0
     """
     w = frequencies.double().abs()
     error = 8 * EPS * w if errors is None else errors
@@ -501,17 +618,27 @@ def read_scaling(
 def configured_frequencies(
     settings: Mapping[str, Any], dim: int
 ) -> tuple[Tensor, float]:
-    """What rope_parameters of transformers 5 ask of a head of dim channels.
+    """Return the frequencies and attention factor of rope_parameters.
 
-    The frequencies in radians per position, (pairs,), float64, and the factor
-    of cosines and sines, for texts up to the original length. Keys that are
-    null count as absent.
+    Both are for texts up to the original length. Keys whose value is None count
+    as absent.
 
-    >>> settings = {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}
-    >>> configured_frequencies(settings, 4)
-    (tensor([0.5000, 0.0500], dtype=torch.float64), 1.0)
+    Args:
+        settings: The rope_parameters of a configuration of transformers 5.
+        dim: Number of channels of a head.
 
-    ValueError: a rope_type that is not known; a key that it needs.
+    Returns:
+        Frequencies in radians per position, shape `(pairs,)`, float64, and the
+        factor by which cosines and sines are multiplied.
+
+    Raises:
+        ValueError: If `rope_type` is unknown, or a key that it requires is
+            missing.
+
+    Example:
+        >>> settings = {"rope_type": "linear", "rope_theta": 100.0, "factor": 2}
+        >>> configured_frequencies(settings, 4)
+        (tensor([0.5000, 0.0500], dtype=torch.float64), 1.0)
     """
     given = {k: v for k, v in settings.items() if v is not None}
     kind = given.get("rope_type", given.get("type", "default"))
@@ -573,7 +700,7 @@ def _yarn_factor(given: Mapping[str, Any], factor: float) -> float:
 
 
 def _yarn_ramp(given: Mapping[str, Any], turns: Tensor, m: Tensor) -> Tensor:
-    """How much each pair is slowed, from 0 to 1."""
+    """Return how much each pair is slowed, from 0 to 1."""
     logs = turns.log()
     step = (logs[0] - logs[-1]) / max(len(m) - 1, 1)
     low = (logs[0] - math.log(given.get("beta_fast") or 32)) / step
@@ -584,7 +711,7 @@ def _yarn_ramp(given: Mapping[str, Any], turns: Tensor, m: Tensor) -> Tensor:
     return ((m - low) / (high - low).clamp(min=0.001)).clamp(0, 1)
 
 
-# --- what is asked of a rotation
+# --- checks of a rotation
 
 
 def _plain_faults(rotate: Rotate, dim: int) -> list[Finding]:
@@ -635,7 +762,7 @@ def _one_layout(rotate: Rotate, read: Rotation) -> Finding:
 
 
 def _table_layout(read: Rotation) -> str:
-    """Which layout has the frequencies, channel by channel?"""
+    """Return the layout of the frequencies, channel by channel."""
     table = torch.zeros(read.dim, dtype=torch.float64)
     table[read.pairs] = read.frequencies.abs()
     table = table[: 2 * len(read.pairs)]
@@ -651,7 +778,7 @@ def _table_layout(read: Rotation) -> str:
 def _offsets_alone(
     rotate: Rotate, keys: Rotate, read: Rotation, reach: int
 ) -> Finding:
-    """One query and one key, all places: one score for each offset?"""
+    """Check that one query and one key have one score for each offset."""
     q, k = _random(1, 1, 1, read.dim, seed=1), _random(1, 1, 1, read.dim)
     here = torch.arange(12)
     made = []
@@ -681,7 +808,7 @@ def _offsets_alone(
 
 
 def _place_alone(rotate: Rotate, dim: int) -> Finding:
-    """A token by itself, at the position that it has among others."""
+    """Check that a token is rotated the same alone and among others."""
     x, positions = _random(1, 2, 40, dim), torch.arange(3, 43)
     whole = _turn(rotate, x, positions)[0]
     if float((whole - x[0]).abs().max()) == 0:
@@ -701,7 +828,7 @@ def _place_alone(rotate: Rotate, dim: int) -> Finding:
 def _longest(
     rotate: Rotate, dim: int, length: int, promised: bool
 ) -> list[Finding]:
-    """Do early tokens turn as before when a late one is, or was, in a call?"""
+    """Check that a late token in a call, or before it, changes no early one."""
     x, early = _random(1, 2, 9, dim), torch.arange(9)
     late = early.clone()
     late[-1] = length - 1
@@ -731,7 +858,7 @@ def _longest(
 
 
 class _NoFloat64(TorchDispatchMode):
-    """As a device without float64: making one raises."""
+    """Raise an error for each float64 tensor, like a device without float64."""
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -754,7 +881,7 @@ def _without_float64(rotate: Rotate, dim: int) -> Finding:
 def _precise_angles(
     rotate: Rotate, read: Rotation, length: int, steady: int
 ) -> Iterator[Finding]:
-    """Against the angles that short positions gave, in three ways."""
+    """Compare late angles with those of the measured frequencies, in 3 ways."""
     late = [n for n in (255, 256, 257, 65_535, 65_536, 65_537) if n < steady]
     at = torch.tensor(late or [steady - 2, steady - 1])
     left = f"; beyond {steady - 1} frequencies depend on the longest position"
@@ -824,9 +951,10 @@ def _as_configured(
 def _unlike(
     read: Rotation, settings: Mapping[str, Any], w: Tensor, factor: float
 ) -> list[str]:
-    """What differs from settings, their frequencies and factor, in words.
+    """Return the differences from the configured settings, in words.
 
-    Pairs that only one side has count if they turn fast enough to be seen.
+    A pair that only one side has counts if its frequency is high enough to be
+    detected.
     """
     if read.kind != "turns":
         return [f"it does not rotate (measured: {read.kind})"]
@@ -853,7 +981,7 @@ def _unlike(
     return said
 
 
-# --- reading a rotation
+# --- measuring a rotation
 
 
 def _matrices(
@@ -862,7 +990,10 @@ def _matrices(
     positions: Tensor,  # (positions)
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """What multiplies x, (positions, out, in), and what is added to it."""
+    """Return the matrix that multiplies x, and the vector that is added to it.
+
+    Shapes are `(positions, out, in)` and `(positions, out)`.
+    """
     eye = torch.eye(dim + 1, dim, dtype=dtype)  # the last row is 0
     x = eye[None, :, None].expand(1, dim + 1, len(positions), dim)
     out = _turn(rotate, x.contiguous(), positions)[0].double()
@@ -878,7 +1009,7 @@ def _linear(rotate: Rotate, dim: int) -> bool:
 
 
 def _pairs(turns: Tensor) -> Tensor:
-    """The channels that meet, each with one other: (pairs, 2)."""
+    """Return the channels that are mixed with one other each: (pairs, 2)."""
     met = turns.abs().amax(0)
     met = torch.maximum(met, met.mT).fill_diagonal_(0) > 8 * EPS
     alone = met.sum(-1) == 1
@@ -908,11 +1039,12 @@ def _frequencies(
     pairs: Tensor,  # (pairs, 2)
     positions: Tensor,  # (positions): 0, 1, 2, 4, ...
 ) -> tuple[Tensor, Tensor]:
-    """Radians per position of both channels, and relative errors.
+    """Return the radians per position of both channels, and their errors.
 
-    Each doubling tells the angle of the one before to half its error, as long
-    as it agrees with that; from where it does not, nothing more is read. Beyond
-    1,024 only what has not turned by a radian is.
+    Each doubling of the position determines the angle of the position before to
+    half its error, as long as the two agree; from the first disagreement on, no
+    more is measured. Beyond position 1,024, only pairs that have not rotated by
+    a radian are measured.
     """
     a, b = pairs.unbind(-1)
     sin = torch.stack([-turns[:, a, b], turns[:, b, a]], -1)
@@ -931,7 +1063,7 @@ def _frequencies(
 
 
 def _even(w: Tensor, error: Tensor) -> tuple[Tensor, float]:
-    """The same step from each to the next, by the two that are known best."""
+    """Return a geometric sequence through the two best-known frequencies."""
     known = (error < 0.01 * w).nonzero()[:, 0]
     first, last = int(known[0]), int(known[-1])
     slope = float((w[first] / w[last]).log()) / (last - first)
@@ -944,7 +1076,7 @@ def _base(slope: float, dim: int) -> float:
 
 
 def _is_base(w: Tensor, error: Tensor) -> bool:
-    """Is each frequency the same multiple of the one before?"""
+    """Return whether each frequency is the same multiple of the one before."""
     even, _ = _even(w, error)
     known = error < 0.01 * w
     ends = (error / w)[known][[0, -1]].sum()
@@ -952,7 +1084,7 @@ def _is_base(w: Tensor, error: Tensor) -> bool:
 
 
 def _rounded(x: float) -> float:
-    """To four digits where that is what rounding leaves open."""
+    """Round to four digits if rounding errors allow it."""
     near = float(f"{x:.4g}")
     return near if abs(x / near - 1) < 2e-4 else x
 
@@ -962,7 +1094,10 @@ def _is_round(x: float) -> bool:
 
 
 def _ramped(w: Tensor, wide: int) -> dict[str, Any]:
-    """YaRN's or Llama 3's: fast pairs kept, slow ones slower by one factor."""
+    """Return the settings of YaRN or Llama 3, if the frequencies are theirs.
+
+    Both keep the high frequencies and divide the low ones by one factor.
+    """
     unknown: dict[str, Any] = {"rope_type": "unknown"}
     pairs = len(w)
     slope = float((w[0] / w[1].clamp(min=1e-30)).log())
@@ -976,7 +1111,7 @@ def _ramped(w: Tensor, wide: int) -> dict[str, Any]:
     if int(inner.sum()) < 3 or abs(float(w[0]) - 1) > 1e-3:
         return unknown
     if bool(inner[-2]):
-        return unknown  # who knows where the ramp would end?
+        return unknown  # the end of the ramp is unknown
     base = _base(slope, wide)
     known = {"rope_theta": base, "factor": _rounded(factor)}
     index = inner.nonzero()[:, 0].double()
@@ -1014,25 +1149,46 @@ def check_attention(
     slopes: Sequence[float] | None = None,
     length: int = 64,
 ) -> list[Finding]:
-    """Findings on attend(q, k, v, query_positions, key_positions).
+    """Check an attention: its mask, its sinks and its bias.
 
-    It is given q, k and v, (1, heads, tokens, dim), positions, (tokens,) int64,
-    and returns the like of q. Its weights are read from values that are 1 in
-    one place. causal, window (how many keys a token sees, itself counted),
-    sinks (whether a row may add up to less than 1) and slopes (what each head
-    takes off for a step back, as ALiBi) are what should be found; what is not
-    given is only read off. length is how many keys there are.
+    The attention weights are computed from the outputs for values that are 1
+    for one key and 0 for all others. If they are not all finite, the other
+    checks are skipped.
 
-    >>> def attend(q, k, v, query_positions, key_positions):
-    ...     steps = query_positions[:, None] - key_positions
-    ...     scores = (q @ k.mT - steps / 8).masked_fill(steps < 0, -torch.inf)
-    ...     return scores.softmax(-1) @ v
-    >>> findings = check_attention(attend, dim=8, causal=True)
-    >>> [f.found for f in findings if f.check == "hidden_keys"]
-    ['causal, with all earlier keys']
+    Args:
+        attend: Function that takes `q`, `k` and `v`, each of shape
+            `(1, heads, tokens, dim)`, then the positions of the queries and of
+            the keys, each of shape `(tokens,)`, int64, and returns the output
+            in the shape of `q`.
+        dim: Number of channels of a head.
+        heads: Number of heads.
+        causal: Whether later keys are expected to be hidden. None only reports
+            it.
+        window: Expected number of keys that a token sees, counting the token
+            itself. None only reports it.
+        sinks: Whether the weights of a query are expected to sum to less than
+            1, as with attention sinks. None only reports it.
+        slopes: Expected slope of each head, as in ALiBi: the amount by which
+            the score decreases for each token further back. None only reports
+            the bias.
+        length: Number of queries and keys.
 
-    ValueError: what attend raises, in a call that it should take; another shape
-    than q's.
+    Returns:
+        One finding for each check.
+
+    Raises:
+        ValueError: If `attend` raises an error in a call that it should
+            support, or returns another shape than that of `q`.
+
+    Example:
+        >>> def attend(q, k, v, query_positions, key_positions):
+        ...     steps = query_positions[:, None] - key_positions
+        ...     scores = q @ k.mT - steps / 8
+        ...     scores = scores.masked_fill(steps < 0, -torch.inf)
+        ...     return scores.softmax(-1) @ v
+        >>> findings = check_attention(attend, dim=8, causal=True)
+        >>> [f.found for f in findings if f.check == "hidden_keys"]
+        ['causal, with all earlier keys']
     """
     q, k = (_random(1, heads, length, dim, seed=n) for n in (0, 1))
     here = torch.arange(length)
@@ -1055,7 +1211,7 @@ def check_attention(
 def _weights(
     attend: Attend, q: Tensor, k: Tensor, i: Tensor, j: Tensor
 ) -> Tensor:
-    """Weights, (heads, queries, keys), a block of values at a time."""
+    """Return the weights, (heads, queries, keys), from blocks of values."""
     heads, dim = q.shape[1], q.shape[-1]
     want = tuple(q.shape)
     columns = []
@@ -1091,7 +1247,7 @@ def _adds_up(weights: Tensor, sinks: bool | None) -> Finding:
 def _hidden_keys(
     weights: Tensor, causal: bool | None, window: int | None
 ) -> Finding:
-    """Which keys have no weight at all?"""
+    """Check which keys have no weight in any head."""
     seen = (weights > 0).any(0)  # (queries, keys)
     n = len(seen)
     steps = torch.arange(n)[:, None] - torch.arange(n)
@@ -1124,7 +1280,7 @@ def _hidden_keys(
 
 
 def _rows_alone(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
-    """The last queries against all keys, as with a cache."""
+    """Check the last queries against all keys, as with a cache."""
     n = q.shape[-2]
     at = torch.arange(n)
     alone = [_weights(attend, q[..., m:, :].contiguous(), k, at[m:], at)[:, :1]
@@ -1139,7 +1295,7 @@ def _rows_alone(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
 def _kept_when_moved(
     attend: Attend, q: Tensor, k: Tensor, weights: Tensor
 ) -> Finding:
-    """Do weights stay when all positions move?"""
+    """Check that weights stay the same when all positions are shifted."""
     question = "Are weights the same when all positions move?"
     heads, n, dim = q.shape[1:]
     at, shifts = torch.arange(n), (1, 100, 1000)
@@ -1161,7 +1317,10 @@ def _kept_when_moved(
 
 
 def _temperature(here: Tensor, there: Tensor) -> str:
-    """Are the scores of each row the old ones, times one number?"""
+    """Return the finding if shifted scores are the old ones times a number.
+
+    Otherwise, return an empty string.
+    """
     seen = here > 0
     if not bool((seen == (there > 0)).all()):
         return ""
@@ -1186,7 +1345,7 @@ def _temperature(here: Tensor, there: Tensor) -> str:
 def _bias(
     attend: Attend, heads: int, dim: int, slopes: Sequence[float] | None
 ) -> Finding:
-    """What the scores are where contents say nothing."""
+    """Report the scores of queries and keys that are zero."""
     if slopes is not None:
         return _slopes(attend, dim, slopes)
     at, zero = torch.arange(24), torch.zeros(1, heads, 24, dim)
@@ -1209,7 +1368,7 @@ def _bias(
 
 
 def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
-    """Is the score of each step back less by the slope of its head?"""
+    """Check that each token further back costs the slope of the head."""
     question = "Does each head subtract its slope for each step back?"
     heads, at = len(slopes), torch.arange(24)
     zero = torch.zeros(1, heads, 24, dim)
@@ -1236,29 +1395,59 @@ def check_model(
     limits: Mapping[str, int] | None = None,
     longest: int = 1024,
 ) -> list[Finding]:
-    """Findings on model(ids, mask, positions, cache) -> (logits, cache).
+    """Check how a model uses positions.
 
-    ids and positions are (batch, tokens) int64, mask is (batch, keys) bool,
-    False for padding, logits are (batch, tokens, ...). Mask and positions are
-    None where the model shall know them by itself. cache is None at first, then
-    what the model gave, which may be None for a model without one. vocabulary
-    is a number of tokens, or those to use. weights are what it has learned;
-    they are moved by a rounding, and put back, to learn how much that changes.
+    The model is a function `model(ids, mask, positions, cache)` that returns
+    `(logits, cache)`. `ids` and `positions` have the shape `(batch, tokens)`,
+    int64; `mask` has the shape `(batch, keys)`, bool, and is False for padding.
+    `mask` and `positions` are None where the model has to compute them itself.
+    `cache` is None in the first call and then the cache that the model
+    returned, which may be None for a model without a cache.
 
-    pads, packs and moves say whether the model promises that a row with padding
-    on its left, and a text packed behind another, with positions from 0, are as
-    alone, and that moving all positions changes nothing; where None, it is read
-    off. limits names windows, top-k and
-    original lengths: a prompt goes beyond each that is below longest.
+    If the logits are not finite, or do not depend on the order of the tokens,
+    the remaining checks are skipped.
 
-    >>> table = torch.randn(9, 9, generator=torch.Generator().manual_seed(0))
-    >>> def model(ids, mask, positions, cache):  # of bigrams
-    ...     return table[ids], cache
-    >>> findings = check_model(model, vocabulary=9)
-    >>> findings[-1].verdict, findings[-1].found
-    ('no power', 'swapping two tokens changes no logit')
+    Args:
+        model: The model; its logits have the shape `(batch, tokens, ...)`. Put
+            it into eval mode first.
+        vocabulary: Number of token ids, or a tensor of the ids to use, shape
+            `(ids,)`, int64; at least 8.
+        weights: Trained parameters of the model. They are changed by one
+            rounding and then restored, to measure how much the logits change.
+            The tolerance depends on this change.
+        causal: Whether logits must not depend on later tokens. The checks of
+            the cache are run only if it is True.
+        pads: Whether a left-padded sequence must have the same logits as alone.
+            If False or None, a difference is reported as not guaranteed.
+        packs: Whether a text that is packed behind another, with positions from
+            0, must have the same logits as alone. If False or None, a
+            difference is reported as not guaranteed.
+        moves: Whether shifting all positions must change nothing. If False or
+            None, a difference is reported as not guaranteed.
+        limits: Windows, top-k values and original lengths in tokens, by name.
+            One prompt that exceeds all limits of at most `longest - 8` is
+            compared in chunks and in one pass.
+        longest: Maximum number of tokens of this prompt.
 
-    ValueError: logits of another shape; fewer than 8 tokens in vocabulary.
+    Returns:
+        One finding or more for each check.
+
+    Raises:
+        ValueError: If `model` raises an error for a single text without mask,
+            positions and cache, or returns something other than logits of the
+            expected shape and a cache; or if `vocabulary` has fewer than 8
+            tokens.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> table = torch.randn(9, 9, generator=generator)
+        >>> def model(ids, mask, positions, cache):  # a bigram model
+        ...     return table[ids], cache
+        >>> findings = check_model(model, vocabulary=9)
+        >>> findings[-1].verdict, findings[-1].found
+        ('no power', 'swapping two tokens changes no logit')
+
+        The verdict "no power" is printed as "inconclusive".
     """
     tokens = vocabulary
     if isinstance(tokens, int):
@@ -1308,9 +1497,16 @@ def check_model(
 
 @dataclass(frozen=True)
 class _Case:
-    """A model, a text, ids (1, tokens), and its logits, whole (1, tokens, ...).
+    """Hold a model, a text, and the logits of the text.
 
-    tokens are those of the vocabulary, begin is the model's own first position.
+    Attributes:
+        model: The model.
+        ids: The text, shape `(1, tokens)`.
+        tokens: Token ids of the vocabulary.
+        whole: Logits of the text, shape `(1, tokens, ...)`.
+        tolerance: Largest difference of logits that passes.
+        causal: Whether logits must not depend on later tokens.
+        begin: First position that the model itself assigns.
     """
 
     model: Model
@@ -1322,10 +1518,20 @@ class _Case:
     begin: int = 0
 
     def positions(self, mask: Tensor) -> Tensor:
-        """Those of the tokens that count; padding has that of the first."""
+        """Return positions of the tokens; padding has the first position."""
         return self.begin + (mask.cumsum(1) - 1).clamp(min=0)
 
     def agrees(self, check: str, want: Tensor, got: Tensor) -> Finding:
+        """Check that two tensors of logits agree within the tolerance.
+
+        Args:
+            check: Name of the check.
+            want: Expected logits, shape `(batch, tokens, ...)`.
+            got: Found logits, in the shape of `want`.
+
+        Returns:
+            The finding; "no power" if the difference may be rounding.
+        """
         places = [("token", range(got.shape[1])), ("logit", range(9**9))]
         want, got = want.flatten(2), got.flatten(2)
         told = _compare(check, want[0], got[0], self.tolerance, places)
@@ -1354,7 +1560,7 @@ def _logits(
     positions: Tensor | None = None,
     cache: Any = None,
 ) -> tuple[Tensor, Any]:
-    """The model's, in float64, with its cache."""
+    """Return the logits of the model in float64, and its cache."""
     given = f"ids {tuple(ids.shape)}"
     for name, each in (("mask", mask), ("positions", positions)):
         given += f", {name} {None if each is None else tuple(each.shape)}"
@@ -1379,9 +1585,10 @@ def _logits(
 def _in_batch(
     model: Model, ids: Tensor, whole: Tensor
 ) -> tuple[float, list[Finding]]:
-    """How much logits change in a batch of equal texts; a finding if it fails.
+    """Return how much logits change in a batch of equal texts, and findings.
 
-    The model is given no mask and no positions.
+    There is a finding only if the model cannot run the batch. The model gets no
+    mask and no positions.
     """
     try:
         batch, _ = _logits(model, ids.repeat(3, 1))
@@ -1397,7 +1604,7 @@ def _in_batch(
 def _noise(
     model: Model, ids: Tensor, whole: Tensor, weights: Iterable[Tensor]
 ) -> float:
-    """How much logits are seen to change by rounding, each weight's too."""
+    """Return how much logits change by rounding, each weight's included."""
     weights = [w for w in weights if w.is_floating_point()]
     kept = [w.detach().clone() for w in weights]
     made = _seeded(3)
@@ -1419,7 +1626,7 @@ def _in_parts(
     told: bool,
     mask: Tensor | None = None,
 ) -> Tensor | None:
-    """The logits of a text read in parts; None if there is no cache."""
+    """Return the logits of a text read in parts; None if there is no cache."""
     mask = torch.ones_like(ids).bool() if mask is None else mask
     positions = case.positions(mask)
     cache, done, made = None, 0, []
@@ -1463,7 +1670,7 @@ def _no_peeking(case: _Case) -> list[Finding]:
 
 
 def _alone_in_batch(case: _Case) -> list[Finding]:
-    """A row of all tokens beside, and behind, one with padding on its left."""
+    """Check a full sequence next to, and behind, one with left padding."""
     rows, mask = _left_padded(case)
     both, _ = _logits(case.model, rows, mask, case.positions(mask))
     rows, mask = rows.flip(0), mask.flip(0)
@@ -1489,7 +1696,7 @@ def _padded(case: _Case) -> list[Finding]:
 
 
 def _left_padded(case: _Case) -> tuple[Tensor, Tensor]:
-    """A whole row and one that lacks its first quarter, and their mask."""
+    """Return a sequence, the same without its first quarter, and the mask."""
     n = case.ids.shape[1]
     short = n // 4
     pad = case.ids[:, -1:].expand(1, short)
@@ -1500,7 +1707,7 @@ def _left_padded(case: _Case) -> tuple[Tensor, Tensor]:
 
 
 def _begins(case: _Case) -> Finding:
-    """With which first position are given positions the model's own?"""
+    """Find the position from which the model itself counts."""
     at = torch.arange(case.ids.shape[1])[None]
     for begin in range(4):
         try:
@@ -1537,7 +1744,7 @@ def _moved(case: _Case) -> list[Finding]:
 def _past_limits(
     case: _Case, limits: Mapping[str, int], longest: int
 ) -> Finding:
-    """One pass beside chunks, over a prompt longer than what it crosses."""
+    """Compare one pass with chunks, for a prompt that exceeds the limits."""
     crossed = {k: v for k, v in limits.items() if v + 8 <= longest}
     beyond = [f"{k} {v}" for k, v in limits.items() if k not in crossed]
     left = f"; not exceeded: {', '.join(beyond)}" if beyond else ""
@@ -1568,22 +1775,33 @@ def check_start(
     build: Callable[[], nn.Module],
     initialize: Callable[[nn.Module], Any] | None = None,
 ) -> list[Finding]:
-    """Findings on a module that is built twice, and built on the meta device.
+    """Check that a module gets all its values, also if it was built on meta.
 
-    The second takes the state dict of the first; so does one that was built on
-    meta, emptied by to_empty, filled with nan where memory has no numbers yet,
-    and given to initialize, what its library has for that, if any. All numbers
-    must then be those of the first, those of no checkpoint too.
+    The module is built twice, and the second one loads the state dict of the
+    first. So does a third one that was built on the meta device, emptied by
+    to_empty, filled with nan where memory has no values yet, and passed to
+    `initialize`. All values must then equal those of the first module,
+    including those that are not in the checkpoint.
 
-    >>> class Rotary(nn.Module):
-    ...     def __init__(self):
-    ...         super().__init__()
-    ...         w = 1 / torch.arange(1.0, 5)
-    ...         self.register_buffer("inv_freq", w, persistent=False)
-    >>> [f.verdict for f in check_start(Rotary)]
-    ['passes', 'fails']
+    Args:
+        build: Function without arguments that returns a new module.
+        initialize: Function of the library that initialises an emptied module.
+            None if there is none.
 
-    ValueError: build raises, or gives no module.
+    Returns:
+        One finding for loading and one for the meta device.
+
+    Raises:
+        ValueError: If `build` raises an error or does not return a module.
+
+    Example:
+        >>> class Rotary(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         w = 1 / torch.arange(1.0, 5)
+        ...         self.register_buffer("inv_freq", w, persistent=False)
+        >>> [f.verdict for f in check_start(Rotary)]
+        ['passes', 'fails']
     """
     try:
         first, second = build(), build()
@@ -1611,7 +1829,7 @@ def check_start(
 
 
 def _fill(module: nn.Module) -> None:
-    """nan, or the largest number, where memory has none yet."""
+    """Fill memory without values with nan, or with the largest number."""
     with torch.no_grad():
         for each in (*module.parameters(), *module.buffers()):
             if each.is_floating_point() or each.is_complex():
@@ -1647,14 +1865,21 @@ def _numbers(
 
 @dataclass(frozen=True)
 class Layer:
-    """What the queries of one attention do when contents stay and places move.
+    """Hold how the queries of one attention depend on position.
 
-    kind is "turns", "turns on axes" (not by one number a position), "adds",
-    "scales" (a temperature), "still" or "neither"; rotation is that of the
-    first kind alone, without pairs too slow to be seen. queries are (tokens,
-    dim), those of the first head; scores are (2, heads, tokens, keys), of two
-    contents, as a softmax takes them, None where a kernel hides them. path is
-    that of the attention in the model.
+    The contents of all tokens are the same, and only their positions differ.
+
+    Attributes:
+        kind: "turns" for a rotation; "turns on axes" for a rotation whose
+            angles are not proportional to one position; "adds" for an added
+            vector; "scales" for a temperature; "still" if positions have no
+            effect; or "neither".
+        queries: Queries of the first head, shape `(tokens, dim)`.
+        rotation: The measured rotation if `kind` is "turns", without pairs
+            whose frequency is too low to be detected; otherwise None.
+        scores: Scores for two contents, as a softmax receives them, shape
+            `(2, heads, tokens, keys)`. None if a fused kernel computes them.
+        path: Path of the attention in the model.
     """
 
     kind: str
@@ -1668,12 +1893,18 @@ class Layer:
 
 
 class AttentionWatch(TorchFunctionMode):
-    """Keeps what each attention that runs was seen to do, in seen, as tuples.
+    """Record the queries and scores of each attention that runs.
 
-    Each has the path of its module, q, (..., queries, dim), and the scores,
-    (..., queries, keys), which end in a column more where there is a sink. It
-    sees scaled_dot_product_attention, whose scores stay hidden (None), and the
-    product that a softmax takes.
+    This is a torch function mode: use it as a context manager. It records calls
+    of scaled_dot_product_attention, and products whose result a softmax
+    receives.
+
+    Attributes:
+        path: Path of the module that runs, set by the caller.
+        seen: One tuple for each attention: the path of its module, q of shape
+            `(..., queries, dim)`, and the scores of shape
+            `(..., queries, keys)`, which have one more column if there is a
+            sink. The scores of scaled_dot_product_attention are hidden: None.
     """
 
     def __init__(self) -> None:
@@ -1710,7 +1941,7 @@ class AttentionWatch(TorchFunctionMode):
 
 
 def _summed_queries(equation: str, *factors: Any) -> Tensor | None:
-    """What stands before the keys of an einsum, (..., queries, dim)."""
+    """Return the factor before the keys of an einsum, (..., queries, dim)."""
     if "->" not in equation:
         return None
     given, made = equation.replace(" ", "").split("->")
@@ -1726,7 +1957,7 @@ def _summed_queries(equation: str, *factors: Any) -> Tensor | None:
 
 
 def _fits(product: torch.Size, scores: torch.Size) -> bool:
-    """Can these be the scores of that product, with or without a sink?"""
+    """Return whether scores can be a product, with or without a sink."""
     sunk = torch.Size([*product[:-1], product[-1] + 1])
     if product[-2] != scores[-2]:
         return False
@@ -1734,11 +1965,23 @@ def _fits(product: torch.Size, scores: torch.Size) -> bool:
 
 
 def read_layers(model: nn.Module, run: Callable[[int], Any]) -> list[Layer]:
-    """What each attention does with positions, in the order in which they run.
+    """Measure what each attention does with positions, in running order.
 
-    run(token) runs the model over 32 tokens or more, all of them the same. What
-    enters a module with Attention in its class's name is made the same at all
-    places, so that nothing but the attention itself can tell them apart.
+    The inputs of each module with "Attention" or "Attn" in the name of its
+    class are made the same at all positions, so that only the attention itself
+    can distinguish positions.
+
+    Args:
+        model: The model that `run` runs. Put it into eval mode first.
+        run: Function of a number. It runs `model` over at least 32 tokens that
+            are all the same; another number stands for another token.
+
+    Returns:
+        One measured layer for each attention that ran.
+
+    Raises:
+        ValueError: If the runs with two different tokens have different numbers
+            of attentions. Errors of `run` are passed on.
     """
     seen = []
     for token in (3, 5):
@@ -1758,8 +2001,7 @@ def read_layers(model: nn.Module, run: Callable[[int], Any]) -> list[Layer]:
 
 @contextmanager
 def _alike(model: nn.Module, watch: AttentionWatch) -> Iterator[None]:
-    """All places of what enters an attention are those of the middle one."""
-
+    """Give all positions the middle vector of what enters an attention."""
     names = ("hidden_states", "hidden_state", "query", "key", "value", "x")
 
     def flat(x: Any, shape: Any = None) -> Any:
@@ -1767,7 +2009,7 @@ def _alike(model: nn.Module, watch: AttentionWatch) -> Iterator[None]:
         known = floats and x.ndim in (2, 3, 4)
         if not known or shape not in (None, x.shape):
             return x
-        places = x.flatten(0, -2)  # whatever stands first
+        places = x.flatten(0, -2)  # for any leading axes
         return places[len(places) // 2].expand_as(x).contiguous()
 
     def hook(path: str, module: nn.Module, args: Any, kwargs: Any) -> Any:
@@ -1793,7 +2035,7 @@ def _alike(model: nn.Module, watch: AttentionWatch) -> Iterator[None]:
 
 
 def _layer(a: Tensor, b: Tensor) -> Layer:
-    """From the queries of two contents, (tokens, dim) each."""
+    """Return the layer with these queries, (tokens, dim), of two contents."""
     size = float(a.abs().max()) or 1.0
     slack = 1e-5 * size
     if float((a - a[0]).abs().max()) <= slack:
@@ -1826,7 +2068,10 @@ def _layer(a: Tensor, b: Tensor) -> Layer:
 
 
 def _turned(w: Tensor, errors: Tensor) -> int:
-    """How many pairs turn: do the last, too slow to be seen, stand still?"""
+    """Return how many pairs rotate, without a last part that stands still.
+
+    Pairs whose frequency is too low to be detected may belong to either part.
+    """
     seen = int((w > 4 * errors).sum())
     if seen in (0, 1, len(w)) or int((errors < 0.01 * w).sum()) < 2:
         return len(w)
@@ -1835,11 +2080,14 @@ def _turned(w: Tensor, errors: Tensor) -> int:
 
 
 def _turning(q: Tensor) -> Tensor | None:
-    """Pairs of channels that keep their length; at one end of a head first."""
+    """Return pairs of channels whose length is constant.
+
+    Pairs at one end of a head are preferred.
+    """
     dim, size = q.shape[-1], float(q.abs().max())
     moves = (q - q.mean(0)).abs().amax(0) > 1e-5 * size
     at = moves.nonzero()[:, 0]
-    if not len(at):  # not a number
+    if not len(at):  # nan
         return None
     for turned in range(dim - dim % 2, 0, -2):
         for begin in dict.fromkeys((0, dim - turned)):
@@ -1863,12 +2111,21 @@ def _turning(q: Tensor) -> Tensor | None:
 def check_layers(
     layers: Sequence[Layer], settings: Sequence[Mapping[str, Any] | None]
 ) -> list[Finding]:
-    """Findings on read_layers beside what is configured, a mapping a layer.
+    """Compare the measured rotation of each layer with its configuration.
 
-    settings are rope_parameters of transformers 5, None for a layer that turns
-    nothing by its configuration, empty where that says nothing.
+    Args:
+        layers: Measured layers from `read_layers`.
+        settings: One entry for each layer: the rope_parameters of transformers
+            5; None if the layer is configured without rotation; an empty
+            mapping if the configuration does not specify the rotation.
 
-    ValueError: settings for another number of layers.
+    Returns:
+        One finding if a layer differs; otherwise one for the layers that were
+        compared, one for layers without rotation that no key explains, and one
+        for layers without a rotation to compare, as far as there are any.
+
+    Raises:
+        ValueError: If `settings` does not have one entry for each layer.
     """
     if len(layers) != len(settings):
         raise ValueError(
@@ -1915,7 +2172,7 @@ def _unlike_known(read: Rotation, want: Mapping[str, Any]) -> str:
     try:
         w, _ = configured_frequencies(want, read.dim)
     except ValueError:
-        return ""  # nothing said, or of no kind that is known here
+        return ""  # no rotation is specified, or an unknown kind
     return "; ".join(_unlike(read, want, w, 1.0))
 
 
@@ -1923,11 +2180,19 @@ def _unlike_known(read: Rotation, want: Mapping[str, Any]) -> str:
 
 
 def report(findings: Sequence[Finding]) -> str:
-    """The findings as a table, those that fail first.
+    """Format the findings as a table, failures first.
 
-    >>> print(report([Finding("finite", "passes", "Finite?", "yes", "yes")]))
-    passes          finite                Finite? yes
-    1 passes
+    Args:
+        findings: Findings of any checks.
+
+    Returns:
+        The table, with a last line that counts the verdicts.
+
+    Example:
+        >>> finding = Finding("finite", "passes", "Finite?", "yes", "yes")
+        >>> print(report([finding]))
+        passes          finite                Finite? yes
+        1 passes
     """
     order = ["fails", "passes", "reads", "no promise", "no power"]
     lines = []
@@ -1940,9 +2205,18 @@ def report(findings: Sequence[Finding]) -> str:
 
 
 def assert_positions(findings: Sequence[Finding]) -> None:
-    """AssertionError, with the words of all findings that fail.
+    """Raise an error if a check fails.
 
-    >>> assert_positions([Finding("finite", "passes", "Finite?", "yes", "yes")])
+    Args:
+        findings: Findings of any checks.
+
+    Raises:
+        AssertionError: If a verdict is "fails"; the message contains all
+            findings that fail.
+
+    Example:
+        >>> finding = Finding("finite", "passes", "Finite?", "yes", "yes")
+        >>> assert_positions([finding])
     """
     failed = [str(one) for one in findings if one.verdict == "fails"]
     if failed:
@@ -1967,7 +2241,10 @@ def _finding(
     where: str = "",
     cause: str | None = None,
 ) -> Finding:
-    """With what CHECKS says; what is expected is told of a verdict alone."""
+    """Return a finding with the question and cause from CHECKS.
+
+    The expected answer is included only if the verdict is "passes" or "fails".
+    """
     known, why = _known(check)
     expected = expected if verdict in ("passes", "fails") else ""
     why = (why if cause is None else cause) if verdict == "fails" else ""
@@ -1988,7 +2265,10 @@ def _compare(
     places: Sequence[tuple[str, Sequence[Any]]],
     question: str = "",
 ) -> Finding:
-    """Are two tensors equal? places names each axis and what stands there."""
+    """Check that two tensors are equal.
+
+    `places` has the name of each axis and the label of each index.
+    """
     gap = (expected - found).abs()
     wrong = ~(gap <= tolerance)
     if not bool(wrong.any()):
@@ -2040,10 +2320,24 @@ def _seeded(seed: int) -> torch.Generator:
 
 
 class FromTransformers:
-    """A model of transformers as check_model calls one."""
+    """Wrap a model of transformers for `check_model`.
+
+    The model is put into eval mode.
+
+    Args:
+        model: The model.
+        without_cache: Reason for which the model can only run without a cache;
+            empty if it can use one.
+
+    Attributes:
+        model: The model.
+        takes_positions: Whether its forward method has position_ids.
+        gives_cache: Whether its forward method has past_key_values or
+            cache_params.
+        without_cache: As above.
+    """
 
     def __init__(self, model: nn.Module, without_cache: str = ""):
-        """without_cache is why it runs without a cache alone, if it does."""
         self.model = model.eval()
         taken = inspect.signature(model.forward).parameters
         self.takes_positions = "position_ids" in taken
@@ -2054,6 +2348,25 @@ class FromTransformers:
         self, ids: Tensor, mask: Tensor | None, positions: Tensor | None,
         cache: Any,
     ) -> tuple[Tensor, Any]:  # fmt: skip
+        """Run the model, as `check_model` calls it.
+
+        Args:
+            ids: Token ids, shape `(batch, tokens)`, int64.
+            mask: False for padding, shape `(batch, keys)`, bool; None for no
+                padding.
+            positions: Position of each token, shape `(batch, tokens)`, int64;
+                None if the model has to compute them.
+            cache: The cache that an earlier call returned; None in the first
+                call.
+
+        Returns:
+            The logits, shape `(batch, tokens, vocabulary)`, and the cache, None
+            if the model returns none.
+
+        Raises:
+            ValueError: If the model has no position_ids, and `positions` are
+                not those that the mask implies.
+        """
         given: dict[str, Any] = {"input_ids": ids}
         if mask is not None:
             given["attention_mask"] = mask.long()
@@ -2071,15 +2384,27 @@ class FromTransformers:
 
 
 def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
-    """Findings on the model of a folder or a config.json.
+    """Check the model of a folder or of a config.json.
 
-    A folder with weights is loaded as it is. From a configuration alone a model
-    is built with random weights and few layers, narrow ones, whose heads keep
-    their width and whose positions all their settings but for windows, chunks
-    and top-k, which shrink to 8 so that short prompts cross them.
+    A folder with weights is loaded without change. From a configuration alone,
+    a small model with random weights is built: it has few and narrow layers,
+    but its heads keep their width, and its positions keep all their settings
+    except windows, chunks and top-k, which shrink to 8 so that short prompts
+    exceed them.
 
-    ValueError: no configuration there; a model_type that is not known; one that
-    cannot be built.
+    Args:
+        source: Path of a config.json or of a folder with one.
+        seed: Random seed of the weights.
+
+    Returns:
+        The findings of `check_module`. For a model with random weights, a
+        finding that names the model comes first, and those of `check_start`
+        follow.
+
+    Raises:
+        ValueError: If there is no configuration at `source`, transformers does
+            not know its model_type, the model has both an encoder and a
+            decoder, or it cannot be built and run.
     """
     wanted = f"{source} must be a config.json or a folder with one"
     if not Path(source).exists():
@@ -2109,7 +2434,7 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Many threads wait for each other longer than a small model runs."""
+    """Use one thread: many would wait longer than a small model runs."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -2119,12 +2444,13 @@ def _one_thread() -> Iterator[None]:
 
 
 def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
-    """A small model that runs, and its configuration.
+    """Return a small model that runs, and its configuration.
 
-    With few heads, or, where sizes do not fit each other then, with all of
-    them, unless that is too large.
+    It has few heads. If its sizes are then inconsistent, it has all its heads,
+    unless that model is too large.
 
-    ValueError: neither can be built and run.
+    Raises:
+        ValueError: If neither model can be built and run.
     """
     failed: list[str] = []
     reads, text = getattr(kind, "config_class", None), config.get_text_config()
@@ -2153,7 +2479,7 @@ def _small_model(kind: Any, config: Any) -> tuple[Any, Any]:
 
 
 def _why_no_caching(model: Any) -> str:
-    """What it raises with a cache; nothing if it raises nothing."""
+    """Return the error that the model raises with a cache, "" if none."""
     called = FromTransformers(model)
     try:
         _logits(called, 10 + torch.arange(24)[None])
@@ -2163,13 +2489,13 @@ def _why_no_caching(model: Any) -> str:
 
 
 def _size(kind: Any, config: Any) -> int:
-    """How many numbers the weights are, without making them."""
+    """Return the number of weights, without creating them."""
     with torch.device("meta"):
         return sum(w.numel() for w in kind(copy.deepcopy(config)).parameters())
 
 
 def _asked_of(model: Any, given: Any, causal: bool) -> Finding:
-    """What was built in place of the model that is meant."""
+    """Return the finding that names the small model that was built."""
     given, made = given.get_text_config(), model.config.get_text_config()
     said = f"a small random {type(model).__name__}"
     for name in NEAR:
@@ -2180,7 +2506,21 @@ def _asked_of(model: Any, given: Any, causal: bool) -> Finding:
 
 
 def check_module(model: Any, causal: bool) -> list[Finding]:
-    """Findings on a model of transformers: its logits, and its layers."""
+    """Check the logits and the layers of a model of transformers.
+
+    Args:
+        model: The model. Put it into eval mode first.
+        causal: Whether logits must not depend on later tokens, as in
+            `check_model`.
+
+    Returns:
+        The findings of `check_model`, if the model takes token ids, and those
+        of `check_layers`. If the layers cannot be measured, the last finding
+        gives the reason.
+
+    Raises:
+        ValueError: In the cases listed for `check_model`.
+    """
     config = model.config.get_text_config()
     findings = []
     if "input_ids" in inspect.signature(model.forward).parameters:
@@ -2204,10 +2544,16 @@ def check_module(model: Any, causal: bool) -> list[Finding]:
 
 
 def scale_up_weights(model: nn.Module, scale: float = 3.0) -> None:
-    """Larger weights, so that attention prefers some keys to others.
+    """Scale up the weights of a model, so that attention prefers some keys.
 
-    As they are drawn, weights are so small that all keys get nearly the same,
-    and order hardly changes a logit.
+    With random initial weights, all keys get nearly the same attention weight,
+    and the order of the tokens hardly changes the logits. Matrices whose
+    entries are all equal, such as zeros, are sampled again with a standard
+    deviation of 0.5.
+
+    Args:
+        model: The model, which is changed in place.
+        scale: Factor of the weights with at least two axes.
     """
     with torch.no_grad():
         for weight in model.parameters():
@@ -2218,13 +2564,29 @@ def scale_up_weights(model: nn.Module, scale: float = 3.0) -> None:
 
 
 def _same_everywhere(weight: Tensor) -> bool:
-    """As zeros are, and what SAM draws, with a deviation of 1e-10."""
+    """Return whether all entries are nearly equal.
+
+    Zeros are, and so are SAM's initial values, with a standard deviation of
+    1e-10.
+    """
     flat = weight.flatten()
     return bool(((flat - flat[:1]).abs() < 1e-6).all())
 
 
 def small_config(config: Any, layers: int = 6, heads: int = 4) -> Any:
-    """A copy with few layers and heads, small tables, windows of 8."""
+    """Return a small copy of a configuration.
+
+    Layers, heads, tables and experts become fewer, and windows, chunks and
+    top-k shrink to 8. The heads keep their width.
+
+    Args:
+        config: Configuration of transformers; it does not change.
+        layers: Maximum number of layers.
+        heads: Maximum number of heads.
+
+    Returns:
+        The small configuration, of the same class.
+    """
     config = copy.deepcopy(config)
     given = {k: v for k, v in vars(config).items() if not k.startswith("_")}
     changed = _narrow(given, heads) | _short(given, layers)
@@ -2239,7 +2601,7 @@ def small_config(config: Any, layers: int = 6, heads: int = 4) -> Any:
 
 
 def _short(given: Mapping[str, Any], layers: int) -> dict[str, Any]:
-    """Fewer layers, and whatever is listed for each of them."""
+    """Return fewer layers, and shorter lists with one entry per layer."""
     deep = {k: v for k, v in given.items()
             if re.fullmatch(LAYERS, k) and type(v) is int}  # fmt: skip
     changed: dict[str, Any] = {k: min(v, layers) for k, v in deep.items()}
@@ -2250,14 +2612,14 @@ def _short(given: Mapping[str, Any], layers: int) -> dict[str, Any]:
 
 
 def _one_of_each(values: Sequence[Any], many: int) -> Sequence[Any]:
-    """The first, and one of every kind among them where there is room."""
+    """Return the first values; the last may be of a missing kind."""
     kept = list(values[:many])
     lost = [v for v in values[many:] if v not in kept]
     return [*kept[:-1], lost[0]] if lost else kept
 
 
 def _narrow(given: Mapping[str, Any], heads: int) -> dict[str, Any]:
-    """Fewer heads of the old width, smaller tables, experts and windows."""
+    """Return fewer heads of the old width, smaller tables and windows."""
     changed: dict[str, Any] = {}
     whole = {k: v for k, v in given.items() if type(v) is int and v > 0}
     named = [v for k, v in whole.items() if re.fullmatch(HEADS, k)]
@@ -2298,7 +2660,7 @@ def _narrow(given: Mapping[str, Any], heads: int) -> dict[str, Any]:
 
 
 def _mixers(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
-    """Heads of Mamba 2, whose widths together are a multiple of the model's."""
+    """Return sizes of Mamba 2 heads that fill the expanded width."""
     for expand, heads, wide, groups in MIXERS:
         if not {expand, heads, wide, "hidden_size"} <= old.keys():
             continue
@@ -2313,9 +2675,18 @@ def _mixers(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, int]:
 
 
 def model_class(config: Any) -> tuple[Any, bool]:
-    """The class with logits, if there is one, and whether it is causal.
+    """Return the class of a configuration's model, and whether it is causal.
 
-    ValueError: transformers knows no model for such a configuration.
+    A class with logits is preferred.
+
+    Args:
+        config: Configuration of transformers.
+
+    Returns:
+        The class, and True if it is a causal language model.
+
+    Raises:
+        ValueError: If transformers has no model for such a configuration.
     """
     auto = importlib.import_module("transformers.models.auto.modeling_auto")
     for name, causal in (
@@ -2333,7 +2704,7 @@ def model_class(config: Any) -> tuple[Any, bool]:
 
 
 def _limits(config: Any) -> dict[str, int]:
-    """Every length beyond which something changes."""
+    """Return all lengths beyond which something changes, by name."""
     found = {k: _value(config, k) for k in NEAR}
     given = getattr(config, "rope_parameters", None) or {}
     for each in (given, *(v for v in given.values() if isinstance(v, dict))):
@@ -2343,7 +2714,7 @@ def _limits(config: Any) -> dict[str, int]:
 
 
 def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
-    """What the configuration says of the rotation of each layer."""
+    """Return the configured rotation of each layer."""
     if _value(config, "position_embedding_type") == "nope":
         return [None] * layers
     given = getattr(config, "rope_parameters", None)
@@ -2353,13 +2724,13 @@ def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
         kinds, used = [None] * layers, [1] * layers
     nested = any(isinstance(v, dict) for v in (given or {}).values())
     if nested and not any(kind in (given or {}) for kind in kinds):
-        return [{}] * layers  # its keys are no kinds of layers
+        return [{}] * layers  # its keys are not kinds of layers
     try:
         parts = [
             getattr(config, f"qk_{k}_head_dim", None) or 0
             for k in ("rope", "nope")
         ]
-    except Exception:  # each layer has its own
+    except Exception:  # each layer has its own value
         return [{}] * layers
     found: list[Mapping[str, Any] | None] = []
     for kind, turns in zip(kinds, used, strict=True):
@@ -2373,7 +2744,7 @@ def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
 
 
 def _value(config: Any, name: str) -> Any:
-    """None, too, where each layer has its own and there is none for all."""
+    """Return an attribute; None also if each layer has its own value."""
     try:
         return getattr(config, name, None)
     except Exception:
@@ -2381,9 +2752,20 @@ def _value(config: Any, name: str) -> Any:
 
 
 def constant_input(model: Any, token: int) -> dict[str, Any]:
-    """Inputs of one value at all places, another for another token.
+    """Return an input that is the same at all positions.
 
-    ValueError: the model reads neither ids nor pictures.
+    Args:
+        model: Model of transformers that takes token ids, images or videos.
+        token: Number of the content; a different number gives a different
+            input.
+
+    Returns:
+        The input, with its argument name as the key: token ids, shape
+        `(1, 48)`; an image, shape `(1, 3, size, size)`; or a video, shape
+        `(1, frames, 3, size, size)`.
+
+    Raises:
+        ValueError: If the model takes neither token ids nor images or videos.
     """
     name = getattr(model, "main_input_name", "input_ids")
     config = model.config
@@ -2403,7 +2785,7 @@ def constant_input(model: Any, token: int) -> dict[str, Any]:
 
 
 def _counted(mask: Tensor | None, positions: Tensor) -> bool:
-    """Are these the positions that the mask alone tells?"""
+    """Return whether these are the positions that the mask implies."""
     if mask is None:
         mask = torch.ones_like(positions).bool()
     counted = (mask.cumsum(1) - 1).clamp(min=0)[:, -positions.shape[1] :]
@@ -2411,13 +2793,13 @@ def _counted(mask: Tensor | None, positions: Tensor) -> bool:
 
 
 def _print_report(text: str, code: int) -> int:
-    """Write it out; the exit code, another one if nobody takes it."""
+    """Print the text and return the exit code, or another if printing fails."""
     try:
         if sys.stdout:
             sys.stdout.write(text)
             sys.stdout.flush()
     except OSError as error:
-        # Python tries once more in the end.
+        # Python flushes stdout once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             return 141
@@ -2429,7 +2811,15 @@ def _print_report(text: str, code: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command: 1 if a check fails, 2 if nothing could be checked."""
+    """Run the shell command.
+
+    Args:
+        arguments: Command-line arguments; None uses those of the process.
+
+    Returns:
+        The exit code: 0 if no check fails, 1 if one does, 2 if nothing could be
+        checked or printed, 141 if the reader of the output has stopped reading.
+    """
     about = "Test whether the positions of a model are right."
     parser = argparse.ArgumentParser("check_positions.py", description=about)
     wanted = "transformers:FOLDER or transformers:config.json"
@@ -2443,7 +2833,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         findings = check_transformers(source)
     except (
         Exception
-    ) as error:  # whatever transformers raises of a configuration
+    ) as error:  # transformers may raise any error for a configuration
         known = isinstance(error, ValueError | ImportError)
         why = f"{error}" if known else f"{type(error).__name__}: {error}"
         sys.stderr.write(f"check_positions.py: {why}\n")

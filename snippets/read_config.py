@@ -7,7 +7,7 @@ r"""Print the position-encoding calls of the model that a config.json describes.
 The answer contains the base, the layout, the rotated fraction of each head, the
 frequency scaling with all its arguments, the windows, and the layers that do
 not rotate, as calls of this guide's files in the order of a model's code; then
-what is unknown or contradictory, and what other libraries make of such a file.
+unknown and contradictory settings, and how other libraries read such a file.
 
 The program first decides whether the model rotates queries and keys: by a table
 of measurements of each model_type, and by keys such as position_embedding_type.
@@ -19,8 +19,9 @@ measured in the code of each known model_type.
 Nothing in the file is run. The exit code is 1 if there are no calls other than
 comments, and 2 if the file cannot be read. Needs only Python 3.11 or newer.
 
-Source: configurations and models of github.com/huggingface/transformers at
-v5.23.0, each run; what other libraries do with angles was measured.
+References:
+    Configurations and models of github.com/huggingface/transformers at v5.23.0,
+    each of which was run; the angles of other libraries were measured.
 """
 
 import argparse
@@ -35,8 +36,8 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LIMIT = 1_000_000  # characters that are read
-DEEPEST = 40  # brackets within brackets
+LIMIT = 1_000_000  # maximum number of characters
+DEEPEST = 40  # maximum depth of brackets
 WIDE = 76  # columns of a line of code
 BLANK = r"[ \t\n\r]*"
 NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
@@ -55,10 +56,12 @@ UNSEEN = (
 
 
 class Part(NamedTuple):
-    """One part of an answer: its kind and its text.
+    """Hold one part of an answer: its kind and its text.
 
-    The kind is title, fact, code, guess (code in comments), shell, text or mind
-    (a note).
+    Attributes:
+        kind: "title", "fact", "code", "guess" (code in comments), "shell",
+            "text" or "mind" (a note).
+        text: The text, of one line or more.
     """
 
     kind: str
@@ -66,19 +69,23 @@ class Part(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number of the file as it is written, and its value."""
+    """Hold a number of the file: its spelling and its value."""
 
     text: str
     value: float
 
 
 class ConfigError(Exception):
-    """Raised if the text cannot be read; the message says why."""
+    """Report that the text cannot be read; the message gives the reason."""
 
 
 @functools.cache
 def table() -> dict[str, Any]:
-    """Return the known keys, their valid values, the rules and the messages."""
+    """Return the known keys, their valid values, the rules and the messages.
+
+    Returns:
+        The contents of `TABLE`, by section.
+    """
     return tomllib.loads(TABLE)
 
 
@@ -88,11 +95,21 @@ def _known(measured: str) -> Any:
 
 
 def read_config(text: str) -> list[Part]:
-    """Return the answer to any text, which should be that of a config.json.
+    """Return the position-encoding calls that a config.json describes.
 
-    >>> config = '{"model_type": "gptj", "n_embd": 64, "n_head": 2}'
-    >>> read_config(config)[0].text
-    'gptj: RoPE, layout interleaved'
+    Text that is no valid config.json raises no error: the answer then gives the
+    reason.
+
+    Args:
+        text: Contents of a config.json.
+
+    Returns:
+        The parts of the answer, in the order in which to show them.
+
+    Example:
+        >>> config = '{"model_type": "gptj", "n_embd": 64, "n_head": 2}'
+        >>> read_config(config)[0].text
+        'gptj: RoPE, layout interleaved'
     """
     words = table()["words"]
     read = _Json(text.removeprefix("\ufeff"), words)
@@ -106,10 +123,19 @@ def read_config(text: str) -> list[Part]:
 
 
 def format_report(parts: list[Part]) -> str:
-    """Return the answer for a terminal: code is indented, a note begins with !.
+    """Format the answer for a terminal.
 
-    >>> format_report([Part("mind", "invalid JSON")]).strip()
-    '! invalid JSON'
+    Code is indented, and a note begins with an exclamation mark.
+
+    Args:
+        parts: Parts of an answer from `read_config`.
+
+    Returns:
+        The text, which ends with a line break.
+
+    Example:
+        >>> format_report([Part("mind", "invalid JSON")]).strip()
+        '! invalid JSON'
     """
     made = ""
     for kind, text in parts:
@@ -120,12 +146,12 @@ def format_report(parts: list[Part]) -> str:
 
 
 class _Json:
-    """Reads JSON: numbers stay as written, and double names are heard."""
+    """Read JSON, keep the spelling of numbers, and list repeated names."""
 
     def __init__(self, text: str, words: dict[str, str]):
         self.text, self.words = text, words
         self.twice = list[str]()
-        self.at = [0]  # how far it has come
+        self.at = [0]  # index of the next character
 
     def whole(self) -> Any:
         if len(self.text) > LIMIT:
@@ -182,7 +208,7 @@ class _Json:
         return made
 
     def _take(self, pattern: str) -> str:
-        """What is there by a pattern, which is passed; "" if it is not."""
+        """Return the text that matches a pattern here and skip it, or ""."""
         found = re.compile(pattern).match(self.text, self.at[0])
         self.at[0] = found.end() if found else self.at[0]
         return found[0] if found else ""
@@ -203,7 +229,7 @@ class _Json:
 
 
 class _Reading:
-    """One configuration, and what has been found in it so far."""
+    """Hold one configuration, and the results found in it so far."""
 
     def __init__(
         self,
@@ -220,9 +246,9 @@ class _Reading:
         self.facts, self.faults, self.minds = (list[str]() for _ in range(3))
         self.imports: dict[str, list[str]] = {}  # names by file
         self.built, self.forward = list[str](), list[str]()
-        self.scores = {"by": "", "cap": ""}  # where they are not as usual
-        self.bare_by = {"key": ""}  # which says what layers rotate nothing
-        self.of_class = set[str]()  # kinds whose dictionary is the class's own
+        self.scores = {"by": "", "cap": ""}  # if they are unusual
+        self.bare_by = {"key": ""}  # the key that lists layers without rotation
+        self.of_class = set[str]()  # kinds with the dictionary of the class
         self.blocks: list[Part] = []
         self.read = list[str]()
         for name in twice:
@@ -239,11 +265,11 @@ class _Reading:
         self.row: dict[str, Any] = row or {}
         unknown = _shown(kind) if named else self._told("no_type")
         self.kind = str(kind) if self._is_known(kind) else unknown
-        self.what = self._measured()  # a layout, or what there is instead
+        self.what = self._measured()  # a layout, or another encoding
         self.rotates = self.row.get("family", "rope") == "rope" and (
             bool(self.row) or self.what in ("", *LAYOUTS)
         )
-        self.passed: dict[str, Any] = {}  # keys that nothing here reads
+        self.passed: dict[str, Any] = {}  # keys that this program does not read
         self.used = set[float]()  # numbers in calls
         self.taken = set[str]()  # keys on which calls depend
         self.file = dict(self.given)
@@ -288,7 +314,7 @@ class _Reading:
         return parts + (self.blocks if whole else self._guessed())
 
     def _guessed(self) -> list[Part]:
-        """The calls as comments, below the command that decides."""
+        """Return the calls as comments, below the command that decides."""
         at = next(
             n for n, part in enumerate(self.blocks) if part.kind == "shell"
         )
@@ -328,7 +354,7 @@ class _Reading:
         )
 
     def _by_architecture(self, whole: dict[str, Any]) -> str:
-        """The known type of a class that is named, "" if there is none."""
+        """Return the known type of a class that is named, "" if none is."""
         named = self.given.get("architectures", whole.get("architectures"))
         for each in named if isinstance(named, list) else []:
             stem = re.sub(CLASS, "", _plain(each)).lower()
@@ -344,7 +370,7 @@ class _Reading:
         return next((what for what, of in kinds if self.kind in of), "")
 
     def _nothing_rotates(self) -> list[str]:
-        """Why nothing rotates, [] where something does; asked before all."""
+        """Return why nothing rotates, [] if something does; called first."""
         switch = self.known["switches"].get(self.kind, "")
         key, _, on = switch.partition(" ")
         value = self._look(key) if key else None
@@ -395,7 +421,7 @@ class _Reading:
         return usual | {*self.row.get("reads", [])}
 
     def _sift(self) -> None:
-        """Takes from the file what the code of its class does not read."""
+        """Remove from the file the keys that the code of its class ignores."""
         reads = self._reads()
         for key, value in self.file.items():
             if key in reads or not self._positional(key):
@@ -416,12 +442,12 @@ class _Reading:
                     self._pass_over(key, value)
 
     def _positional(self, key: str) -> bool:
-        """Whether a key speaks of positions, or seems to."""
+        """Return whether a key is about positions, or seems to be."""
         near = any(word in key.lower() for word in self.table["near"])
         return (key in self.vocabulary or near) and key not in self.besides
 
     def _pass_over(self, key: str, value: Any) -> None:
-        """Notes a key that is not read, unless its value asks for nothing."""
+        """Note a key that is not read, unless its value has no effect."""
         neutral, name = self.table["neutral"], key.rpartition(".")[2]
         says_nothing = neutral.get(
             key, neutral.get(name, self.table["nothing"])
@@ -430,7 +456,7 @@ class _Reading:
             self.passed[key] = value
 
     def _name_passed(self) -> bool:
-        """Names each key that is not read; whether one could change calls."""
+        """Name each key that is not read; return if one could change calls."""
         guess = False
         for key, value in self.passed.items():
             same = isinstance(value, Number) and value.value in self.used
@@ -451,7 +477,7 @@ class _Reading:
         return guess
 
     def _name_idle(self, why: list[str]) -> None:
-        """Names each key that is read, or need not be, and changes nothing."""
+        """Name each key that changes nothing, although it may be read."""
         told = " ".join([*why, *self.facts, *self.faults, *self.minds])
         named = {*re.findall(r"\w+", told, re.ASCII), *self.taken}
         idle = list[str]()
@@ -469,7 +495,7 @@ class _Reading:
     # --- keys
 
     def _part(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The part that reads text, where a model is made of parts."""
+        """Return the part that reads text, if a model is made of parts."""
         for name in self.table["parts"]:
             part = given.get(name)
             if isinstance(part, dict) and part:
@@ -478,11 +504,11 @@ class _Reading:
         return given
 
     def _key(self, name: str) -> str:
-        """The key under which something stands here or in its class, or ""."""
+        """Return the key that sets a value in the file or class, or ""."""
         for of in (self.given, self.row.get("defaults", {})):
             names = self.table["aliases"].get(name, [name])
             known = [key for key in names if key in of]
-            if known:  # null is none, whatever the class takes
+            if known:  # null is no value, whatever the default of the class
                 found = [key for key in known if of[key] is not None]
                 return str([*found, ""][0])
         return ""
@@ -494,7 +520,7 @@ class _Reading:
         return own.get(key) if given is None else given
 
     def _whole(self, name: str) -> int:
-        """A whole number, 0 where there is none."""
+        """Return a value that is a whole number, 0 if there is none."""
         value = self._look(name)
         known = isinstance(value, Number) and 0 <= value.value <= 1e9
         return int(value.value) if known else 0
@@ -506,7 +532,7 @@ class _Reading:
         return self._told("from_class", kind=self.kind)
 
     def _values(self) -> None:
-        """Each known key must have a value of its kind."""
+        """Report each known key whose value is not of its kind."""
         for check in self.table["value"]:
             for key in check["keys"].split():
                 for of in self._places():
@@ -521,9 +547,9 @@ class _Reading:
         return [self.file, *(rope for rope in self.ropes.values() if rope)]
 
     def _rules(self, bare: bool) -> None:
-        """What contradicts itself, and what other stacks made of the like."""
+        """Note contradictions, and how other libraries read such a file."""
         for rule in self.table["rule"]:
-            if bare and "case" in rule:  # what stacks made of a rotation
+            if bare and "case" in rule:  # how libraries read a rotation
                 continue
             for rope in self.ropes.values():
                 if all(self._holds(test, rope or {}) for test in rule["when"]):
@@ -535,7 +561,7 @@ class _Reading:
                     _add(of, words)
 
     def _holds(self, test: str, rope: dict[str, Any]) -> bool:
-        """A test of the table: what, of which key, beside which others."""
+        """Return whether a test of the table holds: the test, then its keys."""
         what, *names = test.split()
         if what == "apart":
             what, names = "differ", [f"{of}.{names[0]}" for of in PLACES]
@@ -548,7 +574,7 @@ class _Reading:
         if what == "ratio":  # the first is not the second by the third
             known = len(numbers) == 3 and numbers[2] > 0
             return known and numbers[1] / numbers[2] not in (1, numbers[0])
-        if what == "formula":  # the first is not what YaRN makes of the second
+        if what == "formula":  # the first is not YaRN's factor for the second
             known = len(numbers) == 2 and numbers[1] >= 1
             usual = 0.1 * math.log(numbers[1]) + 1 if known else 0
             return known and abs(numbers[0] - usual) > 1e-6
@@ -565,7 +591,7 @@ class _Reading:
         if of == "method":
             return self._method(rope)
         if of == "look":
-            before = set(self.taken)  # a rule is no call
+            before = set(self.taken)  # a rule is not a call
             value = self._look(key)
             self.taken.intersection_update(before)
             return value
@@ -575,7 +601,7 @@ class _Reading:
     # --- RoPE
 
     def _ropes(self) -> dict[str, dict[str, Any] | None]:
-        """The dictionary of each kind of layer; that of "" is for all."""
+        """Return the dictionary of each kind of layer; "" is for all kinds."""
         old, new = self._dict("rope_scaling"), self._dict("rope_parameters")
         made: dict[str, dict[str, Any] | None] = {}
         for kind, own in self.row.get("kinds", {}).items():
@@ -637,23 +663,23 @@ class _Reading:
         self._block("own_check", [self.table["import"], *own] if own else [])
 
     def _end(self, kind: str) -> str:
-        """What tells the names of one kind of layer from those of others."""
+        """Return the suffix of the names for one kind of layer."""
         many = sum(rope is not None for rope in self.ropes.values()) > 1
         return f"_{kind.partition('_')[0]}" * many
 
     def _at(self) -> str:
-        """Positions, below 0 where a model turns the other way."""
+        """Return the positions, negative if a model rotates the other way."""
         return "-positions" if "backwards" in self.row else "positions"
 
     def _layout(self) -> str:
-        """Half or interleaved, "" where it is not known."""
+        """Return "half" or "interleaved", "" if it is unknown."""
         known = str(self.row.get("layout", self.what))
         if known == "rope_interleave":
             return "interleaved" if self._look(known) is not False else "half"
         return known
 
     def _turn(self, end: str, *names: str) -> list[str]:
-        """The calls that turn these."""
+        """Return the calls that rotate these tensors."""
         known = self._layout()
         layout = f'"{known}"' if known else "layout"
         return [
@@ -673,7 +699,7 @@ class _Reading:
             self._mind("no_layout")
 
     def _head(self, kind: str) -> int:
-        """How wide what rotates is: a head, or its part for positions."""
+        """Return the width to rotate: a head, or its part for positions."""
         own = self.row.get("kinds", {}).get(kind, {}).get("head", "")
         of = self._told("of_kind", kind=kind) if self._end(kind) else ""
         listed = _dict(self._look("per_layer_config")) if own else {}
@@ -699,7 +725,7 @@ class _Reading:
         return wide // heads
 
     def _turned(self, rope: dict[str, Any], head: int) -> int:
-        """How many channels of a head turn."""
+        """Return how many channels of a head are rotated."""
         own = self.row.get("share")
         name = self.row.get("share_key", "partial_rotary_factor")
         given = self._look(name if self.row else "share")
@@ -737,7 +763,7 @@ class _Reading:
         return base
 
     def _tables(self, rope: dict[str, Any], kind: str, head: int) -> list[str]:
-        """Lines that make cosines and sines; given back, those that check."""
+        """Add the lines for cosines and sines; return those of the check."""
         method, end = self._method(rope), self._end(kind)
         spec = self.table["method"].get(method)
         if spec is None:
@@ -784,7 +810,7 @@ class _Reading:
     def _given(
         self, rope: dict[str, Any], kind: str, method: str
     ) -> dict[str, Any]:
-        """What the method takes: keys, with what stands for those not there."""
+        """Return the keys of a method, with values for missing ones."""
         made: dict[str, Any] = {"rope_type": method}
         longest = self._look("positions")
         self.taken.update(("rope_type", "type"))
@@ -797,7 +823,7 @@ class _Reading:
                 found = longest if found is None else found
             if key == "max_position_embeddings":
                 found = longest
-            if key == "truncate" and kind:  # looked for beside the kinds
+            if key == "truncate" and kind:  # next to the kinds of layers
                 found = self._dict("rope_parameters").get(key)
             if found is not None:
                 made[key] = found
@@ -832,7 +858,7 @@ class _Reading:
         return made
 
     def _factor(self, given: dict[str, Any]) -> str:
-        """What cosines and sines are multiplied by, "" if by nothing."""
+        """Return the factor of cosines and sines, "" if there is none."""
         method, factor = given["rope_type"], given.get("factor")
         if "attention_factor" in given:
             return _code(given["attention_factor"])
@@ -853,7 +879,7 @@ class _Reading:
         return f"yarn_attention_factor({factor.text})"
 
     def _share(self, head: int, turned: int, given: dict[str, Any]) -> None:
-        """Says how many channels turn, as check_positions.py will."""
+        """Note how many channels rotate, as check_positions.py prints it."""
         whole = head + self._whole("qk_nope_head_dim") * bool(
             self._whole("qk_rope_head_dim"))  # fmt: skip
         share = given.get("partial_rotary_factor")
@@ -867,7 +893,7 @@ class _Reading:
                                    head=whole))  # fmt: skip
 
     def _scale(self, head: int) -> None:
-        """Where YaRN's factor is on the scores, as in DeepSeek."""
+        """Add YaRN's factor of the scores, if it has one, as in DeepSeek."""
         rope = self.ropes.get("") or {}
         scale, factor = rope.get("mscale_all_dim"), rope.get("factor")
         parts = self.row.get("mscale") or (
@@ -881,7 +907,7 @@ class _Reading:
             self._fact("scale")
 
     def _scores_by(self, head: int) -> None:
-        """By what scores are multiplied, and where they are capped."""
+        """Note the factor of the scores, and where they are capped."""
         how, cap = self.row.get("scale"), self._look("attn_logit_softcapping")
         keys = ("query_pre_attn_scalar", "attention_multiplier")
         known = [key for key in keys if self._look(key) is not None]
@@ -902,7 +928,7 @@ class _Reading:
     # --- layers
 
     def _layers(self) -> list[tuple[str, bool, list[int]]]:
-        """Layers that are alike: their kind, whether bare, their numbers."""
+        """Return layers that are alike: kind, no rotation, their numbers."""
         many = self._whole("layers")
         kinds = self._kinds(many)
         bare = self._bare(many, kinds)
@@ -914,7 +940,7 @@ class _Reading:
         return [(*each, numbers) for each, numbers in made.items()]
 
     def _window(self) -> int:
-        """Keys that a token sees, itself among them; 0 for all."""
+        """Return how many keys a token sees, itself included; 0 for all."""
         gate = self._look("use_sliding_window")
         own = "use_sliding_window" in self.row.get("defaults", {})
         if gate is not True and (own or (gate is False and not self.row)):
@@ -970,14 +996,14 @@ class _Reading:
                 for i in range(many)]  # fmt: skip
 
     def _is_lifted(self) -> bool:
-        """Whether the code rotates in all layers since there is no window."""
+        """Return whether all layers rotate because there is no window."""
         return "lifted" in self.row and not self._window()
 
     def _turns(self, kind: str, bare: bool) -> bool:
         return not bare and self.table["layers"].get(kind) != "none"
 
     def _bare(self, many: int, kinds: list[str]) -> list[bool]:
-        """Which layers rotate nothing."""
+        """Return for each layer whether it has no rotation."""
         how = self.row.get("bare", "" if self.row else "no_rope_layers")
         if how != "no_rope_layers":
             nothing = [k for k, rope in self.ropes.items() if rope is None]
@@ -996,7 +1022,7 @@ class _Reading:
     def _inside(
         self, kind: str, bare: bool, numbers: list[int], many: bool
     ) -> tuple[str, list[str]]:
-        """What is done in layers of one kind: the title, the lines."""
+        """Return the title and the lines for layers of one kind."""
         where = self._told("each_layer")
         if part := self._whole("qk_rope_head_dim"):
             where = self._told("each_part", part=part)
@@ -1035,7 +1061,7 @@ class _Reading:
         ]
 
     def _seen(self, kind: str, near: str) -> list[str]:
-        """Which keys a token sees, and what takes weight besides."""
+        """Return the lines of the mask, the sinks and the attention."""
         window = self._window() if near == "sliding_window" else 0
         chunk = self._whole(near) if near == "attention_chunk_size" else 0
         if near not in ("", "none") and not window and not chunk:
@@ -1073,7 +1099,7 @@ class _Reading:
         more = _fill(self.table[how], scale=scale, cap=cap)
         return [*lines, *more.strip().split("\n")]
 
-    # --- what stands at the end
+    # --- the end of the answer
 
     def _check(self, expect: str) -> None:
         self.blocks.append(Part("title", self._told("right")))
@@ -1088,7 +1114,7 @@ class _Reading:
         given: dict[str, Any],
         factor: str,
     ) -> list[str]:
-        """Lines that ask check_positions.py about this very rotation."""
+        """Return lines that check this rotation with check_positions.py."""
         layout = f'"{self._layout()}"'
         scaled = f"    cos, sin = factor{end} * cos, factor{end} * sin"
         if turned != head:
@@ -1107,7 +1133,7 @@ class _Reading:
         ]
 
     def _template(self, family: str) -> None:
-        """A family whose calls differ by a few numbers alone."""
+        """Add the calls of a family that differ only in a few numbers."""
         spec = self.table["family"][family]
         values: dict[str, Any] = {}
         for name in spec["needs"].split():
@@ -1127,7 +1153,7 @@ class _Reading:
             _add(self.imports.setdefault(file, []), name)
 
     def _imported(self, code: list[str]) -> list[str]:
-        """The lines that import what is called, and one that is empty."""
+        """Return the lines that import what is called, and an empty one."""
         maths, torch = (any(f"{name}." in line for line in code)
                         for name in ("math", "torch"))  # fmt: skip
         lines = ["import math"] * maths + [""] * (maths and torch)
@@ -1139,19 +1165,19 @@ class _Reading:
 
 
 def _named(key: str, value: Any) -> str:
-    """A key, with those inside it if it is a dictionary."""
+    """Return a key, with the keys inside it if it is a dictionary."""
     inner = [_shown(each) for each in value] if isinstance(value, dict) else []
     named = ", ".join([_shown(key), *inner[:9]]).replace('"', "")
     return named.replace(", ", " (", 1) + ")" if inner else named
 
 
 def _code_word(text: str) -> str:
-    """A value that a switch needs, as JSON writes it."""
+    """Return a value that a switch needs, as JSON spells it."""
     return text if text in ("true", "false") else f'"{text}"'
 
 
 def _fits(value: Any, check: dict[str, Any]) -> bool:
-    """Is a value of the kind that a row of the table wants?"""
+    """Return whether a value is of the kind in a row of the table."""
     if check["is"] == "number":
         if not isinstance(value, Number):
             return False
@@ -1169,12 +1195,12 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str:
-    """Of a text itself, of anything else how it is written."""
+    """Return a string itself, and any other value as it is spelled."""
     return value if isinstance(value, str) else _shown(value)
 
 
 def _shown(value: Any) -> str:
-    """A value of JSON in short, and as no terminal takes it for a command."""
+    """Return a JSON value in short, without a terminal's control characters."""
     if isinstance(value, (list, dict)):
         brackets = "[]" if isinstance(value, list) else "{}"
         return brackets[0] + "…" * bool(value) + brackets[1]
@@ -1185,7 +1211,7 @@ def _shown(value: Any) -> str:
 
 
 def _code(value: Any) -> str:
-    """A value of JSON in Python."""
+    """Return a JSON value in Python."""
     if isinstance(value, list):
         return f"[{', '.join(map(_code, value))}]"
     if isinstance(value, bool):
@@ -1194,7 +1220,7 @@ def _code(value: Any) -> str:
 
 
 def _listed(opens: str, items: list[str], closes: str) -> str:
-    """A call or a list in one line, or where that is too long in many."""
+    """Return a call or a list in one line, or in several if it is too long."""
     line = f"{opens}{', '.join(items)}{closes}"
     if len(line) <= WIDE:
         return line
@@ -1202,7 +1228,7 @@ def _listed(opens: str, items: list[str], closes: str) -> str:
 
 
 def _spans(numbers: list[int]) -> str:
-    """Numbers that rise, as 0 to 4, 6, 8 to 9."""
+    """Return increasing numbers as ranges, such as 0 to 4, 6, 8 to 9."""
     spans: list[list[int]] = []
     for n in numbers:
         if spans and spans[-1][1] == n - 1:
@@ -1222,7 +1248,7 @@ def _add(to: list[str], words: str) -> None:
 
 
 def _text(file: Path) -> str:
-    """The text of a file that has an end: a pipe and a device may have none."""
+    """Return the text of a regular file; a pipe or a device may have no end."""
     if file.exists() and not file.is_file():
         raise OSError("it must be a regular file; save its text to one")
     if (size := file.stat().st_size) > 4 * LIMIT:
@@ -1231,13 +1257,13 @@ def _text(file: Path) -> str:
 
 
 def _print_calls(text: str, code: int) -> int:
-    """Write it out; the exit code, another one if nobody takes it."""
+    """Print the text and return the exit code, or another if printing fails."""
     try:
         if sys.stdout:
             sys.stdout.write(text)
             sys.stdout.flush()
     except OSError as error:
-        # Python tries once more in the end.
+        # Python flushes stdout once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if isinstance(error, BrokenPipeError):
             return 141
@@ -1247,7 +1273,16 @@ def _print_calls(text: str, code: int) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command: 1 without calls, 2 if the file cannot be read."""
+    """Run the shell command.
+
+    Args:
+        arguments: Command-line arguments; None uses those of the process.
+
+    Returns:
+        The exit code: 0 if there are calls, 1 if there are none except
+        comments, 2 if the file cannot be read or the answer cannot be printed,
+        141 if the reader of the output has stopped reading.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
