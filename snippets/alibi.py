@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: 0BSD
 # From The executable guide to positional encoding, 2026-11-22
-"""ALiBi: subtract a penalty from each score, linear in the distance.
+"""ALiBi: add a bias to each score that is linear in the distance.
 
 Tokens have no position vector. Head h has a fixed slope, which is not learned:
 
@@ -104,8 +104,8 @@ def alibi_bias(
         device of `slopes`; -inf for later keys.
 
     Raises:
-        ValueError: If positions are not tensors of integers or do not fit each
-            other, `slopes` is not one floating-point number per head, or
+        ValueError: If positions are not integer tensors or their shapes do not
+            match, `slopes` is not one floating-point number per head, or
             `dtype` is not floating-point.
 
     Example:
@@ -128,7 +128,7 @@ def alibi_bias_symmetric(
 ) -> Tensor:
     """Return the ALiBi bias for both directions, which hides no key.
 
-    The bias is -slope * |i - j|. The paper has causal models only.
+    The bias is -slope * |i - j|. The paper has only causal models.
 
     If positions are on the CPU and `slopes` are not, each call copies them, and
     the host waits for the copy.
@@ -147,7 +147,7 @@ def alibi_bias_symmetric(
         device of `slopes`.
 
     Raises:
-        ValueError: As in `alibi_bias`.
+        ValueError: In the cases listed for `alibi_bias`.
 
     Example:
         >>> at = torch.arange(4)

@@ -93,8 +93,9 @@ def attention(
         from a query, its weights and output are zero.
 
     Raises:
-        ValueError: If `k`, `v` or `bias` does not fit, `v` or `bias` is not
-            floating-point, or `causal` is set with more queries than keys.
+        ValueError: If the shape of `k`, `v` or `bias` does not match, `v` or
+            `bias` is not floating-point, or `causal` is set with more queries
+            than keys.
 
     Example:
         >>> q, k = torch.tensor([[0.0]]), torch.tensor([[5.0], [7.0]])
@@ -210,7 +211,7 @@ class SelfAttention(nn.Module):
 
         Raises:
             ValueError: If `x` does not have the shape `(..., tokens, dim)`, or
-                `bias` does not fit, as in `attention`.
+                `bias` is invalid, as described for `attention`.
         """
         if x.ndim < 2 or x.shape[-1] != self.dim:
             raise ValueError(

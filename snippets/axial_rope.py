@@ -5,7 +5,7 @@
 A position is a vector of coordinates, the row first. Each pair of channels has
 a frequency vector with as many entries and is rotated by their product:
 
-    angle = place[0] * w[0, p] + place[1] * w[1, p] + ...
+    angle = position[0] * w[0, p] + position[1] * w[1, p] + ...
 
 So scores depend only on the offset of two positions, for any choice of the
 vectors. Axial, mixed and golden RoPE are three choices:
@@ -13,22 +13,22 @@ vectors. Axial, mixed and golden RoPE are three choices:
     axial     one axis each: half the pairs rotate with the row, half with
               the column. A score is a sum of one part for each axis.
     mixed     learned, for each head; mixed_frequencies has initial values.
-    golden    of growing length, each half a turn over the golden ratio further
-              round than the one before.
+    golden    of growing length, each rotated from the one before by 180
+              degrees divided by the golden ratio.
 
 axial_rope_tables returns tables of cosines and sines, and apply_axial_rope
 rotates q and k by them. The bases below are the defaults of the models'
 configurations; use the base of the checkpoint.
 
-                     frequencies                      layout        places
+                     frequencies                      layout        coordinates
     Qwen3-VL vision  axial_frequencies(               half          0, 1, ..
                      dim, "each", base=10000)
     Gemma 4 vision   axial_frequencies(               half_by_axis  0, 1, ..
                      dim, "each", base=100)
-                     column first: places.flip(-1)
+                     column first: coordinates.flip(-1)
     Llama 4 vision   axial_frequencies(               interleaved   1, 2, ..
                      dim, "each", base=10000)
-                     column first: places.flip(-1)
+                     column first: coordinates.flip(-1)
     Pixtral          axial_frequencies(               half          0, 1, ..
                      dim, "turns", base=10000)
     DINOv3           2 * math.pi * axial_frequencies( half          centres
@@ -39,9 +39,9 @@ configurations; use the base of the checkpoint.
                      "each", base=10000)                            middle
     FLUX.1           as Qwen-Image                    interleaved   0, 1, ..
 
-The last three have a third axis: place[0] is the frame. FLUX.1 generates single
-images, so it is 0 there (in Kontext, 1 for the input image). FLUX.2 has a
-fourth axis, on which text tokens are counted.
+The last three have a third axis: position[0] is the frame. FLUX.1 generates
+single images, so it is 0 there (in Kontext, 1 for the input image). FLUX.2 has
+a fourth axis, on which text tokens are counted.
 
 Class and register tokens are not rotated, or have a position of zeros.
 
@@ -69,15 +69,16 @@ def axial_frequencies(
     axis of d channels, in radians per unit of its coordinate, is
 
         each     all frequencies from 1 down, base ^ (-2 p / d)
-        turns    those of one spectrum of the whole head, the axes in turn: the
-                 row has the first, the third and so on, as in Pixtral
+        turns    the frequencies of one spectrum of the whole head, assigned to
+                 the axes in alternation: the row has the first, the third and
+                 so on, as in Pixtral
 
     Args:
         dim: Number of channels of a head, a multiple of 4, half for the row and
             half for the column; or the channels of each axis, all even and at
             least 2: (44, 42, 42) has three axes.
-        spectrum: "each" or "turns". "turns" requires as many channels for each
-            axis.
+        spectrum: "each" or "turns". "turns" requires the same number of
+            channels for each axis.
         base: Base of the checkpoint. There is no default because a wrong base
             raises no error and only makes the results worse.
 
@@ -85,8 +86,8 @@ def axial_frequencies(
         Frequency vectors, shape `(axes, pairs)`, float64.
 
     Raises:
-        ValueError: If `dim` or `spectrum` has another value than listed, or
-            `base` is not positive and finite.
+        ValueError: If `dim` or `spectrum` is not as described above, or `base`
+            is not positive and finite.
 
     Example:
         >>> axial_frequencies(8, "each", base=10000)
@@ -122,11 +123,12 @@ def golden_frequencies(
 ) -> Tensor:
     """Return frequency vectors in all directions, by the golden ratio.
 
-    The lengths form a geometric sequence from `slowest` to `fastest`. Each
-    vector points half a turn over the golden ratio (111 degrees) further round
-    than the one before, and the vectors of the next head continue the sequence.
-    Half a turn is enough because a vector and its opposite give the same
-    rotation in opposite directions. Nothing is learned.
+    The lengths form a geometric sequence from `slowest` to `fastest`. The
+    direction of each vector is rotated from that of the vector before by 180
+    degrees divided by the golden ratio (111 degrees), and the vectors of the
+    next head continue the sequence. A range of 180 degrees is enough because a
+    vector and its opposite give the same rotation in opposite directions.
+    Nothing is learned.
 
     Args:
         dim: Number of channels of a head; even and at least 2.
@@ -166,9 +168,10 @@ def golden_frequencies(
 def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
     """Return initial values for the learned vectors of mixed RoPE.
 
-    Each head has two perpendicular axes at a random angle, and lengths base ^
-    (-4 p / dim) along each. Store them as an nn.Parameter of float32, one for
-    each layer, without weight decay, as the authors' code does.
+    In each head, the frequency vectors lie on two perpendicular axes at a
+    random angle; along each axis, their lengths are base ^ (-4 p / dim). Store
+    them as an nn.Parameter of float32, one for each layer, without weight
+    decay, as the authors' code does.
 
     Args:
         dim: Number of channels of a head; a multiple of 4.
@@ -196,8 +199,8 @@ def mixed_frequencies(dim: int, heads: int, base: float) -> Tensor:
 def patch_coordinates(rows: int, columns: int) -> Tensor:
     """Return the coordinates of patches in DINOv3, row by row.
 
-    They are the centres of the patches in an image that extends from -1 to 1 on
-    both axes.
+    The coordinates are the centres of the patches in an image that extends from
+    -1 to 1 on both axes.
 
     Args:
         rows: Number of rows of patches; at least 1.
@@ -242,8 +245,8 @@ def axial_rope_tables(
     Args:
         places: Coordinates of each position, shape `(..., tokens, axes)`;
             uint8, int8 to int64, float32 or float64. Shapes combine as in a
-            matrix product: with vectors for each head, places of shape
-            `(tokens, axes)` give `(heads, tokens, pairs)`, and places of a
+            matrix product: with vectors for each head, coordinates of shape
+            `(tokens, axes)` give `(heads, tokens, pairs)`, and coordinates of a
             batch have the shape `(batch, 1, tokens, axes)`.
         frequencies: Frequency vectors, shape `(axes, pairs)` or
             `(heads, axes, pairs)`, float32 or float64.
@@ -254,8 +257,8 @@ def axial_rope_tables(
         `dtype`, on the device of `places`.
 
     Raises:
-        ValueError: If `places`, `frequencies` or `dtype` has another shape or
-            dtype than listed.
+        ValueError: If `places`, `frequencies` or `dtype` does not have the
+            shape or dtype described above.
 
     Example:
         >>> places = torch.tensor([[0, 0], [1, 2]])
@@ -304,7 +307,7 @@ def apply_axial_rope(
             `(batch, heads, tokens, dim)`, floating-point.
         cos: Cosines from `axial_rope_tables`, with the axes of `x` or fewer:
             `(tokens, pairs)` or `(heads, tokens, pairs)` are shared by a batch.
-        sin: Sines from `axial_rope_tables`, as `cos`.
+        sin: Sines from `axial_rope_tables`, in the same shape as `cos`.
         layout: "interleaved", "half", or, if `dim` is a multiple of 4,
             "half_by_axis". There is no default.
 
@@ -312,8 +315,8 @@ def apply_axial_rope(
         The rotated tensor, with the shape and dtype of `x`.
 
     Raises:
-        ValueError: If shapes do not fit, `x` is not floating-point, or `layout`
-            has another value than listed.
+        ValueError: If the shapes do not match, `x` is not floating-point, or
+            `layout` is not as described above.
 
     Example:
         >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
@@ -340,7 +343,7 @@ def apply_axial_rope(
         made = torch.stack((a * cos - b * sin, a * sin + b * cos), -1)
         return made.flatten(-2).to(x.dtype)
     if layout == "half":
-        # one half at a time is exact: that is least memory
+        # one half at a time is exact, which takes least memory
         a, b = x.chunk(2, -1)
         a = a.to(cos)
         first, second = a * cos, a * sin

@@ -2,13 +2,12 @@
 # From The executable guide to positional encoding, 2026-11-23
 """Benchmark your functions against others: CPU time and peak memory.
 
-The functions for a piece of work are called in turns, in an order sampled for
-each round, so that other load on the machine affects all of them. The time
-measured is that of this thread on its processor, and the shortest turn of each
-function counts: other programs can only add to it. It is compared with the time
-to copy the result once: a measure of the machine, and a lower bound that code
-which reads as much as it newly writes cannot go far below. A view writes
-nothing.
+The functions for a task are called in alternation, in an order sampled for each
+round, so that other load on the machine affects all of them. The measured time
+is the CPU time of this thread, and the shortest turn of each function counts,
+because other programs can only add time. It is compared with the time to copy
+the result once. This time is a measure of the machine, and code that reads as
+much as it newly writes cannot be much faster. A view writes nothing.
 
 This is for the CPU. A copy to a large new tensor is expensive where the system
 allocates its memory page by page; this applies to all functions and to the
@@ -37,12 +36,13 @@ class Cost(NamedTuple):
 
     Attributes:
         seconds: Time of one call.
-        copies: The same time as a multiple of the time to copy the result once.
+        copies: Time of one call as a multiple of the time to copy the result
+            once.
         peak: Peak memory in bytes, as in `peak_bytes`.
     """
 
     seconds: float
-    copies: float  # seconds, by those to copy once what comes out
+    copies: float  # seconds of a call / seconds to copy its result
     peak: int  # bytes
 
 
@@ -54,8 +54,8 @@ def benchmark(
 ) -> dict[str, Cost]:
     """Measure the cost of each function.
 
-    Each function is called once before it is measured, which compiles what is
-    to be compiled. torch has one thread during the measurement. Whether all
+    Each function is called once before it is measured, so that compilation is
+    not measured. torch has one thread during the measurement. Whether all
     functions give the same result is not checked.
 
     Args:
@@ -64,7 +64,7 @@ def benchmark(
             measure without gradients, use torch.no_grad inside the function.
         rounds: Number of rounds; at least 1.
         turn: Length of a turn in seconds, above 0. Each turn has as many calls
-            as took this time before the first round.
+            as took this time in a trial before the first round.
         seed: Seed of the order of the turns.
 
     Returns:
@@ -106,15 +106,15 @@ def benchmark(
 def peak_bytes(way: Callable[[], Any]) -> int:
     """Return the peak memory of the tensors created during a call.
 
-    The result counts, what existed before does not. This is for the CPU.
-    torch's profiler, which is used, prints to stderr when it starts and stops,
-    unless KINETO_LOG_LEVEL is 6 in the environment.
+    The result counts; tensors that existed before do not. This is for the CPU.
+    The function uses torch's profiler, which prints to stderr when it starts
+    and stops, unless KINETO_LOG_LEVEL is 6 in the environment.
 
     Args:
         way: Function without arguments.
 
     Returns:
-        The largest number of bytes in use at one time.
+        The largest number of bytes in use at the same time.
 
     Example:
         >>> x = torch.zeros(1000)
@@ -122,7 +122,7 @@ def peak_bytes(way: Callable[[], Any]) -> int:
         8000
 
     """
-    way()  # what is set up once does not count
+    way()  # one-time setup does not count
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as p:
         kept = way()
     recorded: Any = p.profiler  # torch gives it no types

@@ -10,10 +10,11 @@ An encoding overrides some of four methods, in most cases one:
     score    the function that computes the score of a query and a key
 
 The methods of Encoding itself ignore the positions. Override one and pass the
-encoding to Decoder; nothing else changes. What is the same in all layers is
-computed once per call: `tables`, the only thing that `rotate` needs of the
-positions, and the bias, which is combined with the mask. An encoding that is
-added to the values, such as Shaw's second table, is not supported here.
+encoding to Decoder; nothing else changes. Two results that are the same in all
+layers are computed once per call: `tables`, which contains all that `rotate`
+needs of the positions, and the bias, which is combined with the mask. An
+encoding that is added to the values, such as Shaw's second table, is not
+supported here.
 
 Every token comes with its position and the number of its document, so that
 padding, packing and a cache give correct results; decoding.py describes how to
@@ -181,7 +182,7 @@ class Block(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the new x, and the keys and values of all tokens so far.
 
-        Shapes are not checked: Decoder ensures that they fit.
+        Shapes are not checked: Decoder ensures that they match.
 
         Args:
             x: Inputs, shape `(batch, tokens, dim)`.

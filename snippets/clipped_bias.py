@@ -50,8 +50,8 @@ def clipped_bias(
         of `table`.
 
     Raises:
-        ValueError: If positions are not tensors of integers or do not fit each
-            other, or `table` does not have two axes and an odd number of rows.
+        ValueError: If positions are not integer tensors or their shapes do not
+            match, or `table` does not have two axes and an odd number of rows.
 
     Example:
         >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
@@ -161,7 +161,7 @@ class ClippedBias(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: As in `clipped_bias`.
+            ValueError: In the cases listed for `clipped_bias`.
         """
         return clipped_bias(query_positions, key_positions, self.table)
 

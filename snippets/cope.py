@@ -8,8 +8,8 @@
 
 Between two whole positions, table[p] is interpolated linearly. If all gates are
 open, p is the distance plus 1; if gates open only at the ends of sentences, p
-is a number of sentences. Keys after the query have no gate and no score: a gate
-of theirs would let future tokens change earlier positions.
+is a number of sentences. Keys after the query have no gate and no score: their
+gates would let future tokens change earlier positions.
 
 References:
     arXiv:2405.18719, the code of appendix B.
@@ -51,7 +51,8 @@ def cope_scores(
         Scores, shape `(..., queries, keys)`; -inf for later keys.
 
     Raises:
-        ValueError: If shapes do not fit, or there are more queries than keys.
+        ValueError: If the shapes do not match, or there are more queries than
+            keys.
 
     Example:
         >>> q, k = torch.zeros(1, 1), torch.zeros(3, 1)  # every gate half open
@@ -93,7 +94,7 @@ def cope_scores_compiled(
     its gradient consists of two atomic additions for each query and key, and
     all keys from position rows - 1 on add to one row. This function sums over
     all rows for each query and key, where all but one row count as zero,
-    forward and backward. These are `rows` times as many additions, which a
+    forward and backward. This takes `rows` times as many additions, which a
     compiled kernel performs without storing the terms. Without compilation,
     they would take `rows` times the memory of the scores, and more time on a
     CPU; in both cases this function calls `cope_scores`.
@@ -112,7 +113,7 @@ def cope_scores_compiled(
         Scores, shape `(..., queries, keys)`; -inf for later keys.
 
     Raises:
-        ValueError: As in `cope_scores`.
+        ValueError: In the cases listed for `cope_scores`.
     """
     if _on_cpu(q) or not torch.compiler.is_compiling():
         return cope_scores(q, k, table)
@@ -185,7 +186,7 @@ class CopeScores(nn.Module):
             Scores, shape `(..., queries, keys)`; -inf for later keys.
 
         Raises:
-            ValueError: As in `cope_scores`.
+            ValueError: In the cases listed for `cope_scores`.
         """
         return cope_scores(q, k, self.table)
 

@@ -9,10 +9,10 @@
     d           = min(max(i - j + span, 0), 2 span - 1)
 
 The rows are one learned table of 2 span distances, projected for each head as
-keys and as queries. The further back the key, the larger is d. The farthest key
-after the query has row 0, or row 1 with max_distance, where row 0 is never
-read; transformers reads row 0 from max_distance on. In its last term the paper
-has j - i in place of i - j; the released code has i - j in both, and so does
+keys and as queries. The further back the key is, the larger d is. The farthest
+key after the query has row 0, or row 1 with max_distance, where row 0 is never
+read; transformers reads row 0 from max_distance on. In the last term, the paper
+has j - i instead of i - j; the released code has i - j in both, and so does
 this file.
 
 References:
@@ -49,8 +49,8 @@ def log_buckets(distances: Tensor, span: int, max_distance: int) -> Tensor:
         The bucketed distances, in the shape of `distances`, int64.
 
     Raises:
-        ValueError: If `distances` is not a tensor of integers, or `span` or
-            `max_distance` has another value than listed.
+        ValueError: If `distances` is not an integer tensor, or `span` or
+            `max_distance` is not as described above.
 
     Example:
         >>> log_buckets(torch.tensor([-3, 128, 129, 200, 511, 9999]), 256, 512)
@@ -109,8 +109,9 @@ def deberta_scores(
         Scores, shape `(..., heads, queries, keys)`.
 
     Raises:
-        ValueError: If shapes do not fit, both tables are None, positions are
-            not integers, or, with `max_distance`, as in `log_buckets`.
+        ValueError: If the shapes do not match, both tables are None, positions
+            are not integers, or, with `max_distance`, in the cases listed for
+            `log_buckets`.
     """
     tables = {"key_rows": key_rows, "query_rows": query_rows}
     rows = {name: each for name, each in tables.items() if each is not None}
@@ -188,21 +189,21 @@ def deberta_scores_consecutive(
             or None.
         query_rows: The table projected as queries, shape
             `(heads, distances, dim)`, or None.
-        max_distance: As in `deberta_scores`.
+        max_distance: See `deberta_scores`.
 
     Returns:
         Scores, shape `(..., heads, queries, keys)`.
 
     Raises:
-        ValueError: As in `deberta_scores`, or if there are more queries than
-            keys.
+        ValueError: In the cases listed for `deberta_scores`, or if there are
+            more queries than keys.
     """
     given = [each for each in (key_rows, query_rows) if each is not None]
     _check_shapes(q, k, key_rows, query_rows)
     queries, dim, keys = *q.shape[-2:], k.shape[-2]
     _check_last(queries, keys)
     far = span = given[0].shape[-2] // 2
-    if max_distance is not None:  # refuse what has no buckets
+    if max_distance is not None:  # reject invalid values
         log_buckets(torch.arange(0), span, max_distance)
     if _on_cpu(q):
         at = _last_of(queries, keys)
@@ -255,7 +256,8 @@ class DebertaScores(nn.Module):
 
     Raises:
         ValueError: If `dim` is not a positive multiple of `heads`, `span` is
-            less than 1, `terms` is empty or unknown, or as in `log_buckets`.
+            less than 1, `terms` is empty or unknown, or in the cases listed for
+            `log_buckets`.
     """
 
     def __init__(
@@ -276,7 +278,7 @@ class DebertaScores(nn.Module):
             raise ValueError(
                 f"terms must be 'c2p', 'p2c' or both, got {tuple(terms)}"
             )
-        if max_distance is not None:  # refuse now what has no buckets
+        if max_distance is not None:  # reject invalid values now
             log_buckets(torch.tensor(0), span, max_distance)
         self.heads = heads
         self.max_distance = max_distance
@@ -310,7 +312,7 @@ class DebertaScores(nn.Module):
             Scores, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: As in `deberta_scores`.
+            ValueError: In the cases listed for `deberta_scores`.
         """
         return deberta_scores(
             q,
@@ -445,7 +447,7 @@ def _each_offset(
     first, last = columns[..., :1], columns[..., -1:]
     before, after, end = keys, queries, start + columns.shape[-1] - 1
     compiling = torch.compiler.is_compiling()
-    if not compiling:  # which makes nothing that is cut off again
+    if not compiling:  # a compiler creates no unused columns
         before, after = max(keys + start, 0), max(queries - end, 0)
         stop = columns.shape[-1] - max(end - queries, 0)
         columns = columns[..., max(-start - keys, 0) : stop]

@@ -56,7 +56,7 @@ def document_positions(
         Positions, shape `(..., tokens)`, int64.
 
     Raises:
-        ValueError: If `documents` is not a tensor of integers or bool.
+        ValueError: If `documents` is not an integer or bool tensor.
 
     Example:
         >>> document_positions(torch.tensor([[0, 0, 1, 1, 1], [4, 4, 5, 5, 5]]))
@@ -109,8 +109,8 @@ def attention_mask(
         visible.
 
     Raises:
-        ValueError: If positions or documents have another dtype than listed,
-            shapes do not fit, or `window` is less than 1.
+        ValueError: If positions or documents do not have the dtype described
+            above, the shapes do not match, or `window` is less than 1.
 
     Example:
         >>> documents = torch.tensor([0, 1, 1])  # left padding
@@ -168,8 +168,8 @@ class KeyValueCache:
             integers or bool.
 
     Raises:
-        ValueError: If shapes do not fit, or `positions` or `documents` has
-            another dtype than listed.
+        ValueError: If the shapes do not match, or `positions` or `documents`
+            does not have the dtype described above.
 
     Example:
         >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 1, 2]])
@@ -203,7 +203,7 @@ class KeyValueCache:
     def extend(
         self, k: Tensor, v: Tensor, positions: Tensor, documents: Tensor
     ) -> "KeyValueCache":
-        """Return a cache with these tokens after those of this one.
+        """Return a cache with new tokens after those of this cache.
 
         Args:
             k: New keys, with the shape of the cached ones except for their
@@ -218,7 +218,8 @@ class KeyValueCache:
             The longer cache.
 
         Raises:
-            ValueError: If shapes do not fit, or as in the constructor.
+            ValueError: If the shapes do not match, or in the cases listed for
+                the class.
         """
         new = KeyValueCache(k, v, positions, documents)
         for name, old, more in (("k", self.k, k), ("v", self.v, v)):
@@ -285,7 +286,7 @@ def keep_slots(
 
     Raises:
         ValueError: If `slots` are not integers, or their leading axes do not
-            fit those of k. An index out of range raises torch's own error on
+            match those of k. An index out of range raises torch's own error on
             the CPU.
 
     Example:
@@ -347,8 +348,9 @@ def move_positions(
         The cache at the new positions.
 
     Raises:
-        ValueError: If `positions` are not integers, or do not fit k in number
-            or leading axes, or `rotate` returns another shape or dtype.
+        ValueError: If `positions` are not integers, or their number or leading
+            axes do not match those of k, or `rotate` returns a different shape
+            or dtype.
 
     Example:
         >>> k, at = torch.zeros(1, 2, 3, 4), torch.tensor([[0, 4, 5]])
@@ -440,8 +442,9 @@ def write_slots(
             integers or bool; not -1.
 
     Raises:
-        ValueError: As in `KeyValueCache`. Tokens that do not fit the cache and,
-            on the CPU, an index out of range raise torch's own error.
+        ValueError: In the cases listed for `KeyValueCache`. Tokens that do not
+            fit the cache and, on the CPU, an index out of range raise torch's
+            own error.
     """
     new = KeyValueCache(k, v, positions, documents)
     for name in ("k", "v"):
@@ -490,12 +493,13 @@ def attend(
         The outputs, shape `(..., heads, queries, value_dim)`.
 
     Raises:
-        ValueError: If `k` has another width than `q`, or a number of heads that
-            does not divide that of `q`; `k` or `v` has another batch; `v` does
-            not have the heads and keys of `k`; there are fewer than 3 axes;
-            `q`, `k` and `v` have more than one dtype, without autocast; `mask`
-            is not bool or does not fit; or `bias` has another shape or dtype
-            than listed.
+        ValueError: If `k` has a different width from `q`, or a number of heads
+            that does not divide that of `q`; the batch axes of `k` or `v`
+            differ from those of `q`; `v` does not have the heads and keys of
+            `k`; there are fewer than 3 axes; `q`, `k` and `v` have more than
+            one dtype, without autocast; `mask` is not bool or its shape does
+            not match; or `bias` does not have the shape or dtype described
+            above.
 
     Example:
         >>> q, v = torch.zeros(1, 1, 4), torch.tensor([[[1.0], [2.0], [9.0]]])
@@ -523,7 +527,7 @@ def attend(
         )  # (..., queries, keys)
     if math.prod(attn_mask.shape[:-3]) != 1:
         attn_mask = attn_mask.expand(*batch, *attn_mask.shape[-3:])
-    # not the comparison itself, which is no bool under torch.compile
+    # not the comparison itself, which is not a bool under torch.compile
     grouped = {"enable_gqa": True} if heads != k.shape[-3] else {}
     # fused kernels want four axes, of the mask too
     q, k, v, attn_mask = (
@@ -546,7 +550,7 @@ def flex_attention_mask(
 ) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
     """Return the mask as a mask_mod for create_block_mask of flex_attention.
 
-    It is the mask that `attention_mask` returns.
+    The mask is the same as that of `attention_mask`.
 
     Supports autocast, compile, vmap, mps; no host-device sync.
 
@@ -558,15 +562,15 @@ def flex_attention_mask(
             `query_positions`, integers or bool.
         key_documents: Document numbers of the keys, in the shape of
             `key_positions`, integers or bool.
-        causal: As in `attention_mask`.
-        window: As in `attention_mask`.
+        causal: See `attention_mask`.
+        window: See `attention_mask`.
 
     Returns:
         The mask_mod, a function of the indices of batch, head, query and key.
 
     Raises:
-        ValueError: As in `attention_mask`, or if positions do not have the
-            shape `(batch, tokens)`.
+        ValueError: In the cases listed for `attention_mask`, or if positions do
+            not have the shape `(batch, tokens)`.
     """
     _check_pair("query", query_positions, query_documents)
     _check_pair("key", key_positions, key_documents)
@@ -617,7 +621,7 @@ def flex_bias(
         query and key.
 
     Raises:
-        ValueError: If shapes do not fit or positions are not integers.
+        ValueError: If the shapes do not match or positions are not integers.
     """
     if by_distance.ndim != 2:
         shape = tuple(by_distance.shape)

@@ -2,14 +2,14 @@
 # From The executable guide to positional encoding, 2026-11-27
 """Diagnostics of position for your own model: numbers without a unit.
 
-Each number compares like with like: a change with a change, a distance with
-other distances, weights with equal weights. Shapes that do not fit raise a
+Each number compares two quantities of the same kind: a change with a change, a
+distance with other distances, weights with equal weights. Wrong shapes raise a
 ValueError that names the expected shape.
 
 References:
     Scores by offset: Su et al. 2021, arXiv:2104.09864, section 3.1.
-    What extrapolation is: Press et al. 2021, arXiv:2108.12409, section 1.
-    The numbers themselves are of this guide's own making.
+    Definition of extrapolation: Press et al. 2021, arXiv:2108.12409, section 1.
+    The numbers themselves are this guide's own.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,25 +26,26 @@ def shift_invariance_error(
     """Return how much attention scores change under shifts of all positions.
 
     The root mean square change under a shift is divided by the change when keys
-    swap positions. What all keys of a query have in common does not count, as
-    in softmax.
+    swap positions. A constant that is added to the scores of all keys of a
+    query is ignored, as in softmax.
 
     Args:
         score: Function of the positions of queries and of keys, for fixed
             content, that returns scores, shape `(..., tokens, tokens)`, with
             -inf where a key is hidden.
         positions: Positions, shape `(tokens,)`.
-        shifts: Offsets by which all positions are shifted, not all 0. The worst
-            one counts.
+        shifts: Offsets by which all positions are shifted, not all 0. The
+            largest error counts.
 
     Returns:
         The error, a scalar: 0 if scores depend only on offsets, of the order of
-        1 for a random table; inf if a shift hides other keys, or changes scores
-        that swapping does not; nan if neither changes any visible score, so
-        that only hidden keys depend on positions.
+        1 for a random table; inf if a shift changes which keys are hidden, or
+        changes scores that swapping keys does not change; nan if neither
+        changes any visible score, so that only hidden keys depend on positions.
 
     Raises:
-        ValueError: If `positions`, `shifts` or the scores do not fit.
+        ValueError: If `positions`, `shifts` or the scores do not have the
+            shapes or values described above.
 
     Example:
         >>> score = lambda i, j: -abs(i[:, None] - j) / 8
@@ -80,8 +81,8 @@ def row_similarity(
         Cosines, shape `(positions, positions)`, float64.
 
     Raises:
-        ValueError: If `encoding` has another shape or dtype than listed, or is
-            not finite.
+        ValueError: If `encoding` does not have the shape or dtype described
+            above, or is not finite.
 
     Example:
         >>> encoding = torch.tensor([[2.0, 7.0], [2.0, 9.0], [2.0, 7.0]])
@@ -115,7 +116,8 @@ def min_row_distance(
         1 for random rows of many dimensions.
 
     Raises:
-        ValueError: If `encoding` has another shape or dtype than listed.
+        ValueError: If `encoding` does not have the shape or dtype described
+            above.
 
     Example:
         >>> min_row_distance(torch.tensor([[0.0], [1.0], [2.0]]))
@@ -144,8 +146,9 @@ def extrapolation_skill(
             `(positions,)`.
         training_length: Training length in tokens, from 1 to the number of
             positions less 1.
-        baseline_loss: Loss of a guess: by the frequencies of the tokens, or
-            log(vocabulary) if all are equally frequent.
+        baseline_loss: Loss of a guess that ignores the context: by the
+            frequencies of the tokens, or log(vocabulary) if all are equally
+            frequent.
         block: Number of positions in a block; at least 1.
 
     Returns:
@@ -154,7 +157,7 @@ def extrapolation_skill(
         below 0 is worse than a guess; nan if there was no skill to lose.
 
     Raises:
-        ValueError: If an argument has another shape or value than listed.
+        ValueError: If an argument is not as described above.
 
     Example:
         >>> losses = torch.tensor([4.0, 2, 2, 3, 5])
@@ -203,12 +206,11 @@ def attention_mass(
             bins also contain everything beyond.
 
     Returns:
-        The weight in each bin and that of equal weights, each of shape
-        `(..., bins)` with 2 reach + 1 bins.
+        The weight in each bin, and the weight if all weights were equal, each
+        of shape `(..., bins)` with 2 reach + 1 bins.
 
     Raises:
-        ValueError: If `steps`, `visible` or `reach` has another shape or value
-            than listed.
+        ValueError: If `steps`, `visible` or `reach` is not as described above.
 
     Example:
         >>> i = torch.arange(2)

@@ -22,8 +22,8 @@ def padded_positions(
 ) -> Tensor:
     """Return the positions of the tokens in padded sequences.
 
-    Padding has the position of the token before it, and 0 on the left.
-    Attention must be masked for padding in any case.
+    Padding has the position of the token before it; padding on the left has
+    position 0. Attention must be masked for padding in any case.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -35,8 +35,7 @@ def padded_positions(
         Positions, shape `(..., tokens)`, int64.
 
     Raises:
-        ValueError: If `mask` is not a tensor of integers or bool, or has no
-            axes.
+        ValueError: If `mask` is not an integer or bool tensor, or has no axes.
 
     Example:
         >>> padded_positions(torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 0]]))
@@ -66,8 +65,8 @@ def packed_positions(
         Positions, shape `(..., tokens)`, int64, from 0 in each document.
 
     Raises:
-        ValueError: If `documents` is not a tensor of integers or bool, or has
-            no axes.
+        ValueError: If `documents` is not an integer or bool tensor, or has no
+            axes.
 
     Example:
         >>> packed_positions(torch.tensor([7, 7, 7, 8, 8, 7]))

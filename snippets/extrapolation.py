@@ -4,18 +4,18 @@
 
 Two measurements, for any model that returns logits of the next token:
 
-    loss by position    does it stay good beyond its training length?
+    loss by position    is it still low beyond the training length?
     loss by context     do distant tokens help, hurt, or do neither?
 
 The first mixes two effects: later tokens have more context, and are at
 positions that may not have occurred in training. The second evaluates the same
-tokens of the same texts each time, with more and more of their context, so the
+tokens of the same texts each time, with increasingly long context, so the
 difficulty of a text cancels. For both, `confidence_interval` returns the
 uncertainty.
 
 References:
-    Press et al. 2021, arXiv:2108.12409, section 1 (what extrapolation is) and
-    appendix B (why a longer text may help all the same).
+    Press et al. 2021, arXiv:2108.12409, section 1 (its definition) and
+    appendix B (why a longer text may help nevertheless).
     The second measurement is this guide's own.
 """
 
@@ -49,8 +49,8 @@ def loss_by_position(
         token with i + 1 tokens before it.
 
     Raises:
-        ValueError: If `windows` or `batch_size` has another shape, dtype or
-            value than listed, or the model returns logits of another shape.
+        ValueError: If `windows` or `batch_size` is not as described above, or
+            the model returns logits of a wrong shape.
 
     Example:
         >>> windows = torch.tensor([[0, 1, 2, 3], [5, 6, 7, 7]])
@@ -83,8 +83,8 @@ def loss_by_context(
     the interval of the difference.
 
     Args:
-        model: As in `loss_by_position`.
-        windows: As in `loss_by_position`.
+        model: See `loss_by_position`.
+        windows: See `loss_by_position`.
         target_tokens: Number of evaluated tokens at the end of a window, 1 to
             tokens - 1.
         contexts: Numbers of tokens before the evaluated ones, each from 1 to
@@ -95,8 +95,8 @@ def loss_by_context(
         Mean losses of these tokens in nats, shape `(contexts, windows)`.
 
     Raises:
-        ValueError: As in `loss_by_position`, or if `target_tokens` or
-            `contexts` has another value than listed.
+        ValueError: In the cases listed for `loss_by_position`, or if
+            `target_tokens` or `contexts` is not as described above.
 
     Example:
         >>> windows = torch.tensor([[0, 3, 3, 3]])
@@ -162,8 +162,8 @@ def confidence_interval(
         float64, on the CPU.
 
     Raises:
-        ValueError: If `values`, `level` or `resamples` has another shape, dtype
-            or value than listed.
+        ValueError: If `values`, `level` or `resamples` is not as described
+            above.
 
     Example:
         >>> values = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
@@ -184,7 +184,7 @@ def confidence_interval(
     shares = torch.zeros_like(share).scatter_add_(1, drawn, share)
     flat = values.detach().cpu().double().reshape(shape[0], -1)
     ends = []
-    for part in flat.split(512, dim=1):  # samples x others may be too much
+    for part in flat.split(512, dim=1):  # samples x others may be too large
         means = (shares @ part).sort(0).values
         ends.append(means[[outside, resamples - 1 - outside]])
     low, high = torch.cat(ends, 1).view(2, *shape[1:])

@@ -110,8 +110,8 @@ class FireBias(nn.Module):
             parameters; -inf for later keys.
 
         Raises:
-            ValueError: If positions are not tensors of integers or do not fit
-                each other.
+            ValueError: If positions are not integer tensors or their shapes do
+                not match.
         """
         offsets = _offsets(query_positions, key_positions, self.c.device)
         dtype = torch.promote_types(self.c.dtype, torch.float32)

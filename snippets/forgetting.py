@@ -21,7 +21,8 @@ their log gates to that of the next token that remains.
 
 Not implemented here: the other parts of a block of FoX Pro; skipping keys that
 are forgotten; gates for both directions; the cap on exponents in Wall's kernel.
-The gate for each head that Wall may have, too, is `forgetting_bias`, added.
+Wall may also have a gate for each head: add `forgetting_bias` to the scores for
+it.
 
 References:
     FoX: arXiv:2503.02130, section 3;
@@ -45,10 +46,10 @@ def forgetting_bias(
 ) -> Tensor:
     """Return the bias that FoX adds to the scores.
 
-    The sums are computed back from the query, in float32 or wider, so that they
-    are exact up to rounding in texts of any length, and a gate may be 0. At its
-    peak this takes 8 bytes per head, query and key, and one more for each query
-    and key.
+    The sums are computed backwards from the query, in float32 or wider, so that
+    they are exact up to rounding in texts of any length, and a gate may be 0.
+    At its peak this takes 8 bytes per head, query and key, and one more for
+    each query and key.
 
     For a fused kernel, compute `sums = log_gates.cumsum(-1)` and pass
     flex_attention a causal block_mask and this score_mod:
@@ -112,8 +113,8 @@ def wall_scores(
     not change the scores; the peak memory is about 8 * heads * dim * queries *
     (block + keys / block) bytes.
 
-    To decode without old gates, store decayed keys: multiply those of the cache
-    by exp(log gate) of each new token. q . k / sqrt(dim) is then the score.
+    To decode without old gates, store decayed keys: multiply the cached keys by
+    exp(log gate) of each new token. q . k / sqrt(dim) is then the score.
 
     Supports compile, export, vmap, mps; no host-device sync.
 
@@ -130,9 +131,9 @@ def wall_scores(
         Scores, shape `(..., queries, keys)`; -inf for later keys.
 
     Raises:
-        ValueError: If shapes do not fit; there are more queries than keys;
-            `log_gates` is not floating-point or, on the CPU, contains nan or
-            numbers above 0; or `block` is less than 1.
+        ValueError: If the shapes do not match; there are more queries than
+            keys; `log_gates` is not floating-point or, on the CPU, contains nan
+            or numbers above 0; or `block` is less than 1.
 
     Example:
         >>> q, k = torch.ones(3, 1), torch.tensor([[8.0], [4.0], [2.0]])
@@ -165,7 +166,7 @@ def wall_scores(
     faded = k_rows[..., None, :, :] * _sums_back(gate_rows, place).exp()
     near = (faded @ q_rows[..., None])[..., 0]  # (..., blocks, block, block)
     after = torch.arange(keys, device=q.device) - first[:, None]
-    after = after[:, None]  # (blocks, 1, keys): the key's place in the block
+    after = after[:, None]  # (blocks, 1, keys): the key's index in the block
     near = near.gather(-1, after.clamp(0, block - 1).expand(far.shape))
     scores = far.where(after < 0, near).masked_fill(after > place, -math.inf)
     return scores.flatten(-3, -2)[..., :queries, :].to(q.dtype)
@@ -228,7 +229,7 @@ class ForgetGates(nn.Module):
             `(..., heads, tokens, channels)` with `channels`, float32 or wider.
 
         Raises:
-            ValueError: If `x` has another shape than listed.
+            ValueError: If `x` does not have the shape described above.
         """
         dim = self.weight.shape[1]
         if x.ndim < 2 or x.shape[-1] != dim:
@@ -244,7 +245,7 @@ class ForgetGates(nn.Module):
 
 
 def _sums_back(log_gates: Tensor, rows: Tensor) -> Tensor:
-    """Return sums from behind each key to each row.
+    """Return the sums of the gates after each key, up to each row.
 
     log_gates are (..., keys, channels), rows (rows, 1), and the result is (...,
     rows, keys, channels), with 0 for keys that are not before the row. All
@@ -275,7 +276,7 @@ def _check_gates(log_gates: Tensor, axes: str) -> None:
     if log_gates.device.type == "cpu" and not torch.compiler.is_compiling():
         try:
             most = float(log_gates.detach().max())
-        except RuntimeError:  # there are none, or they show no numbers
+        except RuntimeError:  # none, or their numbers cannot be read
             return
         if not most <= 0:
             raise ValueError(f"log_gates must be 0 or less, got {most:.3g}")

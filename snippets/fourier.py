@@ -19,9 +19,9 @@ applied to all groups, and each group gives its share of the channels.
 References:
     arXiv:2106.02795, algorithm 1 with equations 2 and 6. There gamma^-2 is the
     second parameter of N(0, .), which is read here as a variance.
-    Other implementations sample with that as the standard deviation, or with
-    gamma^2: github.com/willGuimont/learnable_fourier_positional_encoding at
-    220e938, github.com/JHLew/Learnable-Fourier-Features at 84d17ac,
+    Other implementations use it as the standard deviation, or use gamma^2:
+    github.com/willGuimont/learnable_fourier_positional_encoding at 220e938,
+    github.com/JHLew/Learnable-Fourier-Features at 84d17ac,
     positional_encoding.py.
 """
 
@@ -54,8 +54,8 @@ def fourier_features(
         and device of `frequencies`.
 
     Raises:
-        ValueError: If `coordinates` or `frequencies` has another shape or dtype
-            than listed.
+        ValueError: If `coordinates` or `frequencies` does not have the shape or
+            dtype described above.
 
     Example:
         >>> frequencies = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
@@ -157,7 +157,8 @@ class FourierEncoding(nn.Module):
             run.
 
         Raises:
-            ValueError: If `coordinates` has another shape or dtype than listed.
+            ValueError: If `coordinates` does not have the shape or dtype
+                described above.
         """
         _check_coordinates(coordinates, self.axes)
         grouped = coordinates.unflatten(-1, (self.groups, -1))

@@ -12,7 +12,7 @@ This is a module for learning, not a paper's method. Three bugs occur in other
 implementations. (1) A factor computed from the length of the text, such as
 torch.log(length) or torch.sigmoid(length / 512): torch's functions take tensors
 and raise TypeError for a plain number. (2) Positions that are divided by that
-length: each further token then changes the encodings of earlier tokens, and
+length: each additional token then changes the encodings of earlier tokens, and
 decoding with a cache gives wrong results. (3) A gate that depends on the mean
 of the text: in a causal model, tokens then receive information about later
 ones.
@@ -49,9 +49,9 @@ def gated_encoding(
         The gated encoding, with the shape and dtype of `x`.
 
     Raises:
-        ValueError: If `x` is not floating-point or does not fit `weight`,
-            `weight` or `bias` has another shape than listed, or `encoding` does
-            not fit `x`.
+        ValueError: If `x` is not floating-point or its shape does not match
+            `weight`, `weight` or `bias` does not have the shape described
+            above, or the shape of `encoding` does not match that of `x`.
 
     Example:
         >>> x = torch.tensor([[0.0, 0.0], [0.0, 9.0], [0.0, -9.0]])
@@ -142,8 +142,8 @@ class AddGated(nn.Module):
             The sum, with the shape and dtype of `x`.
 
         Raises:
-            ValueError: As in `gated_encoding`, or if `encode` rejects the
-                positions.
+            ValueError: In the cases listed for `gated_encoding`, or if `encode`
+                rejects the positions.
         """
         encoding = self.encode(positions)  # (..., dim)
         return x + gated_encoding(x, encoding, self.weight, self.bias)

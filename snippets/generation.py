@@ -5,13 +5,14 @@
     probability of a token = softmax(logits / temperature)
 
 over the tokens that remain after filtering. Temperature 0 selects the most
-probable token. `top_k` retains that many of the most probable tokens, `top_p`
-the fewest most probable tokens whose probabilities together reach it. All
-tokens that are as probable as the last one retained are retained as well.
+probable token. `top_k` retains that many of the most probable tokens; `top_p`
+retains the fewest most probable tokens whose probabilities together reach that
+value. All tokens that are as probable as the last one retained are retained as
+well.
 
 Prompts of different lengths are aligned on the right, with padding on the left.
 Each token has its position, counted from the start of its prompt, and is
-processed once: the model returns what later tokens need, and receives it as
+processed once: the model returns a cache for later tokens, and receives it as
 `past`.
 
 References:
@@ -38,8 +39,8 @@ def next_token_probabilities(
     """Return next-token probabilities after temperature, top-k and top-p.
 
     The temperature is applied first. Then `top_k` retains that many of the best
-    tokens, and those that equal the last of them. Then `top_p` retains as many
-    of these as together reach that probability.
+    tokens, and those that equal the last of them. Then `top_p` retains the
+    fewest of these, best first, that together reach that probability.
 
     Args:
         logits: Logits, shape `(..., words)`, floating-point, one for each token
@@ -55,7 +56,7 @@ def next_token_probabilities(
 
     Raises:
         ValueError: If `logits` is not floating-point or has no tokens, or
-            `temperature`, `top_k` or `top_p` has another value than listed.
+            `temperature`, `top_k` or `top_p` is not as described above.
 
     Example:
         >>> logits = torch.tensor([0.1, 0.2, 0.3, 0.4]).log()
@@ -75,7 +76,7 @@ def next_token_probabilities(
     if temperature == 0:
         words = torch.arange(shape[-1], device=logits.device)
         return (words == logits.argmax(-1, keepdim=True)).to(logits.dtype)
-    best = logits.amax(-1, keepdim=True)  # taken off, so that none overflows
+    best = logits.amax(-1, keepdim=True)  # subtracted, so that none overflows
     tiny = torch.finfo(logits.dtype).tiny
     logits = (logits - best) / max(temperature, tiny)
     if top_k is not None:
@@ -107,16 +108,16 @@ def sample_token(
 
     Args:
         logits: Logits, shape `(..., words)`, floating-point.
-        temperature: As in `next_token_probabilities`.
-        top_k: As in `next_token_probabilities`.
-        top_p: As in `next_token_probabilities`.
+        temperature: See `next_token_probabilities`.
+        top_k: See `next_token_probabilities`.
+        top_p: See `next_token_probabilities`.
         generator: Random generator; None is torch's default one.
 
     Returns:
         Token ids, shape `(...)`, int64.
 
     Raises:
-        ValueError: As in `next_token_probabilities`.
+        ValueError: In the cases listed for `next_token_probabilities`.
 
     Example:
         >>> logits = torch.tensor([[0.1, 0.7, 0.2], [0.5, 0.4, 0.1]])
@@ -162,9 +163,9 @@ def generate(
             left, shape `(batch, tokens)`, bool. None is for prompts without
             padding.
         eos_id: Id of the token that ends a sequence; None if there is none.
-        temperature: As in `next_token_probabilities`.
-        top_k: As in `next_token_probabilities`.
-        top_p: As in `next_token_probabilities`.
+        temperature: See `next_token_probabilities`.
+        top_k: See `next_token_probabilities`.
+        top_p: See `next_token_probabilities`.
         generator: Random generator; None is torch's default one.
 
     Returns:
@@ -173,10 +174,10 @@ def generate(
 
     Raises:
         ValueError: If `ids` is empty or not int64 of shape `(batch, tokens)`;
-            `max_new_tokens` is negative; `mask` is not bool, has another shape,
+            `max_new_tokens` is negative; `mask` is not bool, has a wrong shape,
             or has padding elsewhere than on the left; the model returns logits
-            of another shape; `eos_id` is not in the vocabulary; or as in
-            `next_token_probabilities`.
+            of a wrong shape; `eos_id` is not in the vocabulary; or in the cases
+            listed for `next_token_probabilities`.
 
     Example:
         >>> def count(ids, positions, documents, past):

@@ -28,8 +28,8 @@ zeros.
 
 Both encodings are in the order of the nodes in A, and are passed to a linear
 layer whose output is added to the node features. The other method for graphs, a
-learned bias by the length of the shortest path, is clipped_bias.py with other
-distances.
+learned bias for each length of the shortest path, is clipped_bias.py with path
+lengths as distances.
 
 References:
     Eigenvectors: arXiv:2012.09699; its code leaves out the first column and
@@ -91,7 +91,7 @@ def laplacian_encoding(
     skip: str,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[Tensor, Tensor]:
-    """Return the k smallest eigenvalues after the skipped ones, and vectors.
+    """Return the k smallest eigenvalues not skipped, and their eigenvectors.
 
     The values of `skip` are
 
@@ -111,8 +111,8 @@ def laplacian_encoding(
 
     Args:
         adjacency: Weights of the edges, as in `laplacian`.
-        k: Number of eigenvectors; at least 1 and at most those that are not
-            skipped.
+        k: Number of eigenvectors; at least 1 and at most the number of those
+            that are not skipped.
         normalized: Whether to use the normalized Laplacian.
         skip: "first" or "zeros": which eigenvectors to leave out as trivial.
         dtype: Floating-point dtype of the result.
@@ -123,7 +123,7 @@ def laplacian_encoding(
 
     Raises:
         ValueError: If `adjacency` is invalid, as in `laplacian`, `k` or `skip`
-            has another value than listed, or `dtype` is not floating-point.
+            is not as described above, or `dtype` is not floating-point.
 
     Example:
         >>> path = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
@@ -176,8 +176,8 @@ def random_signs(
         The vectors with random signs, in the shape and dtype of `vectors`.
 
     Raises:
-        ValueError: If `vectors` is not floating-point or has another shape than
-            listed.
+        ValueError: If `vectors` is not floating-point or does not have the
+            shape described above.
 
     Example:
         >>> drawn = random_signs(torch.ones(3, 2))
@@ -201,11 +201,13 @@ def random_walk_encoding(
     steps: int,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Return the probabilities to be back after 1, 2, ... steps.
+    """Return the probability of having returned after 1, 2, ... steps.
 
-    Each step follows an edge, with a probability in proportion to its weight.
-    The first number is the probability of a loop, which is usually 0. A node
-    without edges gets zeros; a node with one loop and nothing else gets ones.
+    The result contains, for each node, the probabilities that a random walk
+    from the node is back at its start. Each step follows an edge, with a
+    probability in proportion to the weight of the edge. The first number is the
+    probability of a loop, which is usually 0. A node without edges gets zeros;
+    a node with one loop and nothing else gets ones.
 
     Supports autocast, compile, export, vmap; no host-device sync.
 
@@ -287,7 +289,7 @@ def _checked(adjacency: Tensor) -> Tensor:
         try:
             least, most = map(float, exact.detach().aminmax())
             apart = float((exact.detach() - exact.detach().mT).abs().max())
-        except RuntimeError:  # there are none, or they show no numbers
+        except RuntimeError:  # none, or their numbers cannot be read
             return exact
         if not 0 <= least <= most < float("inf"):
             raise ValueError(
@@ -305,7 +307,7 @@ def _checked(adjacency: Tensor) -> Tensor:
 def _check_k(k: int, nodes: int, skipped: Tensor) -> None:
     try:
         most = nodes - int(skipped.max())
-    except RuntimeError:  # there is no graph, or it shows no numbers
+    except RuntimeError:  # none, or its numbers cannot be read
         most = nodes - 1
     if not 1 <= k <= most:
         raise ValueError(

@@ -36,10 +36,11 @@ def kerple_log_bias(
     The bias hides no key: in a causal model, mask later keys as well. It is
     computed in float32 or wider and then converted.
 
-    In float32 it takes 4 * heads + 4 bytes per query and key at its peak (with
-    4 heads or more), 8 * heads more if gradients are recorded, and 16 * heads
-    more with the backward pass. flex_bias of decoding.py avoids a tensor of
-    this size. It needs only the bias of one query, nearest key first:
+    In float32, the computation takes 4 * heads + 4 bytes per query and key at
+    its peak (with 4 heads or more), 8 * heads more if gradients are recorded,
+    and 16 * heads more with the backward pass. flex_bias of decoding.py avoids
+    a tensor of this size. It needs only the bias of one query, nearest key
+    first:
 
         n = torch.tensor([99])
         kerple_log_bias(n, torch.arange(100), r1, r2)[:, 0].flip(-1)
@@ -58,17 +59,17 @@ def kerple_log_bias(
         r1: Factor of each head in units of the score, shape `(heads,)`,
             floating-point; positive. The range is not checked here: KerpleLog
             ensures it.
-        r2: Factor of the distance for each head, per token, in the shape and
-            dtype of `r1`; positive, not checked.
+        r2: Factor of the distance for each head, in units of one per token, in
+            the shape and dtype of `r1`; positive (not checked).
 
     Returns:
         The bias, shape `(..., heads, queries, keys)`, with the dtype and device
         of `r1`.
 
     Raises:
-        ValueError: If positions are not tensors of integers or do not fit each
-            other, or `r1` and `r2` are not one floating-point number per head,
-            of one dtype.
+        ValueError: If positions are not integer tensors or their shapes do not
+            match, or `r1` and `r2` are not floating-point tensors of the same
+            dtype with one number per head.
 
     Example:
         >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
@@ -91,9 +92,9 @@ def kerple_power_bias(
     The bias hides no key: in a causal model, mask later keys as well. It is
     computed in float32 or wider and then converted.
 
-    At its peak it takes 8 * heads + 4 bytes per query and key, also if
-    gradients are recorded, and 25 * heads + 8 with the backward pass. As in
-    `kerple_log_bias`, flex_bias of decoding.py avoids this.
+    At its peak, the computation takes 8 * heads + 4 bytes per query and key,
+    also if gradients are recorded, and 25 * heads + 8 with the backward pass.
+    As in `kerple_log_bias`, flex_bias of decoding.py avoids this.
 
     If positions are on the CPU and `r1` is not, each call copies them, and the
     host waits for the copy.
@@ -107,14 +108,14 @@ def kerple_power_bias(
             floating-point; positive. The range is not checked here: KerplePower
             ensures it.
         r2: Exponent of the distance for each head, in the shape and dtype of
-            `r1`; above 0 and at most 2, not checked.
+            `r1`; above 0 and at most 2 (not checked).
 
     Returns:
         The bias, shape `(..., heads, queries, keys)`, with the dtype and device
         of `r1`.
 
     Raises:
-        ValueError: As in `kerple_log_bias`.
+        ValueError: In the cases listed for `kerple_log_bias`.
 
     Example:
         >>> r1, r2 = torch.tensor([1.0]), torch.tensor([0.5])
@@ -131,9 +132,9 @@ def kerple_power_bias(
 class KerpleLog(nn.Module):
     """Learn r1 and r2 of `kerple_log_bias`.
 
-    They are initialised from 0 .. 2 and 0 .. 1. A value below 0.01 is used as
-    0.01; its gradient can still bring it back. The authors' code sets the
-    parameter itself to 0.01.
+    The initial values of r1 are sampled from 0 .. 2, those of r2 from 0 .. 1. A
+    value below 0.01 is used as 0.01; its gradient can still bring it back. The
+    authors' code sets the parameter itself to 0.01.
 
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
@@ -169,7 +170,8 @@ class KerpleLog(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If positions do not fit, as in `kerple_log_bias`.
+            ValueError: If positions are invalid, as described for
+                `kerple_log_bias`.
         """
         r1, r2 = _limited(self.r1), _limited(self.r2)
         return kerple_log_bias(query_positions, key_positions, r1, r2)
@@ -178,8 +180,8 @@ class KerpleLog(nn.Module):
 class KerplePower(nn.Module):
     """Learn r1 and r2 of `kerple_power_bias`.
 
-    They are initialised from 0 .. 1 and 0 .. 2. They are limited as in
-    KerpleLog, and an r2 above 2 is used as 2.
+    The initial values of r1 are sampled from 0 .. 1, those of r2 from 0 .. 2.
+    Both are limited as in KerpleLog, and an r2 above 2 is used as 2.
 
     If positions are on the CPU and the module is not, each call copies them,
     and the host waits for the copy.
@@ -215,7 +217,8 @@ class KerplePower(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If positions do not fit, as in `kerple_log_bias`.
+            ValueError: If positions are invalid, as described for
+                `kerple_log_bias`.
         """
         r1, r2 = _limited(self.r1), _limited(self.r2, 2)
         return kerple_power_bias(query_positions, key_positions, r1, r2)
@@ -245,7 +248,7 @@ def _prepare(
     dtype = torch.promote_types(r1.dtype, torch.float32)
     offsets = _offsets(query_positions, key_positions, r1.device)
     distance = offsets.abs().to(dtype)  # (..., queries, keys)
-    # as one, so that vmap over one of them may write into what both give
+    # as one tensor, so that vmap over one of them may write into the result
     a, b = torch.stack((r1, r2)).to(dtype)[..., None, None]  # (heads, 1, 1)
     return distance[..., None, :, :], a, b
 

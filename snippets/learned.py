@@ -51,9 +51,9 @@ def learned_encoding(
         The vectors, shape `(..., dim)`, with the dtype and device of `table`.
 
     Raises:
-        ValueError: If `positions` is not a tensor of integers, contains on the
-            CPU a position that the table does not have, or `table` does not
-            have two axes.
+        ValueError: If `positions` is not an integer tensor, contains on the CPU
+            a position that the table does not have, or `table` does not have
+            two axes.
 
     Example:
         >>> table = torch.tensor([[0.0, 0.5], [1.0, 1.5], [2.0, 2.5]])
@@ -132,8 +132,8 @@ class AddLearned(nn.Module):
             The sum, with the shape and dtype of `x`.
 
         Raises:
-            ValueError: As in `learned_encoding`, or if `x` or `positions` has
-                another shape or `x` is not floating-point.
+            ValueError: In the cases listed for `learned_encoding`, or if `x` or
+                `positions` has a wrong shape or `x` is not floating-point.
         """
         if not x.is_floating_point():
             raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
@@ -149,7 +149,7 @@ class AddLearned(nn.Module):
 def _check_range(positions: Tensor, length: int) -> None:
     try:
         low, high = map(int, positions.aminmax())
-    except RuntimeError:  # there are none, or they show no numbers
+    except RuntimeError:  # none, or their numbers cannot be read
         return
     if low < 0 or high >= length:
         raise ValueError(

@@ -54,16 +54,16 @@ def local_global_index(
         window: Largest distance of the local table, in tokens; at least 0.
         width: Number of distances in a far bucket; at least 1.
         far_buckets: Number of far buckets on each side; at least 1.
-        device: Device of the result, to which positions are moved; None is
-            theirs.
+        device: Device of the result, to which positions are moved; None is the
+            device of the positions.
 
     Returns:
         Row indices, shape `(..., queries, keys)`, int64.
 
     Raises:
-        ValueError: If `window`, `width` or `far_buckets` has another value than
-            listed, or positions are not tensors of integers or do not fit each
-            other.
+        ValueError: If `window`, `width` or `far_buckets` is not as described
+            above, or positions are not integer tensors or their shapes do not
+            match.
 
     Example:
         >>> at = torch.arange(6)
@@ -125,7 +125,8 @@ def local_global_scores(
         Scores, shape `(..., queries, keys)`.
 
     Raises:
-        ValueError: As in `local_global_index`, or if shapes do not fit.
+        ValueError: In the cases listed for `local_global_index`, or if the
+            shapes do not match.
 
     Example:
         >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
@@ -185,8 +186,8 @@ def local_global_scores_consecutive(
         Scores, shape `(..., queries, keys)`.
 
     Raises:
-        ValueError: As in `local_global_scores`, or if there are more queries
-            than keys.
+        ValueError: In the cases listed for `local_global_scores`, or if there
+            are more queries than keys.
 
     Example:
         >>> q, k = torch.ones(1, 1), torch.zeros(4, 1)
@@ -201,7 +202,7 @@ def local_global_scores_consecutive(
     tables = local_table, global_table
     have = tuple(local_table.shape), tuple(global_table.shape)
     _check_tables(*have, q.shape[-1])
-    nowhere = torch.arange(0)  # refuse what has no rows
+    nowhere = torch.arange(0)  # reject invalid sizes
     window = len(local_table) // 2
     local_global_index(nowhere, nowhere, window, width, have[1][1])
     if _on_cpu(q):
@@ -236,14 +237,15 @@ class LocalGlobal(nn.Module):
         far_buckets: Number of far buckets on each side; at least 1.
 
     Raises:
-        ValueError: If `dim` is less than 1, or as in `local_global_index`.
+        ValueError: If `dim` is less than 1, or in the cases listed for
+            `local_global_index`.
     """
 
     def __init__(self, dim: int, window: int, width: int, far_buckets: int):
         super().__init__()
         if dim < 1:
             raise ValueError(f"dim must be at least 1, got {dim}")
-        nowhere = torch.arange(0)  # refuse now what has no rows
+        nowhere = torch.arange(0)  # reject invalid sizes now
         local_global_index(nowhere, nowhere, window, width, far_buckets)
         self.width = width
         self.local_table = nn.Parameter(torch.empty(2 * window + 1, dim))
@@ -275,7 +277,7 @@ class LocalGlobal(nn.Module):
             Scores, shape `(..., queries, keys)`.
 
         Raises:
-            ValueError: As in `local_global_scores`.
+            ValueError: In the cases listed for `local_global_scores`.
         """
         tables = self.local_table, self.global_table
         at = query_positions, key_positions
@@ -387,7 +389,7 @@ def _by_offset(by_row: Tensor, window: int, width: int, keys: int) -> Tensor:
     """Extend one column per row to one per offset, as far as there are keys."""
     near, far_buckets = 2 * window + 1, by_row.shape[-1] // 2 - window
     here, before, after = by_row.split((near, far_buckets, far_buckets), -1)
-    if not torch.compiler.is_compiling():  # which makes no more than is used
+    if not torch.compiler.is_compiling():  # which creates no unused ones
         reach = min(far_buckets, keys // width + 1)
         before, after = before[..., :reach], after[..., :reach]
     before, after = (
@@ -407,7 +409,7 @@ def _each_offset(
     first, last = columns[..., :1], columns[..., -1:]
     before, after, end = keys, queries, start + columns.shape[-1] - 1
     compiling = torch.compiler.is_compiling()
-    if not compiling:  # which makes nothing that is cut off again
+    if not compiling:  # a compiler creates no unused columns
         before, after = max(keys + start, 0), max(queries - end, 0)
         stop = columns.shape[-1] - max(end - queries, 0)
         columns = columns[..., max(-start - keys, 0) : stop]

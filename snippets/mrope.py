@@ -91,7 +91,7 @@ def mrope_positions(
         ValueError: If there are no segments, a segment has less than one token
             or patch, `spatial_merge_size` is less than 1 or does not divide the
             sides of a grid, a step is negative or not finite, or `text_start`
-            has another value than listed.
+            is not as described above.
 
     Example:
         >>> prompt = [2, Grid(1, 4, 6), 1]
@@ -140,8 +140,8 @@ def pair_axes(sections: Sequence[int], layout: str) -> Tensor:
 
     Raises:
         ValueError: If `sections` are not three non-negative numbers with a
-            positive sum, a row or column has more pairs than can be
-            interleaved, or `layout` has another value than listed.
+            positive sum, there are more pairs for rows or columns than can be
+            interleaved, or `layout` is not as described above.
 
     Example:
         >>> pair_axes([3, 2, 2], "chunks")
@@ -193,7 +193,7 @@ def mrope_tables(
         positions: Time, row and column of each token, shape `(..., tokens, 3)`;
             uint8, int8 to int64, float32 or float64.
         frequencies: Radians per position, shape `(pairs,)`, float32 or float64:
-            those of RoPE for the rotated channels,
+            the frequencies of RoPE for the rotated channels,
             `rope_frequencies(2 * pairs, base)` of rope.py. These are all
             channels of a head in Qwen2-VL to Qwen3-VL, a quarter in Qwen3.5.
         axes: Axis of each pair from `pair_axes`, shape `(pairs,)`, int64.
@@ -204,8 +204,8 @@ def mrope_tables(
         `dtype`, on the device of `positions`.
 
     Raises:
-        ValueError: If `positions`, `frequencies`, `axes` or `dtype` has another
-            shape or dtype than listed.
+        ValueError: If `positions`, `frequencies`, `axes` or `dtype` does not
+            have the shape or dtype described above.
 
     Example:
         >>> positions = torch.tensor([[1, 1, 1], [1, 2, 3]])

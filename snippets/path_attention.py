@@ -22,9 +22,9 @@ system:
 
     (I + tril(diag(beta) W W^T, -1)) Y = diag(beta) W
 
-A key of the block is transformed by later rows alone. Set its column of W K^T
-to 0 up to its own row, and solve the same system for diag(beta) times that: Z.
-Then
+A key of the block is transformed by later rows alone. Set the column of this
+key in W K^T to 0 up to the row of the key, and solve the same system for
+diag(beta) times that: Z. Then
 
     own scores = tril(Q K^T) - tril(Q W^T) Z      own keys, after it: K - Z^T W
     other keys: score with Q - tril(Q W^T) Y, and then become K - K Y^T W
@@ -36,7 +36,7 @@ tokens of one text needs a beta of 0.
 Not implemented here: the convolution over three tokens that w passes through in
 the authors' layer, their norms of q and k, and their gate for each head:
 forgetting_bias of forgetting.py, added to the scaled scores (their plain form
-scales it, too).
+also scales it).
 
 References:
     arXiv:2505.16381.
@@ -77,7 +77,7 @@ def path_scores(
             to length 1 here, and a `w` of 0 changes no key.
         beta: Strengths, shape `(..., tokens)` with the heads of `k`, from 0 to
             2, floating-point.
-        cached_keys: What `path_keys` returned for the tokens before, shape
+        cached_keys: Result of `path_keys` for the tokens before, shape
             `(..., cached, dim)` with the heads of `k`; None if there are none.
         block: Number of tokens in a block; at least 1. It changes the scores
             only by rounding: small blocks retain more digits if adjacent tokens
@@ -87,9 +87,9 @@ def path_scores(
         Scores, shape `(..., tokens, cached + tokens)`; -inf for later keys.
 
     Raises:
-        ValueError: If shapes do not fit, a dtype is not floating-point, `beta`
-            on the CPU contains nan or is not from 0 to 2, or `block` is less
-            than 1.
+        ValueError: If the shapes do not match, a dtype is not floating-point,
+            `beta` on the CPU contains nan or is not from 0 to 2, or `block` is
+            less than 1.
 
     Example:
         >>> q, k = torch.tensor([[1.0]] * 3), torch.tensor([[4.0]] * 3)
@@ -160,7 +160,7 @@ def path_keys(
         Keys, shape `(..., cached + tokens, dim)`, float32 or wider.
 
     Raises:
-        ValueError: As in `path_scores`.
+        ValueError: In the cases listed for `path_scores`.
 
     Example:
         >>> k = torch.tensor([[2.0, 1.0]] * 3)
@@ -223,7 +223,7 @@ class PathProjection(nn.Module):
             `(..., heads, tokens)`, which is twice a sigmoid, float32 or wider.
 
         Raises:
-            ValueError: If `x` has another shape than listed.
+            ValueError: If `x` does not have the shape described above.
         """
         dim = self.narrow.in_features
         if x.ndim < 2 or x.shape[-1] != dim:
@@ -329,7 +329,7 @@ def _check(
 def _check_range(beta: Tensor) -> None:
     try:
         low, high = map(float, beta.aminmax())
-    except RuntimeError:  # there are none, or they show no numbers
+    except RuntimeError:  # none, or their numbers cannot be read
         return
     if not (low >= 0 and high <= 2):
         raise ValueError(f"beta must be 0 to 2, got {low:.3g} to {high:.3g}")

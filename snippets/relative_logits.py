@@ -2,16 +2,16 @@
 # From The executable guide to positional encoding, 2026-11-27
 """Relative logits: a learned bias by distance, mixed by each query token.
 
-A layer learns a bank of profiles: numbers by distance from a query back to a
-key. From its own vector x[i], each token computes a state for each head, which
-contains the weight of each profile in the bias that the head adds to the scaled
-scores of this query.
+A layer learns a bank of profiles. A profile has one number for each distance
+from a query back to a key. From the vector x[i] of a token, the layer computes
+a state for each head, which contains the weight of each profile in the bias
+that the head adds to the scaled scores of this query.
 
     state[h, i]   = project[h] @ x[i]
     bias[h, i, j] = state[h, i] . bank[:, i - j]    for 0 <= i - j < extent
                   = 0                               for all other keys
 
-The heads share the bank. It has no numbers for later keys, which must be
+The heads share the bank. The bank has no numbers for later keys, which must be
 masked, and does not distinguish keys at a distance of `extent` tokens or more.
 If the states are q / sqrt(dim) and the bank is a table of Shaw's method, the
 bias is Shaw's term for keys.
@@ -21,7 +21,7 @@ over a few tokens and the mask depend on order, too. In a layer with a window,
 `extent` is the window. Inkling-2 gives the states a learned scale and shortens
 long ones (`max_norm` = 8). In layers without a window, it multiplies the states
 and q by a factor that grows with the logarithm of i, from some i on; so does
-Inkling, if log_scaling_n_floor is set. That factor is left to the caller.
+Inkling, if log_scaling_n_floor is set. The caller has to apply this factor.
 
 References:
     No paper.
@@ -69,9 +69,9 @@ def relative_logits(
         `states`.
 
     Raises:
-        ValueError: If `states` or `bank` has another shape than listed, is not
-            floating-point, or they have two dtypes; or if positions are not
-            tensors of integers or do not fit.
+        ValueError: If `states` or `bank` does not have the shape described
+            above, is not floating-point, or if their dtypes differ; or if
+            positions are not integer tensors or their shapes do not match.
 
     Example:
         >>> bank = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.5]])
@@ -214,7 +214,7 @@ class RelativeLogits(nn.Module):
             The states, shape `(..., heads, queries, profiles)`.
 
         Raises:
-            ValueError: If `x` has another shape than listed.
+            ValueError: If `x` does not have the shape described above.
         """
         dim = self.project.in_features
         if x.ndim < 2 or x.shape[-1] != dim:
@@ -243,11 +243,11 @@ class RelativeLogits(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If `x` has another shape than listed, or positions do
-                not fit, as in `relative_logits`.
+            ValueError: If `x` does not have the shape described above, or
+                positions are invalid, as described for `relative_logits`.
         """
         states = self.states(x)
-        bank = self.bank.to(states.dtype)  # which autocast may have made narrow
+        bank = self.bank.to(states.dtype)  # autocast may narrow the dtype
         return relative_logits(states, bank, query_positions, key_positions)
 
 

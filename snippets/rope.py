@@ -112,8 +112,8 @@ def rope_tables(
         `dtype`, on the device of `positions`.
 
     Raises:
-        ValueError: If `positions` or `frequencies` have another shape or dtype
-            than listed, or `dtype` is neither float32 nor float64.
+        ValueError: If `positions` or `frequencies` do not have the shape or
+            dtype described above, or `dtype` is neither float32 nor float64.
 
     Example:
         >>> frequencies = rope_frequencies(4, base=10000)
@@ -182,9 +182,9 @@ def apply_rope(
         The rotated tensor, with the shape and dtype of `x`.
 
     Raises:
-        ValueError: If the shapes do not fit each other, `x` is not
-            floating-point, `cos` or `sin` is neither float32 nor float64, or
-            `layout` or `heads_axis` has another value than listed.
+        ValueError: If the shapes do not match, `x` is not floating-point, `cos`
+            or `sin` is neither float32 nor float64, or `layout` or `heads_axis`
+            is not as described above.
 
     Example:
         >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0]])
@@ -206,7 +206,7 @@ def apply_rope(
     if cos.ndim == 3 or heads_axis == -2:
         cos, sin = cos.unsqueeze(heads_axis), sin.unsqueeze(heads_axis)
     if layout == "half":
-        # one half at a time is of the tables' dtype: that is least memory
+        # one half at a time has the tables' dtype, which takes least memory
         a, b = x.chunk(2, dim=-1)  # (..., pairs)
         a = a.to(cos)
         first, second = a * cos, a * sin
@@ -277,7 +277,7 @@ def half_to_interleaved(
         The reordered tensor, with the shape and dtype of `weight`.
 
     Raises:
-        ValueError: As in `interleaved_to_half`.
+        ValueError: In the cases listed for `interleaved_to_half`.
     """
     return _reorder(weight, heads, rotary_dim, (2, -1))
 

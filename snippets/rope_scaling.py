@@ -48,7 +48,7 @@ def position_interpolation(
 ) -> Tensor:
     """Divide all frequencies by a factor (position interpolation, PI).
 
-    The result is the same as dividing the positions by `factor`.
+    The result is the same as if the positions were divided by `factor`.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -80,7 +80,7 @@ def ntk_aware(
     """Divide the lowest frequency by a factor and keep the highest (NTK-aware).
 
     The frequencies between are divided by powers of `factor`. The result is the
-    same as multiplying the RoPE base by factor ^ (dim / (dim - 2)).
+    same as if the RoPE base were multiplied by factor ^ (dim / (dim - 2)).
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -93,8 +93,8 @@ def ntk_aware(
         Scaled frequencies, with the shape and dtype of `frequencies`.
 
     Raises:
-        ValueError: As in `position_interpolation`, or if there are fewer than 2
-            pairs.
+        ValueError: In the cases listed for `position_interpolation`, or if
+            there are fewer than 2 pairs.
 
     Example:
         >>> ntk_aware(torch.tensor([1.0, 0.1, 0.01]), factor=4)
@@ -134,8 +134,8 @@ def dynamic_ntk(
         Scaled frequencies, with the shape and dtype of `frequencies`.
 
     Raises:
-        ValueError: As in `ntk_aware`, or if `original_length` or `length` is
-            less than 1.
+        ValueError: In the cases listed for `ntk_aware`, or if `original_length`
+            or `length` is less than 1.
 
     Example:
         >>> dynamic_ntk(torch.tensor([1.0, 0.01]), 2, 4096, length=8192)
@@ -159,8 +159,8 @@ def ntk_by_parts(
     A pair that completes at least `beta` full rotations within the original
     length keeps its frequency; a pair that completes at most `alpha` has it
     divided by `factor`. In between, the weight of the unchanged frequency is
-    linear in the number of rotations. By the YaRN paper, these are the
-    frequencies of YaRN; by its code, they are those of `yarn`, below.
+    linear in the number of rotations. According to the YaRN paper, these are
+    the frequencies of YaRN; the released code uses those of `yarn`, below.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -178,8 +178,9 @@ def ntk_by_parts(
         Scaled frequencies, with the shape and dtype of `frequencies`.
 
     Raises:
-        ValueError: As in `position_interpolation`, or if `original_length` is
-            less than 1, or not 0 <= `alpha` <= `beta`, both finite.
+        ValueError: In the cases listed for `position_interpolation`, or if
+            `original_length` is less than 1, or not 0 <= `alpha` <= `beta`,
+            both finite.
 
     Example:
         >>> ntk_by_parts(torch.tensor([1.0, 0.01, 0.0001]), 4, 4096)
@@ -221,8 +222,8 @@ def llama3(
         Scaled frequencies, with the shape and dtype of `frequencies`.
 
     Raises:
-        ValueError: As in `ntk_by_parts`, with `low` and `high` in place of
-            `alpha` and `beta`.
+        ValueError: In the cases listed for `ntk_by_parts`, with `low` and
+            `high` in place of `alpha` and `beta`.
 
     Example:
         >>> llama3(torch.tensor([1.0, 0.002, 0.0001]))
@@ -247,9 +248,10 @@ def yarn(
     in the index p of the pair, not in the number of rotations; in the middle of
     the ramp this weight is larger than in `ntk_by_parts`.
 
-    `frequencies` must be those of unscaled RoPE: positive, each the same
-    multiple of the one before. The number of rotations of every pair is derived
-    from the first and the last frequency. This condition is not checked.
+    `frequencies` must be those of unscaled RoPE: positive, and each the same
+    multiple of the frequency before. The number of rotations of every pair is
+    derived from the first and the last frequency. This condition is not
+    checked.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -268,8 +270,8 @@ def yarn(
         Scaled frequencies, with the shape and dtype of `frequencies`.
 
     Raises:
-        ValueError: As in `ntk_aware`, or if `original_length` is less than 1,
-            or not 0 < `beta_slow` <= `beta_fast`, both finite.
+        ValueError: In the cases listed for `ntk_aware`, or if `original_length`
+            is less than 1, or not 0 < `beta_slow` <= `beta_fast`, both finite.
 
     Example:
         >>> yarn(torch.tensor([1.0, 0.1, 0.01]), factor=4, original_length=4096)
@@ -346,9 +348,9 @@ def longrope(
         Scaled frequencies, shape `(pairs,)`.
 
     Raises:
-        ValueError: As in `position_interpolation`, or if the factors are not
-            tensors of the shape of `frequencies`, or `original_length` or
-            `length` is less than 1.
+        ValueError: In the cases listed for `position_interpolation`, or if the
+            factors are not tensors of the shape of `frequencies`, or
+            `original_length` or `length` is less than 1.
 
     Example:
         >>> w, short, long = torch.tensor([[1.0, 0.1], [1.0, 1.0], [1.0, 40.0]])
@@ -426,8 +428,8 @@ def proportional(
         Frequencies, with the shape and dtype of `frequencies`.
 
     Raises:
-        ValueError: If `frequencies` do not fit, as in `position_interpolation`,
-            or `share` is not from 0 to 1.
+        ValueError: If `frequencies` are invalid, as described for
+            `position_interpolation`, or `share` is not from 0 to 1.
 
     Example:
         >>> proportional(torch.tensor([1.0, 0.1, 0.01, 0.001]), share=0.5)

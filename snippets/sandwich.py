@@ -58,7 +58,7 @@ def sandwich_bias(
 
     Raises:
         ValueError: If `heads` is less than 1, `dim` is odd or less than 2,
-            positions are not tensors of integers or do not fit each other, or
+            positions are not integer tensors or their shapes do not match, or
             `dtype` is not floating-point.
 
     Example:

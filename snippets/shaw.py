@@ -62,7 +62,7 @@ def shaw_scores(
         Scores, shape `(..., queries, keys)`.
 
     Raises:
-        ValueError: If shapes do not fit, or positions are not integers.
+        ValueError: If the shapes do not match, or positions are not integers.
 
     Example:
         >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
@@ -86,7 +86,7 @@ def shaw_values(
     query_positions: Tensor,  # (..., queries)
     key_positions: Tensor,  # (..., keys)
 ) -> Tensor:
-    """Return what Shaw's table for values adds to the output of attention.
+    """Return the addition of Shaw's table for values to the output.
 
     The weights are summed in float32 or wider.
 
@@ -108,7 +108,7 @@ def shaw_values(
         The addition to the output, shape `(..., queries, dim)`.
 
     Raises:
-        ValueError: As in `shaw_scores`.
+        ValueError: In the cases listed for `shaw_scores`.
 
     Example:
         >>> weights, at = torch.tensor([[0.25, 0.75]]), torch.tensor([5, 6])
@@ -153,7 +153,8 @@ def shaw_scores_consecutive(
         Scores, shape `(..., queries, keys)`.
 
     Raises:
-        ValueError: If shapes do not fit, or there are more queries than keys.
+        ValueError: If the shapes do not match, or there are more queries than
+            keys.
 
     Example:
         >>> q, k = torch.tensor([[4.0]]), torch.tensor([[1.0], [1.0], [1.0]])
@@ -194,7 +195,7 @@ def shaw_values_consecutive(
         The addition to the output, shape `(..., queries, dim)`.
 
     Raises:
-        ValueError: As in `shaw_scores_consecutive`.
+        ValueError: In the cases listed for `shaw_scores_consecutive`.
 
     Example:
         >>> weights = torch.tensor([[0.25, 0.75]])
@@ -274,14 +275,14 @@ class ShawTables(nn.Module):
             Scores, shape `(..., queries, keys)`.
 
         Raises:
-            ValueError: As in `shaw_scores`.
+            ValueError: In the cases listed for `shaw_scores`.
         """
         return shaw_scores(q, k, self.key_table, query_positions, key_positions)
 
     def values(
         self, weights: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> Tensor:
-        """Return what the table for values adds to the output of attention.
+        """Return the addition of the table for values to the output.
 
         Args:
             weights: Attention weights, shape `(..., queries, keys)`.
@@ -292,7 +293,7 @@ class ShawTables(nn.Module):
             The addition to the output, shape `(..., queries, dim)`.
 
         Raises:
-            ValueError: As in `shaw_values`.
+            ValueError: In the cases listed for `shaw_values`.
         """
         table = self.value_table
         return shaw_values(weights, table, query_positions, key_positions)
@@ -413,7 +414,7 @@ def _each_offset(
     first, last = columns[..., :1], columns[..., -1:]
     before, after, end = keys, queries, start + columns.shape[-1] - 1
     compiling = torch.compiler.is_compiling()
-    if not compiling:  # which makes nothing that is cut off again
+    if not compiling:  # a compiler creates no unused columns
         before, after = max(keys + start, 0), max(queries - end, 0)
         stop = columns.shape[-1] - max(end - queries, 0)
         columns = columns[..., max(-start - keys, 0) : stop]

@@ -19,9 +19,9 @@ leaves plain softmax unchanged, but changes softmax with a sink. So the bias of
 ALiBi has to depend on distances, with 0 at the query; BLOOM's bias, which
 depends on the keys alone, does not work.
 
-In the second method, the first tokens are real keys: a window over a long text
-sees the last tokens and also the first few, to which trained models give such
-weight.
+In the second method, the first tokens are real keys: in a long text, a query
+sees the tokens of a window and also the first few tokens, to which trained
+models give such weight.
 
 References:
     gpt-oss: gpt_oss/torch/model.py in github.com/openai/gpt-oss, which drops
@@ -62,8 +62,8 @@ def sink_softmax(
         query that sees no key are zero.
 
     Raises:
-        ValueError: If `scores` or `sinks` is not floating-point, they do not
-            fit, or they are on two devices.
+        ValueError: If `scores` or `sinks` is not floating-point, their shapes
+            do not match, or they are on different devices.
 
     Example:
         >>> sink_softmax(torch.zeros(1, 1, 3), torch.tensor([0.0]))
@@ -76,7 +76,7 @@ def sink_softmax(
     blind = both.detach().amax(-1, keepdim=True).isneginf()
     both[..., -1:].masked_fill_(
         blind, 0
-    )  # a sink takes all where no key is seen
+    )  # without a visible key, the sink has all weight
     return both.softmax(-1)[..., :-1].to(scores.dtype)
 
 
@@ -93,8 +93,9 @@ def apply_sink_gate(
         output, more = flex_attention(q, k, v, return_aux=AuxRequest(lse=True))
         output = apply_sink_gate(output, more.lse, sinks)
 
-    The logsumexp must be that of all keys: if parts of a text are attended
-    separately, join them first. The gate is computed in float32 or wider.
+    The logsumexp must include all keys: if parts of a text are processed
+    separately, combine their results first. The gate is computed in float32 or
+    wider.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -111,8 +112,8 @@ def apply_sink_gate(
         returned.
 
     Raises:
-        ValueError: If an argument is not floating-point, does not fit, or is on
-            another device.
+        ValueError: If an argument is not floating-point, or the shapes or
+            devices of the arguments do not match.
 
     Example:
         >>> output, logsumexp = torch.ones(1, 1, 2), torch.tensor([[3.0]]).log()
@@ -131,7 +132,7 @@ def apply_sink_gate(
     blind = logsumexp[..., None].isneginf()  # (..., heads, queries, 1)
     height = logsumexp[..., None].to(exact).masked_fill(blind, 0)
     gate = torch.sigmoid(height - _per_query(sinks, output).to(exact))
-    seen = output.masked_fill(blind, 0)  # even where a kernel gave nan
+    seen = output.masked_fill(blind, 0)  # even if a kernel returned nan
     return (seen.to(exact) * gate).to(output.dtype)
 
 
@@ -177,8 +178,8 @@ def window_mask_with_first_tokens(
         visible.
 
     Raises:
-        ValueError: If positions are not tensors of integers or do not fit,
-            `window` is less than 1, or `num_first` is negative.
+        ValueError: If positions are not integer tensors or their shapes do not
+            match, `window` is less than 1, or `num_first` is negative.
 
     Example:
         >>> i, j = torch.tensor([5]), torch.arange(7)

@@ -144,7 +144,8 @@ def sinusoidal_encoding_t2t(
         `positions`.
 
     Raises:
-        ValueError: As in `sinusoidal_encoding`, or if `dim` is less than 4.
+        ValueError: In the cases listed for `sinusoidal_encoding`, or if `dim`
+            is less than 4.
 
     Example:
         >>> sinusoidal_encoding_t2t(torch.tensor([1000]), dim=4)
@@ -185,7 +186,7 @@ def shift_matrix(
         One matrix per offset, shape `(..., dim, dim)`, dtype `dtype`.
 
     Raises:
-        ValueError: As in `sinusoidal_encoding`.
+        ValueError: In the cases listed for `sinusoidal_encoding`.
 
     Example:
         >>> shift_matrix(torch.tensor(1), dim=2)
@@ -229,7 +230,7 @@ class AddSinusoidal(nn.Module):
         self, dim: int, base: float = 10000.0, layout: str = "interleaved"
     ):
         super().__init__()
-        # refuse now what cannot be encoded
+        # reject invalid values now
         sinusoidal_encoding(torch.arange(0), dim, base, layout=layout)
         self.dim = dim
         self.base = base
@@ -249,8 +250,8 @@ class AddSinusoidal(nn.Module):
             The sum, with the shape and dtype of `x`.
 
         Raises:
-            ValueError: If `x` or `positions` has another shape or dtype than
-                listed.
+            ValueError: If `x` or `positions` does not have the shape or dtype
+                described above.
         """
         if not x.is_floating_point():
             raise ValueError(f"x must be of a floating dtype, got {x.dtype}")

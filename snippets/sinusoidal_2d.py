@@ -7,14 +7,14 @@ channels, each axis has dim / axes, which contain the sinusoids of its
 coordinate:
 
     w[p]     = base ^ (-2 p / (dim / axes))      radians per unit
-    wave     = sin(place[axis] * w[p]) and cos(place[axis] * w[p])
+    wave     = sin(position[axis] * w[p]) and cos(position[axis] * w[p])
 
 The sum of patch and encoding enters the first layer, or the queries and keys of
 each layer. Released code differs in five choices, which have no default here:
 
     order    start  layout        coordinates
     (0, 1)   1      interleaved   (n + 1) / size * 2 pi    DETR, normalised
-    (0, 1)   1      interleaved   n + 1                    DETR, as its class is
+    (0, 1)   1      interleaved   n + 1                    DETR, class default
     (1, 0)   0      sin_cos       n                        MAE, ViT-MAE, AIMv2
     (0, 1)   0      sin_cos       n                        RT-DETR
     (1, 0)   0      sin_cos       n / size * trained size  diffusers, PatchEmbed
@@ -28,8 +28,8 @@ MAE's code calls its first half emb_h, for the height, and fills it from the
 columns. ViT-MAE in transformers computes rows first and then swaps the halves,
 in the encoder and in the decoder, because pretrained weights need MAE's order.
 PixArt, in diffusers, also divides coordinates by an interpolation scale.
-interleave_sin_cos=True in timm gives sin_cos, not what is called interleaved
-here.
+interleave_sin_cos=True in timm gives sin_cos, not the layout that is called
+interleaved here.
 
 References:
     DETR (arXiv:2005.12872): github.com/facebookresearch/detr at 29901c5,
@@ -95,26 +95,26 @@ def padded_grid_positions(
 ) -> Tensor:
     """Return the coordinates of the cells of padded images.
 
-    Each image of a batch has its own size, as in DETR: cells are counted along
-    their column and their row.
+    As in DETR, each image of a batch has its own size, so cells are counted
+    along their column and their row.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
         valid: True for the cells of the image, False for padding, shape
-            `(..., rows, columns)`, bool. With a `span`, leave it on the CPU if
-            the result is for MPS.
-        start: As in `grid_positions`.
-        span: As in `grid_positions`.
+            `(..., rows, columns)`, bool. If `span` is given and the result is
+            for MPS, leave `valid` on the CPU.
+        start: See `grid_positions`.
+        span: See `grid_positions`.
 
     Returns:
         Coordinates, shape `(..., rows, columns, 2)`, dtype as in
-        `grid_positions`, on the device of `valid`. Those of padding have no
-        meaning: mask it.
+        `grid_positions`, on the device of `valid`. Coordinates of padding have
+        no meaning; mask these cells.
 
     Raises:
-        ValueError: If `valid` has another shape or dtype than listed, or as in
-            `grid_positions`.
+        ValueError: If `valid` does not have the shape or dtype described above,
+            or in the cases listed for `grid_positions`.
 
     Example:
         >>> valid = torch.tensor([[True, True, False], [True, True, False]])
@@ -167,7 +167,7 @@ def axis_frequencies(
         `(dim / axes / 2,)`, float64.
 
     Raises:
-        ValueError: If `dim` or `base` has another value than listed.
+        ValueError: If `dim` or `base` is not as described above.
 
     Example:
         >>> axis_frequencies(8, axes=2, base=10000)
@@ -214,10 +214,10 @@ def axial_sinusoids(
             float32 or float64.
         dim: Number of channels, as in `axis_frequencies`.
         order: Axes in the order of their channels: (0, 1) has the channels of
-            the rows first, (1, 0) those of the columns.
+            the rows first, (1, 0) the channels of the columns.
         layout: "interleaved", "sin_cos" or "sines_first".
         base: Base of the frequencies; positive and finite.
-        closed: As in `axis_frequencies`.
+        closed: See `axis_frequencies`.
         dtype: Floating-point dtype of the result.
 
     Returns:
@@ -226,9 +226,9 @@ def axial_sinusoids(
 
     Raises:
         ValueError: If `dim` or `base` is invalid, as in `axis_frequencies`;
-            `places` has another shape or dtype than listed; `order` does not
-            contain each axis once; `layout` is unknown; or `dtype` is not
-            floating-point.
+            `places` does not have the shape or dtype described above; `order`
+            does not contain each axis once; `layout` is unknown; or `dtype` is
+            not floating-point.
 
     Example:
         >>> places = grid_positions((2, 2), start=0).flatten(0, 1)

@@ -3,8 +3,9 @@
 """Swin relative position bias: a number per head and offset in a window.
 
 An image is cut into windows of rows * columns patches, and a patch attends to
-those of its window. The offset (dy, dx) of a pair is the position of the query
-minus that of the key, rows first, and the bias added to the scaled score is
+the patches of the same window. The offset (dy, dx) of a pair is the position of
+the query minus that of the key, rows first, and the bias added to the scaled
+score is
 
     Swin       table[(dy + rows - 1) * (2 columns - 1) + dx + columns - 1, head]
     Swin V2    16 * sigmoid(mlp(u(dy, rows), u(dx, columns))[head])
@@ -44,8 +45,8 @@ def relative_position_index(
 
     Only offsets matter, so coordinates may start at any number. On the CPU,
     positions are compared with the window. Elsewhere the comparison would make
-    the host wait, and a pair that does not fit has a row that no table has, so
-    that the lookup raises an error.
+    the host wait, and a pair outside the window gets a row index that no table
+    has, so that the lookup raises an error.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -60,9 +61,9 @@ def relative_position_index(
         Row indices, shape `(..., queries, keys)`, int64.
 
     Raises:
-        ValueError: If positions are not tensors of integers, do not have the
-            shape `(..., tokens, 2)` or do not fit each other; a pair on the CPU
-            does not fit in one window; or `window_size` has no patch.
+        ValueError: If positions are not integer tensors, do not have the shape
+            `(..., tokens, 2)` or their shapes do not match; a pair on the CPU
+            does not lie in one window; or `window_size` has no patch.
 
     Example:
         >>> coords = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
@@ -118,8 +119,8 @@ def swin_bias(
         of `table`.
 
     Raises:
-        ValueError: As in `relative_position_index`, or if `table` has another
-            shape than listed.
+        ValueError: In the cases listed for `relative_position_index`, or if
+            `table` does not have the shape described above.
 
     Example:
         >>> table = torch.tensor([[-1.0], [0.0], [5.0]])  # one head
@@ -224,7 +225,7 @@ def swin_bias_consecutive(
         `table`.
 
     Raises:
-        ValueError: As in `swin_bias`.
+        ValueError: In the cases listed for `swin_bias`.
 
     Example:
         >>> swin_bias_consecutive(torch.tensor([[-1.0], [0.0], [5.0]]), (1, 2))
@@ -295,7 +296,7 @@ class SwinBias(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If positions do not fit, as in
+            ValueError: If positions are invalid, as described for
                 `relative_position_index`.
         """
         return swin_bias(query_coords, key_coords, self.table, self.window_size)
@@ -326,8 +327,8 @@ class SwinV2Bias(nn.Module):
         hidden: Width of the hidden layer; at least 1.
 
     Raises:
-        ValueError: If `heads` or `hidden` is less than 1, or as in
-            `log_spaced_offsets`.
+        ValueError: If `heads` or `hidden` is less than 1, or in the cases
+            listed for `log_spaced_offsets`.
     """
 
     def __init__(
@@ -342,7 +343,7 @@ class SwinV2Bias(nn.Module):
             raise ValueError(
                 f"heads and hidden must be at least 1, got {heads} and {hidden}"
             )
-        # refuse now what cannot be measured
+        # reject invalid sizes now
         log_spaced_offsets(window_size, pretrained_window_size)
         self.window_size, self.pretrained_window_size = (
             window_size,
@@ -379,7 +380,7 @@ class SwinV2Bias(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: If positions do not fit, as in
+            ValueError: If positions are invalid, as described for
                 `relative_position_index`.
         """
         return swin_bias(
@@ -404,7 +405,7 @@ def _check_within(
 ) -> None:
     try:
         fits = not outside.any()
-    except RuntimeError:  # they show no numbers
+    except RuntimeError:  # their numbers cannot be read
         return
     if not fits:
         rows, columns = offsets.abs().flatten(0, -2).amax(0).tolist()

@@ -52,8 +52,8 @@ def t5_buckets(
         Bucket indices, in the shape of `offsets`, int64.
 
     Raises:
-        ValueError: If `offsets` is not a tensor of integers, or `buckets` or
-            `max_distance` has another value than listed.
+        ValueError: If `offsets` is not an integer tensor, or `buckets` or
+            `max_distance` is not as described above.
 
     Example:
         >>> t5_buckets(torch.tensor([-128, -91, -90, -8, -1, 0, 1, 8]))
@@ -94,16 +94,16 @@ def t5_bias_by_offset(
     Args:
         table: Learned numbers, shape `(buckets, heads)`, as in the weights of
             T5 in transformers.
-        max_distance: As in `t5_buckets`.
-        bidirectional: As in `t5_buckets`.
+        max_distance: See `t5_buckets`.
+        bidirectional: See `t5_buckets`.
 
     Returns:
         The bias by offset, -max_distance first, shape
         `(heads, 2*max_distance+1)`, dtype of `table`.
 
     Raises:
-        ValueError: If `table` does not have the shape `(buckets, heads)`, or as
-            in `t5_buckets`.
+        ValueError: If `table` does not have the shape `(buckets, heads)`, or in
+            the cases listed for `t5_buckets`.
     """
     if table.ndim != 2:
         shape = tuple(table.shape)
@@ -122,8 +122,8 @@ def t5_bias(
     """Return the T5 bias for any positions.
 
     The bias hides no key: in a causal model, mask later keys as well. In
-    float32 it takes 4 * heads + 8 bytes per query and key at its peak (with 2
-    heads or more).
+    float32, the computation takes 4 * heads + 8 bytes per query and key at its
+    peak (with 2 heads or more).
 
     With `bidirectional=False`, flex_bias of decoding.py avoids a tensor of this
     size. It needs only the bias of the last query, nearest key first:
@@ -153,8 +153,8 @@ def t5_bias(
         of `bias_by_offset`.
 
     Raises:
-        ValueError: If positions are not tensors of integers or do not fit each
-            other, or `bias_by_offset` has another shape than listed.
+        ValueError: If positions are not integer tensors or their shapes do not
+            match, or `bias_by_offset` does not have the shape described above.
 
     Example:
         >>> table = torch.arange(32.0)[:, None]  # one head; bias = bucket
@@ -205,8 +205,8 @@ def t5_bias_consecutive(
         `bias_by_offset`.
 
     Raises:
-        ValueError: If there are more queries than keys, or `bias_by_offset` has
-            another shape than listed.
+        ValueError: If there are more queries than keys, or `bias_by_offset`
+            does not have the shape described above.
 
     Example:
         >>> table = torch.arange(32.0)[:, None]  # one head; bias = bucket
@@ -239,11 +239,12 @@ class T5Bias(nn.Module):
         heads: Number of heads; at least 1.
         buckets: Number of buckets, as in `t5_buckets`. The table has the shape
             `(buckets, heads)`, as in the weights of T5 in transformers.
-        max_distance: As in `t5_buckets`.
-        bidirectional: As in `t5_buckets`.
+        max_distance: See `t5_buckets`.
+        bidirectional: See `t5_buckets`.
 
     Raises:
-        ValueError: If `heads` is less than 1, or as in `t5_buckets`.
+        ValueError: If `heads` is less than 1, or in the cases listed for
+            `t5_buckets`.
     """
 
     def __init__(
@@ -289,7 +290,7 @@ class T5Bias(nn.Module):
             The bias, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: As in `t5_bias`.
+            ValueError: In the cases listed for `t5_bias`.
         """
         return t5_bias(query_positions, key_positions, self.bias_by_offset())
 

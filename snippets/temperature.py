@@ -64,9 +64,8 @@ def log_temperature(
             `(..., queries)`, integers.
         length: Number of tokens from which the factor grows; at least 1.
         strength: Factor of the logarithm.
-        first: What the token at position 0 counts as in the formula, 0 or 1.
-            With the value of the other kind of model, each step is off by one
-            token.
+        first: Token count n at position 0, 0 or 1. With the value of the other
+            kind of model, each step is off by one token.
         steps: If True, the factor changes only at multiples of `length` and is
             exactly 1 below it; steps are counted in integers, so they are exact
             at any position. If False, it grows smoothly and is 1 up to
@@ -76,7 +75,7 @@ def log_temperature(
         The factors, shape `(..., queries)`, float32.
 
     Raises:
-        ValueError: If `positions` is not a tensor of integers, or contains
+        ValueError: If `positions` is not an integer tensor, or contains
             negative ones on the CPU; `length` is less than 1; or `first` is
             neither 0 nor 1.
 
@@ -112,13 +111,13 @@ def power_temperature(
         positions: Position of each query, as in `log_temperature`.
         length: Unit of the token count; at least 1.
         power: Exponent.
-        first: As in `log_temperature`.
+        first: See `log_temperature`.
 
     Returns:
         The factors, shape `(..., queries)`, float32.
 
     Raises:
-        ValueError: As in `log_temperature`.
+        ValueError: In the cases listed for `log_temperature`.
 
     Example:
         >>> at = torch.tensor([0, 2047, 65535])
@@ -126,7 +125,7 @@ def power_temperature(
         tensor([1.0000, 1.0718, 1.4186])
     """
     n = _counted(positions, length, first)
-    # of a small n nothing gets lost beside the 1
+    # no digit of a small n is lost next to the 1
     return (power * (n.float() / length).log1p()).exp()  # (..., queries)
 
 
@@ -180,8 +179,8 @@ def scale_queries(
     """Multiply queries by their factors, for use with any attention.
 
     The product is computed in float32 or wider. If q is rotated by RoPE, the
-    factors may be applied before or after; k is unchanged. What is added to the
-    scores later, such as a bias, is not scaled.
+    factors may be applied before or after; k is unchanged. A bias or another
+    term that is added to the scores later is not scaled.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
@@ -195,8 +194,8 @@ def scale_queries(
         The scaled queries, with the shape and dtype of `q`.
 
     Raises:
-        ValueError: If `q` or `factors` is not floating-point, or they do not
-            fit.
+        ValueError: If `q` or `factors` is not floating-point, or their shapes
+            do not match.
 
     Example:
         >>> scale_queries(torch.ones(1, 2, 2), torch.tensor([1.0, 1.5]))
@@ -245,7 +244,7 @@ def _counted(positions: Tensor, length: int, first: int) -> Tensor:
 def _check_from_zero(positions: Tensor) -> None:
     try:
         least = int(positions.min())
-    except RuntimeError:  # there are none, or they show no numbers
+    except RuntimeError:  # none, or their numbers cannot be read
         return
     if least < 0:
         raise ValueError(

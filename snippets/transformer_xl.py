@@ -78,14 +78,14 @@ def relative_shift(
 
     The last query is at the position of the last key, and the columns of each
     query are shifted one step further to the left than those of the next query.
-    They are followed by a zero and columns of the next query, which must be
-    hidden.
+    In each row, the columns of the query are followed by a zero and by columns
+    of the next query; mask the zero and those columns.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 
     Args:
-        x: One column per distance, shape `(..., queries, keys)`; column c is
-            distance keys - 1 - c, as in `distance_encodings`.
+        x: One column per distance, shape `(..., queries, keys)`; column `c`
+            belongs to distance `keys - 1 - c`, as in `distance_encodings`.
 
     Returns:
         One column per key, in the shape of `x`.
@@ -135,7 +135,8 @@ def transformer_xl_scores(
         Scores, shape `(..., heads, queries, keys)`.
 
     Raises:
-        ValueError: If shapes do not fit, or there are more queries than keys.
+        ValueError: If the shapes do not match, or there are more queries than
+            keys.
     """
     for name, given, axes in (
         ("q", q, "heads, queries"),
@@ -224,7 +225,7 @@ class TransformerXLScores(nn.Module):
             Scores, shape `(..., heads, queries, keys)`.
 
         Raises:
-            ValueError: As in `transformer_xl_scores`.
+            ValueError: In the cases listed for `transformer_xl_scores`.
         """
         for name, given, axes in (
             ("q", q, "heads, queries"),

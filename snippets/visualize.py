@@ -46,7 +46,7 @@ def encoding_heatmap(
         The figure.
 
     Raises:
-        ValueError: If `encoding` has another shape or is not finite, or `theme`
+        ValueError: If `encoding` has a wrong shape or is not finite, or `theme`
             is unknown.
 
     Example:
@@ -107,14 +107,14 @@ def attention_heads(
         weights: Attention weights, a bias or scores, shape
             `(heads, queries, keys)`.
         queries: Labels of the queries.
-        keys: Labels of the keys; None is those of the queries.
+        keys: Labels of the keys; None uses the labels of the queries.
         theme: "light" or "dark".
 
     Returns:
         The figure.
 
     Raises:
-        ValueError: If `weights` has another shape or contains nan or inf, the
+        ValueError: If `weights` has a wrong shape or contains nan or inf, the
             number of labels differs from that of the tokens, or `theme` is
             unknown.
 
@@ -160,7 +160,7 @@ def attention_by_distance(
     Args:
         mass: Mean weight over all queries, shape `(heads, distances)`, with at
             most 16 heads.
-        equal: What equal weights would be at these distances, shape
+        equal: Mean weight at these distances if all weights were equal, shape
             `(distances,)`, drawn in grey. Without it, a causal head seems to
             prefer near keys even if it has no preference. None draws no such
             line.
@@ -170,11 +170,11 @@ def attention_by_distance(
         The figure.
 
     Raises:
-        ValueError: If `mass` or `equal` has another shape than listed or is not
-            finite, or `theme` is unknown.
+        ValueError: If `mass` or `equal` does not have the shape described above
+            or is not finite, or `theme` is unknown.
     """
     lines = _numbers("mass", mass, 2, "(heads, distances)")
-    if len(lines) > 16:  # more would look alike
+    if len(lines) > 16:  # more lines could not be distinguished
         raise ValueError(
             "mass must be of 16 heads or fewer, such as mass[:16], "
             f"got {len(lines)}"

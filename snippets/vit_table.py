@@ -11,9 +11,9 @@ is applied.
 
 An image with more or fewer patches needs a table that the checkpoint does not
 have: the part for patches is resized like an image, and the rows of extra
-tokens are unchanged. How it is resized is a property of the checkpoint and has
-no default here. A wrong choice raises no error: the numbers differ a little,
-and no shape does.
+tokens are unchanged. The method of resizing is a property of the checkpoint and
+has no default here. A wrong choice raises no error: the numbers differ a
+little, and no shape does.
 
     convention           new cell n is read at             kernel
     bicubic              (n + .5) old / new - .5           Keys, a = -.75
@@ -24,8 +24,8 @@ and no shape does.
     bilinear_corners     n (old - 1) / (new - 1)           tent
 
 A wide kernel is stretched by old / new if that is above one, so that it covers
-all cells, and leaves out what lies outside; the other kernels read the
-outermost cells there. transformers uses bicubic in ViT, DeiT, BEiT, CLIP and
+all cells, and leaves out cells outside the table; the other kernels read the
+outermost cells instead. transformers uses bicubic in ViT, DeiT, BEiT, CLIP and
 DINOv2, bicubic_antialias in DINOv2 with registers and RF-DETR, bilinear in
 PaddleOCR-VL, bilinear_antialias in SigLIP 2, bilinear_corners in ViLT and
 Qwen3-VL. DINOv2's authors use bicubic_offset, and with registers
@@ -83,9 +83,9 @@ def position_index(
         Row indices, shape `(...)`, int64.
 
     Raises:
-        ValueError: If `places` is not a tensor of integers of shape `(..., 2)`,
-            a position on the CPU is outside the grid, or `grid` or `extra` has
-            another value than listed.
+        ValueError: If `places` is not an integer tensor of shape `(..., 2)`, a
+            position on the CPU is outside the grid, or `grid` or `extra` is not
+            as described above.
 
     Example:
         >>> position_index(torch.tensor([[0, 0], [1, 2]]), (2, 3), extra=1)
@@ -145,7 +145,7 @@ def resize_table(
 
     Raises:
         ValueError: If `convention` is unknown, a grid has no cell, `extra` is
-            negative, or `table` has another length or is not floating-point.
+            negative, or `table` has a wrong length or is not floating-point.
 
     Example:
         >>> table = torch.tensor([[9.0], [0.0], [1.0], [0.0], [1.0]])
@@ -179,11 +179,11 @@ def resize_table(
 
 
 class AddGridTable(nn.Module):
-    """Add the learned vector of its cell to each patch embedding.
+    """Add to each patch embedding the learned vector of its grid cell.
 
-    An image with another grid than that of the table gets a table that is
-    resized for it, in each call. The table is initialised from a normal
-    distribution with standard deviation 0.02, as in ViT.
+    If the grid of an image differs from that of the table, the table is resized
+    in each call. The table is initialised from a normal distribution with
+    standard deviation 0.02, as in ViT.
 
     Supports autocast, compile, export, vmap, per-sample gradients, mps; no
     host-device sync.
@@ -191,12 +191,12 @@ class AddGridTable(nn.Module):
     Args:
         grid: Rows and columns of the table, each at least 1.
         dim: Number of channels of the embeddings; at least 1.
-        extra: Number of extra tokens with a row, before the patches; at least
-            0.
+        extra: Number of extra tokens before the patches, each with its own row
+            of the table; at least 0.
         convention: How to resize, as in `resize_table`.
 
     Raises:
-        ValueError: If an argument has another value than listed.
+        ValueError: If an argument is not as described above.
 
     Example:
         >>> add = AddGridTable((2, 3), dim=8, extra=1, convention="bicubic")
@@ -237,7 +237,7 @@ class AddGridTable(nn.Module):
             The sum, with the shape and dtype of `x`.
 
         Raises:
-            ValueError: If `x` has another shape or is not floating-point, or
+            ValueError: If `x` has a wrong shape or is not floating-point, or
                 `grid` has no cell.
         """
         if not x.is_floating_point():
@@ -320,7 +320,7 @@ def _check_table(table: Tensor, grid: tuple[int, int], extra: int) -> None:
 def _check_inside(coordinates: Tensor, size: int, name: str) -> None:
     try:
         low, high = map(int, coordinates.aminmax())
-    except RuntimeError:  # there are none, or they show no numbers
+    except RuntimeError:  # none, or their numbers cannot be read
         return
     if low < 0 or high >= size:
         raise ValueError(f"{name} must be 0 to {size - 1}, got {low} to {high}")

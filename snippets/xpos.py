@@ -104,9 +104,9 @@ def xpos_tables(
         `dtype`, on the device of `positions`.
 
     Raises:
-        ValueError: If `positions` has another shape or dtype than listed; `dim`
-            is odd or less than 2; `base`, `gamma` or `scale_base` is not
-            positive and finite; `role` is unknown; or `dtype` is neither
+        ValueError: If `positions` does not have the shape or dtype described
+            above; `dim` is odd or less than 2; `base`, `gamma` or `scale_base`
+            is not positive and finite; `role` is unknown; or `dtype` is neither
             float32 nor float64.
 
     Example:
@@ -164,9 +164,9 @@ def apply_xpos(
         The rotated and scaled tensor, with the shape and dtype of `x`.
 
     Raises:
-        ValueError: If the shapes do not fit each other, `x` is not
-            floating-point, `cos` or `sin` is neither float32 nor float64, or
-            `heads_axis` is neither -3 nor -2.
+        ValueError: If the shapes do not match, `x` is not floating-point, `cos`
+            or `sin` is neither float32 nor float64, or `heads_axis` is neither
+            -3 nor -2.
 
     Example:
         >>> cos, sin = xpos_tables(torch.tensor([0, 512]), 2, "query", centre=0)
