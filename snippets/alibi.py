@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-27
 """ALiBi: add a bias to each score that is linear in the distance.
 
 Tokens have no position vector. Head h has a fixed slope, which is not learned:
@@ -180,7 +180,8 @@ def _check_integers(name: str, *given: Tensor) -> None:
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+                f"{name} must be integer tensors (uint8, int8, int16, int32 or "
+                f"int64), got {kind}"
             )
 
 

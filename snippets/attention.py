@@ -108,7 +108,7 @@ def attention(
             f"v must have as many tokens as k, {k.shape[-2]}, got {v.shape[-2]}"
         )
     if not v.is_floating_point():
-        raise ValueError(f"v must be of a floating dtype, got {v.dtype}")
+        raise ValueError(f"v must have a floating-point dtype, got {v.dtype}")
     scores = score(q, k)  # (..., queries, keys)
     _check_leading("v", v, scores)
     if bias is not None:
@@ -150,7 +150,9 @@ def _check_leading(name: str, given: Tensor, other: Tensor) -> None:
 
 def _check_bias(bias: Tensor, scores: Tensor) -> None:
     if not bias.is_floating_point():
-        raise ValueError(f"bias must be of a floating dtype, got {bias.dtype}")
+        raise ValueError(
+            f"bias must have a floating-point dtype, got {bias.dtype}"
+        )
     have, want = tuple(bias.shape), tuple(scores.shape)
     leading = zip(reversed(have[:-2]), reversed(want[:-2]), strict=False)
     fits = all(size in (1, of) for size, of in leading)

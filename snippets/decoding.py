@@ -680,7 +680,9 @@ def _check_heads(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 def _check_bias(bias: Tensor, q: Tensor, want: tuple[int, ...]) -> None:
     if not bias.is_floating_point():
-        raise ValueError(f"bias must be of a floating dtype, got {bias.dtype}")
+        raise ValueError(
+            f"bias must have a floating-point dtype, got {bias.dtype}"
+        )
     if bias.dtype not in (q.dtype, torch.float32) and not _casts(q):
         raise ValueError(
             f"bias must be of q's dtype, {q.dtype}, or float32, "

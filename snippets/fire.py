@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """FIRE: a small network maps a normalised log-distance to a bias.
 
     bias[h, i, j] = mlp(psi(i - j) / psi(max(L, i)))[h]   for keys j <= i
@@ -143,7 +143,8 @@ def _check_integers(name: str, *given: Tensor) -> None:
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+                f"{name} must be integer tensors (uint8, int8, int16, int32 or "
+                f"int64), got {kind}"
             )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Gated encoding: each token scales the positional encoding added to it.
 
     gate[t] = sigmoid(weight . token[t] + bias)
@@ -68,7 +68,7 @@ def gated_encoding(
         )
     dim, shape = len(weight), tuple(x.shape)
     if not x.is_floating_point():
-        raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+        raise ValueError(f"x must have a floating-point dtype, got {x.dtype}")
     if x.ndim < 2 or shape[-1] != dim:
         raise ValueError(f"x must be (..., tokens, {dim}), got {shape}")
     have = tuple(encoding.shape)

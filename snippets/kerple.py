@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """KERPLE: subtract a learned function of the distance, logarithm or power.
 
 Each head learns two positive numbers. There are two variants, log and power:
@@ -260,7 +260,8 @@ def _check_integers(name: str, *given: Tensor) -> None:
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+                f"{name} must be integer tensors (uint8, int8, int16, int32 or "
+                f"int64), got {kind}"
             )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-23
+# From The executable guide to positional encoding, 2026-11-27
 """Learned positional encoding: add one trained vector per position.
 
     x[t] = token[t] + table[position[t]]
@@ -136,7 +136,9 @@ class AddLearned(nn.Module):
                 `positions` has a wrong shape or `x` is not floating-point.
         """
         if not x.is_floating_point():
-            raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+            raise ValueError(
+                f"x must have a floating-point dtype, got {x.dtype}"
+            )
         if x.ndim == 0 or x.shape[-1] != self.dim:
             shape = tuple(x.shape)
             raise ValueError(f"x must be (..., {self.dim}), got {shape}")

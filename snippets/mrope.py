@@ -166,8 +166,8 @@ def pair_axes(sections: Sequence[int], layout: str) -> Tensor:
         every_third = torch.arange(axis, pairs, 3)
         if sections[axis] > len(every_third):
             raise ValueError(
-                f"interleaved, {pairs} pairs have {len(every_third)} for axis "
-                f"{axis}, got {sections[axis]}"
+                f"sections[{axis}] must be at most {len(every_third)} for "
+                f"{pairs} interleaved pairs, got {sections[axis]}"
             )
         axes[every_third[: sections[axis]]] = axis
     return axes

@@ -313,7 +313,7 @@ def _check(
     x: Tensor, cos: Tensor, sin: Tensor, layout: str, heads_axis: int
 ) -> None:
     if not x.is_floating_point():
-        raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+        raise ValueError(f"x must have a floating-point dtype, got {x.dtype}")
     if heads_axis not in (-3, -2):
         raise ValueError(f"heads_axis must be -3 or -2, got {heads_axis!r}")
     axis = -2 if heads_axis == -3 else -3

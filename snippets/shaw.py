@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
+# From The executable guide to positional encoding, 2026-11-27
 """Shaw's relative positions: a learned vector for each clipped distance.
 
 Two tables have a row for each distance r = -clip .. clip from a query to a key;
@@ -352,8 +352,9 @@ def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
     leading = zip(batch, shape, strict=False)
     if not fits or any(n not in (1, of) for n, of in leading):
         raise ValueError(
-            f"positions must fit scores of {tuple(shape)}, "
-            f"got {(*batch, queries)} and {(*batch, keys)}"
+            "query and key positions must match scores of shape "
+            f"{tuple(shape)}, got shapes {(*batch, queries)} and "
+            f"{(*batch, keys)}"
         )
     rows = rows[..., None, :, :] if batch else rows
     return rows.expand(shape)  # (..., queries, keys)
@@ -366,7 +367,8 @@ def _check_integers(name: str, *given: Tensor) -> None:
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+                f"{name} must be integer tensors (uint8, int8, int16, int32 or "
+                f"int64), got {kind}"
             )
 
 

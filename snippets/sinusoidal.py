@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-27
 """Sinusoidal positional encoding: add sines and cosines of the position.
 
 Each pair p of channels, p = 0 .. dim/2 - 1, has its own frequency w[p] and
@@ -254,7 +254,9 @@ class AddSinusoidal(nn.Module):
                 described above.
         """
         if not x.is_floating_point():
-            raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+            raise ValueError(
+                f"x must have a floating-point dtype, got {x.dtype}"
+            )
         if x.ndim == 0 or x.shape[-1] != self.dim:
             shape = tuple(x.shape)
             raise ValueError(f"x must be (..., {self.dim}), got {shape}")

@@ -424,8 +424,8 @@ def _coordinate_offsets(query_coords: Tensor, key_coords: Tensor) -> Tensor:
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                "coordinates must be tensors of uint8 or int8 to int64, "
-                f"got {kind}"
+                "coordinates must be integer tensors (uint8, int8, int16, "
+                f"int32 or int64), got {kind}"
             )
     queries, keys = tuple(query_coords.shape), tuple(key_coords.shape)
     pairs = queries[-1:] == keys[-1:] == (2,)

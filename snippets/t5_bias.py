@@ -302,7 +302,8 @@ def _check_integers(name: str, *given: Tensor) -> None:
         kind = each.dtype if tensor else type(each).__name__
         if kind not in whole:
             raise ValueError(
-                f"{name} must be tensors of uint8 or int8 to int64, got {kind}"
+                f"{name} must be integer tensors (uint8, int8, int16, int32 or "
+                f"int64), got {kind}"
             )
 
 

@@ -241,7 +241,9 @@ class AddGridTable(nn.Module):
                 `grid` has no cell.
         """
         if not x.is_floating_point():
-            raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+            raise ValueError(
+                f"x must have a floating-point dtype, got {x.dtype}"
+            )
         grid, options = grid or self.grid, {"convention": self.convention}
         _check_grid(grid, "grid")
         length, dim = self.extra + grid[0] * grid[1], self.table.shape[-1]
@@ -306,7 +308,7 @@ def _check_table(table: Tensor, grid: tuple[int, int], extra: int) -> None:
     _check_extra(extra)
     if not table.is_floating_point():
         raise ValueError(
-            f"table must be of a floating dtype, got {table.dtype}"
+            f"table must have a floating-point dtype, got {table.dtype}"
         )
     rows, columns = grid
     length, shape = extra + rows * columns, tuple(table.shape)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-22
+# From The executable guide to positional encoding, 2026-11-27
 """xPos: RoPE with scores that decay with distance, faster at high frequencies.
 
 Pair p of a query at position i or a key at position j is rotated as in RoPE and
@@ -200,7 +200,7 @@ def _complex(x: Tensor) -> Tensor:
 
 def _check(x: Tensor, cos: Tensor, sin: Tensor, heads_axis: int) -> None:
     if not x.is_floating_point():
-        raise ValueError(f"x must be of a floating dtype, got {x.dtype}")
+        raise ValueError(f"x must have a floating-point dtype, got {x.dtype}")
     if heads_axis not in (-3, -2):
         raise ValueError(f"heads_axis must be -3 or -2, got {heads_axis!r}")
     axis = -2 if heads_axis == -3 else -3

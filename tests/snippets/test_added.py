@@ -158,7 +158,7 @@ def test_embed_adds_any_encoding_to_scaled_tokens(method):
 def test_refuses_embeddings_that_do_not_fit(method):
     add, wanted = method.make(), "(..., tokens, 6)" if method.least == 2 else "(..., 6)"
     for x in (torch.zeros(2, DIM).long(), torch.zeros(2, DIM) + 0j):
-        refused(f"x must be of a floating dtype, got {x.dtype}", add, x, torch.arange(2))
+        refused(f"x must have a floating-point dtype, got {x.dtype}", add, x, torch.arange(2))
     for shape in ((2, 5), (2, 1), (), *[(DIM,)] * (method.least - 1)):
         refused(f"x must be {wanted}, got {shape}", add, torch.zeros(shape), torch.arange(2))
 

@@ -459,7 +459,7 @@ def test_refuses():
     message = "with causal, k must have 3 tokens or more, one per query, got 2"
     yield message, partial(attention, causal=True), torch.zeros(3, 4), q, q
     for dtype in (torch.int64, torch.bool):  # values have a mean, and a bias is no mask
-        got = f"must be of a floating dtype, got {dtype}"
+        got = f"must have a floating-point dtype, got {dtype}"
         yield f"v {got}", attention, q, q, torch.ones(2, 4).to(dtype)
         yield f"bias {got}", attention, q, q, q, torch.ones(2, 2).to(dtype)
     q = torch.zeros(2, 8, 3, 4)

@@ -1470,7 +1470,7 @@ def test_attend_refuses():
     for dtype in (torch.float32, torch.int64):
         yield f"mask must be bool, got {dtype}", attend, q, q, q, seen.to(dtype)
     for dtype in (torch.bool, torch.int64):  # which would show what is hidden
-        yield f"bias must be of a floating dtype, got {dtype}", attend, q, q, q, seen, seen.to(dtype)
+        yield f"bias must have a floating-point dtype, got {dtype}", attend, q, q, q, seen, seen.to(dtype)
     q, k, seen = torch.zeros(2, 4, 3, 8), torch.zeros(2, 2, 5, 8), torch.ones(3, 5, dtype=torch.bool)
     for shape in ((), (5,), (5, 3), (3, 3, 5), (2, 1, 3, 5), (3, 1)):
         message = "mask must be (2, 3, 5) or (3, 5), as q and k are read as (..., heads, tokens, dim), got "

@@ -86,8 +86,8 @@ UNCHECKED += "fourier_features", "FourierEncoding"
 FRACTIONS = ("rope_tables", "axial_rope_tables", "mrope_tables", "xpos_tables", "sinusoidal_encoding")
 FRACTIONS += "sinusoidal_encoding_t2t", "shift_matrix", "AddSinusoidal", "AddGated", "axial_sinusoids"
 WORDS = {
-    False: r"(positions|places|coordinates|offsets|distances) must be (a tensor|tensors) of "
-    "uint8 or int8 to int64, got ",
+    False: r"(positions|places|coordinates|offsets|distances) must be "
+    r"(a tensor of uint8 or int8 to int64|integer tensors \(uint8, int8, int16, int32 or int64\)), got ",
     True: r"(positions|places|offsets) must be a tensor of (uint8, int8 to int64|integers), float32 or "
     r"float64(, such as torch.arange\(10\))?, got ",
 }

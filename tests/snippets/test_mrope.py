@@ -332,8 +332,13 @@ def wrong():
     for sections in ([1, 1], [1, 1, 1, 1], [2, -1, 1], [0, 0, 0]):
         words = f"sections must be three numbers of pairs, of time, row and column, got {sections}"
         yield words, pair_axes, sections, "chunks"
-    yield "interleaved, 64 pairs have 21 for axis 1, got 24", pair_axes, [16, 24, 24], "interleaved"
-    yield "interleaved, 3 pairs have 1 for axis 2, got 2", pair_axes, [1, 0, 2], "interleaved"
+    yield (
+        "sections[1] must be at most 21 for 64 interleaved pairs, got 24",
+        pair_axes,
+        [16, 24, 24],
+        "interleaved",
+    )
+    yield "sections[2] must be at most 1 for 3 interleaved pairs, got 2", pair_axes, [1, 0, 2], "interleaved"
     at, w, axes = torch.zeros(4, 3, dtype=torch.int64), torch.ones(4), torch.zeros(4, dtype=torch.int64)
     for bad, got in ((axes[:3], "torch.int64 (3,)"), (axes.int(), "torch.int32 (4,)")):
         words = f"axes must be int64 (4,), as frequencies, got {got}: sections must sum to the pairs"

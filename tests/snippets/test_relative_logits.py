@@ -293,7 +293,14 @@ def test_refuses():
         (AT[None], AT[None], "(1, 3) and (1, 3)"),
         (AT.expand(2, 3), AT.expand(2, 3), "(2, 3) and (2, 3)"),
     ):
-        yield f"positions must fit scores of (2, 3, 3), got {fits}", relative_logits, good, bank, i, j
+        yield (
+            f"query and key positions must match scores of shape (2, 3, 3), got shapes {fits}",
+            relative_logits,
+            good,
+            bank,
+            i,
+            j,
+        )
     for i, j in ((AT[0], AT), (AT, AT[0]), (AT[None], AT)):
         got = f"{tuple(i.shape)} and {tuple(j.shape)}"
         message = f"positions must be (..., queries) and (..., keys), got {got}"

@@ -315,7 +315,8 @@ def test_refuses():
         message = f"bias_by_offset must be (heads, 2 max_distance + 1), got {shape}"
         yield message, t5_bias, OFFSETS, OFFSETS, torch.zeros(shape)
     for offsets, got in NO_INTEGERS:
-        yield f"offsets must be tensors of uint8 or int8 to int64, got {got}", t5_buckets, offsets
+        whole = "integer tensors (uint8, int8, int16, int32 or int64)"
+        yield f"offsets must be {whole}, got {got}", t5_buckets, offsets
 
 
 def test_takes_the_least_distance_that_leaves_something_to_share():

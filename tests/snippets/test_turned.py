@@ -215,7 +215,7 @@ def test_refuses_x_that_is_no_tokens_of_channels(method):
     message = "x must be (..., tokens, heads, dim), got (2, 4)"
     refused(message, method.apply, torch.zeros(2, 4), *tables, heads_axis=-2)
     for x in (torch.zeros(2, 4).long(), torch.zeros(2, 4) + 0j):
-        refused(f"x must be of a floating dtype, got {x.dtype}", method.apply, x, *tables)
+        refused(f"x must have a floating-point dtype, got {x.dtype}", method.apply, x, *tables)
 
 
 @every_method

@@ -522,7 +522,7 @@ def test_refuses():
     for shape in ((12, 2), (14, 2), (13,), (), (2, 13)):
         message = f"table must be (..., 13, dim) for 3 rows of 4 patches and 1 before, got {shape}"
         yield message, lambda wrong: resized(wrong, (3, 4), (2, 2), "bicubic", 1), torch.zeros(shape)
-    message = "table must be of a floating dtype, got torch.int64"
+    message = "table must have a floating-point dtype, got torch.int64"
     yield message, lambda: resized(table.long(), (3, 4), (2, 2), "bicubic", 1)
     for dim in (0, -2):
         message = f"dim must be at least 1, got {dim}"
@@ -532,7 +532,7 @@ def test_refuses():
         wanted = f"(..., {1 + rows * columns}, 4) for {rows} rows of {columns} patches and 1 before"
         message = f"x must be {wanted}, got {shape}"
         yield message, lambda shape, grid: add()(torch.zeros(shape), grid), shape, grid
-    yield "x must be of a floating dtype, got torch.int64", lambda: add()(torch.zeros(7, 4).long())
+    yield "x must have a floating-point dtype, got torch.int64", lambda: add()(torch.zeros(7, 4).long())
     for shape in ((), (2, 3), (1,)):
         message = f"places must be (..., 2), got {shape}"
         yield message, lambda shape: position_index(torch.zeros(shape).long(), (3, 4), extra=0), shape
