@@ -268,8 +268,7 @@ def _per_head(rows: Tensor, shape: torch.Size) -> Tensor:
     if not fits or any(n not in (1, of) for n, of in leading):
         raise ValueError(
             "query and key positions must match scores of shape "
-            f"{tuple(shape)}, got shapes {(*batch, queries)} and "
-            f"{(*batch, keys)}"
+            f"{tuple(shape)}, got {(*batch, queries)} and {(*batch, keys)}"
         )
     rows = rows[..., None, :, :] if batch else rows
     return rows.expand(shape)

@@ -1,4 +1,4 @@
-"""Public docstrings have a summary in the imperative, and name all arguments, what is returned and what is raised."""
+"""Public docstrings have an imperative summary, and name all arguments and what is returned and raised."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from executable_prose.project import ROOT
 
 FOLDERS = ["snippets", "packages/check-positions/src"]
 GOOGLE = 'lint.pydocstyle.convention="google"'
-# A magic method and a constructor say nothing that the class does not. What a helper raises, pydoclint does not see.
+# Magic methods and constructors add nothing to their class. pydoclint cannot see what a helper raises.
 RUFF = [
     "ruff",
     "check",

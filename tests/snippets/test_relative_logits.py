@@ -294,7 +294,7 @@ def test_refuses():
         (AT.expand(2, 3), AT.expand(2, 3), "(2, 3) and (2, 3)"),
     ):
         yield (
-            f"query and key positions must match scores of shape (2, 3, 3), got shapes {fits}",
+            f"query and key positions must match scores of shape (2, 3, 3), got {fits}",
             relative_logits,
             good,
             bank,

@@ -195,7 +195,7 @@ def test_refuses_positions_that_would_have_to_be_stretched(scores, queries, keys
     made, (q, k) = scores.make(), vectors(5, 7, 2)
     positions = torch.zeros(queries).long(), torch.zeros(keys).long()
     message = f"query and key positions must match scores of shape (2, {HEADS}, 5, 7), "
-    message += f"got shapes {queries} and {keys}"
+    message += f"got {queries} and {keys}"
     refused(message, made, q, k, *positions)
     if hasattr(made, "values"):
         refused(message, made.values, q @ k.mT, *positions)
@@ -205,5 +205,5 @@ def test_refuses_positions_that_would_have_to_be_stretched(scores, queries, keys
 def test_refuses_a_batch_of_positions_for_scores_without_a_batch(scores):
     at = torch.zeros(1, 2).long()
     message = f"query and key positions must match scores of shape ({HEADS}, 2, 2), "
-    message += "got shapes (1, 2) and (1, 2)"
+    message += "got (1, 2) and (1, 2)"
     refused(message, scores.make(), *vectors(2, 2), at, at)
