@@ -348,9 +348,9 @@ def _reach(row):
 
 def window():
     """Line chart, on logarithmic scales, of how many nearest keys get most of
-    the attention, against the length of the text. Two lines, of ALiBi, become
-    flat. The lines of Sandwich, of KERPLE's logarithm and of no bias go on
-    rising.
+    the attention, against the length of the text. The two lines of ALiBi
+    become flat. The lines for Sandwich, for KERPLE's logarithm and without a
+    bias go on rising.
     """
     count = 32_768
     curves = {

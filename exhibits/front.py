@@ -130,8 +130,8 @@ def past_the_end():
     loss is than the lowest possible, plotted against the position in the
     text. Up to the training length, all lines lie near zero. Past it, every
     line of RoPE rises and ends above a dashed line, that of a predictor with
-    a short memory. The lines of models with a window of RoPE below a layer
-    without positions stay below the dashed line to the end.
+    a short memory. The lines of models whose first layer has RoPE with an
+    attention window and whose second layer has no positions stay below it.
     """
     fig, ax = plt.subplots(figsize=(4.4, 2.7))
     memory = [excess_loss("count", end, TRAIN_LENGTH).mean() for end in ENDS]

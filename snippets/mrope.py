@@ -110,7 +110,7 @@ def mrope_positions(
             f"spatial_merge_size must be at least 1, got {spatial_merge_size}"
         )
     if not segments:
-        raise ValueError("segments must be one or more, got none")
+        raise ValueError("segments must contain at least one segment, got none")
     begin, made = 0, []
     for segment in segments:
         if isinstance(segment, Grid):
@@ -221,7 +221,7 @@ def mrope_tables(
     pairs = tuple(frequencies.shape)
     if len(pairs) != 1 or not pairs[0]:
         raise ValueError(
-            f"frequencies must be (pairs,), 1 or more, got {pairs}"
+            f"frequencies must be (pairs,), at least one pair, got {pairs}"
         )
     if tuple(axes.shape) != pairs or axes.dtype != torch.int64:
         raise ValueError(

@@ -128,7 +128,7 @@ def rope_tables(
     shape = tuple(frequencies.shape)
     if len(shape) != 1 or shape[0] < 1:
         raise ValueError(
-            f"frequencies must be (pairs,), 1 or more, got {shape}"
+            f"frequencies must be (pairs,), at least one pair, got {shape}"
         )
     frequencies = frequencies.to(positions.device).double()  # (pairs)
     angles = positions.double()[..., None] * frequencies  # (..., pairs)

@@ -400,7 +400,7 @@ def _last_of(queries: int, keys: int) -> tuple[Tensor, Tensor]:
 def _check_last(queries: int, keys: int) -> None:
     if not 0 <= queries <= keys:
         raise ValueError(
-            "queries must be the last of the keys, from 0 to as many, "
+            "queries are the last keys: they must be 0 to the number of keys, "
             f"got {queries} queries and {keys} keys"
         )
 

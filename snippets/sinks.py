@@ -124,7 +124,7 @@ def apply_sink_gate(
     want, have = tuple(output.shape[:-1]), tuple(logsumexp.shape)
     if have != want or not logsumexp.is_floating_point():
         raise ValueError(
-            f"logsumexp must be floating and {want}, as output, "
+            f"logsumexp must be floating and {want}, to match output, "
             f"got {logsumexp.dtype} {have}"
         )
     _check_device("logsumexp", logsumexp, output)

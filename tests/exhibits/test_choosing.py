@@ -253,10 +253,10 @@ def test_the_rows_of_the_figure_begin_and_end_as_its_text_says():
 
 @pytest.mark.claim(
     "rotation-is-not-absorbed",
-    "If keys are made by a matrix from short vectors, with fewer channels than there are tokens, one "
-    "query compared with these short vectors gives all scores as long as no key is rotated, and the "
-    "scores of a separate rotated part may be added. If the keys are rotated, the best such query has a "
-    "relative error of more than a tenth.",
+    "If keys are made by a random matrix from random short vectors, with at most two fifths as many "
+    "channels as there are tokens, one query compared with these short vectors gives all scores as long "
+    "as no key is rotated, and the scores of a separate rotated part may be added. If the keys are "
+    "rotated, the best such query has a relative error of more than a tenth.",
 )
 @each_of(("width", "rank", "tokens"), [(16, 4, 20), (64, 16, 40), (128, 32, 100)])
 @each_of("seed", range(5))

@@ -21,7 +21,8 @@ def failed(told):
 
 @pytest.mark.claim(
     "no-alarm-is-unexplained",
-    "Every check that fails on a model of transformers is explained by a named defect or a named limit.",
+    "Every check that fails on a model type of transformers in the stored results is explained by a named "
+    "defect or a named limit.",
 )
 def test_every_alarm_is_explained_and_nothing_else():
     fails = {kind: failed(told) for kind, told in TOLD.items() if isinstance(told, dict)}

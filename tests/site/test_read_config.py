@@ -104,8 +104,9 @@ def test_a_known_model_can_be_chosen_changed_and_cleared(visit):
 
 @pytest.mark.claim(
     "add-sends-nothing",
-    "While texts are pasted into the page that takes a config.json, models are chosen and code is copied, "
-    "the page sends no requests, stores nothing in the browser's storage and does not change its address.",
+    "While texts are pasted into the page that takes a config.json, a model is chosen and code is copied, "
+    "the page sends no requests, changes neither localStorage nor cookies, and does not change its "
+    "address.",
 )
 def test_nothing_leaves_the_page(visit):
     visited = visit("add/")

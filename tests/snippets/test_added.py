@@ -98,8 +98,9 @@ def test_decoding_token_by_token_gives_what_the_whole_gives(method):
 
 @pytest.mark.claim(
     "learned-padded-and-packed-as-alone",
-    "With positions that are counted from the first token of each text, left-padded and packed tokens get "
-    "exactly the same vectors as alone.",
+    "With sinusoids and with a learned table, and with positions that are counted from the first token of "
+    "each text, left-padded and packed tokens get exactly the same vectors as alone; with gated "
+    "encodings, up to rounding.",
 )
 @every_method
 @given(st.integers(0, 40), st.lists(st.integers(1, 9), min_size=1, max_size=5))

@@ -162,8 +162,9 @@ def test_a_bias_of_the_key_alone_differs_by_a_constant_per_query(peer, heads, sa
 
 @pytest.mark.claim(
     "alibi-distance-form-is-more-accurate-in-bfloat16",
-    "In bfloat16, the bias -slope * (i - j) gives attention weights more than ten times closer to the "
-    "exact ones than slope * j does, for the last of 4,096 tokens and eight heads.",
+    "If only the bias is rounded to bfloat16, and contents are equal, -slope * (i - j) gives attention "
+    "weights more than ten times closer to the exact ones than slope * j does, in the head with the "
+    "largest error, for the last of 4,096 tokens and eight heads.",
 )
 def test_the_distance_form_is_the_more_accurate_one_in_bfloat16():
     i, j = torch.tensor([4095]), torch.arange(4096)

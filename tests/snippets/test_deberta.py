@@ -66,9 +66,9 @@ def test_the_farthest_key_after_the_query_has_the_first_row():
 
 @pytest.mark.claim(
     "deberta-shared-projections-from-version-two",
-    "In transformers, DeBERTa's version 1 learns a table of 2 span rows and, in each layer, two "
-    "projections of the table; version 2 with `share_att_key` learns only the table and the scale and "
-    "shift of a norm.",
+    "In transformers, with both position terms, DeBERTa's version 1 learns a table of 2 span rows and, in "
+    "each layer, two projections of the table; version 2 with share_att_key and with norm_rel_ebd set to "
+    "layer_norm learns only the table and the scale and shift of a norm.",
 )
 @pytest.mark.parametrize(("dim", "heads", "layers", "span"), [(32, 2, 3, 16), (64, 4, 1, 8)])
 def test_from_version_two_on_the_table_has_no_projections_of_its_own(dim, heads, layers, span):

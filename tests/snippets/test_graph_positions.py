@@ -233,7 +233,7 @@ def test_a_sign_is_drawn_for_each_column_of_each_graph():
 @pytest.mark.claim(
     "graph-equal-values-share-a-space",
     "On a ring, rotating two eigenvectors of one eigenvalue together by any angle gives eigenvectors of "
-    "that eigenvalue again. Unless the angle is a multiple of 90 degrees, no choice of signs undoes the "
+    "that eigenvalue again. Unless the angle is a multiple of 180 degrees, no choice of signs undoes the "
     "rotation; the projector onto the two is unchanged.",
 )
 @pytest.mark.parametrize("normalized", [True, False])

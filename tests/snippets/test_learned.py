@@ -188,8 +188,8 @@ def test_gpt2_needs_position_ids_for_left_padding(padding, tokens):
 
 @pytest.mark.claim(
     "learned-table-ends",
-    "The snippet rejects every position outside its table: on the CPU with a ValueError that names the "
-    "range, and in a compiled graph with torch's own error.",
+    "On the CPU, the snippet rejects every position outside its table: in eager mode with a ValueError "
+    "that names the range, and in a graph compiled with fullgraph with torch's own error.",
 )
 @pytest.mark.parametrize("outside", [-1, -9, 9, 100])
 @pytest.mark.parametrize("dtype", WHOLE[1:])
@@ -204,8 +204,8 @@ def test_a_position_outside_the_table_is_refused(outside, dtype):
 
 @pytest.mark.claim(
     "learned-table-ends",
-    "The snippet rejects every position outside its table: on the CPU with a ValueError that names the "
-    "range, and in a compiled graph with torch's own error.",
+    "On the CPU, the snippet rejects every position outside its table: in eager mode with a ValueError "
+    "that names the range, and in a graph compiled with fullgraph with torch's own error.",
 )
 @pytest.mark.parametrize("outside", [-1, 9])
 def test_a_position_outside_the_table_is_refused_in_a_compiled_graph(outside):

@@ -319,7 +319,7 @@ def wrong():
 
     yield positions("text_start must be 'largest' or 'space', got 'last'", [3], start="last")
     yield positions("spatial_merge_size must be at least 1, got 0", [3], size=0)
-    yield positions("segments must be one or more, got none", [])
+    yield positions("segments must contain at least one segment, got none", [])
     for words in (0, -2, 2.0, "two"):
         yield positions(f"a segment must be a Grid, or a number of words from 1 on, got {words!r}", [words])
     for grid in (Grid(0, 2, 2), Grid(1, 0, 2), Grid(1, 2, 0), Grid(1, 3, 2), Grid(1, 2, 5)):
@@ -343,8 +343,8 @@ def wrong():
     for bad, got in ((axes[:3], "torch.int64 (3,)"), (axes.int(), "torch.int32 (4,)")):
         words = f"axes must be int64 (4,), as frequencies, got {got}: sections must sum to the pairs"
         yield words, mrope_tables, at, w, bad
-    yield "frequencies must be (pairs,), 1 or more, got (1, 4)", mrope_tables, at, w[None], axes
-    yield "frequencies must be (pairs,), 1 or more, got (0,)", mrope_tables, at, w[:0], axes[:0]
+    yield "frequencies must be (pairs,), at least one pair, got (1, 4)", mrope_tables, at, w[None], axes
+    yield "frequencies must be (pairs,), at least one pair, got (0,)", mrope_tables, at, w[:0], axes[:0]
     yield "frequencies must be float32 or float64, got torch.bfloat16", mrope_tables, at, w.bfloat16(), axes
     yield "dtype must be float32 or float64, got torch.bfloat16", mrope_tables, at, w, axes, torch.bfloat16
     yield "positions must be (..., tokens, 3), got (4, 2)", mrope_tables, at[:, :2], w, axes

@@ -565,10 +565,10 @@ def test_positions_up_to_a_million_are_exact(layout):
 
 @pytest.mark.claim(
     "rope-float32-angles",
-    "With angles rounded to float32, an all-ones vector of 128 channels is off by more than 0.01 in at "
-    "least one channel after rotation, at every position from 999,500 to 1,000,499; around each smaller "
-    "power of ten, down to 1,000, it is off by less on average. With float64 angles, it is off by less "
-    "than 3e-7.",
+    "With base 10,000 and frequencies and angles rounded to float32, an all-ones vector of 128 channels "
+    "is off by more than 0.01 in at least one channel after rotation, at every position from 999,500 to "
+    "1,000,499; around each smaller power of ten, down to 1,000, it is off by less on average. With "
+    "float64 angles, it is off by less than 3e-7.",
 )
 def test_float32_angles_would_be_a_hundredth_off_near_a_million():
     frequencies = rope_frequencies(128, base=10000)
@@ -730,9 +730,9 @@ def test_in_bfloat16_neighbours_beyond_256_still_differ():
 
 @pytest.mark.claim(
     "rope-bf16-angles",
-    "With angles in bfloat16, shifting a normally distributed q and k of 2 to 128 channels together by "
-    "1000 positions changes their score by more than 0.3 of its standard deviation on average over 100 "
-    "pairs of q and k; with float64 angles, by less than 1e-9.",
+    "With angles in bfloat16 and base 10,000, shifting a normally distributed q at position 7 and k at "
+    "position 2, of 2 to 128 channels, together by 1000 positions changes their score by more than 0.3 of "
+    "its standard deviation on average over 100 pairs of q and k; with float64 angles, by less than 1e-9.",
 )
 @pytest.mark.parametrize("dim", [2, 8, 64, 128])
 def test_bfloat16_angles_would_break_the_dependence_on_the_offset_alone(dim):
@@ -775,7 +775,12 @@ def test_refuses():
     for base in (0.0, -1.0, math.inf, math.nan):
         yield f"base must be a positive number, got {base}", rope_frequencies, 4, base
     for shape in ((), (0,), (1, 2), (2, 1)):
-        yield f"frequencies must be (pairs,), 1 or more, got {shape}", rope_tables, at, torch.zeros(shape)
+        yield (
+            f"frequencies must be (pairs,), at least one pair, got {shape}",
+            rope_tables,
+            at,
+            torch.zeros(shape),
+        )
     for dtype in (torch.bfloat16, torch.float16, torch.int64):
         yield f"frequencies must be float32 or float64, got {dtype}", rope_tables, at, torch.ones(2).to(dtype)
     for layout in ("", "Half", "neox", None, True):

@@ -620,8 +620,9 @@ def test_transformers_agrees_on_proportional(dim, base, share, factor, same_as):
 
 @pytest.mark.claim(
     "p-rope-released",
-    "With the defaults of transformers 5.23.0, p-RoPE is used only in the layers that attend to the whole "
-    "text; there, a quarter of the pairs rotate in Gemma 4 and half of the pairs in LFM3.",
+    "With the defaults of transformers 5.23.0, the layers of Gemma 4 and LFM3 that attend to the whole "
+    "text use p-RoPE, and those with a window do not; a quarter of the pairs rotate in Gemma 4 and half "
+    "of the pairs in LFM3.",
 )
 @pytest.mark.parametrize(("model", "share"), [("Gemma4Text", 0.25), ("Lfm3", 0.5)])
 def test_released_models_have_p_rope_in_layers_that_see_the_whole_text(model, share):

@@ -123,9 +123,9 @@ class Largest(TorchDispatchMode):
     "shaw-memory",
     "With 2 or more heads in float32, and at least as many tokens as a head has channels and as the table "
     "has rows, no tensor in the snippet's attention with Shaw's tables, forward or backward, takes more "
-    "bytes than the scores, while a vector for each pair of tokens takes width / heads times as many. "
-    "With one head, the offsets take twice as many bytes as the scores, and with fewer tokens than rows, "
-    "the products with the rows take more than the scores.",
+    "bytes than the scores, while a vector of the channels of one head for each pair of tokens takes "
+    "(channels of a head) / heads times as many. With one head, the offsets take twice as many bytes as "
+    "the scores, and with fewer tokens than rows, the products with the rows take more than the scores.",
 )
 @pytest.mark.parametrize("heads", [2, 3, 8])
 @pytest.mark.parametrize(

@@ -355,10 +355,10 @@ def streamed(q, k, v, first, window):
 
 @pytest.mark.claim(
     "streaming-bounds-distances-to-first-tokens",
-    "A cache of the first and last tokens, whose positions are made consecutive again at each step, gives "
-    "the same outputs as a single pass in which each token attends to a window and to the first tokens, "
-    "and in which no distance to a first token exceeds the number of cached tokens; the distances to the "
-    "other tokens are those in the text.",
+    "With RoPE, in one attention, a cache of the first and last tokens, whose positions are made "
+    "consecutive again at each step, gives the same outputs as a single pass in which each token attends "
+    "to a window and to the first tokens, and in which no distance to a first token exceeds the number of "
+    "cached tokens; the distances to the other tokens are those in the text.",
 )
 @pytest.mark.parametrize(("first", "window"), [(0, 1), (0, 3), (1, 1), (2, 3), (4, 6), (30, 5)])
 def test_a_cache_that_closes_its_gaps_bounds_the_distance_to_first_tokens(first, window):
@@ -402,7 +402,7 @@ def test_refuses():
         yield message, apply_sink_gate, output, logsumexp, wrong
     for wrong in (logsumexp[0], logsumexp[:1], logsumexp[..., None], logsumexp.long()):
         got = f"{wrong.dtype} {tuple(wrong.shape)}"
-        message = f"logsumexp must be floating and (2, 3, 4), as output, got {got}"
+        message = f"logsumexp must be floating and (2, 3, 4), to match output, got {got}"
         yield message, apply_sink_gate, output, wrong, sinks
     away = " must be on cpu, as all else, got meta"
     yield "sinks" + away, sink_softmax, scores, sinks.to("meta")

@@ -261,7 +261,8 @@ OTHERS = {
     "vit-table-others-do-otherwise",
     "In transformers, RADIO resizes a table with bilinear to a square of the longer side and crops it; "
     "TimeSformer, Idefics2 and Idefics3 use the old cell at the same fraction of each axis, rounded down. "
-    "For a non-square grid, none of them gives the same result as any of the six conventions.",
+    "For four non-square grids of three or more rows and columns, none of them gives the same result as "
+    "any of the six conventions.",
 )
 @pytest.mark.parametrize("to", [(9, 5), (5, 9), (12, 8), (3, 5)])
 @pytest.mark.parametrize("name", OTHERS)
@@ -277,7 +278,8 @@ def test_other_models_resize_in_none_of_the_six_ways(name, to):
 @pytest.mark.claim(
     "vit-table-dinov2-differs-from-its-authors",
     "DINOv2 in transformers resizes a table by target size. With its authors' scale factor, which "
-    "includes an extra tenth of a cell, every patch gets different numbers, for any grid of another size.",
+    "includes an extra tenth of a cell, every patch of a table of 6 by 6 gets different numbers for each "
+    "of seven other grids.",
 )
 @pytest.mark.parametrize("to", [to for to in TO if to != (6, 6)])
 @torch.no_grad()
@@ -327,9 +329,10 @@ def there_and_back(table, grid, to, convention):
 
 @pytest.mark.claim(
     "vit-table-there-and-back",
-    "A random table is not the same after it is enlarged and reduced again. Only bilinear_corners "
-    "restores it, and only if each enlarged axis, minus one, is a multiple of the old axis, minus one: "
-    "from four rows to seven, but not to eight.",
+    "A random table of four by four patches that is enlarged to 7, 8, 10 or 31 rows or columns and "
+    "reduced again is the same only with bilinear_corners, and only if each enlarged axis, minus one, is "
+    "a multiple of the old axis, minus one: from four rows to seven, but not to eight. Enlarged by an odd "
+    "factor and reduced again, it is the same with bilinear and bicubic, too.",
 )
 @every_convention
 def test_only_corners_come_back(convention):
@@ -340,6 +343,9 @@ def test_only_corners_come_back(convention):
             assert error < 1e-12
         else:
             assert error > 1e-3, to
+    for to in ((12, 12), (20, 20), (12, 4)):
+        error = (there_and_back(table, (4, 4), to, convention) - table).abs().max()
+        assert convention not in ("bilinear", "bicubic") or error < 1e-12
 
 
 @pytest.mark.claim(

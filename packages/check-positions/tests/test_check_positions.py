@@ -53,8 +53,8 @@ SIZES = [(16, 100.0), (64, 1e4), (64, 1e9), (128, 5e5), (128, 1e9), (256, 1e6)]
 
 @pytest.mark.claim(
     "a-rotation-is-read-off",
-    "The checker reads the base, the layout, the fraction of rotated channels and the kind of scaling of "
-    "a rotation from its outputs.",
+    "The checker reads the base, the layout and the fraction of rotated channels of a rotation of two or "
+    "more pairs from its outputs, and the kind and factor of linear scaling, of Llama 3's and of YaRN.",
 )
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 @pytest.mark.parametrize("share", [1.0, 0.5, 0.25])
@@ -70,8 +70,8 @@ def test_a_rope_is_read_off(dim, base, share, layout):
 
 @pytest.mark.claim(
     "a-rotation-is-read-off",
-    "The checker reads the base, the layout, the fraction of rotated channels and the kind of scaling of "
-    "a rotation from its outputs.",
+    "The checker reads the base, the layout and the fraction of rotated channels of a rotation of two or "
+    "more pairs from its outputs, and the kind and factor of linear scaling, of Llama 3's and of YaRN.",
 )
 @pytest.mark.parametrize("kind", ["linear", "llama3", "yarn"])
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
@@ -835,7 +835,12 @@ def test_a_temperature_by_position_promised_nothing():
     assert "multiplied by a number that depends on its position" in found.found
 
 
-@pytest.mark.claim("no-verdict-without-power", "A check that could not have failed does not pass.")
+@pytest.mark.claim(
+    "no-verdict-without-power",
+    "Four checks do not pass where they could not have failed: that of order, for a model that no order "
+    "changes; that of prompts beyond a limit, for prompts within it; that of offsets, for an attention "
+    "without positions; and that of hidden keys, for a window that no key exceeds.",
+)
 def test_an_attention_that_could_not_have_failed_says_so():
     plain = attending(causal=False)
     found = one(check_attention(plain, 16), "offsets_alone")

@@ -337,7 +337,12 @@ def test_an_encoder_is_asked_nothing_about_what_comes_later():
 # --- what could not fail
 
 
-@pytest.mark.claim("no-verdict-without-power", "A check that could not have failed does not pass.")
+@pytest.mark.claim(
+    "no-verdict-without-power",
+    "Four checks do not pass where they could not have failed: that of order, for a model that no order "
+    "changes; that of prompts beyond a limit, for prompts within it; that of offsets, for an attention "
+    "without positions; and that of hidden keys, for a window that no key exceeds.",
+)
 @pytest.mark.parametrize("model", [Bigram(), Unordered()], ids=["bigrams", "no positions"])
 def test_a_model_without_order_has_no_power(model):
     findings = checked(model)
@@ -345,7 +350,12 @@ def test_a_model_without_order_has_no_power(model):
     assert findings[-1].found == "swapping two tokens changes no logit"
 
 
-@pytest.mark.claim("no-verdict-without-power", "A check that could not have failed does not pass.")
+@pytest.mark.claim(
+    "no-verdict-without-power",
+    "Four checks do not pass where they could not have failed: that of order, for a model that no order "
+    "changes; that of prompts beyond a limit, for prompts within it; that of offsets, for an attention "
+    "without positions; and that of hidden keys, for a window that no key exceeds.",
+)
 def test_a_prompt_within_every_limit_has_no_power():
     found = one(checked(Tiny(), limits={"window": 4096}, longest=256), "past_limits")
     assert (found.verdict, found.found) == ("no power", "no prompt of 256 tokens exceeds window 4096")
