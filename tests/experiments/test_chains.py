@@ -117,7 +117,7 @@ def test_every_method_starts_from_the_same_weights_and_its_tables_are_trained():
         assert all(torch.equal(outside[key], first[key]) for key in outside)
         before = [each.clone() for each in model.encoding.parameters()]
         assert bool(before) == (name not in WITHOUT)
-        chains.trained(model, 0, "cpu", updates=11)
+        chains.trained(model, 0, "cpu", updates=3)
         after = model.encoding.parameters()
         assert all((old != new).any() for old, new in zip(before, after, strict=True))
 

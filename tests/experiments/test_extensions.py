@@ -58,6 +58,7 @@ def test_a_method_is_that_of_the_file_to_copy_and_a_larger_base_the_formula():
     assert torch.allclose(ways["LongRoPE"](129)[0], ways["RoPE"](128)[0] / 3)
 
 
+@pytest.mark.slow
 def test_each_method_is_evaluated_untuned_and_after_tuning_on_other_texts_of_full_length(monkeypatch):
     met, real = [], extensions.train
 

@@ -73,9 +73,16 @@ def test_every_check_says_what_the_starter_lacks(name):
         assert len(said.split()) >= 8, "say what is missing"
 
 
+LONG = {"check_reach", "attend_step"}  # some ten seconds each
+
+
 @pytest.mark.parametrize(
     ("name", "step"),
-    [pytest.param(name, step, id=f"{name}-{step}") for name in LABS for step in read(labs.mistakes(name))],
+    [
+        pytest.param(name, step, id=f"{name}-{step}", marks=pytest.mark.slow if step in LONG else ())
+        for name in LABS
+        for step in read(labs.mistakes(name))
+    ],
 )
 def test_every_mistake_is_told_from_the_solution_and_from_all_others(solved, subtests, name, step):
     listed = [mistake for mistake in mistakes(name) if mistake[0] == step]

@@ -88,7 +88,10 @@ SLOW = {
     "jamba",
     "llama4_text",
 }
-KINDS = [pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else []) for kind in KNOWN]
+BY_DAY = [kind for kind in KNOWN if kind not in SLOW][
+    ::3
+]  # each kind takes a second or two; the others by night
+KINDS = [pytest.param(kind, marks=[] if kind in BY_DAY else [pytest.mark.slow]) for kind in KNOWN]
 
 
 @pytest.mark.parametrize("kind", KINDS)
