@@ -235,7 +235,7 @@ def axial_rope_tables(
     """Return the cosine and sine of each rotation angle.
 
     The angles are computed in float64 on the device of `places`. Only learned
-    frequencies need gradients, and they receive them.
+    frequencies need gradients, and the tables pass gradients back to them.
 
     If `frequencies` are on another device than `places`, each call copies them,
     and the host waits for the copy.
@@ -246,8 +246,9 @@ def axial_rope_tables(
         places: Coordinates of each position, shape `(..., tokens, axes)`;
             uint8, int8 to int64, float32 or float64. Shapes combine as in a
             matrix product: with vectors for each head, coordinates of shape
-            `(tokens, axes)` give `(heads, tokens, pairs)`, and coordinates of a
-            batch have the shape `(batch, 1, tokens, axes)`.
+            `(tokens, axes)` give tables of shape `(heads, tokens, pairs)`, and
+            the coordinates of a batch must have the shape
+            `(batch, 1, tokens, axes)`.
         frequencies: Frequency vectors, shape `(axes, pairs)` or
             `(heads, axes, pairs)`, float32 or float64.
         dtype: Dtype of the tables, float32 or float64.

@@ -2576,8 +2576,8 @@ def _same_everywhere(weight: Tensor) -> bool:
 def small_config(config: Any, layers: int = 6, heads: int = 4) -> Any:
     """Return a small copy of a configuration.
 
-    Layers, heads, tables and experts become fewer, and windows, chunks and
-    top-k shrink to 8. The heads keep their width.
+    The copy has fewer layers, heads and experts and smaller tables, and its
+    windows, chunks and top-k shrink to 8. The heads keep their width.
 
     Args:
         config: Configuration of transformers; it does not change.

@@ -270,8 +270,9 @@ def keep_slots(
 
     Each slot is unchanged, so positions may have gaps: the next token has the
     position after the last one, or `move_positions` closes the gaps. All
-    sequences keep the same number of slots. To drop more tokens of one
-    sequence, give these a document of their own instead.
+    sequences keep the same number of slots. To drop more tokens from
+    one sequence than from another, assign them a document number of their own
+    instead.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 

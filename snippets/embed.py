@@ -52,8 +52,8 @@ def packed_positions(
 ) -> Tensor:
     """Return the positions of the tokens in packed sequences.
 
-    A new document begins wherever the number changes. document_positions of
-    decoding.py is the same function.
+    A new document begins wherever the document number changes.
+    document_positions of decoding.py is the same function.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 

@@ -48,8 +48,8 @@ def forgetting_bias(
 
     The sums are computed backwards from the query, in float32 or wider, so that
     they are exact up to rounding in texts of any length, and a gate may be 0.
-    At its peak this takes 8 bytes per head, query and key, and one more for
-    each query and key.
+    Peak memory is 8 bytes per head, query and key, plus one byte per query and
+    key.
 
     For a fused kernel, compute `sums = log_gates.cumsum(-1)` and pass
     flex_attention a causal block_mask and this score_mod:

@@ -76,10 +76,10 @@ def relative_shift(
 ) -> Tensor:
     """Turn one column per distance into one column per key.
 
-    The last query is at the position of the last key, and the columns of each
-    query are shifted one step further to the left than those of the next query.
-    In each row, the columns of the query are followed by a zero and by columns
-    of the next query; mask the zero and those columns.
+    The last query is at the position of the last key, and the row of each query
+    is shifted one step further to the left than the row of the next query. In
+    each row, the query's own entries are followed by a zero and by entries of
+    the next query; mask the zero and the entries of the next query.
 
     Supports autocast, compile, export, vmap, mps; no host-device sync.
 

@@ -133,6 +133,13 @@ def in_plain_words(path):
     return plain(re.sub(r"^---.*?^---$|\[[^\]]+\]\([^)]*\)", "", text, flags=re.M | re.S))
 
 
+def test_each_entry_of_the_glossary_is_a_term_with_its_meaning_on_the_next_line():
+    _, *entries = (DOCS / glossary.FILE).read_text(encoding="utf-8").split("\n# ")[1].split("\n\n")
+    entries = [entry for entry in entries[1:] if not entry.startswith("#")]
+    assert [entry for entry in entries if not re.match(r".+\n:   ", entry)] == []
+    assert len(entries) == len(glossary.terms())
+
+
 def test_a_word_of_the_glossary_in_plain_words_has_a_plain_meaning(subtests):
     words, forms = glossary.pattern(glossary.terms())
     for path in [DOCS / "index.md", *CHAPTERS]:
