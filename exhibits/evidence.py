@@ -731,6 +731,7 @@ def provenance():
     corpus = next(e["corpus"] for e in entries if "corpus" in e)
     return {
         "runs": len(entries),
+        "on_gpu": sum(entry["device"] == "cuda" for entry in entries),
         "minutes": sum(entry["seconds"] for entry in entries) / 60,
         "train_bytes": corpus["train_bytes"],
         "held_out_bytes": corpus["held_out_bytes"],

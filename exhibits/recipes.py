@@ -24,7 +24,7 @@ from experiments import chains
 from experiments.chain_models import EVAL_LENGTH, LARGE_BASE, TRAIN_LENGTH
 from experiments.intervals import holm, p_value
 from experiments.models import HEADS, LAYERS
-from experiments.recipes import TIMES
+from experiments.recipes import LONGER, TIMES
 from experiments.runs import PLAN, plan
 
 DECLARED = tomllib.loads(
@@ -34,6 +34,7 @@ ENCODINGS = DECLARED["grid"]["encodings"]
 LEARNED = 0.1  # excess loss within the training length, at most
 FAMILY_LEVEL = 0.05  # of the declared comparisons, after Holm's correction
 COUNTING = f"count {TRAIN_LENGTH}"  # the optimum, limited to these states
+OUTCOMES = {True: "finding", False: "no finding"}
 PLACES = {"within": TRAIN_LENGTH, "far": EVAL_LENGTH}
 NAMES = {  # of recipes, as the page has them
     USUAL: "usual recipe",
@@ -97,10 +98,12 @@ def by_recipe():
 
 def table():
     """Excess loss within the training length and at the end, by recipe: the
-    mean over seeds, and from the lowest seed to the highest.
+    mean over seeds, with the lowest and highest seed, and each seed at the
+    end.
     """
-    print("| Method | Recipe | Within | At the end | Learned |")
-    print("|---|---|--:|--:|---|")
+    seeds = f"Seeds 0 to {plan()['recipes']['seeds'] - 1} at the end"
+    print(f"| Method | Recipe | Within | At the end | {seeds} | Learned |")
+    print("|---|---|--:|--:|--:|---|")
     values = {}
     for name in ENCODINGS:
         for recipe in recipes_of(name):
@@ -108,7 +111,8 @@ def table():
                 by_seed(name, recipe, end) for end in PLACES.values()
             )
             learned = "yes" if within.mean() < LEARNED else "no"
-            cells = " | ".join(_spread(each) for each in (within, far))
+            each = " ".join(f"{seed:.2f}" for seed in far)
+            cells = f"{_spread(within)} | {_spread(far)} | {each}"
             print(f"| {name} | {NAMES[recipe]} | {cells} | {learned} |")
             slug = key(f"{name} {recipe}")
             values[f"{slug}_within"] = within.mean()
@@ -119,20 +123,31 @@ def table():
 def findings():
     """The twelve declared comparisons: by how much the first method's excess
     loss is lower, from the recipe with the least difference to that with the
-    most; the largest p-value of the recipes, corrected by Holm's method; and
-    what was expected.
+    most; the largest p-value of the recipes, corrected by Holm's method;
+    whether the comparison is a finding; and what was expected.
     """
     declared = DECLARED["comparison"]
     found = [_by_recipe(each) for each in declared]
     corrected = holm([max(p for _, p in recipes) for recipes in found])
-    print("| Declared comparison | Difference | p | Expected |")
-    print("|---|--:|--:|---|")
-    for each, recipes, p in zip(declared, found, corrected, strict=True):
+    print("| Declared comparison | Difference | p | Outcome | Expected |")
+    print("|---|--:|--:|---|---|")
+    outcomes = [OUTCOMES[p < FAMILY_LEVEL] for p in corrected]
+    for each, recipes, p, outcome in zip(
+        declared, found, corrected, outcomes, strict=True
+    ):
         gains = [gain for gain, _ in recipes]
         shown = f"{p:.3f}" if p >= 0.001 else "below 0.001"
-        cells = f"{min(gains):.2f} to {max(gains):.2f} | {shown}"
+        cells = f"{min(gains):.2f} to {max(gains):.2f} | {shown} | {outcome}"
         print(f"| {each['says']} | {cells} | {each['expected']} |")
-    return {"comparisons": len(declared), "level": FAMILY_LEVEL}
+    same_sign = [min(gain for gain, _ in recipes) > 0 for recipes in found]
+    yes, expected = OUTCOMES[True], [each["expected"] for each in declared]
+    return {
+        "comparisons": len(declared),
+        "level": FAMILY_LEVEL,
+        "found": outcomes.count(yes),
+        "expected": expected.count(yes),
+        "undecided": sum(same_sign) - outcomes.count(yes),
+    }
 
 
 def _by_recipe(comparison):
@@ -165,27 +180,54 @@ def _spread(runs):
 
 def depth():
     """Excess loss within the training length and at the end with two, three
-    and four layers: the mean over seeds, and the lowest and highest seed.
+    and four layers: the mean over seeds, and the lowest and highest seed. The
+    last row has four times the updates.
     """
     print("| Method | Layers | Within | At the end | Learned |")
     print("|---|--:|--:|--:|---|")
-    values = {}
-    for name in DECLARED["control"]["encodings"]:
-        for layers in (LAYERS, *DECLARED["control"]["layers"]):
-            within, far = (
-                _with_layers(name, layers, e) for e in PLACES.values()
-            )
-            learned = "yes" if within.mean() < LEARNED else "no"
-            cells = f"{_spread(within)} | {_spread(far)} | {learned}"
-            print(f"| {name} | {layers} | {cells} |")
-            values[f"{key(name)}_{layers}_within"] = within.mean()
-            values[f"{key(name)}_{layers}_far"] = far.mean()
-    return values | {"seeds": plan()["depth"]["seeds"]}
+    control, values = DECLARED["control"], {}
+    for name in control["encodings"]:
+        for layers in (LAYERS, *control["layers"]):
+            values |= _row_of_layers(name, layers)
+    return values | _longer() | {"seeds": plan()["depth"]["seeds"]}
 
 
-def _with_layers(name, layers, end):
+def _row_of_layers(name, layers, change=""):
+    """Print the row of one model, and return its means."""
+    within, far = (
+        _with_layers(name, layers, change, end) for end in PLACES.values()
+    )
+    learned = "yes" if within.mean() < LEARNED else "no"
+    cells = f"{_spread(within)} | {_spread(far)} | {learned}"
+    updates = f", {NAMES[change]}" if change else ""
+    print(f"| {name} | {layers}{updates} | {cells} |")
+    slug = key(f"{name} {layers} {change}")
+    return {f"{slug}_within": within.mean(), f"{slug}_far": far.mean()}
+
+
+def _longer():
+    """The row of no positions with four layers and four times the updates,
+    and its seeds: how many learned the task, and where these end.
+    """
+    name, layers = "none", max(DECLARED["control"]["layers"])
+    means = _row_of_layers(name, layers, LONGER)
+    within, far = (
+        _with_layers(name, layers, LONGER, end) for end in PLACES.values()
+    )
+    learned = within < LEARNED
+    return means | {
+        "longer_learned": learned.sum(),
+        "longer_learned_within": within[learned].max(),
+        "longer_learned_far": far[learned].max(),
+        "longer_others_within": within[~learned].min(),
+    }
+
+
+def _with_layers(name, layers, change, end):
     """The mean excess loss of each seed: (seeds,)."""
     if layers == LAYERS:
         return by_seed(name, USUAL, end)
-    found = excess_loss(f"{name}, {layers} layers", end, experiment="depth")
-    return found.mean(1)
+    method = ", ".join(
+        [name, f"{layers} layers", *([change] if change else [])]
+    )
+    return excess_loss(method, end, experiment="depth").mean(1)

@@ -52,18 +52,9 @@ def plan():
 def runs(experiment):
     """Every run of an experiment, seed by seed."""
     planned = plan()[experiment]
-    seeds = {method: seeds_of(planned, method) for method in planned["methods"]}
     return [
-        Run(experiment, method, seed)
-        for seed in range(max(seeds.values()))
-        for method in planned["methods"]
-        if seed < seeds[method]
+        Run(experiment, method, seed) for seed in range(planned["seeds"]) for method in planned["methods"]
     ]
-
-
-def seeds_of(planned, method):
-    """How many seeds a method of an experiment has; a recipe, after the comma, may have its own number."""
-    return planned.get("seeds_by_recipe", {}).get(method.partition(", ")[2], planned["seeds"])
 
 
 def key(run):

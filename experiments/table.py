@@ -15,7 +15,8 @@ FIELDS = {
     "setting": "the task, or the change at test time: a window (1024: none), a patch, a context extension",
     "at": "the end of a band of positions, the start of a bin, the bytes of context or the evaluation length",
     "value": "the mean over the texts of the evaluation",
-    "seconds": "the time of the run on one thread of a processor, including the evaluation",
+    "seconds": "the time of the run, including the evaluation",
+    "device": "`cpu`: one thread of a processor, beside other work; `cuda`: one NVIDIA H200, with others",
     "torch": "the version of PyTorch",
 }
 MEASURES = ("excess_loss", "loss_by_position", "loss_by_context", "accuracy", "exact", "mirrored")
@@ -33,7 +34,7 @@ def rows():
         for run in runs(experiment):
             entry = entries[key(run)]
             same = {"experiment": experiment, "method": run.method, "seed": run.seed}
-            made_with = {name: entry["made_with"][name] for name in ("seconds", "torch")}
+            made_with = {name: entry["made_with"][name] for name in ("seconds", "device", "torch")}
             found += [same | number | made_with for number in _numbers(entry["result"])]
     return found
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-# From The executable guide to positional encoding, 2026-11-26
+# From The executable guide to positional encoding, 2026-11-27
 """Positions of graph nodes: Laplacian eigenvectors and return probabilities.
 
 A graph has no first node. The position of a node is computed from A, the
@@ -311,6 +311,6 @@ def _check_k(k: int, nodes: int, skipped: Tensor) -> None:
         most = nodes - 1
     if not 1 <= k <= most:
         raise ValueError(
-            f"k must be at least 1 and at most the {most} eigenvectors that "
-            f"are left of {nodes}, got {k}"
+            f"k must be at least 1 and at most {most}, the number of "
+            f"eigenvectors that are not skipped, of {nodes} in all, got {k}"
         )

@@ -34,8 +34,8 @@ def excess(name, end=FAR, window=PLAIN):
 def test_models_whose_layers_were_patched_are_those_of_chains_to_the_last_digit():
     for name in ("RoPE", "none", "ALiBi", "T5", "Transformer-XL"):
         for end in (WITHIN, "256", "512", FAR):
-            assert torch.equal(excess(name, end), kept("chains", name, end))
-    assert torch.equal(excess("window + NoPE layer"), kept("chains", "window + NoPE layer"))
+            assert torch.equal(excess(name, end), kept("chains", name, end)[:3])
+    assert torch.equal(excess("window + NoPE layer"), kept("chains", "window + NoPE layer")[:3])
 
 
 @pytest.mark.claim(

@@ -95,7 +95,7 @@ def test_deberta_learns_what_its_versions_learn():
     "a-taught-row-parts-from-all-others",
     "In one head with Shaw's key table, trained to return the token two positions back, the row of that "
     "distance comes to point away from all other rows, which become similar to each other, and it is the "
-    "only row that raises the score.",
+    "only row that raises the score on average over queries.",
 )
 @each_of("seed", range(4))
 def test_the_row_that_is_wanted_parts_from_the_others(seed):

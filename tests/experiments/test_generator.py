@@ -380,9 +380,9 @@ def test_greedy_text_repeats_itself(results):
 
 @pytest.mark.claim(
     "generator-counts-words-fairly",
-    "In counts of different known words in stretches of 128 bytes, one word repeated forever scores at "
-    "most two (a stretch may begin or end within it), shuffled bytes of real text score less than a fifth "
-    "on average, and real text scores more than seven.",
+    "In counts of different known words in stretches of 128 bytes, one of three words repeated forever "
+    "scores at most two (a stretch may begin or end within it), and on average over texts, shuffled bytes "
+    "of real text score less than a fifth and real text more than seven.",
 )
 def test_neither_repetition_nor_noise_is_worth_much(results):
     for word in (b"return ", b"self.", b"    def "):

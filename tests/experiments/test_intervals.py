@@ -119,8 +119,8 @@ def test_it_is_the_same_each_time():
     "evidence-better-is-seldom-said-wrongly",
     "If two methods do not differ, the rule calls one of them better at most 7 times in 100, on synthetic "
     "data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, whether seeds or files vary more, "
-    'and also where a few files are outliers. It never returns "better" or "worse" for a method with a '
-    "single seed, whatever the other has.",
+    'and also where the differences of files are skewed. It never returns "better" or "worse" for a '
+    "method with a single seed, whatever the other has.",
 )
 @each_of(("seeds", "files"), [(2, 48), (3, 48), (3, 58), (5, 48)])
 @each_of("skewed", [False, True])
@@ -135,8 +135,8 @@ def test_of_two_that_are_alike_neither_is_called_better(mix, skewed, seeds, file
     "evidence-better-is-seldom-said-wrongly",
     "If two methods do not differ, the rule calls one of them better at most 7 times in 100, on synthetic "
     "data of 2, 3 or 5 seeds and 48 texts, or of 3 seeds and 58 files, whether seeds or files vary more, "
-    'and also where a few files are outliers. It never returns "better" or "worse" for a method with a '
-    "single seed, whatever the other has.",
+    'and also where the differences of files are skewed. It never returns "better" or "worse" for a '
+    "method with a single seed, whatever the other has.",
 )
 @each_of(("seeds", "others"), [(1, 1), (1, 3), (3, 1)])
 def test_a_single_seed_gets_no_verdict(seeds, others):

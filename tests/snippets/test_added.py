@@ -86,8 +86,8 @@ def test_every_token_gets_the_encoding_of_its_position(method):
 
 @pytest.mark.claim(
     "learned-decoding-equals-whole",
-    "Embedding a text token by token, each at its own position, gives exactly the same vectors as "
-    "embedding the whole text.",
+    "With sinusoids, a learned table and gated encodings, embedding a text token by token, each at its "
+    "own position, gives exactly the same vectors as embedding the whole text.",
 )
 @every_method
 def test_decoding_token_by_token_gives_what_the_whole_gives(method):

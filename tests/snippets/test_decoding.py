@@ -1015,6 +1015,13 @@ def test_windows_are_those_of_transformers(window, same_as):
     )
 
 
+@pytest.mark.claim(
+    "a-window-counts-the-token-itself",
+    "With causal, a window of n lets a token attend to n keys, including its own, as sliding_window does "
+    "in transformers' masks for Mistral, Gemma 3 and gpt-oss. ModernBERT's sliding_window, and the "
+    "window_size that transformers passes to FlashAttention, give the number of keys on one side, not "
+    "counting the token's own.",
+)
 @pytest.mark.parametrize(
     ("kind", "sizes", "window"),
     [

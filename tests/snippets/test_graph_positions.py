@@ -563,16 +563,19 @@ def test_refuses():
         )
         for way in ways:
             yield message, way, wrong
-    for k, skip, adjacency, left in (
-        (0, "first", good, "3 eigenvectors that are left of 4"),
-        (-1, "zeros", good, "3 eigenvectors that are left of 4"),
-        (4, "first", good, "3 eigenvectors that are left of 4"),
-        (4, "zeros", good, "3 eigenvectors that are left of 4"),
-        (5, "zeros", beside(ring(3), ring(3)), "4 eigenvectors that are left of 6"),
-        (5, "zeros", torch.stack((ring(6), beside(ring(3), ring(3)))), "4 eigenvectors that are left of 6"),
-        (1, "first", torch.zeros(1, 1), "0 eigenvectors that are left of 1"),
+    for k, skip, adjacency, (most, nodes) in (
+        (0, "first", good, (3, 4)),
+        (-1, "zeros", good, (3, 4)),
+        (4, "first", good, (3, 4)),
+        (4, "zeros", good, (3, 4)),
+        (5, "zeros", beside(ring(3), ring(3)), (4, 6)),
+        (5, "zeros", torch.stack((ring(6), beside(ring(3), ring(3)))), (4, 6)),
+        (1, "first", torch.zeros(1, 1), (0, 1)),
     ):
-        message = f"k must be at least 1 and at most the {left}, got {k}"
+        message = (
+            f"k must be at least 1 and at most {most}, the number of eigenvectors that are not skipped, "
+            f"of {nodes} in all, got {k}"
+        )
         yield message, lambda a, k, skip: encoded(a, k, skip=skip), adjacency, k, skip
     message = "skip must be 'first' or 'zeros', got 'none'"
     yield message, lambda: encoded(good, 1, skip="none")

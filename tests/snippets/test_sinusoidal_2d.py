@@ -100,8 +100,8 @@ GRIDS = (1, 1), (3, 5), (8, 2), (14, 14), (40, 30)
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-detr",
-    "The snippet reproduces the sinusoids of DETR (plain, normalised and padded) and of Grounding DINO in "
-    "transformers, to 1e-5.",
+    "The snippet reproduces the sinusoids of DETR (plain, normalised, and normalised in a padded batch at "
+    "the patches that are not padding) and of Grounding DINO in transformers, to 1e-5.",
 )
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("dim", [4, 32, 256])
@@ -119,8 +119,8 @@ def test_agrees_with_detr(grid, dim, normalize, same_as):
 
 @pytest.mark.claim(
     "sinusoidal-2d-agree-with-detr",
-    "The snippet reproduces the sinusoids of DETR (plain, normalised and padded) and of Grounding DINO in "
-    "transformers, to 1e-5.",
+    "The snippet reproduces the sinusoids of DETR (plain, normalised, and normalised in a padded batch at "
+    "the patches that are not padding) and of Grounding DINO in transformers, to 1e-5.",
 )
 @pytest.mark.parametrize("sizes", [[(7, 9), (3, 9)], [(2, 4), (7, 1)]])
 def test_agrees_with_grounding_dino_and_detr_in_a_padded_batch(sizes, same_as):

@@ -299,9 +299,9 @@ def test_dinov2_of_transformers_is_not_that_of_its_authors(to):
 
 @pytest.mark.claim(
     "vit-table-own-size",
-    "At a table's own size, each convention returns the table bit for bit. Computing the resize anyway "
-    "would also return it with all conventions except bicubic_offset, which shifts the points that it "
-    "samples.",
+    "At a table's own size, each convention returns the table bit for bit. For tables of two by two "
+    "patches or more, computing the resize anyway would also return it with all conventions except "
+    "bicubic_offset, which shifts the points that it samples.",
 )
 @every_convention
 @pytest.mark.parametrize("grid", [(2, 2), (5, 3), (14, 14)])
