@@ -62,13 +62,13 @@
     } catch { /* as above */ }
   }
 
-  /* The navigation marks the pages that were read, and a group when all of its pages were. */
+  /* The navigation marks the pages that were read, and a group when all of its pages were; a folded group shows none. */
   const read = () => {
     const pages = kept("read");
     return Array.isArray(pages) ? pages.filter((page) => typeof page === "string") : [];
   };
   const here = location.pathname;
-  for (const link of document.querySelectorAll(".md-nav--primary a.md-nav__link[href]")) {
+  for (const link of document.querySelectorAll(".md-nav--primary :not(.md-nav__item--pruned) > a.md-nav__link[href]")) {
     const group = [...link.closest("li").querySelectorAll("a.md-nav__link[href]")];
     link.classList.toggle("read", link.pathname !== here && group.every((each) => read().includes(each.pathname)));
   }

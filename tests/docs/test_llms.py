@@ -7,8 +7,10 @@ from pathlib import Path
 import yaml
 
 from executable_prose.project import DOCS, ROOT
+from guide import story
 
 FILE = DOCS / "llms.txt"
+STORY = [*story.chapters("guide/order.md")]  # in the order in which each chapter names the next
 
 
 def listing(entry, depth=2):
@@ -38,14 +40,6 @@ def configuration():
     return yaml.safe_load(re.sub(r"!ENV \[[^]]*\]", '""', (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
 
 
-def chapters(entry):
-    """The chapters in an entry of the nav, in its order."""
-    if isinstance(entry, str):
-        return [entry] if entry.startswith("guide/") else []
-    (inner,) = entry.values()
-    return [each for part in ([inner] if isinstance(inner, str) else inner) for each in chapters(part)]
-
-
 def entries(nav):
     """Each entry of the nav that is a page, with its name where it has one."""
     for entry in nav:
@@ -60,23 +54,26 @@ def test_the_tour_is_one_entry_of_the_navigation_and_no_reader_is_told_of_zensic
 
 
 def test_the_story_goes_from_chapter_to_chapter_and_has_an_icon_for_each():
-    """Pages beside the story lead back to it: to the next chapter that is in it."""
-    every = [each for entry in configuration()["nav"] for each in chapters(entry)]
-    texts = [(DOCS / each).read_text(encoding="utf-8") for each in every]
-    aside = {each for each, text in zip(every, texts, strict=True) if "\naside: true\n---" in text}
+    """Pages beside the story lead back to a chapter of it."""
+    texts = {f"guide/{path.name}": path.read_text(encoding="utf-8") for path in (DOCS / "guide").glob("*.md")}
+    aside = {each for each, text in texts.items() if "\naside: true\n---" in text}
     assert aside == {"guide/in-a-transformer.md", "guide/choosing.md"}
-    following = [re.findall(r"^    \[.+\]\((\S+)\)\{ \.next \}$", text, re.M) for text in texts]
-    order = [each for each in every if each not in aside]
-    after = [next((each for each in every[n:] if each in order), None) for n in range(1, len(every) + 1)]
-    assert following == [[each.removeprefix("guide/") if each else "../index.md"] for each in after]
+    assert {*STORY} == {*texts} - aside and len(STORY) == len({*STORY})
+    following = {
+        each: re.findall(r"^    \[.+\]\((\S+)\)\{ \.next \}$", text, re.M) for each, text in texts.items()
+    }
+    assert following[STORY[-1]] == ["../index.md"]
+    assert {f"guide/{page}" for each in aside for page in following[each]} == {
+        "guide/map.md",
+        "guide/census.md",
+    }
     icons = (ROOT / "guide/templates/partials/story.html").read_text(encoding="utf-8")
-    assert re.findall(r'^  "([\w-]+)": "M', icons, re.M) == [Path(each).stem for each in order]
+    assert re.findall(r'^  "([\w-]+)": "M', icons, re.M) == [Path(each).stem for each in STORY]
 
 
 def test_a_chapter_mends_what_still_failed_in_the_one_before():
     """From loose words to pictures each method hands over to the next, in plain words and below."""
-    every = [each for entry in configuration()["nav"] for each in chapters(entry)]
-    texts = {Path(each).name: (DOCS / each).read_text(encoding="utf-8") for each in every}
+    texts = {Path(each).name: (DOCS / each).read_text(encoding="utf-8") for each in STORY}
     names = list(texts)
     mends = {name for name, text in texts.items() if "\n**This chapter solves** " in text}
     assert mends == set(names[1 : names.index("images.md") + 1])
