@@ -7,7 +7,7 @@ import tomllib
 import pytest
 import torch
 
-from experiments import chains, extensions, layers, tasks
+from experiments import chains, extensions, layers, short_texts, tasks
 from experiments.chain_models import BY_LAYER, EVAL_LENGTH, STATES, TRAIN_LENGTH, chain_decoder
 from experiments.encodings import make
 from experiments.models import clamped_table, windowed
@@ -215,6 +215,7 @@ def test_each_prediction_names_what_there_is():
         "chains": [*chains.WINDOWS, "temperature"],
         "layers": [EVAL_LENGTH, *patches],
         "extensions": [EVAL_LENGTH, *(f"{state} {way}" for state in ("untuned", "tuned") for way in ways)],
+        "short_texts": list(short_texts.ways()),
     }
     for experiment, kinds in PREDICTIONS.items():
         assert set(kinds) <= {"stop", "expected"}
