@@ -67,3 +67,31 @@ def alibi():
 
     print("scores ", *[f"{x:5.2f}" for x in biased])
     print("weights", *[f"{x:5.2f}" for x in weights(biased)])
+
+
+def serve_longer():
+    from math import log
+
+    model = "Qwen/Qwen3-8B"
+    wanted = 131072  # tokens
+    trained = 32768  # tokens, before any scaling
+    base = 1000000.0  # rope_theta
+
+    factor = wanted / trained
+    old = f'"factor": {factor}, "original_max_position_embeddings": {trained}'
+    rope = f'{{"rope_type": "yarn", "rope_theta": {base}, {old}}}'
+    size = f'"max_position_embeddings": {wanted}'
+    new = f'{{{size}, "rope_parameters": {rope}}}'
+
+    print("transformers:", f"max_position_embeddings={wanted},")
+    print(f"  rope_parameters={rope}")
+    print("vLLM:", f"vllm serve {model} --max-model-len {wanted}")
+    print(f"  --hf-overrides '{new}'")
+    print("SGLang:", f"--model-path {model} --context-length {wanted}")
+    print(f"  --json-model-override-args '{new}'")
+    print("llama.cpp:", f"-c {wanted} --rope-scaling yarn")
+    print(f"  --rope-scale {factor} --yarn-orig-ctx {trained}")
+    print("mlx-lm, and before a conversion to GGUF:")
+    print(f'  {size}, "rope_theta": {base},')
+    print(f'  "rope_scaling": {{"rope_type": "yarn", {old}}}')
+    print("q and k are multiplied by", round(0.1 * log(factor) + 1, 4))
