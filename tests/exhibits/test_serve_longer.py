@@ -1,5 +1,6 @@
 """The page on serving a longer context: its lines are what the libraries read, where they can be run."""
 
+import ast
 import itertools
 import json
 import logging
@@ -88,6 +89,15 @@ def test_vllm_and_sglang_get_the_same_keys_and_the_length(capsys):
         assert (scaled["factor"], scaled["original_max_position_embeddings"]) == (factor, ORIGINAL[name])
         assert scaled["rope_theta"] == released(name)["rope_theta"]
     assert told[0].count("--max-model-len 131072 ") == told[1].count("--context-length 131072 ") == 2
+
+
+def test_the_call_for_transformers_passes_the_same_keys(capsys):
+    calls = [node.value for node in ast.parse(printed(serve_longer.transformers, capsys)).body[1:]]
+    for name, call in zip(serve_longer.SHOWN, calls, strict=True):
+        assert ast.unparse(call.func) == "AutoModelForCausalLM.from_pretrained"
+        assert [ast.literal_eval(each) for each in call.args] == [name]
+        given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+        assert given == serve_longer._overrides(serve_longer.MODELS[name])
 
 
 def test_the_flags_of_llama_cpp_have_the_same_numbers(capsys):

@@ -84,6 +84,13 @@ def test_an_exhibit_without_a_caption_has_none(soup):
     assert not soup("```exhibit lines.rising\n\n```").select("figcaption")
 
 
+def test_only_output_to_copy_has_a_copy_button(soup):
+    kept, copied = (soup(f"```exhibit lines.both show={show}\n```") for show in ("output", "copy"))
+    assert kept.select_one(".printed")["class"] == ["no-copy", "printed"]
+    assert copied.select_one(".printed")["class"] == ["printed"]
+    assert copied.select_one(".printed").get_text() == kept.select_one(".printed").get_text()
+
+
 def test_show_chooses_what_an_exhibit_shows(soup):
     figure = soup("```exhibit lines.both show=figure\n```")
     output = soup("```exhibit lines.both show=output\n```")

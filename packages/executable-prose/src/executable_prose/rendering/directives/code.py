@@ -100,8 +100,9 @@ def _lines(source):
     return f"lines {source.first} to {source.first + len(source.lines) - 1}"
 
 
-def printed(page: Page, result: Result | Given) -> str:
-    return box(page, "no-copy printed", html.escape(result["output"]))
+def printed(page: Page, result: Result | Given, copied: bool = False) -> str:
+    """Return what an exhibit printed, with a copy button if readers are meant to use the lines."""
+    return box(page, "printed" if copied else "no-copy printed", html.escape(result["output"]))
 
 
 def box(page: Page, kind: str, text: str) -> str:

@@ -16,15 +16,15 @@ from executable_prose.rendering.directives.code import (
 )
 from executable_prose.rendering.page import Page
 
-SHOWN = ("figure", "output", "code", "table", "editable")
+SHOWN = ("figure", "output", "copy", "code", "table", "editable")
 
 
 @directive("exhibit")
 def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
     """The figure or the output with the code folded; or, for show=code, the code first and open.
 
-    For show=table, what it printed is a table in Markdown; for show=editable, its body is plain Python, which
-    a reader changes and runs in the page.
+    For show=copy, the output has a copy button; for show=table, what it printed is a table in Markdown; for
+    show=editable, its body is plain Python, which a reader changes and runs in the page.
     """
     name, show = argument(asked)
     result = page.result(name)
@@ -42,8 +42,9 @@ def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
         raise DirectiveError(f"exhibit {name!r} prints nothing")
     if show == "table":
         return [_table(name, result), caption, folded(page, "The code that made this", source)]
-    if show == "output":
-        return [printed(page, result), caption, folded(page, "The code that printed this", source)]
+    if show in ("output", "copy"):
+        shown = printed(page, result, copied=show == "copy")
+        return [shown, caption, folded(page, "The code that printed this", source)]
     if show == "editable":
         return [_editable(page, name, source, printed(page, result)), caption]
     return [*placed(page, source, brief=True), printed(page, result), caption]
