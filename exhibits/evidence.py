@@ -45,7 +45,7 @@ COLUMNS = {  # of the table of all: of each the claim, and where its figure is
 FAVOURED = 16  # keys that a head may prefer
 SHOWN = (  # the experiments whose results stand on the page
     *("chains", "recipes", "depth", "layers", "extensions", "language"),
-    *("shuffled", "teaching", "variants", "tasks", "cost"),
+    *("shuffled", "teaching", "variants", "tasks", "cost", "short_texts"),
 )
 HIGH, LOW = 0.9, 0.05  # chances that a right guess may have had
 ALL = "all encodings"  # what a reader may pick besides one

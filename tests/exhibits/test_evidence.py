@@ -377,6 +377,7 @@ def test_what_was_run_is_counted_over_all_that_the_pages_show(monkeypatch):
     assert read == set(evidence.SHOWN)
     values, entries = evidence.provenance(), [e for name in read for e in runs.made_with(name)]
     assert values["runs"] == len(entries)
+    assert values["on_gpu"] == sum(entry["device"] == "cuda" for entry in entries) > 0
     assert values["minutes"] == pytest.approx(sum(entry["seconds"] for entry in entries) / 60)
 
 
