@@ -10,7 +10,7 @@ def shipped():
     terms = theme["License-Expression"] or theme["License"]
     lines = (
         ("Styles, scripts", f"Material for MkDocs {version(THEME)}", terms),
-        ("The search", "Lunr, as that theme brings it", "MIT"),
+        ("The search", "MiniSearch 7.2.0", "MIT"),
         (
             "Icons",
             "Material Design Icons, as that theme brings them",

@@ -1,6 +1,7 @@
 """What is registered: the directives, how files are handed out, and what is written beside the pages."""
 
 import os
+import shutil
 
 from executable_prose.errors import BuildFault
 from executable_prose.registry import built
@@ -20,7 +21,12 @@ from guide import (  # noqa: F401
 
 @built
 def write(site):
-    """Write all files to copy in one archive, and a feed of what changed in them."""
+    """Write all files to copy in one archive, and a feed of what changed in them.
+
+    Remove the theme's search worker, which docs/assets/search.mjs replaces.
+    """
+    if (site / "search" / "search_index.json").exists():  # Zensical has another index, and keeps its worker
+        shutil.rmtree(site / "assets" / "javascripts" / "workers", ignore_errors=True)
     address = heads.address(os.environ.get("SITE_URL", ""))
     try:
         changes.write(site, address)

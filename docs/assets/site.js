@@ -98,45 +98,7 @@
   const clock = !read().includes(here) && setInterval(second, 1000);
   if (clock) pieces.forEach(({ element }) => sight.observe(element));
 
-  /* A list, of claims or of entries, can be narrowed to rows with some words, or with one choice of each kind. */
-  const counted = document.querySelector(".counted");
-  if (counted) {
-    const { filter = "Only claims with these words", ...kinds } = counted.dataset;
-    const field = Object.assign(document.createElement("input"), { type: "search", className: "filter" });
-    field.setAttribute("aria-label", filter);
-    field.placeholder = filter;
-    const choices = Object.entries(kinds).map(([kind, values]) => {
-      const choice = Object.assign(document.createElement("select"), { className: "filter", name: kind });
-      const name = kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-      choice.setAttribute("aria-label", `Only one ${name}`);
-      choice.append(new Option(`Any ${name}`, ""), ...values.split("|").map((value) => new Option(value)));
-      return choice;
-    });
-    const told = counted.textContent;
-    const parts = [...counted.parentElement.children].filter((each) => each.matches(".counted ~ *"));
-    counted.before(field, ...choices);
-    counted.ariaLive = "polite";
-    const narrow = () => {
-      const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const chosen = choices.filter((choice) => choice.value);
-      const narrowed = words.length + chosen.length > 0;
-      let [found, heading, shown] = [new Set(), null, false];
-      for (const part of parts) {
-        if (part.matches("h2, h3")) [heading, part.hidden] = [part, narrowed];
-        if (part.matches("p")) {
-          shown = words.every((word) => part.textContent.toLowerCase().includes(word)) &&
-            chosen.every(({ name, value }) => part.dataset[name]?.split("|").includes(value));
-          if (shown) found.add(part.querySelector("a, span[id]").id || part.querySelector("a").hash.slice(1));
-          if (shown && heading) heading.hidden = false;
-        }
-        if (!part.matches("h2, h3")) part.hidden = !shown;
-        for (const more of part.querySelectorAll(".more")) more.hidden = !narrowed;
-      }
-      const which = words.length ? "with these words" : "of these";
-      counted.textContent = narrowed ? `${told.split(",")[0]}, ${found.size} ${which}.` : told;
-    };
-    for (const control of [field, ...choices]) control.addEventListener("input", narrow);
-  }
+  if (document.querySelector(".counted")) import("./filter.mjs");
 
   /* A term of the glossary opens its meaning in place, under a finger and under Enter alike. */
   const meaning = document.createElement("div");

@@ -43,6 +43,17 @@ def test_every_file_is_ours_or_the_themes(built):
     assert not (built.root / "assets/javascripts/lunr").exists(), "stemmers under licences that are not named"
 
 
+def test_the_search_is_that_of_npm(built):
+    """As `npm pack minisearch@7.2.0` brings it, in `dist/es/index.js`."""
+    served = (built.root / "assets/minisearch.mjs").read_bytes()
+    assert (
+        hashlib.sha256(served).hexdigest()
+        == "0393b3ba253b809d5e55707c7b0875ef9b518a296a006c6739b28876e154edb3"
+    )
+    assert "MiniSearch 7.2.0" in built.soup("licences/").select_one("article").get_text()
+    assert not (built.root / "assets/javascripts/workers").exists()
+
+
 def test_every_set_of_icons_is_named(built):
     sets = {"fontawesome": "Font Awesome", "material": "Material Design Icons"}
     config = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
