@@ -146,7 +146,7 @@ def test_odd_queries_find_what_their_words_find(built):
         "🙂 rotary",
         "4,096",
         "4096",
-        "rottary embeding",
+        "rottary embedding",
         markup,
         "__proto__ rotary",
     ]
@@ -154,7 +154,7 @@ def test_odd_queries_find_what_their_words_find(built):
     answers = asked(built.root, queries)["found"]
     found = pages(answers)
     assert {*found[queries[0]][:3]} & {"guide/learned/", "broken/configuration/"}
-    assert found["rotary موضع"][0] == found["🙂 rotary"][0] == found["rottary embeding"][0] == "guide/rope/"
+    assert found["rotary موضع"][0] == found["🙂 rotary"][0] == found["rottary embedding"][0] == "guide/rope/"
     assert found["__proto__ rotary"][0] == "guide/rope/"
     assert found["4,096"] == found["4096"] and found["4096"]
     shown = json.dumps(answers[markup])
