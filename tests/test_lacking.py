@@ -59,7 +59,7 @@ def whole(house):
     """A method that lacks nothing."""
     for file, text in zip(files("waves"), (SNIPPET, TESTS, PAGE), strict=True):
         (house / file).write_text(text, encoding="utf-8")
-    edit(house / "mkdocs.yml", "  - About:", "          - reference/waves.md\n  - Trust:")
+    edit(house / "mkdocs.yml", "  - Evidence:", "      - reference/waves.md\n  - Evidence:")
     (house / "CHANGES.md").write_text("- Added waves.py: this file.\n")
     (house / "docs/llms.txt").write_text("- [waves.py](reference/waves/): Waves.\n")
     (house / "docs/guide/chapter.md").write_text(
