@@ -59,7 +59,7 @@ def _name_words(ax):
 
 
 def doors():
-    """Two rows of eight squares, one for each word. The last word listens.
+    """Two rows of eight squares, one square per word. The last word listens.
 
     Above, all doors are ajar, and squares are paler the farther back they
     are. Below, the door after the second full stop is almost shut: the

@@ -109,8 +109,8 @@ def _street_live(build, most):
 
 
 def far_names():
-    """A staircase that shows how many different names, or numbers, there are
-    up to a distance, plotted against the number of steps back.
+    """A staircase: how many different names (numbers) are in use for all
+    distances up to a number of steps back, plotted against that number.
 
     It climbs by one at each step, then more and more slowly. From a dot
     onwards it is level: all words farther back share one name.

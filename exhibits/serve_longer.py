@@ -62,6 +62,7 @@ MODELS = {
     "nvidia/Nemotron-H-56B-Base-8K": {"max_position_embeddings": 8_192},
 }
 SHOWN = [name for name, model in MODELS.items() if "layers" in model]
+READ_BY_ALL = SHOWN[:1]  # SGLang's and mlx-lm's Mixtral read no method
 BYTES = 2  # of a number in bfloat16
 SPELLINGS = {  # the cases of docs/dialects.toml that these lines amount to
     "`rope_parameters`": "YaRN, new dictionary",
@@ -150,9 +151,9 @@ def _indented(value, spaces):
     return json.dumps(value, indent=2).replace("\n", "\n" + " " * spaces)
 
 
-def _each(lines):
-    """Print the lines of a stack for the models shown."""
-    print("\n\n".join(lines(name, MODELS[name]) for name in SHOWN))
+def _each(lines, shown=SHOWN):
+    """Print the lines of a stack for each model."""
+    print("\n\n".join(lines(name, MODELS[name]) for name in shown))
 
 
 def _transformers(name, model):
@@ -191,7 +192,7 @@ def _sglang(name, model):
 
 
 def sglang():
-    _each(_sglang)
+    _each(_sglang, READ_BY_ALL)
 
 
 def _llama_cpp(name, model):
@@ -228,7 +229,7 @@ def _mlx(name, model):
 
 
 def mlx():
-    _each(_mlx)
+    _each(_mlx, READ_BY_ALL)
 
 
 def ollama():

@@ -97,8 +97,8 @@ def _turned_live(walk, words):
 
 
 def walks_of_five():
-    """Two lines that show how alike the marks of two words five steps apart
-    are, plotted against the word at which the five steps start.
+    """Two lines: how alike the marks of two words are that are five steps
+    apart, plotted against the word at which the five steps start.
 
     For the marks as first pinned on, the line is level. When a machine that
     has learned nothing mixes their numbers, the line swings, and at some
