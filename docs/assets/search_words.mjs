@@ -34,13 +34,16 @@ export const SAME = `
 export const WORDS = {
   "": "what is positional encoding in simple words",
   "add/":
-    "how to extend to 128k max_model_len max-model-len hf-overrides rope_theta missing qwen qwen2.5 llama mistral " +
+    "how to extend to 128k rope_theta missing qwen qwen2.5 llama mistral " +
     "gemma exaone phi deepseek which code does my model need paste config",
   "attention-sinks/": "keep the first tokens forever endless generation infinite chat rolling window",
   "dialects/":
     "vllm sglang ollama llama.cpp mlx exllama koboldcpp lm studio flags command line max_model_len max-model-len " +
     "derived hf-overrides --rope-scaling --rope-freq-base --rope-freq-scale --yarn-orig-ctx num_ctx modelfile " +
     "nothing happened no effect ignored setting unrecognized keys in rope_scaling",
+  "serve-longer/":
+    "how to extend qwen qwen2.5 to 32k 64k 128k 1m tokens longer than trained max_model_len max-model-len derived " +
+    "hf-overrides ollama num_ctx context size eagle draft",
   "retold/": "introduction beginner explained simply eli5 tutorial from scratch",
 
   "broken/batches/": "left padding batch different results batched single prompt",
@@ -95,8 +98,8 @@ export const WORDS = {
     "maximum length 512 1024, longer than the specified maximum sequence length, indexing errors, index out of " +
     "range in self, index out of bounds for dimension 0 with size, go past the limit, whisper longer audio",
   "guide/long-context/":
-    "extend to 32k 64k 128k 1m tokens max_model_len hf-overrides longer than trained lora eagle same scaling in " +
-    "fine-tuning and inference ollama num_ctx randomised random start positions gibberish after 8k",
+    "extend to 32k 64k 128k 1m tokens longer than trained lora same scaling in fine-tuning and inference " +
+    "randomised random start positions gibberish after 8k",
   "guide/myths/#a-name-in-the-code-means-that-it-is-used": "repository says sinusoidal but uses a learned table",
   "guide/no-position/": "decoder without positional encoding, causal mask alone",
   "guide/order/": "what is positional encoding why is it needed word order ignored bag of words",

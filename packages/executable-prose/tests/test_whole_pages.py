@@ -157,6 +157,15 @@ def test_what_another_thread_opens_is_not_the_pages(here, made):
     assert {name for name in files if not name.startswith(str(PACKAGE))} == {"docs/more.md"}
 
 
+def test_what_one_listener_reads_for_a_digest_is_no_input_for_another(here, made):
+    """Else a page whose code lists a folder depends on the size and time of each file in it."""
+    first, other = Listener(), Listener()
+    with first.listening() as files, other.listening() as others:
+        list((here.root / "docs").glob("*.md"))
+    assert {"docs//"} <= files.keys() & others.keys()
+    assert "docs//*" not in {*files, *others}
+
+
 def test_a_process_that_nobody_watches_stores_no_page(here, made, monkeypatch):
     """As `mkdocs build`: nobody knows what it had read before."""
     (here.root / ".cache/pages/index.md.json").unlink()

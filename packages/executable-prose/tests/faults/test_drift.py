@@ -682,6 +682,9 @@ PAUSE = """
 
     @built
     def write(site):
+        (site / "extra").mkdir()
+        assert not [*(site / "extra").iterdir()]
+        (site / "extra" / "a.txt").touch()  # a change in the folder that is being made, which is no input
         if (project.DOCS / "written.md").exists():
             (project.DOCS / "written.md").write_text(f"# {time.time()}")
     """

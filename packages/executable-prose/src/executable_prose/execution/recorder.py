@@ -33,6 +33,18 @@ FUNCTIONS = (ast.AsyncFunctionDef, ast.FunctionDef)
 Imported = Callable[[str, bytes], None]  # is told of each module its path and its source
 READING: set[str] = set()  # files of modules that a SourceLoader reads now
 Asked = Callable[[str], None]  # is told of files, as `digest` names them
+NOTING = threading.local()  # `now`: whether this thread takes a digest, for whichever listener
+
+
+@contextlib.contextmanager
+def noting() -> Iterator[bool]:
+    """Whether this is the outermost note in this thread: what taking a digest opens is for no listener."""
+    first = not getattr(NOTING, "now", False)
+    NOTING.now = True
+    try:
+        yield first
+    finally:
+        NOTING.now = not first
 
 
 def compile_ahead() -> None:
@@ -156,7 +168,6 @@ class Listener:
     def __init__(self) -> None:
         self.files: Digests | None = None
         self.ran_program = False
-        self._busy = False
         self._thread: int | None = threading.get_ident()  # None: all threads
         self._hears = False
 
@@ -230,12 +241,10 @@ class Listener:
     def _hear(self, event, arguments, frame):
         """Something of a file was asked in this frame."""
         here = self._thread in (None, threading.get_ident())
-        if self.files is not None and here and not self._busy:
-            self._busy = True  # what follows opens files itself
-            try:
-                self._on_file(event, arguments, frame)
-            finally:
-                self._busy = False
+        if self.files is not None and here:
+            with noting() as first:
+                if first:
+                    self._on_file(event, arguments, frame)
 
     def _on_program(self, frame):
         self.ran_program = True
@@ -342,12 +351,9 @@ class Recorder(Listener):
 
     def _refuse(self, event, arguments):
         """Nobody would notice what another process uses, or what was left for another run."""
-        if self._watching and not self._busy:
-            self._busy = True  # what the sandbox itself looks up decides nothing
-            try:
-                why = forbidden(event, arguments)
-            finally:
-                self._busy = False
+        if self._watching:
+            with noting() as first:  # what the sandbox itself looks up decides nothing
+                why = forbidden(event, arguments) if first else None
             if why:
                 raise Refused(why)
 

@@ -51,6 +51,7 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
     # Beside the site, and so on its disk: it can be put in place at once.
     with temporary(f".{site.name}-", site.parent) as folder:
         _mark(folder)
+        process.OWN_READS.made = folder
         for _ in range(ATTEMPTS):
             made, before = Path(tempfile.mkdtemp(dir=folder)), _states()
             if code := _whole(made, zensical, build):

@@ -11,12 +11,13 @@ import importlib.machinery
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from executable_prose import project
 from executable_prose.execution.recorder import Listener, is_library
-from executable_prose.project import Digests, digest
+from executable_prose.project import Digests, FileName, digest
 
 Variables = dict[str, str | None]  # environment variables with their values
 
@@ -27,6 +28,11 @@ class OwnReads(Listener):
     def __init__(self) -> None:
         super().__init__()
         self._thread = None
+        self.made: Path | None = None  # the folder in which a site is being made: no input
+
+    def _name(self, path: FileName) -> str | None:  # type: ignore[override]
+        made = self.made and Path(os.path.abspath(os.fsdecode(path))).is_relative_to(self.made)  # noqa: PTH100
+        return None if made else Listener._name(path)
 
     def _on_file(self, event: str, arguments: tuple, frame: FrameType) -> None:
         if _is_by_own_code(frame):
