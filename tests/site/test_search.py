@@ -28,7 +28,6 @@ FIRST = {
     "guide/long-context/": [
         "long context",
         "context window",
-        "extend context",
         "NTK",
         "YaRN",
         "YaRN factor",
@@ -37,6 +36,7 @@ FIRST = {
         "LongRoPE",
         "dynamic ntk",
     ],
+    "serve-longer/": ["extend context", "max_model_len"],
     "guide/no-position/": ["NoPE", "no positions", "without positional encoding"],
     "guide/read/": ["CoPE"],
     "guide/images/": ["mrope"],
@@ -185,7 +185,7 @@ def test_the_first_answer_takes_less_than_a_second_of_work_and_little_to_load(bu
     loaded = len(gzip.compress((built.root / "search" / "search_index.json").read_bytes(), 6))
     print(f"{seconds:.2f} s to the first answer, of {loaded / 1000:.0f} kB")
     assert seconds < 1
-    assert loaded < 305_000
+    assert loaded < 320_000
 
 
 FILES = ["find.mjs", "minisearch.mjs", "search.mjs", "search_index.json", "search_words.mjs"]
