@@ -264,21 +264,21 @@ def floor():
     return fig
 
 
-def boots():
+def chances():
     """Five lines that show the probability, in percent, that the right symbol
     typically got, plotted against the position in the text.
 
-    The line “best possible” rises from end to end, and “best boots” rises
-    just below it. The dashed line “short memory” is level. The line “no
-    marks” is level and far lower. “Needles” begins next to the best lines
-    and falls to the line without marks.
+    The line “best possible” rises from end to end, and that of DeBERTa’s
+    encoding rises just below it. The dashed line “short memory” is level.
+    The line “no positions” is level and far lower. That of RoPE begins next
+    to the best lines and falls to the line without positions.
     """
     lines = {
         "best": ("best possible", "-", "gray"),
-        _lowest_first()[0]: ("best boots", "-", COLORS["DeBERTa"]),
+        "DeBERTa": ("DeBERTa", "-", COLORS["DeBERTa"]),
         "count": ("short memory", "--", "gray"),
-        "none": ("no marks", "-", COLORS["none"]),
-        "RoPE": ("needles", "-", COLORS["RoPE"]),
+        "none": ("no positions", "-", COLORS["none"]),
+        "RoPE": ("RoPE", "-", COLORS["RoPE"]),
     }
     fig, ax = plt.subplots(figsize=(4.4, 2.6))
     values = {}
@@ -295,7 +295,6 @@ def boots():
         values[f"{key(name)}_near"] = probabilities[0]
         values[f"{key(name)}_far"] = probabilities[-1]
     in_training_lengths(ax)
-    ax.set_xlabel("how far along the path (in short paths)")
     ax.set(ylim=(0, 32), ylabel="probability (%)")
     name_lines(ax)
     return fig, values

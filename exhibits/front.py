@@ -11,14 +11,12 @@ from exhibits._drawing import COLORS
 from exhibits._on_chains import (
     ENDS,
     MIDDLES,
-    USUAL,
-    by_seed,
     every_run,
     excess_loss,
     in_training_lengths,
     optimal_loss,
 )
-from experiments.chain_models import EVAL_LENGTH, TRAIN_LENGTH
+from experiments.chain_models import TRAIN_LENGTH
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -126,39 +124,37 @@ def _who_bit_whom_live(move):
 
 
 def past_the_end():
-    """One thin line for each trained model, which shows how much higher its
-    loss is than the lowest possible, plotted against the position in the
-    text. Up to the training length, all lines lie near zero. Past it, every
-    line of RoPE rises and ends above a dashed line, that of a predictor with
-    a short memory. The lines of models whose first layer has RoPE with an
-    attention window and whose second layer has no positions stay below it.
+    """One thin line for each trained model: the probability that the right
+    symbol typically got, plotted against the position in the text. Up to the
+    training length, all lines lie just below a thick line, the best possible
+    predictor, which rises. Past that length, every line of RoPE falls and
+    ends below a dashed line, that of a predictor with a short memory. The
+    models with RoPE and an attention window in the first layer, and no
+    positions in the second, stay above the dashed line.
     """
-    fig, ax = plt.subplots(figsize=(4.4, 2.7))
+    best = torch.tensor([optimal_loss()[end] for end in ENDS])
     memory = [excess_loss("count", end, TRAIN_LENGTH).mean() for end in ENDS]
-    ax.plot(MIDDLES, memory, "--", color="gray")
-    labels = {"short memory": (memory[-1], "gray")}
-    runs = {
-        name: torch.cat([*every_run(name).values()], 1)  # (bands, runs)
+    rope, hybrid = (
+        torch.cat([*every_run(name).values()], 1)  # (bands, runs)
         for name in ("RoPE", HYBRID)
-    }
-    for name, losses in runs.items():
-        color = COLORS.get(name, "C4")
-        ax.plot(MIDDLES, losses, color=color, lw=0.8)
-        labels[name.removesuffix(" layer")] = losses[-1].mean(), color
-    for name, (end, color) in labels.items():
-        offset = {"xytext": (4, 0), "textcoords": "offset points"}
-        label = {"color": color, "va": "center", "annotation_clip": False}
-        ax.annotate(name, (MIDDLES[-1], end), **offset, **label)
+    )
+    fig, ax = plt.subplots(figsize=(4.4, 2.7))
+    for name, excess, color, style in (
+        ("best possible", torch.zeros(len(ENDS), 1), "gray", {"lw": 4}),
+        ("window + NoPE", hybrid, "C4", {"lw": 0.8}),
+        ("short memory", torch.tensor(memory)[:, None], "gray", {"ls": "--"}),
+        ("RoPE", rope, COLORS["RoPE"], {"lw": 0.8}),
+    ):
+        percent = 100 * (-best[:, None] - excess).exp()
+        ax.plot(MIDDLES, percent, color=color, **style)
+        ax.annotate(
+            *(name, (MIDDLES[-1], percent[-1].mean())),
+            xytext=(4, 0),
+            textcoords="offset points",
+            color=color,
+            va="center",
+            annotation_clip=False,
+        )
     in_training_lengths(ax)
-    ax.set_ylabel("excess loss (nats)")
-    ax.set_ylim(bottom=0)
-    values = {"trained": TRAIN_LENGTH, "times": EVAL_LENGTH // TRAIN_LENGTH}
-    for place, row in (("within", 0), ("far", -1)):
-        best = optimal_loss()[ENDS[row]]
-        values[f"best_{place}"] = math.exp(-best)
-        values[f"memory_{place}"] = math.exp(-best - memory[row])
-        for name, short in (("RoPE", "rope"), (HYBRID, "hybrid")):
-            usual = by_seed(name, USUAL, ENDS[row]).mean()
-            values[f"{short}_{place}"] = math.exp(-best - usual)
-            values[f"{short}_runs"] = runs[name].shape[1]
-    return fig, values
+    ax.set(ylim=(0, 32), ylabel="probability (%)")
+    return fig, {"trained": TRAIN_LENGTH, "rope_runs": rope.shape[1]}

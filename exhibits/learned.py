@@ -192,9 +192,9 @@ def past_lockers():
     """A line that shows, for each day, how often its weather is guessed
     right.
 
-    The line is level at the top up to the last day that has a card, a row of
-    the table. There it falls to about a dotted line, which belongs to a
-    machine without cards.
+    The line is level at the top up to the last day that has a trained card,
+    a row of the table. There it falls to about a dotted line, which belongs
+    to a machine without cards.
     """
     guesser, _, table = _trained()
     fresh = AddLearned(DAYS, DIM).double().table.detach()
@@ -208,8 +208,10 @@ def past_lockers():
     ax.plot(days, 100 * right, "C1")
     ax.plot(days[:DAYS], 100 * right[:DAYS], "C0")
     ax.plot([1, 2 * DAYS], [100 * blind] * 2, ":", color="black")
-    ax.text(DAYS / 2, 92, "cards from practice", color="C0", ha="center")
-    ax.text(2 * DAYS, 100 * blind + 3, "fresh cards", color="C1", ha="right")
+    ax.text(DAYS / 2, 92, "trained cards", color="C0", ha="center")
+    ax.text(
+        2 * DAYS, 100 * blind + 3, "untrained cards", color="C1", ha="right"
+    )
     ax.text(2, 100 * blind - 1.5, "no cards", va="top")
     ax.set(ylim=(50, 100), xlabel="day", ylabel="right guesses (%)")
     ax.set_xticks([1, DAYS, 2 * DAYS])

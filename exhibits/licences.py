@@ -1,4 +1,4 @@
-"""What others made and the site carries along."""
+"""Files by others that the site contains, with their licences."""
 
 from importlib.metadata import metadata, version
 

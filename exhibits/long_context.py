@@ -165,17 +165,17 @@ def _wedge_live(point):
 
 def price():
     """Three pairs of bars: the chance typically given to the right letter, in
-    short texts and far beyond the length of the practice texts.
+    short texts and far beyond the training length.
 
-    Without a change, the bar for long texts is lower than the one for short
-    texts. With all hands (needles) slowed, both are low. With only the slow
-    hands slowed, the bar for short texts is about as high as without a
-    change, and the one for long texts is higher.
+    With unchanged RoPE, the bar for long texts is lower than the one for
+    short texts. With all hands slowed, both are low. With YaRN, which slows
+    only the slow hands, the bar for short texts is about as high as with
+    unchanged RoPE, and the one for long texts is higher.
     """
     ways = {
-        "RoPE": "unchanged",
+        "RoPE": "RoPE,\nunchanged",
         "position interpolation": "all hands\nslowed",
-        "YaRN": "only slow\nhands slowed",
+        "YaRN": "YaRN: slow\nhands slowed",
     }
     chances, best = {}, optimal_loss()
     bands = (("within", PRACTISED, -1, "C0"), ("far", EVALUATED, 1, "C1"))

@@ -72,14 +72,14 @@ def _bowls_live(pour, most):
 
 def bare():
     """Two rows of dots along an axis of probabilities: in each row, one dot
-    for each kind of mark, and a larger black dot for no marks.
+    for each positional encoding, and a larger black dot for none.
 
-    At the length of the practice texts, the black dot has the lowest
-    probability. Far beyond that length, two other dots are far lower, and two
-    more are about as low.
+    At the training length, the black dot has the lowest probability. Far
+    beyond that length, two other dots are far lower, and two more are about
+    as low.
     """
     read = {
-        "practice length": _loss_by_context.NEAR,
+        "training length": _loss_by_context.NEAR,
         "far beyond": _loss_by_context.LONG,
     }
     fig, ax = plt.subplots(figsize=(4.4, 1.8))
@@ -90,7 +90,7 @@ def bare():
         ax.scatter([*at.values()], [-row] * len(at), color="gray")
         ax.scatter(none, -row, s=90, color="black")
         if row == 0:
-            ax.text(none, 0.22, "no marks", ha="center")
+            ax.text(none, 0.22, "no positions", ha="center")
     ax.set(ylim=(-1.4, 0.6))
     ax.set_xlabel("typical probability of the right letter (%)")
     ax.set_yticks([0, -1], read)

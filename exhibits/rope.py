@@ -79,20 +79,20 @@ def _walking_live(apart):
 
 
 def past_practice():
-    """Two lines that show the chance of the right letter, with needles and
-    with no marks, plotted against the number of letters read before it.
+    """Two lines that show the chance of the right letter, with RoPE and with
+    no positions, plotted against the number of letters read before it.
 
-    Up to the length of the practice texts, the line with needles is the
-    higher one. Beyond that length it falls far below the other line.
+    Up to the training length, the line of RoPE is the higher one. Beyond
+    that length it falls far below the other line.
     """
     chances = _loss_by_context.chances("RoPE", "none")
     fig, ax = plt.subplots(figsize=(4.4, 2.3))
     ax.axvspan(0, TRAINED, color="gray", alpha=0.2, linewidth=0)
     for name, color in (("none", "black"), ("RoPE", "C1")):
         ax.plot(CONTEXTS, [100 * each for each in chances[name]], color)
-    ax.text(TRAINED + 20, 15, "practised up to here")
-    ax.text(CONTEXTS[-1], 9.3, "no marks", ha="right")
-    ax.text(CONTEXTS[-1], 2.9, "needles", color="C1", ha="right")
+    ax.text(TRAINED + 20, 15, "trained up to here")
+    ax.text(CONTEXTS[-1], 9.3, "no positions", ha="right")
+    ax.text(CONTEXTS[-1], 2.9, "RoPE", color="C1", ha="right")
     ax.set(ylim=(0, 17), xlabel="number of letters read before")
     ax.set_ylabel("chance (%)")
     ax.set_xticks([0, TRAINED, 512, CONTEXTS[-1]])

@@ -1,4 +1,4 @@
-"""The first screen: what a rule can read of an order, and lines that rise past the training length."""
+"""The first screen: what a rule can read of an order, and lines that fall past the training length."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ import torch
 from executable_prose.execution.run_exhibit import seed
 from executable_prose.figures.live_html import fill
 from exhibits import front
-from exhibits._on_chains import excess_loss, optimal_loss
+from exhibits._on_chains import every_run, excess_loss, optimal_loss
 from snippets.attention import SelfAttention
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -80,21 +80,18 @@ def test_the_values_of_the_first_screen(returned):
     assert returned("front.who_bit_whom") == {"orders": 6, "numbers": 48, "with_positions": 6}
 
 
-def test_the_first_figure_has_a_line_for_each_run_of_rope_and_deberta(returned):
+def test_the_first_figure_has_a_line_for_each_run_of_rope_and_of_window_and_nope(returned):
     values = returned("front.past_the_end")
     figure, _ = front.past_the_end()
-    memory, *lines = [line.get_ydata() for line in figure.axes[0].lines if len(line.get_xdata()) == 4]
-    rope, hybrid = lines[: values["rope_runs"]], lines[values["rope_runs"] :]
-    assert len(hybrid) == values["hybrid_runs"] >= 11
-    assert all(each[-1] > memory[-1] for each in rope)
-    assert all((each[1:] < memory[1:]).all() for each in map(np.asarray, hybrid))
-    for name, short in (("RoPE", "rope"), (front.HYBRID, "hybrid")):
-        for where, end in (("within", 128), ("far", 1024)):
-            excess = excess_loss(name, end).mean().item()
-            probability = values[f"best_{where}"] * math.exp(-excess)
-            assert values[f"{short}_{where}"] == pytest.approx(probability)
+    lines = [np.asarray(line.get_ydata()) for line in figure.axes[0].lines if len(line.get_xdata()) == 4]
+    best, *hybrid, memory = lines[: -values["rope_runs"]]
+    rope = lines[-values["rope_runs"] :]
+    assert values == {"trained": 128, "rope_runs": 25} and len(hybrid) == 20
+    assert all(each[-1] < memory[-1] for each in rope)
+    assert all((each[1:] > memory[1:]).all() and (each < best).all() for each in hybrid)
     counted = excess_loss("count", 1024, 128).mean().item()
-    assert values["memory_far"] == pytest.approx(values["best_far"] * math.exp(-counted))
-    assert values["best_within"] == pytest.approx(math.exp(-optimal_loss()[128]))
-    assert values["best_far"] == pytest.approx(math.exp(-optimal_loss()[1024]))
-    assert (values["trained"], values["times"]) == (128, 8)
+    assert best[-1] == pytest.approx(100 * math.exp(-optimal_loss()[1024]))
+    assert memory[-1] == pytest.approx(best[-1] * math.exp(-counted))
+    drawn = torch.tensor([each[-1] for each in rope])
+    stored = torch.cat([*every_run("RoPE").values()], 1)[-1]
+    assert torch.allclose(drawn, 100 * (-optimal_loss()[1024] - stored).exp(), rtol=1e-6)

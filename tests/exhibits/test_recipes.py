@@ -297,7 +297,7 @@ def test_with_more_updates_all_encodings_but_rope_use_distant_context():
 
 
 def test_the_boots_of_the_figure_have_the_stored_probabilities():
-    _, values = chains.boots()
+    _, values = chains.chances()
     lowest = min(chains.WITHOUT, key=lambda name: stored(name).mean())
     assert lowest == "DeBERTa"
     memory = -math.log(values["count_far"] / values["best_far"])

@@ -93,9 +93,12 @@ def test_only_output_to_copy_has_a_copy_button(soup):
 
 def test_show_chooses_what_an_exhibit_shows(soup):
     figure = soup("```exhibit lines.both show=figure\n```")
+    still = soup("```exhibit lines.both show=still\nThe **caption**.\n```")
     output = soup("```exhibit lines.both show=output\n```")
     assert figure.select_one("svg.figure")
     assert not figure.select_one(".printed")
+    assert figure.select_one("details.code") and not still.select_one("details.code")
+    assert still.select_one("figure svg.figure") and still.select_one("figcaption strong")
     assert output.select_one(".printed").text == "also printed\n"
     assert not output.select_one("svg.figure")
 

@@ -16,20 +16,23 @@ from executable_prose.rendering.directives.code import (
 )
 from executable_prose.rendering.page import Page
 
-SHOWN = ("figure", "output", "copy", "code", "table", "editable")
+SHOWN = ("figure", "still", "output", "copy", "code", "table", "editable")
 
 
 @directive("exhibit")
 def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
     """The figure or the output with the code folded; or, for show=code, the code first and open.
 
-    For show=copy, the output has a copy button; for show=table, what it printed is a table in Markdown; for
-    show=editable, its body is plain Python, which a reader changes and runs in the page.
+    For show=still, the figure alone, without its code and its controls; for show=copy, the output has a copy
+    button; for show=table, what it printed is a table in Markdown; for show=editable, its body is plain
+    Python, which a reader changes and runs in the page.
     """
     name, show = argument(asked)
     result = page.result(name)
     show = show or ("figure" if result["figure"] else "output")
     source = _source(name)
+    if show == "still":
+        return [_still(page, name, result, source), ["/// caption", *caption, "///"]]
     known = f"    attrs: {{id: {_address(name)}}}"
     caption = ["/// caption", known, *caption, "///"] if any(caption) else []
     if show == "figure":
@@ -55,7 +58,7 @@ def _told(copy, asked, caption):
     """What it printed, or the words that stand for its figure, above the caption."""
     name, show = argument(asked)
     result, source = copy.results.get(name), _source(name)
-    if show != "table" and (show or not result["figure"]):
+    if show not in ("table", "still") and (show or not result["figure"]):
         shown = copy.code(source) if show == "code" else []
         shown += ["````python", *_body(source), "````"] if show == "editable" else []
         shown += ["", "````text", *result["output"].splitlines(), "````"]
@@ -80,6 +83,17 @@ def argument(asked: str) -> tuple[str, str | None]:
 
 
 def _figure(page, name, result, source, caption):
+    figure = _still(page, name, result, source)
+    if "live" not in result:
+        return figure
+    if not caption:
+        raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
+    caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
+    live = result["live"]
+    return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page, "live.js")
+
+
+def _still(page, name, result, source):
     if not result["figure"]:
         raise DirectiveError(f"exhibit {name!r} draws no figure")
     if not source.says:
@@ -89,14 +103,7 @@ def _figure(page, name, result, source, caption):
         )
     if not page.first(f"figure {name}"):
         raise DirectiveError(f"the page shows the figure of exhibit {name!r} twice: link to the first")
-    figure = described(result["figure"], source.says)
-    if "live" not in result:
-        return figure
-    if not caption:
-        raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
-    caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
-    live = result["live"]
-    return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page, "live.js")
+    return described(result["figure"], source.says)
 
 
 def _editable(page, name, source, output):
