@@ -378,9 +378,12 @@ def differ():
     return {"facts": found}
 
 
+WORDS = {"unlike one": "unlike a rotation"}  # of kept results
+
+
 def _short(value):
     if not isinstance(value, list):
-        return value
+        return WORDS.get(value, value)
     told = ", ".join(
         f"{each:,.6g}" if isinstance(each, float) else f"{each}"
         for each in value[:6]

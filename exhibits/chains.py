@@ -235,8 +235,8 @@ def floor():
     limited to as many states as in training, and limited to nearly twice as
     many. DeBERTa ends just above the optimum, KERPLE near the longer limit,
     and three encodings near the shorter limit or above it. RoPE rises steeply
-    to the line of no positional encoding, far above all others; with a
-    window, a dashed line, it ends near the shorter limit.
+    to the line of the model without positional encoding, far above all
+    others; with a window, a dashed line, it ends near the shorter limit.
     """
     fig, ax = plt.subplots(figsize=(4.4, 3.5))
     best = torch.tensor([optimal_loss()[end] for end in ENDS])

@@ -84,7 +84,8 @@ def _searched(frequencies):
 
 def wedge():
     """Two dials, each with the same narrow blue wedge at the top right. The
-    wedge is where the slow hand of a clock has been in practice.
+    wedge is the part of the dial that the slow hand of a clock covered during
+    practice.
 
     In a text twice as long, the hand on the left dial has left the wedge, and
     the arc behind it is orange. On the right dial, the hand runs at a quarter
@@ -149,16 +150,15 @@ def _wedge_live(point):
         point,
         {
             "times": Slider(
-                "length of the text (1 = as long as in practice)",
+                "length of the text (1 = as long as a practice text)",
                 *(0.1, 6, 2),
                 step=0.1,
                 shows="{value:.1f}",
             )
         },
-        says="The hand {as_it_is_out|is where it has been in practice|has "
-        "left the wedge that it covered in practice}. The slowed hand "
-        "{slowed_out|is still inside|has left it as well: the text is too "
-        "long even at this speed}.",
+        says="The hand {as_it_is_out|is inside the blue wedge|has left the "
+        "blue wedge}. The slowed hand {slowed_out|is still inside the wedge|"
+        "has left it as well: the text is too long even at this speed}.",
         tolerance=1e-9,
     )
 

@@ -50,9 +50,9 @@ def by_recipe():
     method: a line for each recipe, and a band from the lowest run to the
     highest. RoPE rises with each recipe, and its band is wide at the end.
     Forget gates, and a window below a layer without positions, stay low with
-    each recipe, and DeBERTa with all but one. ALiBi's band is the widest. No
-    positional encoding is far above zero from the start, as is ALiBi with one
-    of the recipes.
+    each recipe, and DeBERTa with all but one. ALiBi's band is the widest. The
+    model without positional encoding is far above zero from the start, as is
+    ALiBi with one of the recipes.
     """
     fig, axes = plt.subplots(
         4, 2, figsize=(4.4, 6.4), sharex=True, sharey=True

@@ -16,7 +16,7 @@ FIELDS = {
     "at": "the end of a band of positions, the start of a bin, the bytes of context or the evaluation length",
     "value": "the mean over the texts of the evaluation",
     "seconds": "the time of the run, including the evaluation",
-    "device": "`cpu`: one thread of a processor, beside other work; `cuda`: one NVIDIA H200, with others",
+    "device": "`cpu`: one thread of a processor; `cuda`: one NVIDIA H200; both did other work as well",
     "torch": "the version of PyTorch",
 }
 MEASURES = ("excess_loss", "loss_by_position", "loss_by_context", "accuracy", "exact", "mirrored")

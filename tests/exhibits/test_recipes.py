@@ -156,9 +156,9 @@ def test_with_one_head_alibi_and_kerple_learn_less():
 @pytest.mark.claim(
     "evidence-rope-and-none-by-recipe",
     "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with the usual recipe is not "
-    "distinguishable from no positional encoding. By the rule, its excess loss is lower with one head or a "
-    "third of the step size, each with and without positions, or with a base of 500,000; with four times the "
-    "updates, or with four layers, it is higher. Without positional encoding, two "
+    "distinguishable from the model without positional encoding. By the rule, RoPE's excess loss is lower "
+    "with one head or a third of the step size, each with and without positions, or with a base of 500,000; "
+    "with four times the updates, or with four layers, it is higher. Without positional encoding, two "
     "layers have an excess loss of at least 0.55 nats in the second half of the training length in each run.",
 )
 def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
@@ -240,9 +240,9 @@ def test_the_declared_comparisons_have_the_largest_p_value_of_their_recipes(caps
     "RoPE's excess loss is higher from 512 to 1,024 states than in the second half of the training length "
     "of 128, and there it is lower than that of two layers without positional encoding. In seven of the "
     "other ten, the mean difference has the declared direction with every recipe, and without the recipe "
-    "with one head their corrected p-values would be below 0.05; in the other three, ALiBi and no positional "
-    "encoding against RoPE and KERPLE against counting in the last 128 states, the mean difference has the "
-    "opposite direction with at least one recipe.",
+    "with one head their corrected p-values would be below 0.05; in the other three (ALiBi against RoPE, the "
+    "model without positional encoding against RoPE, and KERPLE against counting in the last 128 states), "
+    "the mean difference has the opposite direction with at least one recipe.",
 )
 def test_two_of_the_declared_comparisons_are_findings(capsys, monkeypatch):
     recipes.findings()
