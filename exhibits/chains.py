@@ -234,7 +234,8 @@ def floor():
     the way. Two broken gray lines fall less and less: the counting predictor
     limited to as many states as in training, and limited to nearly twice as
     many. DeBERTa ends just above the optimum, KERPLE near the longer limit,
-    and three encodings near the shorter limit or above it. RoPE rises steeply
+    three encodings near the shorter limit, and the learned table well above
+    it. RoPE rises steeply
     to the line of the model without positional encoding, far above all
     others; with a window, a dashed line, it ends near the shorter limit.
     """
@@ -280,7 +281,7 @@ def chances():
         "none": ("no positions", "-", COLORS["none"]),
         "RoPE": ("RoPE", "-", COLORS["RoPE"]),
     }
-    fig, ax = plt.subplots(figsize=(4.4, 2.6))
+    fig, ax = plt.subplots(figsize=(4.4, 3.1))
     values = {}
     for name, (label, style, color) in lines.items():
         probabilities = [

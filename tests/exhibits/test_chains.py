@@ -165,14 +165,15 @@ def distance(name, end, window=ALL):
     "evidence-chains-are-learned",
     "On Markov chains, in the second half of the training length, the excess loss of sinusoids, DeBERTa, "
     "Shaw, FIRE, Transformer-XL, CoPE, the clipped bias, T5, RoPE, xPos and KERPLE is at most 0.05 nats "
-    "in each seed, lowest with sinusoids; with Sandwich, the learned table and ALiBi it is 0.09 to 0.2, "
-    "and without positional encoding at least 0.6.",
+    "in each seed, lowest with sinusoids; with Sandwich, the learned table and ALiBi it is 0.09 to 0.2, on "
+    "average above 0.1, and without positional encoding at least 0.6.",
 )
 def test_chains_are_learned_within_the_trained_length():
     middling = ("Sandwich", "learned", "ALiBi")
     near = {*chains.WITHOUT} - {*middling, "none"}
     assert len(near) == 11
     assert max(near, key=lambda name: means(name, WITHIN).mean()) == "KERPLE"
+    assert all(means(name, WITHIN).mean() > 0.1 for name in middling)
     for name in near:
         assert (means(name, WITHIN) < 0.05).all()
         for farther in (*middling, "none"):

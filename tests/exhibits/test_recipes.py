@@ -39,6 +39,10 @@ def by_seed(name, end=FAR):
 def test_each_run_that_was_made_was_declared():
     grid = recipes.DECLARED["grid"]
     assert {*grid["encodings"]} == {*recipes.ENCODINGS} and len(recipes.ENCODINGS) == 8
+    smaller = ("RoPE", "none", "T5", "ALiBi", "KERPLE", "window + NoPE layer")
+    longer = ("RoPE", "none", "T5", "window + NoPE layer")
+    known = [*3 * recipes.ENCODINGS, *smaller, *longer, *6 * ["RoPE"]]  # as `known` says it
+    assert grid["known_runs"] == {name: known.count(name) for name in recipes.ENCODINGS}
     for method in plan()["recipes"]["methods"]:
         name, change = method.split(", ", 1)
         assert name in grid["encodings"]
@@ -158,7 +162,8 @@ def test_with_one_head_alibi_and_kerple_learn_less():
     "On Markov chains, from 512 to 1,024 states after training on 128, RoPE with the usual recipe is not "
     "distinguishable from the model without positional encoding. By the rule, RoPE's excess loss is lower "
     "with one head or a third of the step size, each with and without positions, or with a base of 500,000; "
-    "with four times the updates, or with four layers, it is higher. Without positional encoding, two "
+    "with four times the updates, or with four layers, it is higher, and with three layers, the two are "
+    "not distinguishable. Without positional encoding, two "
     "layers have an excess loss of at least 0.55 nats in the second half of the training length in each run.",
 )
 def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
@@ -168,6 +173,7 @@ def test_where_rope_ends_beside_no_positions_depends_on_the_recipe():
         assert compare(stored(f"RoPE, {recipe}"), stored(f"none, {recipe}")).better() is lower
     deep = {name: stored(f"{name}, 4 layers") for name in ("RoPE", "none")}
     assert compare(deep["none"], deep["RoPE"]).better() is True
+    assert compare(stored("none, 3 layers"), stored("RoPE, 3 layers")).better() is None
     assert deep["RoPE"].mean(1).min() > deep["none"].mean(1).max()
     assert by_seed("none", WITHIN).min() > 0.55
 
@@ -282,8 +288,10 @@ def test_the_excess_loss_of_every_run_rises():
     "ALiBi, KERPLE and DeBERTa's encoding have a lower excess loss than the Bayes-optimal predictor that "
     'sees only the last 128 states, in each of five seeds and by the rule for "better", and a lower one '
     "than with the usual number of updates. RoPE with four times the updates is not distinguishable from "
-    "RoPE with the usual number. In the second half of the training length, each of the eight methods has a "
-    "lower excess loss with four times the updates, by the rule.",
+    "RoPE with the usual number; the model without positional encoding, the window below a NoPE layer and "
+    "forget gates have a lower excess loss than with it. In the second half of the training length, each of "
+    "the eight methods has a lower excess loss with four times the updates, by the rule; two layers without "
+    "positional encoding have at least 0.5 nats there in each run.",
 )
 def test_with_more_updates_all_encodings_but_rope_use_distant_context():
     for name in ("T5", "ALiBi", "KERPLE", "DeBERTa"):
@@ -291,6 +299,9 @@ def test_with_more_updates_all_encodings_but_rope_use_distant_context():
         assert longer.mean(1).max() < counted().mean() - 0.03 and len(longer) == 5
         assert compare(longer, counted()).better() is True
         assert compare(longer, stored(name)).better() is True
+    for name in ("none", "window + NoPE layer", "forget gates"):
+        assert compare(stored(f"{name}, 4x updates"), stored(name)).better() is True
+    assert stored("none, 4x updates", WITHIN).mean(1).min() > 0.5
     assert compare(stored("RoPE, 4x updates"), stored("RoPE")).better() is None
     for name in recipes.ENCODINGS:
         assert compare(stored(f"{name}, 4x updates", WITHIN), stored(name, WITHIN)).better() is True
