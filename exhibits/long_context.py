@@ -168,14 +168,14 @@ def price():
     short texts and far beyond the training length.
 
     With unchanged RoPE, the bar for long texts is lower than the one for
-    short texts. With all hands slowed, both are low. With YaRN, which slows
-    only the slow hands, the bar for short texts is about as high as with
+    short texts. With all pairs slowed, both are low. With YaRN, which slows
+    only the slow pairs, the bar for short texts is about as high as with
     unchanged RoPE, and the one for long texts is higher.
     """
     ways = {
         "RoPE": "RoPE,\nunchanged",
-        "position interpolation": "all hands\nslowed",
-        "YaRN": "YaRN: slow\nhands slowed",
+        "position interpolation": "all pairs\nslowed",
+        "YaRN": "YaRN: slow\npairs slowed",
     }
     chances, best = {}, optimal_loss()
     bands = (("within", PRACTISED, -1, "C0"), ("far", EVALUATED, 1, "C1"))
