@@ -44,7 +44,7 @@ def reference(page, file, body):
         parts += [["## In a model", "", IN_A_MODEL], *placed(page, model)]
     parts += [["## Checked against"], peer_table(peers)]
     if rows:
-        parts += [["## Speed"], speed_table(machine, rows)]
+        parts += [["## Speed { data-search-exclude }"], speed_table(machine, rows)]
     return parts
 
 
