@@ -20,7 +20,7 @@ LEVELS = {
 }
 IDEA = "the-idea"  # the section of a chapter whose levels the table of contents names
 GLANCE = "at-a-glance"  # a box that nobody sees who stays in plain words
-OPEN = ("layman", "basic")  # how deep a page is open for a reader who has not chosen
+OPEN = ("basic",)  # how deep a page is open for a reader who has not chosen
 
 
 class LevelsExtension(Extension):

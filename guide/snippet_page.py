@@ -12,6 +12,7 @@ from guide import reference as stored
 
 IN_A_MODEL = "How to use it in a known model. A test does this with a small model and compares the outputs."
 UNSEARCHED = "data-search-exclude"
+OLDER = "†"  # in a row whose times are older than the code
 KEPT = {"anew": "nothing", "held": "tables"}
 
 
@@ -160,13 +161,15 @@ def peer_table(peers):
 def speed_table(machine, rows):
     """How fast a snippet is, in lines of Markdown."""
     lines = [f"| {' | '.join(cells)} |" for row in rows for cells in _speeds(row)]
+    changed = ", ".join(f"`{name}`" for name in sorted({name for row in rows for name in row["older"]}))
     return [
         f"Measured on {machine['date']} with torch {machine['torch']} on one thread of {machine['cpu']} "
         f"({machine['system']}). *Reused*: what the caller computes once and reuses. "
         "*Copies*: the time as a multiple of copying the output once. *Forward*, *backward* and "
         "*compiled* (forward through `torch.compile`): the time divided by that of the other implementation, "
         "which is the fastest in one of these columns; below one, this file is faster."
-        + ("" if machine["compiler"] else " There was no C++ compiler, so nothing was compiled."),
+        + ("" if machine["compiler"] else " There was no C++ compiler, so nothing was compiled.")
+        + (f" {OLDER}: measured before {changed} changed." if changed else ""),
         "",
         "| Work | Reused | Microseconds | Copies | Relative to | Forward | Backward | Compiled |",
         "|---|---|--:|--:|---|--:|--:|--:|",
@@ -185,7 +188,7 @@ def _speeds(row):
         copies += f", compiled {row['copies']['compiled']:.1f}"
     work = f"{row['what']}, {row['size']}"
     if row["older"]:
-        work += f" *(measured before {', '.join(f'`{name}`' for name in row['older'])} changed)*"
+        work += f" {OLDER}"
     own = [work, KEPT[row["story"]], f"{row['microseconds']['forward']:,.0f}", copies]
     for peer in row["peers"] or [{"name": "–", "less": None}]:
         beside = f"{peer['name']} (does less)" if peer["less"] else peer["name"]

@@ -11,10 +11,10 @@ const keep = __md_set;
   const LEVELS = ["layman", "basic", "intermediate", "advanced"];
   const BLOCKS = "details:is([class*=level-], [class*=from-])";
   const depthOf = (block) => LEVELS.findIndex((level) => block.matches(`.level-${level}, .from-${level}`));
-  /* Who asks for formulas has no need of the story; at the last level all is open. */
-  const untold = (level, block) => level === "intermediate" && block.matches(".level-layman");
+  /* The story is for those who ask for it, and at the last level all is open. */
+  const told = (level, block) => ["layman", "advanced"].includes(level) || !block.matches(".level-layman");
   const openTo = (level, block) => {
-    block.open = depthOf(block) <= LEVELS.indexOf(level) && !untold(level, block);
+    block.open = depthOf(block) <= LEVELS.indexOf(level) && told(level, block);
   };
 
   /* An address asks once: left in it, the question would overrule what is chosen later. */

@@ -32,10 +32,10 @@ def test_each_level_has_an_id_of_its_section(soup):
     ]
 
 
-def test_the_first_two_levels_are_open(soup):
+def test_the_basic_level_is_open(soup):
     text = f"# Page\n\n{LEVELS}".replace("??? level-adv", "???+ level-adv")
     opened = [d["id"] for d in soup(text).select("details[class*=level-]") if d.has_attr("open")]
-    assert opened == ["page-layman", "page-basic"]
+    assert opened == ["page-basic"]
 
 
 def test_no_two_levels_share_an_id(soup):
@@ -129,7 +129,7 @@ def test_up_to_the_end_of_plain_words_a_term_has_its_plain_meaning(here, soup):
     def titles(path, text):
         return [a["title"] for a in soup(text, path).select("a.term")]
 
-    assert titles("guide/a.md", text) == [plain, plain, full, full, "One."]
+    assert titles("guide/a.md", text) == [plain, plain, full, "One."]
     assert titles("index.md", "A query, a head.") == [plain, "One."]
     assert titles("guide/a.md", "A query.") == [full]
     assert titles("guide/a.md", "Copy this query:\n{ .answer }") == [], "whoever copies reads no further"

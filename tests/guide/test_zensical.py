@@ -28,7 +28,7 @@ def both(tmp_path_factory, additions):
 @each_of(
     ("name", "what", "count"),
     [
-        ("index.html", "details.level-layman#the-idea-layman[open]", 1),
+        ("index.html", "details.level-basic#the-idea-basic[open]", 1),
         ("index.html", "details.from-basic > details", 3),
         ("index.html", "details .beside pre", 4),
         ("index.html", ".place a", 4),

@@ -570,9 +570,11 @@ def test_the_longest_term_is_found(explained):
     assert [text for text, *_ in explained("An attention head.")] == ["attention head"]
 
 
-def test_each_section_explains_its_terms_itself(explained):
+def test_a_term_is_linked_once_on_a_page_and_again_outside_of_a_box_or_in_a_level(explained):
     text = "A query.\n\n## One\n\nA query.\n\n### Part\n\nQueries.\n\n## Two\n\nQueries."
-    assert [text for text, *_ in explained(text)] == ["query", "query", "Queries"]
+    assert [text for text, *_ in explained(text)] == ["query"]
+    boxes = '??? note "x"\n\n    A query.\n\nThe query.\n\n??? level-basic "y"\n\n    Queries.'
+    assert [text for text, *_ in explained(boxes)] == ["query", "query", "Queries"]
 
 
 def test_titles_of_others_hold_no_word_of_ours(here, soup):

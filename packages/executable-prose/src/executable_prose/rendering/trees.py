@@ -11,7 +11,9 @@ from executable_prose.errors import BuildFault
 
 
 class Terms(Treeprocessor):
-    """Link a term of the glossary to its meaning, at its first use in a section or a box.
+    """Link a term of the glossary to its meaning, at its first use on a page, and in each of its levels.
+
+    What stands in a box may be closed: a term that is met only there is linked again outside.
 
     Not on a page whose front matter has `glossary: false`.
     """
@@ -30,10 +32,10 @@ class Terms(Treeprocessor):
 
     def _walk(self, parent, met):
         for element in list(parent):
-            if element.tag == "h2":
-                met.clear()
-            elif element.tag in (*self.SENTENCES, *self.AROUND) and element.get("class") != "answer":
-                inner = set() if "level-" in element.get("class", "") else met
+            if element.tag in (*self.SENTENCES, *self.AROUND) and element.get("class") != "answer":
+                inner = met
+                if element.tag == "details":
+                    inner = set() if "level-" in element.get("class", "") else set(met)
                 self._mark(element, "text", element, inner)
                 self._walk(element, inner)
             self._mark(parent, "tail", element, met)
