@@ -42,6 +42,8 @@ def config(page, argument, body):
     classes = "".join(f"<option>{html.escape(kind)}</option>" for kind in kinds)
     return [
         '<section class="config" data-search-exclude>'
+        "<noscript><p>This box needs JavaScript. Without it, <code>python read_config.py config.json</code> "
+        "gives the same answer.</p></noscript>"
         '<label for="config-kind">Known models</label>'
         f'<select id="config-kind" class="filter"><option value="">Choose one, or paste below</option>'
         f'<optgroup label="As released">{options}</optgroup>'
