@@ -92,8 +92,8 @@ def matrix():
     x = torch.randn(HEADS, 24, WIDTH // HEADS)
     values, excess = {}, _excess_losses()
     print(
-        "| Method, paper | Enters | Parameters | Shift-invariant "
-        "| Text length | Excess loss | Used in |"
+        "| Method, paper | Text length | Excess loss | Shift-invariant "
+        "| Enters | Parameters | Used in |"
     )
     print("|---|---|--:|---|---|--:|---|")
     for row, (name, method) in zip(
@@ -108,11 +108,11 @@ def matrix():
             values[f"{name}_excess"] = far
         cells = (
             f"{row['method']}<br>{row['paper']}".removesuffix("<br>"),
-            row["enters"],
-            f"{_count(module):,}",
-            "no" if values[f"{name}_moves"] > 1e-3 else "yes",
             _longest(scores),
             "–" if far is None else f"{far:.2f}",
+            "no" if values[f"{name}_moves"] > 1e-3 else "yes",
+            row["enters"],
+            f"{_count(module):,}",
             row["used"],
         )
         print("|", *(f"{cell} |" for cell in cells))
