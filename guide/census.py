@@ -1,4 +1,4 @@
-"""```census```: every model type of the census but composites, to be narrowed by words and by facts.
+"""```census```: a table of every model type of the census but composites, to be narrowed and sorted.
 
 The rows also come as data/census.json, with a dictionary of their fields, and as data/census.csv.
 """
@@ -7,11 +7,15 @@ import csv
 import html
 import io
 import json
+import tomllib
 
+from executable_prose import project
+from executable_prose.reading import parsed
 from executable_prose.registry import built, directive
 from experiments.census.rows import FIELDS, UNSURE, census, composites, digest, rows, words
 
 DATA = "data/census"
+NAMES = "docs/models.toml"
 SOURCE = "https://github.com/huggingface/transformers/blob/v{version}/src/{file}#L{line}"
 OF_A_ROW = {
     "reads": "input: text, images, videos, sound, (time) series, vectors of a model, or unknown",
@@ -51,19 +55,30 @@ SAYS = {  # what a choice says, without and with
 }
 
 
+COLUMNS = ("Model type", "Positions", "Layout", "Base", "Scaling", "Window", "Context", "Date")
+NUMBERS = ("Base", "Window", "Context")  # sorted as numbers
+ADDED = {"learned": "learned table", "fixed": "fixed table", "convolution": "convolution"}
+BIASED = {"linear": "linear bias", "table": "bias table"}
+OPEN = "?"  # in a cell: unknown or disputed
+
+
 @directive("census")
 def table(page, argument, body):
-    """One block of HTML, so that a script can narrow it."""
-    parts = []
+    """One block of HTML, so that a script can narrow and sort it."""
+    heads = "".join(f'<th scope="col"{" data-number" * (head in NUMBERS)}>{head}</th>' for head in COLUMNS)
+    groups = []
     for given, heading in INPUTS.items():
         found = sorted((row for row in rows() if row.reads == given), key=lambda row: row.kind.lower())
-        parts += [f"<h2>{heading}</h2>", *map(_row, found)] if found else []
+        group = f'<tr class="group"><th colspan="9" scope="rowgroup">{heading}</th></tr>'
+        groups += [f"<tbody>{group}{''.join(map(_row, found))}</tbody>"] if found else []
     kinds = {"input": [*INPUTS], **{kind: _choices(name) for name, kind in FILTERS.items()}}
     data = " ".join(f'data-{kind}="{_all(values)}"' for kind, values in kinds.items())
     return [
         '<div class="register many" data-search-exclude>'
-        f'<p class="counted" data-filter="A model, a class, a word" {data}>{len(rows())} models,'
-        f" by input.</p>{''.join(parts)}</div>",
+        f'<p class="counted" data-filter="A model, a class, a word" data-named {data}>'
+        f"{len(rows())} model types, by input.</p>"
+        f'<table class="lines models"><thead><tr>{heads}<th scope="col" class="whole-row">All facts</th></tr>'
+        f"</thead>{''.join(groups)}</table></div>",
         _downloads(page),
     ]
 
@@ -101,12 +116,82 @@ def _downloads(page):
 
 def _row(row):
     data = {"input": [row.reads], **{kind: _values(row, name) for name, kind in FILTERS.items()}}
+    names = names_of(row.kind)
+    data |= {"names": names} if names else {}
     filters = " ".join(f'data-{kind}="{_all(values)}"' for kind, values in data.items())
     source = f' href="{_source(row)}"' if row.file else ""
-    told = html.escape("; ".join(words(row)))
+    cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in _cells(row))
+    return (
+        f'<tr {filters}><th scope="row"><a id="{row.kind}"{source}>{row.kind}</a></th>{cells}'
+        f'<td class="whole-row"><details><summary>All facts: {row.kind}</summary>'
+        f"<p>{html.escape(_told(row))}</p></details></td></tr>"
+    )
+
+
+def names_of(kind):
+    """Names of released models that run the code of a type, from docs/models.toml."""
+    return parsed(tomllib.loads, project.ROOT / NAMES)["names"].get(kind, [])
+
+
+def _told(row):
+    """All that is known of a row, as sentences."""
     dates = "".join(f" {_DATED[name]} {row.dates[name][0]}." for name in _DATED if name in row.dates)
     whole = f" Part of {', '.join(row.part_of)}." if row.part_of else ""
-    return f'<p {filters}><a id="{row.kind}"{source}>{row.kind}</a>: {told}.{dates}{whole}</p>'
+    names = names_of(row.kind)
+    run = f" Used by {', '.join(names)}." if names else ""
+    return f"{'; '.join(words(row))}.{dates}{whole}{run}"
+
+
+def _cells(row):
+    """Return the cells after the name."""
+    known = {name: row.value(name) for name in FIELDS}
+    date = next((row.dates[name][0] for name in _DATED if name in row.dates), "")
+    return (
+        _positions(row, known),
+        _listed(known["layout"], str),
+        _listed(known["base"], "{:,.0f}".format),
+        _listed(known["scaling"], str),
+        _window(row, known),
+        f"{known['context']:,}" if known["context"] else "",
+        date,
+    )
+
+
+def _positions(row, known):
+    """How positions enter, in a few words."""
+    if known["attention"] == "no":
+        return "no attention"
+    found = [_turns(row, known)] if known["rotation"] == "yes" else []
+    found += [ADDED[known["added"]]] if known["added"] in ADDED else []
+    found += [BIASED[known["biased"]]] if known["biased"] in BIASED else []
+    found += ["inside the score"] if known["in_score"] == "yes" else []
+    if found:
+        return " + ".join(found)
+    marks = {known[name] for name in ("rotation", "added", "biased", "in_score")}
+    return next((word for word in ("disputed", "unknown") if word in marks), "none")
+
+
+def _turns(row, known):
+    """RoPE, whether of whole heads and in which layers."""
+    share, bare = known["share"], known["bare"]
+    partly = "partial " if isinstance(share, list) and share != [1.0] else ""
+    some = f" in {row.layers - len(bare)} of {row.layers} layers" if isinstance(bare, list) and bare else ""
+    return f"{partly}RoPE{some}"
+
+
+def _listed(value, said):
+    if value in UNSURE:
+        return OPEN
+    return ", ".join(map(said, value or ()))
+
+
+def _window(row, known):
+    """Its length where the configuration names one, and in how many layers."""
+    value = known["windows"]
+    if not value or value in UNSURE:
+        return OPEN if value else ""
+    layers = f"{len(value)} of {row.layers} layers" if row.layers else f"{len(value)} layers"
+    return f"{known['window']:,} in {layers}" if known["window"] else layers
 
 
 _DATED = {"released": "Released", "paper": "Paper"}

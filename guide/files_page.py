@@ -1,30 +1,39 @@
-"""```files```: every snippet, by where it enters, and all as one archive."""
+"""```files```: every snippet in a table to filter and sort, by where it enters, and all as one archive."""
 
+import html
 import io
+import re
+import tomllib
 import zipfile
 
-from executable_prose import symbols
+from executable_prose import project, symbols, syntax
+from executable_prose.reading import parsed
 from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
 from guide import heads
 from guide import reference as stored
 
 NAME = "snippets.zip"
+METHODS = "docs/guide/choosing.toml"  # says which models use a method
+COLUMNS = ("File", "What it does", "Used in", "Checked against", "Lines", "Copies", "Relative to the fastest")
+NUMBERS = COLUMNS[4:]
 
 
 @directive("files")
 def files(page, argument, body):
-    """The archive, where the build writes it; then a table for each group."""
+    """The archive, where the build writes it; then one table, which a script narrows and sorts."""
     try:
         groups = stored.groups()
-        parts = [[f"## {title}", "", *_table(page, names)] for title, names in groups.items()]
+        bodies = "".join(_group(page, title, names) for title, names in groups.items())
     except (symbols.SymbolError, stored.ResultsError) as error:
         raise DirectiveError(str(error)) from None
-    if not page.addresses["data"]:
-        return parts
+    heads = "".join(f'<th scope="col"{" data-number" * (head in NUMBERS)}>{head}</th>' for head in COLUMNS)
+    count = sum(map(len, groups.values()))
+    archive = f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>.</p>' * page.addresses["data"]
     return [
-        f'<p>All of them: <a href="{page.up()}{NAME}">{NAME}</a>.</p>',
-        *parts,
+        f'{archive}<div class="register one" data-search-exclude><p class="counted"'
+        f' data-filter="RoPE, rotary, YaRN, ALiBi, a model, a word">{count} files, by what they do.</p>'
+        f'<table class="lines files"><thead><tr>{heads}</tr></thead>{bodies}</table></div>'
     ]
 
 
@@ -56,30 +65,50 @@ def archive(files, site):
     return made.getvalue()
 
 
-def _table(page, names):
-    return [
-        "| File | Lines | Checked against | Copies | Beside the fastest |",
-        "|---|--:|---|--:|--:|",
-        *(f"| {' | '.join(_cells(page, name))} |" for name in names),
-    ]
+def _group(page, title, names):
+    anchor = title.lower().replace(" ", "-")
+    head = f'<tr class="group"><th colspan="7" scope="rowgroup" id="{anchor}">{title}</th></tr>'
+    return f"<tbody>{head}{''.join(_row(page, name) for name in names)}</tbody>"
 
 
-def _cells(page, name):
+def _row(page, name):
+    """A line of the table; a search finds it by what its page says of it, too."""
+    cells = "".join(
+        f'<td data-name="{head}">{cell}</td>' if cell else "<td></td>"
+        for head, cell in zip(COLUMNS[1:], _cells(name), strict=True)
+    )
+    words = html.escape(_description(name))
+    link = f'<a href="{page.up()}reference/{name}/">{name}.py</a>'
+    return f'<tr data-words="{words}"><th scope="row">{link}</th>{cells}</tr>'
+
+
+def _cells(name):
     file = f"snippets/{name}.py"
-    what = f"[{name}.py]({page.to(heads.reference_page(file))})<br>{stored.sentence(file)}"
     packages = {peer.partition(".")[0].replace("_", "-") for peer, *_ in stored.peers(name)}
     against = ", ".join(sorted(packages)) or "its definition"
-    against = f"<span>{against}</span>"  # where no word is one of the glossary's
-    return what, str(len(symbols.find(file).lines)), against, *_speed(name)
+    lines = str(len(symbols.find(file).lines))
+    return html.escape(stored.sentence(file)), _used(name), against, lines, *_speed(name)
+
+
+def _used(name):
+    """The models that the page on choosing names for a method."""
+    methods = parsed(tomllib.loads, project.ROOT / METHODS)["method"]
+    used = next((row["used"] for row in methods if row["snippet"] == name), "")
+    return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", used).strip("–")
+
+
+def _description(name):
+    front, _ = parsed(syntax.front_matter, project.DOCS / f"reference/{name}.md")
+    return " ".join(front.get("description", "").removesuffix("Copy the file.").split())
 
 
 def _speed(name):
     """The fewest copies of any work, and the range of all work beside the fastest that does the same."""
     rows = _held(stored.speed(name)[1])
     if not rows:
-        return "–", "–"
+        return "", ""
     copies = min(row["copies"]["forward"] for row in rows)
-    older = " *(before a change)*" if any(row["older"] for row in rows) else ""
+    older = " <em>(before a change)</em>" if any(row["older"] for row in rows) else ""
     return f"{copies:.1f}{older}", _beside(rows)
 
 
@@ -92,4 +121,4 @@ def _held(rows):
 def _beside(rows):
     same = [[peer["forward"] for peer in row["peers"] if not peer["less"]] for row in rows]
     ratios = sorted(max(each) for each in same if each)
-    return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (*ratios[:1], *ratios[-1:]))) or "–"
+    return " to ".join(dict.fromkeys(f"{ratio:.2f}" for ratio in (*ratios[:1], *ratios[-1:])))

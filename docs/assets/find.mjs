@@ -94,8 +94,9 @@ export class Finder {
     const how = { ...LOOSE, fuzzy, boost, boostTerm: (form) => weights.get(form), tokenize: () => [...weights.keys()] };
     const found = this.index.search(query, how).map(({ id, score, queryTerms, terms }) => {
       const met = new Set(asked.filter((each) => queryTerms.some((form) => each.weights.has(form))));
+      const whole = new Set(asked.filter((each) => terms.some((form) => each.weights.get(form) === 1)));
       const factor = (this.documents.get(id).weight ?? 1) * (0.3 + met.size / asked.length);
-      return { id, score: score * factor, asked, met, forms: shown(met, terms) };
+      return { id, score: score * factor, asked, met, whole, forms: shown(met, terms) };
     });
     return found.sort((one, other) => other.score - one.score);
   }

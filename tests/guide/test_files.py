@@ -1,17 +1,18 @@
 """The page that lists all files: nothing is left out, and the archive has the same bytes each time."""
 
 import io
-import re
 import time
 import zipfile
 from types import SimpleNamespace
 
 import pytest
+from bs4 import BeautifulSoup
 
 from executable_prose import project
 from executable_prose.rendering.directives.code import DirectiveError
 from guide import heads
 from guide.files_page import archive, files
+from guide.reference import groups
 
 SNIPPETS = sorted(f"snippets/{path.name}" for path in (project.ROOT / "snippets").glob("[!_]*.py"))
 SITE = "https://someone.github.io/guide/"
@@ -22,18 +23,31 @@ PAGE = SimpleNamespace(
 )
 
 
+def rows():
+    (made,) = files.shown(PAGE, "", [])
+    found = BeautifulSoup(made, "html.parser").select("tr[data-words]")
+    return {row.a.text.removesuffix(".py"): row for row in found}
+
+
 def test_every_snippet_has_a_line_with_its_own_words_and_length():
-    _, *tables = files.shown(PAGE, "", [])
-    lines = [line for table in tables for line in table if line.startswith("| [")]
-    named = [
-        re.match(r"\| \[(\w+)\.py\]\((\w+)\.md\)<br>(.+\.) \| (\d+) \|", line).groups() for line in lines
-    ]
-    assert sorted(f"snippets/{name}.py" for name, *_ in named) == SNIPPETS
-    for name, page, says, length in named:
+    found = rows()
+    assert sorted(f"snippets/{name}.py" for name in found) == SNIPPETS
+    for name, row in found.items():
         text = (project.ROOT / f"snippets/{name}.py").read_text("utf-8")
-        assert page == name
-        assert " ".join(text.split('"""')[1].split()).startswith(says)
+        does, _, _, length, *_ = (cell.text for cell in row.find_all("td"))
+        assert row.a["href"] == f"../reference/{name}/"
+        assert " ".join(text.split('"""')[1].split()).startswith(does)
         assert int(length) == len(text.splitlines())
+        assert len(row["data-words"]) > 40 and "Copy the file" not in row["data-words"]
+
+
+def test_a_line_names_the_models_that_use_its_method_and_the_page_its_groups():
+    used = {name: row.find_all("td")[1].text for name, row in rows().items()}
+    assert used["rope"] == "Llama, Mistral, Qwen3" and used["shaw"] == "wav2vec2-BERT"
+    assert used["fire"] == used["benchmark"] == ""
+    (made,) = files.shown(PAGE, "", [])
+    heads = [head["id"] for head in BeautifulSoup(made, "html.parser").select("tr.group > th")]
+    assert heads == [title.lower().replace(" ", "-") for title in groups()]
 
 
 def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(monkeypatch):
@@ -42,25 +56,18 @@ def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(m
         work = {"what": what, "size": "", "story": story}
         return work | {"copies": {"forward": copies}, "peers": peers, "older": older}
 
-    rows = [
+    asked = {"alibi": [row("a", "held", 2.0, 0.5, older=["x"])]}
+    asked["rope"] = [
         row("a", "anew", 0.1, 9.0),  # not as it is used
         row("a", "held", 5.0, 0.4, 0.5, -3.0),
         row("b", "anew", 3.0, 1.25, 1.0),
         row("c", "anew", 4.0, -0.1),
     ]
-    asked = {}
     monkeypatch.setattr("guide.reference.speed", lambda snippet: (None, asked.get(snippet, [])))
-    asked["rope"] = rows
-    asked["alibi"] = [row("a", "held", 2.0, 0.5, older=["x"])]
-    cells = {
-        line[3:].split("]")[0]: line.split(" | ")[-2:]
-        for table in files.shown(PAGE, "", [])[1:]
-        for line in table
-        if line.startswith("| [")
-    }
-    assert cells["rope.py"] == ["3.0", "0.50 to 1.25 |"]
-    assert cells["alibi.py"] == ["2.0 *(before a change)*", "0.50 |"]
-    assert cells["xpos.py"] == ["–", "– |"]
+    cells = {name: [cell.text for cell in row.find_all("td")[-2:]] for name, row in rows().items()}
+    assert cells["rope"] == ["3.0", "0.50 to 1.25"]
+    assert cells["alibi"] == ["2.0 (before a change)", "0.50"]
+    assert cells["xpos"] == ["", ""]
 
 
 @pytest.mark.parametrize("site", [SITE, ""])
@@ -77,8 +84,8 @@ def test_the_archive_holds_the_files_as_they_are_handed_out_and_its_bytes_never_
 
 
 def test_the_page_leads_to_the_archive():
-    link, *_ = files.shown(PAGE, "", [])
-    assert '<a href="../snippets.zip">' in link
+    (made,) = files.shown(PAGE, "", [])
+    assert '<a href="../snippets.zip">' in made
 
 
 def test_a_file_that_is_in_the_navigation_and_not_there_is_refused(monkeypatch):

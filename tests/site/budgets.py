@@ -18,6 +18,8 @@ DEFAULT = Budget()
 PER_PAGE: dict[str, Budget] = {
     # Every claim of the guide with the source of its tests: it grows with what is held.
     "claims/": Budget(bytes=340_000, elements=8_000),
+    # A table of every model type: a cell is an element.
+    "models/": Budget(elements=9_000),
     # The chapter with most figures, beside a navigation that grows with the guide.
     "guide/long-context/": Budget(elements=4_100),
     # The longest files, in colours: a name is an element.

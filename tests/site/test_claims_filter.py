@@ -17,14 +17,25 @@ def test_claims_can_be_narrowed_to_those_with_some_words(visit):
     page = visit("claims/").page
     field, told = page.locator(".filter"), page.locator(".counted")
     before, order = told.inner_text(), page.locator("article").inner_text()
+    folds = page.locator("details.chapter")
+    assert folds.count() > 20 and page.locator("details.chapter[open]").count() == 0
     field.fill("rope OFFSET")
     expect(told).to_have_text(re.compile(r" with these words\.$"))
-    texts = page.evaluate(SHOWN, "article p:has(> strong), article p:has(> a[href^='#']:first-child)")
+    texts = page.evaluate(SHOWN, "article p.held, article p:has(> a[href^='#']:first-child)")
     assert len(texts) > 3 and all("rope" in text.lower() and "offset" in text.lower() for text in texts)
     assert page.evaluate(SHOWN, "article h2") == []
     field.fill("")
     expect(told).to_have_text(before)
     assert page.locator("article").inner_text() == order
+
+
+def test_a_link_to_a_claim_opens_its_fold_with_and_without_scripts(visit):
+    for javascript in (True, False):
+        page = visit("claims/#evidence-rope-by-recipe", javascript=javascript).page
+        claim = page.locator("p#evidence-rope-by-recipe")
+        expect(claim).to_be_visible()
+        expect(claim).to_be_in_viewport()
+        assert page.locator("details.chapter[open]").count() == 1
 
 
 def test_the_register_can_be_narrowed_by_words_of_an_error_and_by_choices(visit):
@@ -74,8 +85,6 @@ def test_the_register_can_be_narrowed_by_words_of_an_error_and_by_choices(visit)
             "IndexError: index out of range in self " + "x" * 10_000,
             "max_position_embeddings is 514",
         ),
-        ("models/", "gpt-neox", "gpt_neox: "),
-        ("models/", "Gemma 3", "gemma3_text: "),
     ],
 )
 def test_rows_are_found_by_what_people_type(visit, where, words, first):

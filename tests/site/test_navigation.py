@@ -40,3 +40,12 @@ def test_nothing_lies_over_a_link_of_the_sidebar(visit, where, width):
         links, over = page.evaluate(OVER)
         assert links > 3
         assert over == []
+
+
+def test_the_list_of_hits_is_a_stop_of_the_keyboard_only_while_it_is_seen(visit):
+    page = visit("glossary/").page
+    hits = page.locator(".md-search__scrollwrap")
+    focused = "(each) => { each.focus(); return document.activeElement === each; }"
+    assert not hits.evaluate(focused)
+    page.locator("[data-md-component=search-query]").focus()
+    page.wait_for_function(f"(each) => ({focused})(each)", arg=hits.element_handle())

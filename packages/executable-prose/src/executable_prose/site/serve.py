@@ -70,7 +70,8 @@ class Site:
         self.files = config.plugins.on_files(self.files, config=config)
         shared.host = self
         set_exclusions(self.files, config)
-        self.nav = get_navigation(self.files, config)
+        nav = get_navigation(self.files, config)
+        self.nav = config.plugins.on_nav(nav, config=config, files=self.files)
         for page in Path(config.site_dir).rglob("*.html"):  # as it was before, or of a page that is gone
             page.unlink()
         self.files.copy_static_files(dirty=True, inclusion=InclusionLevel.is_in_serve)

@@ -1,6 +1,8 @@
-"""```claims```: every claim, under each page that states it."""
+"""```claims```: every claim, in a fold for each page that states it."""
 
 import html
+
+from markdown.extensions.toc import slugify, unique
 
 from executable_prose import symbols
 from executable_prose.claims import ClaimError, by_page, citations, registry, title, unstated
@@ -8,7 +10,7 @@ from executable_prose.registry import Parts, directive
 from executable_prose.rendering.directives.code import FOLD, DirectiveError, box
 from executable_prose.rendering.page import Page
 
-UNSEARCHED = '{: data-search-exclude="" }'  # the pages that state it are found by what it says
+UNSEARCHED = 'data-search-exclude=""'  # the pages that state it are found by what it says
 
 
 @directive("claims")
@@ -24,11 +26,13 @@ def claims(page: Page, argument: str, body: list[str]) -> Parts:
     for id in stated.keys() - known.keys():
         raise DirectiveError(f"no test holds the claim {id!r} of docs/{stated[id][0]}")
     tests = sum(len(claim.tests) for claim in known.values())
+    names: set[str] = set()
     parts: list[str | list[str]] = [f'<p class="counted">{len(known)} claims, {tests} tests.</p>']
     for chapter, ids in by_page(stated).items():
-        parts.append([f"## {title(chapter)}"])
+        parts.append(f'<details class="chapter">{_heading(title(chapter), len(ids), names)}')
         for id in ids:
             parts += _claim(page, known[id], stated[id], chapter)
+        parts.append("</details>")
     return parts
 
 
@@ -41,15 +45,25 @@ def _told(copy, argument, body):
     return made
 
 
+def _heading(words, count, names):
+    """Return the summary of a fold. A heading of Markdown has a link, which a summary may not contain."""
+    name = unique(slugify(words, "-"), names)
+    return (
+        f'<summary><h2 id="{name}">{html.escape(words)}</h2>'
+        f"<span data-search-exclude>{count} claim{'s' * (count > 1)}</span></summary>"
+    )
+
+
 def _claim(page, claim, paths, chapter):
-    """All of it where it is stated first, elsewhere its sentence."""
+    """All of it where it is stated first, elsewhere its sentence; a mark says which of them has the tests."""
     place = f"{page.to(chapter)}#states-{claim.id}"
     if chapter != paths[0]:
         said = f"[{claim.statement}](#{claim.id}) Stated in [{title(chapter)}]({place}), too."
-        return [[said, UNSEARCHED]]
+        return [[said, f"{{: {UNSEARCHED} }}"]]
     links = ", ".join(f"[{title(path)}]({page.to(path)}#states-{claim.id})" for path in paths)
-    sentence = f"**{claim.statement}**{{: #{claim.id} }} Stated in {links}."
-    return [[sentence, UNSEARCHED], *(_test(page, test) for test in claim.tests)]
+    sentence = f"{claim.statement} Stated in {links}."
+    held = f"{{: #{claim.id} .held {UNSEARCHED} }}"
+    return [[sentence, held], *(_test(page, test) for test in claim.tests)]
 
 
 def _test(page, test):
