@@ -6,7 +6,7 @@ import pytest
 
 from executable_prose import goldens
 from executable_prose.execution.results import Results, exhibit_names
-from executable_prose.figures.svg import standalone
+from executable_prose.figures.standalone import standalone
 from executable_prose.project import DOCS, ROOT
 from tests.exhibits.common import GOLDENS
 

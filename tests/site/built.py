@@ -83,10 +83,19 @@ class BuiltSite:
             self._soups[path] = BeautifulSoup(html, "html.parser")
         return self._soups[path]
 
+    @cached_property
+    def apart(self):
+        """Pages for other sites and for the classroom, in which nobody navigates."""
+        return [
+            f"{file.parent.relative_to(self.root).as_posix()}/"
+            for file in self.root.glob("embed/*/index.html")
+        ] + ["slides/"]
+
     def html_files(self):
-        """Every page in the folder, in the sitemap or not, named as above."""
+        """Every page in the folder, in the sitemap or not, named as above, but those apart."""
         files = sorted(file.relative_to(self.root) for file in self.root.rglob("*.html"))
-        return [re.sub(r"(^|/)index\.html$", r"\1", file.as_posix()) for file in files]
+        names = [re.sub(r"(^|/)index\.html$", r"\1", file.as_posix()) for file in files]
+        return [name for name in names if name not in self.apart]
 
     def anchors(self, path):
         """Names of places in a page, without parsing it: a link may lead to any page."""

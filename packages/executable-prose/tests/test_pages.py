@@ -74,10 +74,26 @@ def test_an_exhibit_that_only_prints_is_what_it_printed_and_its_code(soup, text)
 @pytest.mark.parametrize(
     ("path", "up"), [("index.md", ""), ("guide/a.md", "../../"), ("labs/index.md", "../")]
 )
-def test_a_figure_offers_its_data_where_the_build_writes_them(soup, monkeypatch, path, up):
+def test_a_figure_offers_what_the_build_writes_of_it(soup, monkeypatch, path, up):
     monkeypatch.setenv("FIGURE_DATA", "true")
-    offered = soup("```exhibit lines.rising\nA caption.\n```", path).select(".place a")
-    assert offered[0]["href"] == f"{up}data/lines.rising.csv"
+    html = soup("```exhibit lines.rising\nA caption.\n```\n\n```exhibit lines.both\n```", path)
+    taken, bare = html.select("details.code")
+    assert taken.summary.text.startswith("Take it") and "PNG" in taken.summary["title"]
+    assert taken.select_one("p")["class"] == ["take"], "first of all"
+    assert {link.text: link["href"] for link in taken.select(".take a")} == {
+        "SVG": f"{up}data/lines.rising.svg",
+        "PNG": f"{up}data/lines.rising.png",
+        "CSV": f"{up}data/lines.rising.csv",
+        "Embed": f"{up}embed/lines.rising/#embed",
+        "Cite": f"{up}embed/lines.rising/#cite",
+    }
+    assert not bare.select("a"), "without a caption, nothing has the id of the figure"
+
+
+def test_a_figure_without_data_offers_no_table(soup, monkeypatch):
+    monkeypatch.setenv("FIGURE_DATA", "true")
+    html = soup("```exhibit lines.both show=figure\nA caption.\n```")
+    assert [link.text for link in html.select(".take a")] == ["SVG", "PNG", "Embed", "Cite"]
 
 
 def test_an_exhibit_without_a_caption_has_none(soup):

@@ -6,7 +6,8 @@ import pytest
 from PIL import Image
 
 from executable_prose.figures import svg
-from executable_prose.site import social_cards
+from executable_prose.figures.standalone import SVG
+from executable_prose.site import pictures, social_cards
 
 PAGE = """---
 title: Lines
@@ -39,13 +40,12 @@ def figure():
     plt.close(fig)
 
 
-def test_its_words_stand_at_the_left_and_the_figure_at_the_right(figure, tmp_path):
+def test_its_words_stand_at_the_left_and_the_figure_at_the_right(figure, here):
     square = '<rect width="1" height="1" fill="#c44e00"/>'
-    mark = f'<svg xmlns="{svg.SVG}" viewBox="0 0 1 1">{square}</svg>'
+    mark = f'<svg xmlns="{SVG}" viewBox="0 0 1 1">{square}</svg>'
 
     def drawn(*parts):
-        social_cards.draw(*parts).write_to_png(str(tmp_path / "card.png"))
-        with Image.open(tmp_path / "card.png") as card:
+        with Image.open(pictures.png(social_cards.draw(*parts), *social_cards.SIZE)) as card:
             assert card.size == social_cards.SIZE
             return np.asarray(card.convert("RGB")).astype(int)
 

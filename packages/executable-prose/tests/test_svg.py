@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 from executable_prose.figures import svg
+from executable_prose.figures.standalone import standalone
 from executable_prose.rendering.directives.code import described
 
 SEARCHED_NOT = " data-search-exclude"
@@ -213,7 +214,7 @@ def test_all_text_has_the_size_that_the_page_gives_it():
     axes.set_title("small", fontsize=5)
     axes.tick_params(labelsize=20)
     assert "font-size" not in drawn(figure)
-    assert f"font-size:{svg.SIZE}px" in svg.standalone(drawn(figure))
+    assert f"font-size:{svg.SIZE}px" in standalone(drawn(figure))
 
 
 def test_a_narrow_figure_is_no_larger_than_others():

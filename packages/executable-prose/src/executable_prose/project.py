@@ -58,6 +58,7 @@ class Settings:
     tests: tuple[str, ...] = ("tests",)  # folders of those that hold claims
     additions: str = ""  # a module that registers what pages can say besides
     cards: tuple[str, ...] = ("**/*.md",)  # pages that have a picture of their own for those who link to them
+    licence: str = ""  # of figures, named where one is taken away
     notebooks: Notebooks = Notebooks()
 
     @property

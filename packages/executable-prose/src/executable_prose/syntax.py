@@ -143,6 +143,12 @@ def exhibits(text: str) -> list[str]:
     return [(block.argument.split() or [""])[0] for block in _of(text, "exhibit")]
 
 
+def drawn(text: str) -> list[str]:
+    """The exhibits of which a page shows the figure under a caption, if they draw one."""
+    asked = (block.argument.split() for block in _of(text, "exhibit") if any(block.body))
+    return [words[0] for words in asked if words[1:] in ([], ["show=figure"]) and words]
+
+
 def named(text: str) -> set[str]:
     """The exhibits and labs of which a page shows something, labs as `lab-name`."""
     values = (match[1].rpartition(".")[0] for match in re.finditer(VALUE, _prose(text)))

@@ -159,6 +159,7 @@ RESULTS = {
     "lines__rising": {
         "figure": '<svg class="figure" role="img"><text>up</text></svg>',
         "values": {"end": 0.61803, "tiny": -2.5e-7, "big": 1.5e12, "count": 12, "share": 0.25, "yes": True},
+        "data": "panel\n1\n",
     },
     "words__spoken": {"output": "one < two\n  three\n", "values": {"method": "one-three", "name": "e"}},
     "lines__both": {"figure": '<svg class="figure" role="img"></svg>', "output": "also printed\n"},

@@ -27,21 +27,10 @@ from matplotlib.ticker import LogFormatterSciNotation
 from numpy import nan, ndenumerate
 from numpy.ma import filled
 
-# matplotlib's colour as it stands in SVG -> its CSS variable
-ROLES = {
-    "#000000": "--ink",
-    "#ffffff": "--paper",
-    "#808080": "--muted",
-    "#0060a8": "--blue",
-    "#c44e00": "--orange",
-    "#007a5a": "--green",
-    "#a3477f": "--purple",
-    "#8a6400": "--ochre",
-    "#5f6f7f": "--slate",
-}
+from executable_prose.figures.palette import ROLES, SIZE
+
 SERIES = [color for color in ROLES if color not in ("#000000", "#ffffff", "#808080")]
 MAPS = ("amount", "signed")
-SVG = "http://www.w3.org/2000/svg"
 LIVE = "live-"  # begins the id of an artist that a live figure moves
 LINK = re.compile(r"https?://|[^:]*$")
 MOST = 500_000  # characters of SVG in one figure
@@ -49,7 +38,6 @@ MARKS = ("path", "text", "image", "use")  # elements of SVG that a reader sees
 ORANGE, BLUE = (0.88, 0.42, 0.08), (0.10, 0.48, 0.80)
 
 WIDTH = 4.4  # inches; that of every figure, whatever part of it is drawn on
-SIZE = 10.5  # points; 12 px on the page where WIDTH is as wide as a phone
 LEAST = 1 / 6  # inches; a line of text
 BEYOND = 0.1  # inches; so far text may reach over the edge, whose letters are not measured exactly
 
@@ -212,14 +200,6 @@ def _check_colormaps(figure):
         name = image.get_cmap().name
         if image.get_array().ndim == 2 and name in matplotlib.colormaps and name not in MAPS:
             raise FigureError(f"the figure uses the colour map {name!r}; expected {' or '.join(MAPS)}")
-
-
-def standalone(svg: str) -> str:
-    """The same figure as a file of its own: light colours on white."""
-    for color, variable in ROLES.items():
-        svg = svg.replace(f"var({variable})", color)
-    style = f"background:white;font-family:sans-serif;font-size:{SIZE}px"
-    return svg.replace("<svg ", f'<svg xmlns="{SVG}" style="{style}" ', 1)
 
 
 def data(figure: "matplotlib.figure.Figure") -> str:

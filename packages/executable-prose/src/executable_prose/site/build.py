@@ -28,9 +28,16 @@ from mkdocs.config import load_config
 from executable_prose import input_checks, project, registry
 from executable_prose.command import temporary
 from executable_prose.errors import BuildFault
-from executable_prose.execution.results import exhibit_names
-from executable_prose.outcome import Unavailable
-from executable_prose.site import ahead, assets, csp, markdown_copies, process, social_cards, styles
+from executable_prose.site import (
+    ahead,
+    assets,
+    csp,
+    figure_files,
+    markdown_copies,
+    process,
+    social_cards,
+    styles,
+)
 from executable_prose.site.shared import Build
 
 ATTEMPTS = 3  # to build from one state of the project
@@ -76,13 +83,14 @@ def make(site: Path, zensical: bool = False, build: Build | None = None) -> int:
 
 def _whole(made, zensical, build):
     """Make the whole site in a folder and return the exit code."""
+    os.environ.update(_environment())
     if code := _by_zensical(made) if zensical else _by_mkdocs(made, build):
         return code
     registry.load(project.settings().additions)
     assets.write(made)
     markdown_copies.write(made, build.results)
     social_cards.write(made, build.results)
-    _write_data(made, build.results)
+    figure_files.write(made, build.results)
     # Stemmers of other languages, a megabyte under other licences: no page asks for one.
     shutil.rmtree(made / "assets/javascripts/lunr", ignore_errors=True)
     try:
@@ -152,7 +160,6 @@ def _mark(folder):
 
 def _by_mkdocs(site, build):
     """As its own command does, which hands no build to pages."""
-    os.environ.update(_environment())
     said = logging.StreamHandler()
     said.setFormatter(logging.Formatter("%(levelname)-8s-  %(message)s"))
     log = logging.getLogger("mkdocs")
@@ -178,20 +185,8 @@ def _by_mkdocs(site, build):
 def _by_zensical(site):
     """It builds within the project alone, where mkdocs.yml says."""
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
-    environment = _environment() | {"SITE_DIR": str(site.relative_to(project.ROOT))}
+    environment = os.environ | {"SITE_DIR": str(site.relative_to(project.ROOT))}
     return subprocess.run(command, cwd=project.ROOT, env=environment, check=False).returncode
-
-
-def _write_data(site, results):
-    """What each figure shows, for those who want to draw it themselves."""
-    (site / "data").mkdir()
-    for name in exhibit_names():
-        try:
-            data = results.get(name).get("data")
-        except Unavailable as error:  # of an exhibit that no page shows
-            sys.exit(str(error))
-        if data:
-            (site / "data" / f"{name}.csv").write_text(data, encoding="utf-8")
 
 
 def _tidy(site):

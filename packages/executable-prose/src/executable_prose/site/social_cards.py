@@ -1,22 +1,20 @@
 """What stands for a page where a link to it is shared: its title, a sentence, and its first figure."""
 
-import hashlib
 import html
 import re
 import shutil
 import textwrap
 from pathlib import Path
-from typing import Any
 
 from executable_prose import project, syntax
 from executable_prose.execution.results import Results
-from executable_prose.site import markdown_copies
+from executable_prose.figures.standalone import standalone
+from executable_prose.site import markdown_copies, pictures
+from executable_prose.site.pictures import SANS, SERIF
 
 SIZE = WIDTH, HEIGHT = 1200, 630  # px, as those who show them ask for
 LONGEST = 150  # letters of a sentence
-TITLE, WORDS = "DejaVu Serif", "DejaVu Sans"
 PAPER, INK, QUIET = "#fffdf8", "#1b2430", "#4c545e"
-FILES = {(TITLE, True): "DejaVuSerif-Bold.ttf", (WORDS, False): "DejaVuSans.ttf"}
 CARD = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}">
 <rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>{{parts}}</svg>"""
 
@@ -30,8 +28,8 @@ def write(site: Path, results: Results) -> None:
             continue
         text = path.read_text(encoding="utf-8")
         if svg := _first_figure(text, results):
-            file = _drawn(*words(text), svg, drawn)
-            shutil.copy(file, site / markdown_copies.folder(path) / "card.png")
+            card = draw(*words(text), svg, drawn)
+            shutil.copy(pictures.png(card, *SIZE), site / markdown_copies.folder(path) / "card.png")
 
 
 def words(text: str) -> tuple[str, str]:
@@ -47,35 +45,16 @@ def _first_figure(text, results):
     return next(filter(None, figures), None)
 
 
-def _drawn(*parts):
-    """The file of a card in the cache."""
-    decided_by = [*parts, Path(__file__).read_text(encoding="utf-8")]
-    digest = hashlib.sha256(repr(decided_by).encode()).hexdigest()[:16]
-    file = project.ROOT / ".cache" / "cards" / f"{digest}.png"
-    if not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draw(*parts).write_to_png(str(file))
-    return file
-
-
-def draw(title: str, sentence: str, svg: str, mark: str = "") -> Any:
-    """The card as pixels; the mark is the site's, an SVG."""
-    import matplotlib
-    from novasvg import Document, fonts
-
-    from executable_prose.figures.svg import standalone
-
-    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    for (family, bold), name in FILES.items():
-        fonts.add_font_face_from_file(family, bold, False, str(folder / name))
-    figure = standalone(svg).replace("sans-serif", WORDS).replace("#ffffff", PAPER).replace(":white", ":none")
+def draw(title: str, sentence: str, svg: str, mark: str = "") -> str:
+    """The card as SVG; the mark is the site's, an SVG."""
+    figure = standalone(svg).replace("#ffffff", PAPER).replace(":white", ":none")
     lines = textwrap.wrap(title, 19)
-    words, end = _set(lines, 110, 50, f'font-family="{TITLE}" font-weight="bold" fill="{INK}"')
+    words, end = _set(lines, 110, 50, f'font-family="{SERIF}" font-weight="bold" fill="{INK}"')
     more, _ = _set(
         textwrap.wrap(textwrap.shorten(sentence, LONGEST, placeholder=" …"), 36),
         end + 20,
         24,
-        f'font-family="{WORDS}" fill="{QUIET}"',
+        f'font-family="{SANS}" fill="{QUIET}"',
     )
     parts = [
         *words,
@@ -83,7 +62,7 @@ def draw(title: str, sentence: str, svg: str, mark: str = "") -> Any:
         mark.replace("<svg ", '<svg x="60" y="535" width="44" height="44" ', 1),
         figure.replace("<svg ", '<svg x="590" y="75" width="570" height="480" ', 1),
     ]
-    return Document.load_from_data(CARD.format(parts="".join(parts))).render_to_bitmap(*SIZE)
+    return CARD.format(parts="".join(parts))
 
 
 def _set(lines, top, size, style):

@@ -64,11 +64,17 @@ def described(svg: str, alternative: str) -> str:
     return svg.replace(' role="img"', label, 1)
 
 
-def folded(page: Page, title: str, source: symbols.Source, more: str = "") -> str:
-    """Code that few will open: without colours, which would be half of the page's elements."""
+def folded(page: Page, title: str, source: symbols.Source, more: str = "", take: str = "") -> str:
+    """Code that few will open: without colours, which would be half of the page's elements.
+
+    Of a figure that can be taken away, the links to its files come first.
+    """
     place = f'<p class="place"><code>{source.file}</code>, {_lines(source)}{more}</p>'
     code = box(page, "highlight", html.escape("\n".join(source.lines) + "\n"))
-    return f"{FOLD}<summary>{title}</summary>{place}{code}</details>"
+    if not take:
+        return f"{FOLD}<summary>{title}</summary>{place}{code}</details>"
+    summary = '<summary title="SVG, PNG, data, embed, cite, code">Take it, or read its code</summary>'
+    return f'{FOLD}{summary}<p class="take">{take}</p>{place}{code}</details>'
 
 
 def placed(page: Page, source: symbols.Source, brief: bool = False) -> Parts:

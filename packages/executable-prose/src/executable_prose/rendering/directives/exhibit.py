@@ -6,6 +6,7 @@ import textwrap
 
 from executable_prose import project, symbols
 from executable_prose.figures import live_html
+from executable_prose.outcome import Result
 from executable_prose.registry import Parts, directive
 from executable_prose.rendering.directives.code import (
     DirectiveError,
@@ -33,13 +34,13 @@ def exhibit(page: Page, asked: str, caption: list[str]) -> Parts:
     source = _source(name)
     if show == "still":
         return [_still(page, name, result, source), ["/// caption", *caption, "///"]]
-    known = f"    attrs: {{id: {_address(name)}}}"
+    known = f"    attrs: {{id: {address(name)}}}"
     caption = ["/// caption", known, *caption, "///"] if any(caption) else []
     if show == "figure":
         return [
             _figure(page, name, result, source, caption),
             caption,
-            folded(page, "The code that drew this", source, _offers(page, name)),
+            folded(page, "The code that drew this", source, **_offers(page, name, result, caption)),
         ]
     if not result["output"]:
         raise DirectiveError(f"exhibit {name!r} prints nothing")
@@ -88,7 +89,7 @@ def _figure(page, name, result, source, caption):
         return figure
     if not caption:
         raise DirectiveError(f"exhibit {name!r} is live, so its directive needs a caption")
-    caption[1] = f"    attrs: {{id: {_address(name)}, data-live: {name}}}"
+    caption[1] = f"    attrs: {{id: {address(name)}, data-live: {name}}}"
     live = result["live"]
     return live_html.cards(name, live) + figure + live_html.shown(name, live) + _hand(page, "live.js")
 
@@ -136,15 +137,25 @@ def _hand(page, script):
     return f'<script type="module" src="{page.up()}assets/{script}"></script>' * page.first(script)
 
 
-def _address(name):
+def address(name: str) -> str:
     """The id of a figure."""
     return name.replace(".", "-")
 
 
-def _offers(page, name):
-    """What else there is of a figure: its data, where the build writes them, and its own address."""
-    data = f', <a href="{page.up()}data/{name}.csv">data</a>' if page.addresses["data"] else ""
-    return f'{data}, <a href="#{_address(name)}">link</a>'
+def _offers(page, name, result, caption):
+    """The address of a figure, and links to the files that the build writes of it."""
+    if not caption:  # without one, nothing has its id
+        return {}
+    link = {"more": f', <a href="#{address(name)}">link</a>'}
+    return link | ({"take": taken(page, name, result)} if page.addresses["data"] else {})
+
+
+def taken(page: Page, name: str, result: Result) -> str:
+    """Links to the files that the build writes of a figure; site/figure_files.py has what they are."""
+    up, kinds = page.up(), ("svg", "png", "csv") if result.get("data") else ("svg", "png")
+    files = [f'<a href="{up}data/{name}.{kind}" download>{kind.upper()}</a>' for kind in kinds]
+    files += [f'<a href="{up}embed/{name}/#{what}">{what.capitalize()}</a>' for what in ("embed", "cite")]
+    return ", ".join(files)
 
 
 def _table(name, result):
