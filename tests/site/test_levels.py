@@ -119,3 +119,16 @@ def test_keyboard(visit, report, chapters, how):
 def test_printing_changes_nothing(visit, report, chapters):
     page = visit(chapters[0])
     report(chapters[0], levels.printing_changes_nothing(page) + page.problems, "print")
+
+
+def test_paper_says_what_is_folded(visit, chapters):
+    page = visit(chapters[0]).page
+    page.emulate_media(media="print")
+    said = page.evaluate(
+        """[...document.querySelectorAll("details[class*=level-]")].map((block) => {
+          const after = getComputedStyle(block.querySelector("summary"), "::after");
+          return [block.open, after.content.includes("folded")];
+        })"""
+    )
+    assert {opened for opened, _ in said} == {True, False}
+    assert all(folded is not opened for opened, folded in said)
