@@ -95,3 +95,24 @@ def serve_longer():
     print(f'  {size}, "rope_theta": {base},')
     print(f'  "rope_scaling": {{"rope_type": "yarn", {old}}}')
     print("q and k are multiplied by", round(0.1 * log(factor) + 1, 4))
+
+
+def rope_bases():
+    from math import pi
+
+    wanted = 131072  # tokens
+    trained = 4096  # tokens, with the base below
+    base = 10000.0  # rope_theta
+    head = 128  # channels of a head that rotate
+
+    def wavelength(pair):
+        return 2 * pi * base ** (2 * pair / head)
+
+    ntk = base * (wanted / trained) ** (head / (head - 2))
+    print("NTK-aware scaling:", f"{ntk:,.0f}")
+
+    full = [n for n in range(head // 2) if wavelength(n) <= trained]
+    critical = 2 * len(full)
+    larger = (wanted / (2 * pi)) ** (head / critical)
+    print("critical dimension:", critical, "channels")
+    print("base by that rule:", f"{larger:,.0f}")

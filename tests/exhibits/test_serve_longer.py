@@ -359,3 +359,11 @@ def test_the_chart_has_a_dot_for_each_model():
     dots = [(line.get_ydata()[0], line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "o"]
     assert dots == [(base, length) for base, length, _ in serve_longer.WITHOUT_SCALING]
     assert [text.get_text() for text in ax.texts] == [name for *_, name in serve_longer.WITHOUT_SCALING]
+
+
+def test_the_program_has_the_bases_of_the_rules(capsys):
+    in_plain_python.rope_bases()
+    ntk, _, critical = [line.split(": ")[1] for line in capsys.readouterr().out.splitlines()]
+    length = serve_longer.TARGETS[-1]
+    assert ntk == f"{serve_longer._by_ntk(length):,.0f}"
+    assert critical == f"{serve_longer._by_critical_dimension(length):,.0f}"
