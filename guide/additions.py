@@ -12,6 +12,7 @@ from guide import (  # noqa: F401
     config_page,
     files_page,
     heads,
+    lesson,
     register,
     runs,
     snippet_page,
