@@ -6,11 +6,12 @@ import zipfile
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from executable_prose import project
 from executable_prose.rendering.directives.code import DirectiveError
-from guide import heads
+from guide import additions, heads
 from guide.files_page import archive, files
 from guide.reference import groups
 
@@ -92,3 +93,11 @@ def test_a_file_that_is_in_the_navigation_and_not_there_is_refused(monkeypatch):
     monkeypatch.setattr("guide.reference.groups", lambda: {"Lost": ["nobody"]})
     with pytest.raises(DirectiveError, match=r"no file snippets/nobody\.py"):
         files.shown(PAGE, "", [])
+
+
+def test_the_file_to_cite_has_the_address_the_version_and_the_date_of_the_site():
+    dated = additions.cited({"SOURCE_DATE_EPOCH": "86400", "SITE_URL": "https://example.org/guide/"})
+    known = yaml.safe_load(dated)
+    assert known["version"] == known["date-released"] == "1970-01-02"
+    assert known["url"] == "https://example.org/guide/" and known["cff-version"] == "1.2.0"
+    assert additions.cited({"SITE_URL": "http://127.0.0.1:8000/"}) == heads.read("CITATION.cff")
