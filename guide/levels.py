@@ -10,6 +10,7 @@ from markdown.util import HTML_PLACEHOLDER_RE
 
 from executable_prose import glossary
 from executable_prose.errors import BuildFault
+from guide.breaks import Breaks
 
 # What sources and addresses call a level, and what readers do.
 LEVELS = {
@@ -27,6 +28,7 @@ class LevelsExtension(Extension):
     def extendMarkdown(self, md):
         # After the terms and before MkDocs collects what links may lead to: both have 5, too.
         md.treeprocessors.register(Levels(md), "guide-levels", 5)
+        md.postprocessors.register(Breaks(md), "guide-breaks", 5)  # once stored HTML is in its place
 
 
 class Levels(Treeprocessor):

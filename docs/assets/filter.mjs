@@ -1,7 +1,7 @@
 /* A list, of claims, entries, files or models, can be narrowed to rows with some words, the best first, and by choices; and
    a table can be sorted by a column. */
 const LEAST = 3;  // rows that words leave
-const FEW = 2;  // choices that stand open in a narrow window
+const FEW = 2;  // choices that a narrow window shows at once
 const counted = document.querySelector(".counted");
 const list = counted.parentElement;
 const { filter = "Only claims with these words", named, ...kinds } = counted.dataset;
@@ -19,8 +19,10 @@ const choices = Object.entries(kinds).map(([kind, values]) => {
 const told = counted.textContent;
 const parts = [...list.children].filter((each) => each.matches(".counted ~ *"));
 if (choices.length > FEW) {
-  const open = matchMedia("(width >= 45em)").matches;
-  counted.before(field, make("details", { className: "choices", open }, make("summary", { textContent: "More filters" }), ...choices));
+  const all = make("div", { className: "choices" }, ...choices);
+  const button = make("button", { type: "button", className: "filter", textContent: "More filters", ariaExpanded: false });
+  button.addEventListener("click", () => { button.ariaExpanded = all.classList.toggle("open"); });
+  counted.before(field, button, all);
 } else counted.before(field, ...choices);
 counted.ariaLive = "polite";
 
@@ -137,7 +139,7 @@ const said = (query, all, order) => {
   const more = order.length - all.length;
   const near = more ? `; ${more} more ${more > 1 ? "are" : "is"} near` : "";
   const which = query ? `with these words${order.length ? near : ", so all are shown"}` : "of these";
-  if (query && named !== undefined && !count && more) return `No row has “${query}”. The nearest:`;
+  if (query && named !== undefined && !count && more) return `No row contains “${query}”. The nearest rows:`;
   return `${told.split(",")[0]}, ${count} ${which}.`;
 };
 

@@ -139,3 +139,9 @@ def test_each_level_explains_its_terms_itself(here, soup):
     here.write({"docs/glossary.md": "Query, queries\n:   What a token asks.\n"})
     text = LEVEL + "A query.\n\n" + LEVEL + "Queries and a query.\n\nA query."
     assert [link.text for link in soup(text).select("a.term")] == ["query", "Queries", "query"]
+
+
+def test_code_in_a_table_may_break_at_its_joints_and_elsewhere_nowhere(soup):
+    html = soup("# Page\n\nA `rope_scaling`.\n\n| Key | In |\n|---|---|\n| `rope_scaling.factor` | a `b` |\n")
+    assert str(html.select_one("td code")) == "<code>rope_<wbr/>scaling.<wbr/>factor</code>"
+    assert html.select_one("p code").text == "rope_scaling" and len(html.select("wbr")) == 2

@@ -44,7 +44,7 @@ def test_the_name_that_people_use_finds_the_model_type_first(visit, words, first
 def test_a_model_that_is_not_there_is_said_so_and_its_nearest_are_shown(visit):
     page = visit("models/").page
     nearest = narrowed(page, "GPT-4o")
-    assert page.locator(".counted").inner_text() == "No row has “GPT-4o”. The nearest:"
+    assert page.locator(".counted").inner_text() == "No row contains “GPT-4o”. The nearest rows:"
     assert len(nearest) == 3 and any("gpt" in name for name in nearest)
 
 
@@ -124,7 +124,10 @@ def test_a_phone_shows_name_positions_and_context_a_line_each(visit):
     page.set_viewport_size({"width": 390, "height": 844})
     first = page.locator(".models tbody tr:not(.group)").first
     top = first.bounding_box()["y"]
-    assert top < 2 * 844 and page.get_by_label("Only one layout").is_visible() is False
+    assert top < 2 * 844 and not page.get_by_label("Only one layout").is_visible()
+    page.get_by_role("button", name="More filters").click()
+    assert page.get_by_label("Only one layout").is_visible()
+    page.get_by_role("button", name="More filters").click()
     row = page.locator("tr", has=page.locator("#llama"))
     assert row.bounding_box()["height"] < 40
     seen = [cell.inner_text() for cell in row.locator("th, td").all() if cell.is_visible()]
