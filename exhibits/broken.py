@@ -40,8 +40,8 @@ def pages_that_wait():
 def one_offset():
     """Two lines that show the score of a query and a key three tokens apart,
     plotted against the position of the query. With one layout, the line is
-    level. With the table in one layout and the swap in the other, the line
-    goes up and down and never settles.
+    level. With the table of angles in one layout and the rotation in the
+    other, the line goes up and down and never settles.
     """
     made = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, DIM, generator=made, dtype=torch.float64)

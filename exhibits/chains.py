@@ -266,8 +266,8 @@ def floor():
 
 
 def chances():
-    """Five lines that show the probability, in percent, that the right symbol
-    typically got, plotted against the position in the text.
+    """Five lines that show the probability, in percent, that was typically
+    given to the right symbol, plotted against the position in the text.
 
     The line “best possible” rises from end to end, and that of DeBERTa’s
     encoding rises just below it. The dashed line “short memory” is level.

@@ -136,9 +136,9 @@ def _excess_losses():
 def parameters():
     """Bar chart of the learned parameters, on a logarithmic scale. DeBERTa
     has the most, then the learned table, Transformer-XL, relative logits and
-    PaTH; forget gates, Shaw, CoPE and clipped biases have some thousand each;
-    T5, FIRE and KERPLE have fewer. None, sinusoidal, RoPE, xPos, ALiBi and
-    Sandwich have none.
+    PaTH; forget gates, Shaw, CoPE and clipped biases have a few thousand
+    each; T5, FIRE and KERPLE have fewer. None, sinusoidal, RoPE, xPos, ALiBi
+    and Sandwich have none.
     """
     named = {row["snippet"]: row["short"] for row in DATA["method"]}
     counts = {

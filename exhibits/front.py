@@ -124,13 +124,13 @@ def _who_bit_whom_live(move):
 
 
 def past_the_end():
-    """One thin line for each trained model: the probability that the right
-    symbol typically got, plotted against the position in the text. Up to the
-    training length, all lines lie just below a thick line, the best possible
-    predictor, which rises. Past that length, every line of RoPE falls and
-    ends below a dashed line, that of a predictor with a short memory. The
-    models with RoPE and an attention window in the first layer, and no
-    positions in the second, stay above the dashed line.
+    """One thin line for each trained model: the probability that was
+    typically given to the right symbol, plotted against the position in the
+    text. Up to the training length, all lines lie just below a thick line,
+    the best possible predictor, which rises. Past that length, every line of
+    RoPE falls and ends below a dashed line, that of a predictor with a short
+    memory. The models with RoPE and an attention window in the first layer,
+    and no positions in the second, stay above the dashed line.
     """
     best = torch.tensor([optimal_loss()[end] for end in ENDS])
     memory = [excess_loss("count", end, TRAIN_LENGTH).mean() for end in ENDS]
