@@ -91,15 +91,21 @@ def _cells(name):
 
 
 def _used(name):
-    """The models that the page on choosing names for a method."""
+    """The models that a file's page names, or the page on choosing for its method."""
+    if used := _front(name).get("used"):
+        return used
     methods = parsed(tomllib.loads, project.ROOT / METHODS)["method"]
     used = next((row["used"] for row in methods if row["snippet"] == name), "")
     return re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", used).strip("–")
 
 
 def _description(name):
+    return " ".join(_front(name).get("description", "").removesuffix("Copy the file.").split())
+
+
+def _front(name):
     front, _ = parsed(syntax.front_matter, project.DOCS / f"reference/{name}.md")
-    return " ".join(front.get("description", "").removesuffix("Copy the file.").split())
+    return front
 
 
 def _speed(name):

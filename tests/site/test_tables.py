@@ -144,6 +144,8 @@ def test_the_menu_leads_to_the_list_of_files_and_from_each_file_back(visit):
         assert any(href.endswith("/files/") for href in hrefs)
         if name:
             assert page.locator(".md-tabs__item--active").inner_text() == "Code and labs"
+            beside = page.locator(".md-footer__link .md-ellipsis").all_inner_texts()
+            assert [each.split()[-1] for each in beside] == ["embed.py", "rope_scaling.py"]
             page.locator(".trail a", has_text=name).click()
             page.wait_for_url("**/files/#rotating-q-and-k")
             assert page.locator("#rotating-q-and-k").is_visible()

@@ -35,6 +35,15 @@ DATA = """
     def told():
         print(Path("numbers.txt").read_text(), Path("data/more.txt").exists())
     """
+# Sees the menu before pages are made of it.
+MENU = """
+    import logging
+
+
+    def on_nav(nav, config, files):
+        logging.getLogger("mkdocs").info(f"a menu of {len(nav.pages)} pages")
+        return nav
+    """
 OTHER = "# Slow\n\nSee [no heading](index.md#nowhere).\n\n```exhibit slow.wait\n```\n"
 
 
@@ -42,8 +51,10 @@ OTHER = "# Slow\n\nSee [no heading](index.md#nowhere).\n\n```exhibit slow.wait\n
 def project(tmp_path_factory):
     files = FILES | {"exhibits/slow.py": SLOW, "docs/slow.md": OTHER}
     files |= {"exhibits/data.py": DATA, "docs/data.md": "# Data\n\n```exhibit data.told\n```\n"}
-    files |= {"numbers.txt": "one two"}
-    return Project(tmp_path_factory.mktemp("served").resolve(), files=files)
+    files |= {"numbers.txt": "one two", "menu.py": MENU}
+    made = Project(tmp_path_factory.mktemp("served").resolve(), files=files)
+    made.edit("mkdocs.yml", "plugins: []", "plugins: []\nhooks: [menu.py]")
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +103,7 @@ def test_a_page_waits_for_no_exhibit_of_another_page(project, fetch, log):
     assert "waited" in fetch("slow/")
     until(lambda: "does not contain an anchor '#nowhere'" in log())
     until(lambda: "All pages are made" in log())
+    assert "a menu of " in log(), "a hook of MkDocs"
     until(lambda: fetch("404.html") or fetch("sitemap.xml"))
 
 
