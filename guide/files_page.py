@@ -114,7 +114,7 @@ def _speed(name):
     if not rows:
         return "", ""
     copies = min(row["copies"]["forward"] for row in rows)
-    older = " <em>(before a change)</em>" if any(row["older"] for row in rows) else ""
+    older = "*" if any(row["older"] for row in rows) else ""
     return f"{copies:.1f}{older}", _beside(rows)
 
 

@@ -67,7 +67,7 @@ def test_the_speed_is_the_best_beside_copying_and_the_range_beside_the_fastest(m
     monkeypatch.setattr("guide.reference.speed", lambda snippet: (None, asked.get(snippet, [])))
     cells = {name: [cell.text for cell in row.find_all("td")[-2:]] for name, row in rows().items()}
     assert cells["rope"] == ["3.0", "0.50 to 1.25"]
-    assert cells["alibi"] == ["2.0 (before a change)", "0.50"]
+    assert cells["alibi"] == ["2.0*", "0.50"]
     assert cells["xpos"] == ["", ""]
 
 
