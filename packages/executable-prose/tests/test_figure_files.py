@@ -43,7 +43,8 @@ FILES = {
 
 
         def moving():
-            """A line that moves."""
+            """A line that moves, and of which much more can be said than a frame has
+            room for in the words by which it is called."""
 
 
         def bare():
@@ -175,6 +176,12 @@ def test_its_links_lead_where_those_of_the_page_do_and_out_of_the_frame(site):
 
 def test_a_live_figure_lives_there_too_unless_it_is_too_heavy(site):
     text, page = embedded(site(), "moving")
+    frame = BeautifulSoup(page.select_one("#embed + pre").text, "html.parser").iframe
+    assert (
+        len(frame["title"]) <= 100
+        and frame["title"].startswith("A line that moves, and")
+        and frame["title"].endswith(" …")
+    )
     assert page.select_one("section.live input") and page.select_one("figure[data-live]")
     assert [script["src"] for script in page.select("script[src]")] == ["../../assets/live.js"]
     noise = np.random.default_rng(1).bytes(60_000).hex()

@@ -12,7 +12,7 @@ FONT = "sans-serif"
 WIDTH = 640  # px of a picture with its margin
 MARGIN = 8  # points; text may reach over the edge of a figure by a little less
 PAPER = 'x="-1e4" y="-1e4" width="2e4" height="2e4" fill="#ffffff"'  # beyond all edges: they are blurred
-SMALL, LINE, STEP = 7, 92, 10  # points of the lines below; letters in one; points from one to the next
+SMALL, LINE, STEP = 7, 86, 10  # points of the lines below; letters in one; points from one to the next
 
 
 def standalone(svg: str) -> str:

@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 import shutil
+import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -228,7 +229,7 @@ def frame(site: Site, figure: Figure) -> str:
     sliders = sum("low" in each for each in controls)  # two in a row
     moved = 80 * (len(controls) - sliders // 2) + 100 if controls else 0
     height = round(min(512 * high / wide, 432 if controls else 4000) + 20 * lines + moved + 165)
-    title = html.escape(figure.says[:100])
+    title = html.escape(textwrap.shorten(figure.says, 100, placeholder=" …"))
     return (
         f'<iframe src="{site.url}embed/{figure.name}/" width="{WIDTH}" height="{height}" title="{title}" '
         'loading="lazy" style="border: 0; max-width: 100%"></iframe>'
