@@ -108,7 +108,8 @@ def own_copy(tmp_path_factory):
     unwanted = shutil.ignore_patterns("__pycache__", "node_modules")
     for name in ("exhibits", "experiments", "guide", "labs", "snippets", "tests", SOURCE):
         shutil.copytree(project.ROOT / name, folder / name, ignore=unwanted)
-    for file in ("mkdocs.yml", "pyproject.toml", "requirements.txt", "CHANGES.md"):
-        shutil.copy(project.ROOT / file, folder)
+    (folder / "docs").mkdir()
+    for file in ("mkdocs.yml", "pyproject.toml", "requirements.txt", "CHANGES.md", "docs/dialects.toml"):
+        shutil.copy(project.ROOT / file, folder / file)
     subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
     return folder

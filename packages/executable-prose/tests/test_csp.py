@@ -83,7 +83,7 @@ def test_what_is_no_address_is_refused_with_its_name(here, monkeypatch, name, ad
 
 def test_addresses_are_escaped_where_they_stand_in_a_page(page, here, monkeypatch):
     here.write({"tests/test_a.py": '@pytest.mark.claim("a", "A.")\ndef test_a(): pass\n'})
-    here.write({"docs/a.md": "# A\n\nSo `#!claim a`.\n"})
+    here.write({"docs/a.md": "# Page\n\nSo `#!claim a`.\n"})
     monkeypatch.setenv("REPOSITORY_URL", STRANGE)
     claims = page("# Claims\n\n```claims\n```\n", "claims.md")
     monkeypatch.setattr(labs, "needed", lambda: ["torch==1"])
