@@ -214,6 +214,7 @@ def test_each_prediction_names_what_there_is():
     settings = {
         "chains": [*chains.WINDOWS, "temperature"],
         "layers": [EVAL_LENGTH, *patches],
+        "recipes": [EVAL_LENGTH],
         "extensions": [EVAL_LENGTH, *(f"{state} {way}" for state in ("untuned", "tuned") for way in ways)],
         "short_texts": list(short_texts.ways()),
     }
