@@ -157,7 +157,8 @@ list.addEventListener("toggle", ({ target }) => {
   target.append(button);
 }, { capture: true });
 const led = () => {
-  const facts = document.querySelector("tr:has(:target) .whole-row > details");
+  const row = document.getElementById(location.hash.slice(1))?.closest("tr");  // :target may be set later
+  const facts = row?.querySelector(".whole-row > details");
   if (facts) facts.open = true;
 };
 addEventListener("hashchange", led);
