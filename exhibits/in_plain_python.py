@@ -49,6 +49,36 @@ def rope():
         print(f"query at {m}, key at {n}: {score(m, n):.2f}")
 
 
+def rope_exercise():
+    from math import acos, cos, sin
+
+    def frequencies(dim, base):  # step one: change the 1
+        return [1 for pair in range(dim // 2)]
+
+    def rotate(x, y, angle):  # step two: change both numbers
+        return x * cos(angle), y * sin(angle)
+
+    def check(step, yours, known):
+        yours = [round(x, 4) for x in yours]
+        words = [words for numbers, words in known if numbers == yours]
+        print(step, words[0] if words else f"Not yet: {yours} is wrong.")
+
+    known = [
+        ([1, 0.01], "Right."),
+        ([1, 1], "All pairs have the same frequency."),
+        ([1, 0.1], "A factor two is missing: -2 * pair / dim."),
+        ([1, 100], "A minus sign is missing: -2 * pair / dim."),
+    ]
+    check("Step one.", frequencies(4, 10_000), known)
+    known = [
+        ([2, 11], "Right."),
+        ([6, 4], "Each new number needs both x and y."),
+        ([10, -5], "Look at the signs: you rotate clockwise."),
+        ([10, 11], "Look at the signs: the arrow grows."),
+    ]
+    check("Step two.", rotate(10, 5, acos(0.6)), known)
+
+
 def alibi():
     from math import exp
 

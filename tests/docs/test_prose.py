@@ -84,11 +84,11 @@ def levels(path):
     return [(match[1].split()[0], match[2]) for match in block.finditer(text)]
 
 
-# Title, lede, perhaps the answer with its code, perhaps the results; the story; what it mends and what one
-# needs; and nothing else.
+# Title, lede, perhaps the answer with its code and how to check one's own, perhaps the results; the story;
+# what it mends and what one needs; and nothing else.
 HEAD = re.compile(
     r"# .+\n\n(?:.+\n)+\{ \.lede \}\n\n"
-    r"(?:(?:.+\n)+\{ \.answer \}\n\n```python\n(?s:.*?)\n```\n\n)?"
+    r"(?:(?:.+\n)+\{ \.answer \}\n\n```python\n(?s:.*?)\n```\n\n(?:\*\*Is yours right\?\*\* (?:.+\n)+\n)?)?"
     r"(?:## (?:At a glance|How to decide|Results|The register)\n\n(?s:.*?))?"
     r"## How it works \{ #the-idea \}\n\n"
     r"\?\?\? level-layman (?:.*\n)(?:(?:    .*)?\n)+"

@@ -48,6 +48,54 @@ def test_rope(numbers):
         assert abs(score - (query @ key).item()) <= ROUNDED
 
 
+EXERCISE = inspect.getsource(in_plain_python.rope_exercise)
+FREQUENCY, ROTATION = "[1 for pair", "return x * cos(angle), y * sin(angle)"
+
+
+@each_of(
+    ("frequency", "rotation", "one", "two"),
+    [
+        ("1", ROTATION, "All pairs", "Each new number"),
+        ("base ** (-pair / dim)", ROTATION, "A factor two", "Each"),
+        ("base ** (2 * pair / dim)", ROTATION, "A minus sign", "Each"),
+        ("pair", "return y, x", "Not yet: [0, 1] is wrong.", "Not yet: [5, 10] is wrong."),
+        (
+            "base ** (-2 * pair / dim)",
+            "return x * cos(angle) + y * sin(angle), y * cos(angle) - x * sin(angle)",
+            "Right.",
+            "Look at the signs: you rotate clockwise.",
+        ),
+        (
+            "1 / base ** (2 * pair / dim)",
+            "return x * cos(angle) + y * sin(angle), x * sin(angle) + y * cos(angle)",
+            "Right.",
+            "Look at the signs: the arrow grows.",
+        ),
+        (
+            "base ** (-2 * pair / dim)",
+            "z = (x + 1j * y) * (cos(angle) + 1j * sin(angle)); return z.real, z.imag",
+            "Right.",
+            "Right.",
+        ),
+    ],
+)
+def test_rope_exercise_names_the_mistake(capsys, frequency, rotation, one, two):
+    assert EXERCISE.count(FREQUENCY) == EXERCISE.count(ROTATION) == 1
+    code = EXERCISE.replace(FREQUENCY, f"[{frequency} for pair").replace(ROTATION, rotation)
+    space = {}
+    exec(code, space)
+    space["rope_exercise"]()
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"Step one. {one}") and second.startswith(f"Step two. {two}")
+
+
+def test_rope_exercise_accepts_the_numbers_of_the_snippet():
+    cos, sin = (torch.tensor([[x]], dtype=torch.float64) for x in (0.6, 0.8))
+    turned = apply_rope(torch.tensor([[10.0, 5]], dtype=torch.float64), cos, sin, "interleaved")
+    assert [round(x, 4) for x in turned.flatten().tolist()] == [2, 11]
+    assert [round(x, 4) for x in rope_frequencies(4, base=10_000).tolist()] == [1, 0.01]
+
+
 def test_alibi(numbers):
     scores, weights = (torch.tensor(line, dtype=torch.float64) for line in numbers(in_plain_python.alibi))
     slopes = alibi_slopes(8)[:1]

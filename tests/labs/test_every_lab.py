@@ -143,6 +143,68 @@ def test_most_wrong_answers_get_words():
             "converted = dict(layer)",
             "from collections import OrderedDict; converted = OrderedDict(layer)",
         ),
+        (
+            "rope_from_scratch",
+            "return base ** (-2 * pair / dim)",
+            "return 1 / base ** (torch.arange(0, dim, 2).double() / dim)",
+        ),
+        (
+            "rope_from_scratch",
+            "cos, sin = angle.cos(), angle.sin()",
+            "turned = torch.polar(torch.ones_like(angle), angle) * torch.complex(x, y)\n"
+            "    return turned.real, turned.imag",
+        ),
+        (
+            "rope_from_scratch",
+            "first, second = x[..., 0::2], x[..., 1::2]",
+            "pairs = torch.view_as_complex(x.double().unflatten(-1, (-1, 2)))\n"
+            "    turned = pairs * torch.polar(torch.ones_like(angles), angles)\n"
+            "    return torch.view_as_real(turned).flatten(-2).to(x.dtype)",
+        ),
+        (
+            "rope_from_scratch",
+            "first, second = x[..., 0::2], x[..., 1::2]",
+            "blocks = [[angles.cos(), -angles.sin()], [angles.sin(), angles.cos()]]\n"
+            "    blocks = torch.stack([torch.stack(row, -1) for row in blocks], -2)\n"
+            "    whole = torch.stack([torch.block_diag(*each) for each in blocks])\n"
+            "    return (whole @ x.double()[..., None])[..., 0].to(x.dtype)",
+        ),
+        (
+            "rope_from_scratch",
+            "first, second = x[..., 0::2], x[..., 1::2]",
+            "angles = angles.repeat_interleave(2, dim=-1)\n"
+            "    partner = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)\n"
+            "    return (x * angles.cos() + partner * angles.sin()).to(x.dtype)",
+        ),
+        (
+            "rope_from_scratch",
+            "first, second = x[..., 0::2], x[..., 1::2]",
+            "angles = angles.repeat(1, 2)\n"
+            "    x = torch.cat((x[..., 0::2], x[..., 1::2]), dim=-1)\n"
+            "    a, b = x.chunk(2, dim=-1)\n"
+            "    x = (x * angles.cos() + torch.cat((-b, a), dim=-1) * angles.sin()).float()\n"
+            "    return x.unflatten(-1, (2, -1)).mT.flatten(-2)",
+        ),
+        (
+            "rope_from_scratch",
+            "angles = positions[:, None] * compute_frequencies(x.shape[-1], base)",
+            "angles = torch.outer(positions.float(), compute_frequencies(x.shape[-1], base).float())",
+        ),
+        (
+            "rope_from_scratch",
+            "return rotate(q, q_positions) @ rotate(k, k_positions).T",
+            "return torch.einsum('id,jd->ij', rotate(q, q_positions + 7), rotate(k, k_positions + 7))",
+        ),
+        (
+            "rope_from_scratch",
+            "return torch.cat((weight[0::2], weight[1::2]))",
+            "return weight.reshape(-1, 2, weight.shape[1]).transpose(0, 1).reshape(weight.shape)",
+        ),
+        (
+            "rope_from_scratch",
+            "positions = torch.arange(start, start + len(q))",
+            "positions = torch.arange(len(q)) + cache[1].shape[0]",
+        ),
     ],
 )
 def test_what_is_right_in_other_words_is_accepted(solved, name, was, now):
@@ -189,6 +251,14 @@ def test_each_step_has_a_starter_a_solution_a_check_and_hints(name):
         re.fullmatch(r"passed = check_\w+\((\w+)\)", cell.lines[-1]) for cell in cells if cell.tag == "check"
     ]
     assert [found[1] for found in checked] == list(read(labs.mistakes(name)))
+
+
+@every_lab
+def test_no_step_begins_in_the_cell_of_the_hints_before_it(name):
+    """A page folds the solution below the hints, and above what follows in another cell."""
+    for cell in labs.cells(name):
+        if cell.prose and "<details" in cell.text:
+            assert "\n## " not in cell.text.partition("<details")[2], cell.text
 
 
 def functions(cell):

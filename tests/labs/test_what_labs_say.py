@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from snippets.check_positions import check_rotation, read_rotation, report
 from tests.labs.rehearsal import Rehearsal
 
 
@@ -11,6 +12,30 @@ def names():
     """A function that gives the names which a solved lab has defined."""
     done = {}
     return lambda lab: done.get(lab) or done.setdefault(lab, Rehearsal(lab).names)
+
+
+def test_the_checker_accepts_the_rotation_that_is_written_from_scratch(names):
+    rotate = names("rope_from_scratch")["rotate"]
+    found = check_rotation(rotate, dim=64)
+    assert "interleaved layout, 64 of 64 channels" in str(read_rotation(rotate, dim=64))
+    assert found and not any(each.verdict == "fails" for each in found) and report(found)
+
+
+def test_scores_from_scratch_depend_on_the_offset_and_its_direction(names):
+    lab = names("rope_from_scratch")
+    q, k = torch.randn(2, 1, 8)
+
+    def score(m, n):
+        return lab["compute_scores"](q, k, torch.tensor([m]), torch.tensor([n]))
+
+    assert all(torch.allclose(score(5, 3), score(5 + n, 3 + n), atol=1e-4) for n in (1, 100, 1000))
+    assert (score(5, 3) - score(3, 5)).abs() > 0.1
+
+
+def test_weights_that_are_reordered_from_scratch_give_the_scores_as_trained(names):
+    lab = names("rope_from_scratch")
+    assert lab["converted"].abs().max() < 1e-4 < 0.5 < lab["wrong"].abs().max()
+    assert lab["gap"] < 1e-5
 
 
 def test_ntk_aware_scaling_leaves_all_slow_pairs_but_the_slowest_with_new_angles(names):
