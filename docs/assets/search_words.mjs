@@ -20,6 +20,7 @@ export const SAME = `
   cut truncated
   heatmap map
   lookup table
+  exercise homework assignment
   crash error exception
   dim dimension channels
   seq sequence
