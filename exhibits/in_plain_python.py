@@ -113,18 +113,22 @@ def serve_longer():
     size = f'"max_position_embeddings": {wanted}'
     new = f'{{{size}, "rope_parameters": {rope}}}'
 
-    print("transformers:", f"max_position_embeddings={wanted},")
-    print(f"  rope_parameters={rope}")
-    print("vLLM:", f"vllm serve {model} --max-model-len {wanted}")
+    print("# vLLM")
+    print(f"vllm serve {model} --max-model-len {wanted} \\")
     print(f"  --hf-overrides '{new}'")
-    print("SGLang:", f"--model-path {model} --context-length {wanted}")
+    print("# SGLang")
+    print(f"python -m sglang.launch_server --model-path {model} \\")
+    print(f"  --context-length {wanted} \\")
     print(f"  --json-model-override-args '{new}'")
-    print("llama.cpp:", f"-c {wanted} --rope-scaling yarn")
+    print("# llama.cpp")
+    print(f"llama-server -m model.gguf -c {wanted} --rope-scaling yarn \\")
     print(f"  --rope-scale {factor} --yarn-orig-ctx {trained}")
-    print("mlx-lm, and before a conversion to GGUF:")
-    print(f'  {size}, "rope_theta": {base},')
-    print(f'  "rope_scaling": {{"rope_type": "yarn", {old}}}')
-    print("q and k are multiplied by", round(0.1 * log(factor) + 1, 4))
+    print("# transformers: arguments of from_pretrained")
+    print(f"max_position_embeddings={wanted}, rope_parameters={rope}")
+    print("# config.json for mlx-lm, and before a conversion to GGUF")
+    print(f'{size}, "rope_theta": {base},')
+    print(f'"rope_scaling": {{"rope_type": "yarn", {old}}}')
+    print("# q and k are multiplied by", round(0.1 * log(factor) + 1, 4))
 
 
 def rope_bases():

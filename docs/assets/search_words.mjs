@@ -89,7 +89,7 @@ export const WORDS = {
     "different from single, my plot or heatmap does not look like the book, is my implementation wrong",
   "guide/debugging/#in-the-rotation":
     "The size of tensor a must match the size of tensor b at non-singleton dimension",
-  "guide/evidence/": "lost in the middle needle in a haystack long inputs worse",
+  "guide/evidence/": "bibtex cite citation how to cite lost in the middle needle in a haystack long inputs worse",
   "guide/images/":
     "another resolution image size 224 384 size mismatch for pos_embed copying a param with shape cls class token " +
     "register 3d position ids qwen-vl qwen2-vl qwen2.5-vl fps frames video repeats",

@@ -125,11 +125,11 @@ def test_the_program_prints_the_same_settings(capsys):
     told = printed(in_plain_python.serve_longer, capsys)
     expected = serve_longer._overrides(serve_longer.MODELS[QWEN])
     assert dictionaries(told) == [expected, expected]
-    (argument,) = re.findall(r"  rope_parameters=(\{.*\})", told)
+    (argument,) = re.findall(r" rope_parameters=(\{.*\})", told)
     assert json.loads(argument) == expected["rope_parameters"]
-    keys = told.partition("GGUF:\n")[2].rpartition("\nq and k")[0]
+    keys = told.partition("GGUF\n")[2].rpartition("\n# q and k")[0]
     assert json.loads("{" + keys + "}") == serve_longer._mlx_keys(serve_longer.MODELS[QWEN])
-    assert "-c 131072 --rope-scaling yarn\n  --rope-scale 4.0 --yarn-orig-ctx 32768" in told
+    assert "-c 131072 --rope-scaling yarn \\\n  --rope-scale 4.0 --yarn-orig-ctx 32768" in told
     assert float(told.split()[-1]) == pytest.approx(yarn_attention_factor(4), abs=5e-5)
 
 
