@@ -90,9 +90,27 @@ def outcomes():
         "cases": len(DATA["case"]),
         "length": LENGTH,
         "dim": DIM,
+        "served": sum(
+            outcome(known["vLLM"][case["name"]])
+            != outcome(known["SGLang"][case["name"]])
+            for case in DATA["case"]
+        ),
         "silent": sum(silent.values()),
         "most": max(silent, key=silent.get),
     }
+
+
+def _words(config):
+    given = json.loads(config).items()
+    return "; ".join(f"`{key}` {json.dumps(value)}" for key, value in given)
+
+
+def _command(flags):
+    given = json.loads(flags).items()
+    return " ".join(
+        f"`{flag}`" if value is True else f"`{flag} {value}`"
+        for flag, value in given
+    )
 
 
 def own():
@@ -100,12 +118,23 @@ def own():
     _row(("Library", "Settings", "Result"))
     _row(("---",) * 3)
     for case in DATA["own"]:
-        found = known[case["stack"]][case["name"]]
-        given = json.loads(case["config"]).items()
-        words = "; ".join(
-            f"`{key}` {json.dumps(value)}" for key, value in given
-        )
-        _row((case["stack"], words, outcome(found)))
+        if case["stack"] != "Megatron-LM":
+            found = known[case["stack"]][case["name"]]
+            _row((case["stack"], _words(case["config"]), outcome(found)))
+
+
+def megatron():
+    known = results()["Megatron-LM"]
+    _row(("Flags", "Result", "Paired channels"))
+    _row(("---",) * 3)
+    cases = [case for case in DATA["own"] if case["stack"] == "Megatron-LM"]
+    for case in cases:
+        found = known[case["name"]]
+        word = outcome(found)
+        if word != case["means"]:
+            word = "error" if word == "refuses" else f"**{word}**"
+        _row((_command(case["config"]), word, found.get("layout", "")))
+    return {"dim": DIM}
 
 
 def llama_3_1():

@@ -709,7 +709,7 @@ def outcomes():
     named = re.findall(r'^case = "(.*)"$', FILE.read_text(encoding="utf-8"), re.M)
     for case in [case for case in dialect_outcomes.DATA["case"] if case["name"] in named]:
         by = {}
-        for stack in dialect_outcomes.DATA["stack"][:5]:
+        for stack in dialect_outcomes.DATA["stack"][: len(dialect_outcomes.STACKS)]:
             name = stack["name"]
             came = dialect_outcomes.outcome(results[name.replace(" ", "-")][case["name"]])
             at = (

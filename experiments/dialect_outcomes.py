@@ -45,6 +45,11 @@ def meanings():
         "YaRN, unrounded": (yarned(truncate=False), sharper),
         "YaRN from 16,384": (yarned(LENGTH), sharper),
         "Llama 3.1": (llama3(plain), 1.0),
+        "YaRN of half of each head": (
+            torch.cat((yarn(halves[: DIM // 4], FACTOR, ORIGINAL), still)),
+            sharper,
+        ),
+        "Llama 3.1 with a factor of 32": (llama3(plain, factor=32.0), 1.0),
         "Llama 3.1 from 131,072": (
             llama3(plain, original_length=131072),
             1.0,
@@ -52,7 +57,7 @@ def meanings():
     }
 
 
-STACKS = [stack["name"] for stack in DATA["stack"][:5]]  # read a config.json
+STACKS = [stack["name"] for stack in DATA["stack"][:6]]  # run on each case of a config.json
 
 
 def results():

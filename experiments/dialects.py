@@ -3,14 +3,22 @@
     python experiments/dialects.py transformers-4
     python experiments/dialects.py transformers-5
     python experiments/dialects.py vLLM
+    python experiments/dialects.py SGLang
     python experiments/dialects.py mlx-lm
     python experiments/dialects.py llama.cpp --source llama.cpp
     python experiments/dialects.py llama-models --source llama-models
+    python experiments/dialects.py Megatron-LM --source Megatron-LM
 
 Run it by a Python that has the stack. What it finds goes to experiments/results/dialects.json, which
 exhibits/dialects.py shows. --source names a checkout of what is no package: the converter of llama.cpp, at
 the commit that llama-cpp-python was built from, and the code that a model's makers released, of which only
 the functions that make and use the tables are run (DeepSeek-V3, gemma and mistral-inference likewise).
+
+No GPU is needed. SGLang's wheel can lie unpacked on PYTHONPATH, with those of the packages that it imports
+that need none, and transformers 5.19.0: its own functions read the file and build a decoder layer of Llama;
+the one stand-in is a kernel for GPUs, which the layer imports and which nothing calls. Megatron-LM parses its
+flags and builds a GPT model of one layer, as its pretrain_gpt.py does; the checks of flags with each other
+are left out. There, the CPU stands in for the current CUDA device.
 
 A stack is measured by a rotation, not by a setting: the angle by which position one rotates each pair, in
 radians, and by how much it lengthens. llama.cpp gives no rotation away, so a small model is written whose
@@ -20,6 +28,7 @@ attention weights tell it.
 import argparse
 import ast
 import contextlib
+import functools
 import json
 import logging
 import math
@@ -27,6 +36,8 @@ import re
 import sys
 import tempfile
 import tomllib
+import types
+import typing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,6 +104,29 @@ def by_vllm(config, length, _):
     return turns(turned.view(DIM, DIM).tolist())
 
 
+def by_sglang(config, length, _):
+    """Read by its function, and rotated by the first layer of its Llama, without its kernels for GPUs."""
+    import torch
+
+    # Without a GPU, the table of a layer imports this kernel, which forward_native does not call.
+    kernel = types.SimpleNamespace(rotary_embedding=None)
+    sys.modules |= {"vllm": types.ModuleType("vllm"), "vllm._custom_ops": kernel}
+    from sglang.srt.models.llama import LlamaDecoderLayer
+    from sglang.srt.runtime_context import get_parallel
+    from sglang.srt.utils.hf_transformers import get_config
+    from transformers.utils import logging as heard
+
+    heard.warning_once.cache_clear()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "config.json").write_text(json.dumps(config), encoding="utf-8")
+        read = get_config(folder, trust_remote_code=False)
+    with get_parallel().override(tp_size=1, tp_rank=0):
+        rope = LlamaDecoderLayer(read, stage_boundaries=False).self_attn.rotary_emb
+    x = torch.tensor(EYE).flatten()[None]  # one token, a head for each row
+    turned, _ = rope.forward_native(torch.tensor([1]), x.clone(), x.clone())
+    return turns(turned.view(DIM, DIM).tolist())
+
+
 def by_mlx(config, length, _):
     """The rotation of the first layer of its Llama."""
     import mlx.core as mx
@@ -137,6 +171,62 @@ def by_makers(config, length, source):
         tables = known["precompute_freqs_cis"](given)
     pairs = torch.view_as_complex(torch.tensor(EYE).view(DIM, -1, 2))  # neighbours, as all three have them
     return turns(torch.view_as_real(pairs * tables[1]).flatten(1).tolist())
+
+
+def by_megatron(flags, length, source):
+    """The rotation of a model that its builder makes of flags, and the layout."""
+    import torch
+
+    _start_megatron(source)
+    from megatron.core.models.common.embeddings.rope_utils import apply_rotary_pos_emb
+    from megatron.core.process_groups_config import ProcessGroupCollection
+    from megatron.training.argument_utils import gpt_config_from_args
+    from megatron.training.arguments import add_megatron_arguments
+    from megatron.training.models import GPTModelBuilder
+
+    words = [[flag] if value is True else [flag, str(value)] for flag, value in (FLAGS | flags).items()]
+    parser = add_megatron_arguments(argparse.ArgumentParser())
+    given = parser.parse_args([word for pair in words for word in pair])
+    given.params_dtype, given.padded_vocab_size = torch.float32, WIDTH
+    builder = GPTModelBuilder(gpt_config_from_args(given))
+    model = builder.build_model(ProcessGroupCollection.use_mpu_process_groups())
+    made = model.rotary_pos_emb(2)
+    angles = made[0] if isinstance(made, tuple) else made  # that of YaRN also returns its factor
+    factor = model.decoder.layers[0].self_attention._yarn_concentration_factor
+    x = torch.tensor(EYE)[None, None].expand(2, 1, DIM, DIM)  # two tokens, a head for each row
+    turned = apply_rotary_pos_emb(x, angles, model.config, mscale=factor)[1, 0]
+    partner = max(range(1, DIM), key=lambda channel: abs(turned[0, channel].item()))
+    return turns(turned.tolist()), "adjacent" if partner == 1 else f"channels {partner} apart"
+
+
+FLAGS = {
+    **{f"--{name}": 1 for name in ("num-layers", "micro-batch-size")},
+    "--hidden-size": WIDTH,
+    "--num-attention-heads": WIDTH // DIM,
+    "--kv-channels": DIM,
+    "--seq-length": WIDTH,
+    "--max-position-embeddings": BASE["max_position_embeddings"],
+    "--transformer-impl": "local",
+    "--use-cpu-initialization": True,
+    "--no-rope-fusion": True,
+    **{f"--no-{name}": True for name in ("persist-layer-norm", "gradient-accumulation-fusion")},
+}
+
+
+@functools.cache
+def _start_megatron(source):
+    """A group of one process, on the CPU."""
+    import torch
+
+    sys.path.insert(0, str(source))
+    if not hasattr(typing, "override"):  # before Python 3.12
+        typing.override = lambda method: method
+    torch.cuda.current_device = lambda: "cpu"
+    from megatron.core import parallel_state
+
+    store = torch.distributed.HashStore()
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    parallel_state.initialize_model_parallel()
 
 
 def _by_gemma(config, source):
@@ -228,13 +318,18 @@ STACKS = {
     "transformers-4": by_transformers,
     "transformers-5": by_transformers,
     "vLLM": by_vllm,
+    "SGLang": by_sglang,
     "mlx-lm": by_mlx,
     "llama.cpp": by_llama_cpp,
 }
-MAKERS = ("llama-models", "DeepSeek-V3", "gemma", "mistral-inference")
+MAKERS = dict.fromkeys(("llama-models", "DeepSeek-V3", "gemma", "mistral-inference"), by_makers)
+MAKERS["Megatron-LM"] = by_megatron
 
 
-OF_PLAIN_ROPE = "Unknown RoPE type: default"  # llama.cpp's converter says so of every file without a method
+OF_EVERY_CASE = (
+    "Unknown RoPE type: default",  # llama.cpp's converter, of every file without a method
+    "GPTModel IS DEPRECATED",  # Megatron-LM
+)
 
 
 class _Heard(logging.Handler):
@@ -245,7 +340,7 @@ class _Heard(logging.Handler):
         self.words = []
 
     def emit(self, record):
-        if record.getMessage() != OF_PLAIN_ROPE:
+        if not record.getMessage().startswith(OF_EVERY_CASE):
             self.words.append(record.getMessage())
 
 
@@ -253,12 +348,13 @@ def outcome(measure, case, source=None):
     """What a stack makes of one case: angles and stretch, or the error; and whether it warned."""
     config = json.loads(case["config"])
     heard = _Heard()
-    loggers = [logging.getLogger(name) for name in (None, "transformers", "vllm", "hf-to-gguf")]
+    loggers = [logging.getLogger(name) for name in (None, "transformers", "vllm", "sglang", "hf-to-gguf")]
     for logger in loggers:
         logger.addHandler(heard)
     try:
-        pairs = measure(config, case.get("length", 2), source)
-        found = {
+        measured = measure(config, case.get("length", 2), source)
+        pairs, *layout = measured if isinstance(measured, tuple) else (measured,)
+        found = ({"layout": layout[0]} if layout else {}) | {
             "angles": [float(f"{angle:.4g}") for angle, _ in pairs],
             "stretch": round(max(stretch for _, stretch in pairs), 3),
         }
@@ -285,7 +381,7 @@ def main():
     parser.add_argument("stack", choices=(*STACKS, *MAKERS))
     parser.add_argument("--source", type=Path, help="a checkout, named as its repository")
     asked = parser.parse_args()
-    measure = STACKS.get(asked.stack, by_makers)
+    measure = (STACKS | MAKERS)[asked.stack]
     cases = cases_of(asked.stack)
     found = {}
     for case in (cases[0], *cases):  # the first time it imports, and may say other things

@@ -62,8 +62,11 @@ def test_every_case_was_given_to_every_stack_and_has_a_name():
         assert list(RESULTS[stack.replace(" ", "-")]) == sorted(CASES)
         assert "other" not in {came(stack, case) for case in CASES}
     for case in DATA["own"]:
-        assert came(case["stack"], case["name"]) == case["means"]
-    assert len(RESULTS) == len(NAMES)
+        assert came(case["stack"], case["name"]) == case.get("becomes", case["means"])
+        assert case["means"] in outcomes.meanings() and case.get("becomes") != case["means"]
+    assert RESULTS.keys() == {name.replace(" ", "-") for name in NAMES if name != "Ollama"}
+    (said,) = [stack["reads"] for stack in DATA["stack"] if stack["name"] == "Ollama"]
+    assert said.endswith("not run")
 
 
 def test_names_of_meanings_are_apart():
@@ -97,7 +100,7 @@ def test_what_is_said_of_the_installed_version_stands_in_its_files(library):
     "dialects-new-dictionary-unread",
     "With Llama 3.1's settings in `rope_parameters` and nowhere else, a Llama in transformers 4.57.6 or "
     "mlx-lm 0.32.2 rotates as plain RoPE with base 10,000, without an error or a warning. In transformers "
-    "5.23.0, vLLM 0.33.0 and llama.cpp at 0c1e570, it rotates as Llama 3.1.",
+    "5.23.0, vLLM 0.33.0, SGLang 0.5.23 and llama.cpp at 0c1e570, it rotates as Llama 3.1.",
 )
 def test_the_new_dictionary_is_unread_by_two():
     written = "Llama 3.1, new dictionary"
@@ -105,7 +108,7 @@ def test_the_new_dictionary_is_unread_by_two():
     for stack in ("transformers 4", "mlx-lm"):
         assert came(stack, written) == "base 10,000"
         assert not of(stack, written)["warns"]
-    for stack in ("transformers 5", "vLLM", "llama.cpp"):
+    for stack in ("transformers 5", "vLLM", "SGLang", "llama.cpp"):
         assert came(stack, written) == "Llama 3.1"
 
 
@@ -113,7 +116,7 @@ def test_the_new_dictionary_is_unread_by_two():
     "dialects-old-spelling-is-read",
     "A base, linear interpolation, YaRN with its original length and the scaling of Llama 3.1, written as "
     "in transformers 4, give the same angles and the same attention factor, within two in a thousand, in "
-    "transformers 4.57.6 and 5.23.0, vLLM 0.33.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570.",
+    "transformers 4.57.6 and 5.23.0, vLLM 0.33.0, SGLang 0.5.23, mlx-lm 0.32.2 and llama.cpp at 0c1e570.",
 )
 @each_of(
     "case",
@@ -131,13 +134,13 @@ def test_all_read_the_old_spelling(case):
 
 @pytest.mark.claim(
     "dialects-original-length-outside",
-    "For a Llama with YaRN, transformers 5.23.0 and vLLM 0.33.0 read an original length that is outside "
-    "the dictionary. transformers 4.57.6 and llama.cpp at 0c1e570 use `max_position_embeddings` instead, "
-    "and mlx-lm 0.32.2 uses 4,096, as if the key were absent.",
+    "For a Llama with YaRN, transformers 5.23.0, vLLM 0.33.0 and SGLang 0.5.23 read an original length "
+    "outside the dictionary. transformers 4.57.6 and llama.cpp at 0c1e570 use `max_position_embeddings` "
+    "instead, and mlx-lm 0.32.2 uses 4,096, as if the key were absent.",
 )
 def test_an_original_length_outside():
     absent, outside = "YaRN, no original length", "YaRN, original length outside"
-    for stack in ("transformers 5", "vLLM"):
+    for stack in ("transformers 5", "vLLM", "SGLang"):
         assert (came(stack, outside), came(stack, absent)) == ("YaRN", "YaRN from 16,384")
     for stack in ("transformers 4", "llama.cpp"):
         assert came(stack, outside) == came(stack, absent) == "YaRN from 16,384"
@@ -164,12 +167,12 @@ def test_what_does_not_reach_llama_cpp(setting):
 @pytest.mark.claim(
     "dialects-share-of-the-head",
     "If the file of a Llama has a `partial_rotary_factor` of one half outside the dictionary, vLLM 0.33.0 "
-    "rotates half of each head; transformers 5.23.0, mlx-lm 0.32.2 and llama.cpp at 0c1e570 rotate the "
-    "whole head; transformers 4.57.6 raises an error when it rotates.",
+    "and SGLang 0.5.23 rotate half of each head; transformers 5.23.0, mlx-lm 0.32.2 and llama.cpp at "
+    "0c1e570 rotate the whole head; transformers 4.57.6 raises an error when it rotates.",
 )
 def test_half_of_each_head():
     case = "half of each head, outside"
-    assert came("vLLM", case) == "half of each head"
+    assert came("vLLM", case) == came("SGLang", case) == "half of each head"
     assert {came(stack, case) for stack in ("transformers 5", "mlx-lm", "llama.cpp")} == {"base 500,000"}
     assert of("transformers 4", case)["refuses"] == "RuntimeError"
 
@@ -178,13 +181,90 @@ def test_half_of_each_head():
     "dialects-dynamic",
     "For a Llama with `dynamic` scaling and a factor of 2, the angles in vLLM 0.33.0 and in llama.cpp at "
     "0c1e570 are those of plain RoPE, without a warning. In transformers 4.57.6 and 5.23.0 and in mlx-lm "
-    "0.32.2, given a text of twice the original length, they are those of dynamic NTK.",
+    "0.32.2, given a text of twice the original length, they are those of dynamic NTK for this length; in "
+    "SGLang 0.5.23, they are the same, although its text has two tokens.",
 )
 def test_dynamic_is_plain_in_two():
     case = "dynamic, a text of twice the length"
     for stack in ("vLLM", "llama.cpp"):
         assert came(stack, case) == "base 500,000" and not of(stack, case)["warns"]
-    assert {came(stack, case) for stack in ("transformers 4", "transformers 5", "mlx-lm")} == {"dynamic"}
+    others = "transformers 4", "transformers 5", "SGLang", "mlx-lm"
+    assert {came(stack, case) for stack in others} == {"dynamic"}
+
+
+@pytest.mark.claim(
+    "dialects-sglang-and-vllm",
+    "Of thirty configurations of a Llama, SGLang 0.5.23 and vLLM 0.33.0 give the same angles and the same "
+    "attention factor, or both raise an error, for all but five: two types that differ (vLLM raises an "
+    "error), the type `mrope` (SGLang raises an error), a fraction of channels in the new dictionary, "
+    "`dynamic`, and YaRN with an `attention_factor` of 1.",
+)
+def test_where_sglang_and_vllm_differ(gives):
+    apart = {
+        "two types that differ": ("linear", "refuses"),
+        "type `mrope`, with sections": ("refuses", "base 500,000"),
+        "half of each head, inside": ("base 500,000", "half of each head"),
+        "dynamic, a text of twice the length": ("dynamic", "base 500,000"),
+        "YaRN, `attention_factor` 1": ("YaRN", "YaRN without attention factor"),
+    }
+    each = {case: (came("SGLang", case), came("vLLM", case)) for case in CASES}
+    assert {case: both for case, both in each.items() if both[0] != both[1]} == apart
+    assert gives("dialects.outcomes")["values"]["served"] == len(apart)
+    assert len(CASES) == 30
+
+
+@pytest.mark.claim(
+    "dialects-megatron-factor",
+    "With `--use-rope-scaling`, a GPT model that Megatron-LM builds at core_v0.19.0 rotates by the "
+    "frequencies of Llama 3.1, whose factor is 8, also with `--rope-scaling-factor 32`.",
+)
+def test_megatron_drops_the_factor():
+    assert "--rope-scaling-factor" not in flags_of("Llama 3.1")
+    assert flags_of("Llama 3.2") == flags_of("Llama 3.1") | {"--rope-scaling-factor": 32}
+    assert of("Megatron-LM", "Llama 3.2") == of("Megatron-LM", "Llama 3.1")
+    assert came("Megatron-LM", "Llama 3.2") == "Llama 3.1"
+    assert not of("Megatron-LM", "Llama 3.2")["warns"]
+
+
+@pytest.mark.claim(
+    "dialects-megatron-layout",
+    "In a GPT model of Megatron-LM at core_v0.19.0 with heads of 32 channels, channels 16 apart rotate "
+    "together; with `--rotary-percent 0.5`, channels 8 apart; and with `--rotary-interleaved`, adjacent "
+    "ones. With YaRN, `--rotary-interleaved` is an error.",
+)
+def test_megatrons_layouts():
+    named = {"base": "channels 16 apart", "half of each head": "channels 8 apart", "interleaved": "adjacent"}
+    for case, layout in named.items():
+        assert of("Megatron-LM", case)["layout"] == layout
+        assert ("--rotary-interleaved" in flags_of(case)) == (layout == "adjacent")
+    assert of("Megatron-LM", "YaRN, interleaved")["refuses"] == "AssertionError"
+
+
+@pytest.mark.claim(
+    "dialects-megatron-yarn-whole",
+    "In a GPT model of Megatron-LM at core_v0.19.0 with YaRN, `--rotary-percent 0.5` changes nothing.",
+)
+def test_megatrons_yarn_rotates_the_whole_head():
+    half = "YaRN of half of each head"
+    assert flags_of(half) == flags_of("YaRN") | {"--rotary-percent": 0.5}
+    assert of("Megatron-LM", half) == of("Megatron-LM", "YaRN")
+
+
+def flags_of(name):
+    """Those of a case of Megatron-LM."""
+    (case,) = [case for case in DATA["own"] if (case["stack"], case["name"]) == ("Megatron-LM", name)]
+    return json.loads(case["config"])
+
+
+def test_flags_are_shown_as_they_are_written(printed):
+    shown = [cells(line) for line in printed("dialects.megatron")[2:]]
+    cases = [case for case in DATA["own"] if case["stack"] == "Megatron-LM"]
+    assert len(shown) == len(cases)
+    for case, (command, result, layout) in zip(cases, shown, strict=True):
+        words = command.replace("`", "").split()
+        assert {word for word in words if word.startswith("--")} == flags_of(case["name"]).keys()
+        assert (result == "error") == (layout == "")
+        assert result.startswith("**") == (case.get("becomes", "refuses") != "refuses")
 
 
 @pytest.mark.peer
@@ -239,6 +319,9 @@ def test_spellings_of_llama_3_1_are_those_that_were_run():
         assert came(each["stack"], each["case"]) == "Llama 3.1"
         if each["stack"].startswith("transformers"):
             assert json.loads(f"{{{each['text']}}}") == json.loads(CASES[each["case"]]["config"])
+    (flags,) = [each["text"].split() for each in DATA["spelling"] if each["stack"] == "Megatron-LM"]
+    given = [str(word) for pair in flags_of("Llama 3.1").items() for word in pair if word is not True]
+    assert flags == given
     (own,) = [each for each in DATA["spelling"] if each["stack"] == "llama-models"]
     (case,) = [case for case in DATA["own"] if (case["stack"], case["name"]) == ("llama-models", "Llama 3.1")]
     assert json.loads(f"{{{own['text']}}}") == json.loads(case["config"])
@@ -313,15 +396,17 @@ def test_plain_cells_are_plain_rope_by_its_formula(printed, gives):
 
 def test_linear_is_a_quarter_in_the_code_of_gemma(printed):
     shown = [cells(line) for line in printed("dialects.own")[2:]]
-    assert [row[0] for row in shown] == [case["stack"] for case in DATA["own"]]
+    assert [row[0] for row in shown] == [
+        case["stack"] for case in DATA["own"] if case["stack"] != "Megatron-LM"
+    ]
     assert RESULTS["gemma"]["linear"]["angles"] == pytest.approx(
         [speed / 4 for speed in speeds(32, 500_000)], rel=1e-3
     )
 
 
-def test_what_is_said_four_times_is_one_setting(printed, gives):
+def test_what_is_said_five_times_is_one_setting(printed, gives):
     said = [line for line in printed("dialects.llama_3_1") if line.endswith(": Llama 3.1")]
-    assert len(said) == gives("dialects.llama_3_1")["values"]["spellings"] == 4
+    assert len(said) == gives("dialects.llama_3_1")["values"]["spellings"] == 5
     kept = [of(each["stack"], each["case"])["angles"] for each in DATA["spelling"]]
     plain = speeds(32, 500_000)
     for angles in kept:

@@ -2886,66 +2886,72 @@ MEASURED = r"""
 },
 "outcomes": {
 "Llama 3.1, both turns left out": {"an error": ["transformers 4.57.6",
- "transformers 5.23.0", "vLLM 0.33.0"], "as intended": ["mlx-lm 0.32.2",
- "llama.cpp at 0c1e570"]},
+ "transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23"], "as intended":
+ ["mlx-lm 0.32.2", "llama.cpp at 0c1e570"]},
 "Llama 3.1, new dictionary": {"plain RoPE with base 10,000":
  ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
- ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23",
+ "llama.cpp at 0c1e570"]},
 "Llama 3.1, no original length": {"an error": ["transformers 4.57.6"],
  "Llama 3.1 scaling from max_position_embeddings": ["transformers 5.23.0",
- "vLLM 0.33.0", "llama.cpp at 0c1e570"], "as intended": ["mlx-lm 0.32.2"]},
+ "vLLM 0.33.0", "SGLang 0.5.23", "llama.cpp at 0c1e570"], "as intended":
+ ["mlx-lm 0.32.2"]},
 "YaRN, `attention_factor` 1": {"YaRN with its default settings":
- ["mlx-lm 0.32.2", "llama.cpp at 0c1e570"], "as intended":
+ ["SGLang 0.5.23", "mlx-lm 0.32.2", "llama.cpp at 0c1e570"], "as intended":
  ["transformers 4.57.6", "transformers 5.23.0", "vLLM 0.33.0"]},
 "YaRN, `beta_fast` 8": {"YaRN with its default settings":
  ["llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
- "transformers 5.23.0", "vLLM 0.33.0", "mlx-lm 0.32.2"]},
+ "transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23", "mlx-lm 0.32.2"]},
 "YaRN, `mscale` and `mscale_all_dim` 1": {"YaRN with its default settings":
  ["llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
- "transformers 5.23.0", "vLLM 0.33.0", "mlx-lm 0.32.2"]},
+ "transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23", "mlx-lm 0.32.2"]},
 "YaRN, `truncate` false": {"YaRN with its default settings": ["mlx-lm 0.32.2",
  "llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
- "transformers 5.23.0", "vLLM 0.33.0"]},
+ "transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23"]},
 "YaRN, new dictionary": {"plain RoPE with base 10,000": ["transformers 4.57.6",
  "mlx-lm 0.32.2"], "as intended": ["transformers 5.23.0", "vLLM 0.33.0",
- "llama.cpp at 0c1e570"]},
+ "SGLang 0.5.23", "llama.cpp at 0c1e570"]},
 "YaRN, no original length": {"YaRN from max_position_embeddings":
- ["transformers 4.57.6", "transformers 5.23.0", "vLLM 0.33.0",
+ ["transformers 4.57.6", "transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23",
  "llama.cpp at 0c1e570"], "as intended": ["mlx-lm 0.32.2"]},
 "YaRN, original length outside": {"YaRN from max_position_embeddings":
  ["transformers 4.57.6", "llama.cpp at 0c1e570"], "as intended":
- ["transformers 5.23.0", "vLLM 0.33.0", "mlx-lm 0.32.2"]},
+ ["transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23", "mlx-lm 0.32.2"]},
 "a type, no factor": {"an error": ["transformers 4.57.6", "transformers 5.23.0",
- "vLLM 0.33.0", "mlx-lm 0.32.2"], "plain RoPE with the base as written":
- ["llama.cpp at 0c1e570"]},
+ "vLLM 0.33.0", "SGLang 0.5.23", "mlx-lm 0.32.2"],
+ "plain RoPE with the base as written": ["llama.cpp at 0c1e570"]},
 "base inside, as transformers 5 writes it": {"plain RoPE with base 10,000":
  ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
- ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23",
+ "llama.cpp at 0c1e570"]},
 "dynamic, a text of twice the length": {"plain RoPE with the base as written":
  ["vLLM 0.33.0", "llama.cpp at 0c1e570"], "as intended": ["transformers 4.57.6",
- "transformers 5.23.0", "mlx-lm 0.32.2"]},
+ "transformers 5.23.0", "SGLang 0.5.23", "mlx-lm 0.32.2"]},
 "half of each head, inside": {"plain RoPE with base 10,000":
  ["transformers 4.57.6", "mlx-lm 0.32.2"],
- "plain RoPE with the base as written": ["transformers 5.23.0",
+ "plain RoPE with the base as written": ["transformers 5.23.0", "SGLang 0.5.23",
  "llama.cpp at 0c1e570"], "as intended": ["vLLM 0.33.0"]},
 "half of each head, outside": {"an error": ["transformers 4.57.6"],
  "plain RoPE with the base as written": ["transformers 5.23.0", "mlx-lm 0.32.2",
- "llama.cpp at 0c1e570"], "as intended": ["vLLM 0.33.0"]},
+ "llama.cpp at 0c1e570"], "as intended": ["vLLM 0.33.0", "SGLang 0.5.23"]},
 "linear, new dictionary": {"plain RoPE with base 10,000":
  ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
- ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23",
+ "llama.cpp at 0c1e570"]},
 "linear, new dictionary, base outside": {"plain RoPE with the base as written":
  ["transformers 4.57.6", "mlx-lm 0.32.2"], "as intended":
- ["transformers 5.23.0", "vLLM 0.33.0", "llama.cpp at 0c1e570"]},
+ ["transformers 5.23.0", "vLLM 0.33.0", "SGLang 0.5.23",
+ "llama.cpp at 0c1e570"]},
 "no type, only a factor": {"an error": ["transformers 4.57.6"],
  "plain RoPE with the base as written": ["transformers 5.23.0", "vLLM 0.33.0",
- "mlx-lm 0.32.2", "llama.cpp at 0c1e570"]},
+ "SGLang 0.5.23", "mlx-lm 0.32.2", "llama.cpp at 0c1e570"]},
 "two types that differ": {"plain RoPE with the base as written":
  ["transformers 4.57.6", "mlx-lm 0.32.2"], "an error": ["vLLM 0.33.0"],
- "as intended": ["transformers 5.23.0", "llama.cpp at 0c1e570"]},
+ "as intended": ["transformers 5.23.0", "SGLang 0.5.23",
+ "llama.cpp at 0c1e570"]},
 "type `mrope`, with sections": {"an error": ["transformers 4.57.6",
- "transformers 5.23.0"], "as intended": ["vLLM 0.33.0", "mlx-lm 0.32.2",
- "llama.cpp at 0c1e570"]}
+ "transformers 5.23.0", "SGLang 0.5.23"], "as intended": ["vLLM 0.33.0",
+ "mlx-lm 0.32.2", "llama.cpp at 0c1e570"]}
 }
 }
 """
