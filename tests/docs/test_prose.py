@@ -89,7 +89,7 @@ def levels(path):
 HEAD = re.compile(
     r"# .+\n\n(?:.+\n)+\{ \.lede \}\n\n"
     r"(?:(?:.+\n)+\{ \.answer \}\n\n```python\n(?s:.*?)\n```\n\n(?:\*\*Is yours right\?\*\* (?:.+\n)+\n)?)?"
-    r"(?:## (?:At a glance|How to decide|Results|The register)\n\n(?s:.*?))?"
+    r"(?:## (?:At a glance|How to decide|Results|Symptoms|The register)\n\n(?s:.*?))?"
     r"## How it works \{ #the-idea \}\n\n"
     r"\?\?\? level-layman (?:.*\n)(?:(?:    .*)?\n)+"
     r"\*\*(?:This chapter solves|Read first:|Prerequisites:)\*\* (?:.+\n)+\{ \.needs \}\n\n"
