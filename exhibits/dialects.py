@@ -105,12 +105,20 @@ def _words(config):
     return "; ".join(f"`{key}` {json.dumps(value)}" for key, value in given)
 
 
+COMMON = {"--rotary-base": 500_000, "--rotary-scaling-factor": 4}
+
+
 def _command(flags):
-    given = json.loads(flags).items()
-    return " ".join(
-        f"`{flag}`" if value is True else f"`{flag} {value}`"
-        for flag, value in given
-    )
+    """Show the type, and the flags that are not common to its rows."""
+    kind, *given = json.loads(flags).items()
+    words = [f"`{kind[1]}`"]
+    for flag, value in given:
+        if flag not in COMMON:
+            words.append(
+                f"`{flag}`" if value is True else f"`{flag} {value}`"
+            )
+    based = "--rotary-base" in dict(given)
+    return " ".join(words) if based else f"{words[0]}, no `--rotary-base`"
 
 
 def own():
@@ -125,7 +133,7 @@ def own():
 
 def megatron():
     known = results()["Megatron-LM"]
-    _row(("Flags", "Result", "Paired channels"))
+    _row(("Type and flags", "Result", "Paired channels"))
     _row(("---",) * 3)
     cases = [case for case in DATA["own"] if case["stack"] == "Megatron-LM"]
     for case in cases:

@@ -261,8 +261,14 @@ def test_flags_are_shown_as_they_are_written(printed):
     cases = [case for case in DATA["own"] if case["stack"] == "Megatron-LM"]
     assert len(shown) == len(cases)
     for case, (command, result, layout) in zip(cases, shown, strict=True):
-        words = command.replace("`", "").split()
-        assert {word for word in words if word.startswith("--")} == flags_of(case["name"]).keys()
+        given = flags_of(case["name"])
+        words = command.replace("`", "").replace(", no --rotary-base", "").split()
+        assert words.pop(0) == given.pop("--position-embedding-type")
+        common = {"--rotary-base": 500_000, "--rotary-scaling-factor": 4}
+        assert ("--rotary-scaling-factor" in given) == command.startswith("`yarn`")
+        assert ("--rotary-base" in given) != ("no `--rotary-base`" in command)
+        assert all(given.pop(flag, value) == value for flag, value in common.items())
+        assert words == [str(word) for pair in given.items() for word in pair if word is not True]
         assert (result == "error") == (layout == "")
         assert result.startswith("**") == (case.get("becomes", "refuses") != "refuses")
 
