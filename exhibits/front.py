@@ -33,7 +33,7 @@ SWING = math.radians(60)  # of a needle that is sure
 
 def who_bit_whom():
     """Two dials, each with a needle between “dog” and “man” that shows which
-    of the two bit.
+    of the two did the biting.
 
     Without positions the needle stays in the middle, whatever the order of
     the words dog, bites and man: somebody bit somebody. With positions it

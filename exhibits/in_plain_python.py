@@ -143,10 +143,10 @@ def rope_bases():
         return 2 * pi * base ** (2 * pair / head)
 
     ntk = base * (wanted / trained) ** (head / (head - 2))
-    print("NTK-aware scaling:", f"{ntk:,.0f}")
+    print("NTK-aware scaling:", round(ntk))
 
     full = [n for n in range(head // 2) if wavelength(n) <= trained]
     critical = 2 * len(full)
     larger = (wanted / (2 * pi)) ** (head / critical)
     print("critical dimension:", critical, "channels")
-    print("base by that rule:", f"{larger:,.0f}")
+    print("base by that rule:", round(larger))

@@ -362,7 +362,7 @@
       /* Words a reader sees in the main part. Controls are left out: scripts may add a copy button, and give live
          figures theirs. */
       words: () =>
-        [...textNodes(main(), `${UNREAD},.live,button,select,[role=button],[role=tooltip]`)]
+        [...textNodes(main(), `${UNREAD},.live,.ask,button,select,[role=button],[role=tooltip]`)]
           .flatMap((node) => node.data.match(/[\p{L}\p{N}]+/gu) ?? []),
 
       pictures: () => Object.fromEntries(['img', 'svg', 'math', 'figure', 'table', 'pre']

@@ -155,7 +155,8 @@ def test_two_megabytes_do_not_freeze_the_page_and_are_not_lost(visit):
 
 def test_without_scripts_the_page_shows_keys_and_answers_and_no_box(visit):
     page = visit("add/", javascript=False).page
-    assert not page.locator(".config").is_visible()
+    assert not page.locator(".config textarea").is_visible()
+    assert page.locator(".config noscript p").is_visible()
     page.locator("article details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     assert page.get_by_text("frequencies = llama3(").is_visible()
     assert page.locator("article table").get_by_text("original_length").first.is_visible()
