@@ -2,7 +2,7 @@
 
 A page has the lines of each below its docstring, as a program of their own
 for a small Python without torch. So each imports what it needs, and nothing
-but `math`.
+but `math` and `json`.
 """
 
 
@@ -100,12 +100,27 @@ def alibi():
 
 
 def serve_longer():
+    import json
     from math import log
 
     model = "Qwen/Qwen3-8B"
     wanted = 131072  # tokens
-    trained = 32768  # tokens, before any scaling
-    base = 1000000.0  # rope_theta
+    trained = 32768  # tokens; 0 takes what the file says
+    file = """{
+      "max_position_embeddings": 40960,
+      "rope_theta": 1000000
+    }"""  # or all of your config.json between the quotes
+
+    file = json.loads(file)
+    file = file.get("text_config", file)
+    known = file.get("rope_parameters") or file.get("rope_scaling") or {}
+    method = known.get("rope_type", known.get("type", "default"))
+    if method != "default":
+        print("# The file already has the method", method)
+    listed = file["max_position_embeddings"]
+    assert wanted > listed, f"{listed} tokens need no scaling: set the limit"
+    base = float(known.get("rope_theta") or file["rope_theta"])
+    trained = trained or known.get("original_max_position_embeddings", listed)
 
     factor = wanted / trained
     old = f'"factor": {factor}, "original_max_position_embeddings": {trained}'

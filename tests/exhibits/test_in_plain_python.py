@@ -106,8 +106,8 @@ def test_alibi(numbers):
 
 
 @each_of("name", PROGRAMS)
-def test_a_program_imports_math_alone_and_is_short(name):
+def test_a_program_imports_what_the_page_has_and_is_short(name):
     tree = ast.parse(inspect.getsource(PROGRAMS[name]))
     imported = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    assert [getattr(node, "module", None) for node in imported] == ["math"]
-    assert len(tree.body[0].body) > 1 and len(inspect.getsource(PROGRAMS[name]).splitlines()) <= 30
+    assert {getattr(node, "module", "json") for node in imported} <= {"math", "json"}
+    assert len(tree.body[0].body) > 1 and len(inspect.getsource(PROGRAMS[name]).splitlines()) <= 50

@@ -1,11 +1,13 @@
 """The page on serving a longer context: its lines are what the libraries read, where they can be run."""
 
 import ast
+import inspect
 import itertools
 import json
 import logging
 import math
 import re
+import textwrap
 import tomllib
 
 import pytest
@@ -359,6 +361,47 @@ def test_the_chart_has_a_dot_for_each_model():
     dots = [(line.get_ydata()[0], line.get_xdata()[0]) for line in ax.lines if line.get_marker() == "o"]
     assert dots == [(base, length) for base, length, _ in serve_longer.WITHOUT_SCALING]
     assert [text.get_text() for text in ax.texts] == [name for *_, name in serve_longer.WITHOUT_SCALING]
+
+
+PASTED = {
+    "nested": ({"text_config": {"max_position_embeddings": 32_768, "rope_theta": 5e6}}, 5e6, 32_768),
+    "new names": ({"max_position_embeddings": 8192, "rope_parameters": {"rope_theta": 1e4}}, 1e4, 8192),
+    "scaled": (
+        {
+            "max_position_embeddings": 65_536,
+            "rope_theta": 1e6,
+            "rope_scaling": {"type": "yarn", "original_max_position_embeddings": 16_384},
+        },
+        1e6,
+        16_384,
+    ),
+}
+
+
+@each_of("name", PASTED)
+def test_the_program_takes_a_pasted_file(name, capsys):
+    file, base, trained = PASTED[name]
+    program(file)
+    told = capsys.readouterr().out
+    new = dictionaries(told)[0]["rope_parameters"]
+    assert new == YARN | {
+        "rope_theta": base,
+        "factor": 131_072 / trained,
+        "original_max_position_embeddings": trained,
+    }
+    assert ("already has the method yarn" in told) == ("rope_scaling" in file)
+
+
+def test_the_program_says_that_a_long_enough_model_needs_no_scaling():
+    with pytest.raises(AssertionError, match="262144 tokens need no scaling: set the limit"):
+        program({"max_position_embeddings": 262_144, "rope_theta": 1e6})
+
+
+def program(file):
+    """Run the page's program with another file, and with the length that the file says."""
+    lines = inspect.getsource(in_plain_python.serve_longer).splitlines()[1:]
+    code = textwrap.dedent("\n".join(lines)).replace("trained = 32768", "trained = 0")
+    exec(re.sub(r'(?s)""".*?"""', lambda _: repr(json.dumps(file)), code, count=1), {})
 
 
 def test_the_program_has_the_bases_of_the_rules(capsys):
