@@ -1,6 +1,6 @@
 """When the code of each file to copy last changed.
 
-    python -m guide.copies     write that into the head of each file, and copy the packages again
+    python -m guide.copies     write that into the head of each file, and copy the package's files and the census
 
 That is the author's date of the commit in which the code became what it is. Comments, docstrings and layout
 do not count.
@@ -8,6 +8,7 @@ do not count.
 
 import argparse
 import contextlib
+import json
 import re
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import time
 
 from executable_prose import command, project
 from executable_prose.execution.provenance import parts
+from experiments.census.rows import census, rows, words
+from guide.census import names_of
 from guide.heads import GUIDE, HEAD, files, read
 
 PACKAGE = "packages/check-positions/src/check_positions"
@@ -22,6 +25,7 @@ SOURCES = {  # of files to copy that are modules of a package
     "snippets/check_positions.py": f"{PACKAGE}/checker.py",
     "snippets/read_config.py": f"{PACKAGE}/config.py",
 }
+CENSUS = f"{PACKAGE}/census.json"
 CHANGE = re.compile(r":\S+ \S+ \S+ (?P<blob>\w+) \w\t(?P<file>.+)")  # as Git writes it
 
 
@@ -80,6 +84,18 @@ def _date(code, known):
     return known[0]["date"] if known and known[0]["code"] == code else time.strftime("%Y-%m-%d")
 
 
+def packaged_census():
+    """The text of the census that the package carries: the facts of each model type in words."""
+    models = {
+        row.kind: {"class": row.cls, "reads": row.reads, "names": names_of(row.kind), "words": words(row)}
+        for row in rows()
+    }
+    return (
+        json.dumps({"transformers": census()["transformers"], "models": models}, indent=0, ensure_ascii=False)
+        + "\n"
+    )
+
+
 def main():
     """Write into each head when its code last changed; a file without one gets one."""
     if not versions():
@@ -88,6 +104,8 @@ def main():
         if (project.ROOT / source).is_file():
             head = HEAD.match(read(file))
             (project.ROOT / file).write_text((head[0] if head else "") + read(source), "utf-8", newline="\n")
+    if (project.ROOT / PACKAGE).is_dir():
+        (project.ROOT / CENSUS).write_text(packaged_census(), "utf-8", newline="\n")
     for file, date in dates().items():
         text = HEAD.sub("", read(file))
         head = f"# SPDX-License-Identifier: 0BSD\n# From {GUIDE}, {date}\n"

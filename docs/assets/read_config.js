@@ -1,7 +1,7 @@
 /* What snippets/read_config.py does, for the page: a test holds both to the same words, part by part. Nothing that is
    read is run, sent or kept. */
 const LIMIT = 1_000_000, DEEPEST = 40, WIDE = 76;
-const BLANK = /[ \t\n\r]*/y, NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y, WORD = /true|false|null/y;
+const BLANK = /[ \t\n\r]*/y, NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity/y, WORD = /true|false|null/y;
 const TEXT = /"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"/y;
 const SIGNS = Object.fromEntries([..."{}[]:,"].map((sign) => [sign, new RegExp(`\\${sign}`, "y")]));
 const UNSEEN = /[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;

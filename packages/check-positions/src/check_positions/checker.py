@@ -2409,9 +2409,15 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
         raise ValueError(f"{wanted}; it does not exist")
     transformers = importlib.import_module("transformers")
     try:
-        config = transformers.AutoConfig.from_pretrained(source)
+        config = transformers.AutoConfig.from_pretrained(
+            source, trust_remote_code=False
+        )
     except Exception as error:
         known = f"{wanted}, of a model that transformers knows: {error}"
+        if "trust_remote_code" in str(error):
+            known = (f"{wanted}, of a model that transformers knows; this one "
+                     "needs code from its own repository (auto_map), which is "
+                     "never run")  # fmt: skip
         raise ValueError(known) from error
     folder = Path(source)
     torch.manual_seed(seed)

@@ -38,7 +38,9 @@ LIMIT = 1_000_000  # maximum number of characters
 DEEPEST = 40  # maximum depth of brackets
 WIDE = 76  # columns of a line of code
 BLANK = r"[ \t\n\r]*"
-NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+NUMBER = (  # with the two that Python writes and JSON does not have
+    r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|NaN|-?Infinity"
+)
 TEXT = (
     r'"[^"\\\x00-\x1f]*'
     r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"'
@@ -71,6 +73,63 @@ class Number(NamedTuple):
 
     text: str
     value: float
+
+
+class LayerKind(NamedTuple):
+    """Hold what the layers of one kind do with positions.
+
+    Attributes:
+        kind: The kind, as in layer_types, such as "full_attention".
+        layers: Numbers of these layers, from 0; empty if the file does not give
+            the number of layers.
+        head: Number of channels of a query head; 0 if unknown.
+        turned: Number of channels of a head that are rotated; 0 if none are.
+        settings: The rotation, with the keys of rope_parameters of transformers
+            5; empty if nothing is rotated.
+        window: Number of keys that a token sees, itself included; 0 for all.
+        chunk: Number of tokens in each chunk, if a token sees only its own
+            chunk; 0 otherwise.
+    """
+
+    kind: str
+    layers: list[int]
+    head: int
+    turned: int
+    settings: dict[str, Any]
+    window: int
+    chunk: int
+
+
+class Description(NamedTuple):
+    """Hold what a config.json says about positions, for a program.
+
+    Attributes:
+        model_type: The model type whose code reads the file, or words that say
+            that it is unknown.
+        encoding: "rope", "alibi", "t5", "learned", or "none" if queries and
+            keys are not rotated.
+        layout: "half" or "interleaved"; "" if nothing is rotated or the layout
+            is unknown.
+        kinds: The kinds of layers; empty unless `encoding` is "rope".
+        longest: Number of positions that the file names; 0 if it names none.
+        known: Whether the code that reads the file was measured.
+        guess: Whether the answer is a guess from the keys, because the code is
+            unknown or does not read all positional keys of the file.
+        faults: Missing or contradictory settings, which prevent an answer.
+        notes: Other remarks, such as keys that are not read.
+        parts: The answer of `read_config`.
+    """
+
+    model_type: str
+    encoding: str
+    layout: str
+    kinds: list[LayerKind]
+    longest: int
+    known: bool
+    guess: bool
+    faults: list[str]
+    notes: list[str]
+    parts: list[Part]
 
 
 class ConfigError(Exception):
@@ -109,15 +168,41 @@ def read_config(text: str) -> list[Part]:
         >>> read_config(config)[0].text
         'gptj: RoPE, layout interleaved'
     """
+    try:
+        return _opened(text).answer()
+    except ConfigError as error:
+        unread = table()["words"]["unread"]
+        return [Part("title", unread), Part("mind", str(error))]
+
+
+def describe_config(text: str) -> Description:
+    """Return what a config.json says about positions, layer kind by layer kind.
+
+    Args:
+        text: Contents of a config.json.
+
+    Returns:
+        The description.
+
+    Raises:
+        ConfigError: If the text is no JSON object, or too long or too deep.
+
+    Example:
+        >>> config = '{"model_type": "llama", "num_hidden_layers": 2}'
+        >>> (kind,) = describe_config(config).kinds
+        >>> kind.layers, kind.turned, kind.settings["rope_theta"]
+        ([0, 1], 128, 10000.0)
+    """
+    return _opened(text).description()
+
+
+def _opened(text: str) -> "_Reading":
     words = table()["words"]
     read = _Json(text.removeprefix("\ufeff"), words)
-    try:
-        given = read.whole()
-        if not isinstance(given, dict):
-            raise ConfigError(_fill(words["no_object"], got=_shown(given)))
-    except ConfigError as error:
-        return [Part("title", words["unread"]), Part("mind", str(error))]
-    return _Reading(given, read.twice, table(), _known(MEASURED)).answer()
+    given = read.whole()
+    if not isinstance(given, dict):
+        raise ConfigError(_fill(words["no_object"], got=_shown(given)))
+    return _Reading(given, read.twice, table(), _known(MEASURED))
 
 
 def format_report(parts: list[Part]) -> str:
@@ -248,6 +333,9 @@ class _Reading:
         self.bare_by = {"key": ""}  # the key that lists layers without rotation
         self.of_class = set[str]()  # kinds with the dictionary of the class
         self.blocks: list[Part] = []
+        # Of each kind of layers: rotated channels, channels and settings.
+        self.rotations: dict[str, tuple[int, int, dict[str, Any]]] = {}
+        self.groups: list[LayerKind] = []
         self.read = list[str]()
         for name in twice:
             self._mind("twice", key=_shown(name))
@@ -310,6 +398,26 @@ class _Reading:
             return parts
         whole = why or not guess
         return parts + (self.blocks if whole else self._guessed())
+
+    def description(self) -> Description:
+        parts, longest = self.answer(), self._look("positions")
+        encoding = self.row.get("family", "rope")
+        code = any(part.kind in ("code", "guess") for part in parts)
+        turning = any(group.turned for group in self.groups)
+        if encoding == "rope" and not (self.faults or (code and turning)):
+            encoding = "none"
+        return Description(
+            model_type=self.kind,
+            encoding=encoding,
+            layout=(self._layout() or "") * turning,
+            kinds=self.groups * (encoding == "rope"),
+            longest=int(longest.value) if isinstance(longest, Number) else 0,
+            known=bool(self.row or self.what),
+            guess=any(part.kind == "guess" for part in parts),
+            faults=self.faults,
+            notes=self.minds,
+            parts=parts,
+        )
 
     def _guessed(self) -> list[Part]:
         """Return the calls as comments, below the command that decides."""
@@ -645,6 +753,7 @@ class _Reading:
         self._scores_by(head)
         if not any(self._turns(kind, bare) for kind, bare, _ in groups):
             self._fault("all_bare")
+        self.groups = [self._group(*group) for group in groups]
         inside = [self._inside(*group, len(groups) > 1) for group in groups]
         code = [
             *self.built,
@@ -771,6 +880,7 @@ class _Reading:
         if head and (turned % 2 or not turned):
             self._fault("odd", turned=turned)
         base, given = self._base(rope, kind), self._given(rope, kind, method)
+        self._record(kind, head, turned, {**given, "rope_theta": base})
         frequencies = now = f"frequencies{end}"
         self._import("rope", "apply_rope", "rope_frequencies", "rope_tables")
         if how := spec.get("base"):
@@ -804,6 +914,38 @@ class _Reading:
             return []
         given["rope_theta"] = base
         return self._own_check(end, head, turned, given, factor)
+
+    def _record(
+        self, kind: str, head: int, turned: int, given: dict[str, Any]
+    ) -> None:
+        """Keep the rotation of one kind of layers for the description."""
+        plain = {key: _number(value) for key, value in given.items()}
+        if plain["rope_type"] == "ntk_alpha":
+            plain["rope_type"] = "dynamic"  # its name in transformers
+        whole = head + self._whole("qk_nope_head_dim") * bool(
+            self._whole("qk_rope_head_dim"))  # fmt: skip
+        if plain["rope_type"] == "proportional":
+            turned = 2 * int(plain.get("partial_rotary_factor", 1) * head // 2)
+        elif turned != whole:
+            plain["partial_rotary_factor"] = turned / max(whole, 1)
+        self.rotations[kind] = turned, whole, plain
+
+    def _group(self, kind: str, bare: bool, numbers: list[int]) -> LayerKind:
+        """Return what these layers do, for the description."""
+        near = self.table["layers"].get(kind)
+        own = kind if kind in self.rotations else ""
+        turned, head, given = self.rotations.get(own, (0, 0, {}))
+        if not self._turns(kind, bare):
+            turned, given = 0, {}
+        return LayerKind(
+            kind=kind,
+            layers=numbers,
+            head=head,
+            turned=turned,
+            settings=given,
+            window=self._window() if near == "sliding_window" else 0,
+            chunk=self._whole(near) if near == "attention_chunk_size" else 0,
+        )
 
     def _given(
         self, rope: dict[str, Any], kind: str, method: str
@@ -1025,7 +1167,7 @@ class _Reading:
         if part := self._whole("qk_rope_head_dim"):
             where = self._told("each_part", part=part)
         if many:
-            layers = _spans(numbers)
+            layers = spans(numbers)
             where = self._told("some_layers", layers=layers, kind=kind)
         near = self.table["layers"].get(kind)
         if near is None:
@@ -1037,7 +1179,7 @@ class _Reading:
         elif many and near is not None:
             key = self.bare_by["key"] if bare else ""
             by = self._told("by_key", key=key) if key else ""
-            self._fact("still", layers=_spans(numbers), kind=kind, by=by)
+            self._fact("still", layers=spans(numbers), kind=kind, by=by)
         lines += self._seen(kind, near or "")
         return where, lines
 
@@ -1208,6 +1350,13 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
+def _number(value: Any) -> Any:
+    """Return a value without the spelling of its numbers."""
+    if isinstance(value, list):
+        return [_number(each) for each in value]
+    return value.value if isinstance(value, Number) else value
+
+
 def _code(value: Any) -> str:
     """Return a JSON value in Python."""
     if isinstance(value, list):
@@ -1225,15 +1374,22 @@ def _listed(opens: str, items: list[str], closes: str) -> str:
     return f"{opens}\n" + "".join(f"    {each},\n" for each in items) + closes
 
 
-def _spans(numbers: list[int]) -> str:
-    """Return increasing numbers as ranges, such as 0 to 4, 6, 8 to 9."""
-    spans: list[list[int]] = []
+def spans(numbers: list[int]) -> str:
+    """Return increasing numbers as ranges.
+
+    Args:
+        numbers: The numbers.
+
+    Returns:
+        The ranges, such as "0 to 4, 6, 8 to 9".
+    """
+    made: list[list[int]] = []
     for n in numbers:
-        if spans and spans[-1][1] == n - 1:
-            spans[-1][1] = n
+        if made and made[-1][1] == n - 1:
+            made[-1][1] = n
         else:
-            spans.append([n, n])
-    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in spans)
+            made.append([n, n])
+    return ", ".join(f"{a} to {b}" if a < b else str(a) for a, b in made)
 
 
 def _fill(words: str, **values: object) -> str:
