@@ -21,6 +21,45 @@ FILE = "docs/broken/register.toml"
 DATA = "data/broken.json"
 CHECKER = "reference/check_positions.md"
 OWN = "exhibits/_image_checks.py"  # defines the checks that CHECKER does not have
+# How a reader asks a check of their own model or code.
+ON_A_MODEL = "`positions check path/to/model`"
+ON_A_ROTATION = "`check_rotation(rotate, dim, settings=settings)`"
+ON_AN_ATTENTION = "`check_attention(attend, dim, causal=True)`"
+OF_A_MODEL = [
+    "finite",
+    "same_twice",
+    "no_peeking",
+    "alone_in_batch",
+    "alone_as_padded",
+    "padded_as_steps",
+    "alone_as_packed",
+    "moved_as_here",
+    "whole_as_steps",
+    "whole_as_chunks",
+    "past_limits",
+    "begins",
+    "saved_and_loaded",
+    "started_on_meta",
+    "layers_as_configured",
+]
+OF_A_ROTATION = [
+    "norm_kept",
+    "one_layout",
+    "precise_angles",
+    "offsets_alone",
+    "place_alone",
+    "reaches",
+    "longest",
+    "float64",
+    "as_configured",
+]
+OF_AN_ATTENTION = ["adds_up", "hidden_keys", "rows_alone", "bias"]
+COMMANDS = (
+    dict.fromkeys(OF_A_MODEL, ON_A_MODEL)
+    | dict.fromkeys(OF_A_ROTATION, f"{ON_A_ROTATION} with your rotation")
+    | dict.fromkeys(OF_AN_ATTENTION, f"{ON_AN_ATTENTION} with your attention function")
+    | {"as_configured": f"{ON_A_MODEL}, or {ON_A_ROTATION} with your rotation"}
+)
 STAGES = {  # from loading a checkpoint to serving; each has a page, docs/broken/<stage>.md
     "conversion": "Weight conversion",
     "configuration": "Configuration",
@@ -177,6 +216,7 @@ def _facts(entry, to):
         *(f"**When it stays hidden.** {entry.hides}", ""),
         *(f"**Found in** {_threads(entry)}", ""),
         *(f"**Status.** {entry.stands}", ""),
+        *([f"**Find it in your model.** {COMMANDS[entry.check]}.", ""] if entry.check in COMMANDS else []),
         *(f"**Check.** `{entry.check}` of {of}. **Background:** {learn}.", ""),
     ]
 

@@ -4,12 +4,15 @@ import json
 import shutil
 
 import pytest
+import torch
 from bs4 import BeautifulSoup
 
 from executable_prose import project
 from executable_prose.registry import ADDED
 from executable_prose.rendering.directives.code import DirectiveError
 from guide import register
+from snippets.check_positions import check_attention, check_rotation, check_transformers
+from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 ROW = """
 [[entry]]
@@ -101,8 +104,28 @@ def test_an_entry_tells_all_that_its_row_has(rows):
     assert heading == "## A bug <of> ours {: #a-fault }"
     assert "**Symptom.** It prints `nan`. `error: a < b`" in text
     assert "[what#3](https://github.com/who/what/issues/3), 2026-01-02, 1.2; [what#4]" in text
+    assert "**Find it in your model.** `positions check path/to/model`." in text
     assert "`finite` of [check_positions.py](../reference/check_positions.md)" in text
     assert "[RoPE (rotary position embedding)](../guide/rope.md#layouts)" in text
+
+
+def test_each_entry_has_the_call_that_asks_its_check(tmp_path):
+    def rotate(x, positions):
+        return apply_rope(x, *rope_tables(positions, rope_frequencies(16, base=1e4)), "half")
+
+    def attend(q, k, v, queries, keys):
+        hidden = queries[:, None] < keys
+        return (q @ k.mT).masked_fill(hidden, -torch.inf).softmax(-1) @ v
+
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "num_hidden_layers": 2}))
+    settings = {"rope_type": "default", "rope_theta": 1e4}
+    findings = check_rotation(rotate, 16, settings=settings, float64=False)
+    findings += check_rotation(lambda x, at: rotate(x, torch.arange(8000)[at]), 16)
+    assert {*register.OF_A_ROTATION} <= {each.check for each in findings}
+    assert {*register.OF_AN_ATTENTION} <= {each.check for each in check_attention(attend, 16, causal=True)}
+    assert {*register.OF_A_MODEL} <= {each.check for each in check_transformers(tmp_path)} | {"past_limits"}
+    own = (project.ROOT / register.OWN).read_text("utf-8")
+    assert [e.id for e in register.entries() if e.check not in register.COMMANDS and e.check not in own] == []
 
 
 def test_a_check_of_the_page_says_so(rows):
