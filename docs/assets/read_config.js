@@ -18,7 +18,7 @@ const isNumber = (value) => value instanceof Written;
 const isDict = (value) => value instanceof Map;
 const dict = (value) => (isDict(value) ? value : new Map());
 const get = (of, key) => of.get(key) ?? null;
-const fill = (words, values) => words.replace(/\{([a-z_]+)\}/g, (_, name) => values[name]);
+export const fill = (words, values) => words.replace(/\{([a-z_]+)\}/g, (_, name) => values[name]);
 const add = (to, words) => { if (!to.includes(words)) to.push(words); };
 const words = (text) => (text ?? "").split(/\s+/).filter(Boolean);
 const signs = (text) => [...text];  // Python counts these, not units of UTF-16
@@ -44,7 +44,8 @@ const listed = (opens, items, closes) => {
   const line = `${opens}${items.join(", ")}${closes}`;
   return line.length <= WIDE ? line : `${opens}\n${items.map((each) => `    ${each},\n`).join("")}${closes}`;
 };
-const spans = (numbers) => {
+const number = (value) => (Array.isArray(value) ? value.map(number) : isNumber(value) ? value.value : value);
+export const spans = (numbers) => {
   const made = [];
   for (const n of numbers) {
     if (made.at(-1)?.[1] === n - 1) made.at(-1)[1] = n;
@@ -142,6 +143,7 @@ class Json {
 class Reading {
   constructor(given, twice, table, known) {
     Object.assign(this, { table, known, facts: [], faults: [], minds: [], built: [], forward: [], blocks: [], read: [] });
+    Object.assign(this, { rotations: new Map(), groups: [] });
     Object.assign(this, { imports: new Map(), by: "", cap: "", passed: new Map(), used: new Set(), taken: new Set(), byKey: "", ofClass: new Set() });
     this.vocabulary = new Set(table.value.flatMap((check) => words(check.keys)));
     this.besides = new Set([...words(table.sizes), ...words(table.others)]);
@@ -188,6 +190,17 @@ class Reading {
       ...minds.map((words) => ["mind", words]),
       ...(why.length || (!guess && !this.faults.length) ? this.blocks : this.faults.length ? [] : this.guessed()),
     ];
+  }
+
+  description() {
+    const parts = this.answer(), longest = this.look("positions"), guess = parts.some(([kind]) => kind === "guess");
+    const code = guess || parts.some(([kind]) => kind === "code"), turning = this.groups.some(({ turned }) => turned);
+    const none = this.family === "rope" && !this.faults.length && !(code && turning), encoding = none ? "none" : this.family;
+    return {
+      model_type: this.kind, encoding, layout: turning ? this.layout() : "", kinds: encoding === "rope" ? this.groups : [],
+      longest: isNumber(longest) ? Math.trunc(longest.value) : 0, known: this.row.size > 0 || this.what !== "", guess,
+      faults: this.faults, notes: this.minds, parts,
+    };
   }
 
   guessed() {
@@ -442,6 +455,7 @@ class Reading {
     this.scale(head);
     this.scoresBy(head);
     if (!groups.some(([kind, bare]) => this.turns(kind, bare))) this.fault("all_bare");
+    this.groups = groups.map((group) => this.group(...group));
     const inside = groups.map((group) => this.inside(...group, groups.length > 1));
     const lines = [...this.built, ...this.forward, ...inside.flatMap(([, of]) => of)];
     this.block("built", [...this.imported(lines), ...this.built]);
@@ -540,6 +554,7 @@ class Reading {
     if (head && (turned % 2 || !turned)) this.fault("odd", { turned });
     const frequencies = `frequencies${end}`;
     let base = this.base(rope, kind), given = this.settings(rope, kind, method), now = frequencies;
+    this.record(kind, head, turned, new Map([...given, ["rope_theta", base]]));
     if (spec.base) {
       base = new Written(fill(spec.base, { base: base.text, alpha: code(given.get("alpha")), head, less: head - 2 }), 0);
       given = new Map([["rope_type", "default"]]);
@@ -565,6 +580,24 @@ class Reading {
     if (spec.now || !this.row.size) return [];
     given.set("rope_theta", base);
     return this.ownCheck(end, head, turned, given, factor);
+  }
+
+  record(kind, head, turned, given) {
+    const made = Object.fromEntries([...given].map(([key, value]) => [key, number(value)]));
+    if (made.rope_type === "ntk_alpha") made.rope_type = "dynamic";
+    const whole = head + (this.whole("qk_rope_head_dim") && this.whole("qk_nope_head_dim"));
+    if (made.rope_type === "proportional") turned = 2 * Math.trunc(Math.floor((made.partial_rotary_factor ?? 1) * head / 2));
+    else if (turned !== whole) made.partial_rotary_factor = turned / Math.max(whole, 1);
+    this.rotations.set(kind, [turned, whole, made]);
+  }
+
+  group(kind, bare, layers) {
+    const near = Object.hasOwn(this.table.layers, kind) ? this.table.layers[kind] : "";
+    const [turned, head, settings] = this.rotations.get(this.rotations.has(kind) ? kind : "") ?? [0, 0, {}];
+    return {
+      kind, layers, head, ...(this.turns(kind, bare) ? { turned, settings } : { turned: 0, settings: {} }),
+      window: near === "sliding_window" ? this.window() : 0, chunk: near === "attention_chunk_size" ? this.whole(near) : 0,
+    };
   }
 
   settings(rope, kind, method) {
@@ -822,16 +855,24 @@ const same = (a, b) => {
 
 let known = [];  // what was measured: its text, and what that holds
 
-/* The answer to the text of a config.json: pairs of a kind and its words. */
-export const readConfig = (text, { table, measured }) => {
-  const read = new Json(text.replace(/^\ufeff/, ""), table.words);
+const opened = (text, { table, measured }) => {
+  const read = new Json(text.replace(/^\ufeff/, ""), table.words), given = read.whole();
+  if (!isDict(given)) throw new ConfigError(fill(table.words.no_object, { got: shown(given) }));
+  if (measured !== known[0]) known = [measured, new Json(measured, table.words).whole()];
+  return new Reading(given, read.twice, table, known[1]);
+};
+
+const read = (text, of, found) => {
   try {
-    const given = read.whole();
-    if (!isDict(given)) throw new ConfigError(fill(table.words.no_object, { got: shown(given) }));
-    if (measured !== known[0]) known = [measured, new Json(measured, table.words).whole()];
-    return new Reading(given, read.twice, table, known[1]).answer();
+    return found(opened(text, of));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return [["title", table.words.unread], ["mind", error.message]];
+    return [["title", of.table.words.unread], ["mind", error.message]];
   }
 };
+
+/* The answer to the text of a config.json: pairs of a kind and its words. */
+export const readConfig = (text, of) => read(text, of, (reading) => reading.answer());
+
+/* What describe_config returns for a text; pairs of a kind and its words if it cannot be read. */
+export const describeConfig = (text, of) => read(text, of, (reading) => reading.description());
