@@ -11,18 +11,29 @@ from executable_prose.registry import directive
 from executable_prose.rendering.directives.code import DirectiveError
 
 READER = "snippets/read_config.py"
+PACKAGE = "packages/check-positions/src/check_positions"
+EXPLAINER, COMPARER = (f"{PACKAGE}/{name}.py" for name in ("explain", "compare"))
+VIEWS = {"code": "Code", "explanation": "Explanation", "comparison": "Comparison with a second file"}
 SPELLINGS = "docs/dialects.toml"  # of a released model's settings, as stacks were given them
 RELEASED = "Llama 3.1"
 
 
 def known():
-    """Return what the file to copy has, for the script: its table, and the text of what was measured."""
-    table, measured = (_constant(name) for name in ("TABLE", "MEASURED"))
-    return {"table": tomllib.loads(table), "measured": measured}
+    """Return what the script needs: the reader's table and measurements, and the words of both commands."""
+    return {
+        "table": tomllib.loads(_constant(READER, "TABLE")),
+        "measured": _constant(READER, "MEASURED"),
+        "explain": {"words": _constant(EXPLAINER, "WORDS"), "pages": _constant(EXPLAINER, "PAGES")},
+        "compare": {
+            "words": _constant(COMPARER, "WORDS"),
+            "angle": _constant(COMPARER, "ANGLE"),
+            "long": _constant(COMPARER, "LONG"),
+        },
+    }
 
 
-def _constant(name):
-    source = symbols.find(READER, name)
+def _constant(file, name):
+    source = symbols.find(file, name)
     return ast.literal_eval("\n".join(source.lines).partition(" = ")[2])
 
 
@@ -31,17 +42,21 @@ def config(page, argument, body):
     """Return the form without an answer: the script adds it, every word as text."""
     try:
         data = json.dumps(known(), ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-        kinds = sorted(json.loads(_constant("MEASURED"))["models"])
+        kinds = sorted(json.loads(_constant(READER, "MEASURED"))["models"])
         released = _released()
     except (symbols.SymbolError, OSError, ValueError) as error:
-        raise DirectiveError(f"{READER} or {SPELLINGS} cannot be read: {error}") from None
+        raise DirectiveError(f"{READER}, {PACKAGE} or {SPELLINGS} cannot be read: {error}") from None
     options = "".join(
         f'<option data-text="{html.escape(text)}"{" selected" * (n == 0)}>{name}</option>'
         for n, (name, text) in enumerate(released)
     )
     classes = "".join(f"<option>{html.escape(kind)}</option>" for kind in kinds)
+    views = "".join(
+        f'<label><input type="radio" name="view" value="{name}"{" checked" * (n == 0)}> {words}</label>'
+        for n, (name, words) in enumerate(VIEWS.items())
+    )
     return [
-        '<section class="config" data-search-exclude>'
+        f'<section class="config" data-up="{page.up()}" data-search-exclude>'
         "<noscript><p>This box needs JavaScript. Without it, <code>python read_config.py config.json</code> "
         "gives the same answer.</p></noscript>"
         '<label for="config-kind">Known models</label>'
@@ -51,8 +66,13 @@ def config(page, argument, body):
         '<label for="config-text">Your config.json: paste it over the example</label>'
         '<textarea id="config-text" rows="10" spellcheck="false" autocapitalize="off" autocomplete="off"'
         ' placeholder="{ … }"></textarea>'
+        f"<fieldset><legend>Show</legend>{views}</fieldset>"
+        '<div class="second" hidden><label for="config-second">The second config.json</label>'
+        '<textarea id="config-second" rows="10" spellcheck="false" autocapitalize="off" autocomplete="off"'
+        ' placeholder="{ … }"></textarea></div>'
         '<p><button type="button" name="clear">Clear</button> '
-        '<button type="button" name="copy" disabled>Copy all code</button>'
+        '<button type="button" name="copy" disabled>Copy the answer</button> '
+        '<button type="button" name="link">Copy a link to this model</button>'
         ' <span role="status"></span></p>'
         '<div class="answer"></div>'
         f'<script type="application/json">{data}</script></section>'

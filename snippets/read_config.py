@@ -402,7 +402,7 @@ class _Reading:
         return parts + (self.blocks if whole else self._guessed())
 
     def description(self) -> Description:
-        parts, longest = self.answer(), self._look("positions")
+        parts = self.answer()
         encoding = self.row.get("family", "rope")
         code = any(part.kind in ("code", "guess") for part in parts)
         turning = any(group.turned for group in self.groups)
@@ -413,7 +413,7 @@ class _Reading:
             encoding=encoding,
             layout=(self._layout() or "") * turning,
             kinds=self.groups * (encoding == "rope"),
-            longest=int(longest.value) if isinstance(longest, Number) else 0,
+            longest=self._whole("positions"),
             known=bool(self.row or self.what),
             guess=any(part.kind == "guess" for part in parts),
             faults=self.faults,

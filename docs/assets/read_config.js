@@ -193,12 +193,12 @@ class Reading {
   }
 
   description() {
-    const parts = this.answer(), longest = this.look("positions"), guess = parts.some(([kind]) => kind === "guess");
+    const parts = this.answer(), guess = parts.some(([kind]) => kind === "guess");
     const code = guess || parts.some(([kind]) => kind === "code"), turning = this.groups.some(({ turned }) => turned);
     const none = this.family === "rope" && !this.faults.length && !(code && turning), encoding = none ? "none" : this.family;
     return {
       model_type: this.kind, encoding, layout: turning ? this.layout() : "", kinds: encoding === "rope" ? this.groups : [],
-      longest: isNumber(longest) ? Math.trunc(longest.value) : 0, known: this.row.size > 0 || this.what !== "", guess,
+      longest: this.whole("positions"), known: this.row.size > 0 || this.what !== "", guess,
       faults: this.faults, notes: this.minds, parts,
     };
   }

@@ -10,7 +10,11 @@ import tomllib
 
 import pytest
 
+from check_positions.compare import WORDS, compare
+from check_positions.config import describe_config
+from check_positions.explain import explain
 from executable_prose import project
+from guide.config_page import known
 from snippets import read_config
 from tests.configurations import BROKEN, KINDS, configurations
 
@@ -62,6 +66,72 @@ def test_both_give_the_same_words(seed):
     assert 0.3 < answered / len(texts) < 0.9, "else one kind of answer is hardly compared"
 
 
+EXPLAINED = """
+import { explainConfig, compareConfigs } from %s;
+import { readFileSync } from "node:fs";
+const { known, texts } = JSON.parse(readFileSync(0, "utf8"));
+const after = (n) => texts[(n + 1) %% texts.length];
+const both = texts.map((text, n) => [explainConfig(text, known), compareConfigs([text, after(n)], known)]);
+console.log(JSON.stringify(both));
+"""
+
+
+def by_the_command(text, after):
+    """The lines of `positions explain` and of `positions compare`."""
+    try:
+        told = [describe_config(each) for each in (text, after)]
+        found = compare(*told)
+    except ValueError as error:
+        return explain(told[0]), [f"! {error}"]
+    guesses = [f"! {WORDS['guess'].format(kind=each.model_type)}" for each in told if each.guess]
+    lines = "\n".join(map(str, found)).split("\n") if found else [WORDS["same"]]
+    return explain(told[0]), guesses + lines
+
+
+def test_both_explain_and_compare_in_the_same_words():
+    texts = configurations(seed=0)
+    script = EXPLAINED % json.dumps((project.DOCS / "assets" / "explain.js").as_uri())
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        input=json.dumps({"known": known(), "texts": texts}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for n, (explained, compared) in enumerate(json.loads(done.stdout)):
+        want = by_the_command(texts[n], texts[(n + 1) % len(texts)])
+        assert (explained, compared) == want, texts[n][:2000]
+
+
+def test_a_model_is_explained_and_compared_on_the_page(visit):
+    page = visit("add/").page
+    first = json.dumps({"model_type": "llama", "num_hidden_layers": 2, "rope_theta": 1e4})
+    page.get_by_label("Your config.json", exact=False).fill(first)
+    page.get_by_label("Explanation").check()
+    lines, compared = by_the_command(first, first.replace("10000.0", "500000.0"))
+    told = page.locator(".config .answer > *").all_text_contents()
+    assert told == [line.strip().removeprefix("! ") for line in lines if line]
+    assert page.locator(".answer > p a").get_attribute("href") == "../guide/rope/"
+    page.get_by_label("Comparison with a second file").check()
+    assert page.get_by_role("status").text_content() == "Paste the second file."
+    page.get_by_label("The second config.json").fill(first.replace("10000.0", "500000.0"))
+    told = page.locator(".config .answer > *").all_text_contents()
+    assert told == [line.strip() for line in compared] and "base 10,000 against base 500,000" in told[0]
+
+
+def test_a_link_names_the_model_and_the_view_and_holds_no_pasted_text(visit):
+    page = visit("add/#model=gemma2&show=explanation").page
+    assert page.get_by_label("Known models").input_value() == "gemma2"
+    assert page.locator(".config .answer > h2").text_content() == "gemma2: RoPE in every layer"
+    link = page.get_by_role("button", name="Copy a link to this model")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    link.click()
+    address = page.evaluate("navigator.clipboard.readText()")
+    assert address.endswith("/add/#model=gemma2&show=explanation")
+    page.get_by_label("Your config.json", exact=False).fill('{"model_type": "secret"}')
+    assert link.is_disabled()
+
+
 def shown(page):
     """The parts of the answer that stands on the page."""
     return page.locator(".config .answer > *").evaluate_all(
@@ -99,7 +169,7 @@ def test_a_known_model_can_be_chosen_changed_and_cleared(visit):
     assert kinds.input_value() == ""
     page.locator(".config [name=clear]").click()
     assert box.input_value() == "" and shown(page) == []
-    assert page.get_by_role("button", name="Copy all code").is_disabled()
+    assert page.get_by_role("button", name="Copy the answer").is_disabled()
 
 
 @pytest.mark.claim(
@@ -117,7 +187,7 @@ def test_nothing_leaves_the_page(visit):
     for text, _ in list(BROKEN.values())[:20]:
         page.get_by_label("Your config.json", exact=False).fill(text[:20_000])
     page.get_by_label("Known models").select_option("llama")
-    page.get_by_role("button", name="Copy all code").click()
+    page.get_by_role("button", name="Copy the answer").click()
     visited.settle()
     assert len(visited.requests) == before and page.evaluate(state) == kept
     assert "connect-src" not in page.content() and "default-src 'self'" in page.content()
@@ -155,7 +225,7 @@ def test_two_megabytes_do_not_freeze_the_page_and_are_not_lost(visit):
 
 def test_without_scripts_the_page_shows_keys_and_answers_and_no_box(visit):
     page = visit("add/", javascript=False).page
-    assert not page.locator(".config textarea").is_visible()
+    assert not any(box.is_visible() for box in page.locator(".config textarea").all())
     assert page.locator(".config noscript p").is_visible()
     page.locator("article details").evaluate_all("all => all.forEach((each) => { each.open = true; })")
     assert page.get_by_text("frequencies = llama3(").is_visible()

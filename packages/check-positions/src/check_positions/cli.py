@@ -144,17 +144,14 @@ def _explain(given: argparse.Namespace) -> tuple[Any, str, int]:
 
 
 def _compare(given: argparse.Namespace) -> tuple[Any, str, int]:
-    from check_positions.compare import compare, compare_with_model
+    from check_positions.compare import WORDS, compare, compare_with_model
 
     first, second = _described(given.first), _described(given.second)
     differences = _asked(lambda: compare(first, second))
     guessed = [told.model_type for told in (first, second) if told.guess]
-    shown = [f"! A guess from the keys, because the code was not measured or does not read all of them: {kind}"
-             for kind in guessed]  # fmt: skip
+    shown = [f"! {WORDS['guess'].format(kind=kind)}" for kind in guessed]
     shown += [str(each) for each in differences]
-    shown += [
-        "Both configurations give the same rotation, windows and lengths."
-    ] * (not differences)
+    shown += [WORDS["same"]] * (not differences)
     folder, findings = Path(given.second), []
     if folder.is_dir() and any(folder.glob("*.safetensors")):
         findings = _asked(lambda: compare_with_model(first, folder))

@@ -1,6 +1,5 @@
-"""How two models differ in what they do with positions, and what that does to numbers."""
+"""How two models differ in what they do with positions, and what it changes."""
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,65 @@ from check_positions.checker import (
     read_layers,
 )
 from check_positions.config import Description, LayerKind, spans
+from check_positions.explain import digits, number
 
-ANGLE = 0.1  # radians: a difference that changes scores visibly
+ANGLE = 0.1  # radians
+LONG = (  # settings that act only in texts beyond the original length
+    "rope_type", "factor", "long_factor", "original_max_position_embeddings",
+    "max_position_embeddings",
+)  # fmt: skip
+WORDS = {  # the page that takes a config.json has the same
+    "difference": "{what}{where}: {first} against {second}",
+    "where": " (layers {spans})",
+    "same": """\
+Both configurations give the same rotation, windows and lengths.""",
+    "incomplete": "each configuration must be complete; {kind}: {fault}",
+    "guess": """\
+{kind} is a guess from the keys, because the code that reads them was not \
+measured or does not read all of them.""",
+    "encoding": "encoding",
+    "encoding_does": "No score is the same.",
+    "layout": "layout",
+    "layout_does": """\
+With the same weights, all scores differ. Permute the weights of queries and \
+keys to convert a model from one layout to the other.""",
+    "unknown": "unknown",
+    "layout_unknown": """\
+Whether the scores agree is unknown; `positions check` measures the layout of \
+a model.""",
+    "layers": "number of layers",
+    "layers_does": "Layers are compared as far as both models have them.",
+    "longest": "named positions",
+    "longest_does": """\
+Software may refuse longer texts. No number changes, unless a scaling depends \
+on this length.""",
+    "channels": "rotated channels",
+    "share": "{turned} of {head} channels",
+    "channels_does": "Other channels are rotated, so no score is the same.",
+    "frequencies": "frequencies",
+    "frequencies_does": """\
+{changed} of {pairs} pairs of channels turn at another speed, by a factor of \
+up to {ratio}. From a distance of {distance} on, an angle (of pair {pair}) \
+differs by {angle} radians or more.""",
+    "base": "base {base}",
+    "scaled": "base {base}, {kind}",
+    "by_factor": "base {base}, {kind} with factor {factor}",
+    "long": "frequencies of long texts",
+    "long_does": """\
+Both rotate short texts in the same way, but not texts beyond the original \
+length.""",
+    "factor": "factor of cosines and sines",
+    "factor_does": """\
+In the second model, products of queries and keys are {ratio} times as \
+large.""",
+    "window": "window",
+    "window_does": """\
+Texts that fit into the smaller window give the same numbers; longer ones do \
+not.""",
+    "keys": "{window} keys",
+    "chunks": "chunks of {chunk} tokens",
+    "no_window": "no window",
+}
 
 
 @dataclass(frozen=True)
@@ -26,11 +82,11 @@ class Difference:
     """Hold one difference between two models.
 
     Attributes:
-        what: What differs, such as "rotation".
+        what: What differs, such as "frequencies".
         layers: Numbers of the layers, from 0; empty for the whole model.
         first: The value in the first model.
         second: The value in the second model.
-        effect: What the difference does.
+        effect: What the difference changes.
     """
 
     what: str
@@ -40,16 +96,17 @@ class Difference:
     effect: str
 
     def __str__(self) -> str:
-        where = f" (layers {spans(self.layers)})" if self.layers else ""
-        return f"{self.what}{where}: {self.first} against {self.second}\n  {self.effect}"
+        where = _say("where", spans=spans(self.layers)) if self.layers else ""
+        given = {"what": self.what, "first": self.first, "second": self.second}
+        return f"{_say('difference', where=where, **given)}\n  {self.effect}"
 
 
 def compare(first: Description, second: Description) -> list[Difference]:
     """Compare what two configurations do with positions.
 
     Args:
-        first: The description of one config.json, from `describe_config`.
-        second: That of the other.
+        first: The description of a config.json, from `describe_config`.
+        second: That of another one.
 
     Returns:
         The differences; none if both give the same numbers.
@@ -59,49 +116,25 @@ def compare(first: Description, second: Description) -> list[Difference]:
     """
     for told in (first, second):
         if told.faults:
+            fault = told.faults[0]
             raise ValueError(
-                f"each configuration must be complete; {told.model_type}: {told.faults[0]}"
+                _say("incomplete", kind=told.model_type, fault=fault)
             )
-    found = []
     if first.encoding != second.encoding:
-        return [
-            Difference(
-                "encoding",
-                [],
-                first.encoding,
-                second.encoding,
-                "No score is the same.",
-            )
-        ]
+        return [_whole("encoding", first.encoding, second.encoding)]
+    found = []
     if first.layout != second.layout:
-        effect = "With the same weights, all scores differ: weights must be permuted from one to the other."
-        found += [
-            Difference(
-                "layout",
-                [],
-                first.layout or "unknown",
-                second.layout or "unknown",
-                effect,
-            )
-        ]
+        layouts = [told.layout or _say("unknown") for told in (first, second)]
+        known = first.layout and second.layout
+        effect = _say("layout_does" if known else "layout_unknown")
+        found += [Difference(_say("layout"), [], *layouts, effect)]
     a, b = _by_layer(first), _by_layer(second)
     if len(a) != len(b):
-        effect = "Layers are compared as far as both models have them."
-        found += [
-            Difference("number of layers", [], str(len(a)), str(len(b)), effect)
-        ]
-    found += list(_layers(a, b))
-    if first.longest != second.longest:
-        effect = "This is the length that software allows; it changes no number unless a scaling uses it."
-        found += [
-            Difference(
-                "named positions",
-                [],
-                f"{first.longest:,}",
-                f"{second.longest:,}",
-                effect,
-            )
-        ]
+        found += [_whole("layers", str(len(a)), str(len(b)))]
+    found += _layers(a, b)
+    if first.longest != second.longest and first.longest and second.longest:
+        lengths = (number(told.longest) for told in (first, second))
+        found += [_whole("longest", *lengths)]
     return found
 
 
@@ -116,7 +149,7 @@ def compare_with_model(told: Description, folder: Path) -> list[Finding]:
         The findings of `check_layers`.
 
     Raises:
-        ValueError: If the model does not have as many layers as the configuration.
+        ValueError: If the model has another number of layers.
     """
     import transformers
 
@@ -124,115 +157,105 @@ def compare_with_model(told: Description, folder: Path) -> list[Finding]:
         folder, trust_remote_code=False
     )
     kind, _ = model_class(config)
-    model = kind.from_pretrained(folder, attn_implementation="eager").eval()
-    with torch.no_grad():
-        layers = read_layers(
-            model, lambda token: model(**constant_input(model, token))
-        )
-    return check_layers(layers, settings_by_layer(told))
+    model = kind.from_pretrained(folder, attn_implementation="eager")
+    layers = read_layers(model, lambda n: model(**constant_input(model, n)))
+    return check_layers(layers, _settings(told))
 
 
-def settings_by_layer(told: Description) -> list[dict[str, Any] | None]:
-    """Return the rotation of each layer, None for a layer without rotation."""
+def _say(words: str, **values: object) -> str:
+    return WORDS[words].format(**values)
+
+
+def _whole(what: str, first: str, second: str) -> Difference:
+    return Difference(_say(what), [], first, second, _say(f"{what}_does"))
+
+
+def _settings(told: Description) -> list[dict[str, Any] | None]:
+    """Return the rotation of each layer, None for a layer without one."""
     return [kind.settings or None for kind in _by_layer(told)]
 
 
 def _by_layer(told: Description) -> list[LayerKind]:
     found = {layer: kind for kind in told.kinds for layer in kind.layers}
-    return [found[layer] for layer in sorted(found)] or [
-        kind for kind in told.kinds if not kind.layers
-    ]
+    known = [found[layer] for layer in sorted(found)]
+    return known or told.kinds
 
 
-def _layers(
-    a: Sequence[LayerKind], b: Sequence[LayerKind]
-) -> Iterable[Difference]:
-    """Yield the differences of layers; layers that differ in the same way are one."""
-    alike: dict[str, list[int]] = {}
-    pairs: dict[str, tuple[LayerKind, LayerKind]] = {}
+def _layers(a: Sequence[LayerKind], b: Sequence[LayerKind]) -> list[Difference]:
+    """Return the differences of layers; those that differ alike are one."""
+    alike: dict[str, tuple[LayerKind, LayerKind, list[int]]] = {}
     for layer, (one, other) in enumerate(zip(a, b, strict=False)):
         key = repr([each._replace(layers=[]) for each in (one, other)])
-        alike.setdefault(key, []).append(layer)
-        pairs[key] = one, other
-    for key, layers in alike.items():
-        for what, first, second, effect in itertools.chain(
-            _rotation(*pairs[key]), _sight(*pairs[key])
-        ):
-            yield Difference(what, layers, first, second, effect)
+        alike.setdefault(key, (one, other, []))[2].append(layer)
+    return [
+        Difference(_say(what), layers, first, second, effect)
+        for one, other, layers in alike.values()
+        for found in (_rotation(one, other), _sight(one, other))
+        for what, first, second, effect in found
+    ]
 
 
 def _rotation(
     a: LayerKind, b: LayerKind
 ) -> Iterable[tuple[str, str, str, str]]:
-    if not a.turned and not b.turned:
-        return
     if (a.turned, a.head) != (b.turned, b.head):
-        widths = (f"{each.turned} of {each.head} channels" for each in (a, b))
-        yield (
-            "rotated channels",
-            *widths,
-            "Other channels are rotated, so no score is the same.",
-        )
+        if a.turned or b.turned:
+            shares = (_say("share", turned=each.turned, head=each.head)
+                      for each in (a, b))  # fmt: skip
+            yield "channels", *shares, _say("channels_does")
         return
-    (w, scale), (v, other) = (
-        configured_frequencies(each.settings, each.head) for each in (a, b)
-    )
-    if not torch.allclose(w, v, rtol=1e-6, atol=0):
+    if not a.turned:
+        return
+    w, scale = configured_frequencies(a.settings, a.head)
+    v, other = configured_frequencies(b.settings, b.head)
+    if bool(((w - v).abs() > 1e-6 * w).any()):
         yield "frequencies", _shown(a), _shown(b), _angles(w, v)
     elif _beyond(a) != _beyond(b):
-        effect = "Both rotate short texts in the same way, but not texts beyond the original length."
-        yield "frequencies of long texts", _shown(a), _shown(b), effect
+        yield "long", _shown(a), _shown(b), _say("long_does")
     if abs(scale - other) > 1e-6:
-        ratio = (other / scale) ** 2
-        effect = f"In the second model, products of queries and keys are {ratio:.4g} times as large."
-        yield (
-            "factor of cosines and sines",
-            f"{scale:.6g}",
-            f"{other:.6g}",
-            effect,
-        )
+        effect = _say("factor_does", ratio=digits((other / scale) ** 2, 4))
+        yield "factor", number(scale), number(other), effect
 
 
-def _beyond(kind: LayerKind) -> Any:
-    """Return the settings that act only in texts beyond the original length."""
+def _beyond(kind: LayerKind) -> list[Any]:
     given = kind.settings
-    if given.get("rope_type") not in ("dynamic", "longrope"):
-        return None
-    return {k: given.get(k) for k in ("factor", "long_factor", "original_max_position_embeddings",
-                                      "max_position_embeddings", "alpha")}  # fmt: skip
+    if given["rope_type"] not in ("dynamic", "longrope") or given.get("alpha"):
+        return []
+    return [given.get(key) for key in LONG]
 
 
 def _shown(kind: LayerKind) -> str:
     given = kind.settings
-    said = f"base {given['rope_theta']:,.10g}"
-    if given["rope_type"] != "default":
-        said += f", {given['rope_type']}"
-        said += (
-            f" with factor {given['factor']:g}" if given.get("factor") else ""
-        )
-    return said
+    name = "scaled" if given["rope_type"] != "default" else "base"
+    name = "by_factor" if given.get("factor") else name
+    factor = number(given.get("factor") or 1)
+    base = number(given["rope_theta"])
+    return _say(name, base=base, kind=given["rope_type"], factor=factor)
 
 
 def _angles(w: torch.Tensor, v: torch.Tensor) -> str:
-    """Return from which distance on angles differ, and where most."""
+    """Return from which distance on an angle differs, and where most."""
     apart = (w - v).abs()
     pair = int(apart.argmax())
-    distance = max(1, -int(-ANGLE // float(apart[pair])))
-    ratio = float((w / v).log().abs().max().exp())
-    changed = int((apart > 1e-6 * w).sum())
-    return (
-        f"{changed} of {len(w)} pairs of channels turn at other speeds, by a factor of up to {ratio:.4g}. "
-        f"From a distance of {distance:,} tokens on, an angle (of pair {pair}) differs by {ANGLE} radians or more."
+    ratio = torch.maximum(w / v, v / w).max()
+    return _say(
+        "frequencies_does",
+        changed=int((apart > 1e-6 * w).sum()),
+        pairs=len(w),
+        ratio=digits(float(ratio), 4),
+        distance=number(max(1, -int(-ANGLE // float(apart[pair])))),
+        pair=pair,
+        angle=ANGLE,
     )
 
 
 def _sight(a: LayerKind, b: LayerKind) -> Iterable[tuple[str, str, str, str]]:
     if (a.window, a.chunk) != (b.window, b.chunk):
-        effect = "Texts that fit into the smaller one give the same numbers, and longer ones do not."
-        yield "window", _sees(a), _sees(b), effect
+        yield "window", _sees(a), _sees(b), _say("window_does")
 
 
 def _sees(kind: LayerKind) -> str:
     if kind.chunk:
-        return f"chunks of {kind.chunk:,} tokens"
-    return f"{kind.window:,} keys" if kind.window else "no window"
+        return _say("chunks", chunk=number(kind.chunk))
+    name = "keys" if kind.window else "no_window"
+    return _say(name, window=number(kind.window))
