@@ -1,6 +1,7 @@
 """When the code of each file to copy last changed.
 
-    python -m guide.copies     write that into each head, and copy the files of the package and the census
+    python -m guide.copies     write that into the head of each file, and copy the package's files
+                               and the census
 
 That is the author's date of the commit in which the code became what it is. Comments, docstrings and layout
 do not count.

@@ -1,4 +1,4 @@
-"""What the models of transformers do with positions by default, as the guide measured it."""
+"""What models of transformers do with positions by default, as measured."""
 
 import difflib
 import functools
@@ -13,8 +13,9 @@ def census() -> dict[str, Any]:
     """Return the measurements that this package carries.
 
     Returns:
-        "transformers": the measured version; "models": by model type, "class", "reads" (the input), "words" (the
-        facts) and "names" (released models that run this code).
+        "transformers": the measured version; "models": by model type, "class",
+        "reads" (the input), "words" (the facts) and "names" (released models
+        that run this code).
     """
     return json.loads(
         resources.files("check_positions")
@@ -24,13 +25,15 @@ def census() -> dict[str, Any]:
 
 
 def find(name: str) -> list[str]:
-    """Return the model types whose name, or the name of whose releases, contains a text.
+    """Return the model types with a text in their name or that of a release.
 
     Args:
-        name: The text, such as "qwen2" or "Llama 3.1"; case, spaces and punctuation do not matter.
+        name: The text, such as "qwen2" or "Llama 3.1"; case, spaces and
+            punctuation do not matter.
 
     Returns:
-        Model types: those with exactly this name if there are any, otherwise all that contain it.
+        Model types: those with exactly this name if there are any, otherwise
+        all that contain it.
     """
     asked = _plain(name)
     known = {

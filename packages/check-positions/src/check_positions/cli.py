@@ -24,18 +24,26 @@ from check_positions.config import (
 GIB = 2**30
 HUB = re.compile(r"[\w.-]+/[\w.-]+")
 SECONDS, MEMORY = 300.0, 16.0
-EXAMPLES = """
-examples:
-  positions check path/to/model           test the cache, the mask and the rotation of a model
-  positions config path/to/config.json    print the calls that a configuration describes
-  positions explain path/to/config.json   the same in sentences
-  positions compare a.json b.json         what differs, and what that does to numbers
-  positions census "Llama 3.1"            what the class of a model does by default
-
-exit code:
-  0 nothing is wrong   1 something was found   2 it could not be checked
-"""
-SOURCE = "a config.json, a folder with one, or the name of a model on the Hugging Face Hub, such as owner/model"
+EXAMPLES = (
+    "\nexamples:\n"
+    "  positions check path/to/model           "
+    "test the cache, the mask and the rotation of a model\n"
+    "  positions config path/to/config.json    "
+    "print the calls that a configuration describes\n"
+    "  positions explain path/to/config.json   "
+    "the same in sentences\n"
+    "  positions compare a.json b.json         "
+    "what differs, and what that does to numbers\n"
+    '  positions census "Llama 3.1"            '
+    "what the class of a model does by default\n"
+    "\nexit code:\n"
+    "  0 nothing is wrong   1 something was found   "
+    "2 it could not be checked\n"
+)
+SOURCE = (
+    "a config.json, a folder with one, or the name of a model on the "
+    "Hugging Face Hub, such as owner/model"
+)
 
 
 class UnreadableError(Exception):
@@ -49,8 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Command-line arguments; None uses those of the process.
 
     Returns:
-        The exit code: 0 if nothing is wrong, 1 if something was found, 2 if it could not be checked, 141 if the
-        reader of the output has stopped reading.
+        The exit code: 0 if nothing is wrong, 1 if something was found, 2 if it
+        could not be checked, 141 if the reader of the output has stopped
+        reading.
     """
     given = _parser().parse_args(arguments)
     try:
@@ -70,18 +79,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "positions",
-        description="Check, read, explain and compare what Transformers do with positions.",
+        description="Check, read, explain and compare what Transformers do "
+        "with positions.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    weights = f"{SOURCE}; the rotation of a folder with weights is measured"
     for name, run, about, sources in (
-        ("check", _check, "test the cache, the mask and the rotation of a model", {"model": SOURCE}),
-        ("config", _config, "print the calls that configurations describe", {"file": SOURCE}),
-        ("explain", _explain, "say in sentences what a model does with positions", {"file": SOURCE}),
-        ("compare", _compare, "compare two configurations, or one with a model that has weights",
-         {"first": SOURCE, "second": f"{SOURCE}; the rotation of a folder with weights is measured"}),
-        ("census", _census, "print what the class of a model does by default", {"name": "a model or a model type"}),
+        ("check", _check,
+         "test the cache, the mask and the rotation of a model",
+         {"model": SOURCE}),
+        ("config", _config,
+         "print the calls that configurations describe",
+         {"file": SOURCE}),
+        ("explain", _explain,
+         "say in sentences what a model does with positions",
+         {"file": SOURCE}),
+        ("compare", _compare,
+         "compare two configurations, or one with a model that has weights",
+         {"first": SOURCE, "second": weights}),
+        ("census", _census,
+         "print what the class of a model does by default",
+         {"name": "a model or a model type"}),
     ):  # fmt: skip
         command = commands.add_parser(
             name, help=about, description=f"{about[0].upper()}{about[1:]}."
@@ -157,7 +177,8 @@ def _compare(given: argparse.Namespace) -> tuple[Any, str, int]:
         findings = _asked(lambda: compare_with_model(first, folder))
         shown += [
             "",
-            "The weights of the second model, measured against the first configuration:",
+            "The weights of the second model, measured against the first "
+            "configuration:",
             *map(str, findings),
         ]
     found = bool(differences) or any(one.verdict == "fails" for one in findings)
@@ -182,8 +203,10 @@ def _census(given: argparse.Namespace) -> tuple[Any, str, int]:
         raise UnreadableError(
             f"NAME must be a model of the census, got {given.name!r}{near}"
         )
-    shown = [f"Measured in transformers {census()['transformers']}. Every value is the default of the class; "
-             "the config.json of a release may set others."]  # fmt: skip
+    shown = [
+        f"Measured in transformers {census()['transformers']}. Every value is "
+        "the default of the class; the config.json of a release may set others."
+    ]
     for kind in kinds:
         row = models[kind]
         names = f" ({', '.join(row['names'])})" if row["names"] else ""
@@ -222,7 +245,8 @@ def _text(file: Path) -> str:
             raise UnreadableError(f"{file} must be a regular file")
         if (size := file.stat().st_size) > 4 * LIMIT:
             raise UnreadableError(
-                f"{file} must have at most {4 * LIMIT} bytes, got {size}: is it a config.json?"
+                f"{file} must have at most {4 * LIMIT} bytes, got {size}: "
+                "is it a config.json?"
             )
         return file.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -241,7 +265,7 @@ def _file(source: str) -> Path:
 
 
 def _place(source: str) -> Path:
-    """Return the path of a source; the config.json of a model on the Hub is downloaded."""
+    """Return the path of a source; a config.json on the Hub is downloaded."""
     place = Path(source)
     if place.exists() or not HUB.fullmatch(source) or place.suffix == ".json":
         if place.is_dir() and not (place / "config.json").is_file():
@@ -269,12 +293,13 @@ def _place(source: str) -> Path:
     except Exception as error:
         said = str(error).strip().partition("\n")[0]
         raise UnreadableError(
-            f"{source} does not exist here, and its config.json cannot be downloaded: {said}"
+            f"{source} does not exist here, and its config.json cannot be "
+            f"downloaded: {said}"
         ) from None
 
 
 def _asked(run: Callable[[], list[Any]]) -> list[Any]:
-    """Return what a function returns; an error of a model becomes a sentence."""
+    """Return what a function returns; errors of a model become sentences."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     try:
         with suppress(ImportError):
@@ -321,11 +346,13 @@ def _watch(done: threading.Event, seconds: float, memory: float) -> None:
         passed = time.monotonic() - begun
         if passed > seconds:
             _stop(
-                f"stopped after {seconds:g} seconds, before there was a result; allow more with --seconds"
+                f"stopped after {seconds:g} seconds, without a result; "
+                "allow more with --seconds"
             )
         if (used := _memory()) > memory:
             _stop(
-                f"stopped at {used:.1f} GiB of memory, more than {memory:g}; allow more with --memory"
+                f"stopped at {used:.1f} GiB of memory, more than {memory:g}; "
+                "allow more with --memory"
             )
         if passed > 2 and sys.stderr.isatty():
             sys.stderr.write(f"\rpositions: working, {passed:.0f} s ")
@@ -341,7 +368,10 @@ def _stop(why: str) -> None:
 
 
 def _memory() -> float:
-    """Return the largest memory of this process so far in GiB; 0 where the system does not say, as on Windows."""
+    """Return the largest memory of this process so far in GiB.
+
+    It is 0 where the system does not say, as on Windows.
+    """
     with suppress(ImportError):
         import resource
 
