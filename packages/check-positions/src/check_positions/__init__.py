@@ -1,26 +1,35 @@
 """Is my positional code right, and which calls does a config.json describe?"""
 
-from check_positions.checker import (
-    AttentionWatch,
-    Finding,
-    FromTransformers,
-    Layer,
-    Rotation,
-    assert_positions,
-    check_attention,
-    check_layers,
-    check_model,
-    check_module,
-    check_rotation,
-    check_start,
-    check_transformers,
-    configured_frequencies,
-    read_layers,
-    read_rotation,
-    read_scaling,
-    report,
-)
-from check_positions.config import Part, format_report, printed, read_config
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from check_positions.checker import (
+        AttentionWatch,
+        Finding,
+        FromTransformers,
+        Layer,
+        Rotation,
+        assert_positions,
+        check_attention,
+        check_layers,
+        check_model,
+        check_module,
+        check_rotation,
+        check_start,
+        check_transformers,
+        configured_frequencies,
+        read_layers,
+        read_rotation,
+        read_scaling,
+        report,
+    )
+    from check_positions.config import (
+        Part,
+        format_report,
+        printed,
+        read_config,
+    )
 
 __all__ = [
     "AttentionWatch",
@@ -46,3 +55,17 @@ __all__ = [
     "read_scaling",
     "report",
 ]
+_OF_CONFIG = ("Part", "format_report", "printed", "read_config")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: the checker needs torch."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "config" if name in _OF_CONFIG else "checker"
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return all names, those included that are not imported yet."""
+    return sorted({*globals(), *__all__})
