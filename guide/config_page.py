@@ -12,7 +12,7 @@ from executable_prose.rendering.directives.code import DirectiveError
 
 READER = "snippets/read_config.py"
 PACKAGE = "packages/check-positions/src/check_positions"
-EXPLAINER, COMPARER = (f"{PACKAGE}/{name}.py" for name in ("explain", "compare"))
+EXPLAINER, COMPARER = (f"{PACKAGE}/{name}.py" for name in ("explanation", "comparison"))
 VIEWS = {"code": "Code", "explanation": "Explanation", "comparison": "Comparison with a second file"}
 SPELLINGS = "docs/dialects.toml"  # of a released model's settings, as stacks were given them
 RELEASED = "Llama 3.1"

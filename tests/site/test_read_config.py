@@ -10,9 +10,9 @@ import tomllib
 
 import pytest
 
-from check_positions.compare import WORDS, compare
+from check_positions.comparison import WORDS, compare
 from check_positions.config import describe_config
-from check_positions.explain import explain
+from check_positions.explanation import explain
 from executable_prose import project
 from guide.config_page import known
 from snippets import read_config
@@ -88,6 +88,12 @@ def by_the_command(text, after):
     return explain(told[0]), guesses + lines
 
 
+@pytest.mark.claim(
+    "add-explains-as-the-command",
+    "The page and the commands positions explain and positions compare print the same lines for the defaults "
+    "of sixty model types of transformers 5.23.0 with every scaling of RoPE and with names and values changed "
+    "at random, each compared with the next one.",
+)
 def test_both_explain_and_compare_in_the_same_words():
     texts = configurations(seed=0)
     script = EXPLAINED % json.dumps((project.DOCS / "assets" / "explain.js").as_uri())

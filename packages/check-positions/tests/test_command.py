@@ -11,7 +11,7 @@ import pytest
 from check_positions import checker, cli
 from check_positions.census import census
 from check_positions.config import MEASURED, describe_config
-from check_positions.explain import PAGES
+from check_positions.explanation import PAGES
 from executable_prose.project import DOCS, ROOT
 from guide.copies import CENSUS, packaged_census
 

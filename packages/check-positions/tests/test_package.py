@@ -16,7 +16,6 @@ from guide.copies import SOURCES
 from guide.heads import HEAD
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
-SLOW = pytest.mark.slow
 PACKAGE = Path(__file__).resolve().parents[1]
 VERSION = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 10000.0}
@@ -83,17 +82,18 @@ def test_the_newest_changes_are_those_of_the_version():
 
 
 @pytest.mark.parametrize(
-    ("script", "arguments", "code", "words"),
+    ("command", "arguments", "code", "words"),
     [
-        ("read-positions", ["config.json"], 0, "rope_frequencies(16, base=10000.0)"),
-        ("check-positions", ["config.json"], 2, "model must begin with transformers:"),
-        pytest.param("read-positions", ["nonesuch.json"], 2, "nonesuch.json cannot be read", marks=SLOW),
-        pytest.param("check-positions", ["transformers:nonesuch.json"], 2, "nonesuch.json", marks=SLOW),
+        ("config", ["config.json"], 0, "rope_frequencies(16, base=10000.0)"),
+        ("explain", ["."], 0, "llama: RoPE in every layer"),
+        ("compare", ["config.json", "."], 0, "the same rotation, windows and lengths"),
+        ("census", ["Llama 3.1"], 0, "llama (Llama 2"),
+        ("check", ["nonesuch.json"], 2, "nonesuch.json does not exist"),
     ],
 )
-def test_the_commands_are_installed_and_run(installed, tmp_path, script, arguments, code, words):
+def test_the_command_is_installed_and_runs(installed, tmp_path, command, arguments, code, words):
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
-    done = installed.run(script, *arguments, cwd=tmp_path)
+    done = installed.run("positions", command, *arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert words in done.stdout + done.stderr
 
@@ -101,6 +101,6 @@ def test_the_commands_are_installed_and_run(installed, tmp_path, script, argumen
 def test_a_configuration_is_read_without_torch(installed, tmp_path):
     """So that the action and the hook install no more than this package."""
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
-    done = installed.run("read-positions", "config.json", cwd=tmp_path, dependencies=False)
+    done = installed.run("positions", "config", "config.json", cwd=tmp_path, dependencies=False)
     assert done.returncode == 0, done.stderr
     assert "rope_frequencies(16, base=10000.0)" in done.stdout

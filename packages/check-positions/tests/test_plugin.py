@@ -264,6 +264,6 @@ def test_all_public_names_are_imported_when_they_are_used():
     assert names == set(typed) - {"import_module", "TYPE_CHECKING", "Any"}
     assert names <= set(dir(check_positions))
     modules = {getattr(check_positions, name).__module__ for name in names}
-    assert modules == {"check_positions.checker", "check_positions.config"}
+    assert modules == {f"check_positions.{each}" for each in ("checker", "config", "comparison", "explanation")}
     with pytest.raises(AttributeError, match="has no attribute 'nonesuch'"):
         check_positions.nonesuch  # noqa: B018

@@ -24,18 +24,28 @@ if TYPE_CHECKING:
         read_scaling,
         report,
     )
+    from check_positions.comparison import Difference, compare
     from check_positions.config import (
+        ConfigError,
+        Description,
+        LayerKind,
         Part,
+        describe_config,
         format_report,
         printed,
         read_config,
     )
+    from check_positions.explanation import explain
 
 __all__ = [
     "AttentionWatch",
+    "ConfigError",
+    "Description",
+    "Difference",
     "Finding",
     "FromTransformers",
     "Layer",
+    "LayerKind",
     "Part",
     "Rotation",
     "assert_positions",
@@ -46,7 +56,10 @@ __all__ = [
     "check_rotation",
     "check_start",
     "check_transformers",
+    "compare",
     "configured_frequencies",
+    "describe_config",
+    "explain",
     "format_report",
     "printed",  # the former name of format_report, until the next release
     "read_config",
@@ -55,14 +68,22 @@ __all__ = [
     "read_scaling",
     "report",
 ]
-_OF_CONFIG = ("Part", "format_report", "printed", "read_config")
+_MODULES = {  # of the names that are not the checker's
+    "comparison": ("Difference", "compare"),
+    "config": (
+        "ConfigError", "Description", "LayerKind", "Part", "describe_config",
+        "format_report", "printed", "read_config",
+    ),
+    "explanation": ("explain",),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: the checker needs torch."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "config" if name in _OF_CONFIG else "checker"
+    found = [module for module, names in _MODULES.items() if name in names]
+    module = found[0] if found else "checker"
     return getattr(import_module(f"{__name__}.{module}"), name)
 
 

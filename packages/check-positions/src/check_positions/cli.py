@@ -156,7 +156,7 @@ def _config(given: argparse.Namespace) -> tuple[Any, str, int]:
 
 
 def _explain(given: argparse.Namespace) -> tuple[Any, str, int]:
-    from check_positions.explain import explain
+    from check_positions.explanation import explain
 
     told = _described(given.file)
     lines = explain(told)
@@ -164,7 +164,7 @@ def _explain(given: argparse.Namespace) -> tuple[Any, str, int]:
 
 
 def _compare(given: argparse.Namespace) -> tuple[Any, str, int]:
-    from check_positions.compare import WORDS, compare, compare_with_model
+    from check_positions.comparison import WORDS, compare, compare_with_model
 
     first, second = _described(given.first), _described(given.second)
     differences = _asked(lambda: compare(first, second))

@@ -16,7 +16,7 @@ from check_positions.checker import (
     read_layers,
 )
 from check_positions.config import Description, LayerKind, spans
-from check_positions.explain import digits, number
+from check_positions.explanation import digits, number
 
 ANGLE = 0.1  # radians
 LONG = (  # settings that act only in texts beyond the original length
