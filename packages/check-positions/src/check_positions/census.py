@@ -1,4 +1,4 @@
-"""What models of transformers do with positions by default, as measured."""
+"""Look up what a class of transformers does with positions by default."""
 
 import difflib
 import functools

@@ -1,4 +1,4 @@
-"""What a model does with positions, in sentences."""
+"""Explain in sentences what a model does with positions."""
 
 import math
 
