@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test packages rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test packages rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag checker fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -119,6 +119,13 @@ tag: ## tag this commit with the newest date in CHANGES.md, if no tag has it: ma
 	@date=$$(sed -n 's/^## //p' CHANGES.md | head -n 1) && \
 	  { git ls-remote --exit-code --tags "$$REMOTE" "$$date" || git push "$$REMOTE" "HEAD:refs/tags/$$date"; }
 
+checker: $(VENV)/site ## build the sdist and the wheel of check-positions into dist/; fails if TAG is given and names another version
+	@cd packages/check-positions && version=$$($(abspath $(BIN))/python -m hatchling version) && \
+	  { [ "$${TAG:-check-positions-v$$version}" = "check-positions-v$$version" ] || \
+	    { echo "TAG must be check-positions-v$$version, the version in pyproject.toml, got $$TAG" >&2; exit 1; }; }
+	rm -rf dist
+	cd packages/check-positions && $(abspath $(BIN))/python -m hatchling build --target sdist --target wheel --directory $(CURDIR)/dist
+
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh
 
@@ -156,7 +163,7 @@ font: $(VENV)/test ## cut the fonts again (it needs npm)
 	$(RUN) guide.text_fonts
 
 clean: ## remove what was built and cached; the environment stays
-	rm -rf site .cache
+	rm -rf site dist .cache
 
 # A mark is made last, so that an interrupted set-up starts again.
 # torch alone is not held to a hash: each system and each index has builds of its own.
