@@ -17,6 +17,7 @@ from guide.heads import HEAD
 from snippets.rope import apply_rope, rope_frequencies, rope_tables
 
 PACKAGE = Path(__file__).resolve().parents[1]
+README = (PACKAGE / "README.md").read_text(encoding="utf-8")
 VERSION = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 LLAMA = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 4, "rope_theta": 10000.0}
 
@@ -31,10 +32,19 @@ def test_the_example_of_the_readme_runs():
     def rotate(x, positions):
         return apply_rope(x, *rope_tables(positions, rope_frequencies(64, base=10_000.0)), "half")
 
-    (example,) = re.findall(r"```python\n(.*?)```", (PACKAGE / "README.md").read_text(encoding="utf-8"), re.S)
+    example = re.findall(r"```python\n(.*?)```", README, re.S)[0]
     exec(example, {"rotate": rotate})
     with pytest.raises(AssertionError, match="Most common cause"):
         exec(example, {"rotate": lambda x, positions: rotate(x, 2 * positions)})
+
+
+def test_the_suite_of_the_readme_fails_before_its_tests_run(installed, tmp_path):
+    """Its file does not exist, so that nothing is built."""
+    plugin = re.findall(r"```python\n(.*?)```", README, re.S)[1]
+    (tmp_path / "test_readme.py").write_text(f"import pytest\n\n\n{plugin}")
+    done = installed.run("python", "-m", "pytest", "--strict-markers", cwd=tmp_path)
+    assert done.stdout.count("path/to/config.json could not be checked: ") >= 2, done.stdout + done.stderr
+    assert "2 failed" in done.stdout
 
 
 def packed(path):
@@ -79,6 +89,7 @@ def test_the_metadata_are_valid_and_the_readme_needs_no_file_beside_it(installed
 def test_the_newest_changes_are_those_of_the_version():
     headings = re.findall("^## (.+)", (PACKAGE / "CHANGES.md").read_text(encoding="utf-8"), re.M)
     assert next(each for each in headings if each != "Unreleased") == VERSION
+    assert set(re.findall("check-positions-v([0-9.]+)", README)) == {VERSION}
 
 
 @pytest.mark.parametrize(
