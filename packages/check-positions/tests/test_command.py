@@ -45,7 +45,7 @@ def run(tmp_path, capsys, monkeypatch):
     [
         (LLAMA, 0,
          ["llama: RoPE in every layer", "All 2 layers", "all 16 channels", "half layout, with base 10,000.",
-          "full turn in 6.28 tokens, the slowest in 19,869.", "Within 4,096 positions, 6 of 8 pairs",
+          "full rotation in 6.28 tokens, the slowest in 19,869.", "Within 4,096 positions, 6 of 8 pairs",
           "In the guide: guide/rope/"]),
         (LLAMA | {"rope_scaling": YARN}, 0,
          ["YaRN divides low frequencies by 4", "original length is 1,024 tokens", "multiplied by 1.139",
@@ -100,7 +100,7 @@ def test_infinity_as_python_writes_it_is_read(run):
          ["the same rotation"]),
         (LLAMA, LLAMA | {"rope_theta": 1e6}, 1,
          ["frequencies (layers 0 to 1): base 10,000 against base 1,000,000",
-          "7 of 8 pairs of channels turn at another", "by a factor of up to 56.23",
+          "7 of 8 pairs of channels rotate at another", "by a factor of up to 56.23",
           "From a distance of 1 on, an angle (of pair 1) differs by 0.1"]),
         (LLAMA, LLAMA | {"rope_scaling": YARN}, 1,
          ["yarn with factor 4", "factor of cosines and sines", "1.296 times as large"]),

@@ -264,6 +264,7 @@ def test_all_public_names_are_imported_when_they_are_used():
     assert names == set(typed) - {"import_module", "TYPE_CHECKING", "Any"}
     assert names <= set(dir(check_positions))
     modules = {getattr(check_positions, name).__module__ for name in names}
-    assert modules == {f"check_positions.{each}" for each in ("checker", "config", "comparison", "explanation")}
+    known = ("checker", "config", "comparison", "explanation")
+    assert modules == {f"check_positions.{each}" for each in known}
     with pytest.raises(AttributeError, match="has no attribute 'nonesuch'"):
         check_positions.nonesuch  # noqa: B018

@@ -53,7 +53,7 @@ on this length.""",
     "channels_does": "Other channels are rotated, so no score is the same.",
     "frequencies": "frequencies",
     "frequencies_does": """\
-{changed} of {pairs} pairs of channels turn at another speed, by a factor of \
+{changed} of {pairs} pairs of channels rotate at another speed, by a factor of \
 up to {ratio}. From a distance of {distance} on, an angle (of pair {pair}) \
 differs by {angle} radians or more.""",
     "base": "base {base}",

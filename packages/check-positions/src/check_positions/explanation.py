@@ -68,10 +68,10 @@ Only the fastest frequencies of the whole head rotate it.""",
     "original": "The original length is {original} tokens.",
     "multiplied": "Cosines and sines are multiplied by {by}.",
     "turns": """\
-The fastest pair of channels makes a full turn in {fast} tokens, the slowest \
-in {slow}.""",
+The fastest pair of channels makes a full rotation in {fast} tokens, the \
+slowest in {slow}.""",
     "within": """\
-Within {longest} positions, {full} of {pairs} pairs make a full turn.""",
+Within {longest} positions, {full} of {pairs} pairs make a full rotation.""",
     "longest": "The configuration names {longest} positions.",
     "guess_unread": """\
 This is a guess from the keys, because the code that reads them does not read \
