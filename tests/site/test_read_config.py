@@ -91,7 +91,7 @@ def by_the_command(text, after):
 @pytest.mark.claim(
     "add-explains-as-the-command",
     "The page and the commands positions explain and positions compare print the same lines for the defaults "
-    "of sixty model types of transformers 5.23.0 with every scaling of RoPE and with names and values changed "
+    "of sixty model types of transformers 5.23.0 with every scaling of RoPE, with names and values changed "
     "at random, each compared with the next one.",
 )
 def test_both_explain_and_compare_in_the_same_words():
