@@ -292,7 +292,7 @@ def test_nothing_fails_of_a_right_rotation(kind, dim, base, length):
     assert set(told.values()) == {"passes"}
     assert set(told) == {
         "finite", "input_kept", "norm_kept", "one_layout", "offsets_alone", "place_alone", "longest",
-        "as_configured",
+        "as_configured", "positions_in_order",
     }  # fmt: skip
     assert_positions(findings)
 

@@ -58,6 +58,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 EPS = 1.1920928955078125e-07  # machine epsilon of float32, 2^-23
+EXACT = "donot_use_mm_for_euclid_dist"  # of torch.cdist
 NO_CACHE = "the model returns no cache"
 EVERY = 1_000  # heads: more than any configuration has
 LARGEST = 400_000_000  # weights of a model that is built with all its heads
@@ -119,6 +120,12 @@ place_alone: Is a token rotated the same alone and among others?
     length
 reaches: Does the code support so many positions?
     a table with fewer rows, or one whose first rows are not for positions
+positions_in_order: Has each position its own rotation, up to the last one?
+    positions that are clamped or wrapped at the rows of a table, or a table in
+    reverse order
+keys_as_queries: Are queries and keys rotated by the same positions?
+    positions of queries that are counted before, and those of keys after, the
+    cache has grown
 longest: Are early tokens rotated the same with a late token in the call?
 float64: Does it run on a device without float64?
     frequencies in float64: compute them on the CPU, and move float32
@@ -298,6 +305,9 @@ class Rotation:
         unseen: Frequency in radians per position below which a rotation could
             not be detected.
         normed: Whether there is a norm before or after the rotation.
+        begin: Position by which position 0 is rotated; 1 if each token is
+            rotated by its position plus 1. The other attributes describe the
+            rotation that position 0 leaves unchanged.
     """
 
     kind: str
@@ -310,6 +320,7 @@ class Rotation:
     settings: Mapping[str, Any]
     unseen: float = 0.0
     normed: bool = False
+    begin: float = 0.0
 
     def __str__(self) -> str:
         if self.kind != "turns":
@@ -320,8 +331,9 @@ class Rotation:
         told += f"{self.layout} layout, {turned} of {self.dim} channels, "
         told += ", ".join(f"{k} {v:.6g}" if isinstance(v, float) else
                           f"{v}" for k, v in self.settings.items())  # fmt: skip
-        return told + (f", lengths multiplied by {self.factor:.4g}"
-                       if abs(self.factor - 1) > 1e-4 else "")  # fmt: skip
+        told += (f", lengths multiplied by {self.factor:.4g}"
+                 if abs(self.factor - 1) > 1e-4 else "")  # fmt: skip
+        return told + f", positions begin at {self.begin:g}" * bool(self.begin)
 
 
 # --- a rotation
@@ -394,9 +406,12 @@ def check_rotation(
     steady = _steady(rotate, dim, tried)
     reach = min(1024, steady)
     read = read_rotation(rotate, dim, tried)
+    order, repeats = _positions_in_order(rotate, dim, read, steady)
+    if repeats is not None:
+        read, steady = read_rotation(rotate, dim, repeats), repeats
     told = _finding("reading", "reads", f"is: {read}")
     if read.kind == "turns":
-        inside = (read.normed and _without_norm(rotate, dim)) or rotate
+        inside = _inside(rotate, read)
         findings += [told, _norm_kept(rotate, dim, bool(rotate_keys), reach)]
         findings += [_one_layout(inside, read)]
         findings += _precise_angles(inside, read, tried, steady)
@@ -406,7 +421,9 @@ def check_rotation(
     else:
         findings += [told]
     findings += [_offsets_alone(rotate, keys, read, reach)]
-    findings += [_place_alone(rotate, dim), *longest]
+    if rotate_keys and read.kind == "turns":
+        findings += [_keys_as_queries(rotate, keys, read)]
+    findings += [_place_alone(rotate, dim), *longest, *order]
     if settings is not None or layout is not None:
         findings += [_as_configured(read, settings, layout)]
     return findings
@@ -421,7 +438,8 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
     ones. If the frequencies depend on the longest position, as in dynamic NTK
     and LongRoPE, those of short texts are measured. If the length of x has no
     effect, because there is a norm before or after the rotation, the rotation
-    inside the norm is measured.
+    inside the norm is measured. If position 0 is rotated, rotations are
+    measured relative to it.
 
     Args:
         rotate: Function of `x` and `positions`, as in `check_rotation`.
@@ -451,6 +469,12 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
         kind = "ignores" if same and moves <= 8 * EPS else kind
         return Rotation(kind, dim, "none", none, none, none, scale, {},
                         normed=normed)  # fmt: skip
+    from_zero = _from_zero(rotate, turns[0])
+    if from_zero is not None:
+        read = read_rotation(from_zero, dim, length)
+        begin = _begin(turns[0], read)
+        if begin is not None:
+            return replace(read, begin=begin)
     positions, turns = _further(rotate, dim, length, positions, turns)
     pairs = _pairs(turns)
     if not len(pairs):
@@ -518,6 +542,52 @@ def _without_norm(rotate: Rotate, dim: int) -> Rotate | None:
     return alone if bool((gains != 0).all()) and _linear(alone, dim) else None
 
 
+def _from_zero(rotate: Rotate, start: Tensor) -> Rotate | None:
+    """Return the rotation relative to that of position 0, (out, in).
+
+    This is None if position 0 is not rotated.
+    """
+    size = start.norm(dim=0)
+    if float((start / size - start.new_ones(len(start)).diag()).abs().max()
+             ) <= 64 * EPS or not bool((size > 0).all()):  # fmt: skip
+        return None
+    back = (start / size).inverse().mT
+
+    def relative(x: Tensor, positions: Tensor) -> Tensor:
+        return rotate(x, positions).double() @ back
+
+    return relative
+
+
+def _begin(start: Tensor, read: Rotation) -> float | None:
+    """Return the position that has the rotation `start`, (out, in), or None."""
+    if read.kind != "turns":
+        return None
+    a, b = read.pairs.unbind(-1)
+    angles = torch.atan2(start[b, a], start[a, a])
+    w, turn = read.frequencies[:, 0].double(), math.tau
+    n = int(w.abs().where(w.abs() > 100 * read.errors, torch.inf).argmin())
+    begin = _halved(float(angles[n] / w[n]))
+    gap = begin * w - angles
+    gap = (gap - turn * (gap / turn).round()).abs()
+    slack = 64 * EPS + abs(begin) * (4 * EPS * w.abs() + read.errors)
+    return begin if bool((gap <= slack).all()) else None
+
+
+def _halved(x: float) -> float:
+    """Round to a multiple of 1/2."""
+    return round(2 * x) / 2
+
+
+def _inside(rotate: Rotate, read: Rotation) -> Rotate:
+    """Return the rotation that `read` describes: without norm, from 0 on."""
+    inside = (read.normed and _without_norm(rotate, read.dim)) or rotate
+    if not read.begin:
+        return inside
+    turns, _ = _matrices(inside, read.dim, torch.tensor([0]))
+    return _from_zero(inside, turns[0]) or inside
+
+
 def _further(
     rotate: Rotate, dim: int, length: int, positions: Tensor, turns: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -526,6 +596,8 @@ def _further(
     late = torch.tensor(
         [last << n for n in range(7) if last << n <= length // 2]
     )
+    if not len(late):
+        return positions, turns
     try:
         more, _ = _matrices(rotate, dim, late)
     except ValueError:
@@ -855,6 +927,150 @@ def _longest(
     return [same, _finding("longest", verdict, said, tolerance=slack)]
 
 
+def _positions_in_order(
+    rotate: Rotate, dim: int, read: Rotation, length: int
+) -> tuple[list[Finding], int | None]:
+    """Check that positions around edges continue the rotation of early ones.
+
+    Return the findings, and the first position that repeats an earlier one, as
+    all after it do; None if there is none.
+    """
+    length = _supported(rotate, dim, length)
+    say = partial(_finding, "positions_in_order")
+    if read.kind == "adds":
+        return [_vectors_apart(rotate, dim, length)], None
+    if read.kind != "turns":
+        return [], None
+    edges = _edges(length)
+    wrong = _off(rotate, read, edges)
+    if bool(wrong.any()):  # a late fault spoils what is read of slow pairs
+        read = read_rotation(rotate, dim, 16)
+        wrong = _off(rotate, read, edges)
+    if not bool(wrong.any()):
+        if read.begin < -1:
+            said = f"no: position 0 is rotated by {-read.begin:g}, and later "
+            said += "positions by less and less"
+            return [say("fails", said, where="position 0")], None
+        return [say("passes", f"yes, up to {length - 1}")], None
+    n = int(wrong.nonzero()[0])
+    low, first = (int(edges[n - 1]) if n else 0), int(edges[n])
+    while first - low > 1:
+        middle = (low + first) // 2
+        late = bool(_off(rotate, read, torch.tensor([middle])).any())
+        low, first = (low, middle) if late else (middle, first)
+    return _misplaced(rotate, dim, first, length)
+
+
+def _misplaced(
+    rotate: Rotate, dim: int, first: int, length: int
+) -> tuple[list[Finding], int | None]:
+    """Return the finding for the first wrong position, as above."""
+    say = partial(_finding, "positions_in_order", "fails",
+                  where=f"position {first}")  # fmt: skip
+    out = _same_vector(rotate, dim, torch.arange(min(first + 3, length)))
+    slack = 64 * EPS * float(out.abs().max())
+    gaps = (out[:first] - out[first]).abs().amax(-1)
+    like = int(gaps.argmin())
+    rest = (out[first:] - out[like]).abs().amax(-1)
+    if not float(gaps[like]) <= slack and first <= 16:
+        said = "even the first positions have no common frequencies"
+        return [_finding("positions_in_order", "no power", said)], None
+    if not float(gaps[like]) <= slack:
+        said = f"no: from position {first} on, the rotation does not continue"
+        why = "rows of a table that were not computed, or a table of angles "
+        why += "in half precision"
+        return [say(said + " that of earlier ones", cause=why)], None
+    if like == first - 1 and not float(rest.max()) <= slack:
+        said = f"no: position {first} is rotated as position {like} is"
+        why = "positions that are rounded, in half precision or by an integer "
+        return [say(said, cause=why + "division")], None
+    if like == first - 1:
+        said = f"no: positions from {first} on are rotated as {like} is"
+    else:
+        said = f"no: position {first} is rotated as position {like} is"
+    return [say(said)], first
+
+
+def _vectors_apart(rotate: Rotate, dim: int, length: int) -> Finding:
+    """Check that positions around edges add different vectors."""
+    edges = _edges(length)
+    vectors = _same_vector(rotate, dim, edges)
+    gaps = torch.cdist(vectors, vectors, compute_mode=EXACT)
+    gaps = gaps.fill_diagonal_(torch.inf)
+    slack = 8 * EPS * float(vectors.abs().max())
+    if float(gaps.min()) > slack:
+        said = f"yes, up to {length - 1}"
+        return _finding("positions_in_order", "passes", said)
+    late, early = (int(edges[n]) for n in (gaps <= slack).nonzero()[0])
+    early, late = min(early, late), max(early, late)
+    said = f"no: positions {early} and {late} add the same vector"
+    return _finding("positions_in_order", "fails", said,
+                    where=f"position {late}")  # fmt: skip
+
+
+def _off(rotate: Rotate, read: Rotation, at: Tensor) -> Tensor:
+    """Return at which positions any angle differs from the measured one."""
+    a, b = read.pairs.unbind(-1)
+    x = torch.zeros(read.dim)
+    x[a] = 1.0
+    x = x.expand(1, 1, len(at), -1).contiguous()
+    out = _turn(_inside(rotate, read), x, at)[0, 0].double()
+    w = read.frequencies[:, 0].double()
+    want, got = at[:, None] * w, torch.atan2(out[:, b], out[:, a])
+    gap = 2 * ((want - got) / 2).sin().abs()  # (positions, pairs)
+    tolerance = _slack(read, at, EPS)
+    bad = ~(gap <= tolerance) & (tolerance < 0.5)
+    return bad.any(-1)
+
+
+def _slack(read: Rotation, at: Tensor, eps: float) -> Tensor:
+    """Return the tolerance of cosines and sines, (positions, pairs)."""
+    w = read.frequencies[:, 0].double()
+    return 4 * eps + at[:, None] * (4 * EPS * w.abs() + read.errors)
+
+
+def _edges(length: int) -> Tensor:
+    """Return positions around powers of two and round numbers, ascending."""
+    marks = [2**n for n in range(2, length.bit_length())]
+    marks += [m * 10**n for n in range(2, 7) for m in (1, 2, 5)] + [length - 1]
+    near = {m + step for m in marks for step in (-1, 0, 1)}
+    return torch.tensor(sorted(n for n in near if n < length))
+
+
+def _same_vector(rotate: Rotate, dim: int, at: Tensor) -> Tensor:
+    """Return one vector at all positions, shape `(positions, dim)`."""
+    x = _random(1, 1, 1, dim).expand(1, 1, len(at), dim).contiguous()
+    return _turn(rotate, x, at)[0, 0].double()
+
+
+def _supported(rotate: Rotate, dim: int, length: int) -> int:
+    """Return `length`, or the largest power of two that raises no error."""
+    spans = (2**n for n in range(length.bit_length(), 2, -1) if 2**n < length)
+    for span in (length, *spans):
+        try:
+            _same_vector(rotate, dim, torch.tensor([span - 1]))
+        except ValueError:
+            continue
+        return span
+    return 4
+
+
+def _keys_as_queries(rotate: Rotate, keys: Rotate, read: Rotation) -> Finding:
+    """Check that a query and a key at position 0 are rotated the same."""
+    at = torch.tensor([0])
+    turns = [_matrices(each, read.dim, at)[0][0] for each in (rotate, keys)]
+    ways = [each / each.norm(dim=0).clamp(min=1e-9) for each in turns]
+    gap = float((ways[0] - ways[1]).abs().max())
+    if gap <= 64 * EPS:
+        return _finding("keys_as_queries", "passes", f"yes, within {gap:.1e}")
+    apart = read_rotation(keys, read.dim, 1024).begin - read.begin
+    said = f"no: keys stand {abs(apart):g} positions "
+    said += f"{'further' if apart > 0 else 'back'}, compared with queries"
+    said = said if apart else "no: position 0 is rotated in different ways"
+    return _finding("keys_as_queries", "fails", said, where="position 0",
+                    tolerance=64 * EPS)  # fmt: skip
+
+
 class _NoFloat64(TorchDispatchMode):
     """Raise an error for each float64 tensor, like a device without float64."""
 
@@ -906,8 +1122,7 @@ def _precise_angles(
         got = torch.stack([turns[:, a, a], -turns[:, a, b]], -1)
         got = got / got.norm(dim=-1, keepdim=True).clamp(min=1e-9)
         eps = EPS if name == "float32" else torch.finfo(half).eps
-        slack = 4 * EPS * w.abs() + read.errors
-        tolerance = 4 * eps + at[:, None] * slack  # (positions, pairs)
+        tolerance = _slack(read, at, eps)  # (positions, pairs)
         usable = tolerance < 0.5
         gap = (got - want).abs().amax(-1)
         wrong = ~(gap <= tolerance) & usable
