@@ -743,15 +743,19 @@ T5 = attending(lambda i, j: t5_bias(i, j, t5_bias_by_offset(TABLE, bidirectional
 
 @pytest.mark.parametrize("attend", [ALIBI, T5, turned], ids=["alibi", "t5_bias", "rope"])
 def test_nothing_fails_of_a_right_attention(attend):
-    told = verdicts(check_attention(attend, 16, causal=True, sinks=False))
+    told = verdicts(check_attention(attend, 16, causal=True, sinks=False, scale=0.25))
     assert told.pop("bias") == "reads"
     assert set(told.values()) == {"passes"}
-    assert set(told) == {"finite", "same_twice", "adds_up", "hidden_keys", "rows_alone", "offsets_alone"}
+    assert set(told) == {
+        "finite", "same_twice", "adds_up", "hidden_keys", "rows_alone", "no_peeking", "fewer_keys",
+        "offsets_alone", "scale",
+    }  # fmt: skip
 
 
 def test_the_bias_is_read_off():
     assert one(check_attention(ALIBI, 16), "bias").found == (
-        "head 0: 0.0625 less for each step back; head 1: 0.00391 less for each step back"
+        "head 0: 0.0625 less for each step back; head 1: 0.00391 less for each step back; "
+        "the slopes of 2 heads"
     )
     assert "at the farthest key, relative to the nearest" in one(check_attention(T5, 16), "bias").found
     assert one(check_attention(turned, 16), "bias").found == "nothing"

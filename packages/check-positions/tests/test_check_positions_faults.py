@@ -1,9 +1,11 @@
 """check_positions.py finds faults that were reported in public threads, and names their causes."""
 
 import pytest
+import torch
 
-from check_positions.checker import check_rotation
+from check_positions.checker import check_attention, check_rotation
 from findings import failing, one, turning
+from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.rope import rope_frequencies
 from snippets.sinusoidal import sinusoidal_encoding
 
@@ -63,3 +65,96 @@ def test_keys_at_other_positions_than_queries_fail(apart, words):
     assert failing(findings) == {"keys_as_queries"}
     assert words in one(findings, "keys_as_queries").found
     assert not failing(check_rotation(ROPE, 16, rotate_keys=ROPE, settings=SETTINGS))
+
+
+# --- an attention
+
+
+def attending(turn_keys=0, scale=0.25, ends=lambda i: i, slopes=None, spread=0):
+    """A causal attention with RoPE; each argument can make it wrong."""
+
+    def attend(q, k, v, i, j):
+        scores = scale * ROPE(q, i) @ ROPE(k, j + turn_keys).mT
+        if slopes is not None:
+            scores = scale * q @ k.mT + alibi_bias(i, j, slopes)
+        if spread:
+            scores = scores + ((i[:, None] - j + spread - len(j)) / 4).sin()
+        return scores.masked_fill(j > ends(i)[:, None], -torch.inf).softmax(-1) @ v
+
+    return attend
+
+
+def block_when_alone(size):
+    return lambda i: (i // size + 1) * size - 1 if len(i) == 1 else i
+
+
+@pytest.mark.parametrize(
+    ("attend", "options", "check", "words"),
+    [
+        (attending(turn_keys=1), {}, "keys_as_queries", "keys stand 1 positions further"),
+        (attending(ends=block_when_alone(32)), {}, "no_peeking", "query 8 sees 23 later keys, up to key 31"),
+        (attending(ends=block_when_alone(4)), {}, "no_peeking", "up to key 11"),
+        (attending(scale=40**-0.5), {"scale": 16**-0.5}, "scale", "0.1581, which is 1 / sqrt(40)"),
+        (attending(scale=4.0), {"scale": 16**-0.5}, "scale", "expected 0.25"),
+        (attending(spread=999), {}, "fewer_keys", "by the number of keys"),
+    ],
+)
+def test_a_fault_of_an_attention_fails_one_check(attend, options, check, words):
+    findings = check_attention(attend, 16, causal=True, **options)
+    assert failing(findings) == {check}
+    assert words in str(one(findings, check))
+
+
+@pytest.mark.parametrize("scale", [16**-0.5, 40**-0.5, 1.0, 4.0])
+def test_the_scale_is_read(scale):
+    found = one(check_attention(attending(scale=scale), 16, causal=True), "scale")
+    assert (found.verdict, found.found) == ("reads", f"{scale:.4g}, which is 1 / sqrt({scale**-2:.4g})")
+
+
+def test_a_norm_of_queries_leaves_the_scale_unread_and_nothing_fails():
+    def attend(q, k, v, i, j):
+        return attending()(*(torch.nn.functional.normalize(x, dim=-1) for x in (q, k)), v, i, j)
+
+    findings = check_attention(attend, 16, causal=True, scale=0.25)
+    assert not failing(findings)
+    assert one(findings, "scale").verdict == "no power"
+
+
+def test_a_scale_is_read_where_positions_are_added_to_keys():
+    table = torch.randn(200, 16, generator=torch.Generator().manual_seed(4))
+
+    def attend(q, k, v, i, j):
+        far = (i[:, None] - j).clamp(0, 199)
+        scores = (q @ k.mT + torch.einsum("bhqd,qkd->bhqk", q, table[far])) / 4
+        return scores.masked_fill(j > i[:, None], -torch.inf).softmax(-1) @ v
+
+    findings = check_attention(attend, 16, causal=True, scale=0.25)
+    assert not failing(findings)
+    assert one(findings, "scale").verdict == "passes"
+
+
+def test_a_mask_by_rows_is_no_fault_where_queries_are_the_last():
+    def attend(q, k, v, i, j):
+        rows = torch.arange(len(j) - len(i), len(j)) + j[0]
+        return attending(ends=lambda i: rows)(q, k, v, i, j)
+
+    findings = check_attention(attend, 16, causal=True)
+    assert not failing(findings)
+    assert one(findings, "no_peeking").verdict == "no promise"
+
+
+@pytest.mark.parametrize(
+    ("slopes", "expected", "words"),
+    [
+        (alibi_slopes(4), None, "the slopes of 4 heads"),
+        (alibi_slopes(8)[4:], None, "the slopes of heads 4 to 7 of 8"),
+        (alibi_slopes(12)[8:], None, "the slopes of heads 8 to 11 of 12"),
+        (alibi_slopes(4), alibi_slopes(8)[4:], "those of 4 heads, not of heads 4 to 7 of 8"),
+        (alibi_slopes(8)[:3], alibi_slopes(3), "those of heads 0 to 2 of 8, not of 3 heads"),
+    ],
+)
+def test_the_heads_whose_slopes_are_subtracted_are_named(slopes, expected, words):
+    expected = expected if expected is None else expected.tolist()
+    findings = check_attention(attending(slopes=slopes), 16, len(slopes), causal=True, slopes=expected)
+    assert words in one(findings, "bias").found
+    assert failing(findings) == (set() if expected is None else {"bias"})

@@ -139,7 +139,12 @@ hidden_keys: Which keys does a token see?
     that is aligned to the top left
 rows_alone: Do the last queries alone have the same weights as among all?
     a mask or a bias counted from the first key, not from the query's position
+fewer_keys: Do weights stay the same without the later keys?
+    a table that is read from its front or its end by the number of keys
+scale: By which factor is the product of a query and a key multiplied?
+    the width of another head, or a factor that is applied twice or not at all
 bias: What do positions add to the scores?
+    slopes of another number of heads, as of the local heads only
 order: Does the order of tokens change anything?
 begins: Where do the model's own positions begin?
 no_peeking: Are logits independent of later tokens?
@@ -1360,6 +1365,7 @@ def check_attention(
     window: int | None = None,
     sinks: bool | None = None,
     slopes: Sequence[float] | None = None,
+    scale: float | None = None,
     length: int = 64,
 ) -> list[Finding]:
     """Check an attention: its mask, its sinks and its bias.
@@ -1384,7 +1390,9 @@ def check_attention(
         slopes: Expected slope of each head, as in ALiBi: the amount by which
             the score decreases for each token further back. None only reports
             the bias.
-        length: Number of queries and keys.
+        scale: Expected factor of the product of a query and a key, usually
+            `dim ** -0.5`. None only reports it.
+        length: Number of queries and keys, at least 24.
 
     Returns:
         One finding for each check.
@@ -1409,26 +1417,37 @@ def check_attention(
     finite = _plain("finite", bool(weights.isfinite().all()))
     if finite.verdict == "fails":
         return [finite]
-    twice = _weights(attend, q, k, here, here)
+    twice = _weights(attend, q, k, here, here, first=dim)
     return [
         finite,
-        _plain("same_twice", bool((weights == twice).all())),
+        _plain("same_twice", bool((weights[..., :dim] == twice).all())),
         _adds_up(weights, sinks),
         _hidden_keys(weights, causal, window),
         _rows_alone(attend, q, k, weights),
+        *_alone_ahead(attend, q, k, weights),
+        _fewer_keys(attend, q, k, weights),
         _kept_when_moved(attend, q, k, weights),
+        *_scale(attend, q, k, scale),
         _bias(attend, heads, dim, slopes),
     ]
 
 
 def _weights(
-    attend: Attend, q: Tensor, k: Tensor, i: Tensor, j: Tensor
+    attend: Attend,
+    q: Tensor,
+    k: Tensor,
+    i: Tensor,
+    j: Tensor,
+    first: int | None = None,
 ) -> Tensor:
-    """Return the weights, (heads, queries, keys), from blocks of values."""
+    """Return the weights, (heads, queries, keys), from blocks of values.
+
+    If `first` is given, only those of so many keys are returned.
+    """
     heads, dim = q.shape[1], q.shape[-1]
     want = tuple(q.shape)
     columns = []
-    for block in torch.eye(len(j)).split(dim, dim=1):
+    for block in torch.eye(len(j), first or len(j)).split(dim, dim=1):
         v = torch.nn.functional.pad(block, (0, dim - block.shape[1]))
         v = v.expand(1, heads, -1, -1).contiguous()  # (1, heads, keys, dim)
         given = f"q {want}, k and v {tuple(k.shape)} and their positions"
@@ -1505,6 +1524,121 @@ def _rows_alone(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
     return _compare("rows_alone", here, there, 64 * EPS, places)
 
 
+def _alone_ahead(
+    attend: Attend, q: Tensor, k: Tensor, whole: Tensor
+) -> list[Finding]:
+    """Check that a causal query, alone among all keys, sees no later one."""
+    n = q.shape[-2]
+    at = torch.arange(n)
+    if bool((whole > 0).any(0)[at[:, None] < at].any()):
+        return []
+    say = partial(_finding, "no_peeking",
+                  question="Does a query that is decoded alone see no later "
+                  "key?")  # fmt: skip
+
+    def ahead(first: int, many: int) -> Tensor:
+        rows = at[first : first + many]
+        few = q[..., first : first + many, :].contiguous()
+        keys = at[: n // 2]
+        seen = _weights(attend, few, k[..., : len(keys), :], rows, keys) > 0
+        return seen.any(0) & (rows[:, None] < keys)
+
+    two = ahead(n // 3, 2).sum(-1)
+    if bool(two.any()) and int(two[0]) == int(two[1]):
+        said = "it assumes that the queries are the last: empty slots of a "
+        return [say("no promise", said + "cache must not be passed")]
+    late = ahead(n // 8, 1)[0].nonzero()[:, 0]
+    if not len(late):
+        return [say("passes", "yes")]
+    said = f"no: query {n // 8} sees {len(late)} later keys, up to key "
+    why = "a mask that ends with a block of keys, not with the query"
+    return [say("fails", f"{said}{int(late[-1])}", cause=why,
+                where=f"query {n // 8}, key {int(late[0])}")]  # fmt: skip
+
+
+def _fewer_keys(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
+    """Check that weights keep their ratios without the last keys."""
+    heads, n = q.shape[1], q.shape[-2] // 2
+    at = torch.arange(n)
+    few = _weights(attend, q[..., :n, :].contiguous(),
+                   k[..., :n, :].contiguous(), at, at)  # fmt: skip
+    here = whole[:, :n, :n]
+    here, few = (w / w.sum(-1, keepdim=True).clamp(min=1e-9)
+                 for w in (here, few))  # fmt: skip
+    places = [("head", range(heads)), ("query", range(n)), ("key", range(n))]
+    found = _compare("fewer_keys", here, few, 64 * EPS, places)
+    if found.verdict == "fails" and _temperature(here, few):
+        said = "no: scores are multiplied by a number that depends on the "
+        return _finding("fewer_keys", "no promise", said + "number of keys")
+    return found
+
+
+def _scale(
+    attend: Attend, q: Tensor, k: Tensor, scale: float | None
+) -> list[Finding]:
+    """Read the factor of the product of a query and a key at one position."""
+    at = torch.arange(16)
+    sizes = 1 + at[:, None] % 3 / 2
+    q, k = (2 * sizes * nn.functional.normalize(x[..., :16, :], dim=-1)
+            for x in (q, k))  # fmt: skip
+    k[..., 0, :] = 0
+
+    def parts(a: Tensor, b: Tensor) -> Tensor:
+        weights = _weights(attend, a, b, at, at).log()
+        return weights - weights[..., :1]  # (heads, queries, keys)
+
+    products = (q.double() @ k.double().mT)[0]
+    bias = parts(0 * q, 0 * k)
+    scores = parts(q, k) - bias
+    read = _scale_apart(scores, products)
+    if not read:  # positions are added to queries or keys
+        scores = scores - parts(q, 0 * k) - parts(0 * q, k) + 2 * bias
+        read = _scale_apart(scores, products)
+    if read:
+        return _told_scale(*read, scale)
+    verdict = "reads" if scale is None else "no power"
+    said = "scores of a query and a key at one position are not a multiple of "
+    return [_finding("scale", verdict, said + "their product")]
+
+
+def _scale_apart(scores: Tensor, products: Tensor) -> tuple[float, int] | None:
+    """Return the factor of the products, and the distance at which it is."""
+    for apart in (0, 1, 2, 3, 4, -1, -2, -3, -4):
+        factor = _factor(scores.diagonal(-apart, 1, 2)[:, 1:],
+                         products.diagonal(-apart, 1, 2)[:, 1:])  # fmt: skip
+        if factor:
+            return factor, apart
+    return None
+
+
+def _factor(scores: Tensor, products: Tensor) -> float:
+    """Return the ratio of scores and products; 0 if there is no common one."""
+    known = scores.isfinite()
+    if int(known.sum()) < 4:
+        return 0.0
+    a, b = scores[known], products[known]
+    ratio = float((a * b).sum() / b.square().sum())
+    off = float((a - ratio * b).square().mean().sqrt())
+    return ratio if off <= 1e-2 * float(a.square().mean().sqrt()) else 0.0
+
+
+def _told_scale(
+    factor: float, apart: int, scale: float | None
+) -> list[Finding]:
+    """Return the findings for a factor that was read at this distance."""
+    found = []
+    if apart:
+        said = f"no: keys stand {abs(apart)} positions "
+        said += f"{'further' if apart > 0 else 'back'}, compared with queries"
+        found = [_finding("keys_as_queries", "fails", said)]
+    said = f"{factor:.4g}, which is 1 / sqrt({factor**-2:.4g})"
+    if scale is None:
+        return [*found, _finding("scale", "reads", said)]
+    verdict = "passes" if abs(factor / scale - 1) <= 5e-3 else "fails"
+    want = f"{scale:.4g}, which is 1 / sqrt({scale**-2:.4g})"
+    return [*found, _finding("scale", verdict, said, expected=want)]
+
+
 def _kept_when_moved(
     attend: Attend, q: Tensor, k: Tensor, weights: Tensor
 ) -> Finding:
@@ -1565,19 +1699,45 @@ def _bias(
     weights = _weights(attend, zero, zero, at, at)[:, -1]  # (heads, keys)
     seen = weights > 0
     scores = weights.where(seen, 1).log()
-    said = []
+    said, read = [], []
     for row, shown in zip(scores, seen, strict=True):
         steps = row[shown].diff()
         if not len(steps) or float(steps.abs().max()) < 1e-4:
             said.append("nothing")
         elif float((steps - steps.mean()).abs().max()) < 1e-4:
-            said.append(f"{float(steps.mean()):.3g} less for each step back")
+            read.append(float(steps.mean()))
+            said.append(f"{read[-1]:.3g} less for each step back")
         else:
             said.append(f"{float(row[shown][0] - row[shown][-1]):.3g} at the "
                         "farthest key, relative to the nearest")  # fmt: skip
     told = "; ".join(f"head {n}: {what}" for n, what in enumerate(said))
-    same = len(set(said)) == 1
-    return _finding("bias", "reads", said[0] if same else told)
+    told = said[0] if len(set(said)) == 1 else told
+    heads_of = _heads_of(read) if len(read) == heads else ""
+    told += f"; the slopes of {heads_of}" * bool(heads_of)
+    return _finding("bias", "reads", told)
+
+
+def _heads_of(slopes: Sequence[float]) -> str:
+    """Return which heads of ALiBi have these slopes, "" if none have."""
+    for heads in range(len(slopes), 257 if len(slopes) > 1 else 0):
+        known = _alibi(heads)
+        for first in range(heads - len(slopes) + 1):
+            part = known[first : first + len(slopes)]
+            if all(abs(a - b) <= 1e-3 * b + 1e-5
+                   for a, b in zip(slopes, part, strict=True)):  # fmt: skip
+                every = len(slopes) == heads
+                last = first + len(slopes) - 1
+                return f"{heads} heads" if every else (
+                    f"heads {first} to {last} of {heads}")  # fmt: skip
+    return ""
+
+
+def _alibi(heads: int) -> list[float]:
+    """Return ALiBi's slopes, as its reference code computes them."""
+    whole = 2 ** (heads.bit_length() - 1)
+    slopes = [2 ** (-8 * (n + 1) / whole) for n in range(whole)]
+    more = [2 ** (-4 * (2 * n + 1) / whole) for n in range(heads - whole)]
+    return slopes + more
 
 
 def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
@@ -1590,7 +1750,13 @@ def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
     places = [("head", range(heads)), ("key", range(24))]
     got = scores - scores[:, -1:]
     slack = 64 * EPS * (1 + float(want.abs().max()))
-    return _compare("bias", want, got, slack, places, question=question)
+    found = _compare("bias", want, got, slack, places, question=question)
+    have = _heads_of((got[:, -1] - got[:, -2]).tolist())
+    if found.verdict == "passes" or not have:
+        return found
+    told = f"{found.found}: the slopes are those of {have}"
+    asked = _heads_of(slopes)
+    return replace(found, found=told + f", not of {asked}" * bool(asked))
 
 
 # --- a model
