@@ -67,6 +67,35 @@ def test_keys_at_other_positions_than_queries_fail(apart, words):
     assert not failing(check_rotation(ROPE, 16, rotate_keys=ROPE, settings=SETTINGS))
 
 
+def rounded(x, at):
+    return ROPE(x, at.bfloat16().float())
+
+
+def restarted(x, at):
+    return ROPE(x, at - at[0])
+
+
+def low_precision(x, at):
+    return ROPE(x, at if x.dtype == torch.float32 else at.bfloat16().float())
+
+
+@pytest.mark.parametrize(
+    ("rotate", "together", "words"),
+    [
+        (lambda x, at: ROPE(x, at.clamp(max=511)), {"offsets_alone"}, "clamped or wrapped"),
+        (lambda x, at: ROPE(x, at // 2), {"precise_angles", "offsets_alone"}, "an integer division"),
+        (rounded, {"precise_angles", "offsets_alone"}, "positions that are rounded, in half precision"),
+        (restarted, {"place_alone"}, "counted from 0 in each call"),
+        (low_precision, {"precise_angles"}, "half precision"),
+        (lambda x, at: ROPE(x, at.float().sqrt()), {"precise_angles"}, "not the position times a constant"),
+    ],
+)
+def test_failures_that_one_fault_explains_have_its_cause(rotate, together, words):
+    wrong = [each for each in check_rotation(rotate, 16, length=2048) if each.verdict == "fails"]
+    assert together <= {each.check for each in wrong}
+    assert all(words in each.cause for each in wrong if each.check in together)
+
+
 # --- an attention
 
 

@@ -176,6 +176,21 @@ layers_as_configured: Does the rotation of each layer match its configuration?
     another kind
 model: Which model was tested?
 """  # the question of each check, and the most common cause of a failure
+LEADS = (  # a check that fails, and those whose failure has the same cause
+    ("input_kept", ("same_twice",)),
+    ("place_alone", ("positions_in_order", "precise_angles", "offsets_alone")),
+    ("one_layout", ("norm_kept", "precise_angles", "offsets_alone",
+                    "positions_in_order", "as_configured")),
+    ("norm_kept", ("precise_angles", "offsets_alone", "positions_in_order")),
+    ("positions_in_order", ("precise_angles", "offsets_alone",
+                            "as_configured", "moved_as_here")),
+    ("hidden_keys", ("rows_alone", "offsets_alone", "no_peeking")),
+    ("rows_alone", ("fewer_keys", "offsets_alone")),
+    ("no_peeking", ("whole_as_steps", "whole_as_chunks", "padded_as_steps")),
+    ("alone_in_batch", ("alone_as_padded", "padded_as_steps")),
+    ("alone_as_padded", ("padded_as_steps",)),
+    ("whole_as_steps", ("whole_as_chunks", "padded_as_steps")),
+)  # fmt: skip
 
 
 class Rotate(Protocol):
@@ -431,7 +446,7 @@ def check_rotation(
     findings += [_place_alone(rotate, dim), *longest, *order]
     if settings is not None or layout is not None:
         findings += [_as_configured(read, settings, layout)]
-    return findings
+    return _with_common_causes(findings)
 
 
 def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
@@ -1418,7 +1433,7 @@ def check_attention(
     if finite.verdict == "fails":
         return [finite]
     twice = _weights(attend, q, k, here, here, first=dim)
-    return [
+    findings = [
         finite,
         _plain("same_twice", bool((weights[..., :dim] == twice).all())),
         _adds_up(weights, sinks),
@@ -1430,6 +1445,7 @@ def check_attention(
         *_scale(attend, q, k, scale),
         _bias(attend, heads, dim, slopes),
     ]
+    return _with_common_causes(findings)
 
 
 def _weights(
@@ -1543,13 +1559,13 @@ def _alone_ahead(
         seen = _weights(attend, few, k[..., : len(keys), :], rows, keys) > 0
         return seen.any(0) & (rows[:, None] < keys)
 
+    late = ahead(n // 8, 1)[0].nonzero()[:, 0]
+    if not len(late):
+        return [say("passes", "yes")]
     two = ahead(n // 3, 2).sum(-1)
     if bool(two.any()) and int(two[0]) == int(two[1]):
         said = "it assumes that the queries are the last: empty slots of a "
         return [say("no promise", said + "cache must not be passed")]
-    late = ahead(n // 8, 1)[0].nonzero()[:, 0]
-    if not len(late):
-        return [say("passes", "yes")]
     said = f"no: query {n // 8} sees {len(late)} later keys, up to key "
     why = "a mask that ends with a block of keys, not with the query"
     return [say("fails", f"{said}{int(late[-1])}", cause=why,
@@ -1871,7 +1887,7 @@ def check_model(
         findings += [_promised(f, promises.get(ask, True)) for f in found]
     if causal and limits:
         findings += [_past_limits(case, limits, longest)]
-    return findings
+    return _with_common_causes(findings)
 
 
 @dataclass(frozen=True)
@@ -2662,6 +2678,23 @@ def _compare(
     said = f"{float(found[at]):.4g} instead of {want}"
     return _finding(check, "fails", said, expected=want, tolerance=tolerance,
                     where=where, question=question)  # fmt: skip
+
+
+def _with_common_causes(findings: Sequence[Finding]) -> list[Finding]:
+    """Give failures that one fault explains the cause of that fault.
+
+    Where no frequencies could be read, imprecise angles are not the cause.
+    """
+    causes = {f.check: f.cause for f in findings if f.verdict == "fails"}
+    if any(f.check == "positions_in_order" and f.verdict == "no power"
+           for f in findings) and "precise_angles" in causes:  # fmt: skip
+        why = "angles that are not the position times a constant"
+        causes["precise_angles"] = why
+    for lead, others in LEADS:
+        if lead in causes:
+            causes |= {c: causes[lead] for c in others if c in causes}
+    return [replace(f, cause=causes[f.check]) if f.verdict == "fails" else f
+            for f in findings]  # fmt: skip
 
 
 def _on_copies(rotate: Rotate) -> Rotate:
