@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from check_positions.checker import check_attention, check_rotation
+from check_positions.checker import check_attention, check_model, check_rotation
 from findings import failing, one, turning
 from snippets.alibi import alibi_bias, alibi_slopes
 from snippets.rope import rope_frequencies
@@ -187,3 +187,51 @@ def test_the_heads_whose_slopes_are_subtracted_are_named(slopes, expected, words
     findings = check_attention(attending(slopes=slopes), 16, len(slopes), causal=True, slopes=expected)
     assert words in one(findings, "bias").found
     assert failing(findings) == (set() if expected is None else {"bias"})
+
+
+# --- a model
+
+
+def modelling(turn=lambda at: at, reads=True, sees_padding=lambda n: False):
+    """One layer of causal attention with RoPE; each argument can make it wrong."""
+    made = torch.Generator().manual_seed(0)
+    tokens, project = torch.randn(20, 16, generator=made), torch.randn(16, 48, generator=made) / 3
+
+    def model(ids, mask, positions, cache):
+        own = torch.arange(ids.shape[1]).expand_as(ids)
+        own = own if mask is None else (mask.cumsum(1) - 1).clamp(min=0)
+        at = turn(positions if reads and positions is not None else own)
+        q, k, v = (tokens[ids] @ project).chunk(3, -1)
+        q, k = (torch.cat([ROPE(x[None, n : n + 1], at[n])[0] for n in range(len(x))]) for x in (q, k))
+        hidden = torch.ones(ids.shape[1], ids.shape[1]).triu(1).bool()
+        if mask is not None and not sees_padding(ids.shape[1]):
+            hidden = hidden | ~mask[:, None] & ~torch.eye(len(hidden)).bool()
+        scores = (q @ k.mT / 4).masked_fill(hidden, -torch.inf)
+        return (scores.softmax(-1) @ v) @ tokens.T, None
+
+    return model
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "found", "words"),
+    [
+        ({"sees_padding": lambda n: n % 32 == 1}, {}, "alone_as_padded", "with 33 tokens, 4 of them padding"),
+        ({"sees_padding": lambda n: n % 64 == 0}, {}, "alone_as_padded", "with 64 tokens"),
+        ({"turn": lambda at: at.clamp(max=63)}, {}, "positions_in_order", "clamped"),
+        ({"turn": lambda at: at.clamp(max=299)}, {}, "positions_in_order", "first at position 299"),
+        ({"reads": False}, {"packs": True}, "alone_as_packed", "not passed on to the attention"),
+    ],
+)
+def test_a_fault_of_a_model_that_short_texts_hide_fails_one_check(options, given, found, words):
+    findings = check_model(modelling(**options), 20, **given)
+    assert failing(findings) == {found}
+    assert words in str(one(findings, found))
+
+
+def test_a_right_model_passes_at_all_lengths():
+    assert not failing(check_model(modelling(), 20, moves=True))
+
+
+def test_position_ids_that_are_ignored_are_reported():
+    found = one(check_model(modelling(reads=False), 20), "position_ids")
+    assert (found.verdict, "ignores position ids" in found.found) == ("no promise", True)

@@ -147,6 +147,8 @@ bias: What do positions add to the scores?
     slopes of another number of heads, as of the local heads only
 order: Does the order of tokens change anything?
 begins: Where do the model's own positions begin?
+position_ids: Does the model read the positions that it is given?
+    positions that are not passed on to the attention
 no_peeking: Are logits independent of later tokens?
     a mask that is not causal, or is aligned to the wrong corner
 alone_in_batch: Is a sequence the same next to a padded one as alone?
@@ -184,6 +186,7 @@ LEADS = (  # a check that fails, and those whose failure has the same cause
     ("norm_kept", ("precise_angles", "offsets_alone", "positions_in_order")),
     ("positions_in_order", ("precise_angles", "offsets_alone",
                             "as_configured", "moved_as_here")),
+    ("position_ids", ("alone_as_packed",)),
     ("hidden_keys", ("rows_alone", "offsets_alone", "no_peeking")),
     ("rows_alone", ("fewer_keys", "offsets_alone")),
     ("no_peeking", ("whole_as_steps", "whole_as_chunks", "padded_as_steps")),
@@ -1822,7 +1825,8 @@ def check_model(
         limits: Windows, top-k values and original lengths in tokens, by name.
             One prompt that exceeds all limits of at most `longest - 8` is
             compared in chunks and in one pass.
-        longest: Maximum number of tokens of this prompt.
+        longest: Maximum number of tokens of this prompt. Positions below it
+            must differ from each other, if the model reads them.
 
     Returns:
         One finding or more for each check.
@@ -1885,6 +1889,7 @@ def check_model(
             question = "The check could not run:"
             found = [_finding(check, "no power", str(error), question=question)]
         findings += [_promised(f, promises.get(ask, True)) for f in found]
+    findings += _late_positions(case, longest)
     if causal and limits:
         findings += [_past_limits(case, limits, longest)]
     return _with_common_causes(findings)
@@ -2081,6 +2086,8 @@ def _padded(case: _Case) -> list[Finding]:
     alone, _ = _logits(case.model, case.ids[:, short:])
     both, _ = _logits(case.model, rows, mask, case.positions(mask))
     found = [case.agrees("alone_as_padded", alone, both[1:, short:])]
+    if found[0].verdict == "passes":
+        found = [_padded_at_edges(case) or found[0]]
     half = case.ids.shape[1] // 2
     parts = [half] + [1] * (case.ids.shape[1] - half)
     steps = _in_parts(case, rows, parts, True, mask) if case.causal else None
@@ -2088,6 +2095,42 @@ def _padded(case: _Case) -> list[Finding]:
         got = steps[1:, short:]
         found += [case.agrees("padded_as_steps", alone, got)]
     return found
+
+
+def _padded_at_edges(case: _Case) -> Finding | None:
+    """Return the failure of padding at another length, None if there is none.
+
+    These lengths are those around powers of two, which kernels use as blocks.
+    """
+    pick = torch.randint(0, len(case.tokens), (1, 65), generator=_seeded(7))
+    ids = case.tokens[pick]
+    try:
+        whole, _ = _logits(case.model, ids)
+        for n in (17, 31, 32, 33, 63, 64, 65):
+            found = _padded_at(case, ids[:, :n], whole[:, : n - 4])
+            if found.verdict == "fails":
+                return found
+    except ValueError:
+        pass  # fewer positions, and an error that says so
+    return None
+
+
+def _padded_at(case: _Case, ids: Tensor, alone: Tensor) -> Finding:
+    """Compare a text behind 4 tokens of padding with its logits alone.
+
+    If they differ from those of a longer text, the text is read alone.
+    """
+    n = ids.shape[1]
+    row = torch.cat([ids[:, -4:], ids[:, :-4]], 1)
+    mask = torch.arange(n)[None] >= 4
+    both, _ = _logits(case.model, row, mask, case.positions(mask))
+    found = case.agrees("alone_as_padded", alone, both[:, 4:])
+    if found.verdict == "fails":
+        alone, _ = _logits(case.model, ids[:, :-4])
+        found = case.agrees("alone_as_padded", alone, both[:, 4:])
+    told = f"{found.found}, with {n} tokens, 4 of them padding"
+    why = "a mask that a kernel skips at some lengths"
+    return replace(found, found=told, cause=why)
 
 
 def _left_padded(case: _Case) -> tuple[Tensor, Tensor]:
@@ -2130,10 +2173,36 @@ def _moved(case: _Case) -> list[Finding]:
     got, _ = _logits(case.model, case.ids, None, mixed)
     if float((got - case.whole).abs().max()) <= case.tolerance:
         said = "reversing the positions changes no logit"
-        return [_finding("moved_as_here", "no power", said)]
+        ignored = "no: it ignores position ids, and counts positions itself"
+        return [_finding("moved_as_here", "no power", said),
+                _finding("position_ids", "no promise", ignored)]  # fmt: skip
     at = torch.arange(case.ids.shape[1])[None] + case.begin + 100
     got, _ = _logits(case.model, case.ids, None, at)
     return [case.agrees("moved_as_here", case.whole, got)]
+
+
+def _late_positions(case: _Case, last: int) -> list[Finding]:
+    """Check that late positions differ from each other, up to `last`."""
+    n = case.ids.shape[1]
+
+    def one(begin: int) -> bool:
+        at = begin + torch.arange(n)[None]
+        pair = [_logits(case.model, case.ids, None, p)[0]
+                for p in (at, at.flip(1))]  # fmt: skip
+        return float((pair[0] - pair[1]).abs().max()) <= case.tolerance
+
+    low, high = case.begin, last - n
+    try:
+        if one(low) or not one(high):
+            return []
+    except ValueError:
+        return []  # fewer positions, and an error that says so
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if one(middle) else (middle, high)
+    said = f"no: reversing the positions from {high} on changes no logit"
+    return [_finding("positions_in_order", "fails", said,
+                     where=f"position {high}")]  # fmt: skip
 
 
 def _past_limits(
@@ -2686,6 +2755,8 @@ def _with_common_causes(findings: Sequence[Finding]) -> list[Finding]:
     Where no frequencies could be read, imprecise angles are not the cause.
     """
     causes = {f.check: f.cause for f in findings if f.verdict == "fails"}
+    if any(f.check == "position_ids" for f in findings):
+        causes["position_ids"] = _known("position_ids")[1]
     if any(f.check == "positions_in_order" and f.verdict == "no power"
            for f in findings) and "precise_angles" in causes:  # fmt: skip
         why = "angles that are not the position times a constant"
