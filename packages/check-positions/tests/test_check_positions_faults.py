@@ -58,7 +58,7 @@ def test_positions_that_begin_elsewhere_are_read_and_nothing_fails(begin, factor
 
 
 @pytest.mark.parametrize(
-    ("apart", "words"), [(1, "keys stand 1 positions further"), (-2, "keys stand 2 positions back")]
+    ("apart", "words"), [(1, "keys stand 1 position further"), (-2, "keys stand 2 positions back")]
 )
 def test_keys_at_other_positions_than_queries_fail(apart, words):
     findings = check_rotation(ROPE, 16, rotate_keys=lambda x, at: ROPE(x, at + apart), settings=SETTINGS)
@@ -120,7 +120,7 @@ def block_when_alone(size):
 @pytest.mark.parametrize(
     ("attend", "options", "check", "words"),
     [
-        (attending(turn_keys=1), {}, "keys_as_queries", "keys stand 1 positions further"),
+        (attending(turn_keys=1), {}, "keys_as_queries", "keys stand 1 position further"),
         (attending(ends=block_when_alone(32)), {}, "no_peeking", "query 8 sees 23 later keys, up to key 31"),
         (attending(ends=block_when_alone(4)), {}, "no_peeking", "up to key 11"),
         (attending(scale=40**-0.5), {"scale": 16**-0.5}, "scale", "0.1581, which is 1 / sqrt(40)"),

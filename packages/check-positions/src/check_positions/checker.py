@@ -1087,11 +1087,17 @@ def _keys_as_queries(rotate: Rotate, keys: Rotate, read: Rotation) -> Finding:
     if gap <= 64 * EPS:
         return _finding("keys_as_queries", "passes", f"yes, within {gap:.1e}")
     apart = read_rotation(keys, read.dim, 1024).begin - read.begin
-    said = f"no: keys stand {abs(apart):g} positions "
-    said += f"{'further' if apart > 0 else 'back'}, compared with queries"
-    said = said if apart else "no: position 0 is rotated in different ways"
+    said = "no: position 0 is rotated in different ways"
+    said = _stand(apart) if apart else said
     return _finding("keys_as_queries", "fails", said, where="position 0",
                     tolerance=64 * EPS)  # fmt: skip
+
+
+def _stand(apart: float) -> str:
+    """Return the answer if keys stand this many positions further on."""
+    many = f"{abs(apart):g} position" + "s" * (abs(apart) != 1)
+    way = "further" if apart > 0 else "back"
+    return f"no: keys stand {many} {way}, compared with queries"
 
 
 class _NoFloat64(TorchDispatchMode):
@@ -1647,9 +1653,7 @@ def _told_scale(
     """Return the findings for a factor that was read at this distance."""
     found = []
     if apart:
-        said = f"no: keys stand {abs(apart)} positions "
-        said += f"{'further' if apart > 0 else 'back'}, compared with queries"
-        found = [_finding("keys_as_queries", "fails", said)]
+        found = [_finding("keys_as_queries", "fails", _stand(apart))]
     said = f"{factor:.4g}, which is 1 / sqrt({factor**-2:.4g})"
     if scale is None:
         return [*found, _finding("scale", "reads", said)]
