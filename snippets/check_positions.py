@@ -60,6 +60,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 EPS = 1.1920928955078125e-07  # machine epsilon of float32, 2^-23
+EXACT = "donot_use_mm_for_euclid_dist"  # of torch.cdist
 NO_CACHE = "the model returns no cache"
 EVERY = 1_000  # heads: more than any configuration has
 LARGEST = 400_000_000  # weights of a model that is built with all its heads
@@ -121,6 +122,12 @@ place_alone: Is a token rotated the same alone and among others?
     length
 reaches: Does the code support so many positions?
     a table with fewer rows, or one whose first rows are not for positions
+positions_in_order: Has each position its own rotation, up to the last one?
+    positions that are clamped or wrapped at the rows of a table, or a table in
+    reverse order
+keys_as_queries: Are queries and keys rotated by the same positions?
+    positions of queries that are counted before, and those of keys after, the
+    cache has grown
 longest: Are early tokens rotated the same with a late token in the call?
 float64: Does it run on a device without float64?
     frequencies in float64: compute them on the CPU, and move float32
@@ -134,9 +141,16 @@ hidden_keys: Which keys does a token see?
     that is aligned to the top left
 rows_alone: Do the last queries alone have the same weights as among all?
     a mask or a bias counted from the first key, not from the query's position
+fewer_keys: Do weights stay the same without the later keys?
+    a table that is read from its front or its end by the number of keys
+scale: By which factor is the product of a query and a key multiplied?
+    the width of another head, or a factor that is applied twice or not at all
 bias: What do positions add to the scores?
+    slopes of another number of heads, as of the local heads only
 order: Does the order of tokens change anything?
 begins: Where do the model's own positions begin?
+position_ids: Does the model read the positions that it is given?
+    positions that are not passed on to the attention
 no_peeking: Are logits independent of later tokens?
     a mask that is not causal, or is aligned to the wrong corner
 alone_in_batch: Is a sequence the same next to a padded one as alone?
@@ -166,6 +180,22 @@ layers_as_configured: Does the rotation of each layer match its configuration?
     another kind
 model: Which model was tested?
 """  # the question of each check, and the most common cause of a failure
+LEADS = (  # a check that fails, and those whose failure has the same cause
+    ("input_kept", ("same_twice",)),
+    ("place_alone", ("positions_in_order", "precise_angles", "offsets_alone")),
+    ("one_layout", ("norm_kept", "precise_angles", "offsets_alone",
+                    "positions_in_order", "as_configured")),
+    ("norm_kept", ("precise_angles", "offsets_alone", "positions_in_order")),
+    ("positions_in_order", ("precise_angles", "offsets_alone",
+                            "as_configured", "moved_as_here")),
+    ("position_ids", ("alone_as_packed",)),
+    ("hidden_keys", ("rows_alone", "offsets_alone", "no_peeking")),
+    ("rows_alone", ("fewer_keys", "offsets_alone")),
+    ("no_peeking", ("whole_as_steps", "whole_as_chunks", "padded_as_steps")),
+    ("alone_in_batch", ("alone_as_padded", "padded_as_steps")),
+    ("alone_as_padded", ("padded_as_steps",)),
+    ("whole_as_steps", ("whole_as_chunks", "padded_as_steps")),
+)  # fmt: skip
 
 
 class Rotate(Protocol):
@@ -300,6 +330,9 @@ class Rotation:
         unseen: Frequency in radians per position below which a rotation could
             not be detected.
         normed: Whether there is a norm before or after the rotation.
+        begin: Position by which position 0 is rotated; 1 if each token is
+            rotated by its position plus 1. The other attributes describe the
+            rotation that position 0 leaves unchanged.
     """
 
     kind: str
@@ -312,6 +345,7 @@ class Rotation:
     settings: Mapping[str, Any]
     unseen: float = 0.0
     normed: bool = False
+    begin: float = 0.0
 
     def __str__(self) -> str:
         if self.kind != "turns":
@@ -322,8 +356,9 @@ class Rotation:
         told += f"{self.layout} layout, {turned} of {self.dim} channels, "
         told += ", ".join(f"{k} {v:.6g}" if isinstance(v, float) else
                           f"{v}" for k, v in self.settings.items())  # fmt: skip
-        return told + (f", lengths multiplied by {self.factor:.4g}"
-                       if abs(self.factor - 1) > 1e-4 else "")  # fmt: skip
+        told += (f", lengths multiplied by {self.factor:.4g}"
+                 if abs(self.factor - 1) > 1e-4 else "")  # fmt: skip
+        return told + f", positions begin at {self.begin:g}" * bool(self.begin)
 
 
 # --- a rotation
@@ -396,9 +431,12 @@ def check_rotation(
     steady = _steady(rotate, dim, tried)
     reach = min(1024, steady)
     read = read_rotation(rotate, dim, tried)
+    order, repeats = _positions_in_order(rotate, dim, read, steady)
+    if repeats is not None:
+        read, steady = read_rotation(rotate, dim, repeats), repeats
     told = _finding("reading", "reads", f"is: {read}")
     if read.kind == "turns":
-        inside = (read.normed and _without_norm(rotate, dim)) or rotate
+        inside = _inside(rotate, read)
         findings += [told, _norm_kept(rotate, dim, bool(rotate_keys), reach)]
         findings += [_one_layout(inside, read)]
         findings += _precise_angles(inside, read, tried, steady)
@@ -408,10 +446,12 @@ def check_rotation(
     else:
         findings += [told]
     findings += [_offsets_alone(rotate, keys, read, reach)]
-    findings += [_place_alone(rotate, dim), *longest]
+    if rotate_keys and read.kind == "turns":
+        findings += [_keys_as_queries(rotate, keys, read)]
+    findings += [_place_alone(rotate, dim), *longest, *order]
     if settings is not None or layout is not None:
         findings += [_as_configured(read, settings, layout)]
-    return findings
+    return _with_common_causes(findings)
 
 
 def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
@@ -423,7 +463,8 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
     ones. If the frequencies depend on the longest position, as in dynamic NTK
     and LongRoPE, those of short texts are measured. If the length of x has no
     effect, because there is a norm before or after the rotation, the rotation
-    inside the norm is measured.
+    inside the norm is measured. If position 0 is rotated, rotations are
+    measured relative to it.
 
     Args:
         rotate: Function of `x` and `positions`, as in `check_rotation`.
@@ -453,6 +494,12 @@ def read_rotation(rotate: Rotate, dim: int, length: int = 131_072) -> Rotation:
         kind = "ignores" if same and moves <= 8 * EPS else kind
         return Rotation(kind, dim, "none", none, none, none, scale, {},
                         normed=normed)  # fmt: skip
+    from_zero = _from_zero(rotate, turns[0])
+    if from_zero is not None:
+        read = read_rotation(from_zero, dim, length)
+        begin = _begin(turns[0], read)
+        if begin is not None:
+            return replace(read, begin=begin)
     positions, turns = _further(rotate, dim, length, positions, turns)
     pairs = _pairs(turns)
     if not len(pairs):
@@ -520,6 +567,52 @@ def _without_norm(rotate: Rotate, dim: int) -> Rotate | None:
     return alone if bool((gains != 0).all()) and _linear(alone, dim) else None
 
 
+def _from_zero(rotate: Rotate, start: Tensor) -> Rotate | None:
+    """Return the rotation relative to that of position 0, (out, in).
+
+    This is None if position 0 is not rotated.
+    """
+    size = start.norm(dim=0)
+    if float((start / size - start.new_ones(len(start)).diag()).abs().max()
+             ) <= 64 * EPS or not bool((size > 0).all()):  # fmt: skip
+        return None
+    back = (start / size).inverse().mT
+
+    def relative(x: Tensor, positions: Tensor) -> Tensor:
+        return rotate(x, positions).double() @ back
+
+    return relative
+
+
+def _begin(start: Tensor, read: Rotation) -> float | None:
+    """Return the position that has the rotation `start`, (out, in), or None."""
+    if read.kind != "turns":
+        return None
+    a, b = read.pairs.unbind(-1)
+    angles = torch.atan2(start[b, a], start[a, a])
+    w, turn = read.frequencies[:, 0].double(), math.tau
+    n = int(w.abs().where(w.abs() > 100 * read.errors, torch.inf).argmin())
+    begin = _halved(float(angles[n] / w[n]))
+    gap = begin * w - angles
+    gap = (gap - turn * (gap / turn).round()).abs()
+    slack = 64 * EPS + abs(begin) * (4 * EPS * w.abs() + read.errors)
+    return begin if bool((gap <= slack).all()) else None
+
+
+def _halved(x: float) -> float:
+    """Round to a multiple of 1/2."""
+    return round(2 * x) / 2
+
+
+def _inside(rotate: Rotate, read: Rotation) -> Rotate:
+    """Return the rotation that `read` describes: without norm, from 0 on."""
+    inside = (read.normed and _without_norm(rotate, read.dim)) or rotate
+    if not read.begin:
+        return inside
+    turns, _ = _matrices(inside, read.dim, torch.tensor([0]))
+    return _from_zero(inside, turns[0]) or inside
+
+
 def _further(
     rotate: Rotate, dim: int, length: int, positions: Tensor, turns: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -528,6 +621,8 @@ def _further(
     late = torch.tensor(
         [last << n for n in range(7) if last << n <= length // 2]
     )
+    if not len(late):
+        return positions, turns
     try:
         more, _ = _matrices(rotate, dim, late)
     except ValueError:
@@ -857,6 +952,156 @@ def _longest(
     return [same, _finding("longest", verdict, said, tolerance=slack)]
 
 
+def _positions_in_order(
+    rotate: Rotate, dim: int, read: Rotation, length: int
+) -> tuple[list[Finding], int | None]:
+    """Check that positions around edges continue the rotation of early ones.
+
+    Return the findings, and the first position that repeats an earlier one, as
+    all after it do; None if there is none.
+    """
+    length = _supported(rotate, dim, length)
+    say = partial(_finding, "positions_in_order")
+    if read.kind == "adds":
+        return [_vectors_apart(rotate, dim, length)], None
+    if read.kind != "turns":
+        return [], None
+    edges = _edges(length)
+    wrong = _off(rotate, read, edges)
+    if bool(wrong.any()):  # a late fault spoils what is read of slow pairs
+        read = read_rotation(rotate, dim, 16)
+        wrong = _off(rotate, read, edges)
+    if not bool(wrong.any()):
+        if read.begin < -1:
+            said = f"no: position 0 is rotated by {-read.begin:g}, and later "
+            said += "positions by less and less"
+            return [say("fails", said, where="position 0")], None
+        return [say("passes", f"yes, up to {length - 1}")], None
+    n = int(wrong.nonzero()[0])
+    low, first = (int(edges[n - 1]) if n else 0), int(edges[n])
+    while first - low > 1:
+        middle = (low + first) // 2
+        late = bool(_off(rotate, read, torch.tensor([middle])).any())
+        low, first = (low, middle) if late else (middle, first)
+    return _misplaced(rotate, dim, first, length)
+
+
+def _misplaced(
+    rotate: Rotate, dim: int, first: int, length: int
+) -> tuple[list[Finding], int | None]:
+    """Return the finding for the first wrong position, as above."""
+    say = partial(_finding, "positions_in_order", "fails",
+                  where=f"position {first}")  # fmt: skip
+    out = _same_vector(rotate, dim, torch.arange(min(first + 3, length)))
+    slack = 64 * EPS * float(out.abs().max())
+    gaps = (out[:first] - out[first]).abs().amax(-1)
+    like = int(gaps.argmin())
+    rest = (out[first:] - out[like]).abs().amax(-1)
+    if not float(gaps[like]) <= slack and first <= 16:
+        said = "even the first positions have no common frequencies"
+        return [_finding("positions_in_order", "no power", said)], None
+    if not float(gaps[like]) <= slack:
+        said = f"no: from position {first} on, the rotation does not continue"
+        why = "rows of a table that were not computed, or a table of angles "
+        why += "in half precision"
+        return [say(said + " that of earlier ones", cause=why)], None
+    if like == first - 1 and not float(rest.max()) <= slack:
+        said = f"no: position {first} is rotated as position {like} is"
+        why = "positions that are rounded, in half precision or by an integer "
+        return [say(said, cause=why + "division")], None
+    if like == first - 1:
+        said = f"no: positions from {first} on are rotated as {like} is"
+    else:
+        said = f"no: position {first} is rotated as position {like} is"
+    return [say(said)], first
+
+
+def _vectors_apart(rotate: Rotate, dim: int, length: int) -> Finding:
+    """Check that positions around edges add different vectors."""
+    edges = _edges(length)
+    vectors = _same_vector(rotate, dim, edges)
+    gaps = torch.cdist(vectors, vectors, compute_mode=EXACT)
+    gaps = gaps.fill_diagonal_(torch.inf)
+    slack = 8 * EPS * float(vectors.abs().max())
+    if float(gaps.min()) > slack:
+        said = f"yes, up to {length - 1}"
+        return _finding("positions_in_order", "passes", said)
+    late, early = (int(edges[n]) for n in (gaps <= slack).nonzero()[0])
+    early, late = min(early, late), max(early, late)
+    said = f"no: positions {early} and {late} add the same vector"
+    return _finding("positions_in_order", "fails", said,
+                    where=f"position {late}")  # fmt: skip
+
+
+def _off(rotate: Rotate, read: Rotation, at: Tensor) -> Tensor:
+    """Return at which positions any angle differs from the measured one."""
+    a, b = read.pairs.unbind(-1)
+    x = torch.zeros(read.dim)
+    x[a] = 1.0
+    x = x.expand(1, 1, len(at), -1).contiguous()
+    out = _turn(_inside(rotate, read), x, at)[0, 0].double()
+    w = read.frequencies[:, 0].double()
+    want, got = at[:, None] * w, torch.atan2(out[:, b], out[:, a])
+    gap = 2 * ((want - got) / 2).sin().abs()  # (positions, pairs)
+    tolerance = _slack(read, at, EPS)
+    bad = ~(gap <= tolerance) & (tolerance < 0.5)
+    return bad.any(-1)
+
+
+def _slack(read: Rotation, at: Tensor, eps: float) -> Tensor:
+    """Return the tolerance of cosines and sines, (positions, pairs)."""
+    w = read.frequencies[:, 0].double()
+    return 4 * eps + at[:, None] * (4 * EPS * w.abs() + read.errors)
+
+
+def _edges(length: int) -> Tensor:
+    """Return positions around powers of two and round numbers, ascending."""
+    marks = [2**n for n in range(2, length.bit_length())]
+    marks += [m * 10**n for n in range(2, 7) for m in (1, 2, 5)] + [length - 1]
+    near = {m + step for m in marks for step in (-1, 0, 1)}
+    return torch.tensor(sorted(n for n in near if n < length))
+
+
+def _same_vector(rotate: Rotate, dim: int, at: Tensor) -> Tensor:
+    """Return one vector at all positions, shape `(positions, dim)`."""
+    x = _random(1, 1, 1, dim).expand(1, 1, len(at), dim).contiguous()
+    return _turn(rotate, x, at)[0, 0].double()
+
+
+def _supported(rotate: Rotate, dim: int, length: int) -> int:
+    """Return `length`, or the largest power of two that raises no error."""
+    spans = (2**n for n in range(length.bit_length(), 2, -1) if 2**n < length)
+    for span in (length, *spans):
+        try:
+            _same_vector(rotate, dim, torch.tensor([span - 1]))
+        except ValueError:
+            continue
+        return span
+    return 4
+
+
+def _keys_as_queries(rotate: Rotate, keys: Rotate, read: Rotation) -> Finding:
+    """Check that a query and a key at position 0 are rotated the same."""
+    at = torch.tensor([0])
+    turns = [_matrices(each, read.dim, at)[0][0] for each in (rotate, keys)]
+    ways = [each / each.norm(dim=0).clamp(min=1e-9) for each in turns]
+    gap = float((ways[0] - ways[1]).abs().max())
+    if gap <= 64 * EPS:
+        return _finding("keys_as_queries", "passes", f"yes, within {gap:.1e}")
+    apart = read_rotation(keys, read.dim, 1024).begin - read.begin
+    said = "no: position 0 is rotated in different ways"
+    said = _stand(apart) if apart else said
+    return _finding("keys_as_queries", "fails", said, where="position 0",
+                    tolerance=64 * EPS)  # fmt: skip
+
+
+def _stand(apart: float) -> str:
+    """Return the answer if keys stand this many positions further on."""
+    many = f"{abs(apart):g} position" + "s" * (abs(apart) != 1)
+    way = "further" if apart > 0 else "back"
+    return f"no: keys stand {many} {way}, compared with queries"
+
+
 class _NoFloat64(TorchDispatchMode):
     """Raise an error for each float64 tensor, like a device without float64."""
 
@@ -908,8 +1153,7 @@ def _precise_angles(
         got = torch.stack([turns[:, a, a], -turns[:, a, b]], -1)
         got = got / got.norm(dim=-1, keepdim=True).clamp(min=1e-9)
         eps = EPS if name == "float32" else torch.finfo(half).eps
-        slack = 4 * EPS * w.abs() + read.errors
-        tolerance = 4 * eps + at[:, None] * slack  # (positions, pairs)
+        tolerance = _slack(read, at, eps)  # (positions, pairs)
         usable = tolerance < 0.5
         gap = (got - want).abs().amax(-1)
         wrong = ~(gap <= tolerance) & usable
@@ -1147,6 +1391,7 @@ def check_attention(
     window: int | None = None,
     sinks: bool | None = None,
     slopes: Sequence[float] | None = None,
+    scale: float | None = None,
     length: int = 64,
 ) -> list[Finding]:
     """Check an attention: its mask, its sinks and its bias.
@@ -1171,7 +1416,9 @@ def check_attention(
         slopes: Expected slope of each head, as in ALiBi: the amount by which
             the score decreases for each token further back. None only reports
             the bias.
-        length: Number of queries and keys.
+        scale: Expected factor of the product of a query and a key, usually
+            `dim ** -0.5`. None only reports it.
+        length: Number of queries and keys, at least 24.
 
     Returns:
         One finding for each check.
@@ -1196,26 +1443,38 @@ def check_attention(
     finite = _plain("finite", bool(weights.isfinite().all()))
     if finite.verdict == "fails":
         return [finite]
-    twice = _weights(attend, q, k, here, here)
-    return [
+    twice = _weights(attend, q, k, here, here, first=dim)
+    findings = [
         finite,
-        _plain("same_twice", bool((weights == twice).all())),
+        _plain("same_twice", bool((weights[..., :dim] == twice).all())),
         _adds_up(weights, sinks),
         _hidden_keys(weights, causal, window),
         _rows_alone(attend, q, k, weights),
+        *_alone_ahead(attend, q, k, weights),
+        _fewer_keys(attend, q, k, weights),
         _kept_when_moved(attend, q, k, weights),
+        *_scale(attend, q, k, scale),
         _bias(attend, heads, dim, slopes),
     ]
+    return _with_common_causes(findings)
 
 
 def _weights(
-    attend: Attend, q: Tensor, k: Tensor, i: Tensor, j: Tensor
+    attend: Attend,
+    q: Tensor,
+    k: Tensor,
+    i: Tensor,
+    j: Tensor,
+    first: int | None = None,
 ) -> Tensor:
-    """Return the weights, (heads, queries, keys), from blocks of values."""
+    """Return the weights, (heads, queries, keys), from blocks of values.
+
+    If `first` is given, only those of so many keys are returned.
+    """
     heads, dim = q.shape[1], q.shape[-1]
     want = tuple(q.shape)
     columns = []
-    for block in torch.eye(len(j)).split(dim, dim=1):
+    for block in torch.eye(len(j), first or len(j)).split(dim, dim=1):
         v = torch.nn.functional.pad(block, (0, dim - block.shape[1]))
         v = v.expand(1, heads, -1, -1).contiguous()  # (1, heads, keys, dim)
         given = f"q {want}, k and v {tuple(k.shape)} and their positions"
@@ -1292,6 +1551,119 @@ def _rows_alone(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
     return _compare("rows_alone", here, there, 64 * EPS, places)
 
 
+def _alone_ahead(
+    attend: Attend, q: Tensor, k: Tensor, whole: Tensor
+) -> list[Finding]:
+    """Check that a causal query, alone among all keys, sees no later one."""
+    n = q.shape[-2]
+    at = torch.arange(n)
+    if bool((whole > 0).any(0)[at[:, None] < at].any()):
+        return []
+    say = partial(_finding, "no_peeking",
+                  question="Does a query that is decoded alone see no later "
+                  "key?")  # fmt: skip
+
+    def ahead(first: int, many: int) -> Tensor:
+        rows = at[first : first + many]
+        few = q[..., first : first + many, :].contiguous()
+        keys = at[: n // 2]
+        seen = _weights(attend, few, k[..., : len(keys), :], rows, keys) > 0
+        return seen.any(0) & (rows[:, None] < keys)
+
+    late = ahead(n // 8, 1)[0].nonzero()[:, 0]
+    if not len(late):
+        return [say("passes", "yes")]
+    two = ahead(n // 3, 2).sum(-1)
+    if bool(two.any()) and int(two[0]) == int(two[1]):
+        said = "it assumes that the queries are the last: empty slots of a "
+        return [say("no promise", said + "cache must not be passed")]
+    said = f"no: query {n // 8} sees {len(late)} later keys, up to key "
+    why = "a mask that ends with a block of keys, not with the query"
+    return [say("fails", f"{said}{int(late[-1])}", cause=why,
+                where=f"query {n // 8}, key {int(late[0])}")]  # fmt: skip
+
+
+def _fewer_keys(attend: Attend, q: Tensor, k: Tensor, whole: Tensor) -> Finding:
+    """Check that weights keep their ratios without the last keys."""
+    heads, n = q.shape[1], q.shape[-2] // 2
+    at = torch.arange(n)
+    few = _weights(attend, q[..., :n, :].contiguous(),
+                   k[..., :n, :].contiguous(), at, at)  # fmt: skip
+    here = whole[:, :n, :n]
+    here, few = (w / w.sum(-1, keepdim=True).clamp(min=1e-9)
+                 for w in (here, few))  # fmt: skip
+    places = [("head", range(heads)), ("query", range(n)), ("key", range(n))]
+    found = _compare("fewer_keys", here, few, 64 * EPS, places)
+    if found.verdict == "fails" and _temperature(here, few):
+        said = "no: scores are multiplied by a number that depends on the "
+        return _finding("fewer_keys", "no promise", said + "number of keys")
+    return found
+
+
+def _scale(
+    attend: Attend, q: Tensor, k: Tensor, scale: float | None
+) -> list[Finding]:
+    """Read the factor of the product of a query and a key at one position."""
+    at = torch.arange(16)
+    sizes = 1 + at[:, None] % 3 / 2
+    q, k = (2 * sizes * nn.functional.normalize(x[..., :16, :], dim=-1)
+            for x in (q, k))  # fmt: skip
+    k[..., 0, :] = 0
+
+    def parts(a: Tensor, b: Tensor) -> Tensor:
+        weights = _weights(attend, a, b, at, at).log()
+        return weights - weights[..., :1]  # (heads, queries, keys)
+
+    products = (q.double() @ k.double().mT)[0]
+    bias = parts(0 * q, 0 * k)
+    scores = parts(q, k) - bias
+    read = _scale_apart(scores, products)
+    if not read:  # positions are added to queries or keys
+        scores = scores - parts(q, 0 * k) - parts(0 * q, k) + 2 * bias
+        read = _scale_apart(scores, products)
+    if read:
+        return _told_scale(*read, scale)
+    verdict = "reads" if scale is None else "no power"
+    said = "scores of a query and a key at one position are not a multiple of "
+    return [_finding("scale", verdict, said + "their product")]
+
+
+def _scale_apart(scores: Tensor, products: Tensor) -> tuple[float, int] | None:
+    """Return the factor of the products, and the distance at which it is."""
+    for apart in (0, 1, 2, 3, 4, -1, -2, -3, -4):
+        factor = _factor(scores.diagonal(-apart, 1, 2)[:, 1:],
+                         products.diagonal(-apart, 1, 2)[:, 1:])  # fmt: skip
+        if factor:
+            return factor, apart
+    return None
+
+
+def _factor(scores: Tensor, products: Tensor) -> float:
+    """Return the ratio of scores and products; 0 if there is no common one."""
+    known = scores.isfinite()
+    if int(known.sum()) < 4:
+        return 0.0
+    a, b = scores[known], products[known]
+    ratio = float((a * b).sum() / b.square().sum())
+    off = float((a - ratio * b).square().mean().sqrt())
+    return ratio if off <= 1e-2 * float(a.square().mean().sqrt()) else 0.0
+
+
+def _told_scale(
+    factor: float, apart: int, scale: float | None
+) -> list[Finding]:
+    """Return the findings for a factor that was read at this distance."""
+    found = []
+    if apart:
+        found = [_finding("keys_as_queries", "fails", _stand(apart))]
+    said = f"{factor:.4g}, which is 1 / sqrt({factor**-2:.4g})"
+    if scale is None:
+        return [*found, _finding("scale", "reads", said)]
+    verdict = "passes" if abs(factor / scale - 1) <= 5e-3 else "fails"
+    want = f"{scale:.4g}, which is 1 / sqrt({scale**-2:.4g})"
+    return [*found, _finding("scale", verdict, said, expected=want)]
+
+
 def _kept_when_moved(
     attend: Attend, q: Tensor, k: Tensor, weights: Tensor
 ) -> Finding:
@@ -1352,19 +1724,45 @@ def _bias(
     weights = _weights(attend, zero, zero, at, at)[:, -1]  # (heads, keys)
     seen = weights > 0
     scores = weights.where(seen, 1).log()
-    said = []
+    said, read = [], []
     for row, shown in zip(scores, seen, strict=True):
         steps = row[shown].diff()
         if not len(steps) or float(steps.abs().max()) < 1e-4:
             said.append("nothing")
         elif float((steps - steps.mean()).abs().max()) < 1e-4:
-            said.append(f"{float(steps.mean()):.3g} less for each step back")
+            read.append(float(steps.mean()))
+            said.append(f"{read[-1]:.3g} less for each step back")
         else:
             said.append(f"{float(row[shown][0] - row[shown][-1]):.3g} at the "
                         "farthest key, relative to the nearest")  # fmt: skip
     told = "; ".join(f"head {n}: {what}" for n, what in enumerate(said))
-    same = len(set(said)) == 1
-    return _finding("bias", "reads", said[0] if same else told)
+    told = said[0] if len(set(said)) == 1 else told
+    heads_of = _heads_of(read) if len(read) == heads else ""
+    told += f"; the slopes of {heads_of}" * bool(heads_of)
+    return _finding("bias", "reads", told)
+
+
+def _heads_of(slopes: Sequence[float]) -> str:
+    """Return which heads of ALiBi have these slopes, "" if none have."""
+    for heads in range(len(slopes), 257 if len(slopes) > 1 else 0):
+        known = _alibi(heads)
+        for first in range(heads - len(slopes) + 1):
+            part = known[first : first + len(slopes)]
+            if all(abs(a - b) <= 1e-3 * b + 1e-5
+                   for a, b in zip(slopes, part, strict=True)):  # fmt: skip
+                every = len(slopes) == heads
+                last = first + len(slopes) - 1
+                return f"{heads} heads" if every else (
+                    f"heads {first} to {last} of {heads}")  # fmt: skip
+    return ""
+
+
+def _alibi(heads: int) -> list[float]:
+    """Return ALiBi's slopes, as its reference code computes them."""
+    whole = 2 ** (heads.bit_length() - 1)
+    slopes = [2 ** (-8 * (n + 1) / whole) for n in range(whole)]
+    more = [2 ** (-4 * (2 * n + 1) / whole) for n in range(heads - whole)]
+    return slopes + more
 
 
 def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
@@ -1377,7 +1775,13 @@ def _slopes(attend: Attend, dim: int, slopes: Sequence[float]) -> Finding:
     places = [("head", range(heads)), ("key", range(24))]
     got = scores - scores[:, -1:]
     slack = 64 * EPS * (1 + float(want.abs().max()))
-    return _compare("bias", want, got, slack, places, question=question)
+    found = _compare("bias", want, got, slack, places, question=question)
+    have = _heads_of((got[:, -1] - got[:, -2]).tolist())
+    if found.verdict == "passes" or not have:
+        return found
+    told = f"{found.found}: the slopes are those of {have}"
+    asked = _heads_of(slopes)
+    return replace(found, found=told + f", not of {asked}" * bool(asked))
 
 
 # --- a model
@@ -1427,7 +1831,8 @@ def check_model(
         limits: Windows, top-k values and original lengths in tokens, by name.
             One prompt that exceeds all limits of at most `longest - 8` is
             compared in chunks and in one pass.
-        longest: Maximum number of tokens of this prompt.
+        longest: Maximum number of tokens of this prompt. Positions below it
+            must differ from each other, if the model reads them.
 
     Returns:
         One finding or more for each check.
@@ -1490,9 +1895,10 @@ def check_model(
             question = "The check could not run:"
             found = [_finding(check, "no power", str(error), question=question)]
         findings += [_promised(f, promises.get(ask, True)) for f in found]
+    findings += _late_positions(case, longest)
     if causal and limits:
         findings += [_past_limits(case, limits, longest)]
-    return findings
+    return _with_common_causes(findings)
 
 
 @dataclass(frozen=True)
@@ -1686,6 +2092,8 @@ def _padded(case: _Case) -> list[Finding]:
     alone, _ = _logits(case.model, case.ids[:, short:])
     both, _ = _logits(case.model, rows, mask, case.positions(mask))
     found = [case.agrees("alone_as_padded", alone, both[1:, short:])]
+    if found[0].verdict == "passes":
+        found = [_padded_at_edges(case) or found[0]]
     half = case.ids.shape[1] // 2
     parts = [half] + [1] * (case.ids.shape[1] - half)
     steps = _in_parts(case, rows, parts, True, mask) if case.causal else None
@@ -1693,6 +2101,42 @@ def _padded(case: _Case) -> list[Finding]:
         got = steps[1:, short:]
         found += [case.agrees("padded_as_steps", alone, got)]
     return found
+
+
+def _padded_at_edges(case: _Case) -> Finding | None:
+    """Return the failure of padding at another length, None if there is none.
+
+    These lengths are those around powers of two, which kernels use as blocks.
+    """
+    pick = torch.randint(0, len(case.tokens), (1, 65), generator=_seeded(7))
+    ids = case.tokens[pick]
+    try:
+        whole, _ = _logits(case.model, ids)
+        for n in (17, 31, 32, 33, 63, 64, 65):
+            found = _padded_at(case, ids[:, :n], whole[:, : n - 4])
+            if found.verdict == "fails":
+                return found
+    except ValueError:
+        pass  # fewer positions, and an error that says so
+    return None
+
+
+def _padded_at(case: _Case, ids: Tensor, alone: Tensor) -> Finding:
+    """Compare a text behind 4 tokens of padding with its logits alone.
+
+    If they differ from those of a longer text, the text is read alone.
+    """
+    n = ids.shape[1]
+    row = torch.cat([ids[:, -4:], ids[:, :-4]], 1)
+    mask = torch.arange(n)[None] >= 4
+    both, _ = _logits(case.model, row, mask, case.positions(mask))
+    found = case.agrees("alone_as_padded", alone, both[:, 4:])
+    if found.verdict == "fails":
+        alone, _ = _logits(case.model, ids[:, :-4])
+        found = case.agrees("alone_as_padded", alone, both[:, 4:])
+    told = f"{found.found}, with {n} tokens, 4 of them padding"
+    why = "a mask that a kernel skips at some lengths"
+    return replace(found, found=told, cause=why)
 
 
 def _left_padded(case: _Case) -> tuple[Tensor, Tensor]:
@@ -1735,10 +2179,36 @@ def _moved(case: _Case) -> list[Finding]:
     got, _ = _logits(case.model, case.ids, None, mixed)
     if float((got - case.whole).abs().max()) <= case.tolerance:
         said = "reversing the positions changes no logit"
-        return [_finding("moved_as_here", "no power", said)]
+        ignored = "no: it ignores position ids, and counts positions itself"
+        return [_finding("moved_as_here", "no power", said),
+                _finding("position_ids", "no promise", ignored)]  # fmt: skip
     at = torch.arange(case.ids.shape[1])[None] + case.begin + 100
     got, _ = _logits(case.model, case.ids, None, at)
     return [case.agrees("moved_as_here", case.whole, got)]
+
+
+def _late_positions(case: _Case, last: int) -> list[Finding]:
+    """Check that late positions differ from each other, up to `last`."""
+    n = case.ids.shape[1]
+
+    def one(begin: int) -> bool:
+        at = begin + torch.arange(n)[None]
+        pair = [_logits(case.model, case.ids, None, p)[0]
+                for p in (at, at.flip(1))]  # fmt: skip
+        return float((pair[0] - pair[1]).abs().max()) <= case.tolerance
+
+    low, high = case.begin, last - n
+    try:
+        if one(low) or not one(high):
+            return []
+    except ValueError:
+        return []  # fewer positions, and an error that says so
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if one(middle) else (middle, high)
+    said = f"no: reversing the positions from {high} on changes no logit"
+    return [_finding("positions_in_order", "fails", said,
+                     where=f"position {high}")]  # fmt: skip
 
 
 def _past_limits(
@@ -2283,6 +2753,25 @@ def _compare(
     said = f"{float(found[at]):.4g} instead of {want}"
     return _finding(check, "fails", said, expected=want, tolerance=tolerance,
                     where=where, question=question)  # fmt: skip
+
+
+def _with_common_causes(findings: Sequence[Finding]) -> list[Finding]:
+    """Give failures that one fault explains the cause of that fault.
+
+    Where no frequencies could be read, imprecise angles are not the cause.
+    """
+    causes = {f.check: f.cause for f in findings if f.verdict == "fails"}
+    if any(f.check == "position_ids" for f in findings):
+        causes["position_ids"] = _known("position_ids")[1]
+    if any(f.check == "positions_in_order" and f.verdict == "no power"
+           for f in findings) and "precise_angles" in causes:  # fmt: skip
+        why = "angles that are not the position times a constant"
+        causes["precise_angles"] = why
+    for lead, others in LEADS:
+        if lead in causes:
+            causes |= {c: causes[lead] for c in others if c in causes}
+    return [replace(f, cause=causes[f.check]) if f.verdict == "fails" else f
+            for f in findings]  # fmt: skip
 
 
 def _on_copies(rotate: Rotate) -> Rotate:
