@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PROCESSES := $(shell $(PYTHON) -c "import os; print(1 + (os.cpu_count() or 1))")
 
 .DEFAULT_GOAL := help
-.PHONY: help serve build results test packages rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag checker fresh mutants lock advisories bill newest font clean
+.PHONY: help serve build results test packages rounding nightly browser-test zensical ci browsers method goldens dates experiments census bench notebooks tag checker versions fresh mutants lock advisories bill newest font clean
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## / - /'
@@ -125,6 +125,11 @@ checker: $(VENV)/site ## build the sdist and the wheel of check-positions into d
 	    { echo "TAG must be check-positions-v$$version, the version in pyproject.toml, got $$TAG" >&2; exit 1; }; }
 	rm -rf dist
 	cd packages/check-positions && $(abspath $(BIN))/python -m hatchling build --target sdist --target wheel --directory $(CURDIR)/dist
+
+TRANSFORMERS ?= 4.57.6
+versions: $(VENV)/test ## check models with another version of transformers: make versions TRANSFORMERS=5.24.0
+	$(INSTALL) --quiet --upgrade --target .cache/versions/$(TRANSFORMERS) transformers==$(TRANSFORMERS)
+	PYTHONPATH=.cache/versions/$(TRANSFORMERS) $(RUN) pytest packages/check-positions/tests/test_versions.py --numprocesses auto
 
 fresh: $(VENV)/site ## refuse to publish speeds and costs that are older than their code
 	$(RUN) experiments.fresh

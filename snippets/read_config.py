@@ -755,7 +755,7 @@ class _Reading:
         self._scores_by(head)
         if not any(self._turns(kind, bare) for kind, bare, _ in groups):
             self._fault("all_bare")
-        self.groups = [self._group(*group) for group in groups]
+        self.groups.extend(self._group(*group) for group in groups)
         inside = [self._inside(*group, len(groups) > 1) for group in groups]
         code = [
             *self.built,

@@ -157,8 +157,11 @@ BROKEN = {
     "two objects": ('{"a": 1}{"b": 2}', 'expected the end of the text, got "{"'),
     "text cut off": ('{"model_type": "lla', "expected a value"),
     "a line in a text": ('{"a": "b\nc"}', "expected a value"),
-    "NaN": (LLAMA + '"rope_theta": NaN}', 'got "N"'),
-    "Infinity": (LLAMA + '"rope_theta": -Infinity}', 'got "-"'),
+    "NaN": (LLAMA + '"rope_theta": NaN}', "rope_theta must be a number above 1, at most 1e15, got NaN"),
+    "Infinity": (
+        LLAMA + '"rope_theta": -Infinity}',
+        "rope_theta must be a number above 1, at most 1e15, got -Infinity",
+    ),
     "leading zero": (LLAMA + '"rope_theta": 010000}', "expected , or }"),
     "a list": ("[1, 2]", "A config.json must be a JSON object"),
     "a number": ("42", "A config.json must be a JSON object"),

@@ -6,6 +6,7 @@ import math
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -998,6 +999,62 @@ def test_whatever_a_model_raises_while_it_is_built_is_no_verdict(tmp_path, monke
     peer("transformers")
     assert main(["transformers:" + written(tmp_path)]) == 2
     assert capsys.readouterr().err == "check_positions.py: RecursionError: too deep\n"
+
+
+@pytest.mark.parametrize("version", ["4.56.2", "5.25.0", "5.25.0.dev0", "6.0.0"])
+def test_another_version_of_transformers_is_refused(version, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(peer("transformers"), "__version__", version)
+    assert main(["transformers:" + written(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"check_positions.py: transformers must be a version from 4.57 to 5.24, got {version}; "
+        "install one of them: pip install 'transformers>=4.57,<5.25'\n"
+    )
+
+
+BASE, NEAR, LLAMA_3 = (
+    {"rope_theta": 5e5},
+    {"rope_type": "default", "rope_theta": 1e4},
+    {"rope_type": "llama3"},
+)
+KINDS = ["sliding_attention", "full_attention"]
+FOUR = {  # keys of transformers 4, and the rope_parameters of two layers that transformers 5 makes of them
+    "no scaling": (BASE, [{"rope_type": "default", **BASE}] * 2),
+    "a share": (
+        BASE | {"partial_rotary_factor": 0.25},
+        [{"rope_type": "default", "partial_rotary_factor": 0.25, **BASE}] * 2,
+    ),
+    "the former name of a kind": (
+        BASE | {"rope_scaling": {"type": "linear", "factor": 2.0}},
+        [{"rope_type": "linear", "type": "linear", "factor": 2.0, **BASE}] * 2,
+    ),
+    "the original length outside": (
+        BASE | {"rope_scaling": LLAMA_3, "original_max_position_embeddings": 512},
+        [LLAMA_3 | BASE | {"original_max_position_embeddings": 512}] * 2,
+    ),
+    "no original length": (
+        BASE | {"rope_scaling": LLAMA_3},
+        [LLAMA_3 | BASE | {"original_max_position_embeddings": 2048}] * 2,
+    ),
+    "Gemma 3": (
+        BASE | {"rope_local_base_freq": 1e4, "layer_types": KINDS},
+        [NEAR, {"rope_type": "default", **BASE}],
+    ),
+    "ModernBERT": (
+        BASE | {"local_rope_theta": 1e4, "global_attn_every_n_layers": 2},
+        [{"rope_type": "default", **BASE}, NEAR],
+    ),
+    "OLMo 3": (
+        BASE | {"model_type": "olmo3", "rope_scaling": {"rope_type": "linear"}, "layer_types": KINDS},
+        [{"rope_type": "default", **BASE}, {"rope_type": "linear", **BASE}],
+    ),
+    "no rotation": ({}, [{}, {}]),
+}
+
+
+@pytest.mark.parametrize(("keys", "settings"), FOUR.values(), ids=FOUR)
+def test_keys_of_transformers_4_are_read_as_rope_parameters(keys, settings):
+    config = SimpleNamespace(**{"model_type": "llama", "max_position_embeddings": 2048} | keys)
+    assert check_positions._settings(config, 2) == settings
 
 
 def test_without_transformers_the_command_says_so(tmp_path, monkeypatch, capsys):

@@ -60,6 +60,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 EPS = 1.1920928955078125e-07  # machine epsilon of float32, 2^-23
 EXACT = "donot_use_mm_for_euclid_dist"  # of torch.cdist
 NO_CACHE = "the model returns no cache"
+SUPPORTED = (4, 57), (5, 24)  # first and last minor version of transformers
+CACHES = "cache", "past_key_values", "cache_params"  # newest name first
 EVERY = 1_000  # heads: more than any configuration has
 LARGEST = 400_000_000  # weights of a model that is built with all its heads
 LAYERS = (
@@ -2819,8 +2821,8 @@ class FromTransformers:
     Attributes:
         model: The model.
         takes_positions: Whether its forward method has position_ids.
-        gives_cache: Whether its forward method has past_key_values or
-            cache_params.
+        cache_name: Name of the cache among the arguments of its forward
+            method, and in what it returns; empty if it takes none.
         without_cache: As above.
     """
 
@@ -2828,8 +2830,11 @@ class FromTransformers:
         self.model = model.eval()
         taken = inspect.signature(model.forward).parameters
         self.takes_positions = "position_ids" in taken
-        self.gives_cache = "past_key_values" in taken or "cache_params" in taken
+        named = (n for n in CACHES if n in taken and not _is_dict(taken[n]))
+        self.cache_name = next(named, "")
         self.without_cache = without_cache
+        kinds = {type(part).__name__ for part in model.modules()}
+        self._attends = any("Attention" in kind for kind in kinds)
 
     def __call__(
         self, ids: Tensor, mask: Tensor | None, positions: Tensor | None,
@@ -2855,19 +2860,25 @@ class FromTransformers:
                 not those that the mask implies.
         """
         given: dict[str, Any] = {"input_ids": ids}
-        if mask is not None:
+        if mask is not None and (self._attends or cache is None):
+            # A recurrent state has no padding that a mask could hide.
             given["attention_mask"] = mask.long()
         if self.takes_positions and positions is not None:
             given["position_ids"] = positions
         elif positions is not None and not _counted(mask, positions):
             raise ValueError("the model takes no position_ids")
         if cache is not None:
-            given["past_key_values"] = cache
-        if self.gives_cache:
+            given[self.cache_name] = cache
+        if self.cache_name:
             given["use_cache"] = not self.without_cache
         out = self.model(**given)
         logits = out.logits if "logits" in out else out[0]
-        return logits, out.get("past_key_values")
+        return logits, out.get(self.cache_name)
+
+
+def _is_dict(parameter: inspect.Parameter) -> bool:
+    """Return whether it takes a dictionary, as XLM's own cache is."""
+    return "dict" in str(parameter.annotation)
 
 
 def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
@@ -2889,14 +2900,16 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
         follow.
 
     Raises:
-        ValueError: If there is no configuration at `source`, transformers does
-            not know its model_type, the model has both an encoder and a
-            decoder, or it cannot be built and run.
+        ValueError: If the version of transformers is not supported, there is no
+            configuration at `source`, transformers does not know its
+            model_type, the model has both an encoder and a decoder, or it
+            cannot be built and run.
     """
     wanted = f"{source} must be a config.json or a folder with one"
     if not Path(source).exists():
         raise ValueError(f"{wanted}; it does not exist")
     transformers = importlib.import_module("transformers")
+    _require_supported(transformers.__version__)
     try:
         config = transformers.AutoConfig.from_pretrained(
             source, trust_remote_code=False
@@ -2908,7 +2921,9 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
                      "needs code from its own repository (auto_map), which is "
                      "never run")  # fmt: skip
         raise ValueError(known) from error
-    folder = Path(source)
+    folder, old = Path(source), transformers.__version__.startswith("4.")
+    if hasattr(config, "use_mamba_kernels"):
+        config.use_mamba_kernels = False  # only newer versions find out
     torch.manual_seed(seed)
     kind, causal = model_class(config)
     if getattr(config, "is_encoder_decoder", False) and not causal:
@@ -2922,7 +2937,34 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
         findings = [_asked_of(model, config, causal)]
         findings += check_module(model, causal)
         build, initialize = lambda: kind(copy.deepcopy(made)), kind.init_weights
-        return findings + check_start(build, initialize)
+        started = check_start(build, initialize)
+        if old:
+            started = [_unless_promised(one) for one in started]
+        return findings + started
+
+
+def _require_supported(version: str) -> None:
+    """Raise ValueError unless this version of transformers is supported."""
+    first, last = (f"{major}.{minor}" for major, minor in SUPPORTED)
+    got = tuple(int(n) for n in re.findall(r"\d+", version)[:2])
+    if not SUPPORTED[0] <= got <= SUPPORTED[1]:
+        raise ValueError(
+            f"transformers must be a version from {first} to {last}, got "
+            f"{version}; install one of them: pip install "
+            f"'transformers>={first},<{SUPPORTED[1][0]}.{SUPPORTED[1][1] + 1}'"
+        )
+
+
+def _unless_promised(started: Finding) -> Finding:
+    """Return the finding about a start that is right for transformers 4.
+
+    It computes values that are not in the checkpoint only in __init__, and
+    keeps them off the meta device: its init_weights restores none.
+    """
+    if (started.check, started.verdict) != ("started_on_meta", "fails"):
+        return started
+    said = f"{started.found}; transformers 4 computes them in __init__ alone"
+    return _finding("started_on_meta", "no promise", said)
 
 
 @contextmanager
@@ -2977,7 +3019,7 @@ def _why_no_caching(model: Any) -> str:
     try:
         _logits(called, 10 + torch.arange(24)[None])
     except ValueError as error:
-        return _told(error.__cause__ or error) * called.gives_cache
+        return _told(error.__cause__ or error) * bool(called.cache_name)
     return ""
 
 
@@ -3191,32 +3233,78 @@ def model_class(config: Any) -> tuple[Any, bool]:
             kind = getattr(auto, name)[type(config)]
         except KeyError:
             continue
-        causal = causal and getattr(config, "is_decoder", True)
-        return (kind[0] if isinstance(kind, tuple) else kind), causal
+        kind = kind[0] if isinstance(kind, tuple) else kind
+        return kind, causal and _hides_later(kind, config)
     raise ValueError(f"no model is known for a {type(config).__name__}")
+
+
+def _hides_later(kind: Any, config: Any) -> bool:
+    """Return whether a language model hides later tokens.
+
+    Its is_decoder decides, but for a model without an encoder only if its code
+    reads this key, which every configuration of transformers 4 has.
+    """
+    decoder = getattr(config, "is_decoder", True)
+    if decoder or getattr(config, "is_encoder_decoder", False):
+        return bool(decoder)
+    source = inspect.getsource(sys.modules[kind.__module__])
+    code = "\n".join(line for line in source.splitlines() if ">>>" not in line)
+    return not re.search(r"config\.is_decoder\b(?! =)", code)
 
 
 def _limits(config: Any) -> dict[str, int]:
     """Return all lengths beyond which something changes, by name."""
     found = {k: _value(config, k) for k in NEAR}
-    given = getattr(config, "rope_parameters", None) or {}
+    given = _rope_parameters(config)
     for each in (given, *(v for v in given.values() if isinstance(v, dict))):
         original = each.get("original_max_position_embeddings")
         found["original_max_position_embeddings"] = original
     return {k: v for k, v in found.items() if isinstance(v, int)}
 
 
+def _rope_parameters(config: Any) -> Mapping[str, Any]:
+    """Return rope_parameters, in transformers 4 made from its older keys."""
+    given = getattr(config, "rope_parameters", None)
+    base = _value(config, "rope_theta")
+    if given or base is None or hasattr(config, "standardize_rope_params"):
+        return given or {}
+    plain = {"rope_type": "default", "rope_theta": base}
+    scaling = getattr(config, "rope_scaling", None) or {}
+    made = {**plain, "rope_type": scaling.get("type", "default"), **scaling}
+    share = getattr(config, "partial_rotary_factor", None)
+    made |= {} if share is None else {"partial_rotary_factor": share}
+    if made["rope_type"] in ("llama3", "yarn", "longrope"):
+        known = config.max_position_embeddings
+        key = "original_max_position_embeddings"
+        made[key] = getattr(config, key, None) or made.get(key) or known
+    named = ("rope_local_base_freq", "local_rope_theta")
+    near = next((getattr(config, k) for k in named if hasattr(config, k)), None)
+    if near is None and config.model_type != "olmo3":
+        return made
+    plain["rope_theta"] = near or base  # of windows, which no scaling reaches
+    return {"full_attention": made, "sliding_attention": plain}
+
+
+def _layer_types(config: Any, layers: int) -> Sequence[str | None]:
+    """Return the kind of each layer; None if the configuration has no kinds."""
+    every = getattr(config, "global_attn_every_n_layers", None)
+    if every is None:
+        return getattr(config, "layer_types", None) or [None] * layers
+    kinds = ("sliding_attention", "full_attention")
+    return [kinds[n % every == 0] for n in range(layers)]
+
+
 def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
     """Return the configured rotation of each layer."""
     if _value(config, "position_embedding_type") == "nope":
         return [None] * layers
-    given = getattr(config, "rope_parameters", None)
-    kinds = getattr(config, "layer_types", None) or [None] * layers
+    given = _rope_parameters(config)
+    kinds = _layer_types(config, layers)
     used = getattr(config, "no_rope_layers", None) or [1] * layers
     if len(kinds) != layers or len(used) != layers:
         kinds, used = [None] * layers, [1] * layers
-    nested = any(isinstance(v, dict) for v in (given or {}).values())
-    if nested and not any(kind in (given or {}) for kind in kinds):
+    nested = any(isinstance(v, dict) for v in given.values())
+    if nested and not any(kind in given for kind in kinds):
         return [{}] * layers  # its keys are not kinds of layers
     try:
         parts = [
