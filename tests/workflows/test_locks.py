@@ -60,11 +60,12 @@ def test_every_package_is_held_to_its_files(lock):
 
 
 def test_nothing_is_installed_or_run_but_what_is_locked():
-    """But for torch and the guide itself, and for the newest of all, to see what will break."""
+    """But for torch and the guide itself, for the newest of all, to see what will break, and for other versions
+    of transformers, which `make versions` puts aside."""
     recipes = re.findall(r"^\t(.+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     installs = [line for line in recipes if re.search(r"pip install|\(INSTALL\)", line)]
     free = [line for line in installs if "--require-hashes" not in line]
-    assert len(installs) > len(free) == 3
+    assert len(installs) > len(free) == 4
     assert all(
         re.search(r"--no-build-isolation|--upgrade|'\^torch==' requirements", line) for line in free
     ), free
