@@ -2925,7 +2925,7 @@ def check_transformers(source: str | Path, seed: int = 0) -> list[Finding]:
         raise ValueError(known) from error
     folder, old = Path(source), transformers.__version__.startswith("4.")
     if hasattr(config, "use_mamba_kernels"):
-        config.use_mamba_kernels = False  # only newer versions find out
+        config.update({"use_mamba_kernels": False})  # for the CPU
     torch.manual_seed(seed)
     kind, causal = model_class(config)
     if getattr(config, "is_encoder_decoder", False) and not causal:

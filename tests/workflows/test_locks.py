@@ -60,8 +60,7 @@ def test_every_package_is_held_to_its_files(lock):
 
 
 def test_nothing_is_installed_or_run_but_what_is_locked():
-    """But for torch and the guide itself, for the newest of all, to see what will break, and for other versions
-    of transformers, which `make versions` puts aside."""
+    """But for torch, the guide itself, the newest of all, and the transformers of `make versions`."""
     recipes = re.findall(r"^\t(.+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     installs = [line for line in recipes if re.search(r"pip install|\(INSTALL\)", line)]
     free = [line for line in installs if "--require-hashes" not in line]
