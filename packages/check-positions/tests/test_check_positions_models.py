@@ -773,7 +773,7 @@ def test_v_jepa_2_of_the_pinned_library_fails(tmp_path, capsys):
     peer("transformers").CONFIG_MAPPING["vjepa2"]().save_pretrained(tmp_path)
     assert main([f"transformers:{tmp_path}"]) == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "layers_as_configured Is the rotation of each layer that of its configuration? no" in said
+    assert "layers_as_configured Does the rotation of each layer match its configuration? no" in said
     assert "queries depend on their place by no rotation and no added vector" in said
 
 

@@ -3315,7 +3315,7 @@ def _settings(config: Any, layers: int) -> list[Mapping[str, Any] | None]:
         return [{}] * layers
     found: list[Mapping[str, Any] | None] = []
     for kind, turns in zip(kinds, used, strict=True):
-        one = given.get(kind) if given and nested else given
+        one = given.get(kind or "") if nested else given
         bare = not turns or (nested and kind and one is None)
         found.append(None if bare else dict(one or {}))
         if found[-1] and all(parts):
