@@ -774,7 +774,7 @@ def test_v_jepa_2_of_the_pinned_library_fails(tmp_path, capsys):
     assert main([f"transformers:{tmp_path}"]) == 1
     said = " ".join(capsys.readouterr().out.split())
     assert "layers_as_configured Does the rotation of each layer match its configuration? no" in said
-    assert "queries depend on their place by no rotation and no added vector" in said
+    assert "queries depend on position, but by no rotation or added vector" in said
 
 
 def test_a_folder_with_weights_is_loaded_as_it_is(tmp_path):
