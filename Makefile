@@ -120,11 +120,11 @@ tag: ## tag this commit with the newest date in CHANGES.md, if no tag has it: ma
 	  { git ls-remote --exit-code --tags "$$REMOTE" "$$date" || git push "$$REMOTE" "HEAD:refs/tags/$$date"; }
 
 checker: $(VENV)/site ## build the sdist and the wheel of check-positions into dist/; fails if TAG is given and names another version
-	@cd packages/check-positions && version=$$($(abspath $(BIN))/python -m hatchling version) && \
+	@cd packages/check-positions && version=$$(../../$(BIN)/python -m hatchling version) && \
 	  { [ "$${TAG:-check-positions-v$$version}" = "check-positions-v$$version" ] || \
 	    { echo "TAG must be check-positions-v$$version, the version in pyproject.toml, got $$TAG" >&2; exit 1; }; }
 	rm -rf dist
-	cd packages/check-positions && $(abspath $(BIN))/python -m hatchling build --target sdist --target wheel --directory $(CURDIR)/dist
+	cd packages/check-positions && ../../$(BIN)/python -m hatchling build --target sdist --target wheel --directory ../../dist
 
 TRANSFORMERS ?= 4.57.6
 versions: $(VENV)/test ## check models with another version of transformers: make versions TRANSFORMERS=5.24.0
