@@ -855,7 +855,24 @@ def _one_layout(rotate: Rotate, read: Rotation) -> Finding:
     said = "no: " + found.found
     if table not in (swap, "own"):
         said += f"; the table is in the {table} layout, the swap {swap}"
+    if found.verdict == "fails" and _gains_after(first, second):
+        said += "; each channel has a gain after the rotation"
+        why = "the weights of a norm, which must come before the rotation"
+        found = replace(found, cause=why)
     return replace(found, expected="one angle", found=said)
+
+
+def _gains_after(
+    first: Tensor,  # (positions, pairs, 2): cos and sin of one channel
+    second: Tensor,
+) -> bool:
+    """Return whether channels are rotated correctly, and then multiplied."""
+    (cos_a, sin_a), (cos_b, sin_b) = first.unbind(-1), second.unbind(-1)
+    a, b = cos_a[:1], cos_b[:1]  # at position 0
+    cosines, others = cos_a / a, cos_b / b
+    one = cosines.square() + sin_a / b * sin_b / a
+    off = torch.stack([cosines - others, one - 1]).abs().max()
+    return bool(off <= 64 * EPS)
 
 
 def _table_layout(read: Rotation) -> str:
@@ -1445,10 +1462,11 @@ def check_attention(
     finite = _plain("finite", bool(weights.isfinite().all()))
     if finite.verdict == "fails":
         return [finite]
-    twice = _weights(attend, q, k, here, here, first=dim)
+    few = min(dim, length)
+    twice = _weights(attend, q, k, here, here, first=few)
     findings = [
         finite,
-        _plain("same_twice", bool((weights[..., :dim] == twice).all())),
+        _plain("same_twice", bool((weights[..., :few] == twice).all())),
         _adds_up(weights, sinks),
         _hidden_keys(weights, causal, window),
         _rows_alone(attend, q, k, weights),
@@ -1623,6 +1641,7 @@ def _scale(
     if not read:  # positions are added to queries or keys
         scores = scores - parts(q, 0 * k) - parts(0 * q, k) + 2 * bias
         read = _scale_apart(scores, products)
+    read = read or _scale_of_later(attend, q)
     if read:
         return _told_scale(*read, scale)
     verdict = "reads" if scale is None else "no power"
@@ -1638,6 +1657,43 @@ def _scale_apart(scores: Tensor, products: Tensor) -> tuple[float, int] | None:
         if factor:
             return factor, apart
     return None
+
+
+def _scale_of_later(attend: Attend, q: Tensor) -> tuple[float, int] | None:
+    """Return the same for keys that stand back, which causal masks hide.
+
+    The products at these distances are continued from those at 0 and 1.
+    """
+    near = _products(attend, q.shape[1], q.shape[-1])
+    if not bool(near.isfinite().all()) or (
+            torch.linalg.cond(near) > 1e3).any():  # fmt: skip
+        return None
+    here, next_to_it = near
+    back = torch.linalg.solve(next_to_it, here)
+    for apart in (1, 2, 3, 4):
+        here = here @ back
+        factor = _factor(here, torch.eye(q.shape[-1]).expand_as(here))
+        if factor:
+            return factor, -apart
+    return None
+
+
+def _products(attend: Attend, heads: int, dim: int) -> Tensor:
+    """Return the matrices of scores at distances 0 and 1, in units of q and k.
+
+    Their shape is `(2, heads, dim, dim)`.
+    """
+    at = torch.arange(dim + 2)
+    k = nn.functional.pad(torch.eye(dim), (0, 0, 1, 1))
+    k = k.expand(1, heads, -1, -1).contiguous()
+    rows = []
+    for channel in torch.eye(dim):
+        q = channel.expand_as(k).contiguous()
+        scores = _weights(attend, q, k, at, at).log()
+        scores = scores - scores[..., :1]  # key 0 is zero
+        near = [scores.diagonal(-n, 1, 2)[:, 1 : dim + 1] for n in (0, 1)]
+        rows.append(torch.stack(near))
+    return torch.stack(rows, 2)
 
 
 def _factor(scores: Tensor, products: Tensor) -> float:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.functional import rms_norm
 
 from check_positions.checker import check_attention, check_model, check_rotation
 from findings import failing, one, turning
@@ -11,6 +12,7 @@ from snippets.sinusoidal import sinusoidal_encoding
 
 ROPE = turning(rope_frequencies(16, base=10000))
 SETTINGS = {"rope_type": "default", "rope_theta": 10_000.0}
+GAINS = torch.linspace(0.5, 1.5, 16)
 
 
 def add_sinusoids(x, at):
@@ -88,6 +90,12 @@ def low_precision(x, at):
         (restarted, {"place_alone"}, "counted from 0 in each call"),
         (low_precision, {"precise_angles"}, "half precision"),
         (lambda x, at: ROPE(x, at.float().sqrt()), {"precise_angles"}, "not the position times a constant"),
+        (
+            lambda x, at: ROPE(x, at) * GAINS,
+            {"one_layout", "norm_kept", "offsets_alone"},
+            "weights of a norm",
+        ),
+        (lambda x, at: rms_norm(ROPE(x, at), (16,), GAINS), {"one_layout", "norm_kept"}, "weights of a norm"),
     ],
 )
 def test_failures_that_one_fault_explains_have_its_cause(rotate, together, words):
@@ -121,6 +129,8 @@ def block_when_alone(size):
     ("attend", "options", "check", "words"),
     [
         (attending(turn_keys=1), {}, "keys_as_queries", "keys stand 1 position further"),
+        (attending(turn_keys=-1), {}, "keys_as_queries", "keys stand 1 position back"),
+        (attending(turn_keys=-3), {"scale": 0.25}, "keys_as_queries", "keys stand 3 positions back"),
         (attending(ends=block_when_alone(32)), {}, "no_peeking", "query 8 sees 23 later keys, up to key 31"),
         (attending(ends=block_when_alone(4)), {}, "no_peeking", "up to key 11"),
         (attending(scale=40**-0.5), {"scale": 16**-0.5}, "scale", "0.1581, which is 1 / sqrt(40)"),
@@ -132,6 +142,17 @@ def test_a_fault_of_an_attention_fails_one_check(attend, options, check, words):
     findings = check_attention(attend, 16, causal=True, **options)
     assert failing(findings) == {check}
     assert words in str(one(findings, check))
+
+
+@pytest.mark.parametrize("dim", [4, 24, 64, 128, 256])
+def test_a_correct_attention_of_any_width_fails_nothing(dim):
+    rope = turning(rope_frequencies(dim, base=10000))
+
+    def attend(q, k, v, i, j):
+        scores = (rope(q, i) @ rope(k, j).mT / dim**0.5).masked_fill(j > i[:, None], -torch.inf)
+        return scores.softmax(-1) @ v
+
+    assert not failing(check_attention(attend, dim, causal=True, scale=dim**-0.5))
 
 
 @pytest.mark.parametrize("scale", [16**-0.5, 40**-0.5, 1.0, 4.0])
