@@ -38,7 +38,7 @@ test: $(VENV)/test ## check style, bring results up to date, then run every test
 	$(RUN) ruff format --check .
 	$(RUN) codespell_lib
 	$(if $(BUILT),,$(RUN) executable_prose results)
-	$(RUN) pytest -m "not browser and not slow" --numprocesses $(PROCESSES) --dist loadfile
+	$(RUN) pytest -m "not browser and not slow" --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 packages: $(VENV)/test ## run the tests of the engine and of the checker alone
 	$(RUN) pytest packages/*/tests -m "not browser and not slow" --numprocesses auto --dist loadfile

@@ -195,6 +195,22 @@ def test_what_cannot_be_read_is_one_sentence(run, tmp_path, command, source, wor
     assert code == 2 and words in told and told.count("\n") == 1 and told.startswith("positions: ")
 
 
+def test_without_a_network_a_cached_configuration_is_read(run, tmp_path, monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    (tmp_path / "cached.json").write_text(json.dumps(LLAMA))
+
+    def refuse(url):
+        raise OSError(f"no network for {url}")
+
+    monkeypatch.setattr(hub, "get_hf_file_metadata", refuse)
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda source, file: str(tmp_path / "cached.json"))
+    code, told = run("config", "owner/model")
+    assert code == 0 and "rope_frequencies" in told
+    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda source, file: None)
+    code, told = run("config", "owner/model")
+    assert code == 2 and "no network for https://" in told and "owner/model/resolve/main/config.json" in told
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [

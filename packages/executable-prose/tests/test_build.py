@@ -179,6 +179,7 @@ def start_slow_build(house, seconds):
     return process, exhibit
 
 
+@pytest.mark.slow
 @posix
 def test_a_killed_build_harms_nothing_and_leaves_nobody_behind(house, site):
     process, exhibit = start_slow_build(house, 300)
@@ -199,6 +200,7 @@ def test_a_killed_build_harms_nothing_and_leaves_nobody_behind(house, site):
     assert not left.exists(), "the next build clears away what the killed one left"
 
 
+@pytest.mark.slow
 @posix
 def test_an_interrupted_build_ends_without_a_traceback_and_takes_its_processes_along(house, site):
     process, exhibit = start_slow_build(house, 300)
@@ -211,6 +213,7 @@ def test_an_interrupted_build_ends_without_a_traceback_and_takes_its_processes_a
     assert not list(house.root.glob(".site-*"))
 
 
+@pytest.mark.slow
 def test_two_builds_at_once_both_succeed(house):
     for path in house.entries():
         path.unlink()

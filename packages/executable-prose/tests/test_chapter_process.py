@@ -106,6 +106,7 @@ def test_exhibits_of_a_module_have_its_imports_and_nothing_of_each_other(run):
     assert second["left"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["shared.first", "shared.third"])
 def test_each_gives_and_uses_what_it_does_alone(run, name):
     alone, together = run(name)[name], run("shared.first", "shared.second", "shared.third")

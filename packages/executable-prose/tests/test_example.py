@@ -56,6 +56,7 @@ def test_a_figure_moves_by_files_that_the_build_brings(built):
     assert data["controls"]["shift"]["step"] == 0.05
 
 
+@pytest.mark.slow
 def test_an_edit_runs_what_it_concerns(built, site):
     file = site / "examples" / "first.py"
     file.write_text(file.read_text(encoding="utf-8").replace("(3, 30, 300)", "(3, 30)"), encoding="utf-8")
@@ -64,6 +65,7 @@ def test_an_edit_runs_what_it_concerns(built, site):
     shutil.copy(EXAMPLE / "examples" / "first.py", file)
 
 
+@pytest.mark.slow
 def test_its_own_tests_pass_with_the_plugin(site):
     assert " passed" in run(site, "pytest", "tests", "-q", "-p", "no:cacheprovider")
     assert "held by tests/test_shapes.py" in run(site, "executable_prose", "claims")

@@ -113,6 +113,7 @@ def alone():
     engine.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", [DIAGRAM, GROUPED, SEQUENCE])
 def test_haste_and_what_was_drawn_before_change_nothing(source, alone):
     for other in (SEQUENCE, DIAGRAM, SEQUENCE.replace("loop", "lop")):

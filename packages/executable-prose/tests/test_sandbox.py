@@ -13,6 +13,7 @@ import pytest
 from prose_testing.projects import SETTINGS, Project
 
 SECONDS = 3  # instead of ten minutes
+REST = 3  # seconds until a process is killed that catches what ends it, instead of ten
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
 LATE = f"it did not end within {SECONDS} seconds"
 MEMORY = "expected at most 4 GiB of memory, got "
@@ -132,7 +133,7 @@ def said(project):
             sys.executable,
             "-c",
             f"from executable_prose.execution import exhibit_process, process_pool; "
-            f"exhibit_process.LIMIT = {SECONDS}; process_pool.main()",
+            f"exhibit_process.LIMIT, exhibit_process.REST = {SECONDS}, {REST}; process_pool.main()",
         ],
         cwd=project.root,
         env=project.environment,

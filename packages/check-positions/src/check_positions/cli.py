@@ -280,9 +280,7 @@ def _place(source: str) -> Path:
             raise UnreadableError(f"{source} does not exist; expected {SOURCE}")
         return place
     try:
-        from huggingface_hub import hf_hub_download
-
-        return Path(hf_hub_download(source, "config.json"))
+        return _downloaded(source)
     except ImportError:
         wanted = (
             "to read models of the Hub, install check-positions[transformers]"
@@ -296,6 +294,29 @@ def _place(source: str) -> Path:
             f"{source} does not exist here, and its config.json cannot be "
             f"downloaded: {said}"
         ) from None
+
+
+def _downloaded(source: str) -> Path:
+    """Return the path of a config.json of the Hub, downloaded or cached.
+
+    The Hub is asked once: its download alone would try again for 23 seconds
+    where there is no network.
+    """
+    from huggingface_hub import (
+        get_hf_file_metadata,
+        hf_hub_download,
+        hf_hub_url,
+        try_to_load_from_cache,
+    )
+
+    try:
+        get_hf_file_metadata(hf_hub_url(source, "config.json"))
+    except Exception:
+        cached = try_to_load_from_cache(source, "config.json")
+        if not isinstance(cached, str):
+            raise
+        return Path(cached)
+    return Path(hf_hub_download(source, "config.json"))
 
 
 def _asked(run: Callable[[], list[Any]]) -> list[Any]:
