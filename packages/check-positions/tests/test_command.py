@@ -5,8 +5,12 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+from unittest.mock import MagicMock
 
+import huggingface_hub
 import pytest
+from huggingface_hub.errors import HfHubHTTPError
 
 from check_positions import checker, cli
 from check_positions.census import census
@@ -195,20 +199,21 @@ def test_what_cannot_be_read_is_one_sentence(run, tmp_path, command, source, wor
     assert code == 2 and words in told and told.count("\n") == 1 and told.startswith("positions: ")
 
 
-def test_without_a_network_a_cached_configuration_is_read(run, tmp_path, monkeypatch):
-    hub = pytest.importorskip("huggingface_hub")
-    (tmp_path / "cached.json").write_text(json.dumps(LLAMA))
-
-    def refuse(url):
-        raise OSError(f"no network for {url}")
-
-    monkeypatch.setattr(hub, "get_hf_file_metadata", refuse)
-    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda source, file: str(tmp_path / "cached.json"))
-    code, told = run("config", "owner/model")
-    assert code == 0 and "rope_frequencies" in told
-    monkeypatch.setattr(hub, "try_to_load_from_cache", lambda source, file: None)
-    code, told = run("config", "owner/model")
-    assert code == 2 and "no network for https://" in told and "owner/model/resolve/main/config.json" in told
+@pytest.mark.parametrize(
+    ("error", "cached", "code", "words"),
+    [
+        (OSError("no network"), True, 0, "rope_frequencies"),
+        (OSError("no network"), False, 2, "cannot be downloaded: no network"),
+        (HfHubHTTPError("not found", response=MagicMock()), True, 2, "cannot be downloaded: not found"),
+    ],
+)
+def test_a_cached_configuration_is_read_only_without_a_network(run, monkeypatch, error, cached, code, words):
+    Path("cached.json").write_text(json.dumps(LLAMA))
+    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", MagicMock(side_effect=error))
+    found = "cached.json" if cached else None
+    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda source, file: found)
+    got, told = run("config", "owner/model")
+    assert got == code and words in told
 
 
 @pytest.mark.parametrize(

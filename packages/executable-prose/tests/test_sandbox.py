@@ -13,7 +13,7 @@ import pytest
 from prose_testing.projects import SETTINGS, Project
 
 SECONDS = 3  # instead of ten minutes
-REST = 3  # seconds until a process is killed that catches what ends it, instead of ten
+REST = 3  # seconds until a process that ignores its limit is killed, instead of ten
 OUTSIDE = "expected no writing outside of tempfile.gettempdir(), got"
 LATE = f"it did not end within {SECONDS} seconds"
 MEMORY = "expected at most 4 GiB of memory, got "

@@ -299,8 +299,8 @@ def _place(source: str) -> Path:
 def _downloaded(source: str) -> Path:
     """Return the path of a config.json of the Hub, downloaded or cached.
 
-    The Hub is asked once: its download alone would try again for 23 seconds
-    where there is no network.
+    One request without a retry comes first. Without a network, the download
+    would retry for 20 seconds before it fails.
     """
     from huggingface_hub import (
         get_hf_file_metadata,
@@ -308,9 +308,12 @@ def _downloaded(source: str) -> Path:
         hf_hub_url,
         try_to_load_from_cache,
     )
+    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         get_hf_file_metadata(hf_hub_url(source, "config.json"))
+    except HfHubHTTPError:  # the Hub refuses: a cached file may be outdated
+        raise
     except Exception:
         cached = try_to_load_from_cache(source, "config.json")
         if not isinstance(cached, str):
